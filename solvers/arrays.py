@@ -1,0 +1,107 @@
+"""The few operations that NumPy and torch spell differently.
+
+Everything else in this package is written once, in the array-API dialect that both
+libraries share through `array_api_compat`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace, is_torch_array
+from scipy.linalg import blas, lapack
+
+Array = Any  # a NumPy array or a torch tensor: typing them as one would need a stub for both
+
+__all__ = [
+    "Array",
+    "NotPositiveDefinite",
+    "array_namespace",
+    "as_float64",
+    "cholesky_lower",
+    "cholesky_solve",
+    "float_of",
+    "gram_lower",
+    "symmetric_product",
+    "to_numpy",
+]
+
+
+class NotPositiveDefinite(ArithmeticError):
+    """A Cholesky factorisation met a pivot that is not positive."""
+
+
+def float_of(value: Array) -> float:
+    """A Python float from a zero-dimensional array of either kind."""
+    return float(value)
+
+
+def as_float64(array: Array, *, like: Array | None = None) -> Array:
+    """`array` in float64, of its own kind and device, or of the kind and device of `like`."""
+    if like is not None and is_torch_array(like):
+        import torch
+
+        return torch.as_tensor(array, dtype=torch.float64, device=like.device)
+    if is_torch_array(array):
+        import torch
+
+        return array.detach().to(torch.float64)
+    return np.asarray(array, dtype=np.float64)
+
+
+def to_numpy(array: Array) -> np.ndarray:
+    """`array` as a NumPy array on the host."""
+    if is_torch_array(array):
+        return np.asarray(array.detach().cpu().numpy())
+    return np.asarray(array)
+
+
+def gram_lower(factor: Array) -> Array:
+    """`factor @ factor.T`, of which at least the lower triangle is right (syrk on NumPy)."""
+    if is_torch_array(factor):
+        return factor @ factor.T
+    if factor.shape[1] == 0:
+        return np.zeros((factor.shape[0],) * 2, order="F")
+    # The Fortran-ordered transpose of a C-ordered array is free, so `trans=1` avoids a copy.
+    return blas.dsyrk(1.0, factor.T, trans=1, lower=1)
+
+
+def cholesky_lower(matrix: Array) -> Array:
+    """Lower Cholesky factor of a symmetric matrix given by its lower triangle.
+
+    Returns a new array; `matrix` is left as it is. Raises `NotPositiveDefinite`.
+    """
+    if is_torch_array(matrix):
+        import torch
+
+        factor, info = torch.linalg.cholesky_ex(matrix)
+        if int(info) != 0:
+            raise NotPositiveDefinite(f"pivot {int(info)} of {matrix.shape[0]} is not positive")
+        return factor
+    factor, info = lapack.dpotrf(matrix, lower=1, clean=0)
+    if info != 0:
+        raise NotPositiveDefinite(f"pivot {info} of {matrix.shape[0]} is not positive")
+    return factor
+
+
+def cholesky_solve(factor: Array, right: Array) -> Array:
+    """Solve `L L^T x = right` for a vector or a matrix of right-hand sides."""
+    if is_torch_array(factor):
+        import torch
+
+        columns = right if right.ndim == 2 else right[:, None]
+        solution = torch.cholesky_solve(columns, factor)
+        return solution if right.ndim == 2 else solution[:, 0]
+    solution, _ = lapack.dpotrs(factor, right, lower=1)
+    return solution
+
+
+def symmetric_product(matrix: Array, right: Array) -> Array:
+    """`S @ right` for a symmetric S given by the lower triangle of `matrix`."""
+    if is_torch_array(matrix):
+        # torch holds the full matrix: `gram_lower` computed both triangles there.
+        return matrix @ right
+    if right.ndim == 1:
+        return blas.dsymv(1.0, matrix, right, lower=1)
+    return blas.dsymm(1.0, matrix, right, lower=1)

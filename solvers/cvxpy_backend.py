@@ -1,0 +1,184 @@
+"""The programs exactly as the papers print them, in cvxpy, for any solver that cvxpy has."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .arrays import Array, array_namespace, as_float64, to_numpy
+from .certificate import certify
+from .programs import MaxMarginProgram
+from .refinement import cancel_blocks
+from .settings import Settings
+from .solution import Solution, conclude
+
+if TYPE_CHECKING:
+    import cvxpy
+
+__all__ = ["inseparability_program", "primal_program", "solve_cvxpy"]
+
+# Quadratic-program solvers cannot take a norm; for a single group the squared norm has the same
+# minimiser.
+QUADRATIC_ONLY = frozenset({"OSQP", "PIQP", "PROXQP", "QPALM", "DAQP"})
+
+
+def primal_program(
+    program: MaxMarginProgram, *, squared: bool = False
+) -> tuple[cvxpy.Problem, cvxpy.Variable]:
+    """The primal program in cvxpy, in the letters of seed paper 004, equations (20) and (22).
+
+        minimise sum_g ||zeta_g||_F   s.t.   y_n sum_j Z[n, j] <x_n, zeta_j> >= 1
+
+    Parameters
+    ----------
+    program : MaxMarginProgram
+    squared : bool
+        State `1/2 ||zeta||^2` instead of `||zeta||`, which quadratic solvers take; one group only.
+
+    Returns
+    -------
+    (cvxpy.Problem, cvxpy.Variable)
+        The problem and its variable zeta (J, D). The margin constraint comes first.
+
+    Raises
+    ------
+    ValueError
+        If `squared` is asked for with more than one group.
+    """
+    import cvxpy as cp
+
+    X, Z = to_numpy(program.design.X), to_numpy(program.design.Z)
+    y, group = to_numpy(program.y), to_numpy(program.design.group)
+    zeta = cp.Variable((Z.shape[1], X.shape[1]))
+    margins = cp.multiply(y, cp.sum(cp.multiply(Z, X @ zeta.T), axis=1))
+    # Rows are taken by index, never by a reshape, whose order decides which rows make a group.
+    units = [zeta[np.flatnonzero(group == g), :] for g in range(program.n_groups)]
+    if not squared:
+        objective = cp.sum([cp.norm(unit, "fro") for unit in units])
+    elif len(units) == 1:
+        objective = cp.sum_squares(zeta) / 2
+    else:
+        raise ValueError(
+            f"a squared norm states the program for one group only, this one has {len(units)}: "
+            "use a conic solver such as cvxpy:CLARABEL"
+        )
+    return cp.Problem(cp.Minimize(objective), [margins >= 1]), zeta
+
+
+def inseparability_program(
+    program: MaxMarginProgram,
+) -> tuple[cvxpy.Problem, cvxpy.Variable]:
+    """The proof of inseparability as a program: multipliers whose blocks all but cancel.
+
+        minimise max_g ||v_g(lam)||_F   s.t.   lam >= 0,  sum lam = 1
+
+    Its optimum is the best margin per unit of norm, zero exactly if no coefficients separate.
+
+    Returns
+    -------
+    (cvxpy.Problem, cvxpy.Variable)
+        The problem and its variable lam (n,).
+    """
+    import cvxpy as cp
+
+    X, Z = to_numpy(program.design.X), to_numpy(program.design.Z)
+    y, group = to_numpy(program.y), to_numpy(program.design.group)
+    lam = cp.Variable(len(y))
+    blocks = [
+        cp.hstack([(X * (y * Z[:, j])[:, None]).T @ lam for j in np.flatnonzero(group == g)])
+        for g in range(program.n_groups)
+    ]
+    largest = cp.max(cp.hstack([cp.norm(block, 2) for block in blocks]))
+    return cp.Problem(cp.Minimize(largest), [lam >= 0, cp.sum(lam) == 1]), lam
+
+
+def solve_cvxpy(program: MaxMarginProgram, settings: Settings, name: str) -> Solution:
+    """Solve the literal primal program with the cvxpy solver `name`, such as "CLARABEL".
+
+    Where the solver reports an infeasible program, `inseparability_program` is solved for the
+    multipliers that prove it.
+
+    Raises
+    ------
+    ValueError
+        If cvxpy has no such solver installed, or a quadratic solver is asked for a program with
+        more than one group.
+    """
+    import cvxpy as cp
+
+    name = name.upper()
+    if name not in cp.installed_solvers():
+        raise ValueError(
+            f"cvxpy has no solver {name!r} installed; it has {', '.join(cp.installed_solvers())}"
+        )
+    start = time.perf_counter()
+    # One factor for all of X leaves the program what it is and suits absolute tolerances.
+    scale = program.data_scale(array_namespace(program.y).ones_like(program.y)) / program.n_samples
+    scaled = replace(program, design=replace(program.design, X=program.design.X / (scale or 1.0)))
+    problem, zeta = primal_program(scaled, squared=name in QUADRATIC_ONLY)
+    iterations = _run(problem, name, settings)
+    primal, dual = _like(program, zeta.value), _like(program, problem.constraints[0].dual_value)
+    if primal is None or not certify(program, primal).proves_separability():
+        problem, lam = inseparability_program(scaled)
+        # A quadratic solver cannot state this program; cvxpy's own default conic solver can.
+        iterations += _run(problem, "CLARABEL" if name in QUADRATIC_ONLY else name, settings)
+        dual = _like(program, lam.value)
+        if dual is not None:
+            dual = cancel_blocks(program, array_namespace(dual).clip(dual, min=0.0))
+    return conclude(
+        program,
+        primal,
+        dual,
+        tol=settings.tol,
+        iterations=iterations,
+        seconds=time.perf_counter() - start,
+        solver=f"cvxpy:{name}",
+    )
+
+
+# How each solver spells its tolerances and its limit on iterations.
+TOLERANCES = {
+    "CLARABEL": ("tol_gap_abs", "tol_gap_rel", "tol_feas"),
+    "ECOS": ("abstol", "reltol", "feastol"),
+    "SCS": ("eps_abs", "eps_rel"),
+    "OSQP": ("eps_abs", "eps_rel"),
+}
+LIMITS = {"CLARABEL": "max_iter", "ECOS": "max_iters", "SCS": "max_iters", "OSQP": "max_iter"}
+# First-order solvers stop at 1e4 to 1e5 iterations by default, far from the tolerances asked here.
+DEFAULT_LIMITS = {"CLARABEL": 200, "ECOS": 200, "SCS": 200_000, "OSQP": 200_000}
+# A point that violates its constraints by the solver's tolerance loses as much of its gap when
+# it is scaled to feasibility, so that the solver is asked for more than the caller wants.
+SAFETY = 0.1
+
+
+def _run(problem: cvxpy.Problem, name: str, settings: Settings) -> int:
+    """Solve in place; what came out is judged by its certificate, not by the solver's status."""
+    import cvxpy as cp
+
+    options: dict[str, float | int] = dict.fromkeys(TOLERANCES.get(name, ()), SAFETY * settings.tol)
+    if name in LIMITS:
+        options[LIMITS[name]] = settings.max_iterations or DEFAULT_LIMITS[name]
+    elif settings.max_iterations is not None:
+        raise ValueError(
+            f"`max_iterations` is not known for cvxpy:{name}: leave it out, "
+            f"or use one of {', '.join(LIMITS)}"
+        )
+    try:
+        with warnings.catch_warnings():
+            # cvxpy warns of inaccurate solutions; their certificate says how inaccurate.
+            warnings.filterwarnings("ignore", message="Solution may be inaccurate")
+            problem.solve(solver=name, **options)
+    except cp.SolverError:
+        return 0  # no point came out: variables stay without a value, and the answer says so
+    stats = problem.solver_stats
+    return int(stats.num_iters) if stats is not None and stats.num_iters is not None else 0
+
+
+def _like(program: MaxMarginProgram, values: np.ndarray | None) -> Array | None:
+    if values is None or not np.all(np.isfinite(values)):
+        return None
+    return as_float64(np.asarray(values, dtype=float), like=program.design.X)

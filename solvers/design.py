@@ -1,0 +1,67 @@
+"""The structured design: samples, gate columns and groups, never multiplied out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .arrays import Array, array_namespace
+
+__all__ = ["GatedDesign"]
+
+
+@dataclass(frozen=True, eq=False)
+class GatedDesign:
+    """The linear map from coefficients to scores of a gated linear network.
+
+        scores[n] = sum_j Z[n, j] <X[n], V[j]>,      V (J, D)
+
+    Column j belongs to group `group[j]`; the norm of a program is taken over the groups. For
+    a gated linear network a column is one context of one unit and a group is a unit; for a
+    frozen-gate ReLU network every unit is one column and one group. The n x (J D) matrix of
+    the map is never formed.
+
+    Parameters
+    ----------
+    X : (n, D) float64 array
+        Inputs, one row a sample.
+    Z : (n, J) float64 array
+        Gates: one-hot contexts or gate columns, any real numbers.
+    group : (J,) integer array
+        Group of each column, 0 .. n_groups - 1, every group non-empty.
+    """
+
+    X: Array
+    Z: Array
+    group: Array
+
+    @property
+    def n_samples(self) -> int:
+        return int(self.X.shape[0])
+
+    @property
+    def n_groups(self) -> int:
+        return int(self.group.max()) + 1
+
+    def membership(self) -> Array:
+        """(J, n_groups) matrix of 0 and 1: which column belongs to which group."""
+        xp = array_namespace(self.X)
+        groups = xp.arange(self.n_groups, device=self.group.device)
+        return xp.astype(self.group[:, None] == groups[None, :], self.X.dtype)
+
+    def scores(self, V: Array) -> Array:
+        """(n,) scores of the coefficients `V` (J, D)."""
+        xp = array_namespace(self.X)
+        return xp.sum((self.X @ V.T) * self.Z, axis=1)
+
+    def adjoint(self, weights: Array) -> Array:
+        """(J, D) coefficients `V[j] = sum_n weights[n] Z[n, j] X[n]`: the transposed map."""
+        return (self.Z * weights[:, None]).T @ self.X
+
+    def group_norms(self, V: Array) -> Array:
+        """(n_groups,) Frobenius norms of the groups of `V` (J, D)."""
+        xp = array_namespace(self.X)
+        return xp.sqrt(self.membership().T @ xp.sum(V * V, axis=1))
+
+    def subset(self, rows: Array) -> GatedDesign:
+        """The same design on the samples `rows` (indices); the groups stay as they are."""
+        return GatedDesign(X=self.X[rows], Z=self.Z[rows], group=self.group)

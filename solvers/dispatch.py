@@ -1,0 +1,55 @@
+"""One entry for every solver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .cvxpy_backend import solve_cvxpy
+from .programs import MaxMarginProgram
+from .settings import Settings
+from .solution import Solution
+from .structured import solve_interior_point
+
+__all__ = ["SOLVERS", "solve"]
+
+# A family takes the rest of the name after its colon: "cvxpy:CLARABEL" calls
+# `solve_cvxpy(program, settings, "CLARABEL")`.
+SOLVERS: dict[str, Callable[[MaxMarginProgram, Settings, str], Solution]] = {
+    "interior-point": lambda program, settings, _: solve_interior_point(program, settings),
+    "cvxpy": lambda program, settings, name: solve_cvxpy(program, settings, name or "CLARABEL"),
+}
+
+
+def solve(
+    program: MaxMarginProgram,
+    *,
+    solver: str = "interior-point",
+    settings: Settings | None = None,
+) -> Solution:
+    """Solve `program` and certify the answer.
+
+    Parameters
+    ----------
+    program : MaxMarginProgram
+    solver : str
+        "interior-point" (the structured method of this package), or "cvxpy:NAME" for any solver
+        that cvxpy has installed: CLARABEL, ECOS, SCS, and OSQP for programs of one group.
+    settings : Settings, optional
+
+    Returns
+    -------
+    Solution
+        Whatever came out, with the status that its certificate proves.
+
+    Raises
+    ------
+    ValueError
+        If there is no such solver.
+    """
+    family, _, name = solver.partition(":")
+    if family not in SOLVERS or (name and family != "cvxpy"):
+        raise ValueError(
+            f"unknown solver {solver!r}: use 'interior-point' or 'cvxpy:NAME' "
+            "with NAME one of CLARABEL, ECOS, SCS, OSQP"
+        )
+    return SOLVERS[family](program, settings or Settings(), name)

@@ -1,0 +1,108 @@
+"""The kernels of a program, as the dual interior point sees them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from .arrays import Array, array_namespace, float_of, gram_lower
+from .programs import MaxMarginProgram
+
+__all__ = ["GroupKernels", "group_kernels"]
+
+
+@dataclass(frozen=True, eq=False)
+class GroupKernels:
+    """Products with the kernels `K_g = (S S^T) * (Z_g Z_g^T)`, S the inputs times their labels.
+
+    One-hot groups are redundant: with u_c the vertices of a centred simplex in R^(C-1),
+    `[c = c'] = 1/C + <u_c, u_c'>`. So `Z_g Z_g^T = constant[g] + F_g F_g^T` with C - 1 columns
+    instead of C, and a constant that all groups share one product for. Other groups have
+    `F_g = Z_g` and constant 0.
+
+    Attributes
+    ----------
+    signed : (n, D) array
+        `y[n] X[n] / scale`.
+    gram : (n, n) array
+        `signed @ signed.T`, full.
+    factor : (n, F) array
+        The columns F_g of all groups.
+    factor_group : (F,) integer array
+    membership : (F, G) array
+        One-hot rows of `factor_group`.
+    constant : (G,) array
+    scale : float
+        Root of the mean over samples of the largest `K_g(n, n)` of the unscaled data.
+    """
+
+    signed: Array
+    gram: Array
+    factor: Array
+    factor_group: Array
+    membership: Array
+    constant: Array
+    scale: float
+
+    def products(self, lam: Array) -> Array:
+        """(n, G) columns `K_g lam`, the long way round or the short way, whichever is cheaper."""
+        n_samples, n_inputs = self.signed.shape
+        weighted = self.factor * lam[:, None]
+        if n_samples <= 2 * n_inputs:
+            images, shared = self.gram @ weighted, self.gram @ lam
+        else:
+            images = self.signed @ (weighted.T @ self.signed).T
+            shared = self.signed @ (self.signed.T @ lam)
+        images *= self.factor
+        return images @ self.membership + shared[:, None] * self.constant[None, :]
+
+    def weighted(self, d: Array) -> Array:
+        """Lower triangle (at least) of `sum_g d[g] K_g` for d >= 0, an (n, n) array."""
+        xp = array_namespace(self.gram)
+        matrix = gram_lower(self.factor * xp.sqrt(d)[self.factor_group][None, :])
+        matrix += float_of(xp.sum(d * self.constant))
+        # `gram` is symmetric; its transpose has the memory order of a syrk result.
+        matrix *= self.gram.T
+        return matrix
+
+
+def group_kernels(program: MaxMarginProgram) -> GroupKernels:
+    """Prepare the kernels of `program`: one Gram matrix and the reduced gate columns."""
+    design = program.design
+    xp = array_namespace(design.X)
+    gates = xp.max((design.Z * design.Z) @ design.membership(), axis=1)
+    scale = math.sqrt(float_of(xp.mean(gates * xp.sum(design.X * design.X, axis=1)))) or 1.0
+    signed = design.X * (program.y / scale)[:, None]
+    columns, groups, constants = [], [], []
+    for g in range(design.n_groups):
+        reduced, constant = _reduce(design.Z[:, xp.nonzero(design.group == g)[0]])
+        columns.append(reduced)
+        groups += [g] * int(reduced.shape[1])
+        constants.append(constant)
+    factor = xp.concat(columns, axis=1)
+    factor_group = xp.asarray(groups, dtype=xp.int64, device=design.group.device)
+    everyone = xp.arange(design.n_groups, device=design.group.device)
+    return GroupKernels(
+        signed=signed,
+        gram=signed @ signed.T,
+        factor=factor,
+        factor_group=factor_group,
+        membership=xp.astype(factor_group[:, None] == everyone[None, :], factor.dtype),
+        constant=xp.asarray(constants, dtype=factor.dtype, device=factor.device),
+        scale=scale,
+    )
+
+
+def _reduce(Z: Array) -> tuple[Array, float]:
+    """`(F, constant)` with `Z Z^T = constant + F F^T` and as few columns as Z allows."""
+    xp = array_namespace(Z)
+    n_columns = int(Z.shape[1])
+    one_hot = bool(xp.all((Z == 0) | (Z == 1))) and bool(xp.all(xp.sum(Z, axis=1) == 1))
+    if not one_hot:
+        return Z, 0.0
+    eye = xp.eye(n_columns, dtype=Z.dtype, device=Z.device)
+    # Helmert's matrix: row k is orthogonal to the ones vector and to the rows before it.
+    steps = xp.arange(1, n_columns, dtype=Z.dtype, device=Z.device)[:, None]
+    ones = xp.cumulative_sum(eye, axis=0)[: n_columns - 1, :]
+    vertices = (ones - steps * eye[1:, :]) / xp.sqrt(steps * (steps + 1))
+    return Z @ vertices.T, 1.0 / n_columns

@@ -1,0 +1,105 @@
+"""Primal-dual interior point for max-margin programs, in the dual.
+
+The programs are solved as a game. With `lam` and `d` on simplices and the kernels K_g,
+
+    gamma^2 = min_lam max_g lam^T K_g lam = max_d min_lam lam^T (sum_g d[g] K_g) lam,
+
+gamma is the best margin per unit of norm, 1 / gamma the optimum of the program, and gamma = 0
+exactly when the data are not separable, lam being the proof. Both sides of the game always have
+interior points, so there is no phase for infeasible programs, and no scaling to choose.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from .arrays import Array, NotPositiveDefinite, array_namespace, float_of
+from .group_kernels import GroupKernels
+from .newton import Iterate, NewtonSystem
+from .predictor_corrector import advance, starting_point
+from .settings import Settings
+
+__all__ = ["Game", "play"]
+
+
+@dataclass(frozen=True, eq=False)
+class Game:
+    """The best points that a run has seen, which need not belong to one iterate.
+
+    Attributes
+    ----------
+    lower : float
+        Best lower bound of gamma, with the `primal_lam` (n,) and `primal_d` (G,) that give it:
+        the network with blocks `d[g] v_g(lam)` has this margin per unit of norm.
+    upper : float
+        Best upper bound of gamma, with the `dual` (n,) that gives it.
+    iterations : int
+    """
+
+    lower: float
+    primal_lam: Array
+    primal_d: Array
+    upper: float
+    dual: Array
+    iterations: int
+
+    @property
+    def gap(self) -> float:
+        """`upper / lower - 1`, infinite as long as no margin is positive."""
+        return self.upper / self.lower - 1 if self.lower > 0 else math.inf
+
+    @property
+    def width(self) -> float:
+        """How much of gamma, which is not negative, the bounds leave open."""
+        return self.upper - max(self.lower, 0.0)
+
+
+# Stop once this many iterations have not narrowed the bounds by a tenth.
+PATIENCE = 6
+# Gram matrices know squared norms to about 1e-16 of the data's scale, so that gamma below 1e-8
+# is noise to them: there the run ends and the refinement on the features themselves begins.
+RESOLUTION = 1e-8
+ITERATIONS = 100
+
+
+def play(kernels: GroupKernels, settings: Settings) -> Game:
+    """Follow the central path of the game until its bounds meet within `settings.tol`.
+
+    The bounds are those of Gram arithmetic; the caller certifies what it makes of them.
+    """
+    point = starting_point(kernels)
+    game = _bounds(point, None, 0)
+    widths = [math.inf] * PATIENCE + [game.width]
+    for iteration in range(1, (settings.max_iterations or ITERATIONS) + 1):
+        if game.gap <= settings.tol or game.upper <= RESOLUTION:
+            break
+        if not widths[-1] < 0.9 * widths[-1 - PATIENCE]:
+            break
+        try:
+            system = NewtonSystem(point, kernels.weighted(point.d))
+            point = advance(kernels, point, system)
+        except NotPositiveDefinite:
+            break
+        game = _bounds(point, game, iteration)
+        if settings.progress is not None:
+            settings.progress(iteration, game.gap)
+        widths.append(game.width)
+    return game
+
+
+def _bounds(point: Iterate, best: Game | None, iteration: int) -> Game:
+    """The better of the bounds at `point` and those of `best`."""
+    xp = array_namespace(point.lam)
+    norms = xp.sqrt(xp.clip(point.lam @ point.products, min=0.0))
+    upper = float_of(xp.max(norms)) / float_of(xp.sum(point.lam))
+    total = float_of(point.d @ norms)
+    lower = float_of(xp.min(point.products @ point.d)) / total if total > 0 else -math.inf
+    if best is None:
+        return Game(lower, point.lam, point.d, upper, point.lam, iteration)
+    game = replace(best, iterations=iteration)
+    if lower > game.lower:
+        game = replace(game, lower=lower, primal_lam=point.lam, primal_d=point.d)
+    if upper < game.upper:
+        game = replace(game, upper=upper, dual=point.lam)
+    return game

@@ -1,0 +1,96 @@
+"""The one standard form that the max-margin limits share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .arrays import Array, array_namespace, float_of
+from .design import GatedDesign
+
+__all__ = ["MaxMarginProgram"]
+
+
+@dataclass(frozen=True, eq=False)
+class MaxMarginProgram:
+    """Hard-margin program with a norm that sums over groups.
+
+        minimise    sum_g || (V[j])_{j in g} ||_F
+        subject to  y[n] sum_j Z[n, j] <X[n], V[j]> >= 1       for every n
+
+    Its dual, with `v_g(lam)` the block g of `sum_n lam[n] y[n] Z[n, .] X[n]`:
+
+        maximise  sum_n lam[n]   subject to  lam >= 0,  ||v_g(lam)||_F <= 1 for every g.
+
+    Parameters
+    ----------
+    design : GatedDesign
+        Inputs (n, D), gate columns (n, J), groups (J,).
+    y : (n,) float64 array
+        Labels in {-1, +1}.
+
+    Raises
+    ------
+    ValueError
+        If shapes disagree, an entry is not finite or a label is neither -1 nor +1.
+    """
+
+    design: GatedDesign
+    y: Array
+
+    def __post_init__(self) -> None:
+        X, Z, group, y = self.design.X, self.design.Z, self.design.group, self.y
+        xp = array_namespace(X)
+        if X.ndim != 2 or X.shape[0] == 0 or X.shape[1] == 0:
+            raise ValueError(f"`X` must have shape (n, D) with n, D >= 1, got {tuple(X.shape)}")
+        if Z.ndim != 2 or Z.shape[0] != X.shape[0] or Z.shape[1] == 0:
+            raise ValueError(
+                f"`Z` must have shape ({X.shape[0]}, J) with J >= 1, got {tuple(Z.shape)}: "
+                "one row of gates per row of X"
+            )
+        if tuple(group.shape) != (Z.shape[1],):
+            raise ValueError(
+                f"`group` must have shape ({Z.shape[1]},), got {tuple(group.shape)}: "
+                "one group per column of Z"
+            )
+        if tuple(y.shape) != (X.shape[0],):
+            raise ValueError(
+                f"`y` must have shape ({X.shape[0]},), got {tuple(y.shape)}: one label per row of X"
+            )
+        for name, array in (("X", X), ("Z", Z)):
+            if not bool(xp.all(xp.isfinite(array))):
+                raise ValueError(
+                    f"`{name}` has entries that are NaN or infinite: remove them first"
+                )
+        if not bool(xp.all(xp.abs(y) == 1)):
+            raise ValueError("`y` must hold labels -1 and +1 only: map other labels to these first")
+        present = xp.sum(self.design.membership(), axis=0)
+        if int(group.min()) < 0 or not bool(xp.all(present > 0)):
+            raise ValueError("`group` must number the groups 0 .. G-1 with no number left out")
+
+    @property
+    def n_samples(self) -> int:
+        return self.design.n_samples
+
+    @property
+    def n_groups(self) -> int:
+        return self.design.n_groups
+
+    def margins(self, V: Array) -> Array:
+        """(n,) margins `y[n] f(x[n])` of the coefficients `V` (J, D)."""
+        return self.y * self.design.scores(V)
+
+    def dual_blocks(self, lam: Array) -> Array:
+        """(J, D) coefficients `v(lam) = sum_n lam[n] y[n] Z[n, .] X[n]`."""
+        return self.design.adjoint(lam * self.y)
+
+    def data_scale(self, lam: Array) -> float:
+        """`sum_n lam[n] ||X[n]|| max_g ||Z[n, g]||`: what the norms of `v(lam)` cannot exceed."""
+        xp = array_namespace(self.design.X)
+        Z = self.design.Z
+        gates = xp.sqrt(xp.max((Z * Z) @ self.design.membership(), axis=1))
+        inputs = xp.sqrt(xp.sum(self.design.X * self.design.X, axis=1))
+        return float_of(xp.sum(lam * gates * inputs))
+
+    def subset(self, rows: Array) -> MaxMarginProgram:
+        """The program of the samples `rows` (indices) alone."""
+        return MaxMarginProgram(design=self.design.subset(rows), y=self.y[rows])

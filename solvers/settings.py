@@ -1,0 +1,44 @@
+"""What a caller may choose about a solve."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+__all__ = ["Progress", "Settings"]
+
+Progress = Callable[[int, float], None]
+"""Called as `progress(iteration, gap)` once an iteration."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings that every solver obeys.
+
+    Attributes
+    ----------
+    tol : float
+        Relative duality gap at which a program counts as solved, in (0, 1).
+    max_iterations : int or None
+        Iterations that one run of the solver may take; None leaves it to the solver.
+    working_set_from : int
+        Number of samples from which the interior point solves on a growing working set
+        instead of on all samples at once.
+    progress : callable or None
+        `progress(iteration, gap)`, called once an iteration by solvers that allow it.
+    """
+
+    tol: float = 1e-8
+    max_iterations: int | None = None
+    # Measured on MNIST digits: below this the subset's extra solves cost more than they save.
+    working_set_from: int = 3000
+    progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.tol) and 0 < self.tol < 1):
+            raise ValueError(f"`tol` must lie strictly between 0 and 1, got {self.tol}")
+        if self.max_iterations is not None and self.max_iterations < 1:
+            raise ValueError(f"`max_iterations` must be at least 1, got {self.max_iterations}")
+        if self.working_set_from < 1:
+            raise ValueError(f"`working_set_from` must be at least 1, got {self.working_set_from}")

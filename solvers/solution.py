@@ -1,0 +1,161 @@
+"""Answers: a status that explains itself, and a solution with its certificate inside."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from .arrays import Array, array_namespace, float_of
+from .certificate import Certificate, certify
+from .programs import MaxMarginProgram
+
+__all__ = ["NotCertified", "Solution", "Status", "conclude", "support_vectors"]
+
+
+class Status(Enum):
+    """What the certificate of a solution proves; each member carries its own advice."""
+
+    SOLVED = "solved: the duality gap, recomputed from the returned arrays, is within tolerance"
+    NOT_SEPARABLE = (
+        "not separable: the returned multipliers prove that no coefficients classify every sample "
+        "correctly. Look for contradictory samples, drop samples, or add hidden units or contexts"
+    )
+    INACCURATE = (
+        "separable, but the certified gap is above the tolerance. The bounds hold as reported: "
+        "raise `tol` to what they support, scale the features, or try another solver"
+    )
+    UNDECIDED = (
+        "undecided: neither a margin above rounding nor a proof that there is none was found. "
+        "The margin, if any, is below what float64 resolves on these data: rescale the features, "
+        "remove near-duplicate samples of opposite labels, or treat the data as not separable"
+    )
+    FAILED = (
+        "failed: the solver returned no point that could be certified. "
+        "Allow more iterations or use solver='interior-point'"
+    )
+
+    @property
+    def advice(self) -> str:
+        """The sentence that explains the status and the way out."""
+        return self.value
+
+
+class NotCertified(RuntimeError):
+    """Raised by `Solution.require` for every status but `SOLVED`; holds the solution."""
+
+    def __init__(self, solution: Solution) -> None:
+        certificate = solution.certificate
+        super().__init__(
+            f"{solution.status.name}: {solution.status.advice}. "
+            f"[solver {solution.solver}, {solution.iterations} iterations, "
+            f"gap {certificate.gap:.3g} for tol {solution.tol:.3g}, "
+            f"separation bound {certificate.separation_bound:.3g}]"
+        )
+        self.solution = solution
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """What a solver found, scaled to feasibility and certified.
+
+    Attributes
+    ----------
+    primal : (J, D) array
+        Coefficients with smallest margin 1 (if the data were separated), of the kind and on
+        the device of the program's arrays.
+    dual : (n,) array
+        Multipliers with largest block norm 1; with sum 1 if they prove inseparability.
+    status : Status
+    certificate : Certificate
+        Recomputed from `primal` and `dual`.
+    tol : float
+        The gap that was asked for.
+    iterations : int
+        Iterations of the solver, summed over its inner runs; 0 if it does not tell.
+    seconds : float
+        Wall-clock time of the solve.
+    solver : str
+        Name under which the solver was called.
+    """
+
+    primal: Array
+    dual: Array
+    status: Status
+    certificate: Certificate
+    tol: float
+    iterations: int
+    seconds: float
+    solver: str
+
+    def require(self) -> Solution:
+        """This solution if it is `SOLVED`; raises `NotCertified` otherwise."""
+        if self.status is not Status.SOLVED:
+            raise NotCertified(self)
+        return self
+
+
+def conclude(
+    program: MaxMarginProgram,
+    primal: Array | None,
+    dual: Array | None,
+    *,
+    tol: float,
+    iterations: int,
+    seconds: float,
+    solver: str,
+) -> Solution:
+    """Scale both points to feasibility, certify them and name what they prove.
+
+    A point that the solver did not return is given as None and becomes zeros. Multipliers are
+    clipped at zero: rounding may leave them slightly below.
+    """
+    xp = array_namespace(program.y)
+    failed = primal is None and dual is None
+    if primal is None:
+        primal = program.dual_blocks(xp.zeros_like(program.y))
+    dual = xp.zeros_like(program.y) if dual is None else xp.clip(dual, min=0.0)
+    certificate = certify(program, primal, dual)
+    if certificate.proves_separability():
+        primal = primal / certificate.smallest_margin
+    if certificate.proves_separability() and certificate.dual_objective > 0:
+        dual = dual * (certificate.dual_objective / float_of(xp.sum(dual)))
+    elif float_of(xp.sum(dual)) > 0:
+        dual = dual / xp.sum(dual)
+    certificate = certify(program, primal, dual)
+    return Solution(
+        primal=primal,
+        dual=dual,
+        status=Status.FAILED if failed else _status(certificate, tol),
+        certificate=certificate,
+        tol=tol,
+        iterations=iterations,
+        seconds=seconds,
+        solver=solver,
+    )
+
+
+def _status(certificate: Certificate, tol: float) -> Status:
+    if certificate.proves_optimality(tol):
+        return Status.SOLVED
+    if certificate.proves_inseparability():
+        return Status.NOT_SEPARABLE
+    if certificate.proves_separability():
+        return Status.INACCURATE
+    return Status.UNDECIDED
+
+
+def support_vectors(program: MaxMarginProgram, primal: Array, dual: Array) -> Array:
+    """(n,) booleans: samples whose multiplier, relative to the largest, exceeds their slack.
+
+    An interior point leaves every multiplier positive and every slack too. On the central path
+    their product is the same for all samples, so the larger of the two, each in its own units
+    (the largest multiplier, the smallest margin), says on which side a sample ends.
+    """
+    xp = array_namespace(dual)
+    margins = program.margins(primal)
+    size = float_of(xp.max(xp.abs(margins)))
+    smallest = max(float_of(xp.min(margins)), 2.0**-52 * size)
+    largest = float_of(xp.max(dual))
+    if not (smallest > 0 and largest > 0):
+        return dual > 0
+    return dual / largest > margins / smallest - 1
