@@ -4,7 +4,7 @@ from .certificate import Certificate, certify
 from .design import GatedDesign
 from .dispatch import SOLVERS, solve
 from .programs import MaxMarginProgram
-from .settings import Settings
+from .settings import Progress, Settings
 from .solution import NotCertified, Solution, Status, support_vectors
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "GatedDesign",
     "MaxMarginProgram",
     "NotCertified",
+    "Progress",
     "Settings",
     "Solution",
     "Status",

@@ -1,0 +1,5 @@
+"""`python -m implicit_bias compare ...`."""
+
+from .cli import main
+
+main()

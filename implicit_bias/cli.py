@@ -1,0 +1,226 @@
+"""The command line. Nothing heavy is imported before the options have been read."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ._version import __version__
+from .models import MODELS
+from .options import Options, Reporter
+
+if TYPE_CHECKING:
+    from .report import Report
+
+__all__ = ["compare_main", "main"]
+
+# Exit codes, as documented in the README.
+DONE, BAD_INPUT, NOT_SEPARABLE, NOT_SOLVED, INTERRUPTED = 0, 2, 3, 4, 130
+PICTURES = (".png", ".svg", ".pdf")
+
+EPILOG = (
+    "Exit codes: 0 done; 2 usage or bad input; 3 the data are not separable (the certificate is "
+    "reported); 4 the solver did not reach its tolerance; 130 interrupted (what was finished is "
+    "reported and saved)."
+)
+
+
+def _numbers(kind: type) -> Any:
+    def read(context: click.Context, parameter: click.Parameter, value: str) -> tuple[Any, ...]:
+        try:
+            numbers = tuple(kind(part) for part in value.split(","))
+        except ValueError as error:
+            raise click.BadParameter(f"{value!r} is not a list such as {parameter.default}") from (
+                error
+            )
+        return numbers
+
+    return read
+
+
+@click.command(epilog=EPILOG, context_settings={"max_content_width": 100, "show_default": True})
+@click.option("--model", type=click.Choice(sorted(MODELS)), required=True, help="Predicted limit.")
+@click.option(
+    "--data",
+    type=click.Choice(["digits", "mnist"]),
+    default="digits",
+    help="scikit-learn's bundled digits, or IDX files of MNIST's kind; 0-4 against 5-9.",
+)
+@click.option(
+    "--data-dir", type=click.Path(path_type=Path), help="Folder of the IDX files, gzipped or not."
+)
+@click.option("--n-train", type=click.IntRange(min=1), help="Training samples.  [default: 500]")
+@click.option(
+    "--n-val", type=click.IntRange(min=1), help="Held-out samples.  [default: all that are left]"
+)
+@click.option("--hidden-units", type=click.IntRange(min=1), default=10, help="Units H.")
+@click.option(
+    "--contexts",
+    type=click.IntRange(min=1),
+    default=2,
+    help="Contexts C of a unit, a power of two.",
+)
+@click.option(
+    "--cutoffs",
+    type=click.Choice(["median", "random"]),
+    default="median",
+    help="Where the hyperplanes of the contexts cut.",
+)
+@click.option(
+    "--solver",
+    default="interior-point",
+    help="interior-point, or cvxpy:NAME (CLARABEL, ECOS, SCS).",
+)
+@click.option("--tol", type=float, default=1e-8, help="Relative duality gap to reach.")
+@click.option("--loss", type=click.Choice(["logistic", "exponential"]), default="logistic")
+@click.option(
+    "--steps",
+    default="1600,1600",
+    callback=_numbers(int),
+    help="Gradient steps of each phase of training.",
+)
+@click.option(
+    "--learning-rate",
+    "learning_rates",
+    default="0.04,0.01",
+    callback=_numbers(float),
+    help="Learning rate of each phase.",
+)
+@click.option("--momentum", type=float, default=0.0)
+@click.option(
+    "--batch-size",
+    type=click.IntRange(min=0),
+    default=128,
+    help="Samples of a step; 0 is the full batch.",
+)
+@click.option(
+    "--normalise",
+    is_flag=True,
+    help="Descend the logarithm of the loss, which goes on where the loss underflows (full batch).",
+)
+@click.option(
+    "--init", type=click.Choice(["orthogonal", "kaiming", "balanced"]), default="orthogonal"
+)
+@click.option("--init-scale", type=float, default=1.0, help="Factor on the initial weights.")
+@click.option("--device", default="cpu", help="Device of the network: cpu, cuda, cuda:1, ...")
+@click.option(
+    "--dtype",
+    type=click.Choice(["float32", "float64"]),
+    default="float64",
+    help="Precision of the network; the limit is always solved in float64.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Seed of data split, contexts, weights and batches.",
+)
+@click.option(
+    "--json", "as_json", is_flag=True, help="One JSON object on stdout, the rest on stderr."
+)
+@click.option(
+    "--plot", type=click.Path(path_type=Path), help="Draw the run into this PNG, SVG or PDF file."
+)
+@click.option(
+    "--save",
+    "folder",
+    type=click.Path(path_type=Path),
+    help="Folder for results, weights, contexts and trajectory.",
+)
+@click.option("--quiet", is_flag=True, help="No progress and no tables.")
+@click.version_option(__version__, prog_name="implicit-bias")
+def compare(
+    model: str, as_json: bool, plot: Path | None, folder: Path | None, quiet: bool, **choices: Any
+) -> None:
+    """Compare a trained network with the limit that theory predicts for it.
+
+    Solves the limit, trains the network on the same data, and prints both side by side. With no
+    options beyond --model it does so on bundled data in under two minutes.
+    """
+    if plot is not None and plot.suffix.lower() not in PICTURES:
+        raise click.BadParameter(f"{plot} must end in .png, .svg or .pdf", param_hint="--plot")
+    try:
+        with _progress(quiet) as reporter:
+            report = _run(model, Options(**choices), plot, folder, reporter)
+    except (ValueError, OSError) as error:
+        click.echo(f"Error: {error}", err=True)
+        raise SystemExit(BAD_INPUT) from error
+    except KeyboardInterrupt:
+        click.echo("interrupted before there was anything to report", err=True)
+        raise SystemExit(INTERRUPTED) from None
+    if not quiet:
+        click.echo(str(report), err=as_json)
+    if as_json:
+        click.echo(report.to_json())
+    if report.status.name != "SOLVED":
+        click.echo(f"{report.status.name}: {report.status.advice}", err=True)
+    if report.failure is not None:
+        click.echo(f"Error: {report.failure}", err=True)
+    raise SystemExit(_exit_code(report))
+
+
+def _run(
+    model: str, options: Options, plot: Path | None, folder: Path | None, reporter: Reporter
+) -> Report:
+    """The report, and on disk what was asked for; paths are checked before any work."""
+    from .report import check_writable
+
+    if plot is not None:
+        check_writable(plot, folder=False)
+    if folder is not None:
+        check_writable(folder, folder=True)
+    report = MODELS[model].run(options, reporter)
+    if folder is not None:
+        report.save(folder)
+    if plot is not None:
+        if report.figure is None:
+            click.echo(f"nothing was trained, so there is no picture for {plot}", err=True)
+        else:
+            report.figure().savefig(plot, dpi=150)
+    return report
+
+
+def _exit_code(report: Report) -> int:
+    if not report.finished:
+        return INTERRUPTED
+    if report.failure is not None:
+        return BAD_INPUT
+    return {"SOLVED": DONE, "NOT_SEPARABLE": NOT_SEPARABLE}.get(report.status.name, NOT_SOLVED)
+
+
+@contextlib.contextmanager
+def _progress(quiet: bool) -> Iterator[Reporter]:
+    """Progress on stderr: a moving bar on a terminal, a line a stage elsewhere."""
+    if quiet:
+        yield Reporter()
+    elif not sys.stderr.isatty():
+        yield Reporter(stage=lambda text: click.echo(f"{text} ...", err=True))
+    else:
+        from rich.console import Console
+        from rich.progress import Progress
+
+        with Progress(console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task("starting", total=None)
+            yield Reporter(
+                stage=lambda text: bar.reset(task, total=None, description=text),
+                advance=lambda done, of: bar.update(task, completed=done, total=of),
+            )
+
+
+@click.group(context_settings={"max_content_width": 100})
+@click.version_option(__version__, prog_name="implicit-bias")
+def main() -> None:
+    """Predictions of the implicit bias of gradient descent, certified and compared."""
+
+
+main.add_command(compare)
+
+
+def compare_main() -> None:
+    """The command `compare`, which the package also installs by that name alone."""
+    compare(prog_name="compare")

@@ -1,0 +1,194 @@
+"""The predicted limit of a network: coefficients, multipliers, and the certificate of both."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from ._solve import (
+    Array,
+    Certificate,
+    MaxMarginProgram,
+    NotCertified,
+    Solution,
+    Status,
+    array_namespace,
+    support_vectors,
+    to_numpy,
+)
+from ._version import __version__
+
+__all__ = ["Limit"]
+
+_ARRAYS = ("zeta", "dual", "margins", "support", "unit_norms", "dual_norms")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Limit:
+    """The max-margin solution that a theorem names as the limit of training.
+
+    Arrays are of the kind and on the device of the inputs that were given, in float64.
+
+    Attributes
+    ----------
+    zeta : array
+        Coefficients in the model's own shape, scaled to smallest margin 1.
+    dual : (n,) array
+        Multipliers of the margin constraints; with sum 1 where they prove inseparability.
+    margins : (n,) array
+        `y[n] f(x[n])` of the coefficients.
+    support : (n,) boolean array
+        Support vectors: multiplier, relative to the largest, above the slack.
+    unit_norms, dual_norms : (H,) arrays
+        `||zeta[h]||` and `||v_h(dual)||` of every unit; a unit is dead only with the latter <= 1.
+    status : Status
+    certificate : Certificate
+        Bounds of the optimum, recomputed from `zeta` and `dual`.
+    tol, iterations, seconds, solver
+        The gap asked for and how the solve went.
+    """
+
+    zeta: Array
+    dual: Array
+    margins: Array
+    support: Array
+    unit_norms: Array
+    dual_norms: Array
+    status: Status
+    certificate: Certificate
+    tol: float
+    iterations: int
+    seconds: float
+    solver: str
+
+    @classmethod
+    def from_solution(
+        cls, program: MaxMarginProgram, solution: Solution, shape: tuple[int, ...]
+    ) -> Self:
+        """Read a solution of `program` as coefficients of the given shape, in C order."""
+        design = program.design
+        return cls(
+            zeta=solution.primal.reshape(shape),
+            dual=solution.dual,
+            margins=program.margins(solution.primal),
+            support=support_vectors(program, solution.primal, solution.dual),
+            unit_norms=design.group_norms(solution.primal),
+            dual_norms=design.group_norms(program.dual_blocks(solution.dual)),
+            status=solution.status,
+            certificate=solution.certificate,
+            tol=solution.tol,
+            iterations=solution.iterations,
+            seconds=solution.seconds,
+            solver=solution.solver,
+        )
+
+    @property
+    def objective(self) -> float:
+        """Certified upper bound of the optimum: the group norm at smallest margin 1."""
+        return self.certificate.objective
+
+    @property
+    def dual_objective(self) -> float:
+        """Certified lower bound of the optimum."""
+        return self.certificate.dual_objective
+
+    @property
+    def gap(self) -> float:
+        """`objective / dual_objective - 1`."""
+        return self.certificate.gap
+
+    @property
+    def live(self) -> Array:
+        """(H,) booleans: units whose norm, relative to the largest, exceeds their dual slack."""
+        xp = array_namespace(self.unit_norms)
+        largest = xp.max(self.unit_norms)
+        return self.unit_norms > xp.clip(1 - self.dual_norms, min=2.0**-40) * largest
+
+    def require(self) -> Self:
+        """This limit if it is `SOLVED`; raises `NotCertified` with the advice otherwise."""
+        if self.status is not Status.SOLVED:
+            raise NotCertified(self)
+        return self
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the large arrays, ready for JSON (infinities stay floats)."""
+        return {
+            "status": self.status.name,
+            "advice": self.status.advice,
+            **self.certificate.to_dict(),
+            "tol": self.tol,
+            "solver": self.solver,
+            "iterations": self.iterations,
+            "seconds": self.seconds,
+            "n_samples": len(self.dual),
+            "n_support": int(self.support.sum()),
+            "n_units": len(self.unit_norms),
+            "n_live": int(self.live.sum()),
+            "unit_norms": to_numpy(self.unit_norms).tolist(),
+            "dual_norms": to_numpy(self.dual_norms).tolist(),
+        }
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write arrays and results to one safetensors file; `load` reads it back."""
+        from safetensors.numpy import save_file
+
+        arrays = {name: np.ascontiguousarray(to_numpy(getattr(self, name))) for name in _ARRAYS}
+        arrays["support"] = arrays["support"].astype(np.uint8)
+        record = {
+            "class": type(self).__name__,
+            "version": __version__,
+            "status": self.status.name,
+            "certificate": self.certificate.to_dict(),
+            "tol": self.tol,
+            "iterations": self.iterations,
+            "seconds": self.seconds,
+            "solver": self.solver,
+        }
+        save_file(arrays, Path(path), metadata={"implicit-bias": json.dumps(record)})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read what `save` wrote, as NumPy arrays.
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is no such file.
+        ValueError
+            If the file is not a saved limit of this class.
+        """
+        from safetensors import SafetensorError, safe_open
+
+        if not Path(path).is_file():
+            raise FileNotFoundError(f"there is no file {os.fspath(path)!r} to load a limit from")
+        try:
+            with safe_open(path, framework="numpy") as file:
+                record = json.loads((file.metadata() or {}).get("implicit-bias", "{}"))
+                arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        except SafetensorError as error:
+            raise ValueError(f"{os.fspath(path)!r} is not a safetensors file: {error}") from error
+        if record.get("class") != cls.__name__ or set(arrays) != set(_ARRAYS):
+            raise ValueError(f"{os.fspath(path)!r} holds no saved {cls.__name__}")
+        arrays["support"] = arrays["support"].astype(bool)
+        return cls(
+            **arrays,
+            status=Status[record["status"]],
+            certificate=Certificate(**record["certificate"]),
+            **{key: record[key] for key in ("tol", "iterations", "seconds", "solver")},
+        )
+
+    def __repr__(self) -> str:
+        shape = " x ".join(str(size) for size in self.zeta.shape)
+        return (
+            f"{type(self).__name__}({self.status.name}, coefficients {shape}\n"
+            f"  optimum in [{self.dual_objective:.10g}, {self.objective:.10g}], "
+            f"gap {self.gap:.2g} (tol {self.tol:.2g})\n"
+            f"  {int(self.support.sum())} support vectors of {len(self.dual)} samples, "
+            f"{int(self.live.sum())} live units of {len(self.unit_norms)}\n"
+            f"  {self.solver}, {self.iterations} iterations, {self.seconds:.3g} s)"
+        )

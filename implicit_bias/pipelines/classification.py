@@ -1,0 +1,232 @@
+"""What the pipelines of separable classification share: data, training, tables, files."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable
+from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .._solve import Status
+from .._version import __version__
+from ..comparison import Comparison, NetworkState
+from ..data import Dataset, load_digits, load_idx
+from ..limit import Limit
+from ..options import Options, Reporter, Seeds
+from ..report import Assumption, Report, Table
+from ..training import TrainingSettings, Trajectory
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = [
+    "limit_alone",
+    "load_data",
+    "provenance",
+    "require_device",
+    "side_by_side",
+    "trace",
+    "training_settings",
+    "torch_dtype",
+    "write_frame",
+    "write_weights",
+]
+
+DIGITS_TRAINING = 500
+PACKAGES = ("numpy", "scipy", "torch", "cvxpy", "clarabel", "ecos", "osqp", "scs", "scikit-learn")
+
+
+def load_data(options: Options, seeds: Seeds) -> Dataset:
+    """The data set that the options name.
+
+    Raises
+    ------
+    ValueError, FileNotFoundError
+        If there are no such data, or not enough of them.
+    """
+    if options.data == "digits":
+        return load_digits(
+            n_train=options.n_train or DIGITS_TRAINING,
+            n_val=options.n_val,
+            random_state=seeds.data,
+        )
+    if options.data_dir is None:
+        raise ValueError("`--data mnist` needs `--data-dir DIR`, the folder of its IDX files")
+    return load_idx(
+        options.data_dir,
+        n_train=options.n_train or DIGITS_TRAINING,
+        n_val=options.n_val,
+        random_state=seeds.data,
+    )
+
+
+def torch_dtype(name: str) -> torch.dtype:
+    """The floating-point dtype of that name."""
+    import torch
+
+    return {"float32": torch.float32, "float64": torch.float64}[name]
+
+
+def require_device(name: str) -> None:
+    """See that torch can compute on the device of that name.
+
+    Raises
+    ------
+    ValueError
+        If it cannot.
+    """
+    import torch
+
+    try:
+        torch.zeros(1, device=name)
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(f"torch cannot use device {name!r} here: use --device cpu") from error
+
+
+def training_settings(options: Options, seeds: Seeds) -> TrainingSettings:
+    """The trainer's settings that the options name."""
+    if len(options.steps) != len(options.learning_rates):
+        raise ValueError(
+            f"{len(options.steps)} phases of steps, but {len(options.learning_rates)} learning "
+            "rates: give as many of one as of the other"
+        )
+    return TrainingSettings(
+        loss=options.loss,
+        batch_size=options.batch_size or None,
+        schedule=tuple(zip(options.steps, options.learning_rates, strict=True)),
+        momentum=options.momentum,
+        normalise=options.normalise,
+        random_state=seeds.batches,
+    )
+
+
+def trace(reporter: Reporter) -> Callable[[int, int, float], None]:
+    """A training callback that reports to `reporter`."""
+
+    def callback(step: int, n_steps: int, log_loss: float) -> None:
+        reporter.advance(step, n_steps)
+
+    return callback
+
+
+def side_by_side(
+    limit: Limit,
+    limit_accuracies: tuple[float, float],
+    state: NetworkState,
+    trajectory: Trajectory,
+    comparison: Comparison,
+) -> tuple[Table, Table]:
+    """The table of limit and network, and the table of their comparison."""
+    n_samples = len(limit.dual)
+    separates = state.smallest_margin > 0
+    norm_per_margin = f"{1 / state.normalised_margin:.8g}" if separates else "not separating yet"
+    n_units = len(limit.unit_norms)
+    support = f"{state.support} of {n_samples}" if state.support >= 0 else "-"
+    steps = int(trajectory.step[-1])
+    rows = (
+        ("status", limit.status.name, "finished" if trajectory.finished else "interrupted"),
+        ("norm per unit margin", f"{limit.objective:.8g}", norm_per_margin),
+        ("  certified lower bound", f"{limit.dual_objective:.8g}", "-"),
+        ("  duality gap | KKT residual", f"{limit.gap:.2e}", f"{comparison.kkt_residual:.4f}"),
+        ("smallest margin", f"{float(limit.margins.min()):.6g}", f"{state.smallest_margin:.6g}"),
+        ("sum of unit norms", f"{float(limit.unit_norms.sum()):.6g}", f"{state.group_norm:.6g}"),
+        (
+            "live units",
+            f"{int(limit.live.sum())} of {n_units}",
+            f"{state.live} of {state.n_units}" if state.n_units else "-",
+        ),
+        ("support vectors", f"{int(limit.support.sum())} of {n_samples}", support),
+        ("training accuracy", f"{limit_accuracies[0]:.2%}", f"{state.train_accuracy:.2%}"),
+        ("validation accuracy", f"{limit_accuracies[1]:.2%}", f"{state.val_accuracy:.2%}"),
+        ("iterations | steps", str(limit.iterations), str(steps)),
+        ("loss", "0 (in the limit)", f"{trajectory.loss[-1]:.4g}"),
+        ("log(1/loss)", "inf", f"{-trajectory.log_loss[-1]:.4g}"),
+        ("seconds", f"{limit.seconds:.2f}", f"{trajectory.seconds[-1]:.2f}"),
+    )
+    return (
+        Table("prediction and training", ("", "limit", "trained network"), rows),
+        Table("comparison", ("", "value"), tuple(comparison.rows())),
+    )
+
+
+def limit_alone(
+    model: str, theorem: str, limit: Limit, results: dict[str, Any], failure: str | None = None
+) -> Report:
+    """The report of a limit that no network was compared with, its certificate included."""
+    certificate = limit.certificate
+    separable = certificate.proves_separability()
+    rows = (
+        ("status", limit.status.name),
+        ("norm per unit margin", f"{limit.objective:.8g}"),
+        ("  certified lower bound", f"{limit.dual_objective:.8g}"),
+        ("  duality gap", f"{limit.gap:.2e}"),
+        ("separation bound: best margin of unit norm <=", f"{certificate.separation_bound:.3e}"),
+        ("  its rounding error", f"{certificate.separation_rounding:.3e}"),
+        ("samples with a multiplier", f"{int((limit.dual > 0).sum())} of {len(limit.dual)}"),
+        ("iterations", str(limit.iterations)),
+        ("seconds", f"{limit.seconds:.2f}"),
+    )
+    return Report(
+        model=model,
+        theorem=theorem,
+        assumptions=(
+            Assumption(
+                "the data are separable in these gates (certified)",
+                False if limit.status is Status.NOT_SEPARABLE else separable or None,
+            ),
+        ),
+        tables=(Table("prediction", ("", "limit"), rows),),
+        results=results,
+        status=limit.status,
+        finished=True,
+        failure=failure,
+        artefacts={"limit.safetensors": limit.save},
+    )
+
+
+def provenance(options: Options, dataset: Dataset) -> dict[str, Any]:
+    """What it takes to repeat a run: versions, choices, seeds, data."""
+    return {
+        "version": __version__,
+        "python": platform.python_version(),
+        "packages": {name: _version(name) for name in PACKAGES},
+        "options": {
+            key: str(value) if isinstance(value, Path) else value
+            for key, value in asdict(options).items()
+        },
+        "seeds": asdict(Seeds.from_seed(options.seed)),
+        "data": {
+            "name": dataset.name,
+            "description": dataset.description,
+            "n_train": len(dataset.y_train),
+            "n_val": len(dataset.y_val),
+            "n_inputs": int(dataset.X_train.shape[1]),
+            "sha256": dataset.digest(),
+        },
+    }
+
+
+def write_frame(trajectory: Trajectory) -> Callable[[Path], None]:
+    """A writer of the trajectory's scalar columns as Parquet."""
+    return lambda path: trajectory.to_frame().to_parquet(path, index=False)
+
+
+def write_weights(network: torch.nn.Module) -> Callable[[Path], None]:
+    """A writer of the network's weights as safetensors."""
+
+    def write(path: Path) -> None:
+        from safetensors.torch import save_file
+
+        tensors = {name: tensor.contiguous() for name, tensor in network.state_dict().items()}
+        save_file(tensors, path, metadata={"implicit-bias": __version__})
+
+    return write
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

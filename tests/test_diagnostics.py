@@ -1,0 +1,185 @@
+"""KKT distance at optima known in closed form, and how it tells spoiled weights from them."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from implicit_bias import diagnostics
+from implicit_bias.diagnostics import kkt_distance
+from implicit_bias.networks import GLN
+
+A, B = 2.0, 1.0
+# Exclusive or on (+-A, +-B), unit h gated by the sign of coordinate h.
+X_QUADRANTS = np.array([[A, B], [-A, -B], [-A, B], [A, -B]])
+Y_QUADRANTS = np.array([1.0, 1.0, -1.0, -1.0])
+C_QUADRANTS = (X_QUADRANTS >= 0).astype(np.int64)
+QUADRANTS = (X_QUADRANTS, Y_QUADRANTS, C_QUADRANTS)
+# H = 1, C = 2: context 0 has the SVM (1/2, 0), its second sample slack; context 1 has (1, 0).
+RAYS = (
+    np.array([[2.0, 0.0], [-3.0, -1.0], [1.0, 1.0], [-1.0, 1.0]]),
+    np.array([1.0, -1.0, 1.0, -1.0]),
+    np.array([[0], [0], [1], [1]]),
+)
+DEPTHS = [(), (3,), (2, 4)]
+
+
+def only_unit(h: int) -> np.ndarray:
+    """Solve the quadrants with one unit: y x_k over its contexts is (+-1) times coordinate k != h.
+
+    Unit 0 is gated by the sign of coordinate 0, and there y has the sign of coordinate 1 or its
+    opposite: zeta[0, c] = (0, +-1/B); likewise zeta[1, c] = (+-1/A, 0). Context 1 is positive.
+    """
+    zeta = np.zeros((2, 2, 2))
+    zeta[h, :, 1 - h] = np.array([-1.0, 1.0]) / (B if h == 0 else A)
+    return zeta
+
+
+def spoil(network: GLN, size: float) -> None:
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for parameter in network.parameters():
+            noise = torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype)
+            parameter.add_(size * noise)
+
+
+@pytest.mark.parametrize("upper_widths", DEPTHS)
+@pytest.mark.parametrize("factor", [1e-3, 1.0, 50.0])
+def test_distance_is_zero_at_balanced_weights_of_the_optimum_at_any_scale(
+    upper_widths, factor
+) -> None:
+    # Optimum: ||v_0|| = B/A < 1 leaves unit 0 dead, ||v_1|| = 1.
+    network = GLN.from_zeta(factor * only_unit(1), upper_widths=upper_widths)
+    distance = kkt_distance(network, *QUADRANTS)
+    assert distance.cosine == pytest.approx(1, abs=1e-12)
+    assert distance.residual < 1e-12
+    assert abs(distance.complementarity) < 1e-12
+    np.testing.assert_allclose(distance.dual_norms, [B / A, 1], rtol=1e-9)
+
+
+def test_multipliers_are_those_of_the_closed_form_and_vanish_off_the_margin() -> None:
+    # zeta = d v(lam) with d = ||zeta|| = sqrt(5/4): 2 lam_0 d = 1/2 and 2 lam d = 1 in context 1.
+    network = GLN.from_zeta(np.array([[[0.5, 0.0], [1.0, 0.0]]]))
+    distance = kkt_distance(network, *RAYS)
+    d = math.sqrt(1.25)
+    np.testing.assert_allclose(
+        distance.multipliers, [0.25 / d, 0, 0.5 / d, 0.5 / d], rtol=1e-9, atol=1e-12
+    )
+    assert distance.residual < 1e-12
+    np.testing.assert_allclose(distance.dual_norms, [1], rtol=1e-12)
+
+
+def test_a_stationary_network_with_a_wrongly_dead_unit_is_told_by_its_dual_norm() -> None:
+    # Unit 0 alone separates with ||zeta|| = sqrt(2)/B; unit 1, dead, would do better by A/B.
+    distance = kkt_distance(GLN.from_zeta(only_unit(0)), *QUADRANTS)
+    assert distance.residual < 1e-12
+    assert distance.cosine == pytest.approx(1, abs=1e-12)
+    np.testing.assert_allclose(distance.dual_norms, [1, A / B], rtol=1e-9)
+
+
+@pytest.mark.parametrize("upper_widths", DEPTHS)
+def test_distance_grows_with_the_damage_done_to_the_weights(upper_widths) -> None:
+    residuals, cosines = [], []
+    for size in (0.0, 0.003, 0.03, 0.3):
+        network = GLN.from_zeta(only_unit(1), upper_widths=upper_widths)
+        spoil(network, size)
+        distance = kkt_distance(network, *QUADRANTS)
+        residuals.append(distance.residual)
+        cosines.append(distance.cosine)
+    assert np.all(np.diff(residuals) > 0)
+    assert np.all(np.diff(cosines) < 0)
+    assert residuals[-1] > 0.05
+
+
+def test_unbalanced_weights_of_the_optimum_are_not_stationary() -> None:
+    # r w1 and w2 / r compute the same function, but gradients in w1 shrink to 1/r and those in w2
+    # grow to r: layers of equal norms 1 become w = (r, 1/r) against a fit along (1/r, r).
+    network = GLN.from_zeta(only_unit(1))
+    r = 2.0
+    with torch.no_grad():
+        network.w1.mul_(r)
+        network.upper[0].div_(r)
+    distance = kkt_distance(network, *QUADRANTS)
+    cosine = 2 / (r**2 + r**-2)
+    assert distance.cosine == pytest.approx(cosine, rel=1e-9)
+    assert distance.residual == pytest.approx(math.sqrt(1 - cosine**2), rel=1e-9)
+
+
+def test_multipliers_on_samples_beyond_the_margin_show_in_the_complementarity() -> None:
+    # Context 0 at twice its margin: w stays in the cone of gradients, with equal multipliers on
+    # margins 2, 1, 1. So sum lam (m - 1) / sum lam = 1/3.
+    network = GLN.from_zeta(np.array([[[1.0, 0.0], [1.0, 0.0]]]))
+    distance = kkt_distance(network, *RAYS)
+    assert distance.residual < 1e-12
+    assert distance.complementarity == pytest.approx(1 / 3, rel=1e-9)
+
+
+def test_a_float32_network_is_measured_in_float64() -> None:
+    network = GLN.from_zeta(np.array([[[0.5, 0.0], [1.0, 0.0]]])).float()
+    distance = kkt_distance(network, *RAYS)
+    # Weights rounded to 6e-8 are that far from stationary, products in float32 would be farther.
+    assert distance.residual < 2e-7
+    assert distance.multipliers.dtype == np.float64
+
+
+def test_slabs_and_chunks_change_nothing(monkeypatch) -> None:
+    rng = np.random.default_rng(0)
+    X, contexts = rng.normal(size=(7, 5)), rng.integers(0, 2, size=(7, 3))
+    network = GLN(5, 3, 2, upper_widths=(4,))
+    y = np.sign(network(torch.tensor(X), torch.tensor(contexts)).detach().numpy())
+    whole = kkt_distance(network, X, y, contexts)
+    assert 0.01 < whole.residual < 0.999
+    # 46 weights: three samples a chunk, 20 weights a slab.
+    monkeypatch.setattr(diagnostics, "_MAX_ENTRIES", 141)
+    parts = kkt_distance(network, X, y, contexts)
+    np.testing.assert_allclose(parts.multipliers, whole.multipliers, rtol=1e-8, atol=1e-12)
+    assert parts.residual == pytest.approx(whole.residual, rel=1e-12)
+    assert parts.cosine == pytest.approx(whole.cosine, rel=1e-12)
+
+
+class Linear(torch.nn.Module):
+    """Degree 1, gates of no use, one buffer and one frozen parameter."""
+
+    degree = 1
+
+    def __init__(self, w: list[float]) -> None:
+        super().__init__()
+        self.w = torch.nn.Parameter(torch.tensor(w, dtype=torch.float32))
+        self.scale = torch.nn.Parameter(torch.tensor(2.0), requires_grad=False)
+        self.register_buffer("gain", torch.tensor(0.5))
+
+    def forward(self, X: torch.Tensor, gates: torch.Tensor | None) -> torch.Tensor:
+        return self.scale * self.gain * (X @ self.w)
+
+
+def test_any_homogeneous_module_can_be_measured_without_gates() -> None:
+    # argmin ||w|| with 2 w_1 >= 1 and 3 w_1 + w_2 >= 1 is (1/2, 0) = lam (2, 0), lam = 1/4.
+    X, y = np.array([[2.0, 0.0], [3.0, 1.0]]), np.array([1.0, 1.0])
+    distance = kkt_distance(Linear([5.0, 0.0]), X, y, None)
+    np.testing.assert_allclose(distance.multipliers, [0.25, 0], atol=1e-12)
+    assert distance.residual < 1e-12
+    assert distance.dual_norms is None
+    # (1, 1) is outside the cone of (2, 0), (3, 1): nearest is its projection (6/5, 2/5) on (3, 1).
+    off = kkt_distance(Linear([1.0, 1.0]), X, y, None)
+    assert off.cosine == pytest.approx(2 / math.sqrt(5), rel=1e-12)
+    assert off.residual == pytest.approx(1 / math.sqrt(5), rel=1e-12)
+
+
+def test_weights_that_do_not_separate_are_refused_with_advice() -> None:
+    network = GLN.from_zeta(-only_unit(1))
+    with pytest.raises(ValueError, match=r"smallest margin .* is -1.*train longer"):
+        kkt_distance(network, *QUADRANTS)
+
+
+def test_a_module_without_a_degree_is_refused() -> None:
+    with pytest.raises(TypeError, match="`network.degree` must be a positive int"):
+        kkt_distance(torch.nn.Linear(2, 1), *QUADRANTS)
+
+
+def test_the_arrays_of_a_result_are_read_only() -> None:
+    distance = kkt_distance(GLN.from_zeta(only_unit(1)), *QUADRANTS)
+    assert distance.dual_norms is not None
+    for array in (distance.multipliers, distance.dual_norms):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1.0

@@ -1,0 +1,103 @@
+"""Losses: exact values from 500-digit decimals, gradients from identities and from autograd."""
+
+import decimal
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from implicit_bias.losses import (
+    LOSSES,
+    get_loss,
+    log_mean_loss,
+    log_mean_loss_gradient,
+    mean_loss,
+    mean_loss_gradient,
+)
+
+KINDS = sorted(LOSSES)
+MARGINS = [-1e6, -800.0, -40.0, -1.0, 0.0, 1e-8, 3.0, 17.0, 35.9, 36.1, 60.0, 120.0, 900.0]
+
+
+def exact_log_logistic(margin: float) -> float:
+    with decimal.localcontext() as context:
+        context.prec = 500
+        context.Emin, context.Emax = decimal.MIN_EMIN, decimal.MAX_EMAX
+        return float((1 + (-decimal.Decimal(margin)).exp()).ln().ln())
+
+
+@pytest.mark.parametrize("margin", MARGINS)
+def test_log_logistic_loss_is_exact_to_rounding_on_both_sides(margin: float) -> None:
+    value = log_mean_loss(torch.tensor([margin], dtype=torch.float64))
+    assert float(value) == pytest.approx(exact_log_logistic(margin), rel=1e-14, abs=1e-15)
+
+
+@pytest.mark.parametrize("margin", MARGINS)
+def test_log_logistic_loss_is_exact_to_float32_rounding(margin: float) -> None:
+    value = log_mean_loss(torch.tensor([margin], dtype=torch.float32))
+    exact = exact_log_logistic(float(np.float32(margin)))
+    assert float(value) == pytest.approx(exact, rel=3e-7, abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_million_of_margin_gives_minus_a_million_of_log_loss(
+    kind: str, dtype: torch.dtype
+) -> None:
+    margins = torch.full((8,), 1e6, dtype=dtype)
+    assert float(log_mean_loss(margins, kind)) == -1e6
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_gradient_at_huge_margins_is_the_softmax_of_negative_margins(
+    kind: str, dtype: torch.dtype
+) -> None:
+    margins = torch.tensor([1e6, 1e6 + 1, 1e6 + 3, 2e6], dtype=dtype, requires_grad=True)
+    (by_autograd,) = torch.autograd.grad(log_mean_loss(margins, kind), margins)
+    weights = np.exp([0.0, -1.0, -3.0, -1e6])
+    for gradient in (by_autograd, log_mean_loss_gradient(margins.detach(), kind)):
+        np.testing.assert_allclose(gradient.numpy(), -weights / weights.sum(), rtol=1e-6)
+
+
+def test_gradient_of_the_log_logistic_loss_at_hugely_wrong_margins_is_one_over_the_margin() -> None:
+    # For m -> -inf, l(m) -> -m, so d log l / dm -> 1 / m.
+    margins = torch.tensor([-1e6], dtype=torch.float64, requires_grad=True)
+    (by_autograd,) = torch.autograd.grad(log_mean_loss(margins), margins)
+    assert float(by_autograd) == pytest.approx(-1e-6, rel=1e-12)
+    assert float(log_mean_loss_gradient(margins.detach())) == pytest.approx(-1e-6, rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_closed_form_gradients_equal_autograd(kind: str) -> None:
+    margins = torch.linspace(-30, 60, 91, dtype=torch.float64, requires_grad=True)
+    (plain,) = torch.autograd.grad(mean_loss(margins, kind), margins)
+    (logarithmic,) = torch.autograd.grad(log_mean_loss(margins, kind), margins)
+    fixed = margins.detach()
+    torch.testing.assert_close(mean_loss_gradient(fixed, kind), plain, rtol=1e-12, atol=0)
+    torch.testing.assert_close(log_mean_loss_gradient(fixed, kind), logarithmic, rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "formula"),
+    [("logistic", lambda m: math.log1p(math.exp(-m))), ("exponential", lambda m: math.exp(-m))],
+)
+def test_mean_loss_is_the_mean_of_the_textbook_formula_and_its_logarithm_agrees(kind, formula):
+    margins = [-3.0, -0.2, 0.0, 1.5, 9.0]
+    expected = sum(map(formula, margins)) / len(margins)
+    tensor = torch.tensor(margins, dtype=torch.float64)
+    assert float(mean_loss(tensor, kind)) == pytest.approx(expected, rel=1e-14)
+    assert float(log_mean_loss(tensor, kind)) == pytest.approx(math.log(expected), rel=1e-13)
+
+
+def test_unknown_loss_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(ValueError, match=r"exponential.*logistic.*hinge"):
+        get_loss("hinge")
+
+
+@pytest.mark.parametrize("shape", [(0,), (3, 1), ()])
+def test_margins_that_are_not_a_filled_vector_are_refused(shape: tuple[int, ...]) -> None:
+    for function in (mean_loss, log_mean_loss):
+        with pytest.raises(ValueError, match=r"`margins` must have shape \(n,\)"):
+            function(torch.zeros(shape))
