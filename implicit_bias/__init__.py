@@ -9,15 +9,27 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from ._solve import Certificate, NotCertified, Settings, Status, certify
-    from .comparison import Comparison, compare
-    from .data import Dataset, load_digits, load_idx
-    from .diagnostics import KKTDistance, kkt_distance
-    from .formulations import GLNLimit, gln_program, solve_gln_svm
-    from .gating import HyperplaneContexts
-    from .networks import GLN
-    from .prediction import ContextPredictor
-    from .training import TrainingSettings, Trajectory, train
+    from ._solve import Certificate as Certificate
+    from ._solve import NotCertified as NotCertified
+    from ._solve import Settings as Settings
+    from ._solve import Status as Status
+    from ._solve import certify as certify
+    from .comparison import Comparison as Comparison
+    from .comparison import compare as compare
+    from .data import Dataset as Dataset
+    from .data import load_digits as load_digits
+    from .data import load_idx as load_idx
+    from .diagnostics import KKTDistance as KKTDistance
+    from .diagnostics import kkt_distance as kkt_distance
+    from .formulations import GLNLimit as GLNLimit
+    from .formulations import gln_program as gln_program
+    from .formulations import solve_gln_svm as solve_gln_svm
+    from .gating import HyperplaneContexts as HyperplaneContexts
+    from .networks import GLN as GLN
+    from .prediction import ContextPredictor as ContextPredictor
+    from .training import TrainingSettings as TrainingSettings
+    from .training import Trajectory as Trajectory
+    from .training import train as train
 
 _MODULES = {
     "Certificate": "_solve",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Comparison", "NetworkState", "Sample", "compare", "measure_network"]
 
-# A unit counts as dead in a network at finite time when its norm is below this share of the
+# A unit counts as dead in a network at finite time when its norm is at most this share of the
 # largest: units that die do so like a power of the loss, never quite.
 DEAD = 1e-3
 
@@ -46,7 +46,7 @@ class NetworkState:
     normalised_margin : float
         `smallest_margin / group_norm`.
     live : int
-        Units with a norm of at least a thousandth of the largest.
+        Units with a norm above a thousandth of the largest.
     n_units : int
     support : int
         Training samples with a positive multiplier in the KKT fit; -1 where there is no fit.
@@ -88,7 +88,7 @@ class Comparison:
         Distance of the network's weights from a KKT point of `min ||w||` at margin 1; NaN while
         the network does not separate the training data.
     dead_units : tuple of int
-        Units below a thousandth of the largest norm.
+        Units with a norm of at most a thousandth of the largest.
     dead_dual_norms : tuple of float
         Their dual norms: a unit is rightly dead only at or below 1.
     """
@@ -188,7 +188,7 @@ def compare(
     if kkt is None and state.smallest_margin > 0:
         kkt = kkt_distance(network, *network_train)
     norms = _unit_norms(network)
-    dead = tuple(int(h) for h in np.flatnonzero(norms < DEAD * norms.max(initial=0.0)))
+    dead = tuple(int(h) for h in np.flatnonzero(norms <= DEAD * norms.max(initial=0.0)))
     dual_norms = () if kkt is None or kkt.dual_norms is None else tuple(kkt.dual_norms.tolist())
     return Comparison(
         margin_ratio=state.normalised_margin * limit.dual_objective,
@@ -219,7 +219,7 @@ def measure_network(
         smallest_margin=smallest,
         group_norm=group_norm,
         normalised_margin=smallest / group_norm if group_norm > 0 else math.nan,
-        live=int(np.sum(norms >= DEAD * norms.max(initial=0.0))),
+        live=int(np.sum(norms > DEAD * norms.max(initial=0.0))),
         n_units=len(norms),
         support=-1 if kkt is None else int(np.sum(kkt.multipliers > 0)),
         train_accuracy=float(np.mean(margins > 0)),
@@ -255,5 +255,7 @@ def _zeta_cosine(limit: Limit, network: torch.nn.Module) -> float:
 
 
 def _cosine(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+    # Networks that were trained far have entries whose squares overflow.
+    a, b = (v / (np.abs(v).max(initial=0.0) or 1.0) for v in (a, b))
     norms = float(np.linalg.norm(a) * np.linalg.norm(b))
     return float(a @ b) / norms if norms > 0 else math.nan

@@ -6,12 +6,9 @@ constant column of ones, which is the only bias that the theory knows.
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import math
 import os
-import struct
-import zlib
 from dataclasses import dataclass, field
 from numbers import Integral
 from pathlib import Path
@@ -20,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .idx import find_idx, read_idx
+
 _ARRAYS = ("X_train", "y_train", "X_val", "y_val")
-_GZIP_MAGIC = b"\x1f\x8b"
-_UNSIGNED_BYTE = 8  # the third byte of an IDX file: its element type
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,8 +175,8 @@ def load_idx(
             "folder: give the one that holds train-images-idx3-ubyte.gz and its labels"
         )
     pair = "train" if any(folder.glob("train-*-idx[13]-ubyte*")) else "t10k"
-    images = _read_idx(_find(folder, f"{pair}-images-idx3-ubyte"), n_axes=3)
-    labels = _read_idx(_find(folder, f"{pair}-labels-idx1-ubyte"), n_axes=1)
+    images = read_idx(find_idx(folder, f"{pair}-images-idx3-ubyte"), n_axes=3)
+    labels = read_idx(find_idx(folder, f"{pair}-labels-idx1-ubyte"), n_axes=1)
     if len(images) != len(labels):
         raise ValueError(
             f"the {pair} pair in {str(folder)!r} must have one label per image, got "
@@ -267,37 +264,3 @@ def _describe(origin: str, train: NDArray[np.int64], val: NDArray[np.int64]) -> 
         f"{origin}, classes 0-4 (+1) against 5-9 (-1), pixels scaled to [-1, 1], constant 1 in "
         f"the last column; {len(train)} training and {len(val)} validation samples"
     )
-
-
-def _find(folder: Path, stem: str) -> Path:
-    for path in (folder / stem, folder / f"{stem}.gz"):
-        if path.is_file():
-            return path
-    raise FileNotFoundError(
-        f"`data_dir` must hold {stem} or {stem}.gz, got {str(folder)!r} without either: fetch "
-        "the file, or name another folder"
-    )
-
-
-def _read_idx(path: Path, *, n_axes: int) -> NDArray[np.uint8]:
-    """The array of bytes in one IDX file: magic number, axis lengths (big-endian), data."""
-
-    def damaged(problem: str) -> ValueError:
-        return ValueError(f"the IDX file {str(path)!r} is damaged: {problem}; fetch it again")
-
-    content = path.read_bytes()
-    if content.startswith(_GZIP_MAGIC):
-        try:
-            content = gzip.decompress(content)
-        except (OSError, EOFError, zlib.error) as error:
-            raise damaged(f"it cannot be unzipped ({error})") from error
-    wanted = bytes((0, 0, _UNSIGNED_BYTE, n_axes))
-    if content[:4] != wanted:
-        raise damaged(f"it must begin with the bytes {wanted.hex(' ')}, got {content[:4].hex(' ')}")
-    header = 4 + 4 * n_axes
-    if len(content) < header:
-        raise damaged(f"its header must have {header} bytes, got {len(content)}")
-    shape = struct.unpack(f">{n_axes}I", content[4:header])
-    if len(content) != header + math.prod(shape):
-        raise damaged(f"shape {shape} needs {header + math.prod(shape)} bytes, got {len(content)}")
-    return np.frombuffer(content, dtype=np.uint8, offset=header).reshape(shape, order="C")

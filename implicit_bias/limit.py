@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -29,7 +31,7 @@ _ARRAYS = ("zeta", "dual", "margins", "support", "unit_norms", "dual_norms")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Limit:
+class Limit(ABC):
     """The max-margin solution that a theorem names as the limit of training.
 
     Arrays are of the kind and on the device of the inputs that were given, in float64.
@@ -88,6 +90,11 @@ class Limit:
         )
 
     @property
+    @abstractmethod
+    def predictor(self) -> Callable[[Array, Array], Array]:
+        """The limit as a function of new inputs and gates, at smallest margin 1."""
+
+    @property
     def objective(self) -> float:
         """Certified upper bound of the optimum: the group norm at smallest margin 1."""
         return self.certificate.objective
@@ -134,8 +141,14 @@ class Limit:
         }
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write arrays and results to one safetensors file; `load` reads it back."""
-        from safetensors.numpy import save_file
+        """Write arrays and results to one safetensors file; `load` reads it back.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written.
+        """
+        from safetensors.numpy import save
 
         arrays = {name: np.ascontiguousarray(to_numpy(getattr(self, name))) for name in _ARRAYS}
         arrays["support"] = arrays["support"].astype(np.uint8)
@@ -149,7 +162,7 @@ class Limit:
             "seconds": self.seconds,
             "solver": self.solver,
         }
-        save_file(arrays, Path(path), metadata={"implicit-bias": json.dumps(record)})
+        Path(path).write_bytes(save(arrays, metadata={"implicit-bias": json.dumps(record)}))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:

@@ -25,19 +25,25 @@ def plot_margins(trajectory: Trajectory, ax: Axes) -> Axes:
     ax.plot(trajectory.step, trajectory.smallest_margin, color=NETWORK, marker=".")
     ax.axhline(0, color="0.6", linewidth=0.8)
     ax.set_ylabel("smallest margin")
-    return _steps(ax)
+    return _steps(ax, trajectory)
 
 
 def plot_margin_ratio(trajectory: Trajectory, limit: Limit, ax: Axes) -> Axes:
     """Normalised margin over training, as a share of the predicted optimum."""
     ratio = trajectory.normalised_margin * limit.dual_objective
     separating = trajectory.smallest_margin > 0
-    ax.plot(trajectory.step[separating], ratio[separating], color=NETWORK, marker=".")
+    ax.plot(
+        trajectory.step[separating],
+        ratio[separating],
+        color=NETWORK,
+        marker=".",
+        label="trained network",
+    )
     ax.axhline(1, color=LIMIT, linestyle="--", label="predicted limit")
     ax.set_ylim(0, 1.05)
     ax.set_ylabel("margin ratio")
-    ax.legend(loc="lower right")
-    return _steps(ax)
+    ax.legend(loc="center left")
+    return _steps(ax, trajectory)
 
 
 def plot_agreement(trajectory: Trajectory, scores: NDArray[np.float64], ax: Axes) -> Axes:
@@ -46,7 +52,7 @@ def plot_agreement(trajectory: Trajectory, scores: NDArray[np.float64], ax: Axes
     ax.plot(trajectory.step, same.mean(axis=1), color=NETWORK, marker=".")
     ax.axhline(1, color=LIMIT, linestyle="--")
     ax.set_ylabel("agreement on held-out labels")
-    return _steps(ax)
+    return _steps(ax, trajectory)
 
 
 def plot_run(
@@ -79,8 +85,9 @@ def plot_run(
     return figure
 
 
-def _steps(ax: Axes) -> Axes:
+def _steps(ax: Axes, trajectory: Trajectory) -> Axes:
     # Step 0 has a place on a symmetric logarithmic axis, which is linear below 1.
     ax.set_xscale("symlog", linthresh=1)
+    ax.set_xlim(-0.15, 1.3 * max(float(trajectory.step[-1]), 1.0))
     ax.set_xlabel("gradient steps")
     return ax

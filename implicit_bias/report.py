@@ -126,7 +126,9 @@ def check_writable(path: str | os.PathLike[str], *, folder: bool) -> None:
     existing = target
     while not existing.exists():
         existing = existing.parent
-    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
+    if not existing.is_dir():
+        raise ValueError(f"cannot write {str(path)!r}: {str(existing)!r} is a file, not a folder")
+    if not os.access(existing, os.W_OK | os.X_OK):
         raise ValueError(f"cannot write {str(path)!r}: no permission to write in {str(existing)!r}")
     if not folder and not target.exists():
         raise ValueError(f"cannot write {str(path)!r}: there is no folder {str(target)!r}")

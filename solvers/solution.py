@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Protocol
 
 from .arrays import Array, array_namespace, float_of
 from .certificate import Certificate, certify
@@ -40,10 +41,25 @@ class Status(Enum):
         return self.value
 
 
-class NotCertified(RuntimeError):
-    """Raised by `Solution.require` for every status but `SOLVED`; holds the solution."""
+class Certified(Protocol):
+    """What a failure needs to know of an answer."""
 
-    def __init__(self, solution: Solution) -> None:
+    @property
+    def status(self) -> Status: ...
+    @property
+    def certificate(self) -> Certificate: ...
+    @property
+    def tol(self) -> float: ...
+    @property
+    def iterations(self) -> int: ...
+    @property
+    def solver(self) -> str: ...
+
+
+class NotCertified(RuntimeError):
+    """Raised by `require()` for every status but `SOLVED`; holds the answer as `solution`."""
+
+    def __init__(self, solution: Certified) -> None:
         certificate = solution.certificate
         super().__init__(
             f"{solution.status.name}: {solution.status.advice}. "

@@ -139,7 +139,7 @@ def test_slabs_and_chunks_change_nothing(monkeypatch) -> None:
 
 
 class Linear(torch.nn.Module):
-    """Degree 1, gates of no use, one buffer and one frozen parameter."""
+    """Degree 1, gates of no use, a float32 buffer and a frozen parameter."""
 
     degree = 1
 
@@ -147,10 +147,10 @@ class Linear(torch.nn.Module):
         super().__init__()
         self.w = torch.nn.Parameter(torch.tensor(w, dtype=torch.float32))
         self.scale = torch.nn.Parameter(torch.tensor(2.0), requires_grad=False)
-        self.register_buffer("gain", torch.tensor(0.5))
+        self.register_buffer("mix", torch.eye(2) / 2)
 
     def forward(self, X: torch.Tensor, gates: torch.Tensor | None) -> torch.Tensor:
-        return self.scale * self.gain * (X @ self.w)
+        return self.scale * (X @ self.mix @ self.w)
 
 
 def test_any_homogeneous_module_can_be_measured_without_gates() -> None:
@@ -173,7 +173,7 @@ def test_weights_that_do_not_separate_are_refused_with_advice() -> None:
 
 
 def test_a_module_without_a_degree_is_refused() -> None:
-    with pytest.raises(TypeError, match="`network.degree` must be a positive int"):
+    with pytest.raises(TypeError, match=r"`network\.degree` must be a positive int"):
         kkt_distance(torch.nn.Linear(2, 1), *QUADRANTS)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -126,7 +127,7 @@ def batches_seen(random_state, n_steps: int = 11) -> list[list[int]]:
 def test_each_epoch_is_a_new_permutation_cut_into_batches_with_a_partial_last_one() -> None:
     seen = batches_seen(0)
     assert [len(b) for b in seen] == [5, 5, 5, 5, 3, 5, 5, 5, 5, 3, 5]
-    epochs = [sum(seen[:5], []), sum(seen[5:10], [])]
+    epochs = [list(chain(*seen[:5])), list(chain(*seen[5:10]))]
     assert all(sorted(epoch) == list(range(23)) for epoch in epochs)
     assert epochs[0] != epochs[1]
     assert epochs[0] != list(range(23))
@@ -336,6 +337,9 @@ def test_a_trajectory_of_unequal_lengths_is_refused() -> None:
     fields |= {"scores": np.zeros((3, 0)), "unit_norms": np.zeros((2, 4))}
     with pytest.raises(ValueError, match="`unit_norms` must have one entry for each of 3"):
         Trajectory(**fields, finished=True)
+    fields |= {"unit_norms": np.zeros((3, 4)), "loss": np.zeros((3, 1))}
+    with pytest.raises(ValueError, match="`loss` must have one entry"):
+        Trajectory(**fields, finished=True)
 
 
 @pytest.mark.parametrize(
@@ -363,6 +367,8 @@ def test_malformed_data_are_refused_before_training() -> None:
     bad[3, 2] = math.nan
     for arguments, message in [
         ((bad, y, contexts), "`X` must be finite"),
+        ((X[0], y, contexts), "`X` must be finite, of shape"),
+        ((X[:0], y[:0], contexts[:0]), "`X` must be finite, of shape"),
         ((X, y[:-1], contexts), r"`y` must have shape \(23,\)"),
         ((X, (y + 1) / 2, contexts), r"values in \{-1, \+1\}"),
         ((X, y, contexts[:-1]), "`gates` must have 23 rows"),

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Self
 
@@ -269,7 +270,7 @@ def _rank_one_chain(a: Tensor, units: list[Tensor]) -> list[Tensor]:
     # V_1 = u_1 a^T and V_{l+1} = ||a|| u_{l+1} u_l^T: V_{l+1}^T V_{l+1} = ||a||^2 u_l u_l^T is
     # V_l V_l^T, and head = ||a||^(L-1) a.
     upper = [torch.outer(units[0], a)]
-    for below, above in zip(units[:-1], units[1:], strict=True):
+    for below, above in pairwise(units):
         upper.append(a.norm() * torch.outer(above, below))
     return upper
 

@@ -56,10 +56,10 @@ def run(options: Options, reporter: Reporter) -> Report:
         cutoffs=options.cutoffs,
         random_state=seeds.gating,
     ).fit(dataset.X_train)
-    samples = [
-        Sample(X, y, gating.transform(X))
-        for X, y in ((dataset.X_train, dataset.y_train), (dataset.X_val, dataset.y_val))
-    ]
+    samples = (
+        Sample(dataset.X_train, dataset.y_train, gating.transform(dataset.X_train)),
+        Sample(dataset.X_val, dataset.y_val, gating.transform(dataset.X_val)),
+    )
     network = GLN(
         dataset.X_train.shape[1],
         options.hidden_units,
@@ -97,7 +97,7 @@ def _report(
     limit: GLNLimit,
     network: GLN,
     trajectory: Trajectory,
-    samples: list[Sample],
+    samples: tuple[Sample, Sample],
     gating: HyperplaneContexts,
     theorem: str,
     results: dict[str, object],

@@ -1,0 +1,1 @@
+"""Reproductions and benchmarks, run from a checkout as `python -m experiments.NAME`."""
