@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from ._version import __version__
 from .models import MODELS
@@ -59,6 +60,9 @@ def _numbers(kind: type) -> Any:
     "--n-val", type=click.IntRange(min=1), help="Held-out samples.  [default: all that are left]"
 )
 @click.option("--hidden-units", type=click.IntRange(min=1), default=10, help="Units H.")
+@click.option(
+    "--depth", type=click.IntRange(min=1), default=3, help="Layers of a deep linear network."
+)
 @click.option(
     "--contexts",
     type=click.IntRange(min=1),
@@ -140,13 +144,21 @@ def compare(
     """Compare a trained network with the limit that theory predicts for it.
 
     Solves the limit, trains the network on the same data, and prints both side by side. With no
-    options beyond --model it does so on bundled data in under two minutes.
+    options beyond --model it does so on bundled data in under two minutes; some models begin from
+    defaults of their own, which the results name.
     """
     if plot is not None and plot.suffix.lower() not in PICTURES:
         raise click.BadParameter(f"{plot} must end in .png, .svg or .pdf", param_hint="--plot")
+    given = click.get_current_context().get_parameter_source
+    for name, value in MODELS[model].defaults.items():
+        if given(name) is ParameterSource.DEFAULT:
+            choices[name] = value
     try:
         with _progress(quiet) as reporter:
             report = _run(model, Options(**choices), plot, folder, reporter)
+    except MemoryError as error:
+        click.echo(f"Error: out of memory: {error}", err=True)
+        raise SystemExit(BAD_INPUT) from error
     except (ValueError, OSError) as error:
         click.echo(f"Error: {error}", err=True)
         raise SystemExit(BAD_INPUT) from error
@@ -157,6 +169,12 @@ def compare(
         click.echo(str(report), err=as_json)
     if as_json:
         click.echo(report.to_json())
+    # Shown first: a disk that turns out to be full must not take the results with it.
+    try:
+        _write(report, plot, folder)
+    except OSError as error:
+        click.echo(f"Error: the results could not be written: {error}", err=True)
+        raise SystemExit(BAD_INPUT) from error
     if report.status.name != "SOLVED":
         click.echo(f"{report.status.name}: {report.status.advice}", err=True)
     if report.failure is not None:
@@ -167,14 +185,18 @@ def compare(
 def _run(
     model: str, options: Options, plot: Path | None, folder: Path | None, reporter: Reporter
 ) -> Report:
-    """The report, and on disk what was asked for; paths are checked before any work."""
+    """The report; paths to write to are checked before any work."""
     from .report import check_writable
 
     if plot is not None:
         check_writable(plot, folder=False)
     if folder is not None:
         check_writable(folder, folder=True)
-    report = MODELS[model].run(options, reporter)
+    return MODELS[model].run(options, reporter)
+
+
+def _write(report: Report, plot: Path | None, folder: Path | None) -> None:
+    """What was asked for on disk."""
     if folder is not None:
         report.save(folder)
     if plot is not None:
@@ -182,7 +204,6 @@ def _run(
             click.echo(f"nothing was trained, so there is no picture for {plot}", err=True)
         else:
             report.figure().savefig(plot, dpi=150)
-    return report
 
 
 def _exit_code(report: Report) -> int:

@@ -23,6 +23,9 @@ __all__ = ["Comparison", "NetworkState", "Sample", "compare", "measure_network"]
 # A unit counts as dead in a network at finite time when its norm is at most this share of the
 # largest: units that die do so like a power of the loss, never quite.
 DEAD = 1e-3
+# Non-negative least squares leaves multipliers of the size of rounding where zeros belong; those
+# below this share of the largest are taken for such.
+NO_SUPPORT = 1e-9
 
 
 class Sample(NamedTuple):
@@ -49,7 +52,8 @@ class NetworkState:
         Units with a norm above a thousandth of the largest.
     n_units : int
     support : int
-        Training samples with a positive multiplier in the KKT fit; -1 where there is no fit.
+        Training samples with a multiplier above rounding in the KKT fit; -1 where there is no
+        fit.
     train_accuracy, val_accuracy : float
         Shares of samples on the right side; a score of exactly 0 is on neither.
     """
@@ -71,8 +75,10 @@ class Comparison:
     Attributes
     ----------
     margin_ratio : float
-        Normalised margin of the network times the certified lower bound of the optimum: at
-        most 1, and 1 exactly at the limit.
+        Margin of the network per unit of the limit's norm, times the certified lower bound of
+        the optimum: at most 1, and 1 exactly at the limit.
+    network_norm : float
+        Norm of the network's coefficients, at its own scale, in the limit's norm.
     zeta_cosine : float
         Cosine between the two sets of coefficients; NaN where the network has none.
     score_cosine : float
@@ -86,7 +92,7 @@ class Comparison:
         Error rates on held-out data.
     kkt_cosine, kkt_residual, kkt_complementarity : float
         Distance of the network's weights from a KKT point of `min ||w||` at margin 1; NaN while
-        the network does not separate the training data.
+        the network does not separate the training data, and for one that is not homogeneous.
     dead_units : tuple of int
         Units with a norm of at most a thousandth of the largest.
     dead_dual_norms : tuple of float
@@ -94,6 +100,7 @@ class Comparison:
     """
 
     margin_ratio: float
+    network_norm: float
     zeta_cosine: float
     score_cosine: float
     agreement: float
@@ -185,13 +192,17 @@ def compare(
     trained = scores(network, network_held_out)
     errors = [float(np.mean(~(held_out.y * s > 0))) for s in (predicted, trained)]
     state = measure_network(network, network_train, network_held_out, kkt)
-    if kkt is None and state.smallest_margin > 0:
+    if kkt is None and state.smallest_margin > 0 and hasattr(network, "degree"):
         kkt = kkt_distance(network, *network_train)
     norms = _unit_norms(network)
+    # A limit whose norm is not the sum of the network's unit norms says so by `norm_of`.
+    norm_of = getattr(limit, "norm_of", None)
+    norm = state.group_norm if norm_of is None else norm_of(_zeta(network))
     dead = tuple(int(h) for h in np.flatnonzero(norms <= DEAD * norms.max(initial=0.0)))
     dual_norms = () if kkt is None or kkt.dual_norms is None else tuple(kkt.dual_norms.tolist())
     return Comparison(
-        margin_ratio=state.normalised_margin * limit.dual_objective,
+        margin_ratio=state.smallest_margin / norm * limit.dual_objective if norm > 0 else math.nan,
+        network_norm=norm,
         zeta_cosine=_zeta_cosine(limit, network),
         score_cosine=_cosine(predicted, trained),
         agreement=float(np.mean(np.sign(predicted) == np.sign(trained))),
@@ -221,7 +232,7 @@ def measure_network(
         normalised_margin=smallest / group_norm if group_norm > 0 else math.nan,
         live=int(np.sum(norms > DEAD * norms.max(initial=0.0))),
         n_units=len(norms),
-        support=-1 if kkt is None else int(np.sum(kkt.multipliers > 0)),
+        support=-1 if kkt is None else _n_support(kkt.multipliers),
         train_accuracy=float(np.mean(margins > 0)),
         val_accuracy=float(np.mean(held_out_margins > 0)) if len(held_out.y) else math.nan,
     )
@@ -236,16 +247,25 @@ def scores(network: torch.nn.Module, sample: Sample) -> NDArray[np.float64]:
         return to_numpy(network(data.X, data.gates).double())
 
 
+def _n_support(multipliers: NDArray[np.float64]) -> int:
+    return int(np.sum(multipliers > NO_SUPPORT * multipliers.max()))
+
+
 def _unit_norms(network: torch.nn.Module) -> NDArray[np.float64]:
     unit_norms = getattr(network, "unit_norms", None)
     return np.empty(0) if unit_norms is None else to_numpy(unit_norms().double())
 
 
-def _zeta_cosine(limit: Limit, network: torch.nn.Module) -> float:
+def _zeta(network: torch.nn.Module) -> NDArray[np.float64] | None:
+    """The network's coefficients in float64; None for one that has none."""
     zeta = getattr(network, "zeta", None)
-    if zeta is None:
+    return None if zeta is None else to_numpy(zeta().double())
+
+
+def _zeta_cosine(limit: Limit, network: torch.nn.Module) -> float:
+    trained, predicted = _zeta(network), to_numpy(limit.zeta)
+    if trained is None:
         return math.nan
-    trained, predicted = to_numpy(zeta().double()), to_numpy(limit.zeta)
     if trained.shape != predicted.shape:
         raise ValueError(
             f"the network's zeta has shape {trained.shape}, the limit's {predicted.shape}: "

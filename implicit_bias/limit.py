@@ -6,7 +6,7 @@ import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Self
 
@@ -26,8 +26,6 @@ from ._solve import (
 from ._version import __version__
 
 __all__ = ["Limit"]
-
-_ARRAYS = ("zeta", "dual", "margins", "support", "unit_norms", "dual_norms")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -70,9 +68,12 @@ class Limit(ABC):
 
     @classmethod
     def from_solution(
-        cls, program: MaxMarginProgram, solution: Solution, shape: tuple[int, ...]
+        cls, program: MaxMarginProgram, solution: Solution, shape: tuple[int, ...], **own: Array
     ) -> Self:
-        """Read a solution of `program` as coefficients of the given shape, in C order."""
+        """Read a solution of `program` as coefficients of the given shape, in C order.
+
+        `own` are the arrays that a subclass adds.
+        """
         design = program.design
         return cls(
             zeta=solution.primal.reshape(shape),
@@ -87,6 +88,7 @@ class Limit(ABC):
             iterations=solution.iterations,
             seconds=solution.seconds,
             solver=solution.solver,
+            **own,
         )
 
     @property
@@ -150,7 +152,10 @@ class Limit(ABC):
         """
         from safetensors.numpy import save
 
-        arrays = {name: np.ascontiguousarray(to_numpy(getattr(self, name))) for name in _ARRAYS}
+        arrays = {
+            name: np.ascontiguousarray(to_numpy(getattr(self, name)))
+            for name in self._array_names()
+        }
         arrays["support"] = arrays["support"].astype(np.uint8)
         record = {
             "class": type(self).__name__,
@@ -185,7 +190,7 @@ class Limit(ABC):
                 arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         except SafetensorError as error:
             raise ValueError(f"{os.fspath(path)!r} is not a safetensors file: {error}") from error
-        if record.get("class") != cls.__name__ or set(arrays) != set(_ARRAYS):
+        if record.get("class") != cls.__name__ or set(arrays) != set(cls._array_names()):
             raise ValueError(f"{os.fspath(path)!r} holds no saved {cls.__name__}")
         arrays["support"] = arrays["support"].astype(bool)
         return cls(
@@ -194,6 +199,10 @@ class Limit(ABC):
             certificate=Certificate(**record["certificate"]),
             **{key: record[key] for key in ("tol", "iterations", "seconds", "solver")},
         )
+
+    @classmethod
+    def _array_names(cls) -> list[str]:
+        return [field.name for field in fields(cls) if field.type == "Array"]
 
     def __repr__(self) -> str:
         shape = " x ".join(str(size) for size in self.zeta.shape)

@@ -20,6 +20,8 @@ class Options:
     n_train, n_val : int or None
     hidden_units, contexts : int
         H and C.
+    depth : int
+        Layers of a deep linear network.
     cutoffs : {"median", "random"}
     solver : str
     tol : float
@@ -45,6 +47,7 @@ class Options:
     n_train: int | None = None
     n_val: int | None = None
     hidden_units: int = 10
+    depth: int = 3
     contexts: int = 2
     cutoffs: str = "median"
     solver: str = "interior-point"

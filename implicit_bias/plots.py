@@ -60,6 +60,9 @@ def plot_run(
 ) -> Figure:
     """Margins, margin ratio and agreement of a run side by side.
 
+    A limit in a norm of its own (`norm_of`) gets no margin ratio: the trajectory knows the sum of
+    unit norms only.
+
     Parameters
     ----------
     trajectory : Trajectory
@@ -76,11 +79,13 @@ def plot_run(
     """
     from matplotlib.figure import Figure
 
+    comparable = not hasattr(limit, "norm_of")
     figure = Figure(figsize=(11, 3.6), layout="constrained")
-    axes = figure.subplots(1, 3)
+    axes = figure.subplots(1, 3 if comparable else 2)
     plot_margins(trajectory, axes[0])
-    plot_margin_ratio(trajectory, limit, axes[1])
-    plot_agreement(trajectory, scores, axes[2])
+    if comparable:
+        plot_margin_ratio(trajectory, limit, axes[1])
+    plot_agreement(trajectory, scores, axes[-1])
     figure.suptitle(title)
     return figure
 

@@ -63,6 +63,8 @@ class Report:
     model : str
     theorem : str
         What is predicted, and by which theorem of which paper.
+    setup : str
+        The data and the choices that matter, in a line.
     assumptions : tuple of Assumption
     tables : tuple of Table
         For people.
@@ -82,6 +84,7 @@ class Report:
 
     model: str
     theorem: str
+    setup: str
     assumptions: tuple[Assumption, ...]
     tables: tuple[Table, ...]
     results: dict[str, Any]
@@ -92,7 +95,11 @@ class Report:
     figure: Callable[[], Figure] | None = None
 
     def __str__(self) -> str:
-        head = [f"model {self.model}: {self.theorem}", *(f"  - {a}" for a in self.assumptions)]
+        head = [
+            f"model {self.model}: {self.theorem}",
+            f"data: {self.setup}",
+            *(f"  - {a}" for a in self.assumptions),
+        ]
         return "\n\n".join(["\n".join(head), *(str(table) for table in self.tables)])
 
     def to_json(self) -> str:

@@ -121,6 +121,8 @@ def _upper_bound(program: MaxMarginProgram, V: Array | None) -> tuple[float, flo
     if tuple(V.shape) != expected:
         raise ValueError(f"`primal` must have shape {expected}, got {tuple(V.shape)}")
     xp = array_namespace(design.X)
+    if not bool(xp.all(xp.isfinite(V))):
+        return math.inf, -math.inf, 0.0
     margins = program.margins(V)
     norm = float_of(xp.sum(design.group_norms(V)))
     smallest = float_of(xp.min(margins))
@@ -137,9 +139,11 @@ def _lower_bound(program: MaxMarginProgram, lam: Array | None) -> tuple[float, f
     if tuple(lam.shape) != (program.n_samples,):
         raise ValueError(f"`dual` must have shape ({program.n_samples},), got {tuple(lam.shape)}")
     xp = array_namespace(program.design.X)
-    total = float_of(xp.sum(lam))
-    if not (float_of(xp.min(lam)) >= 0 and 0 < total < math.inf):
+    peak = float_of(xp.max(lam))
+    if not (float_of(xp.min(lam)) >= 0 and 0 < peak < math.inf):
         return 0.0, math.inf, 0.0
+    lam = lam / peak  # the bounds do not depend on the scale, underflow does
+    total = float_of(xp.sum(lam))
     largest = float_of(xp.max(program.design.group_norms(program.dual_blocks(lam))))
     scale = program.data_scale(lam)
     rounding = ROUNDING

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .arrays import Array, array_namespace
+from .arrays import Array, array_namespace, float_of
 
 __all__ = ["GatedDesign"]
 
@@ -60,7 +60,10 @@ class GatedDesign:
     def group_norms(self, V: Array) -> Array:
         """(n_groups,) Frobenius norms of the groups of `V` (J, D)."""
         xp = array_namespace(self.X)
-        return xp.sqrt(self.membership().T @ xp.sum(V * V, axis=1))
+        # Relative to the largest entry, so that no square over- or underflows.
+        size = float_of(xp.max(xp.abs(V))) or 1.0
+        V = V / size
+        return size * xp.sqrt(self.membership().T @ xp.sum(V * V, axis=1))
 
     def subset(self, rows: Array) -> GatedDesign:
         """The same design on the samples `rows` (indices); the groups stay as they are."""

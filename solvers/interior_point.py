@@ -56,7 +56,7 @@ class Game:
 
 
 # Stop once this many iterations have not narrowed the bounds by a tenth.
-PATIENCE = 6
+PATIENCE = 15
 # Gram matrices know squared norms to about 1e-16 of the data's scale, so that gamma below 1e-8
 # is noise to them: there the run ends and the refinement on the features themselves begins.
 RESOLUTION = 1e-8

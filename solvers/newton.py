@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from .arrays import (
@@ -79,63 +80,93 @@ class NewtonSystem:
         size = float_of(xp.max(kernel[index, index]))
         kernel[index, index] += point.z / point.lam
         self._matrix = kernel
-        self._factor, self._lifted = factorise(kernel, size)
+        self._factor = factorise(kernel, size)
         ones = xp.ones((n_samples, 1), dtype=kernel.dtype, device=kernel.device)
         self._border = xp.concat([point.products, -ones], axis=1)
-        self._images = self._solve(self._border)
+        self._images = cholesky_solve(self._factor, self._border)
         bordered = xp.zeros((n_groups + 2,) * 2, dtype=kernel.dtype, device=kernel.device)
         bordered[: n_groups + 1, : n_groups + 1] = self._border.T @ self._images
         diagonal = xp.arange(n_groups, device=kernel.device)
-        bordered[diagonal, diagonal] += point.w / point.d
+        # Groups with the same kernel make this block singular as w vanishes: which of them takes
+        # the change of d is then arbitrary, and a ridge of the size of rounding decides it.
+        ridge = RIDGE * float_of(xp.max(bordered[diagonal, diagonal]))
+        bordered[diagonal, diagonal] += point.w / point.d + ridge
         bordered[:n_groups, n_groups + 1] = 0.5
         bordered[n_groups + 1, :n_groups] = 0.5
         self._bordered = bordered
 
     def direction(self, targets: Targets) -> Direction:
-        """Solve for one set of right-hand sides."""
+        """Solve for one set of right-hand sides, refined until rounding is all that is left.
+
+        Cancellation between the factor's solutions can cost many digits where samples are nearly
+        parallel, as with a large constant column; a residual tells, and mends it.
+        """
         xp, point = self._xp, self._point
         n_groups = int(point.d.shape[0])
-        base = self._solve(targets.stationarity + targets.samples / point.lam)
-        right = xp.concat([self._border.T @ base, xp.zeros_like(base[:1])])
-        right[:n_groups] += targets.slack + targets.groups / point.d
-        multipliers = xp.linalg.solve(self._bordered, right[:, None])[:, 0]
-        lam = base - self._images @ multipliers[: n_groups + 1]
-        d = multipliers[:n_groups]
+        upper = targets.stationarity + targets.samples / point.lam
+        lower = xp.concat([targets.slack + targets.groups / point.d, xp.zeros_like(upper[:1])])
+        lower = xp.concat([lower, xp.zeros_like(upper[:1])])
+        lam, rest = self._eliminate(upper, lower)
+        residual = self._residual(upper, lower, lam, rest)
+        for _ in range(REFINEMENTS):
+            more_lam, more_rest = self._eliminate(*residual)
+            finer = self._residual(upper, lower, lam + more_lam, rest + more_rest)
+            if not _size(finer) < 0.5 * _size(residual):
+                break
+            lam, rest, residual = lam + more_lam, rest + more_rest, finer
+        d = rest[:n_groups]
         return Direction(
             lam=lam,
             d=d,
             z=(targets.samples - point.z * lam) / point.lam,
             w=(targets.groups - point.w * d) / point.d,
-            rho=float_of(multipliers[n_groups]),
-            t=float_of(multipliers[n_groups + 1]),
+            rho=float_of(rest[n_groups]),
+            t=float_of(rest[n_groups + 1]),
         )
 
-    def _solve(self, right: Array) -> Array:
-        """Solve with M; where the factor is that of a lifted M, refine against M itself."""
-        solution = cholesky_solve(self._factor, right)
-        for _ in range(REFINEMENTS if self._lifted else 0):
-            residual = right - symmetric_product(self._matrix, solution)
-            solution = solution + cholesky_solve(self._factor, residual)
-        return solution
+    def _eliminate(self, upper: Array, lower: Array) -> tuple[Array, Array]:
+        """Solve M dlam + B u = upper, -B^T dlam + E u = lower for u = (dd, drho, dt)."""
+        xp = self._xp
+        n_border = int(self._border.shape[1])
+        base = cholesky_solve(self._factor, upper)
+        right = xp.asarray(lower, copy=True)
+        right[:n_border] += self._border.T @ base
+        rest = xp.linalg.solve(self._bordered, right[:, None])[:, 0]
+        return base - self._images @ rest[:n_border], rest
+
+    def _residual(self, upper: Array, lower: Array, lam: Array, rest: Array) -> tuple[Array, Array]:
+        xp, point = self._xp, self._point
+        n_groups = int(point.d.shape[0])
+        d, t = rest[:n_groups], rest[n_groups + 1]
+        product = symmetric_product(self._matrix, lam) + self._border @ rest[: n_groups + 1]
+        below = xp.concat([-(self._border.T @ lam), 0.5 * xp.sum(d)[None]])
+        below[:n_groups] += point.w / point.d * d + 0.5 * t
+        return upper - product, lower - below
+
+
+def _size(residual: tuple[Array, Array]) -> float:
+    """Norm of both parts of a residual together."""
+    return math.hypot(*(float_of(part @ part) ** 0.5 for part in residual))
 
 
 # A diagonal lifted by a share s of the kernel's leaves directions with eigenvalues above s well
-# solved after two refinements; below the first lift the matrix is not known to rounding.
-REFINEMENTS = 2
+# solved after a few refinements; below the first lift the matrix is not known to rounding.
+REFINEMENTS = 3
+RIDGE = 1e-15
 LIFTS = (1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10)
 
 
-def factorise(matrix: Array, size: float) -> tuple[Array, bool]:
+def factorise(matrix: Array, size: float) -> Array:
     """Cholesky factor of `matrix`, of a lifted one where rounding made it indefinite."""
     try:
-        return cholesky_lower(matrix), False
+        return cholesky_lower(matrix)
     except NotPositiveDefinite:
         lifted = array_namespace(matrix).asarray(matrix, copy=True)
     index = array_namespace(matrix).arange(matrix.shape[0], device=matrix.device)
     for lift in LIFTS:
         lifted[index, index] = matrix[index, index] + lift * size
         try:
-            return cholesky_lower(lifted), True
+            return cholesky_lower(lifted)
         except NotPositiveDefinite:
             continue
     raise NotPositiveDefinite(

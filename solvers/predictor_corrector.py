@@ -116,8 +116,10 @@ def _length(point: Iterate, direction: Direction, limit: float = 1.0) -> float:
         (point.w, direction.w),
     ):
         steepest = float_of(xp.max(-change / value))
-        if not steepest * limit <= 1:  # NaN gives a zero step, which ends the run
-            limit = 1 / steepest if steepest > 0 else 0.0
+        if math.isnan(steepest):  # a zero step, which ends the run
+            return 0.0
+        if steepest > 0:
+            limit = min(limit, 1 / steepest)
     return limit
 
 

@@ -30,6 +30,8 @@ class MaxMarginProgram:
 
     Raises
     ------
+    TypeError
+        If an array is not float64, or `group` does not hold integers.
     ValueError
         If shapes disagree, an entry is not finite or a label is neither -1 nor +1.
     """
@@ -40,6 +42,11 @@ class MaxMarginProgram:
     def __post_init__(self) -> None:
         X, Z, group, y = self.design.X, self.design.Z, self.design.group, self.y
         xp = array_namespace(X)
+        for name, array in (("X", X), ("Z", Z), ("y", y)):
+            if array.dtype != xp.float64:
+                raise TypeError(f"`{name}` must be float64, got {array.dtype}: convert it first")
+        if not xp.isdtype(group.dtype, "integral"):
+            raise TypeError(f"`group` must hold integers, got {group.dtype}")
         if X.ndim != 2 or X.shape[0] == 0 or X.shape[1] == 0:
             raise ValueError(f"`X` must have shape (n, D) with n, D >= 1, got {tuple(X.shape)}")
         if Z.ndim != 2 or Z.shape[0] != X.shape[0] or Z.shape[1] == 0:
@@ -88,8 +95,9 @@ class MaxMarginProgram:
         xp = array_namespace(self.design.X)
         Z = self.design.Z
         gates = xp.sqrt(xp.max((Z * Z) @ self.design.membership(), axis=1))
-        inputs = xp.sqrt(xp.sum(self.design.X * self.design.X, axis=1))
-        return float_of(xp.sum(lam * gates * inputs))
+        size = float_of(xp.max(xp.abs(self.design.X))) or 1.0
+        X = self.design.X / size
+        return size * float_of(xp.sum(lam * gates * xp.sqrt(xp.sum(X * X, axis=1))))
 
     def subset(self, rows: Array) -> MaxMarginProgram:
         """The program of the samples `rows` (indices) alone."""

@@ -70,7 +70,7 @@ def _cancel(program: MaxMarginProgram, lam: Array) -> Array:
     # The ridge makes each pass shrink a component with eigenvalue s by ridge / (s + ridge).
     matrix[index, index] += 1e-13 * size
     try:
-        factor, _ = factorise(matrix, size)
+        factor = factorise(matrix, size)
     except NotPositiveDefinite:
         return lam
     remaining = xp.ones_like(lam)
@@ -127,7 +127,7 @@ def _equal_margins(program: MaxMarginProgram, d: Array) -> tuple[Array, Array]:
     kernels = group_kernels(program)
     matrix = kernels.weighted(d)
     index = xp.arange(matrix.shape[0], device=matrix.device)
-    factor, _ = factorise(matrix, float_of(xp.max(matrix[index, index])))
+    factor = factorise(matrix, float_of(xp.max(matrix[index, index])))
     weights = d[program.design.group][:, None] / kernels.scale**2
     mu = xp.zeros_like(program.y)
     V = weights * program.dual_blocks(mu)

@@ -18,8 +18,9 @@ class Status(Enum):
 
     SOLVED = "solved: the duality gap, recomputed from the returned arrays, is within tolerance"
     NOT_SEPARABLE = (
-        "not separable: the returned multipliers prove that no coefficients classify every sample "
-        "correctly. Look for contradictory samples, drop samples, or add hidden units or contexts"
+        "not separable: the returned multipliers prove, to rounding, that no coefficients classify "
+        "every sample correctly. Look for contradictory samples, drop samples, or add hidden units "
+        "or contexts"
     )
     INACCURATE = (
         "separable, but the certified gap is above the tolerance. The bounds hold as reported: "

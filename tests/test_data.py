@@ -197,9 +197,9 @@ def test_digits_refuse_more_samples_than_are_bundled():
 
 
 def test_missing_folder_and_missing_files_are_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match="must be a folder.*nowhere"):
+    with pytest.raises(FileNotFoundError, match=r"must be a folder.*nowhere"):
         load_idx(tmp_path / "nowhere", n_train=5)
-    with pytest.raises(FileNotFoundError, match="t10k-images-idx3-ubyte or .*gz"):
+    with pytest.raises(FileNotFoundError, match=r"t10k-images-idx3-ubyte or .*gz"):
         load_idx(tmp_path, n_train=5)
     write_pair(tmp_path, pair="t10k")
     write_pair(tmp_path, pair="train")

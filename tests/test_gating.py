@@ -236,7 +236,7 @@ def test_inputs_that_are_not_finite_are_refused(method, bad):
     X = inputs(9, 3)
     gating = HyperplaneContexts().fit(X)
     X[4, 1] = bad
-    with pytest.raises(ValueError, match="NaN|infinity"):
+    with pytest.raises(ValueError, match=r"NaN|infinity"):
         getattr(gating, method)(X)
 
 

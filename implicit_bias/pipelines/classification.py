@@ -26,6 +26,7 @@ __all__ = [
     "load_data",
     "provenance",
     "require_device",
+    "setup_line",
     "side_by_side",
     "trace",
     "training_settings",
@@ -121,7 +122,8 @@ def side_by_side(
     """The table of limit and network, and the table of their comparison."""
     n_samples = len(limit.dual)
     separates = state.smallest_margin > 0
-    norm_per_margin = f"{1 / state.normalised_margin:.8g}" if separates else "not separating yet"
+    norm = comparison.network_norm
+    norm_per_margin = f"{norm / state.smallest_margin:.8g}" if separates else "not separating yet"
     n_units = len(limit.unit_norms)
     support = f"{state.support} of {n_samples}" if state.support >= 0 else "-"
     steps = int(trajectory.step[-1])
@@ -131,7 +133,7 @@ def side_by_side(
         ("  certified lower bound", f"{limit.dual_objective:.8g}", "-"),
         ("  duality gap | KKT residual", f"{limit.gap:.2e}", f"{comparison.kkt_residual:.4f}"),
         ("smallest margin", f"{float(limit.margins.min()):.6g}", f"{state.smallest_margin:.6g}"),
-        ("sum of unit norms", f"{float(limit.unit_norms.sum()):.6g}", f"{state.group_norm:.6g}"),
+        ("norm", f"{float(limit.unit_norms.sum()):.6g}", f"{norm:.6g}"),
         (
             "live units",
             f"{int(limit.live.sum())} of {n_units}",
@@ -151,8 +153,18 @@ def side_by_side(
     )
 
 
+def setup_line(options: Options, dataset: Dataset) -> str:
+    """The data and the seed of a run, in a line."""
+    return f"{dataset.description}; seed {options.seed}"
+
+
 def limit_alone(
-    model: str, theorem: str, limit: Limit, results: dict[str, Any], failure: str | None = None
+    model: str,
+    theorem: str,
+    setup: str,
+    limit: Limit,
+    results: dict[str, Any],
+    failure: str | None = None,
 ) -> Report:
     """The report of a limit that no network was compared with, its certificate included."""
     certificate = limit.certificate
@@ -171,6 +183,7 @@ def limit_alone(
     return Report(
         model=model,
         theorem=theorem,
+        setup=setup,
         assumptions=(
             Assumption(
                 "the data are separable in these gates (certified)",

@@ -1,0 +1,125 @@
+"""Train as a ReLU network, freeze the gates, go on as a frozen-gate network."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from implicit_bias.networks.frelu import FReLU
+from implicit_bias.networks.relu import ReLU
+from implicit_bias.relu_gating import ReLUGates
+from implicit_bias.training import Callback, Inputs, TrainingSettings, Trajectory, train
+
+
+@dataclass(frozen=True, eq=False)
+class PartlyTrained:
+    """A network whose gates were learned for a while and then frozen.
+
+    Attributes
+    ----------
+    network : FReLU
+        As it ended.
+    gating : ReLUGates
+        The gates as they were frozen, for new inputs.
+    before, after : Trajectory or None
+        The run as a ReLU network, and as a frozen-gate one, each counting steps from 0; None
+        where that part has no steps.
+    """
+
+    network: FReLU
+    gating: ReLUGates
+    before: Trajectory | None
+    after: Trajectory | None
+
+
+def train_then_freeze(
+    network: ReLU,
+    X: Inputs,
+    y: Inputs,
+    *,
+    freeze_at: int,
+    settings: TrainingSettings | None = None,
+    monitor: Inputs | None = None,
+    callback: Callback | None = None,
+) -> PartlyTrained:
+    """Train `network` for `freeze_at` steps, freeze its gates and train the rest of the schedule.
+
+    Learning rates follow the schedule through the freeze and batches go on in one random stream;
+    momentum starts again from 0, and mini-batches from a new epoch.
+
+    Parameters
+    ----------
+    network : ReLU
+        Trained in place up to the freeze; what follows happens to a copy.
+    X : (n, D)
+    y : (n,)
+        Labels in {-1, +1}.
+    freeze_at : int
+        0: gates as initialised, to `settings.n_steps`: all of the training as a ReLU network.
+    settings : TrainingSettings, optional
+        Of both parts together. `n_checkpoints` is what each part gets.
+    monitor : (m, D), optional
+        Inputs whose scores enter both trajectories.
+    callback : callable, optional
+        ``callback(step, n_steps, log_loss)`` with the steps of both parts together.
+
+    Returns
+    -------
+    PartlyTrained
+        After a KeyboardInterrupt in the first part, with the gates as they were then and no
+        second part.
+
+    Raises
+    ------
+    ValueError
+        If `freeze_at` is out of range; and as `train` does.
+
+    References
+    ----------
+    S. Lippl, L. F. Abbott, S. Chung, "The implicit bias of gradient descent on generalized gated
+    linear networks", section 5.2.
+    """
+    settings = TrainingSettings() if settings is None else settings
+    total = settings.n_steps
+    if not 0 <= freeze_at <= total:
+        raise ValueError(
+            f"`freeze_at` must lie in 0 .. {total}, the steps of the schedule, got {freeze_at}"
+        )
+    settings = replace(settings, random_state=np.random.default_rng(settings.random_state))
+    first, second = _split(settings, freeze_at)
+    before = after = None
+    watched: tuple[Inputs, Inputs | None] | None
+    if first is not None:
+        watched = None if monitor is None else (monitor, None)
+        before = train(
+            network, X, y, None, settings=first, monitor=watched,
+            callback=_shifted(callback, 0, total),
+        )  # fmt: skip
+    frozen, gating = network.freeze_gates(), ReLUGates.from_network(network)
+    if second is not None and (before is None or before.finished):
+        # The network's own gates, in its own arithmetic: the function is the same at the freeze.
+        watched = None if monitor is None else (monitor, network.gates(monitor))
+        after = train(
+            frozen, X, y, network.gates(X), settings=second, monitor=watched,
+            callback=_shifted(callback, freeze_at, total),
+        )  # fmt: skip
+    return PartlyTrained(network=frozen, gating=gating, before=before, after=after)
+
+
+def _split(
+    settings: TrainingSettings, at: int
+) -> tuple[TrainingSettings | None, TrainingSettings | None]:
+    first, second, start = [], [], 0
+    for steps, rate in settings.schedule:
+        early = min(max(at - start, 0), steps)
+        first.append((early, rate))
+        second.append((steps - early, rate))
+        start += steps
+    parts = [tuple(phase for phase in part if phase[0] > 0) for part in (first, second)]
+    before, after = (replace(settings, schedule=part) if part else None for part in parts)
+    return before, after
+
+
+def _shifted(callback: Callback | None, by: int, total: int) -> Callback | None:
+    if callback is None:
+        return None
+    return lambda step, n_steps, log_loss: callback(by + step, total, log_loss)

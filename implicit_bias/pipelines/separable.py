@@ -1,0 +1,166 @@
+"""The pipeline of separable classification: gates, max-margin program, training, comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._solve import Status
+from ..comparison import Comparison, Sample, compare, measure_network
+from ..diagnostics import kkt_distance
+from ..limit import Limit
+from ..options import Options, Reporter, Seeds
+from ..report import Assumption, Report
+from ..training import Trajectory, train
+from .classification import (
+    limit_alone,
+    load_data,
+    provenance,
+    require_device,
+    setup_line,
+    side_by_side,
+    trace,
+    training_settings,
+    write_frame,
+    write_weights,
+)
+
+if TYPE_CHECKING:
+    import torch
+    from matplotlib.figure import Figure
+
+__all__ = ["Family", "run_separable"]
+
+
+@dataclass(frozen=True)
+class Family:
+    """What a model adds to the pipeline.
+
+    Attributes
+    ----------
+    gating : callable
+        `gating(options, seed)` returns an unfitted transformer of inputs to gates, or None for
+        networks without gates.
+    solve : callable
+        `solve(sample, options)` returns the limit on the training sample.
+    network : callable
+        `network(sample, options, seed)` returns the untrained network.
+    limit_name, network_name : str
+        For messages and pictures.
+    """
+
+    gating: Callable[[Options, int], Any]
+    solve: Callable[[Sample, Options], Limit]
+    network: Callable[[Sample, Options, int], torch.nn.Module]
+    limit_name: str
+    network_name: str
+
+
+def run_separable(model: str, family: Family, options: Options, reporter: Reporter) -> Report:
+    """Predict the limit of a network of `family`, train one, and compare them.
+
+    Raises
+    ------
+    ValueError, FileNotFoundError
+        If an option is out of range or the data are not there, before any long work.
+    """
+    from ..models import MODELS
+
+    seeds = Seeds.from_seed(options.seed)
+    settings = training_settings(options, seeds)
+    require_device(options.device)
+    dataset = load_data(options, seeds)
+    gating = family.gating(options, seeds.gating)
+    if gating is not None:
+        gating.fit(dataset.X_train)
+    transform = (lambda X: None) if gating is None else gating.transform
+    samples = (
+        Sample(dataset.X_train, dataset.y_train, transform(dataset.X_train)),
+        Sample(dataset.X_val, dataset.y_val, transform(dataset.X_val)),
+    )
+    network = family.network(samples[0], options, seeds.weights)
+    reporter.stage(
+        f"solving {family.limit_name} on {len(dataset.y_train)} samples ({options.solver})"
+    )
+    limit = family.solve(samples[0], options)
+    theorem, setup = MODELS[model].theorem, setup_line(options, dataset)
+    results = {"model": model, **provenance(options, dataset), "limit": limit.to_dict()}
+    if limit.status not in (Status.SOLVED, Status.INACCURATE):
+        return limit_alone(model, theorem, setup, limit, results)
+    reporter.stage(f"training a {family.network_name} for {settings.n_steps} steps")
+    try:
+        trajectory = train(
+            network,
+            *samples[0],
+            settings=settings,
+            monitor=(samples[1].X, samples[1].gates),
+            callback=trace(reporter),
+        )
+    except FloatingPointError as error:  # diverged: the prediction stands, so report it
+        return limit_alone(model, theorem, setup, limit, results, failure=str(error))
+    reporter.stage("comparing")
+    separates = trajectory.smallest_margin[-1] > 0
+    kkt = kkt_distance(network, *samples[0]) if separates else None
+    state = measure_network(network, *samples, kkt)
+    comparison = compare(limit, network, *samples, kkt=kkt)
+    scores = [limit.predictor(sample.X, sample.gates) for sample in samples]
+    train_accuracy, val_accuracy = (
+        float(np.mean(sample.y * s > 0)) for sample, s in zip(samples, scores, strict=True)
+    )
+    results["limit"] |= {"train_accuracy": train_accuracy, "val_accuracy": val_accuracy}
+    results["network"] = asdict(state) | {
+        "steps": int(trajectory.step[-1]),
+        "loss": float(trajectory.loss[-1]),
+        "log_loss": float(trajectory.log_loss[-1]),
+        "seconds": float(trajectory.seconds[-1]),
+        "finished": trajectory.finished,
+    }
+    results["comparison"] = comparison.to_dict()
+    artefacts = {
+        "limit.safetensors": limit.save,
+        "network.safetensors": write_weights(network),
+        "trajectory.parquet": write_frame(trajectory),
+    }
+    return Report(
+        model=model,
+        theorem=theorem,
+        setup=setup,
+        assumptions=_assumptions(comparison, trajectory),
+        tables=side_by_side(limit, (train_accuracy, val_accuracy), state, trajectory, comparison),
+        results=results,
+        status=limit.status,
+        finished=trajectory.finished,
+        artefacts=artefacts if gating is None else artefacts | {"gating.npz": gating.save},
+        figure=lambda: _figure(family, limit, trajectory, scores[1]),
+    )
+
+
+def _assumptions(comparison: Comparison, trajectory: Trajectory) -> tuple[Assumption, ...]:
+    dead = comparison.dead_dual_norms
+    return (
+        Assumption("the data are separable by such a network (certified)", True),
+        Assumption("the network is homogeneous, its loss exponential-like (by construction)", True),
+        Assumption(
+            f"the loss tends to 0: log(1/loss) is {-trajectory.log_loss[-1]:.3g} at the end, and "
+            "directions converge like its inverse",
+            None,
+        ),
+        Assumption(
+            "every dead unit of the network has a dual norm of at most 1",
+            None if comparison.dead_units and not dead else all(norm <= 1 for norm in dead),
+        ),
+    )
+
+
+def _figure(
+    family: Family, limit: Limit, trajectory: Trajectory, scores: NDArray[np.float64]
+) -> Figure:
+    from ..plots import plot_run
+
+    return plot_run(
+        trajectory, limit, scores, title=f"{family.network_name} beside {family.limit_name}"
+    )

@@ -1,0 +1,229 @@
+"""A trained ReLU network beside the four max-margin machines that stand in for it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ._solve import to_numpy
+from .comparison import Sample, scores
+from .formulations.relu import RELU_SVMS, ReLULimits, ReLUView
+from .limit import Limit
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import torch
+
+__all__ = ["MachineComparison", "ReLUComparison", "compare_relu", "view_relu"]
+
+
+@dataclass(frozen=True)
+class MachineComparison:
+    """One machine beside the network; what needs scores is NaN where the machine has none.
+
+    Attributes
+    ----------
+    status : str
+        Name of the solver's status: `NOT_SEPARABLE` is proved, not assumed.
+    optimum, gap : float
+        Least norm at margin 1 and the certified relative gap; infinite where not separable.
+    n_support : int
+        Support vectors; 0 where not separable.
+    margin_ratio : float
+        Normalised margin of the network times the optimum, at most 1. Defined where the network
+        is itself a candidate of the program: SVM-LC (norm of zeta, two-layer networks) and SVM-HL
+        (norm of the last layer); NaN elsewhere.
+    error : float
+        Share of held-out samples on the wrong side.
+    agreement : float
+        Share of held-out samples to which machine and network give the same label.
+    agreement_independent : float
+        What two classifiers with these error rates would agree on if errors were independent.
+    score_cosine : float
+        Cosine between the scores on held-out data.
+    """
+
+    status: str
+    optimum: float
+    gap: float
+    n_support: int
+    margin_ratio: float
+    error: float
+    agreement: float
+    agreement_independent: float
+    score_cosine: float
+
+
+@dataclass(frozen=True)
+class ReLUComparison:
+    """The four machines beside one network, on the same held-out data.
+
+    Attributes
+    ----------
+    error_network : float
+        Share of held-out samples on the wrong side.
+    rc, lc, hl, gates_only : MachineComparison
+    """
+
+    error_network: float
+    rc: MachineComparison
+    lc: MachineComparison
+    hl: MachineComparison
+    gates_only: MachineComparison
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain Python values, nested."""
+        return asdict(self)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a machine."""
+        import pandas as pd
+
+        records = [
+            {"machine": name, **asdict(getattr(self, key)), "error_network": self.error_network}
+            for key, name in RELU_SVMS.items()
+        ]
+        return pd.DataFrame(records)
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """Lines of a printed table: a label and one value a machine, names first.
+
+        A value that a machine does not have is a dash.
+        """
+        machines = [getattr(self, key) for key in RELU_SVMS]
+
+        def line(label: str, name: str, style: str) -> tuple[str, ...]:
+            values = [getattr(machine, name) for machine in machines]
+            return (label, *(format(v, style) if math.isfinite(v) else "-" for v in values))
+
+        return [
+            ("", *RELU_SVMS.values()),
+            ("status", *(machine.status for machine in machines)),
+            line("least norm at margin 1", "optimum", ".6g"),
+            line("duality gap", "gap", ".1e"),
+            line("support vectors", "n_support", "d"),
+            line("margin ratio (1 at the limit)", "margin_ratio", ".4f"),
+            line("held-out error", "error", ".2%"),
+            ("held-out error, network", *[f"{self.error_network:.2%}"] * len(machines)),
+            line("agreement on held-out labels", "agreement", ".2%"),
+            line("... if errors were independent", "agreement_independent", ".2%"),
+            line("cosine of held-out scores", "score_cosine", ".4f"),
+        ]
+
+    def __str__(self) -> str:
+        rows = self.rows()
+        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+        return "\n".join(
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in rows
+        )
+
+
+def view_relu(network: torch.nn.Module, X: ArrayLike, y: ArrayLike, gating: Any) -> ReLUView:
+    """Samples as the four machines see them, by the network's gates and activations of now.
+
+    Parameters
+    ----------
+    network : Module
+        With `gates(X)` and `features(X)`: `networks.ReLU` or `networks.DeepReLU`.
+    X : (n, D) array
+    y : (n,) array
+        Labels in {-1, +1}.
+    gating : fitted transformer
+        Random gates, such as `HyperplaneGates`: `gating.transform(X)` is (n, R) in {0, 1}.
+
+    Examples
+    --------
+    `solve_relu_svms(view_relu(network, X, y, gating))` gives all four limits.
+    """
+    X = np.asarray(X, dtype=np.float64)
+    return ReLUView(
+        X=X,
+        y=np.asarray(y, dtype=np.float64),
+        random_gates=gating.transform(X),
+        learned_gates=to_numpy(network.gates(X)),  # type: ignore[operator]
+        features=to_numpy(network.features(X)),  # type: ignore[operator]
+    )
+
+
+def compare_relu(
+    limits: ReLULimits, network: torch.nn.Module, train: ReLUView, held_out: ReLUView
+) -> ReLUComparison:
+    """Compare a trained ReLU network with the four machines solved for it.
+
+    Parameters
+    ----------
+    limits : ReLULimits
+        `solve_relu_svms(train)`.
+    network : Module
+        The network that both views were taken from.
+    train, held_out : ReLUView
+        Data by the same random gating.
+
+    Raises
+    ------
+    ValueError
+        If there are no held-out samples or widths do not fit.
+    """
+    if len(held_out.y) == 0:
+        raise ValueError("`held_out` has no samples: scores and labels need some to compare")
+    trained = scores(network, Sample(held_out.X, held_out.y, None))
+    predicted = limits.scores(held_out)
+    ratios = _margin_ratios(limits, network, train)
+    machines = {
+        key: _compare_machine(
+            getattr(limits, key), predicted.get(key), trained, held_out.y, ratios.get(key, math.nan)
+        )
+        for key in RELU_SVMS
+    }
+    return ReLUComparison(error_network=_error(trained, held_out.y), **machines)
+
+
+def _compare_machine(
+    limit: Limit,
+    predicted: NDArray[np.float64] | None,
+    trained: NDArray[np.float64],
+    y: NDArray[np.float64],
+    margin_ratio: float,
+) -> MachineComparison:
+    separates = predicted is not None
+    predicted = np.full_like(y, np.nan) if predicted is None else predicted
+    p, q = _error(predicted, y) if separates else math.nan, _error(trained, y)
+    norms = float(np.linalg.norm(predicted) * np.linalg.norm(trained))
+    return MachineComparison(
+        status=limit.status.name,
+        optimum=limit.objective,
+        gap=limit.gap,
+        n_support=int(limit.support.sum()) if separates else 0,
+        margin_ratio=margin_ratio if separates else math.nan,
+        error=p,
+        agreement=float(np.mean(np.sign(predicted) == np.sign(trained))) if separates else math.nan,
+        agreement_independent=p * q + (1 - p) * (1 - q),
+        score_cosine=float(predicted @ trained) / norms if norms > 0 else math.nan,
+    )
+
+
+def _margin_ratios(
+    limits: ReLULimits, network: torch.nn.Module, train: ReLUView
+) -> dict[str, float]:
+    # By its own gates on the training data the network is a point of the programs LC and HL, with
+    # the norms sum_h ||zeta_h|| and ||last layer||.
+    smallest = float((train.y * scores(network, Sample(train.X, train.y, None))).min())
+    norms = {"hl": float(network.head().detach().norm())}  # type: ignore[operator]
+    unit_norms = getattr(network, "unit_norms", None)
+    if unit_norms is not None:
+        norms["lc"] = float(unit_norms().detach().sum())
+    return {
+        key: smallest / norm * float(getattr(limits, key).dual_objective)
+        for key, norm in norms.items()
+        if norm > 0
+    }
+
+
+def _error(predicted: NDArray[np.float64], y: NDArray[np.float64]) -> float:
+    # A score of exactly 0 is on neither side.
+    return float(np.mean(~(y * predicted > 0)))

@@ -1,0 +1,220 @@
+"""Least squares of minimum norm: solved by the spectrum, certified without it."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import asdict, dataclass
+from enum import Enum
+
+from .arrays import Array, array_namespace, float_of
+from .quadratic import EPS, LeastSquaresProgram, MomentLeastSquares, SampledLeastSquares, Spectrum
+
+__all__ = [
+    "FitCertificate",
+    "FitNotCertified",
+    "FitStatus",
+    "LeastSquaresProgram",
+    "LeastSquaresSolution",
+    "MomentLeastSquares",
+    "SampledLeastSquares",
+    "Spectrum",
+    "certify_fit",
+    "solve_least_squares",
+]
+
+
+class FitStatus(Enum):
+    """What the certificate of a least-squares solution proves, and what to do about it."""
+
+    SOLVED = (
+        "solved: the normal equations hold and the coefficients lie in the range of the design, "
+        "so they are the minimiser of least norm, to within tolerance"
+    )
+    INCONSISTENT = (
+        "inconsistent: no inputs and targets have these moments, since b has a part outside the "
+        "range of A or the second moment is too small. Check the moments; if they are averages "
+        "over samples, use the samples themselves"
+    )
+    INACCURATE = (
+        "inaccurate: the normal equations or the minimum norm are missed by more than the "
+        "tolerance. Directions of nearly zero variance decide here: move `rcond` off their "
+        "eigenvalues, rescale the inputs, or raise `tol`"
+    )
+
+    @property
+    def advice(self) -> str:
+        """The sentence that explains the status and the way out."""
+        return self.value
+
+
+@dataclass(frozen=True)
+class FitCertificate:
+    """What coefficients and a dual vector prove about a least-squares program.
+
+    Attributes
+    ----------
+    loss : float
+        The objective at the coefficients; NaN where the targets' second moment is unknown.
+    stationarity : float
+        `||b - A c|| / (trace(A) ||c|| + sqrt(trace(A) <y^2>))`: changing the moments by this
+        share of their size makes c a minimiser (`||b||` stands for the root if `<y^2>` is
+        unknown). 0 for 0 / 0.
+    null_share : float
+        `||c - image(dual)|| / ||c||`: an upper bound of the share of c in the null space of A,
+        which is its relative distance from the minimiser of least norm. 0 for 0 / 0.
+    residual_curvature : float
+        `||A r|| / (trace(A) ||r||)` of the residual `r = b - A c`; at rounding, the residual
+        lies in the null space and nothing reduces it. `inf` for r = 0, 0 for A = 0.
+    """
+
+    loss: float
+    stationarity: float
+    null_share: float
+    residual_curvature: float
+
+    def proves_optimality(self, tol: float) -> bool:
+        """Whether c is the minimiser of least norm to the tolerance; NaN proves nothing."""
+        return self.stationarity <= tol and self.null_share <= tol
+
+    def to_dict(self) -> dict[str, float]:
+        """The fields as a dictionary of floats."""
+        return asdict(self)
+
+
+class FitNotCertified(RuntimeError):
+    """Raised by `LeastSquaresSolution.require` for every status but `SOLVED`."""
+
+    def __init__(self, status: FitStatus, certificate: FitCertificate, tol: float) -> None:
+        super().__init__(
+            f"{status.name}: {status.advice}. [stationarity {certificate.stationarity:.3g}, "
+            f"share in the null space {certificate.null_share:.3g}, tol {tol:.3g}]"
+        )
+        self.status, self.certificate = status, certificate
+
+
+@dataclass(frozen=True, eq=False)
+class LeastSquaresSolution:
+    """The minimiser of least norm, its spectrum and its certificate.
+
+    Attributes
+    ----------
+    coefficients : (J, D) array
+        `A^+ b`.
+    spectrum : Spectrum
+        A on its range, with the cut-off that was used.
+    status : FitStatus
+    certificate : FitCertificate
+        Recomputed from `coefficients` and `spectrum.dual`, without the spectrum.
+    tol : float
+        To which the status was judged.
+    seconds : float
+        Wall-clock time of the solve.
+    """
+
+    coefficients: Array
+    spectrum: Spectrum
+    status: FitStatus
+    certificate: FitCertificate
+    tol: float
+    seconds: float
+
+    @property
+    def loss(self) -> float:
+        """The certified loss, at least 0: rounding can leave a perfect fit slightly below."""
+        return 0.0 if self.certificate.loss < 0 else self.certificate.loss
+
+    def require(self) -> LeastSquaresSolution:
+        """This solution if it is `SOLVED`; raises `FitNotCertified` otherwise."""
+        if self.status is not FitStatus.SOLVED:
+            raise FitNotCertified(self.status, self.certificate, self.tol)
+        return self
+
+
+def certify_fit(program: LeastSquaresProgram, V: Array, dual: Array) -> FitCertificate:
+    """Compute what the coefficients `V` (J, D) and a dual vector prove, whoever found them.
+
+    Raises
+    ------
+    ValueError
+        If `V` has another shape than the program's coefficients.
+    """
+    if tuple(V.shape) != program.shape:
+        raise ValueError(f"`V` must have shape {program.shape}, got {tuple(V.shape)}")
+    trace, size = program.trace(), _norm(V)
+    residual = program.residual(V)
+    stuck = 0.0 if _norm(residual) > 0 else math.inf
+    return FitCertificate(
+        loss=program.loss(V),
+        stationarity=_ratio(_norm(residual), trace * size + program.rhs_bound()),
+        null_share=_ratio(_norm(V - program.image(dual)), size),
+        residual_curvature=_ratio(
+            _norm(program.product(residual)), trace * _norm(residual), empty=stuck
+        ),
+    )
+
+
+def solve_least_squares(
+    program: LeastSquaresProgram, *, rcond: float | None = None, tol: float = 1e-8
+) -> LeastSquaresSolution:
+    """Solve a least-squares program with the minimum norm among its minimisers.
+
+    Parameters
+    ----------
+    program : SampledLeastSquares or MomentLeastSquares
+    rcond : float, optional
+        Eigenvalues of A at or below this share of the largest count as zero, in [0, 1). By
+        default what float64 resolves: `(max(n, J D) 2^-52)^2` from samples, whose singular
+        values are the roots of the eigenvalues, `J D 2^-52` from moments.
+    tol : float
+        To which stationarity and minimum norm are asked for, in (0, 1).
+
+    Raises
+    ------
+    ValueError
+        If `rcond` or `tol` is out of range, or A is not positive semidefinite.
+    """
+    if rcond is not None and not 0 <= rcond < 1:
+        raise ValueError(f"`rcond` must lie in [0, 1), got {rcond}")
+    if not 0 < tol < 1:
+        raise ValueError(f"`tol` must lie strictly between 0 and 1, got {tol}")
+    start = time.perf_counter()
+    spectrum = program.spectrum(rcond)
+    xp = array_namespace(spectrum.basis)
+    # C order: entry j D + d of the flat vector is coefficient d of column j.
+    V = xp.reshape(spectrum.basis @ spectrum.minimiser, program.shape)
+    certificate = certify_fit(program, V, spectrum.dual)
+    return LeastSquaresSolution(
+        coefficients=V,
+        spectrum=spectrum,
+        status=_status(program, certificate, tol),
+        certificate=certificate,
+        tol=tol,
+        seconds=time.perf_counter() - start,
+    )
+
+
+def _status(program: LeastSquaresProgram, certificate: FitCertificate, tol: float) -> FitStatus:
+    rounding = math.prod(program.shape) * EPS
+    # A negative mean square, by more than the rounding of the terms that cancel in it.
+    impossible = certificate.loss < -tol * abs(_second_moment(program))
+    if impossible or (
+        not certificate.stationarity <= tol and certificate.residual_curvature <= rounding
+    ):
+        return FitStatus.INCONSISTENT
+    return FitStatus.SOLVED if certificate.proves_optimality(tol) else FitStatus.INACCURATE
+
+
+def _second_moment(program: LeastSquaresProgram) -> float:
+    return program.second_moment if isinstance(program, MomentLeastSquares) else 0.0
+
+
+def _norm(array: Array) -> float:
+    xp = array_namespace(array)
+    return float_of(xp.linalg.vector_norm(array))
+
+
+def _ratio(numerator: float, denominator: float, *, empty: float = 0.0) -> float:
+    if denominator > 0:
+        return numerator / denominator
+    return empty if numerator == 0 else math.inf

@@ -1,0 +1,591 @@
+"""The command line through its entry point: exit codes, streams, files, and what options do."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import os
+import signal
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from click.testing import CliRunner, Result
+from safetensors.torch import load_file
+
+from implicit_bias import (
+    GLN,
+    Dataset,
+    GLNLimit,
+    HyperplaneContexts,
+    TrainingSettings,
+    __version__,
+    cli,
+    load_digits,
+    load_idx,
+    train,
+)
+from implicit_bias.models import MODELS
+from implicit_bias.options import Reporter
+
+ROOT = Path(__file__).parents[1]
+N_TRAIN, N_VAL = 60, 50
+SMALL = f"--model gln --n-train {N_TRAIN} --n-val {N_VAL} --steps 30 --learning-rate 0.1".split()
+# One linear predictor for 700 digits of ten kinds: not separable.
+INSEPARABLE = [*SMALL, *["--hidden-units", "1", "--contexts", "1", "--n-train", "700"]]
+TOO_TIGHT = ["--n-train", "500", "--tol", "1e-16"]
+HEAVY = {"torch", "numpy", "scipy", "cvxpy", "sklearn", "pandas", "matplotlib", "safetensors"}
+
+
+def run(*arguments: str) -> Result:
+    """`compare` in this process; anything but a clean exit is an error here."""
+    result = CliRunner().invoke(cli.compare, [str(argument) for argument in arguments])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
+    assert "Traceback" not in result.stderr
+    return result
+
+
+def results(*arguments: str) -> dict[str, Any]:
+    result = run(*arguments, "--json", "--quiet")
+    assert result.exit_code == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+def environment() -> dict[str, str]:
+    return os.environ | {"PYTHONPATH": str(ROOT)}
+
+
+def entry_point(*arguments: str, code: int) -> subprocess.CompletedProcess[str]:
+    """`python -m implicit_bias compare` in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "implicit_bias", "compare", *map(str, arguments)],
+        capture_output=True, text=True, timeout=300, check=False, env=environment(),
+    )  # fmt: skip
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def write_idx(path: Path, array: np.ndarray, *, zipped: bool) -> None:
+    content = struct.pack(f">BBBB{array.ndim}I", 0, 0, 8, array.ndim, *array.shape)
+    content += array.astype(np.uint8).tobytes()
+    if zipped:
+        path.with_name(path.name + ".gz").write_bytes(gzip.compress(content))
+    else:
+        path.write_bytes(content)
+
+
+def write_mnist(folder: Path, *, pair: str = "t10k", zipped: bool = True, n: int = 130) -> Path:
+    rng = np.random.default_rng(0)
+    images = rng.integers(0, 256, size=(n, 28, 28))
+    write_idx(folder / f"{pair}-images-idx3-ubyte", images, zipped=zipped)
+    write_idx(folder / f"{pair}-labels-idx1-ubyte", np.arange(n) % 10, zipped=zipped)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def base() -> dict[str, Any]:
+    return results(*SMALL)
+
+
+def without_times(record: dict[str, Any]) -> dict[str, Any]:
+    return {
+        key: without_times(value) if isinstance(value, dict) else value
+        for key, value in record.items()
+        if key != "seconds"
+    }
+
+
+def dataset_of(record: dict[str, Any]) -> Dataset:
+    data, options = record["data"], record["options"]
+    sizes = {"n_train": data["n_train"], "n_val": data["n_val"]}
+    seed = record["seeds"]["data"]
+    if options["data"] == "digits":
+        return load_digits(**sizes, random_state=seed)
+    return load_idx(options["data_dir"], **sizes, random_state=seed)
+
+
+def test_the_entry_point_ends_with_0_and_writes_one_json_object_to_stdout_alone() -> None:
+    done = entry_point(*SMALL, "--json", code=0)
+    record = json.loads(done.stdout, parse_constant=pytest.fail)
+    assert done.stdout.count("\n") == 1
+    assert set(record) >= {"model", "version", "options", "seeds", "data", "limit", "network"}
+    assert record["limit"]["status"] == "SOLVED"
+    for text in ("solving SVM-GLN", "training a GLN", "comparison", "margin ratio"):
+        assert text in done.stderr
+
+
+def test_the_entry_point_ends_with_3_and_the_proof_of_inseparability(tmp_path) -> None:
+    folder = tmp_path / "saved"
+    done = entry_point(*INSEPARABLE, "--json", "--save", folder, code=3)
+    limit = json.loads(done.stdout, parse_constant=pytest.fail)["limit"]
+    assert limit["status"] == "NOT_SEPARABLE"
+    assert limit["separation_bound"] <= limit["separation_rounding"]
+    assert limit["objective"] is None
+    assert "drop samples, or add hidden units or contexts" in done.stderr
+    assert "the data are separable in these gates (certified): DOES NOT HOLD" in done.stderr
+    # The multipliers themselves, against the data of that seed.
+    record = json.loads((folder / "results.json").read_text())
+    data, lam = dataset_of(record), GLNLimit.load(folder / "limit.safetensors").dual
+    assert lam.min() >= 0
+    assert lam.sum() == pytest.approx(1)
+    block = (lam * data.y_train) @ data.X_train
+    assert np.linalg.norm(block) < 1e-12 * np.linalg.norm(data.X_train, axis=1).max()
+
+
+def test_the_entry_point_ends_with_4_and_the_bounds_that_hold() -> None:
+    done = entry_point(*SMALL, *TOO_TIGHT, "--json", "--quiet", code=4)
+    record = json.loads(done.stdout)
+    assert record["limit"]["status"] == "INACCURATE"
+    assert 1e-16 < record["limit"]["gap"] < 1e-6
+    assert record["comparison"]["margin_ratio"] is not None
+    assert done.stderr.startswith("INACCURATE: separable, but the certified gap is above")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "Missing option '--model'"),
+        (["--model", "nonsense"], "Invalid value for '--model'"),
+        (["--model", "gln", "--hidden-units", "0"], "Invalid value for '--hidden-units'"),
+        (["--model", "gln", "--no-such"], "No such option"),
+    ],
+)
+def test_the_entry_point_ends_with_2_for_wrong_usage(arguments, message) -> None:
+    assert message in entry_point(*arguments, code=2).stderr
+
+
+def test_an_interrupt_from_the_keyboard_ends_with_130_and_what_was_finished(tmp_path) -> None:
+    folder = tmp_path / "saved"
+    command = [sys.executable, "-m", "implicit_bias", "compare", *SMALL]
+    process = subprocess.Popen(
+        [*command, "--steps", "1000000000", "--json", "--save", str(folder)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(),
+        # A parent in the background ignores SIGINT, and children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
+    try:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if line.startswith("training a GLN"):
+                break
+        time.sleep(2)  # it then prepares the data for a few milliseconds
+        process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=120)
+    finally:
+        process.kill()
+    assert process.returncode == 130, stderr
+    assert "Traceback" not in stderr
+    record = json.loads(stdout)
+    assert record["network"]["finished"] is False
+    assert 0 < record["network"]["steps"] < 1e9
+    assert "interrupted" in stderr
+    assert json.loads((folder / "results.json").read_text()) == record
+    assert set(os.listdir(folder)) >= {"network.safetensors", "limit.safetensors"}
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["compare", "--help"], ["--version"]])
+def test_help_and_version_import_nothing_heavy(arguments) -> None:
+    program = (
+        "import sys; from implicit_bias.cli import main\n"
+        f"try: main({arguments!r}, prog_name='implicit-bias')\n"
+        f"except SystemExit as end: print('code', end.code, {HEAVY} & set(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True,
+        env=environment(),
+    )  # fmt: skip
+    assert done.stdout.splitlines()[-1] == "code 0 set()"
+    assert done.stdout.startswith(("Usage: implicit-bias", f"implicit-bias, version {__version__}"))
+
+
+def test_the_plain_command_is_compare_itself() -> None:
+    program = "from implicit_bias.cli import compare_main; compare_main()"
+    done = subprocess.run(
+        [sys.executable, "-c", program, "--help"], capture_output=True, text=True, check=True,
+        env=environment(),
+    )  # fmt: skip
+    assert done.stdout.startswith("Usage: compare [OPTIONS]")
+
+
+def test_help_names_every_option_its_default_and_the_exit_codes() -> None:
+    text = run("--help").stdout
+    for option in cli.compare.params:
+        assert option.opts[0] in text
+    flat = " ".join(text.split())
+    for part in ("[default: 1600,1600]", "[default: interior-point]", "0 done", "130 interrupted"):
+        assert part in flat
+
+
+def test_the_table_goes_to_stdout_and_progress_to_stderr() -> None:
+    result = run(*SMALL)
+    assert result.exit_code == 0
+    assert "prediction and training" in result.stdout
+    assert "solving SVM-GLN" not in result.stdout
+    assert "solving SVM-GLN on 60 samples (interior-point)" in result.stderr
+    assert "training a GLN for 30 steps" in result.stderr
+
+
+def test_quiet_says_nothing() -> None:
+    result = run(*SMALL, "--quiet")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
+
+
+def test_quiet_leaves_the_json_object_and_bad_news() -> None:
+    result = run(*SMALL, "--quiet", "--json")
+    assert json.loads(result.stdout)["model"] == "gln"
+    assert result.stderr == ""
+    assert run(*INSEPARABLE, "--quiet").stderr.startswith("NOT_SEPARABLE: not separable")
+
+
+def test_the_printed_numbers_are_those_of_the_json_object(base) -> None:
+    text = run(*SMALL).stdout
+    limit, network, comparison = base["limit"], base["network"], base["comparison"]
+    lines = {line[: line.find("  ")]: line for line in text.splitlines() if "  " in line.strip()}
+    assert f"{limit['objective']:.8g}" in lines["norm per unit margin"]
+    assert f"{limit['n_support']} of {N_TRAIN}" in lines["support vectors"]
+    for row, key in (("training accuracy", "train_accuracy"), ("validation accuracy", "val_acc")):
+        full = "val_accuracy" if key == "val_acc" else key
+        assert f"{limit[full]:.2%}" in lines[row]
+        assert f"{network[full]:.2%}" in lines[row]
+    assert f"{comparison['agreement']:.2%}" in lines["agreement on held-out labels"]
+    assert f"{comparison['margin_ratio']:.4f}" in lines["margin ratio (1 at the limit)"]
+
+
+def spoil_labels(folder: Path) -> None:
+    write_idx(folder / "t10k-labels-idx1-ubyte", np.zeros(3), zipped=True)
+
+
+def cut_images(folder: Path) -> None:
+    path = folder / "t10k-images-idx3-ubyte.gz"
+    path.write_bytes(path.read_bytes()[:1000])
+
+
+def wrong_magic(folder: Path) -> None:
+    (folder / "t10k-labels-idx1-ubyte.gz").write_bytes(b"not an IDX file at all")
+
+
+def no_labels(folder: Path) -> None:
+    (folder / "t10k-labels-idx1-ubyte.gz").unlink()
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (spoil_labels, "130 images and 3 labels"),
+        (cut_images, "is damaged: it cannot be unzipped"),
+        (wrong_magic, "is damaged: it must begin with"),
+        (no_labels, "without either"),
+    ],
+)
+def test_damaged_idx_files_end_with_2(tmp_path, damage, message) -> None:
+    damage(write_mnist(tmp_path))
+    result = run(*SMALL, "--data", "mnist", "--data-dir", tmp_path)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("--data mnist", "needs `--data-dir DIR`"),
+        ("--data mnist --data-dir /no/such/folder", "is not a folder"),
+        ("--n-train 1800", "must be at most 1797"),
+        ("--n-train 1790 --n-val 50", "must be at most 1797"),
+        ("--n-train 1", "must hold both classes"),
+        ("--contexts 3", "must be a power of two"),
+        ("--tol 0", "`tol` must lie strictly between 0 and 1"),
+        ("--tol nan", "`tol` must lie strictly between 0 and 1"),
+        ("--tol x", "Invalid value for '--tol'"),
+        ("--solver simplex", "unknown solver 'simplex'"),
+        ("--solver cvxpy:NOSUCH", "cvxpy has no solver 'NOSUCH'"),
+        ("--solver cvxpy:OSQP", "use a conic solver"),
+        ("--steps a,b", "'a,b' is not a list such as 1600,1600"),
+        ("--steps 10,10", "2 phases of steps, but 1 learning rates"),
+        ("--steps 0", "`schedule` must be pairs"),
+        ("--learning-rate nan", "`schedule` must be pairs"),
+        ("--learning-rate ,", "is not a list such as 0.04,0.01"),
+        ("--momentum 1", "`momentum` must lie in [0, 1)"),
+        ("--batch-size -1", "Invalid value for '--batch-size'"),
+        ("--normalise", "(full batch)"),
+        ("--init-scale 0", "`init_scale` must be positive"),
+        ("--init nonsense", "Invalid value for '--init'"),
+        ("--dtype float16", "Invalid value for '--dtype'"),
+        ("--device nonsense", "torch cannot use device 'nonsense' here"),
+        ("--seed -1", "Invalid value for '--seed'"),
+        ("--plot run.gif", "run.gif must end in .png, .svg or .pdf"),
+        ("--plot no/such/run.png", "there is no folder 'no/such'"),
+    ],
+)
+def test_bad_values_end_with_2_and_one_message(arguments, message) -> None:
+    result = run(*SMALL, *arguments.split())
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("option", "path", "message"),
+    [
+        ("--save", "file", "it is a file, name a folder"),
+        ("--save", "file/below", "is a file, not a folder"),
+        ("--plot", "file/x.png", "is a file, not a folder"),
+        ("--plot", "folder.png", "it is a folder, name a file"),
+    ],
+)
+def test_paths_that_cannot_be_written_end_with_2_before_any_work(
+    tmp_path, option, path, message
+) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "folder.png").mkdir()
+    result = run(*SMALL, option, tmp_path / path)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert "solving" not in result.stderr
+
+
+def test_results_are_shown_even_if_they_cannot_be_saved_in_the_end(tmp_path) -> None:
+    (tmp_path / "limit.safetensors").mkdir()
+    result = run(*SMALL, "--json", "--quiet", "--save", tmp_path)
+    assert result.exit_code == 2
+    assert "the results could not be written" in result.stderr
+    assert json.loads(result.stdout)["limit"]["status"] == "SOLVED"
+
+
+def test_memory_that_does_not_suffice_ends_with_2(monkeypatch) -> None:
+    def too_large(options, reporter):
+        raise MemoryError("Unable to allocate 48.4 GiB")
+
+    monkeypatch.setitem(MODELS, "gln", replace(MODELS["gln"], run=too_large))
+    result = run(*SMALL, "--quiet")
+    assert result.exit_code == 2
+    assert result.stderr == "Error: out of memory: Unable to allocate 48.4 GiB\n"
+
+
+def test_training_that_diverges_ends_with_2_and_the_limit_is_reported(tmp_path) -> None:
+    arguments = (*SMALL, "--learning-rate", "1e6", "--save", tmp_path, "--plot", tmp_path / "x.png")
+    result = run(*arguments, "--json")
+    assert result.exit_code == 2
+    assert "Error: training diverged" in result.stderr
+    assert "smaller learning rate" in result.stderr
+    assert "nothing was trained, so there is no picture" in result.stderr
+    record = json.loads(result.stdout)
+    assert record["limit"]["status"] == "SOLVED"
+    assert "network" not in record
+    assert GLNLimit.load(tmp_path / "limit.safetensors").objective == record["limit"]["objective"]
+    assert not (tmp_path / "x.png").exists()
+
+
+@contextlib.contextmanager
+def interrupting_progress(quiet: bool) -> Iterator[Reporter]:
+    def advance(done: int, of: int) -> None:
+        if done >= of / 2:
+            raise KeyboardInterrupt
+
+    yield Reporter(advance=advance)
+
+
+def test_training_that_is_interrupted_ends_with_130_and_a_table(monkeypatch, tmp_path) -> None:
+    monkeypatch.setattr(cli, "_progress", interrupting_progress)
+    result = run(*SMALL, "--save", tmp_path, "--plot", tmp_path / "x.png")
+    assert result.exit_code == 130
+    line = next(line for line in result.stdout.splitlines() if line.startswith("iterations | "))
+    assert line.split()[-1] == "15"
+    assert "interrupted" in result.stdout
+    assert json.loads((tmp_path / "results.json").read_text())["network"]["steps"] == 15
+    assert (tmp_path / "x.png").stat().st_size > 0
+
+
+def test_an_interrupt_before_training_ends_with_130_and_says_so(monkeypatch) -> None:
+    @contextlib.contextmanager
+    def progress(quiet: bool) -> Iterator[Reporter]:
+        def stage(text: str) -> None:
+            raise KeyboardInterrupt
+
+        yield Reporter(stage=stage)
+
+    monkeypatch.setattr(cli, "_progress", progress)
+    result = run(*SMALL)
+    assert result.exit_code == 130
+    assert result.stdout == ""
+    assert "interrupted before there was anything to report" in result.stderr
+
+
+def test_what_was_saved_loads_and_gives_the_reported_results(tmp_path) -> None:
+    record = results(*SMALL, "--contexts", "4", "--seed", "3", "--save", tmp_path)
+    assert sorted(os.listdir(tmp_path)) == [
+        "gating.npz", "limit.safetensors", "network.safetensors", "results.json",
+        "trajectory.parquet",
+    ]  # fmt: skip
+    assert json.loads((tmp_path / "results.json").read_text()) == record
+    assert record["version"] == __version__
+    assert record["packages"]["torch"] == torch.__version__
+    data = dataset_of(record)
+    assert data.digest() == record["data"]["sha256"]
+    contexts = HyperplaneContexts.load(tmp_path / "gating.npz").transform(data.X_val)
+
+    limit = GLNLimit.load(tmp_path / "limit.safetensors")
+    assert limit.objective == record["limit"]["objective"]
+    predicted = limit.predictor(data.X_val, contexts)
+    assert np.mean(predicted * data.y_val > 0) == record["limit"]["val_accuracy"]
+
+    weights = load_file(tmp_path / "network.safetensors")
+    network = GLN(data.X_train.shape[1], 10, 4)
+    network.load_state_dict(weights)
+    with torch.no_grad():
+        trained = network(torch.tensor(data.X_val), torch.tensor(contexts)).numpy()
+    assert np.mean(trained * data.y_val > 0) == record["network"]["val_accuracy"]
+    lengths = np.linalg.norm(predicted) * np.linalg.norm(trained)
+    cosine = predicted @ trained / lengths
+    assert cosine == pytest.approx(record["comparison"]["score_cosine"], rel=1e-12)
+
+    trajectory = pd.read_parquet(tmp_path / "trajectory.parquet")
+    assert trajectory["step"].tolist()[:: len(trajectory) - 1] == [0, 30]
+    last = trajectory.iloc[-1]
+    for key in ("log_loss", "smallest_margin", "normalised_margin"):
+        assert last[key] == pytest.approx(record["network"][key], rel=1e-12)
+
+
+def test_saved_files_can_be_read_by_those_who_may_read_new_files(tmp_path) -> None:
+    results(*SMALL, "--save", tmp_path)
+    mode = (tmp_path / "results.json").stat().st_mode
+    assert (tmp_path / "limit.safetensors").stat().st_mode == mode
+
+
+def test_one_seed_gives_one_result(base) -> None:
+    assert without_times(results(*SMALL)) == without_times(base)
+
+
+def test_another_seed_gives_other_data_contexts_and_weights(tmp_path) -> None:
+    saved = []
+    for seed in ("1", "2"):
+        results(*SMALL, "--seed", seed, "--save", tmp_path / seed)
+        saved.append(tmp_path / seed)
+    records = [json.loads((folder / "results.json").read_text()) for folder in saved]
+    assert records[0]["data"]["sha256"] != records[1]["data"]["sha256"]
+    assert len({*records[0]["seeds"].values(), *records[1]["seeds"].values()}) == 8
+    normals = [HyperplaneContexts.load(folder / "gating.npz").normals_ for folder in saved]
+    assert not np.any(normals[0] == normals[1])
+    # Weights after training stay near those they began with, which differ.
+    weights = [load_file(folder / "network.safetensors")["w1"].flatten() for folder in saved]
+    assert abs(torch.nn.functional.cosine_similarity(*weights, dim=0)) < 0.5
+
+
+@pytest.mark.parametrize(
+    ("ending", "magic"),
+    [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF-"), ("PNG", b"\x89PNG")],
+)
+def test_the_picture_is_written_in_the_format_of_its_name(tmp_path, ending, magic) -> None:
+    path = tmp_path / f"run.{ending}"
+    assert run(*SMALL, "--quiet", "--plot", path).exit_code == 0
+    assert path.read_bytes().startswith(magic)
+
+
+def test_data_that_are_not_separable_have_no_picture_and_say_so(tmp_path) -> None:
+    result = run(*INSEPARABLE, "--quiet", "--plot", tmp_path / "x.png")
+    assert result.exit_code == 3
+    assert "nothing was trained, so there is no picture" in result.stderr
+    assert not (tmp_path / "x.png").exists()
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+@pytest.mark.parametrize("pair", ["train", "t10k"])
+def test_idx_files_are_read_zipped_or_not_whichever_pair_is_there(tmp_path, zipped, pair) -> None:
+    write_mnist(tmp_path, pair=pair, zipped=zipped)
+    record = results(*SMALL, "--data", "mnist", "--data-dir", tmp_path, "--hidden-units", "2")
+    assert record["data"]["n_inputs"] == 785
+    assert (record["data"]["n_train"], record["data"]["n_val"]) == (N_TRAIN, N_VAL)
+    assert f"({pair} pair), 28x28 images" in record["data"]["description"]
+    assert record["data"]["sha256"] == dataset_of(record).digest()
+    assert record["options"]["data_dir"] == str(tmp_path)
+
+
+def expected_network(record: dict[str, Any], **changes: Any) -> float:
+    """The logarithm of the loss of a run, put together from the library's parts."""
+    given = {
+        "units": 10, "contexts": 2, "cutoffs": "median", "network": {},
+        "settings": {"schedule": ((30, 0.1),)}, "dtype": torch.float64,
+    } | changes  # fmt: skip
+    seeds, data = record["seeds"], dataset_of(record)
+    gating = HyperplaneContexts(
+        given["units"], given["contexts"], cutoffs=given["cutoffs"], random_state=seeds["gating"]
+    ).fit(data.X_train)
+    network = GLN(
+        data.X_train.shape[1], given["units"], given["contexts"], dtype=given["dtype"],
+        random_state=seeds["weights"], **given["network"],
+    )  # fmt: skip
+    settings = TrainingSettings(
+        **({"schedule": ((30, 0.1),)} | given["settings"]), random_state=seeds["batches"]
+    )
+    contexts = gating.transform(data.X_train)
+    trajectory = train(network, data.X_train, data.y_train, contexts, settings=settings)
+    return float(trajectory.log_loss[-1])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "changes"),
+    [
+        ("--momentum 0.9", {"settings": {"momentum": 0.9}}),
+        ("--batch-size 7", {"settings": {"batch_size": 7}}),
+        (
+            "--batch-size 0 --normalise",
+            {"settings": {"batch_size": None, "normalise": True}},
+        ),
+        ("--loss exponential", {"settings": {"loss": "exponential"}}),
+        (
+            "--steps 10,20 --learning-rate 0.2,0.05",
+            {"settings": {"schedule": ((10, 0.2), (20, 0.05))}},
+        ),
+        ("--init kaiming", {"network": {"init": "kaiming"}}),
+        ("--init balanced --init-scale 0.5", {"network": {"init": "balanced", "init_scale": 0.5}}),
+        ("--dtype float32 --device cpu", {"dtype": torch.float32}),
+        ("--hidden-units 3", {"units": 3}),
+        ("--contexts 8", {"contexts": 8}),
+        ("--cutoffs random", {"cutoffs": "random"}),
+        ("--seed 5", {}),
+    ],
+)
+def test_an_option_does_what_the_library_does(base, arguments, changes) -> None:
+    record = results(*SMALL, *arguments.split())
+    log_loss = record["network"]["log_loss"]
+    assert log_loss == pytest.approx(expected_network(record, **changes), rel=1e-10)
+    assert log_loss != pytest.approx(base["network"]["log_loss"], rel=1e-10)
+
+
+def test_a_batch_size_of_zero_is_the_full_batch() -> None:
+    record = results(*SMALL, "--n-train", "200", "--batch-size", "0")
+    expected = expected_network(record, settings={"batch_size": None})
+    assert record["network"]["log_loss"] == pytest.approx(expected, rel=1e-10)
+    other = results(*SMALL, "--n-train", "200")
+    assert other["network"]["log_loss"] != record["network"]["log_loss"]
+
+
+def test_solver_and_tolerance_reach_the_solver(base) -> None:
+    record = results(*SMALL, "--solver", "cvxpy:clarabel", "--tol", "1e-6")["limit"]
+    assert record["solver"] == "cvxpy:CLARABEL"
+    assert record["tol"] == 1e-6
+    assert record["gap"] <= 1e-6
+    assert record["objective"] == pytest.approx(base["limit"]["objective"], rel=2e-6)
+    assert base["limit"]["solver"] == "interior-point"
+    loose = results(*SMALL, "--tol", "0.01")["limit"]
+    assert loose["iterations"] < base["limit"]["iterations"]
+
+
+def test_defaults_are_those_of_the_published_experiment() -> None:
+    defaults = {option.name: option.default for option in cli.compare.params}
+    assert (defaults["steps"], defaults["learning_rates"]) == ("1600,1600", "0.04,0.01")
+    assert (defaults["batch_size"], defaults["momentum"]) == (128, 0.0)
+    assert (defaults["hidden_units"], defaults["contexts"], defaults["cutoffs"]) == (
+        10, 2, "median",
+    )  # fmt: skip

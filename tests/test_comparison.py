@@ -1,0 +1,310 @@
+"""What `compare` says at the limit, near it and away from it."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from implicit_bias import GLN, Comparison, GLNLimit, compare, kkt_distance, solve_gln_svm
+from implicit_bias.comparison import Sample, measure_network, scores
+
+# More weights, H C D + H, than training samples: multipliers are determined.
+H, C, D = 3, 2, 12
+
+
+def draw(n: int, seed: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, D)), rng.integers(0, C, size=(n, H))
+
+
+def teacher_labels(X: NDArray[np.float64], contexts: NDArray[np.int64]) -> NDArray[np.float64]:
+    zeta = np.random.default_rng(0).normal(size=(H, C, D))
+    f = [sum(zeta[h, c] @ x for h, c in enumerate(row)) for x, row in zip(X, contexts, strict=True)]
+    return np.sign(np.array(f))
+
+
+def sample(n: int, seed: int) -> Sample:
+    X, contexts = draw(n, seed)
+    return Sample(X, teacher_labels(X, contexts), contexts)
+
+
+TRAIN, HELD_OUT = sample(40, 1), sample(200, 2)
+
+
+@pytest.fixture(scope="module")
+def limit() -> GLNLimit:
+    return solve_gln_svm(*TRAIN, tol=1e-10).require()
+
+
+def spoiled(zeta: NDArray[np.float64], size: float) -> GLN:
+    """The balanced network of zeta plus noise of this size relative to zeta."""
+    noise = np.random.default_rng(7).normal(size=zeta.shape)
+    return GLN.from_zeta(zeta + size * np.linalg.norm(zeta) / np.linalg.norm(noise) * noise)
+
+
+def assert_at_the_limit(comparison: Comparison, limit: GLNLimit) -> None:
+    # Normalised margin of zeta is 1 / P, so that the ratio is D / P = 1 / (1 + gap).
+    assert comparison.margin_ratio == pytest.approx(1 / (1 + limit.gap), rel=1e-12)
+    assert comparison.zeta_cosine == pytest.approx(1, abs=1e-12)
+    assert comparison.score_cosine == pytest.approx(1, abs=1e-12)
+    assert comparison.agreement == 1
+    assert comparison.error_limit == comparison.error_network
+    # ||w - fit|| is of the order of the root of the gap.
+    assert comparison.kkt_residual < 1e-4
+    assert comparison.kkt_cosine > 1 - 1e-8
+    assert abs(comparison.kkt_complementarity) < 1e-4
+
+
+@pytest.mark.parametrize("upper_widths", [(), (4,)])
+@pytest.mark.parametrize("factor", [1e-200, 1e-3, 1.0, 50.0, 1e200])
+def test_the_network_of_the_limit_is_at_the_limit_at_every_scale_and_depth(
+    limit, upper_widths, factor
+) -> None:
+    network = GLN.from_zeta(limit.zeta, upper_widths=upper_widths)
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.mul_(factor ** (1 / network.degree))
+    assert_at_the_limit(compare(limit, network, TRAIN, HELD_OUT), limit)
+    state = measure_network(network, TRAIN, HELD_OUT)
+    assert state.smallest_margin == pytest.approx(factor, rel=1e-9)
+    assert state.group_norm == pytest.approx(factor * limit.objective, rel=1e-9)
+
+
+def test_a_torch_limit_compares_like_a_numpy_one(limit) -> None:
+    torch_limit = solve_gln_svm(*(torch.tensor(part) for part in TRAIN), tol=1e-10).require()
+    network = spoiled(limit.zeta, 0.3)
+    one = compare(limit, network, TRAIN, HELD_OUT).to_dict()
+    other = compare(torch_limit, network, TRAIN, HELD_OUT).to_dict()
+    for key in ("margin_ratio", "zeta_cosine", "score_cosine", "agreement"):
+        assert other[key] == pytest.approx(one[key], rel=1e-4)
+
+
+def test_every_measure_gets_worse_with_the_damage(limit) -> None:
+    results = [
+        compare(limit, spoiled(limit.zeta, size), TRAIN, HELD_OUT) for size in (0.0, 0.02, 0.2, 2)
+    ]
+    for key in ("margin_ratio", "zeta_cosine", "score_cosine"):
+        assert np.all(np.diff([getattr(result, key) for result in results]) < 0)
+    assert [result.agreement for result in results] == sorted(
+        (result.agreement for result in results), reverse=True
+    )
+    assert results[-1].agreement < 0.95
+    # Noise is at right angles to zeta on average: cosine 1 / sqrt(1 + size^2).
+    for result, size in zip(results, (0.0, 0.02, 0.2, 2), strict=True):
+        assert result.zeta_cosine == pytest.approx(
+            1 / math.sqrt(1 + size**2), abs=0.1 * size + 1e-12
+        )
+    residuals = [result.kkt_residual for result in results[:3]]
+    assert np.all(np.diff(residuals) > 0)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_network_has_a_margin_ratio_above_one(limit, seed) -> None:
+    rng = np.random.default_rng(seed)
+    size = 10 ** rng.uniform(-4, 1)
+    zeta = limit.zeta + size * rng.normal(size=(H, C, D))
+    for factor in (1.0, 3.0):
+        assert compare(limit, GLN.from_zeta(factor * zeta), TRAIN, HELD_OUT).margin_ratio <= 1
+
+
+def test_margin_ratio_is_the_normalised_margin_times_the_lower_bound(limit) -> None:
+    # A loose limit: its upper bound would let a better network pass 1.
+    loose = solve_gln_svm(*TRAIN, tol=0.5, max_iterations=2)
+    assert loose.gap > 1e-4
+    comparison = compare(loose, GLN.from_zeta(limit.zeta), TRAIN, HELD_OUT)
+    assert comparison.margin_ratio == pytest.approx(loose.dual_objective / limit.objective)
+    assert comparison.margin_ratio < 1
+
+
+def test_margins_norms_and_accuracies_are_those_of_the_weights() -> None:
+    zeta = np.zeros((H, C, D))
+    zeta[0, :, 0], zeta[2, 0, 1] = 3.0, 4.0
+    state = measure_network(GLN.from_zeta(zeta), TRAIN, HELD_OUT)
+    f = {}
+    for name, part in (("train", TRAIN), ("held out", HELD_OUT)):
+        f[name] = 3 * part.X[:, 0] + 4 * part.X[:, 1] * (part.gates[:, 2] == 0)
+    margins = TRAIN.y * f["train"]
+    assert state.smallest_margin == pytest.approx(margins.min())
+    assert state.group_norm == pytest.approx(3 * math.sqrt(2) + 4)
+    assert state.normalised_margin == pytest.approx(margins.min() / (3 * math.sqrt(2) + 4))
+    assert (state.live, state.n_units) == (2, 3)
+    assert state.train_accuracy == np.mean(margins > 0)
+    assert state.val_accuracy == np.mean(HELD_OUT.y * f["held out"] > 0)
+    assert state.support == -1
+
+
+def test_support_of_a_network_counts_the_multipliers_of_its_fit(limit) -> None:
+    network = GLN.from_zeta(limit.zeta)
+    kkt = kkt_distance(network, *TRAIN)
+    # The fit may leave multipliers of the size of rounding anywhere.
+    lam = kkt.multipliers
+    rounded = replace(kkt, multipliers=np.maximum(lam, 1e-15 * lam.max()))
+    for fit in (kkt, rounded):
+        state = measure_network(network, TRAIN, HELD_OUT, fit)
+        assert state.support == limit.support.sum() < len(TRAIN.y)
+
+
+def test_score_cosine_agreement_and_errors_are_those_of_the_scores(limit) -> None:
+    network = spoiled(limit.zeta, 1.5)
+    predicted = limit.predictor(HELD_OUT.X, HELD_OUT.gates)
+    trained = network(torch.tensor(HELD_OUT.X), torch.tensor(HELD_OUT.gates)).detach().numpy()
+    np.testing.assert_array_equal(scores(network, HELD_OUT), trained)
+    comparison = compare(limit, network, TRAIN, HELD_OUT)
+    same = sum((a > 0) == (b > 0) for a, b in zip(predicted, trained, strict=True))
+    assert comparison.agreement == same / 200
+    assert comparison.error_limit == sum(HELD_OUT.y * predicted < 0) / 200
+    assert comparison.error_network == sum(HELD_OUT.y * trained < 0) / 200
+    assert comparison.error_limit != comparison.error_network
+    inner = sum(a * b for a, b in zip(predicted, trained, strict=True))
+    lengths = math.sqrt(sum(predicted**2) * sum(trained**2))
+    assert comparison.score_cosine == pytest.approx(inner / lengths)
+
+
+def test_agreement_of_independent_classifiers_is_what_shuffled_errors_show(limit) -> None:
+    comparison = compare(limit, spoiled(limit.zeta, 3.0), TRAIN, HELD_OUT)
+    p, q = comparison.error_limit, comparison.error_network
+    assert 0 < p < q
+    # Exact: both wrong, or both right, over every alignment of the two patterns of errors.
+    wrong = [np.arange(200) < round(200 * rate) for rate in (p, q)]
+    agreement = [np.mean(wrong[0] == np.roll(wrong[1], shift)) for shift in range(200)]
+    assert comparison.agreement_independent == pytest.approx(np.mean(agreement), rel=1e-12)
+    rng = np.random.default_rng(0)
+    errors = [rng.uniform(size=200_000) < rate for rate in (p, q)]
+    assert comparison.agreement_independent == pytest.approx(
+        np.mean(errors[0] == errors[1]), abs=0.005
+    )
+
+
+def test_dead_units_are_named_with_their_dual_norms() -> None:
+    # y follows coordinate 0 in all contexts: unit 0 is enough with norm sqrt(2), since both of
+    # its contexts need a coefficient of 1. Unit 1, in context 0 throughout, would need 1 alone.
+    X = np.diag([1.0, -1.0]) @ np.ones((2, 2))
+    data = Sample(X, np.array([1.0, -1.0]), np.array([[0, 0], [1, 0]]))
+    limit = solve_gln_svm(*data, n_contexts=2).require()
+    zeta = np.zeros((2, 2, 2))
+    zeta[0] = 0.5
+    comparison = compare(limit, GLN.from_zeta(zeta), data, data)
+    assert comparison.dead_units == (1,)
+    # ||v_0|| = 1 needs lam ||x|| sqrt(2) = 1, and then ||v_1|| = 2 lam ||x|| = sqrt(2).
+    assert comparison.dead_dual_norms == (pytest.approx(math.sqrt(2), rel=1e-9),)
+    assert comparison.margin_ratio == pytest.approx(1 / math.sqrt(2), rel=1e-7)
+    assert "1, largest dual norm 1.414" in str(comparison)
+
+
+def test_a_unit_counts_as_dead_up_to_a_thousandth_of_the_largest() -> None:
+    zeta = np.zeros((H, C, D))
+    zeta[:, 0, 0] = 1.0, 0.9e-3, 1.1e-3
+    comparison = compare(_any_limit(), GLN.from_zeta(zeta), TRAIN, HELD_OUT)
+    assert comparison.dead_units == (1,)
+    assert measure_network(GLN.from_zeta(zeta), TRAIN, HELD_OUT).live == 2
+
+
+def _any_limit() -> GLNLimit:
+    return solve_gln_svm(*TRAIN)
+
+
+def test_a_network_of_zeros_is_dead_and_has_no_direction(limit) -> None:
+    network = GLN.from_zeta(np.zeros((H, C, D)))
+    state = measure_network(network, TRAIN, HELD_OUT)
+    assert state.live == 0
+    assert math.isnan(state.normalised_margin)
+    assert state.train_accuracy == state.val_accuracy == 0
+    comparison = compare(limit, network, TRAIN, HELD_OUT)
+    assert comparison.dead_units == (0, 1, 2)
+    for value in (comparison.margin_ratio, comparison.zeta_cosine, comparison.score_cosine):
+        assert math.isnan(value)
+    assert comparison.error_network == 1
+
+
+def test_a_network_that_does_not_separate_has_no_kkt_distance_but_all_the_rest(limit) -> None:
+    network = GLN.from_zeta(-limit.zeta)
+    comparison = compare(limit, network, TRAIN, HELD_OUT)
+    for name in ("kkt_cosine", "kkt_residual", "kkt_complementarity"):
+        assert math.isnan(getattr(comparison, name))
+    assert comparison.dead_dual_norms == ()
+    # The smallest margin is minus the largest of the limit, which is above 1.
+    assert comparison.margin_ratio == pytest.approx(-limit.margins.max(), rel=1e-9)
+    assert comparison.zeta_cosine == pytest.approx(-1)
+    assert comparison.agreement == 0
+
+
+def test_a_distance_that_is_known_is_not_computed_again(limit) -> None:
+    network = spoiled(limit.zeta, 0.02)
+    kkt = kkt_distance(network, *TRAIN)
+    given = compare(limit, network, TRAIN, HELD_OUT, kkt=kkt)
+    assert given == compare(limit, network, TRAIN, HELD_OUT)
+    other = kkt_distance(GLN.from_zeta(limit.zeta), *TRAIN)
+    assert compare(limit, network, TRAIN, HELD_OUT, kkt=other).kkt_residual == other.residual
+
+
+def test_a_network_may_have_gates_of_its_own(limit) -> None:
+    class Relabelled(GLN):
+        """Names contexts the other way round, and so needs them that way."""
+
+        def zeta(self) -> torch.Tensor:
+            return super().zeta().flip(1)
+
+    network = Relabelled.from_zeta(limit.zeta[:, ::-1].copy())
+    own = [Sample(part.X, part.y, 1 - part.gates) for part in (TRAIN, HELD_OUT)]
+    comparison = compare(
+        limit, network, TRAIN, HELD_OUT, network_train=own[0], network_held_out=own[1]
+    )
+    assert_at_the_limit(comparison, limit)
+    assert compare(limit, network, TRAIN, HELD_OUT).margin_ratio < 0.5
+
+
+def test_a_network_without_units_is_compared_by_scores_alone(limit) -> None:
+    class Linear(torch.nn.Module):
+        degree = 1
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.w = torch.nn.Parameter(torch.ones(D, dtype=torch.float64))
+
+        def forward(self, X: torch.Tensor, gates: torch.Tensor) -> torch.Tensor:
+            return X @ self.w
+
+    comparison = compare(limit, Linear(), TRAIN, HELD_OUT)
+    assert math.isnan(comparison.margin_ratio)
+    assert math.isnan(comparison.zeta_cosine)
+    assert comparison.dead_units == ()
+    f = HELD_OUT.X.sum(axis=1)
+    assert comparison.error_network == np.mean(HELD_OUT.y * f < 0)
+
+
+def test_what_cannot_be_compared_is_refused(limit) -> None:
+    nothing = Sample(np.empty((0, D)), np.empty(0), np.empty((0, H), dtype=int))
+    with pytest.raises(ValueError, match="`held_out` has no samples"):
+        compare(limit, GLN.from_zeta(limit.zeta), TRAIN, nothing)
+    wider = GLN.from_zeta(np.ones((H, C + 1, D)))
+    with pytest.raises(ValueError, match=r"zeta has shape \(3, 3, 12\), the limit's \(3, 2, 12\)"):
+        compare(limit, wider, TRAIN, HELD_OUT)
+
+
+def test_to_dict_to_frame_and_str_say_the_same(limit) -> None:
+    zeta = limit.zeta.copy()
+    zeta[2] = 0
+    comparison = compare(limit, GLN.from_zeta(zeta), TRAIN, HELD_OUT)
+    record = comparison.to_dict()
+    assert list(record) == [field.name for field in fields(Comparison)]
+    json.dumps(record)
+    frame = comparison.to_frame()
+    assert frame.shape == (1, len(record) - 1)
+    assert frame["n_dead"].item() == 1
+    for name in set(frame.columns) - {"n_dead"}:
+        np.testing.assert_equal(frame[name].item(), record[name])
+    lines = str(comparison).splitlines()
+    assert len(lines) == len(comparison.rows())
+    assert f"{comparison.agreement:.2%}" in str(comparison)
+    assert f"{comparison.margin_ratio:.4f}" in lines[0]
+    # Values stand in one column, two blanks after the longest label.
+    start = max(len(label) for label, _ in comparison.rows()) + 2
+    for line, (label, value) in zip(lines, comparison.rows(), strict=True):
+        assert line[:start].strip() == label
+        assert line[start:] == value

@@ -1,0 +1,413 @@
+"""Averaged units: networks, squared-loss training, and both beside the gated predictions."""
+
+import json
+import math
+
+import matplotlib
+import numpy as np
+import pytest
+import torch
+
+from implicit_bias.diagnostics import kkt_distance
+from implicit_bias.formulations.gdln_flow import gated_flow
+from implicit_bias.gdln_comparison import (
+    compare_with_gdln,
+    flow_errors,
+    inverse_participation_ratio,
+    run_gdln,
+)
+from implicit_bias.networks.gdln import GDLN, ReLUMean
+from implicit_bias.regression_training import (
+    RegressionSettings,
+    RegressionTrajectory,
+    train_regression,
+)
+from implicit_bias.ring_data import make_nlgp, make_single_pulse
+
+matplotlib.use("Agg")
+
+D, K, N = 4, 3, 50
+RNG = np.random.default_rng(2)
+X = RNG.normal(size=(N, D)) * [1.0, 2.0, 0.5, 1.5]
+Y = RNG.normal(size=N)
+GATES = RNG.integers(0, 2, size=(N, K))
+
+
+def test_networks_are_means_of_gated_and_of_rectified_units() -> None:
+    gated = GDLN(D, K, random_state=3)
+    w = gated.w.detach().numpy()
+    expected = [sum(GATES[n, k] * (w[k] @ X[n]) for k in range(K)) / K for n in range(N)]
+    scores = gated(torch.tensor(X), gated.prepare(GATES))
+    np.testing.assert_allclose(scores.detach(), expected, atol=1e-14)
+    relu = ReLUMean(D, K, random_state=3)
+    expected = [sum(max(w[k] @ X[n], 0.0) for k in range(K)) / K for n in range(N)]
+    np.testing.assert_allclose(relu(torch.tensor(X)).detach(), expected, atol=1e-14)
+
+
+def test_relu_units_are_linear_units_behind_their_own_gates() -> None:
+    relu = ReLUMean(D, K)
+    inputs = torch.tensor(np.r_[X, np.zeros((1, D))])
+    gates, gated = relu.open_gates(inputs), relu.frozen()
+    assert gates[-1].all()  # zero is not below zero
+    torch.testing.assert_close(gated(inputs, gated.prepare(gates)), relu(inputs))
+    with torch.no_grad():
+        gated.w.zero_()
+    assert relu.w.abs().min() > 0  # a copy
+
+
+@pytest.mark.parametrize("network", [GDLN, ReLUMean])
+def test_initial_weights_are_gaussian_of_the_asked_size_and_reproducible(network) -> None:
+    w = network(400, 50, init_scale=0.3, random_state=1).w.detach()
+    assert w.std().item() == pytest.approx(0.3 / 20, rel=0.03)
+    torch.testing.assert_close(w, GDLN(400, 50, init_scale=0.3, random_state=1).w.detach())
+    single = network(400, 50, init_scale=0.3, random_state=1, dtype=torch.float32).w.detach()
+    torch.testing.assert_close(single, w.float())
+    assert not torch.equal(w, network(400, 50, init_scale=0.3, random_state=2).w.detach())
+
+
+def test_effective_predictors_and_norms_carry_the_mean() -> None:
+    w = np.random.default_rng(0).normal(size=(K, D))
+    gated = GDLN.from_weights(w)
+    np.testing.assert_allclose(gated.zeta().detach(), w / K, rtol=1e-15)
+    np.testing.assert_allclose(gated.unit_norms().detach(), [np.linalg.norm(v) / K for v in w])
+    doubled = GDLN.from_weights(2 * w)
+    tensors = torch.tensor(X), gated.prepare(GATES)
+    torch.testing.assert_close(doubled(*tensors), 2**gated.degree * gated(*tensors))
+    coefficients = torch.tensor(Y)
+    expected = [np.linalg.norm(sum(Y[n] * GATES[n, k] * X[n] for n in range(N))) for k in range(K)]
+    np.testing.assert_allclose(gated.dual_norms(coefficients, *tensors), expected, rtol=1e-12)
+
+
+def test_kkt_distance_takes_the_gated_network_as_it_is() -> None:
+    x, gates = np.array([[3.0, 4.0]]), np.array([[1, 0]])
+    # One sample: the shortest weights with margin 1 point along its gated inputs.
+    right = kkt_distance(GDLN.from_weights([[3.0, 4.0], [0.0, 0.0]]), x, np.ones(1), gates)
+    wrong = kkt_distance(GDLN.from_weights([[3.0, 4.0], [5.0, 0.0]]), x, np.ones(1), gates)
+    assert right.cosine == pytest.approx(1.0, abs=1e-12)
+    assert wrong.cosine == pytest.approx(math.sqrt(0.5), abs=1e-9)
+
+
+class TestTraining:
+    def test_full_batch_training_is_the_closed_form_descent(self) -> None:
+        network = GDLN(D, K, random_state=4)
+        start = network.w.detach().numpy().copy()
+        settings = RegressionSettings(learning_rate=0.9, n_steps=400, n_checkpoints=10)
+        path = train_regression(network, X, Y, GATES, settings=settings)
+        flow = gated_flow(X, Y, GATES, start)
+        np.testing.assert_allclose(path.weights, flow.descent(path.step, 0.9), atol=1e-12)
+        np.testing.assert_allclose(path.weights[-1], network.w.detach(), rtol=0)
+        assert (path.step[0], path.step[-1], path.finished) == (0, 400, True)
+        np.testing.assert_allclose(path.time, 0.9 * path.step)
+        np.testing.assert_array_equal(path.sign_flips, 0.0)
+
+    def test_small_steps_follow_the_flow_in_weights_and_loss(self) -> None:
+        network = GDLN(D, K, random_state=4)
+        start = network.w.detach().numpy().copy()
+        settings = RegressionSettings(learning_rate=5e-3, n_steps=2000)
+        path = train_regression(network, X, Y, GATES, settings=settings)
+        flow = gated_flow(X, Y, GATES, start)
+        assert flow_errors(path, flow).max() < 2e-3
+        np.testing.assert_allclose(path.loss, flow.loss(path.time), rtol=5e-3)
+        # Behind other gates the same weights would have gone elsewhere.
+        assert flow_errors(path, gated_flow(X, Y, 1 - GATES, start))[-1] > 0.1
+
+    def test_recorded_loss_is_half_the_mean_square_over_all_samples(self) -> None:
+        settings = RegressionSettings(learning_rate=0.1, n_steps=30, batch_size=7)
+        path = train_regression(GDLN(D, K), X, Y, GATES, settings=settings)
+        scores = np.einsum("nk,nd,tkd->tn", GATES, X, path.weights) / K
+        np.testing.assert_allclose(path.loss, 0.5 * np.mean((Y - scores) ** 2, axis=1), rtol=1e-12)
+
+    def test_mini_batches_reach_the_limit_where_all_samples_can_be_fitted(self) -> None:
+        # Fewer samples than weights: the noise of the batches vanishes at the solution, and no
+        # batch ever moves the null space.
+        x, y, gates = np.eye(4) * [1.0, 1.2, 0.8, 1.1], Y[:4], np.c_[np.ones(4), GATES[:4, 1:]]
+        network = GDLN(D, K, random_state=1)
+        start = network.w.detach().numpy().copy()
+        settings = RegressionSettings(learning_rate=2.0, n_steps=1500, batch_size=3)
+        path = train_regression(network, x, y, gates, settings=settings)
+        limit = gated_flow(x, y, gates, start).limit
+        np.testing.assert_allclose(path.weights[-1], limit, atol=1e-8)
+        assert np.linalg.norm(limit - gated_flow(x, y, gates, 0 * start).limit) > 0.3
+
+    def test_batches_depend_on_the_random_state_alone(self) -> None:
+        runs = []
+        for seed in (0, 0, 1):
+            settings = RegressionSettings(
+                learning_rate=0.1, n_steps=20, batch_size=8, random_state=seed
+            )
+            runs.append(train_regression(ReLUMean(D, K), X, Y, settings=settings).weights[-1])
+        np.testing.assert_array_equal(runs[0], runs[1])
+        assert not np.array_equal(runs[0], runs[2])
+
+    def test_a_batch_is_an_epochs_share_without_replacement(self) -> None:
+        seen = []
+
+        class Spy(GDLN):
+            def forward(self, X, gates):
+                if len(X) < N:
+                    seen.append(X[:, 0].clone())
+                return super().forward(X, gates)
+
+        settings = RegressionSettings(learning_rate=0.01, n_steps=8, batch_size=15)
+        train_regression(Spy(D, K), X, Y, GATES, settings=settings)
+        assert [len(batch) for batch in seen] == [15, 15, 15, 5] * 2
+        for epoch in (seen[:4], seen[4:]):
+            np.testing.assert_array_equal(np.sort(torch.cat(epoch)), np.sort(X[:, 0]))
+
+    def test_sign_flips_count_gates_that_left_their_start(self) -> None:
+        network = ReLUMean(D, K, init_scale=0.1, random_state=6)
+        settings = RegressionSettings(learning_rate=1.0, n_steps=100)
+        path = train_regression(network, X, Y, settings=settings)
+        gates = np.einsum("nd,tkd->tnk", X, path.weights) >= 0
+        expected = [np.mean(now != gates[0]) for now in gates]
+        np.testing.assert_allclose(path.sign_flips, expected)
+        assert path.sign_flips[-1] > 0.05
+
+    def test_an_interrupt_keeps_what_is_done(self) -> None:
+        def stop(step, n_steps, loss):
+            if step >= 37:
+                raise KeyboardInterrupt
+
+        settings = RegressionSettings(learning_rate=0.1, n_steps=100)
+        network = GDLN(D, K)
+        path = train_regression(network, X, Y, GATES, settings=settings, callback=stop)
+        assert not path.finished
+        assert path.step[-1] == 37
+        np.testing.assert_array_equal(path.weights[-1], network.w.detach())
+
+    def test_progress_is_reported_from_start_to_end(self) -> None:
+        calls = []
+        settings = RegressionSettings(learning_rate=0.1, n_steps=1000)
+        path = train_regression(
+            GDLN(D, K), X, Y, GATES, settings=settings, callback=lambda *c: calls.append(c)
+        )
+        assert calls[0][:2] == (0, 1000)
+        assert calls[-1] == (1000, 1000, path.loss[-1])
+        assert 100 <= len(calls) <= 150
+
+    def test_divergence_is_said_with_the_way_out(self) -> None:
+        settings = RegressionSettings(learning_rate=1e3, n_steps=1000)
+        with pytest.raises(FloatingPointError, match="smaller `learning_rate`"):
+            train_regression(GDLN(D, K), X, Y, GATES, settings=settings)
+
+    def test_float32_networks_train_in_float32(self) -> None:
+        network = ReLUMean(D, K, dtype=torch.float32)
+        settings = RegressionSettings(learning_rate=0.5, n_steps=50)
+        path = train_regression(network, X, Y, settings=settings)
+        double = train_regression(ReLUMean(D, K), X, Y, settings=settings)
+        assert network.w.dtype == torch.float32
+        np.testing.assert_allclose(path.weights, double.weights, atol=1e-4)
+
+    def test_trajectories_are_read_only_and_go_to_json(self) -> None:
+        settings = RegressionSettings(learning_rate=0.1, n_steps=5, n_checkpoints=3)
+        path = train_regression(GDLN(D, K), X, Y, GATES, settings=settings)
+        with pytest.raises(ValueError, match="read-only"):
+            path.weights[0] = 0.0
+        record = json.loads(json.dumps(path.to_dict()))
+        assert record["step"] == [0, 1, 5]
+        assert np.shape(record["weights"]) == (3, K, D)
+
+
+TEACHER = 3 * np.eye(K, D)
+X_TAUGHT = np.random.default_rng(7).normal(size=(120, D))
+Y_TAUGHT = np.maximum(X_TAUGHT @ TEACHER.T, 0).mean(axis=1) + 0.3 * np.sin(np.arange(120))
+
+
+@pytest.fixture(scope="module")
+def converged() -> RegressionTrajectory:
+    """Units that do not share gates, so that A is regular, and no sample ends on a boundary."""
+    network = ReLUMean.from_weights(TEACHER + np.random.default_rng(6).normal(size=(K, D)))
+    settings = RegressionSettings(learning_rate=5.0, n_steps=1500)
+    return train_regression(network, X_TAUGHT, Y_TAUGHT, settings=settings)
+
+
+class TestComparison:
+    def test_a_stationary_relu_network_is_gated_ols_on_its_final_gates(self, converged) -> None:
+        comparison = compare_with_gdln(X_TAUGHT, Y_TAUGHT, converged)
+        final = comparison.prediction("final", limit=True)
+        # Its gates open on enough samples to leave no null space here, so nothing remembers w(0).
+        assert np.abs(X_TAUGHT @ comparison.weights.T).min() > 1e-3
+        np.testing.assert_allclose(final.weights, comparison.weights, atol=1e-7)
+        np.testing.assert_allclose(final.cosines, 1.0, atol=1e-12)
+        assert final.relative_error < 1e-7
+        assert final.loss == pytest.approx(comparison.loss, abs=1e-12)
+        assert comparison.sign_flips > 0.02
+        assert comparison.prediction("initial", limit=True).relative_error > 0.05
+
+    def test_quantities_are_those_of_the_named_arrays(self, converged) -> None:
+        comparison = compare_with_gdln(X_TAUGHT, Y_TAUGHT, converged)
+        start, trained = converged.weights[0], converged.weights[-1]
+        for name, w in (("initial", start), ("final", trained)):
+            gates = X_TAUGHT @ w.T >= 0
+            for limit, t in ((False, converged.time[-1]), (True, math.inf)):
+                p = comparison.prediction(name, limit=limit)
+                flow = gated_flow(X_TAUGHT, Y_TAUGHT, gates, start)
+                np.testing.assert_array_equal(p.weights, flow(t))
+                assert (p.gates, p.time) == (name, t)
+                assert p.loss == pytest.approx(float(flow.loss(t)))
+                cosines = [a @ b / np.linalg.norm(a) / np.linalg.norm(b)
+                           for a, b in zip(p.weights, trained, strict=True)]  # fmt: skip
+                np.testing.assert_allclose(p.cosines, cosines, rtol=1e-12)
+                error = np.linalg.norm(p.weights - trained) / np.linalg.norm(trained)
+                assert p.relative_error == pytest.approx(error)
+                np.testing.assert_allclose(
+                    p.localisation, [(v**4).sum() / (v @ v) ** 2 for v in p.weights]
+                )
+        before, after = X_TAUGHT @ start.T >= 0, X_TAUGHT @ trained.T >= 0
+        assert comparison.sign_flips == np.mean(before != after)
+        assert comparison.loss == converged.loss[-1]
+        with pytest.raises(ValueError, match="'initial' or 'final'"):
+            comparison.prediction("middle")
+
+    def test_the_table_has_a_line_for_every_quantity(self, converged) -> None:
+        comparison = compare_with_gdln(X_TAUGHT, Y_TAUGHT, converged)
+        labels = [label for label, _ in comparison.rows()]
+        assert len(labels) == len(set(labels)) == 4 + 4 * 4
+        assert all(label in str(comparison) for label in labels)
+        record = json.loads(json.dumps(comparison.to_dict()))
+        assert [p["gates"] for p in record["predictions"]] == ["initial"] * 2 + ["final"] * 2
+
+    def test_a_run_trains_both_networks_from_one_start_and_checks_the_linear_one(self) -> None:
+        stages = []
+        data = make_single_pulse(300, n_inputs=10, xi_1=4, xi_0=2)
+        settings = RegressionSettings(learning_rate=0.05, n_steps=400)
+        run = run_gdln(
+            data, n_units=3, settings=settings, random_state=1,
+            progress=lambda stage, step, n_steps, loss: stages.append(stage),
+        )  # fmt: skip
+        np.testing.assert_array_equal(run.relu.weights[0], run.gdln.weights[0])
+        assert run.descent_errors.max() < 1e-12
+        assert run.comparison.sign_flips == run.relu.sign_flips[-1]
+        initial = run.comparison.prediction("initial")
+        np.testing.assert_allclose(run.gdln.weights[-1], initial.weights, rtol=0.02, atol=0.02)
+        assert initial.loss == pytest.approx(run.gdln.loss[-1], rel=1e-2)
+        assert initial.loss > 1.1 * run.comparison.prediction("initial", limit=True).loss
+        assert sorted(set(stages)) == ["gdln", "relu"]
+
+
+class TestLocalisation:
+    def test_ratio_of_one_entry_of_equal_entries_of_a_wave_and_of_noise(self) -> None:
+        D = 40
+        wave = np.cos(2 * np.pi * 3 * np.arange(D) / D)
+        vectors = np.array([np.eye(D)[7], -np.ones(D), wave, 1e-200 * wave, 1e200 * wave])
+        expected = [1.0, 1 / D, 1.5 / D, 1.5 / D, 1.5 / D]
+        np.testing.assert_allclose(inverse_participation_ratio(vectors), expected)
+        noise = np.random.default_rng(0).normal(size=(4000, D))
+        # E[w^4] / E[(sum w^2)^2] for a direction uniform on the sphere: 3 D / (D (D + 2)).
+        mean = inverse_participation_ratio(noise).mean()
+        assert mean == pytest.approx(3 / (D + 2), rel=0.02)
+        assert np.isnan(inverse_participation_ratio(np.zeros(3)))
+
+    def test_relu_units_localise_for_the_longer_scale_in_class_one_and_oscillate_otherwise(
+        self,
+    ) -> None:
+        ratios, fast = {}, {}
+        for xi_1, xi_0 in ((5.0, 1.0), (1.0, 5.0)):
+            trained = []
+            for seed in (0, 1):
+                data = make_nlgp(4000, xi_1=xi_1, xi_0=xi_0, random_state=seed)
+                network = ReLUMean(40, 8, init_scale=0.01, random_state=seed)
+                settings = RegressionSettings(learning_rate=3.0, n_steps=600)
+                path = train_regression(network, data.X, data.y, settings=settings)
+                trained.append(path.weights[-1])
+                assert path.sign_flips[-1] > 0.2  # gates are not constant, as has been hoped
+            w = np.concatenate(trained)
+            ratios[xi_1] = inverse_participation_ratio(w).mean()
+            power = np.abs(np.fft.fft(w)) ** 2
+            wavelengths_below_4 = np.abs(np.fft.fftfreq(40)) >= 0.25
+            fast[xi_1] = power[:, wavelengths_below_4].sum() / power.sum()
+        noise = 3 / 42
+        assert ratios[5.0] > 1.2 * noise
+        assert ratios[5.0] > 1.1 * ratios[1.0]
+        assert fast[5.0] < 0.15
+        assert fast[1.0] > 0.6  # white noise has about a half
+
+
+class TestPlots:
+    @pytest.fixture
+    def axes(self):
+        import matplotlib.pyplot as plt
+
+        figure, axes = plt.subplots(1, 5)
+        yield axes
+        plt.close(figure)
+
+    def test_unit_plots_show_the_trained_and_both_predicted_weights(self, axes, converged) -> None:
+        from implicit_bias.gdln_plots import plot_units
+
+        comparison = compare_with_gdln(X_TAUGHT, Y_TAUGHT, converged)
+        assert plot_units(axes, comparison) is axes
+        for unit in range(K):
+            drawn = [line.get_ydata() for line in axes[unit].get_lines()[1:]]
+            for data, expected in zip(
+                drawn,
+                (
+                    comparison.weights,
+                    comparison.prediction("initial").weights,
+                    comparison.prediction("final").weights,
+                ),
+                strict=True,
+            ):
+                np.testing.assert_array_equal(data, expected[unit])
+        assert [ax.get_visible() for ax in axes] == [True] * K + [False] * 2
+        assert len(axes[0].get_legend().get_texts()) == 3
+
+    def test_curves_over_training_show_the_trajectory(self, axes, converged) -> None:
+        from implicit_bias import gdln_plots as plots
+
+        for ax, draw, expected in (
+            (axes[0], plots.plot_localisation,
+             inverse_participation_ratio(converged.weights).mean(axis=1)),
+            (axes[1], plots.plot_loss, converged.loss),
+            (axes[2], plots.plot_sign_flips, converged.sign_flips),
+        ):  # fmt: skip
+            assert draw(ax, converged, label="name") is ax
+            line = ax.get_lines()[0]
+            np.testing.assert_array_equal(line.get_xdata(), converged.step)
+            np.testing.assert_allclose(line.get_ydata(), expected)
+            assert any("name" in text.get_text() for text in ax.get_legend().get_texts())
+        plots.plot_localisation(axes[0], converged, label="other")
+        labels = [text.get_text() for text in axes[0].get_legend().get_texts()]
+        assert labels == ["name, mean", "Gaussian noise", "other, mean"]
+
+    def test_a_unit_that_is_not_there_is_refused(self, axes, converged) -> None:
+        from implicit_bias.gdln_plots import plot_unit
+
+        with pytest.raises(ValueError, match=r"`unit` must lie in 0 \.\. 2"):
+            plot_unit(axes[0], compare_with_gdln(X_TAUGHT, Y_TAUGHT, converged), 3)
+
+
+NETWORK = GDLN(D, K)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: GDLN(0, K), "`n_inputs` must be at least 1"),
+        (lambda: ReLUMean(D, 0), "`n_units` must be at least 1"),
+        (lambda: GDLN(D, K, init_scale=-1.0), "`init_scale`"),
+        (lambda: GDLN.from_weights(np.ones(3)), r"shape \(K, D\)"),
+        (lambda: NETWORK.prepare(GATES[:, :2]), r"`gates` must have shape \(n, 3\)"),
+        (lambda: NETWORK.prepare(GATES * np.nan), "NaN or infinite"),
+        (lambda: NETWORK(torch.ones(5, 3).double(), torch.ones(5, 3)), "`X` must be a"),
+        (lambda: ReLUMean(D, K)(torch.tensor(X), torch.tensor(GATES)), "opens its own"),
+        (lambda: train_regression(NETWORK, X, Y[1:], GATES), r"`y` must be finite, of shape"),
+        (lambda: train_regression(NETWORK, X, Y * np.nan, GATES), "`y` must be finite"),
+        (lambda: train_regression(NETWORK, X * np.inf, Y, GATES), "`X` must be finite"),
+        (lambda: train_regression(NETWORK, X, Y, GATES[:9]), "`gates` must have 50 rows"),
+        (lambda: train_regression(torch.nn.Linear(2, 1), X, Y), "trained weights `w`"),
+        (lambda: RegressionSettings(learning_rate=0.0), "`learning_rate`"),
+        (lambda: RegressionSettings(n_steps=0), "`n_steps`"),
+        (lambda: RegressionSettings(batch_size=0), "`batch_size`"),
+        (lambda: RegressionSettings(n_checkpoints=1), "`n_checkpoints`"),
+        (lambda: run_gdln(make_single_pulse(4), init_scale=0.0), "zero opens every gate"),
+        (
+            lambda: RegressionTrajectory([0], [0], [1], np.ones((2, 1, 1)), [0], [0], True),
+            "`weights` must have 3 axes",
+        ),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_bad_input_is_named(call, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -1,0 +1,581 @@
+"""SVM-GLN through its public door: what comes in, what comes out, and what it must satisfy."""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+
+import cvxpy as cp
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from implicit_bias import (
+    GLN,
+    GLNLimit,
+    NotCertified,
+    Status,
+    TrainingSettings,
+    compare,
+    gln_program,
+    kkt_distance,
+    solve_gln_svm,
+    train,
+)
+from implicit_bias.comparison import Sample
+from tests.problems import gln_construction
+
+Array = NDArray[np.float64]
+H, C, D = 4, 3, 16  # of the construction
+A, B = 2.0, 1.0
+ARRAYS = ("zeta", "dual", "margins", "support", "unit_norms", "dual_norms")
+
+
+def quadrants() -> tuple[Array, Array, NDArray[np.int64]]:
+    """Exclusive or on (+-A, +-B), unit h gated by the sign of coordinate h.
+
+    In one context of unit 1 the signed inputs y x cancel in the second coordinate and add up in
+    the first, in unit 0 the other way round; equal multipliers give ||v_1|| = sqrt(8) lam A and
+    ||v_0|| = sqrt(8) lam B. So unit 0 is dead, with dual norm B / A, the optimum is
+    4 lam = sqrt(2) / A, and zeta[1, c] = (-+1 / A, 0).
+    """
+    X = np.array([[A, B], [-A, -B], [-A, B], [A, -B]])
+    return X, np.array([1.0, 1.0, -1.0, -1.0]), (X >= 0).astype(np.int64)
+
+
+def quadrants_zeta(unit: int) -> Array:
+    """Coefficients of margin 1 that use one unit alone: the better one (1) or the worse (0)."""
+    zeta = np.zeros((2, 2, 2))
+    zeta[unit, :, 1 - unit] = np.array([-1.0, 1.0]) / (B if unit == 0 else A)
+    return zeta
+
+
+def rays() -> tuple[Array, Array, NDArray[np.int64]]:
+    """H = 1, C = 2: one hard-margin SVM a context, (1/2, 0) and (1, 0); row 1 has slack."""
+    X = np.array([[2.0, 0.0], [-3.0, -1.0], [1.0, 1.0], [-1.0, 1.0]])
+    return X, np.array([1.0, -1.0, 1.0, -1.0]), np.array([[0], [0], [1], [1]])
+
+
+RAYS_ZETA = np.array([[[0.5, 0.0], [1.0, 0.0]]])
+CLOSED_FORMS = {
+    "quadrants": (quadrants(), quadrants_zeta(1)),
+    "rays": (rays(), RAYS_ZETA),
+    # Orthogonal rows, one unit, one context: w = sum_n y_n x_n / ||x_n||^2.
+    "orthogonal": (
+        (np.diag([1.0, 2.0, 4.0]), np.array([1.0, -1.0, 1.0]), np.zeros((3, 1), dtype=np.int64)),
+        np.array([[[1.0, -0.5, 0.25]]]),
+    ),
+}
+EACH = pytest.mark.parametrize("name", CLOSED_FORMS)
+
+
+def constructed() -> tuple[Array, Array, NDArray[np.int64]]:
+    """Inputs for which coefficients of unit norms 0.4, 3, 9 and 0 are optimal by construction."""
+    program = gln_construction().program
+    contexts = np.empty((program.n_samples, H), dtype=np.int64)
+    for n, row in enumerate(program.design.Z):
+        for j in np.flatnonzero(row):
+            contexts[n, j // C] = j % C
+    return program.design.X, program.y, contexts
+
+
+def constructed_zeta() -> Array:
+    rows = gln_construction().primal
+    return np.array([[rows[h * C + c] for c in range(C)] for h in range(H)])
+
+
+def scores(zeta: Array, X: Array, contexts: NDArray[np.int64]) -> Array:
+    """f(x) sample by sample, unit by unit."""
+    return np.array(
+        [sum(zeta[h, c] @ x for h, c in enumerate(row)) for x, row in zip(X, contexts, strict=True)]
+    )
+
+
+def blocks(lam: Array, X: Array, y: Array, contexts: NDArray[np.int64], n_contexts: int) -> Array:
+    """v[h, c] = sum of lam_n y_n x_n over the samples that unit h puts into context c."""
+    v = np.zeros((contexts.shape[1], n_contexts, X.shape[1]))
+    for n, row in enumerate(contexts):
+        for h, c in enumerate(row):
+            v[h, c] += lam[n] * y[n] * X[n]
+    return v
+
+
+def norms(zeta: Array) -> Array:
+    return np.sqrt(np.sum(zeta**2, axis=(1, 2)))
+
+
+def dense_statement(
+    X: Array, y: Array, contexts: NDArray[np.int64], n_contexts: int
+) -> tuple[float, Array]:
+    """Equation (20) with one matrix variable a unit, every score written out."""
+    n_units = contexts.shape[1]
+    zeta = [cp.Variable((n_contexts, X.shape[1])) for _ in range(n_units)]
+    margins = [
+        y[n] * sum(X[n] @ zeta[h][contexts[n, h]] for h in range(n_units)) for n in range(len(y))
+    ]
+    objective = sum(cp.norm(unit, "fro") for unit in zeta)
+    problem = cp.Problem(cp.Minimize(objective), [margin >= 1 for margin in margins])
+    tight = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-10)
+    problem.solve(solver=cp.CLARABEL, **tight)
+    return float(problem.value), np.array([unit.value for unit in zeta])
+
+
+@pytest.fixture(scope="module")
+def limit() -> GLNLimit:
+    return solve_gln_svm(*constructed()).require()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_numpy_in_gives_float64_numpy_out(dtype) -> None:
+    X, y, contexts = rays()
+    limit = solve_gln_svm(X.astype(dtype), y.astype(np.int8), contexts.astype(np.uint8))
+    for name in ARRAYS:
+        array = getattr(limit, name)
+        assert isinstance(array, np.ndarray)
+        assert array.dtype == (bool if name == "support" else np.float64)
+    np.testing.assert_allclose(limit.zeta, RAYS_ZETA, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("context_dtype", [torch.int64, torch.uint8])
+def test_torch_in_gives_float64_torch_out_on_the_same_device(dtype, context_dtype) -> None:
+    X, y, contexts = (torch.tensor(part) for part in rays())
+    limit = solve_gln_svm(X.to(dtype).requires_grad_(), y.int(), contexts.to(context_dtype))
+    for name in ARRAYS:
+        tensor = getattr(limit, name)
+        assert isinstance(tensor, torch.Tensor)
+        assert tensor.device == X.device
+        assert tensor.dtype == (torch.bool if name == "support" else torch.float64)
+        assert not tensor.requires_grad
+    torch.testing.assert_close(limit.zeta, torch.tensor(RAYS_ZETA), atol=1e-6, rtol=0)
+    assert isinstance(limit.balanced_weights()[0], torch.Tensor)
+    assert isinstance(limit.predictor(X, contexts), torch.Tensor)
+    json.dumps(limit.to_dict(), allow_nan=False)
+
+
+def test_torch_inputs_take_numpy_labels_and_contexts_along() -> None:
+    X, y, contexts = rays()
+    limit = solve_gln_svm(torch.tensor(X), y, contexts)
+    assert isinstance(limit.dual, torch.Tensor)
+    torch.testing.assert_close(limit.zeta, torch.tensor(RAYS_ZETA), atol=1e-6, rtol=0)
+
+
+def test_lists_are_taken_for_arrays() -> None:
+    X, y, contexts = rays()
+    limit = solve_gln_svm(X.tolist(), y.tolist(), contexts.tolist())
+    np.testing.assert_allclose(limit.zeta, RAYS_ZETA, atol=1e-6)
+
+
+def test_inputs_are_left_as_they_were() -> None:
+    parts = constructed()
+    for part in parts:
+        part.setflags(write=False)
+    copies = [part.copy() for part in parts]
+    solve_gln_svm(*parts).require()
+    for part, copy in zip(parts, copies, strict=True):
+        np.testing.assert_array_equal(part, copy)
+
+
+def test_arrays_are_read_back_in_the_shapes_of_the_model(limit) -> None:
+    n = len(constructed()[1])
+    assert limit.zeta.shape == (H, C, D)
+    assert limit.dual.shape == limit.margins.shape == limit.support.shape == (n,)
+    assert limit.unit_norms.shape == limit.dual_norms.shape == (H,)
+    w1, w2 = limit.balanced_weights()
+    assert w1.shape == (H, C, D)
+    assert w2.shape == (H,)
+
+
+def test_unit_h_context_c_of_the_design_is_column_h_times_c_plus_c() -> None:
+    X, y, contexts = constructed()
+    design = gln_program(X, y, contexts).design
+    for n in range(len(y)):
+        for h in range(H):
+            for c in range(C):
+                assert design.Z[n, h * C + c] == (contexts[n, h] == c)
+    assert design.group.tolist() == [h for h in range(H) for _ in range(C)]
+
+
+def test_coefficients_are_the_constructed_ones_unit_by_unit_and_context_by_context(limit) -> None:
+    expected = constructed_zeta()
+    # Unit norms 0.4, 3, 9, 0: rows taken in any other order would have other norms.
+    assert norms(expected) == pytest.approx([0.4, 3.0, 9.0, 0.0])
+    np.testing.assert_allclose(limit.zeta, expected, atol=2e-3)
+    assert limit.objective == pytest.approx(12.4, rel=1e-8)
+    wrong = gln_construction().primal.reshape((H, C, D), order="F")
+    assert np.abs(norms(wrong) - norms(expected)).max() > 0.5
+
+
+def test_a_dense_statement_of_equation_20_has_the_same_optimum_and_coefficients(limit) -> None:
+    optimum, zeta = dense_statement(*constructed(), C)
+    assert limit.dual_objective <= optimum * (1 + 1e-7)
+    assert limit.objective >= optimum * (1 - 1e-7)
+    np.testing.assert_allclose(limit.zeta, zeta, atol=2e-3)
+
+
+@pytest.mark.parametrize("solver", ["interior-point", "cvxpy:CLARABEL"])
+def test_bounds_hold_in_arithmetic_of_their_own(solver) -> None:
+    X, y, contexts = constructed()
+    limit = solve_gln_svm(X, y, contexts, solver=solver, tol=1e-7).require()
+    margins = y * scores(limit.zeta, X, contexts)
+    v = blocks(limit.dual, X, y, contexts, C)
+    assert margins.min() == pytest.approx(1, rel=1e-12)
+    assert np.all(limit.dual >= 0)
+    assert norms(v).max() <= 1 + 1e-12
+    assert limit.objective == pytest.approx(norms(limit.zeta).sum(), rel=1e-12)
+    assert limit.dual_objective == pytest.approx(limit.dual.sum(), rel=1e-12)
+    assert limit.gap == pytest.approx(norms(limit.zeta).sum() / limit.dual.sum() - 1, abs=1e-12)
+    assert 0 <= limit.gap <= 1e-7
+    np.testing.assert_allclose(limit.margins, margins, rtol=1e-10)
+    np.testing.assert_allclose(limit.unit_norms, norms(limit.zeta), rtol=1e-10, atol=1e-15)
+    np.testing.assert_allclose(limit.dual_norms, norms(v), rtol=1e-10)
+
+
+def test_zeta_of_every_unit_is_its_norm_times_its_dual_block(limit) -> None:
+    # With d = ||zeta_h|| and ||v_h|| <= 1: ||zeta_h - d v_h||^2 <= 2 d (d - <zeta_h, v_h>), and
+    # the brackets sum to P - sum lam_n m_n <= P - D.
+    v = blocks(limit.dual, *constructed(), C)
+    d = norms(limit.zeta)
+    distance = norms(limit.zeta - d[:, None, None] * v)
+    absolute_gap = limit.objective - limit.dual_objective
+    assert np.all(distance <= np.sqrt(2 * d * absolute_gap) + 1e-12)
+    np.testing.assert_allclose(norms(v)[:3], 1, rtol=1e-4)
+
+
+def test_the_dead_unit_of_the_construction_is_dead_with_dual_norm_one_half(limit) -> None:
+    # The construction gives it a block of norm 1/2.
+    assert limit.dual_norms[3] == pytest.approx(0.5, rel=1e-3)
+    assert limit.unit_norms[3] < 1e-6
+    assert limit.live.tolist() == [True, True, True, False]
+    assert limit.to_dict()["n_live"] == 3
+
+
+def test_the_dead_unit_of_the_quadrants_has_dual_norm_b_over_a() -> None:
+    limit = solve_gln_svm(*quadrants()).require()
+    np.testing.assert_allclose(limit.dual_norms, [B / A, 1], rtol=1e-6)
+    assert limit.live.tolist() == [False, True]
+
+
+def test_a_wrongly_dead_unit_passes_the_weight_space_conditions_and_is_told_by_its_dual_norm() -> (
+    None
+):
+    # Proposition B.8 as printed would accept this network: unit 1 has zero weights. Its zeta has
+    # norm sqrt(2) / B, the optimum is sqrt(2) / A, so that it has B / A of the margin.
+    parts = quadrants()
+    limit, network = solve_gln_svm(*parts), GLN.from_zeta(quadrants_zeta(0))
+    sample = Sample(*parts)
+    comparison = compare(limit, network, sample, sample)
+    assert comparison.kkt_residual < 1e-12
+    assert comparison.kkt_cosine == pytest.approx(1, abs=1e-12)
+    assert comparison.kkt_complementarity == pytest.approx(0, abs=1e-12)
+    assert comparison.dead_units == (1,)
+    assert comparison.dead_dual_norms == (pytest.approx(A / B, rel=1e-9),)
+    assert comparison.margin_ratio == pytest.approx(B / A, rel=1e-7)
+    right = compare(limit, GLN.from_zeta(quadrants_zeta(1)), sample, sample)
+    assert right.dead_units == (0,)
+    assert right.dead_dual_norms == (pytest.approx(B / A, rel=1e-9),)
+
+
+def test_support_vectors_are_the_samples_at_the_margin() -> None:
+    limit = solve_gln_svm(*rays()).require()
+    assert limit.support.tolist() == [True, False, True, True]
+    np.testing.assert_allclose(limit.margins, [1, 1.5, 1, 1], atol=1e-6)
+
+
+def test_support_vectors_of_the_construction_are_the_chosen_rows(limit) -> None:
+    assert limit.support.tolist() == [n < 24 for n in range(60)]
+    assert limit.to_dict()["n_support"] == 24
+
+
+@EACH
+def test_the_limit_of_a_closed_form_is_found(name) -> None:
+    parts, zeta = CLOSED_FORMS[name]
+    limit = solve_gln_svm(*parts).require()
+    assert limit.objective == pytest.approx(norms(zeta).sum(), rel=1e-8)
+    np.testing.assert_allclose(limit.zeta, zeta, atol=1e-4)
+
+
+@pytest.mark.parametrize("n_units", [1, 5])
+@pytest.mark.parametrize("label", [-1.0, 1.0])
+def test_one_sample_is_fitted_along_itself_whatever_the_units(n_units, label) -> None:
+    x = np.array([3.0, 4.0])
+    limit = solve_gln_svm(x[None], np.array([label]), np.full((1, n_units), 1), n_contexts=2)
+    assert limit.objective == pytest.approx(1 / 5, rel=1e-8)
+    np.testing.assert_allclose(limit.zeta[:, 0], 0, atol=1e-12)
+    np.testing.assert_allclose(limit.zeta[:, 1].sum(axis=0), label * x / 25, rtol=1e-7)
+
+
+def test_contexts_that_no_sample_uses_get_zeros_and_change_nothing(limit) -> None:
+    wider = solve_gln_svm(*constructed(), n_contexts=5).require()
+    assert wider.zeta.shape == (H, 5, D)
+    assert np.all(wider.zeta[:, C:] == 0)
+    assert wider.objective == pytest.approx(limit.objective, rel=2e-8)
+    np.testing.assert_allclose(wider.zeta[:, :C], limit.zeta, atol=2e-3)
+
+
+def test_balanced_weights_compute_the_same_function_with_norm_twice_the_objective(limit) -> None:
+    X, y, contexts = constructed()
+    w1, w2 = limit.balanced_weights()
+    assert np.sum(w1**2) + np.sum(w2**2) == pytest.approx(2 * limit.objective, rel=1e-12)
+    np.testing.assert_allclose(norms(w1), np.abs(w2), rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(w2[:, None, None] * w1, limit.zeta, rtol=1e-12, atol=1e-15)
+    network = GLN.from_weights(w1, w2)
+    f = network(torch.tensor(X), torch.tensor(contexts)).detach().numpy()
+    np.testing.assert_allclose(y * f, limit.margins, rtol=1e-10)
+
+
+def test_balanced_weights_of_a_zero_unit_are_zero() -> None:
+    limit = solve_gln_svm(np.zeros((1, 2)), np.ones(1), np.zeros((1, 3), dtype=int))
+    w1, w2 = limit.balanced_weights()
+    assert not np.any(w1)
+    assert not np.any(w2)
+
+
+def test_the_predictor_scores_new_inputs_unit_by_unit(limit) -> None:
+    rng = np.random.default_rng(3)
+    X, contexts = rng.normal(size=(7, D)), rng.integers(0, C, size=(7, H))
+    np.testing.assert_allclose(
+        limit.predictor(X, contexts), scores(limit.zeta, X, contexts), rtol=1e-12
+    )
+    assert limit.predictor(X[:0], contexts[:0]).shape == (0,)
+
+
+@pytest.mark.parametrize(
+    ("X", "contexts", "message"),
+    [
+        (np.ones((2, D + 1)), np.zeros((2, H), dtype=int), r"`X` must have shape \(n, 16\)"),
+        (np.ones(D), np.zeros((1, H), dtype=int), r"`X` must have shape \(n, 16\)"),
+        (np.ones((2, D)), np.zeros((1, H), dtype=int), r"`contexts` must have shape \(2, 4\)"),
+        (np.ones((2, D)), np.zeros((2, 3), dtype=int), r"`contexts` must have shape \(2, 4\)"),
+        (np.ones((1, D)), np.full((1, H), C), r"`contexts` must lie in 0 \.\. 2"),
+        (np.ones((1, D)), np.full((1, H), -1), r"`contexts` must lie in 0 \.\. 2"),
+    ],
+)
+def test_the_predictor_refuses_what_does_not_fit(limit, X, contexts, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        limit.predictor(X, contexts)
+
+
+def test_flipping_inputs_and_labels_together_changes_nothing(limit) -> None:
+    X, y, contexts = constructed()
+    flipped = solve_gln_svm(-X, -y, contexts).require()
+    np.testing.assert_allclose(flipped.zeta, limit.zeta, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(flipped.dual, limit.dual, rtol=1e-6, atol=1e-8)
+
+
+def test_flipping_labels_alone_turns_the_coefficients_round(limit) -> None:
+    X, y, contexts = constructed()
+    flipped = solve_gln_svm(X, -y, contexts).require()
+    np.testing.assert_allclose(flipped.zeta, -limit.zeta, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 8.0, 1e6])
+def test_inputs_times_s_give_coefficients_and_multipliers_over_s(limit, scale) -> None:
+    X, y, contexts = constructed()
+    scaled = solve_gln_svm(scale * X, y, contexts).require()
+    assert scaled.objective * scale == pytest.approx(limit.objective, rel=2e-8)
+    np.testing.assert_allclose(scaled.zeta * scale, limit.zeta, atol=2e-3)
+    np.testing.assert_allclose(scaled.dual * scale, limit.dual, atol=2e-3)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, torch.tensor])
+def test_a_saved_limit_loads_with_the_same_arrays_and_certificate(tmp_path, kind) -> None:
+    limit = solve_gln_svm(*(kind(part) for part in constructed()), tol=1e-7)
+    limit.save(tmp_path / "limit.safetensors")
+    loaded = GLNLimit.load(str(tmp_path / "limit.safetensors"))
+    for name in ARRAYS:
+        np.testing.assert_array_equal(getattr(loaded, name), np.asarray(getattr(limit, name)))
+    assert loaded.support.dtype == bool
+    assert loaded.certificate == limit.certificate
+    assert loaded.status is limit.status
+    for name in ("tol", "iterations", "seconds", "solver"):
+        assert getattr(loaded, name) == getattr(limit, name)
+    X, _, contexts = constructed()
+    np.testing.assert_allclose(
+        loaded.predictor(X, contexts), scores(np.asarray(limit.zeta), X, contexts), rtol=1e-10
+    )
+
+
+def test_a_saved_proof_of_inseparability_loads_with_its_infinities(tmp_path) -> None:
+    limit = solve_gln_svm(np.ones((2, 1)), np.array([1, -1]), np.zeros((2, 1), dtype=int))
+    limit.save(tmp_path / "limit")
+    loaded = GLNLimit.load(tmp_path / "limit")
+    assert loaded.status is Status.NOT_SEPARABLE
+    assert loaded.objective == loaded.gap == math.inf
+    np.testing.assert_allclose(loaded.dual, [0.5, 0.5], rtol=1e-9)
+
+
+def test_what_cannot_be_loaded_or_saved_is_told(tmp_path, limit) -> None:
+    path = tmp_path / "limit.safetensors"
+    with pytest.raises(FileNotFoundError, match="there is no file"):
+        GLNLimit.load(path)
+    path.write_bytes(b"not a tensor in sight")
+    with pytest.raises(ValueError, match="is not a safetensors file"):
+        GLNLimit.load(path)
+    from safetensors.numpy import save_file
+
+    save_file({"zeta": np.ones(3)}, path)
+    with pytest.raises(ValueError, match="holds no saved GLNLimit"):
+        GLNLimit.load(path)
+    with pytest.raises(OSError, match="No such file or directory"):
+        limit.save(tmp_path / "missing" / "limit.safetensors")
+
+
+def test_a_limit_can_be_pickled(limit) -> None:
+    copy = pickle.loads(pickle.dumps(limit))
+    np.testing.assert_array_equal(copy.zeta, limit.zeta)
+    assert copy.certificate == limit.certificate
+
+
+def test_require_returns_a_solved_limit_and_raises_the_advice_otherwise(limit) -> None:
+    assert limit.require() is limit
+    X, y, contexts = constructed()
+    rough = solve_gln_svm(X, y, contexts, max_iterations=1)
+    with pytest.raises(NotCertified, match=r"interior-point, \d+ iterations, gap .* for tol 1e-08"):
+        rough.require()
+    bad = solve_gln_svm(np.ones((2, 1)), np.array([1, -1]), np.zeros((2, 1), dtype=int))
+    with pytest.raises(NotCertified, match=r"NOT_SEPARABLE.*add hidden units") as caught:
+        bad.require()
+    assert caught.value.solution is bad
+
+
+def test_not_separable_data_come_with_multipliers_that_cancel_in_every_unit() -> None:
+    X, y, contexts = constructed()
+    X, contexts = np.vstack([X, X[7]]), np.vstack([contexts, contexts[7]])
+    y = np.append(y, -y[7])
+    limit = solve_gln_svm(X, y, contexts)
+    assert limit.status is Status.NOT_SEPARABLE
+    assert np.all(limit.dual >= 0)
+    assert limit.dual.sum() == pytest.approx(1)
+    v = blocks(limit.dual, X, y, contexts, C)
+    assert norms(v).max() < 1e-12 * np.abs(X).max()
+
+
+def test_the_repr_can_be_read(limit) -> None:
+    text = repr(limit)
+    for part in (
+        "GLNLimit(SOLVED, coefficients 4 x 3 x 16",
+        "24 support vectors of 60 samples",
+        "3 live units of 4",
+        "gap ",
+        "interior-point",
+        " s)",
+    ):
+        assert part in text
+    low, high = text.split("[")[1].split("]")[0].split(", ")
+    assert float(low) == pytest.approx(12.4, rel=1e-7)
+    assert float(high) == pytest.approx(12.4, rel=1e-7)
+    assert len(text) < 400
+
+
+def test_to_dict_is_ready_for_json_and_holds_no_large_array(limit) -> None:
+    record = json.loads(json.dumps(limit.to_dict(), allow_nan=False))
+    assert record["status"] == "SOLVED"
+    assert record["objective"] == limit.objective
+    assert (record["n_samples"], record["n_units"]) == (60, H)
+    assert record["unit_norms"] == limit.unit_norms.tolist()
+    assert record["dual_norms"] == limit.dual_norms.tolist()
+    assert not {"zeta", "dual", "margins", "support"} & set(record)
+
+
+X0, Y0, C0 = rays()
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"X": np.where(X0 == 2, np.nan, X0)}, ValueError, "`X` has entries that are NaN"),
+        ({"X": np.where(X0 == 2, np.inf, X0)}, ValueError, "`X` has entries that are NaN"),
+        ({"X": X0[:, 0]}, ValueError, r"`X` must have shape \(n, D\)"),
+        ({"X": X0[:, :0]}, ValueError, "`X` must have shape .* D >= 1"),
+        ({"X": X0[:0], "y": Y0[:0], "contexts": C0[:0]}, ValueError, "`X` has no rows"),
+        ({"X": X0[:3]}, ValueError, r"`contexts` must have shape \(3, H\)"),
+        ({"y": Y0[:3]}, ValueError, r"`y` must have shape \(4,\), got \(3,\)"),
+        ({"y": Y0[:, None]}, ValueError, r"`y` must have shape \(4,\), got \(4, 1\)"),
+        ({"y": (Y0 > 0).astype(int)}, ValueError, "`y` must hold labels -1 and .1 only"),
+        ({"y": np.where(Y0 > 0, np.nan, Y0)}, ValueError, "`y` must hold labels -1 and .1 only"),
+        ({"contexts": C0[:3]}, ValueError, r"`contexts` must have shape \(4, H\)"),
+        ({"contexts": C0[:, 0]}, ValueError, r"`contexts` must have shape \(4, H\)"),
+        ({"contexts": C0[:, :0]}, ValueError, "`contexts` must have shape .* H >= 1"),
+        ({"contexts": C0.astype(float)}, TypeError, "`contexts` must hold integers"),
+        ({"contexts": C0 > 0}, TypeError, "`contexts` must hold integers"),
+        ({"contexts": C0 - 1}, ValueError, "`contexts` must not be negative, got -1"),
+        ({"n_contexts": 1}, ValueError, "`contexts` holds 1, but `n_contexts` is 1"),
+        ({"tol": 0.0}, ValueError, "`tol` must lie strictly between 0 and 1"),
+        ({"tol": math.nan}, ValueError, "`tol` must lie strictly between 0 and 1"),
+        ({"max_iterations": 0}, ValueError, "`max_iterations` must be at least 1"),
+        ({"solver": "simplex"}, ValueError, "unknown solver 'simplex'"),
+        ({"solver": "cvxpy:NOSUCH"}, ValueError, "cvxpy has no solver 'NOSUCH'"),
+    ],
+)
+@pytest.mark.parametrize("kind", [np.asarray, torch.tensor])
+def test_bad_input_is_one_clear_message(change, error, message, kind) -> None:
+    given = {"X": X0, "y": Y0, "contexts": C0} | change
+    arrays = {key: kind(given.pop(key)) for key in ("X", "y", "contexts")}
+    with pytest.raises(error, match=message) as caught:
+        solve_gln_svm(**arrays, **given)
+    assert "\n" not in str(caught.value)
+
+
+def test_progress_is_reported_once_an_iteration() -> None:
+    seen: list[tuple[int, float]] = []
+    limit = solve_gln_svm(*constructed(), progress=lambda i, gap: seen.append((i, gap)))
+    assert len(seen) == limit.iterations
+    assert seen[-1][1] < seen[0][1]
+
+
+@pytest.mark.parametrize("upper_widths", [(), (3,), (5, 2)])
+def test_the_balanced_network_of_any_depth_is_a_kkt_point_at_the_optimum(
+    limit, upper_widths
+) -> None:
+    X, y, contexts = constructed()
+    distance = kkt_distance(GLN.from_zeta(limit.zeta, upper_widths=upper_widths), X, y, contexts)
+    # A gap of 1e-8 leaves coefficients uncertain to its root.
+    assert distance.residual < 1e-3
+    assert distance.cosine > 1 - 1e-6
+    assert distance.complementarity < 1e-3
+    assert distance.dual_norms == pytest.approx([1, 1, 1, 0.5], rel=1e-2)
+
+
+def descend(
+    network: GLN, X: Array, y: Array, contexts: NDArray[np.int64], shares: list[float]
+) -> None:
+    """Normalised descent whose steps are these shares of the weights, 25 steps each.
+
+    The gradient of the log-loss is L m / ||w|| in size for degree L and margin m, so a rate of
+    share ||w||^2 / (L m) moves the weights by that share.
+    """
+    for share in shares:
+        with torch.no_grad():
+            squared = sum(float((p**2).sum()) for p in network.parameters())
+            f = network(torch.tensor(X), torch.tensor(contexts)).numpy()
+        rate = share * squared / max(network.degree * float((y * f).min()), 1.0)
+        settings = TrainingSettings(
+            batch_size=None, normalise=True, schedule=((25, rate),), n_checkpoints=2
+        )
+        train(network, X, y, contexts, settings=settings)
+
+
+@pytest.mark.parametrize("upper_widths", [(), (3,)], ids=["two layers", "three layers"])
+@pytest.mark.parametrize("name", ["quadrants", "rays"])
+def test_a_trained_network_comes_to_the_closed_form_limit_at_any_depth(name, upper_widths) -> None:
+    parts, zeta = CLOSED_FORMS[name]
+    limit = solve_gln_svm(*parts).require()
+    network = GLN(2, len(zeta), 2, upper_widths=upper_widths, init_scale=0.9, random_state=1)
+    before = network.zeta().detach().flatten()
+    descend(network, *parts, [0.01] * 40 + [0.003] * 30)
+    sample = Sample(*parts)
+    comparison = compare(limit, network, sample, sample)
+    assert 0.99 < comparison.margin_ratio <= 1
+    assert comparison.zeta_cosine > 0.9999
+    assert comparison.score_cosine > 0.9999
+    assert comparison.agreement == 1
+    assert comparison.kkt_residual < 0.01
+    assert all(norm <= 1 for norm in comparison.dead_dual_norms)
+    # Against the closed form itself, with no solver in between, and far from where it began.
+    exact = torch.tensor(zeta).flatten()
+    cosine = torch.nn.functional.cosine_similarity
+    assert cosine(network.zeta().detach().flatten(), exact, dim=0) > 0.9999
+    assert cosine(before, exact, dim=0) < 0.9

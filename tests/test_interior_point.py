@@ -1,0 +1,554 @@
+"""Lemmas of the interior point: kernels, Newton steps, the game, refinements, working sets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+
+from solvers import (
+    GatedDesign,
+    MaxMarginProgram,
+    Settings,
+    Status,
+    certify,
+    newton,
+    solve,
+    structured,
+)
+from solvers.arrays import NotPositiveDefinite, to_numpy
+from solvers.group_kernels import GroupKernels, group_kernels
+from solvers.interior_point import _bounds, play
+from solvers.newton import Iterate, NewtonSystem, Targets, factorise
+from solvers.predictor_corrector import advance, starting_point
+from solvers.refinement import PrimalDual, balance_support, cancel_blocks
+from solvers.solution import support_vectors
+from tests.certificate_checker import assert_honest
+from tests.problems import (
+    as_torch,
+    gln_construction,
+    gln_program,
+    linear_program,
+    near_inseparable_construction,
+    random_gln,
+    stacked,
+    tall_construction,
+    unbalanced_contexts,
+    unequal_construction,
+)
+
+
+def few_samples() -> MaxMarginProgram:
+    """n <= 2 D: products through the Gram matrix."""
+    X, y, _ = random_gln(14, 9, 3, 4)
+    return gln_program(X, y, unbalanced_contexts(14, 3, 4), 5)
+
+
+def many_samples() -> MaxMarginProgram:
+    """n > 2 D: products through the features."""
+    X, y, _ = random_gln(40, 3, 3, 4)
+    return gln_program(X, y, unbalanced_contexts(40, 3, 4), 5)
+
+
+def mixed_gates() -> MaxMarginProgram:
+    """A one-hot group, a real-valued group, a constant column and a ReLU gate, interleaved."""
+    rng = np.random.default_rng(3)
+    X, y, contexts = random_gln(30, 4, 1, 3)
+    hot = gln_program(X, y, contexts, 3).design.Z
+    relu = (rng.random(30) < 0.5) * 1.0
+    Z = np.column_stack(
+        [
+            hot[:, 0],
+            rng.normal(size=30),
+            hot[:, 1],
+            relu,
+            np.ones(30),
+            hot[:, 2],
+            rng.normal(size=30),
+        ]
+    )
+    return MaxMarginProgram(GatedDesign(X, Z, np.array([0, 1, 0, 2, 3, 0, 1])), y)
+
+
+PROGRAMS = {"few": few_samples(), "many": many_samples(), "mixed": mixed_gates()}
+EACH = pytest.mark.parametrize("program", PROGRAMS.values(), ids=list(PROGRAMS))
+KINDS = pytest.mark.parametrize("kind", [lambda program: program, as_torch], ids=["numpy", "torch"])
+Kind = Callable[[MaxMarginProgram], MaxMarginProgram]
+
+
+def gate_kernels(program: MaxMarginProgram) -> list[np.ndarray]:
+    design = program.design
+    return [
+        design.Z[:, design.group == g] @ design.Z[:, design.group == g].T
+        for g in range(program.n_groups)
+    ]
+
+
+def dense_kernels(program: MaxMarginProgram, scale: float) -> np.ndarray:
+    """(G, n, n) kernels of the scaled data, labels included."""
+    signed = program.y[:, None] * program.design.X / scale
+    return np.array([(signed @ signed.T) * gates for gates in gate_kernels(program)])
+
+
+@KINDS
+@EACH
+def test_reduced_gate_columns_have_the_gates_products(
+    program: MaxMarginProgram, kind: Kind
+) -> None:
+    kernels = group_kernels(kind(program))
+    factor, constant = to_numpy(kernels.factor), to_numpy(kernels.constant)
+    membership = to_numpy(kernels.membership)
+    for g, gates in enumerate(gate_kernels(program)):
+        columns = factor[:, to_numpy(kernels.factor_group) == g]
+        np.testing.assert_allclose(columns @ columns.T + constant[g], gates, atol=1e-14)
+        np.testing.assert_array_equal(factor[:, membership[:, g] == 1], columns)
+    np.testing.assert_array_equal(membership.sum(axis=1), 1)
+
+
+def test_one_hot_groups_lose_a_column_and_constant_ones_all() -> None:
+    assert group_kernels(PROGRAMS["many"]).factor.shape == (40, 3 * (5 - 1))
+    np.testing.assert_allclose(group_kernels(PROGRAMS["many"]).constant, 1 / 5)
+    # One-hot with three columns, two real columns, one gate; the column of ones is a constant.
+    mixed = group_kernels(PROGRAMS["mixed"])
+    np.testing.assert_array_equal(mixed.factor_group, [0, 0, 1, 1, 2])
+    np.testing.assert_allclose(mixed.constant, [1 / 3, 0, 0, 1])
+    plain = group_kernels(linear_program([[1, 2], [3, 4]], [1, -1]))
+    assert plain.factor.shape == (2, 0) and plain.constant[0] == 1
+
+
+@KINDS
+@EACH
+def test_products_and_weighted_sums_are_those_of_the_dense_kernels(
+    program: MaxMarginProgram, kind: Kind
+) -> None:
+    rng = np.random.default_rng(0)
+    kernels = group_kernels(kind(program))
+    dense = dense_kernels(program, kernels.scale)
+    lam, d = rng.normal(size=program.n_samples), rng.random(program.n_groups)
+    found = kernels.products(as_like(lam, kernels))
+    np.testing.assert_allclose(to_numpy(found), np.einsum("gnm,m->ng", dense, lam), atol=1e-13)
+    weighted = np.tril(to_numpy(kernels.weighted(as_like(d, kernels))))
+    np.testing.assert_allclose(weighted, np.tril(np.einsum("g,gnm->nm", d, dense)), atol=1e-13)
+
+
+@EACH
+def test_kernels_are_scaled_to_a_largest_diagonal_of_mean_one(program: MaxMarginProgram) -> None:
+    scale = group_kernels(program).scale
+    diagonals = np.einsum("gnn->gn", dense_kernels(program, scale))
+    assert diagonals.max(axis=0).mean() == pytest.approx(1)
+
+
+def as_like(values: np.ndarray, kernels: GroupKernels) -> np.ndarray | torch.Tensor:
+    if isinstance(kernels.gram, torch.Tensor):
+        return torch.tensor(values)
+    return values
+
+
+def some_iterate(kernels: GroupKernels, seed: int = 0) -> Iterate:
+    """An interior point that satisfies no equation but the two sums."""
+    rng = np.random.default_rng(seed)
+    n, G = int(kernels.gram.shape[0]), int(kernels.constant.shape[0])
+    lam, d = rng.random(n) + 0.1, rng.random(G) + 0.1
+    lam, d = as_like(lam / lam.sum(), kernels), as_like(d / d.sum(), kernels)
+    return Iterate(
+        lam=lam,
+        d=d,
+        z=as_like(rng.random(n) + 0.1, kernels),
+        w=as_like(rng.random(G) + 0.1, kernels),
+        rho=0.3,
+        t=0.7,
+        products=kernels.products(lam),
+    )
+
+
+@KINDS
+@EACH
+def test_the_newton_direction_solves_its_equations(program: MaxMarginProgram, kind: Kind) -> None:
+    kernels = group_kernels(kind(program))
+    point, dense = some_iterate(kernels), dense_kernels(program, kernels.scale)
+    rng = np.random.default_rng(1)
+    n, G = program.n_samples, program.n_groups
+    targets = {
+        "stationarity": rng.normal(size=n),
+        "slack": rng.normal(size=G),
+        "samples": rng.normal(size=n),
+        "groups": rng.normal(size=G),
+    }
+    system = NewtonSystem(point, kernels.weighted(point.d))
+    step = system.direction(Targets(**{k: as_like(v, kernels) for k, v in targets.items()}))
+    lam, d, z, w = (to_numpy(x) for x in (step.lam, step.d, step.z, step.w))
+    Q = np.einsum("gnm,m->ng", dense, to_numpy(point.lam))
+    K = np.einsum("g,gnm->nm", to_numpy(point.d), dense)
+    close = {"rtol": 1e-9, "atol": 1e-10}
+    np.testing.assert_allclose(K @ lam + Q @ d - step.rho - z, targets["stationarity"], **close)
+    np.testing.assert_allclose(step.t / 2 - Q.T @ lam - w, targets["slack"], **close)
+    np.testing.assert_allclose(
+        to_numpy(point.z) * lam + to_numpy(point.lam) * z, targets["samples"], **close
+    )
+    np.testing.assert_allclose(
+        to_numpy(point.w) * d + to_numpy(point.d) * w, targets["groups"], **close
+    )
+    assert lam.sum() == pytest.approx(0, abs=1e-11) and d.sum() == pytest.approx(0, abs=1e-11)
+
+
+@KINDS
+def test_a_matrix_that_rounding_made_indefinite_is_lifted_and_left_unchanged(kind: Kind) -> None:
+    rng = np.random.default_rng(2)
+    basis = np.linalg.qr(rng.normal(size=(20, 20)))[0]
+
+    def with_smallest(eigenvalue: float) -> np.ndarray | torch.Tensor:
+        values = np.concatenate([[eigenvalue], np.linspace(0.5, 1, 19)])
+        matrix = (basis * values) @ basis.T
+        return torch.tensor(matrix) if kind is as_torch else np.asfortranarray(matrix)
+
+    for eigenvalue, lifted in ((1e-3, False), (-1e-12, True)):
+        matrix = with_smallest(eigenvalue)
+        before = to_numpy(matrix).copy()
+        lower = np.tril(to_numpy(factorise(matrix, 1.0)))
+        assert (np.diag(lower @ lower.T - before).max() > 5e-13) is np.bool_(lifted)
+        np.testing.assert_array_equal(to_numpy(matrix), before)
+        np.testing.assert_allclose(lower @ lower.T, before, atol=1e-10)
+    with pytest.raises(NotPositiveDefinite, match="20 samples stays indefinite"):
+        factorise(with_smallest(-1e-3), 1.0)
+
+
+@KINDS
+def test_the_direction_of_a_lifted_factor_still_solves_its_equations(
+    kind: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Copies of four samples: a kernel of rank four and slacks far below its rounding.
+
+    A factor lifted by 1e-4 misses by about as much; refinement must put that right.
+    """
+    monkeypatch.setattr(newton, "LIFTS", (1e-4,))
+    X, y, contexts = random_gln(4, 5, 2, 2)
+    program = gln_program(np.tile(X, (10, 1)), np.tile(y, 10), np.tile(contexts, (10, 1)), 2)
+    kernels = group_kernels(kind(program))
+    point = some_iterate(kernels)
+    point = Iterate(
+        lam=point.lam,
+        d=point.d,
+        z=1e-18 * point.z,
+        w=point.w,
+        rho=point.rho,
+        t=point.t,
+        products=point.products,
+    )
+    system = NewtonSystem(point, kernels.weighted(point.d))
+    dense = dense_kernels(program, kernels.scale)
+    K = np.einsum("g,gnm->nm", to_numpy(point.d), dense)
+    right = K @ np.random.default_rng(1).normal(size=40)  # what a step asks of the kernel's range
+    zeros = np.zeros(40)
+    found = system.direction(
+        Targets(
+            stationarity=as_like(right, kernels),
+            slack=as_like(np.zeros(2), kernels),
+            samples=as_like(zeros, kernels),
+            groups=as_like(np.zeros(2), kernels),
+        )
+    )
+    image = K @ to_numpy(found.lam) + to_numpy(point.products) @ to_numpy(found.d) - found.rho
+    np.testing.assert_allclose(image - to_numpy(found.z), right, atol=1e-9 * abs(right).max())
+
+
+@KINDS
+@EACH
+def test_the_start_is_interior_and_on_both_simplices(program: MaxMarginProgram, kind: Kind) -> None:
+    point = starting_point(group_kernels(kind(program)))
+    for name in ("lam", "d", "z", "w"):
+        assert to_numpy(getattr(point, name)).min() > 0, name
+    assert float(point.lam.sum()) == pytest.approx(1) and float(point.d.sum()) == pytest.approx(1)
+
+
+@KINDS
+@EACH
+def test_a_step_stays_interior_and_comes_nearer(program: MaxMarginProgram, kind: Kind) -> None:
+    kernels = group_kernels(kind(program))
+    point = starting_point(kernels)
+    products = [float(point.lam @ point.z + point.d @ point.w)]
+    for _ in range(6):
+        point = advance(kernels, point, NewtonSystem(point, kernels.weighted(point.d)))
+        for name in ("lam", "d", "z", "w"):
+            assert to_numpy(getattr(point, name)).min() > 0, name
+        assert float(point.lam.sum()) == pytest.approx(1)
+        assert float(point.d.sum()) == pytest.approx(1)
+        np.testing.assert_allclose(
+            to_numpy(point.products), to_numpy(kernels.products(point.lam)), atol=1e-14
+        )
+        products.append(float(point.lam @ point.z + point.d @ point.w))
+    assert products[-1] < 1e-2 * products[0]
+
+
+def test_steps_end_where_the_optimality_conditions_hold() -> None:
+    """The residuals of all equations at the last iterate, from dense kernels."""
+    case = gln_construction()
+    kernels = group_kernels(case.program)
+    point = starting_point(kernels)
+    for _ in range(16):
+        point = advance(kernels, point, NewtonSystem(point, kernels.weighted(point.d)))
+    dense = dense_kernels(case.program, kernels.scale)
+    Q = np.einsum("gnm,m->ng", dense, point.lam)
+    np.testing.assert_allclose(Q @ point.d - point.rho - point.z, 0, atol=1e-9)
+    np.testing.assert_allclose((point.t - Q.T @ point.lam) / 2 - point.w, 0, atol=1e-9)
+    assert (point.lam * point.z).max() < 1e-9 and (point.d * point.w).max() < 1e-9
+    gamma = np.sqrt(point.t) * kernels.scale
+    assert 1 / gamma == pytest.approx(case.optimum, rel=1e-6)
+
+
+GAMES = {"gln": gln_construction(), "unequal": unequal_construction(), "tall": tall_construction()}
+
+
+@KINDS
+@pytest.mark.parametrize("case", GAMES.values(), ids=list(GAMES))
+def test_the_game_s_value_is_one_over_the_optimum(case: object, kind: Kind) -> None:
+    kernels = group_kernels(kind(case.program))
+    game = play(kernels, Settings(tol=1e-7))
+    gamma = 1 / (case.optimum * kernels.scale)
+    assert game.gap <= 1e-7 and game.width == game.upper - game.lower
+    assert game.lower <= gamma * (1 + 1e-9) and game.upper >= gamma * (1 - 1e-9)
+
+
+def test_the_game_s_bounds_hold_and_narrow_from_the_first_iteration_on() -> None:
+    case = GAMES["unequal"]
+    kernels = group_kernels(case.program)
+    gamma = 1 / (case.optimum * kernels.scale)
+    widths = []
+    for limit in range(1, 9):
+        game = play(kernels, Settings(max_iterations=limit))
+        assert game.iterations <= limit
+        assert game.lower <= gamma * (1 + 1e-9) and game.upper >= gamma * (1 - 1e-9)
+        widths.append(game.width)
+    assert widths == sorted(widths, reverse=True) and widths[-1] < 1e-3 * widths[0]
+
+
+def test_a_worse_point_does_not_replace_the_best_bounds_of_a_game() -> None:
+    kernels = group_kernels(GAMES["gln"].program)
+    best, worse = play(kernels, Settings()), some_iterate(kernels)
+    kept = _bounds(worse, best, 99)
+    assert kept.iterations == 99 and (kept.lower, kept.upper) == (best.lower, best.upper)
+    assert kept.primal_lam is best.primal_lam and kept.primal_d is best.primal_d
+    assert kept.dual is best.dual
+    alone = _bounds(worse, None, 0)
+    assert alone.upper > best.upper and alone.lower < best.lower
+
+
+@pytest.mark.parametrize("case", GAMES.values(), ids=list(GAMES))
+def test_numpy_and_torch_play_the_same_game(case: object) -> None:
+    one = play(group_kernels(case.program), Settings(tol=1e-6))
+    other = play(group_kernels(as_torch(case.program)), Settings(tol=1e-6))
+    assert one.iterations == other.iterations
+    assert one.upper == pytest.approx(other.upper, rel=1e-9)
+    assert one.lower == pytest.approx(other.lower, rel=1e-9)
+    np.testing.assert_allclose(one.primal_d, to_numpy(other.primal_d), atol=1e-6)
+
+
+def test_a_single_sample_moves_the_kernel_weights() -> None:
+    """lam is fixed at 1: its direction is exactly zero and must not stop the step of d."""
+    design = GatedDesign(np.array([[3.0, 4.0]]), np.array([[1.0, 2.0, -2.0]]), np.array([0, 1, 1]))
+    game = play(group_kernels(MaxMarginProgram(design, np.ones(1))), Settings())
+    np.testing.assert_allclose(game.primal_d, [0, 1], atol=1e-7)
+    assert game.gap <= 1e-8
+
+
+def inseparable() -> tuple[MaxMarginProgram, np.ndarray]:
+    """A program whose sample 24 is minus a mixture of others in the same contexts, and the proof.
+
+    Labels are folded in: y x of the last sample is - sum_n w_n y_n x_n over samples that share
+    all its contexts, so that every block of (w, 1) cancels.
+    """
+    X, y, contexts = random_gln(24, 5, 2, 2, seed=8)
+    contexts[:4] = contexts[0]
+    weights = np.array([0.3, 1.1, 0.6, 2.0])
+    last = -(weights * y[:4]) @ X[:4]
+    program = gln_program(
+        np.vstack([X, last]), np.append(y, 1.0), np.vstack([contexts, contexts[:1]]), 2
+    )
+    proof = np.zeros(25)
+    proof[:4], proof[24] = weights, 1
+    return program, proof
+
+
+@KINDS
+def test_cancel_blocks_turns_a_rough_proof_into_one(kind: Kind) -> None:
+    program, proof = inseparable()
+    rough = proof * (1 + 1e-4 * np.random.default_rng(0).normal(size=25)) + 1e-12
+    assert not certify(program, dual=rough).proves_inseparability()
+    placed = kind(program)
+    lam = torch.tensor(rough) if kind is as_torch else rough
+    found = to_numpy(cancel_blocks(placed, lam))
+    assert found.min() >= 0 and certify(program, dual=found).proves_inseparability()
+    # The nearest proof in relative terms stays near.
+    np.testing.assert_allclose(found[proof > 0], proof[proof > 0], rtol=1e-2)
+
+
+def test_cancel_blocks_keeps_a_proof_and_returns_its_argument_where_there_is_none() -> None:
+    program, proof = inseparable()
+    np.testing.assert_allclose(cancel_blocks(program, proof), proof, rtol=1e-9)
+    separable = gln_construction()
+    assert cancel_blocks(separable.program, separable.dual) is separable.dual
+    before = separable.dual.copy()
+    cancel_blocks(separable.program, separable.dual)
+    np.testing.assert_array_equal(separable.dual, before)
+
+
+@KINDS
+@pytest.mark.parametrize("name", ["gln", "unequal"])
+def test_balance_support_finds_the_optimum_from_its_weights_and_support(
+    name: str, kind: Kind
+) -> None:
+    case = GAMES[name]
+    d, support = case.d / case.optimum, case.dual > 0
+    if kind is as_torch:
+        d, support = torch.tensor(d), torch.tensor(support)
+    point = balance_support(kind(case.program), d, support)
+    assert point is not None
+    np.testing.assert_allclose(to_numpy(point.primal), case.primal, atol=1e-8)
+    certificate = certify(case.program, to_numpy(point.primal), to_numpy(point.dual))
+    assert certificate.proves_optimality(1e-9)
+
+
+@pytest.mark.parametrize("spoil", ["one missing", "one too many", "all"])
+def test_balance_support_repairs_a_support_that_is_slightly_wrong(spoil: str) -> None:
+    case = GAMES["unequal"]
+    support = case.dual > 0
+    if spoil == "one missing":
+        support[np.argmax(case.dual)] = False
+    elif spoil == "one too many":
+        support[np.argmin(support)] = True
+    else:
+        support[:] = True
+    point = balance_support(case.program, case.d / case.optimum, support)
+    assert point is not None
+    assert certify(case.program, point.primal, point.dual).proves_optimality(1e-9)
+
+
+def test_balance_support_of_nothing_is_none() -> None:
+    case = GAMES["unequal"]
+    assert balance_support(case.program, case.d, np.zeros(case.dual.size, dtype=bool)) is None
+
+
+@pytest.mark.parametrize("optimum", [1e3, 1e5])
+def test_balance_support_resolves_what_gram_arithmetic_does_not(optimum: float) -> None:
+    """Margins of one as differences of terms of size `optimum`, to a millionth of rounding."""
+    case = near_inseparable_construction(optimum)
+    point = balance_support(case.program, case.d / case.optimum, case.dual > 0)
+    assert point is not None
+    margins = case.program.margins(point.primal)
+    np.testing.assert_allclose(margins[case.dual > 0], 1, atol=1e-10)
+    assert certify(case.program, point.primal, case.dual).gap <= 1e-8
+
+
+def test_the_support_is_where_the_multiplier_exceeds_the_slack() -> None:
+    case = GAMES["unequal"]
+    found = support_vectors(case.program, case.primal, case.dual)
+    np.testing.assert_array_equal(found, case.dual > 0)
+
+
+@pytest.fixture
+def small_sets(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Working sets start at 80 samples; the sizes of all that are solved are noted."""
+    sizes: list[int] = []
+    whole = structured._solve_all
+
+    def noted(program: MaxMarginProgram, settings: Settings) -> tuple[PrimalDual, int]:
+        sizes.append(program.n_samples)
+        return whole(program, settings)
+
+    monkeypatch.setattr(structured, "FIRST_SET", 80)
+    monkeypatch.setattr(structured, "_solve_all", noted)
+    return sizes
+
+
+WORKING = Settings(working_set_from=2)
+
+
+@KINDS
+@pytest.mark.parametrize("shape", [(300, 12, 3, 2), (900, 15, 4, 2), (1500, 4, 2, 3)])
+def test_a_working_set_ends_at_the_optimum_of_all_samples(
+    small_sets: list[int], shape: tuple[int, int, int, int], kind: Kind
+) -> None:
+    n, D, H, C = shape
+    program = gln_program(*random_gln(n, D, H, C, seed=n), C)
+    direct = solve(program, settings=Settings(working_set_from=n + 1)).require()
+    assert small_sets == [n]
+    small_sets.clear()
+    solution = solve(kind(program), settings=WORKING).require()
+    assert small_sets[0] == 80 and max(small_sets) < n and len(small_sets) > 1
+    expected = direct.certificate.objective
+    assert solution.certificate.objective == pytest.approx(expected, rel=2e-8)
+    assert to_numpy(solution.dual).shape == (n,)
+
+
+def test_a_working_set_is_used_from_the_stated_number_of_samples_on(small_sets: list[int]) -> None:
+    program = gln_program(*random_gln(200, 10, 2, 2, seed=1), 2)
+    solve(program, settings=Settings(working_set_from=201))
+    assert small_sets == [200]
+    small_sets.clear()
+    solve(program, settings=Settings(working_set_from=200))
+    assert small_sets[0] == 80
+
+
+def test_a_working_set_with_known_optimum_is_certified_on_all_samples(
+    small_sets: list[int],
+) -> None:
+    case = GAMES["tall"]
+    solution = solve(case.program, settings=WORKING).require()
+    assert solution.certificate.objective == pytest.approx(case.optimum, rel=2e-8)
+    assert_honest(case.program, solution)
+    assert small_sets[0] == 80
+
+
+@KINDS
+def test_a_working_set_passes_on_the_proof_of_a_first_set_that_is_not_separable(
+    small_sets: list[int], kind: Kind
+) -> None:
+    X, y, contexts = random_gln(400, 3, 2, 2, separable=False)
+    program = gln_program(X, y, contexts, 2)
+    solution = solve(kind(program), settings=WORKING)
+    assert solution.status is Status.NOT_SEPARABLE and small_sets == [80]
+    assert np.count_nonzero(to_numpy(solution.dual)) <= 80
+    assert_honest(program, solution)
+
+
+def test_a_working_set_finds_two_samples_that_contradict_each_other_only_later(
+    small_sets: list[int],
+) -> None:
+    program = gln_program(*random_gln(500, 12, 3, 2, seed=5), 2)
+    first = set(np.random.default_rng(0).permutation(501)[:80].tolist())
+    late = next(n for n in range(500) if n not in first)
+    contradicting = stacked(program, [late], sign=-1.0)
+    solution = solve(contradicting, settings=WORKING)
+    assert solution.status is Status.NOT_SEPARABLE and len(small_sets) > 1
+    assert set(np.flatnonzero(solution.dual)) >= {late, 500}
+    assert_honest(contradicting, solution)
+
+
+def test_a_working_set_survives_duplicates_and_a_row_of_zeros(small_sets: list[int]) -> None:
+    program = gln_program(*random_gln(250, 8, 2, 2, seed=6), 2)
+    optimum = solve(program, settings=Settings(working_set_from=10**6)).certificate.objective
+    doubled = stacked(program, range(250))
+    solution = solve(doubled, settings=WORKING).require()
+    assert solution.certificate.objective == pytest.approx(optimum, rel=2e-8)
+    zeros = stacked(doubled, [3], scale=0.0)
+    assert solve(zeros, settings=WORKING).status is Status.NOT_SEPARABLE
+
+
+def test_answers_are_reproducible_to_the_bit(small_sets: list[int]) -> None:
+    program = gln_program(*random_gln(300, 10, 2, 2, seed=7), 2)
+    one, other = solve(program, settings=WORKING), solve(program, settings=WORKING)
+    np.testing.assert_array_equal(one.primal, other.primal)
+    np.testing.assert_array_equal(one.dual, other.dual)
+
+
+@EACH
+def test_solving_leaves_the_program_s_arrays_as_they_were(program: MaxMarginProgram) -> None:
+    before = [
+        array.copy()
+        for array in (program.design.X, program.design.Z, program.design.group, program.y)
+    ]
+    solve(program)
+    after = [program.design.X, program.design.Z, program.design.group, program.y]
+    for one, other in zip(before, after, strict=True):
+        np.testing.assert_array_equal(one, other)

@@ -1,0 +1,260 @@
+"""Linear networks of any depth, and the hard-margin SVM that is their limit."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+from sklearn.svm import SVC
+
+from implicit_bias.comparison import Sample, compare
+from implicit_bias.diagnostics import kkt_distance
+from implicit_bias.formulations.linear import (
+    LinearLimit,
+    LinearPredictor,
+    linear_program,
+    solve_linear_svm,
+)
+from implicit_bias.networks.linear import DeepLinear
+from implicit_bias.training import TrainingSettings, train
+from solvers import Status
+
+DEPTHS = [(), (4,), (3, 6), (5, 2, 3)]
+# <w, (2, 0)> >= 1 and <w, (0, 1)> <= -1: w = (1/2, -1). The third sample is far from the margin.
+CORNER = np.array([[2.0, 0.0], [0.0, 1.0], [5.0, -4.0]]), np.array([1.0, -1.0, 1.0])
+LIMIT = np.array([0.5, -1.0])
+
+
+def separable(n: int = 30, D: int = 5, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, D)) * np.logspace(0, 0.7, D)
+    return X, np.where(X @ rng.normal(size=D) > 0, 1.0, -1.0)
+
+
+def end_to_end(network: DeepLinear) -> np.ndarray:
+    product = np.eye(network.n_inputs)
+    for W in network.layers:
+        product = W.detach().numpy() @ product
+    return product[0]
+
+
+def test_corner_has_its_closed_form() -> None:
+    X, y = CORNER
+    limit = solve_linear_svm(X, y).require()
+    np.testing.assert_allclose(limit.zeta, LIMIT, atol=1e-7)
+    assert limit.objective == pytest.approx(math.sqrt(1.25), rel=1e-8)
+    assert limit.support.tolist() == [True, True, False]
+    # b / ||b|| = sum lam y x.
+    np.testing.assert_allclose(
+        (limit.dual * y) @ X, limit.zeta / np.linalg.norm(limit.zeta), atol=1e-7
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_limit_is_the_hard_margin_machine_of_scikit_learn(seed) -> None:
+    X, y = separable(seed=seed)
+    limit = solve_linear_svm(X, y).require()
+    # A set that is symmetric under (x, y) -> (-x, -y) has a machine without intercept.
+    machine = SVC(C=1e9, kernel="linear", tol=1e-10).fit(
+        np.vstack([X, -X]), np.concatenate([y, -y])
+    )
+    np.testing.assert_allclose(limit.zeta, machine.coef_[0], rtol=1e-4, atol=1e-5)
+    support = set(np.flatnonzero(limit.support))
+    assert support == {i % len(y) for i in machine.support_}
+
+
+@pytest.mark.parametrize("solver", ["cvxpy:CLARABEL", "cvxpy:OSQP"])
+def test_general_solvers_agree(solver) -> None:
+    X, y = separable()
+    ours = solve_linear_svm(X, y).require()
+    theirs = solve_linear_svm(X, y, solver=solver, tol=1e-5).require()
+    np.testing.assert_allclose(theirs.zeta, ours.zeta, rtol=1e-3, atol=1e-4)
+
+
+def test_contradiction_comes_back_with_its_proof() -> None:
+    X, y = separable()
+    limit = solve_linear_svm(np.vstack([X, 3 * X[:1]]), np.append(y, -y[0]))
+    assert limit.status is Status.NOT_SEPARABLE
+    signed = np.append(y, -y[0]) * limit.dual
+    np.testing.assert_allclose(signed @ np.vstack([X, 3 * X[:1]]), 0, atol=1e-12)
+
+
+@pytest.mark.parametrize("hidden_widths", DEPTHS)
+def test_balanced_weights_have_the_product_and_the_least_norm(hidden_widths) -> None:
+    X, y = separable()
+    limit = solve_linear_svm(X, y).require()
+    layers = limit.balanced_weights(hidden_widths)
+    depth = 1 + len(hidden_widths)
+    assert [W.shape[0] for W in layers] == [*hidden_widths, 1]
+    np.testing.assert_allclose(end_to_end(DeepLinear.from_weights(*layers)), limit.zeta)
+    # The arithmetic-geometric mean: sum_l ||W_l||^2 >= L (prod_l ||W_l||)^(2/L).
+    squared = sum(float(np.sum(W * W)) for W in layers)
+    assert squared == pytest.approx(depth * np.linalg.norm(limit.zeta) ** (2 / depth), rel=1e-12)
+    network = DeepLinear.from_zeta(limit.zeta, hidden_widths=hidden_widths)
+    for ours, theirs in zip(layers, network.layers, strict=True):
+        np.testing.assert_allclose(ours, theirs.detach(), atol=1e-12)
+
+
+@pytest.mark.parametrize("hidden_widths", DEPTHS)
+def test_kkt_distance_is_zero_at_balanced_weights_of_the_limit_and_grows_away(
+    hidden_widths,
+) -> None:
+    # Fewer samples than inputs: the multipliers are determined.
+    X, y = separable(n=8, D=12)
+    limit = solve_linear_svm(X, y, tol=1e-10).require()
+    network = DeepLinear.from_weights(*limit.balanced_weights(hidden_widths))
+    distance = kkt_distance(network, X, y, None)
+    assert distance.residual < 1e-4
+    assert distance.complementarity < 1e-6
+    np.testing.assert_allclose(distance.dual_norms, [1.0], rtol=1e-4)
+    spoiled = limit.zeta + 0.1 * np.linalg.norm(limit.zeta) * np.eye(12)[2]
+    away = DeepLinear.from_zeta(1e3 * spoiled, hidden_widths=hidden_widths)
+    assert np.min(y * (X @ spoiled)) > 0
+    assert kkt_distance(away, X, y, None).residual > 1e-2
+
+
+def follow_the_margin(network: DeepLinear, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Normalised gradient steps, shortened as the weights grow; normalised margins.
+
+    Margins of degree L have gradients of size ||w||^(L-1): in rescaled time the weights of three
+    layers or more blow up, and steps of any constant size with them.
+    """
+    ratios = []
+    for _ in range(150):
+        squares = sum(float(W.detach().square().sum()) for W in network.layers)
+        rate = 0.03 / max(squares / network.degree, 1) ** (network.degree - 1)
+        settings = TrainingSettings(
+            batch_size=None, normalise=True, schedule=((20, rate),), n_checkpoints=2
+        )
+        ratios.append(train(network, X, y, None, settings=settings).normalised_margin[-1])
+    return np.array(ratios)
+
+
+@pytest.mark.parametrize("hidden_widths", [(), (6,), (5, 4), (3, 3, 3)])
+@pytest.mark.parametrize("init", ["orthogonal", "balanced"])
+def test_networks_of_every_depth_come_to_the_same_limit(hidden_widths, init) -> None:
+    X, y = CORNER
+    network = DeepLinear(2, hidden_widths=hidden_widths, init=init, init_scale=0.5, random_state=2)
+    ratio = follow_the_margin(network, X, y) * math.sqrt(1.25)
+    assert np.max(ratio) <= 1 + 1e-12
+    assert ratio[-1] > 0.99
+    zeta = network.zeta().detach().numpy()
+    assert zeta @ LIMIT / np.linalg.norm(zeta) / np.linalg.norm(LIMIT) > 0.99
+
+
+def test_comparison_of_a_network_with_its_limit_needs_no_gates() -> None:
+    X, y = separable()
+    limit = solve_linear_svm(X, y).require()
+    network = DeepLinear.from_zeta(3.0 * limit.zeta, hidden_widths=(4,))
+    held_out = Sample(*separable(seed=5), None)
+    comparison = compare(limit, network, Sample(X, y, None), held_out)
+    assert comparison.margin_ratio == pytest.approx(1, abs=1e-7)
+    assert comparison.zeta_cosine == pytest.approx(1, abs=1e-12)
+    assert comparison.agreement == 1
+    assert comparison.kkt_cosine == pytest.approx(1, abs=1e-6)
+    assert comparison.dead_units == ()
+
+
+@pytest.mark.parametrize("hidden_widths", DEPTHS)
+def test_score_is_the_product_of_all_layers_and_homogeneous_of_its_depth(hidden_widths) -> None:
+    X, _ = separable()
+    network = DeepLinear(5, hidden_widths=hidden_widths, init="kaiming", random_state=3)
+    vector = end_to_end(network)
+    np.testing.assert_allclose(network(torch.tensor(X)).detach(), X @ vector, rtol=1e-10)
+    np.testing.assert_allclose(network.zeta().detach(), vector, rtol=1e-10)
+    assert float(network.unit_norms().detach()) == pytest.approx(float(np.linalg.norm(vector)))
+    assert network.degree == 1 + len(hidden_widths)
+    with torch.no_grad():
+        for W in network.layers:
+            W.mul_(2.0)
+    np.testing.assert_allclose(
+        network(torch.tensor(X)).detach(), 2**network.degree * (X @ vector), rtol=1e-10
+    )
+
+
+@pytest.mark.parametrize("hidden_widths", DEPTHS[1:])
+def test_balanced_initialisation_is_balanced_and_orthogonal_is_orthogonal(hidden_widths) -> None:
+    balanced = DeepLinear(5, hidden_widths=hidden_widths, init="balanced", init_scale=0.1)
+    layers = [W.detach() for W in balanced.layers]
+    for below, above in itertools.pairwise(layers):
+        torch.testing.assert_close(above.T @ above, below @ below.T, rtol=1e-10, atol=1e-16)
+    assert all(float(W.norm()) > 0 for W in layers)
+    for W in DeepLinear(5, hidden_widths=hidden_widths, init_scale=0.1).layers:
+        gram = W.detach() @ W.detach().T if W.shape[0] <= W.shape[1] else W.detach().T @ W.detach()
+        torch.testing.assert_close(gram, 0.01 * torch.eye(len(gram), dtype=torch.float64))
+
+
+@pytest.mark.parametrize("init", ["orthogonal", "kaiming", "balanced"])
+def test_initial_weights_come_from_random_state_alone(init) -> None:
+    def make(seed: int, **kwargs) -> DeepLinear:
+        return DeepLinear(5, hidden_widths=(3,), init=init, random_state=seed, **kwargs)
+
+    torch.manual_seed(1)
+    first = make(9)
+    torch.manual_seed(2)
+    for a, b, c, d in zip(
+        *(m.layers for m in (first, make(9), make(9, dtype=torch.float32), make(10))), strict=True
+    ):
+        assert torch.equal(a, b)
+        assert torch.equal(a.float(), c)
+        assert not torch.equal(a, d) or a.numel() == 1
+
+
+def test_predictor_of_a_saved_limit_scores_as_before(tmp_path) -> None:
+    X, y = separable()
+    limit = solve_linear_svm(X, y)
+    limit.save(tmp_path / "limit.safetensors")
+    loaded = LinearLimit.load(tmp_path / "limit.safetensors")
+    np.testing.assert_array_equal(loaded.predictor(X), X @ limit.zeta)
+    np.testing.assert_allclose(y * loaded.predictor(X), limit.margins)
+
+
+def test_torch_inputs_give_tensors() -> None:
+    X, y = separable()
+    limit = solve_linear_svm(torch.tensor(X), torch.tensor(y)).require()
+    assert isinstance(limit.zeta, torch.Tensor)
+    np.testing.assert_allclose(limit.zeta, solve_linear_svm(X, y).zeta, rtol=1e-6)
+    layers = limit.balanced_weights((3,))
+    torch.testing.assert_close((layers[1] @ layers[0])[0], limit.zeta)
+
+
+def test_scaling_inputs_scales_the_limit_inversely_and_flips_leave_it() -> None:
+    X, y = separable()
+    limit = solve_linear_svm(X, y).require()
+    np.testing.assert_allclose(solve_linear_svm(1e3 * X, y).zeta, limit.zeta / 1e3, rtol=1e-6)
+    np.testing.assert_allclose(solve_linear_svm(-X, -y).zeta, limit.zeta, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "message"),
+    [
+        (np.ones(()), np.ones(()), r"`X` must have shape \(n, D\)"),
+        (np.ones(3), np.ones(3), r"`X` must have shape \(n, D\)"),
+        (np.ones((0, 3)), np.ones(0), r"`X` must have shape \(n, D\)"),
+        (np.ones((2, 3)), np.ones(3), r"`y` must have shape \(2,\), got \(3,\)"),
+        (np.ones((2, 3)), np.array([0.0, 1.0]), "labels -1 and"),
+        (np.full((2, 3), np.nan), np.ones(2), "NaN or infinite"),
+    ],
+)
+def test_malformed_data_are_refused(X, y, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        linear_program(X, y)
+
+
+def test_malformed_networks_and_inputs_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"`hidden_widths\[1\]`"):
+        DeepLinear(3, hidden_widths=(2, 0))
+    with pytest.raises(ValueError, match=r"balanced.*kaiming.*orthogonal"):
+        DeepLinear(3, init="zeros")
+    with pytest.raises(ValueError, match="`init_scale`"):
+        DeepLinear(3, init_scale=0.0)
+    for shapes in ([], [(2, 3)], [(2, 3), (1, 4)], [(3,)]):
+        with pytest.raises(ValueError, match="must have shapes"):
+            DeepLinear.from_weights(*(np.ones(shape) for shape in shapes))
+    with pytest.raises(ValueError, match=r"`X` must be a torch.float64 tensor of shape \(n, 3\)"):
+        DeepLinear(3)(torch.ones(4, 2, dtype=torch.float64))
+    with pytest.raises(ValueError, match=r"`X` must have shape \(n, 2\), got \(3, 4\)"):
+        LinearPredictor(LIMIT)(np.ones((3, 4)))
+    with pytest.raises(ValueError, match="`hidden_widths`"):
+        solve_linear_svm(*CORNER).balanced_weights((0,))

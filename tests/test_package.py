@@ -1,0 +1,276 @@
+"""The shape of the package: who imports whom, what loads when, and what its README promises."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import pytest
+
+import implicit_bias
+
+ROOT = Path(__file__).parents[1]
+LIGHT = {"click", "rich"}  # what the command line may load before it has read its options
+
+
+class Import:
+    """One import statement: the absolute name of the module, and whether it runs on import."""
+
+    def __init__(self, module: str, *, lazy: bool, typing_only: bool) -> None:
+        self.module, self.lazy, self.typing_only = module, lazy, typing_only
+
+    def of(self, package: str) -> bool:
+        return self.module == package or self.module.startswith(package + ".")
+
+
+def imports(path: Path) -> list[Import]:
+    """Every import in a file of this repository, those in functions and `TYPE_CHECKING` marked."""
+    package = path.relative_to(ROOT).with_suffix("").parts
+    # The package that relative names start from: the file's folder.
+    parts = package[:-1]
+    found: list[Import] = []
+
+    def visit(node: ast.AST, *, lazy: bool, typing_only: bool) -> None:
+        marks = {"lazy": lazy, "typing_only": typing_only}
+        if isinstance(node, ast.Import):
+            found.extend(Import(alias.name, **marks) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            start = parts[: len(parts) - node.level + 1] if node.level else ()
+            module = ".".join([*start, *([node.module] if node.module else [])])
+            # `from package import module` imports the module as well.
+            found.append(Import(module, **marks))
+            found.extend(Import(f"{module}.{alias.name}", **marks) for alias in node.names)
+        lazy = lazy or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            for child in node.body:
+                visit(child, lazy=lazy, typing_only=True)
+            for child in node.orelse:
+                visit(child, lazy=lazy, typing_only=typing_only)
+            return
+        for child in ast.iter_child_nodes(node):
+            visit(child, lazy=lazy, typing_only=typing_only)
+
+    visit(ast.parse(path.read_text(encoding="utf-8")), lazy=False, typing_only=False)
+    return found
+
+
+def modules(*places: str) -> list[Path]:
+    """Python files of the repository below these folders, or these files."""
+    paths = [ROOT / place for place in places]
+    files = [file for path in paths for file in ([path] if path.is_file() else path.rglob("*.py"))]
+    assert files, places
+    return sorted(files)
+
+
+def offenders(paths: list[Path], packages: set[str], **marks: bool) -> list[str]:
+    """`file imports module` for every import of one of `packages` whose marks are these."""
+    return [
+        f"{path.relative_to(ROOT)} imports {statement.module}"
+        for path in paths
+        for statement in imports(path)
+        if any(statement.of(package) for package in packages)
+        and all(getattr(statement, mark) == value for mark, value in marks.items())
+    ]
+
+
+def test_the_reader_of_imports_sees_relative_lazy_and_typing_ones(tmp_path, monkeypatch) -> None:
+    monkeypatch.setitem(globals(), "ROOT", tmp_path)
+    (tmp_path / "house" / "room").mkdir(parents=True)
+    path = tmp_path / "house" / "room" / "table.py"
+    path.write_text(
+        "import typing\nfrom ..attic import box\nfrom . import chair\n"
+        "if typing.TYPE_CHECKING:\n    import torch.nn\nelse:\n    import numpy\n"
+        "def f():\n    from cvxpy import norm\n"
+    )
+    seen = {(i.module, i.lazy, i.typing_only) for i in imports(path)}
+    assert seen == {
+        ("typing", False, False),
+        ("house.attic", False, False), ("house.attic.box", False, False),
+        ("house.room", False, False), ("house.room.chair", False, False),
+        ("torch.nn", False, True), ("numpy", False, False),
+        ("cvxpy", True, False), ("cvxpy.norm", True, False),
+    }  # fmt: skip
+
+
+def test_solvers_have_never_heard_of_a_network() -> None:
+    assert offenders(modules("solvers"), {"implicit_bias", "experiments", "tests"}) == []
+
+
+def test_solvers_import_each_other_by_relative_names() -> None:
+    written = [
+        f"{path.name}: {ast.unparse(node)}"
+        for path in modules("solvers")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if (
+            isinstance(node, ast.ImportFrom)
+            and not node.level
+            and (node.module or "").split(".")[0] == "solvers"
+        )
+        or (
+            isinstance(node, ast.Import)
+            and any(alias.name.split(".")[0] == "solvers" for alias in node.names)
+        )
+    ]
+    assert written == []
+
+
+def test_solvers_load_torch_and_cvxpy_only_where_they_use_them() -> None:
+    heavy = {"torch", "cvxpy", "sklearn", "pandas", "matplotlib"}
+    assert offenders(modules("solvers"), heavy, lazy=False, typing_only=False) == []
+
+
+def test_cvxpy_is_imported_in_one_module() -> None:
+    users = offenders(modules("solvers", "implicit_bias"), {"cvxpy"}, typing_only=False)
+    assert {line.split()[0] for line in users} == {os.path.join("solvers", "cvxpy_backend.py")}
+
+
+def test_the_package_reaches_its_solvers_through_one_seam() -> None:
+    users = offenders(modules("implicit_bias"), {"solvers"})
+    assert {line.split()[0] for line in users} == {os.path.join("implicit_bias", "_solve.py")}
+
+
+TRAINING = ("implicit_bias/training.py", "implicit_bias/networks", "implicit_bias/losses.py",
+            "implicit_bias/diagnostics.py")  # fmt: skip
+PREDICTION = ("implicit_bias/formulations", "implicit_bias/limit.py", "implicit_bias/prediction.py")
+
+
+def test_training_knows_no_formulation() -> None:
+    names = ("_solve", "formulations", "limit", "prediction", "comparison")
+    unknown = {"solvers", *(f"implicit_bias.{name}" for name in names)}
+    assert offenders(modules(*TRAINING), unknown) == []
+
+
+def test_formulations_know_no_training() -> None:
+    names = ("networks", "training", "trajectory", "losses", "diagnostics", "comparison")
+    assert offenders(modules(*PREDICTION), {f"implicit_bias.{name}" for name in names}) == []
+
+
+def test_the_library_does_not_import_its_command_line_or_what_is_not_installed() -> None:
+    library = [path for path in modules("implicit_bias") if path.name not in {"__main__.py"}]
+    assert offenders(library, {"implicit_bias.cli", "experiments", "tests"}) == []
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import implicit_bias",
+        "import implicit_bias.cli",
+        "import implicit_bias.cli as c; c.compare.get_help(c.click.Context(c.compare))",
+    ],
+)
+def test_importing_the_package_or_building_the_command_line_loads_nothing_heavy(statement) -> None:
+    program = (
+        f"import sys; before = set(sys.modules); {statement}\n"
+        "print(*sorted({name.split('.')[0] for name in set(sys.modules) - before}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    own = {"implicit_bias"}
+    loaded = set(done.stdout.split()) - sys.stdlib_module_names - own
+    assert loaded <= LIGHT
+    assert own <= set(done.stdout.split())
+
+
+def test_every_public_name_resolves_and_is_listed() -> None:
+    assert len(set(implicit_bias.__all__)) == len(implicit_bias.__all__)
+    for name in implicit_bias.__all__:
+        assert getattr(implicit_bias, name) is not None
+    assert set(dir(implicit_bias)) >= set(implicit_bias.__all__)
+    with pytest.raises(AttributeError, match="has no attribute 'no_such_name'"):
+        _ = implicit_bias.no_such_name
+
+
+def test_type_checkers_see_the_names_that_are_loaded_lazily() -> None:
+    tree = ast.parse((ROOT / "implicit_bias" / "__init__.py").read_text(encoding="utf-8"))
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    seen = {alias.name for node in block.body for alias in node.names}
+    assert seen == set(implicit_bias.__all__) - {"__version__"}
+
+
+@pytest.mark.parametrize("package", ["implicit_bias", "solvers"])
+def test_every_module_imports_and_its_public_names_exist(package) -> None:
+    for path in modules(package):
+        if path.name == "__main__.py":
+            continue
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        module = importlib.import_module(".".join(p for p in parts if p != "__init__"))
+        for name in getattr(module, "__all__", []):
+            assert hasattr(module, name), f"{module.__name__} has no {name}"
+
+
+def test_the_version_is_the_installed_one() -> None:
+    try:
+        installed = version("implicit-bias")
+    except PackageNotFoundError:
+        pytest.skip("run from a checkout that is not installed")
+    assert installed == implicit_bias.__version__
+
+
+def test_typing_marks_are_there() -> None:
+    for package in ("implicit_bias", "solvers"):
+        assert (ROOT / package / "py.typed").is_file()
+
+
+def readme() -> str:
+    path = ROOT / "README.md"
+    if not path.is_file():
+        pytest.skip("there is no README.md here")
+    return path.read_text(encoding="utf-8")
+
+
+def test_the_python_blocks_of_the_readme_run_one_after_the_other(
+    tmp_path, monkeypatch, capsys
+) -> None:
+    blocks = re.findall(r"^```python\n(.*?)^```", readme(), flags=re.DOTALL | re.MULTILINE)
+    assert blocks
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, object] = {"__name__": "readme"}
+    for number, block in enumerate(blocks, start=1):
+        exec(compile(block, f"README.md, Python block {number}", "exec"), namespace)
+    # The first block is the one that a newcomer pastes: it shows a certified limit.
+    assert "SOLVED" in capsys.readouterr().out
+
+
+def test_every_option_that_the_readme_shows_exists() -> None:
+    from implicit_bias.cli import compare
+
+    known = {name for option in compare.params for name in option.opts} | {"--help"}
+    shown = re.findall(r"compare ((?:[^`\n]|\\\n)*--[^`\n]*(?:\\\n[^`\n]*)*)", readme())
+    options = {word for line in shown for word in re.findall(r"(?<!\S)--[a-z-]+", line)}
+    assert "--model" in options
+    assert options <= known
+
+
+def sources() -> Iterator[Path]:
+    kinds = {".py", ".md", ".toml", ".txt", ".sh", ".cfg", ".yml", ".yaml"}
+    for folder, below, files in os.walk(ROOT):
+        hidden = {"build", "dist", "__pycache__"}
+        below[:] = [
+            name for name in below
+            if name not in hidden and (not name.startswith(".") or name == ".ci")
+            and not name.endswith(".egg-info") and not (Path(folder) / name / "pyvenv.cfg").exists()
+        ]  # fmt: skip
+        for name in files:
+            if Path(name).suffix in kinds or Path(folder).name == ".ci":
+                yield Path(folder) / name
+
+
+def test_no_file_refers_to_a_machine_of_its_authors() -> None:
+    # In two parts each, since this file is one of those that are read.
+    private = ["../" + "shared", "/" + "work/"]
+    found = [
+        f"{path.relative_to(ROOT)}: {word}"
+        for path in sources()
+        for word in private
+        if word in path.read_text(encoding="utf-8")
+    ]
+    assert found == []

@@ -1,0 +1,199 @@
+"""Every problem of the table with every solver: the right status, the right optimum, no lies."""
+
+from __future__ import annotations
+
+import functools
+
+import cvxpy
+import numpy as np
+import pytest
+import torch
+
+from solvers import SOLVERS, MaxMarginProgram, NotCertified, Settings, Solution, Status, solve
+from tests.certificate_checker import assert_honest, recompute
+from tests.problems import PROBLEMS, Hardness, Problem, as_torch, linear_program
+
+PLAIN, ROUNDING = Hardness.PLAIN, Hardness.ROUNDING
+BY_NAME = pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.name)
+ONE_GROUP = [problem for problem in PROBLEMS if problem.program.n_groups == 1]
+# General solvers are asked for a gap that first-order methods and other versions reach as well.
+GENERAL = Settings(tol=1e-6)
+FIRST_ORDER = Settings(tol=1e-6, max_iterations=20_000)
+CONIC = ("CLARABEL", "ECOS", "SCS")
+SEPARABLE = {Status.SOLVED, Status.INACCURATE}
+
+
+def installed(name: str) -> pytest.MarkDecorator:
+    return pytest.mark.skipif(
+        name not in cvxpy.installed_solvers(), reason=f"cvxpy has no {name} here"
+    )
+
+
+@functools.cache
+def interior_point(problem: Problem) -> Solution:
+    return solve(problem.program)
+
+
+def assert_never_wrong(problem: Problem, solution: Solution) -> None:
+    """Status and bounds agree with what is known, however weak they are."""
+    if problem.expected is Status.SOLVED:
+        assert solution.status is not Status.NOT_SEPARABLE
+    else:
+        assert solution.status not in SEPARABLE
+    certificate = solution.certificate
+    if problem.optimum is not None:
+        assert certificate.dual_objective <= problem.optimum * (1 + 1e-9)
+        assert certificate.objective >= problem.optimum * (1 - 1e-9)
+    else:
+        other = interior_point(problem).certificate
+        assert certificate.dual_objective <= other.objective * (1 + 1e-9)
+        assert certificate.objective >= other.dual_objective * (1 - 1e-9)
+    assert_honest(problem.program, solution)
+
+
+def assert_interior_point(problem: Problem, solution: Solution) -> None:
+    assert_never_wrong(problem, solution)
+    if problem.hardness is not ROUNDING:
+        assert solution.status is problem.expected
+    if solution.status is Status.SOLVED:
+        assert solution.certificate.gap <= 1e-8
+        exact = recompute(problem.program, solution.primal, solution.dual)
+        if problem.optimum is not None:
+            assert exact.objective == pytest.approx(problem.optimum, rel=1e-7)
+            assert exact.dual_objective == pytest.approx(problem.optimum, rel=1e-7)
+
+
+def assert_general(problem: Problem, solution: Solution) -> None:
+    assert_never_wrong(problem, solution)
+    if problem.hardness is PLAIN:
+        assert solution.status is problem.expected
+
+
+@BY_NAME
+def test_interior_point_reaches_the_expected_status_and_optimum(problem: Problem) -> None:
+    assert_interior_point(problem, interior_point(problem))
+
+
+@BY_NAME
+def test_interior_point_does_the_same_on_tensors(problem: Problem) -> None:
+    solution = solve(as_torch(problem.program))
+    assert isinstance(solution.primal, torch.Tensor) and isinstance(solution.dual, torch.Tensor)
+    assert_interior_point(problem, solution)
+
+
+@installed("CLARABEL")
+@BY_NAME
+def test_clarabel_is_never_wrong(problem: Problem) -> None:
+    assert_general(problem, solve(problem.program, solver="cvxpy:CLARABEL", settings=GENERAL))
+
+
+@installed("ECOS")
+@BY_NAME
+def test_ecos_is_never_wrong(problem: Problem) -> None:
+    assert_general(problem, solve(problem.program, solver="cvxpy:ECOS", settings=GENERAL))
+
+
+@installed("SCS")
+@BY_NAME
+def test_scs_is_never_wrong(problem: Problem) -> None:
+    assert_general(problem, solve(problem.program, solver="cvxpy:SCS", settings=FIRST_ORDER))
+
+
+@installed("OSQP")
+@pytest.mark.parametrize("problem", ONE_GROUP, ids=lambda problem: problem.name)
+def test_osqp_is_never_wrong_on_one_group(problem: Problem) -> None:
+    assert_general(problem, solve(problem.program, solver="cvxpy:OSQP", settings=FIRST_ORDER))
+
+
+@installed("CLARABEL")
+def test_cvxpy_answers_on_tensors_with_tensors() -> None:
+    solution = solve(as_torch(two_points()), solver="cvxpy", settings=GENERAL)
+    assert isinstance(solution.primal, torch.Tensor) and isinstance(solution.dual, torch.Tensor)
+    assert solution.require().certificate.objective == pytest.approx(np.sqrt(1.25), rel=1e-6)
+
+
+@installed("OSQP")
+def test_a_quadratic_solver_refuses_more_than_one_group_and_names_another() -> None:
+    program = next(p for p in PROBLEMS if p.program.n_groups > 1).program
+    with pytest.raises(ValueError, match=r"one group only.*use a conic solver"):
+        solve(program, solver="cvxpy:OSQP")
+
+
+def two_points() -> MaxMarginProgram:
+    """<w, (2, 0)> >= 1, <w, (0, 1)> <= -1: w = (1/2, -1), lam in the ratio 1 : 4."""
+    return linear_program([[2, 0], [0, 1]], [1, -1])
+
+
+@pytest.mark.parametrize("solver", ["interior-point", "cvxpy:CLARABEL", "cvxpy:SCS"])
+def test_primal_and_dual_points_are_the_optimal_ones(solver: str) -> None:
+    solution = solve(two_points(), solver=solver, settings=GENERAL)
+    # The primal is as near to its optimum as the root of the gap; the objective grows with the
+    # squared distance.
+    np.testing.assert_allclose(solution.primal, [[0.5, -1]], atol=3e-3)
+    np.testing.assert_allclose(solution.dual[1] / solution.dual[0], 4, rtol=1e-2)
+
+
+@pytest.mark.parametrize("name", ["simplex", "interior-point:x", "", "CLARABEL"])
+def test_an_unknown_solver_is_refused_with_the_known_ones(name: str) -> None:
+    with pytest.raises(ValueError, match=r"unknown solver.*'interior-point' or 'cvxpy:NAME'"):
+        solve(two_points(), solver=name)
+
+
+def test_a_cvxpy_solver_that_is_not_installed_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"no solver 'NOSUCH' installed; it has .*CLARABEL"):
+        solve(two_points(), solver="cvxpy:nosuch")
+
+
+def test_every_family_of_solvers_is_in_the_table() -> None:
+    assert set(SOLVERS) == {"interior-point", "cvxpy"}
+
+
+def test_require_returns_a_solved_solution_and_raises_with_advice_otherwise() -> None:
+    solution = solve(two_points())
+    assert solution.require() is solution
+    unsolvable = solve(linear_program([[1], [1]], [1, -1]))
+    with pytest.raises(NotCertified, match=r"NOT_SEPARABLE: .*contradictory") as caught:
+        unsolvable.require()
+    assert caught.value.solution is unsolvable
+
+
+CUT_SHORT = Settings(tol=1e-6, max_iterations=1)
+
+
+@BY_NAME
+def test_an_interior_point_cut_short_is_honest(problem: Problem) -> None:
+    assert_never_wrong(problem, solve(problem.program, settings=CUT_SHORT))
+
+
+@pytest.mark.parametrize(
+    "solver", [pytest.param(f"cvxpy:{name}", marks=installed(name)) for name in CONIC]
+)
+@pytest.mark.parametrize(
+    "problem", [p for p in PROBLEMS if p.hardness is PLAIN], ids=lambda problem: problem.name
+)
+def test_a_general_solver_cut_short_is_honest(problem: Problem, solver: str) -> None:
+    assert_never_wrong(problem, solve(problem.program, solver=solver, settings=CUT_SHORT))
+
+
+def test_progress_is_told_every_iteration_and_its_gap() -> None:
+    told: list[tuple[int, float]] = []
+    problem = next(p for p in PROBLEMS if p.name.startswith("constructed, unbalanced"))
+    settings = Settings(progress=lambda iteration, gap: told.append((iteration, gap)))
+    solution = solve(problem.program, settings=settings)
+    assert [iteration for iteration, _ in told] == list(range(1, solution.iterations + 1))
+    assert told[-1][1] <= 1e-8 < told[0][1]
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("tol", 0.0),
+        ("tol", 1.0),
+        ("tol", float("nan")),
+        ("max_iterations", 0),
+        ("working_set_from", 0),
+    ],
+)
+def test_settings_out_of_range_are_refused_by_name(setting: str, value: float) -> None:
+    with pytest.raises(ValueError, match=rf"`{setting}` must .*, got {value}"):
+        Settings(**{setting: value})
