@@ -13,22 +13,46 @@ from solvers import (
     solve,
     support_vectors,
 )
-from solvers.arrays import Array, array_namespace, as_float64, to_numpy
+from solvers.arrays import Array, array_namespace, as_float64, is_torch_array, to_numpy
+from solvers.least_squares import (
+    FitCertificate,
+    FitNotCertified,
+    FitStatus,
+    LeastSquaresProgram,
+    LeastSquaresSolution,
+    MomentLeastSquares,
+    SampledLeastSquares,
+    certify_fit,
+    solve_least_squares,
+)
+from solvers.one_vs_rest import one_vs_rest_programs, solve_one_vs_rest
 
 __all__ = [
     "Array",
     "Certificate",
+    "FitCertificate",
+    "FitNotCertified",
+    "FitStatus",
     "GatedDesign",
+    "LeastSquaresProgram",
+    "LeastSquaresSolution",
     "MaxMarginProgram",
+    "MomentLeastSquares",
     "NotCertified",
     "Progress",
+    "SampledLeastSquares",
     "Settings",
     "Solution",
     "Status",
     "array_namespace",
     "as_float64",
     "certify",
+    "certify_fit",
+    "is_torch_array",
+    "one_vs_rest_programs",
     "solve",
+    "solve_least_squares",
+    "solve_one_vs_rest",
     "support_vectors",
     "to_numpy",
 ]

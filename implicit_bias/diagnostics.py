@@ -19,6 +19,8 @@ Array = NDArray[np.float64]
 
 # Most float64 entries of per-sample gradients held at once: half a gigabyte.
 _MAX_ENTRIES = 2**26
+# Weight of complementarity in the fit: enough to choose among equal fits, too little to spoil one.
+TIGHT = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,13 +112,19 @@ def kkt_distance(
     w = torch.cat([p.flatten() for p in weights.values()])
     reduced = _reduced_system(network, weights, fixed, data, w)
     columns, target = reduced[:, :-1], reduced[:, -1]
-    lam, residual = nnls(columns, target, maxiter=30 * columns.shape[1])
-    fit, norm = columns @ lam, float(w.norm())
-    fit_norm = float(np.linalg.norm(fit))
+    norm = float(w.norm())
     excess = margins.cpu().numpy() - 1
+    # With more samples than weights many fits are as good: this row prefers those on the margin.
+    # Multipliers sum to ||w||^2 / degree at a KKT point, which puts the row in units of ||w||.
+    tight = TIGHT * degree / norm * excess
+    system = np.vstack([columns, tight])
+    lam, _ = nnls(system, np.append(target, 0.0), maxiter=30 * columns.shape[1])
+    fit = columns @ lam
+    fit_norm = float(np.linalg.norm(fit))
+    residual = float(np.linalg.norm(target - fit))
     return KKTDistance(
         cosine=float(target @ fit) / (norm * fit_norm) if fit_norm > 0 else 0.0,
-        residual=float(residual) / norm,
+        residual=residual / norm,
         complementarity=float(lam @ excess / lam.sum()) if lam.sum() > 0 else math.nan,
         multipliers=np.array(lam),
         dual_norms=_dual_norms(network, lam, data, (norm**2 / degree) ** ((degree - 2) / 2)),

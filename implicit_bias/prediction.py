@@ -28,12 +28,21 @@ class ContextPredictor:
 
         Raises
         ------
+        TypeError
+            If `contexts` does not hold integers.
         ValueError
-            If shapes disagree or a context is out of range.
+            If `X` is not finite, if shapes disagree or a context is out of range.
         """
         xp = array_namespace(self.zeta)
         n_units, n_contexts, n_inputs = (int(size) for size in self.zeta.shape)
         X = as_float64(X, like=self.zeta)
+        contexts = xp.asarray(contexts, device=X.device)
+        if not xp.isdtype(contexts.dtype, "integral"):
+            raise TypeError(f"`contexts` must hold integers, got dtype {contexts.dtype}")
+        # Unsigned bytes are taken for a mask by torch where they index.
+        contexts = xp.astype(contexts, xp.int64)
+        if not bool(xp.all(xp.isfinite(X))):
+            raise ValueError("`X` has NaN or infinite entries: remove them first")
         if X.ndim != 2 or X.shape[1] != n_inputs:
             raise ValueError(
                 f"`X` must have shape (n, {n_inputs}), got {tuple(X.shape)}: the predictor was "

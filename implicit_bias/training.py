@@ -233,12 +233,17 @@ class _Recorder:
             if not math.isfinite(log_loss):
                 raise FloatingPointError(
                     f"training diverged: the loss is {log_loss} at step {step} (learning rate "
-                    f"{rate:g}; finite at step {self.last_step}): use a smaller learning rate in "
-                    "`settings.schedule` or smaller initial weights"
+                    f"{rate:g}; {self._since()}): use a smaller learning rate or smaller initial "
+                    "weights"
                 )
             if keep:
                 self._rows.append(self._row(step, log_loss, float(margins.min())))
         return log_loss
+
+    def _since(self) -> str:
+        if not self._rows:
+            return "from the start"
+        return f"finite at step {self.last_step}"
 
     def _row(self, step: int, log_loss: float, smallest_margin: float) -> "_Row":
         norms = np.empty(0)

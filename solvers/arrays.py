@@ -23,6 +23,7 @@ __all__ = [
     "cholesky_solve",
     "float_of",
     "gram_lower",
+    "is_torch_array",
     "symmetric_product",
     "to_numpy",
 ]
@@ -46,7 +47,9 @@ def as_float64(array: Array, *, like: Array | None = None) -> Array:
     if is_torch_array(array):
         import torch
 
-        return array.detach().to(torch.float64)
+        if like is None:
+            return array.detach().to(torch.float64)
+        array = to_numpy(array)
     return np.asarray(array, dtype=np.float64)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from .arrays import Array, array_namespace, float_of, gram_lower
 from .programs import MaxMarginProgram
 
-__all__ = ["GroupKernels", "group_kernels"]
+__all__ = ["GroupKernels", "PreparedProgram", "group_kernels"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,9 +65,30 @@ class GroupKernels:
         matrix *= self.gram.T
         return matrix
 
+    def flip(self, signs: Array) -> None:
+        """Turn these, in place, into the kernels of the labels `y[n] signs[n]`, to the last bit.
+
+        Labels enter through the signs of `signed` and `gram` only, and rounding is symmetric.
+        """
+        self.signed[...] *= signs[:, None]
+        self.gram[...] *= signs[:, None]
+        self.gram[...] *= signs[None, :]
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedProgram(MaxMarginProgram):
+    """A program that brings its kernels along; a subset of it is a program without them."""
+
+    kernels: GroupKernels
+
 
 def group_kernels(program: MaxMarginProgram) -> GroupKernels:
-    """Prepare the kernels of `program`: one Gram matrix and the reduced gate columns."""
+    """The kernels of `program`: one Gram matrix and the reduced gate columns.
+
+    They are made here, unless the program brings them along.
+    """
+    if isinstance(program, PreparedProgram):
+        return program.kernels
     design = program.design
     xp = array_namespace(design.X)
     gates = xp.max((design.Z * design.Z) @ design.membership(), axis=1)

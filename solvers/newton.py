@@ -108,7 +108,10 @@ class NewtonSystem:
         lower = xp.concat([lower, xp.zeros_like(upper[:1])])
         lam, rest = self._eliminate(upper, lower)
         residual = self._residual(upper, lower, lam, rest)
+        enough = ACCURACY * _size((upper, lower))
         for _ in range(REFINEMENTS):
+            if _size(residual) <= enough:
+                break
             more_lam, more_rest = self._eliminate(*residual)
             finer = self._residual(upper, lower, lam + more_lam, rest + more_rest)
             if not _size(finer) < 0.5 * _size(residual):
@@ -152,6 +155,7 @@ def _size(residual: tuple[Array, Array]) -> float:
 # A diagonal lifted by a share s of the kernel's leaves directions with eigenvalues above s well
 # solved after a few refinements; below the first lift the matrix is not known to rounding.
 REFINEMENTS = 3
+ACCURACY = 1e-12
 RIDGE = 1e-15
 LIFTS = (1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10)
 

@@ -179,7 +179,7 @@ def test_an_interrupt_from_the_keyboard_ends_with_130_and_what_was_finished(tmp_
         for line in process.stderr:
             if line.startswith("training a GLN"):
                 break
-        time.sleep(2)  # it then prepares the data for a few milliseconds
+        time.sleep(5)  # the first steps of a busy machine take their time
         process.send_signal(signal.SIGINT)
         stdout, stderr = process.communicate(timeout=120)
     finally:
@@ -318,11 +318,12 @@ def test_damaged_idx_files_end_with_2(tmp_path, damage, message) -> None:
         ("--learning-rate ,", "is not a list such as 0.04,0.01"),
         ("--momentum 1", "`momentum` must lie in [0, 1)"),
         ("--batch-size -1", "Invalid value for '--batch-size'"),
-        ("--normalise", "(full batch)"),
+        ("--normalise", "full batch"),
         ("--init-scale 0", "`init_scale` must be positive"),
         ("--init nonsense", "Invalid value for '--init'"),
         ("--dtype float16", "Invalid value for '--dtype'"),
         ("--device nonsense", "torch cannot use device 'nonsense' here"),
+        ("--device meta", "torch cannot use device 'meta' here"),
         ("--seed -1", "Invalid value for '--seed'"),
         ("--plot run.gif", "run.gif must end in .png, .svg or .pdf"),
         ("--plot no/such/run.png", "there is no folder 'no/such'"),
@@ -589,3 +590,9 @@ def test_defaults_are_those_of_the_published_experiment() -> None:
     assert (defaults["hidden_units"], defaults["contexts"], defaults["cutoffs"]) == (
         10, 2, "median",
     )  # fmt: skip
+
+
+def test_training_on_all_the_data_says_that_nothing_is_held_out() -> None:
+    result = run("--model", "gln", "--n-train", "1797")
+    assert result.exit_code == 2
+    assert "held-out" in result.stderr

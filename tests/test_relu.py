@@ -83,6 +83,21 @@ def test_the_network_is_the_composition_of_its_layers(widths) -> None:
     np.testing.assert_array_equal(network.gates(X), np.hstack(opened))
 
 
+def test_a_network_from_weights_has_them() -> None:
+    w1, w2 = np.array([[1.0, 2.0], [-1.0, 0.0]]), np.array([3.0, -5.0])
+    X = torch.tensor([[1.0, 1.0], [-2.0, 0.5]]).double()
+    # 3 relu(x_1 + 2 x_2) - 5 relu(-x_1)
+    assert ReLU.from_weights(w1, w2)(X).tolist() == [9.0, -10.0]
+    assert ReLU.from_weights(w1, w2[None])(X).tolist() == [9.0, -10.0]
+
+
+def test_gates_of_float64_data_are_not_rounded_to_float32_weights() -> None:
+    network = ReLU.from_weights(torch.tensor([[1.0, -1.0]]), torch.tensor([1.0]))
+    X = np.array([[1.0, 1.0 + 1e-12], [1.0 + 1e-12, 1.0]])
+    assert network.gates(X).tolist() == [[False], [True]]
+    assert np.array_equal(ReLUGates.from_network(network).transform(X), network.gates(X))
+
+
 def test_there_is_no_bias_but_the_constant_column() -> None:
     for widths in WIDTHS:
         network = DeepReLU(5, widths)
@@ -364,7 +379,7 @@ def test_the_hidden_layer_svm_at_the_end_of_training_the_last_layer_alone() -> N
 def test_machines_that_cannot_separate_say_so_in_every_form_of_the_result() -> None:
     # Two units and two samples of opposite labels in one linear region: same gate pattern, and
     # activations (1, 1) and (2, 2), which no vector without intercept tells apart.
-    network = ReLU.from_weights(np.array([[1.0, 0.0], [1.0, 0.0]]), np.array([1.0, -1.0]))
+    network = ReLU.from_weights(np.array([[1.0, 0.0], [1.0, 0.0]]), np.array([2.0, -1.0]))
     X, y = np.array([[1.0, 1.0], [2.0, -1.0]]), np.array([1.0, -1.0])
     gating = HyperplaneGates(1, random_state=0).fit(X)
     view = view_relu(network, X, y, gating)

@@ -6,18 +6,21 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from solvers.least_squares import (
+from .._solve import (
+    Array,
     FitCertificate,
     FitNotCertified,
     FitStatus,
+    GatedDesign,
     LeastSquaresProgram,
     LeastSquaresSolution,
     MomentLeastSquares,
     SampledLeastSquares,
+    array_namespace,
+    as_float64,
     solve_least_squares,
+    to_numpy,
 )
-
-from .._solve import Array, GatedDesign, array_namespace, as_float64, to_numpy
 
 if TYPE_CHECKING:
     import cvxpy

@@ -6,9 +6,15 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from solvers.least_squares import FitStatus, LeastSquaresProgram, solve_least_squares
-
-from .._solve import Array, array_namespace, as_float64, to_numpy
+from .._solve import (
+    Array,
+    FitStatus,
+    LeastSquaresProgram,
+    array_namespace,
+    as_float64,
+    solve_least_squares,
+    to_numpy,
+)
 from .gdln import gated_program, moment_program
 
 __all__ = ["GatedFlow", "gated_flow", "gated_flow_from_moments"]

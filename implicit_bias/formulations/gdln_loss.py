@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from solvers.least_squares import MomentLeastSquares
-
-from .._solve import Array, array_namespace, to_numpy
+from .._solve import Array, MomentLeastSquares, array_namespace, to_numpy
 from .gdln import gated_program, solve_gated_ols, solve_gated_ols_from_moments
 
 __all__ = ["ClassMoments", "balanced_gating_loss", "class_moments", "gating_loss"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
 
 from .._solve import (
     Array,
@@ -12,7 +13,9 @@ from .._solve import (
     Settings,
     array_namespace,
     as_float64,
+    is_torch_array,
     solve,
+    to_numpy,
 )
 from ..limit import Limit
 from ..prediction import ContextPredictor
@@ -80,7 +83,10 @@ def gln_program(
     """
     X = as_float64(X)
     xp = array_namespace(X)
-    y, contexts = as_float64(y, like=X), xp.asarray(contexts, device=X.device)
+    y = as_float64(y, like=X)
+    if not is_torch_array(X):
+        contexts = to_numpy(contexts)
+    contexts = xp.asarray(contexts, device=X.device)
     if not xp.isdtype(contexts.dtype, "integral"):
         raise TypeError(f"`contexts` must hold integers in 0 .. C-1, got dtype {contexts.dtype}")
     if X.ndim != 2:
@@ -95,6 +101,8 @@ def gln_program(
     largest = int(xp.max(contexts))
     if int(xp.min(contexts)) < 0:
         raise ValueError(f"`contexts` must not be negative, got {int(xp.min(contexts))}")
+    if n_contexts is not None and not isinstance(n_contexts, Integral):
+        raise TypeError(f"`n_contexts` must be an integer, got {n_contexts!r}")
     if n_contexts is None:
         n_contexts = largest + 1
     if largest >= n_contexts:

@@ -48,19 +48,26 @@ def load_data(options: Options, seeds: Seeds) -> Dataset:
         If there are no such data, or not enough of them.
     """
     if options.data == "digits":
-        return load_digits(
+        dataset = load_digits(
             n_train=options.n_train or DIGITS_TRAINING,
             n_val=options.n_val,
             random_state=seeds.data,
         )
-    if options.data_dir is None:
+    elif options.data_dir is None:
         raise ValueError("`--data mnist` needs `--data-dir DIR`, the folder of its IDX files")
-    return load_idx(
-        options.data_dir,
-        n_train=options.n_train or DIGITS_TRAINING,
-        n_val=options.n_val,
-        random_state=seeds.data,
-    )
+    else:
+        dataset = load_idx(
+            options.data_dir,
+            n_train=options.n_train or DIGITS_TRAINING,
+            n_val=options.n_val,
+            random_state=seeds.data,
+        )
+    if len(dataset.y_val) == 0:
+        raise ValueError(
+            f"`--n-train {len(dataset.y_train)}` leaves no held-out samples to compare on: "
+            "train on fewer"
+        )
+    return dataset
 
 
 def torch_dtype(name: str) -> torch.dtype:
@@ -81,13 +88,15 @@ def require_device(name: str) -> None:
     import torch
 
     try:
-        torch.zeros(1, device=name)
-    except (RuntimeError, AssertionError) as error:
+        torch.zeros(1, device=name).item()
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise ValueError(f"torch cannot use device {name!r} here: use --device cpu") from error
 
 
 def training_settings(options: Options, seeds: Seeds) -> TrainingSettings:
     """The trainer's settings that the options name."""
+    if options.normalise and options.batch_size:
+        raise ValueError("`--normalise` needs the full batch: add `--batch-size 0`")
     if len(options.steps) != len(options.learning_rates):
         raise ValueError(
             f"{len(options.steps)} phases of steps, but {len(options.learning_rates)} learning "
@@ -164,6 +173,8 @@ def limit_alone(
     setup: str,
     limit: Limit,
     results: dict[str, Any],
+    *,
+    gating: Any = None,
     failure: str | None = None,
 ) -> Report:
     """The report of a limit that no network was compared with, its certificate included."""
@@ -191,11 +202,12 @@ def limit_alone(
             ),
         ),
         tables=(Table("prediction", ("", "limit"), rows),),
-        results=results,
+        results=results | {"failure": failure},
         status=limit.status,
         finished=True,
         failure=failure,
-        artefacts={"limit.safetensors": limit.save},
+        artefacts={"limit.safetensors": limit.save}
+        | ({} if gating is None else {"gating.npz": gating.save}),
     )
 
 
@@ -230,10 +242,10 @@ def write_weights(network: torch.nn.Module) -> Callable[[Path], None]:
     """A writer of the network's weights as safetensors."""
 
     def write(path: Path) -> None:
-        from safetensors.torch import save_file
+        from safetensors.torch import save
 
         tensors = {name: tensor.contiguous() for name, tensor in network.state_dict().items()}
-        save_file(tensors, path, metadata={"implicit-bias": __version__})
+        path.write_bytes(save(tensors, metadata={"implicit-bias": __version__}))
 
     return write
 

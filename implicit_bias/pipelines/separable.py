@@ -88,9 +88,14 @@ def run_separable(model: str, family: Family, options: Options, reporter: Report
     )
     limit = family.solve(samples[0], options)
     theorem, setup = MODELS[model].theorem, setup_line(options, dataset)
-    results = {"model": model, **provenance(options, dataset), "limit": limit.to_dict()}
+    results = {
+        "model": model,
+        "theorem": theorem,
+        **provenance(options, dataset),
+        "limit": limit.to_dict(),
+    }
     if limit.status not in (Status.SOLVED, Status.INACCURATE):
-        return limit_alone(model, theorem, setup, limit, results)
+        return limit_alone(model, theorem, setup, limit, results, gating=gating)
     reporter.stage(f"training a {family.network_name} for {settings.n_steps} steps")
     try:
         trajectory = train(
@@ -101,7 +106,7 @@ def run_separable(model: str, family: Family, options: Options, reporter: Report
             callback=trace(reporter),
         )
     except FloatingPointError as error:  # diverged: the prediction stands, so report it
-        return limit_alone(model, theorem, setup, limit, results, failure=str(error))
+        return limit_alone(model, theorem, setup, limit, results, gating=gating, failure=str(error))
     reporter.stage("comparing")
     separates = trajectory.smallest_margin[-1] > 0
     kkt = kkt_distance(network, *samples[0]) if separates else None
@@ -120,6 +125,8 @@ def run_separable(model: str, family: Family, options: Options, reporter: Report
         "finished": trajectory.finished,
     }
     results["comparison"] = comparison.to_dict()
+    assumptions = _assumptions(comparison, trajectory)
+    results["assumptions"] = [asdict(assumption) for assumption in assumptions]
     artefacts = {
         "limit.safetensors": limit.save,
         "network.safetensors": write_weights(network),
@@ -129,7 +136,7 @@ def run_separable(model: str, family: Family, options: Options, reporter: Report
         model=model,
         theorem=theorem,
         setup=setup,
-        assumptions=_assumptions(comparison, trajectory),
+        assumptions=assumptions,
         tables=side_by_side(limit, (train_accuracy, val_accuracy), state, trajectory, comparison),
         results=results,
         status=limit.status,

@@ -1,0 +1,99 @@
+"""More than two classes: one program a class, all of them on one Gram matrix."""
+
+from __future__ import annotations
+
+from .arrays import Array, array_namespace
+from .design import GatedDesign
+from .dispatch import solve
+from .group_kernels import PreparedProgram, group_kernels
+from .programs import MaxMarginProgram
+from .settings import Settings
+from .solution import Solution
+
+__all__ = ["one_vs_rest_programs", "solve_one_vs_rest"]
+
+
+def one_vs_rest_programs(design: GatedDesign, labels: Array) -> tuple[MaxMarginProgram, ...]:
+    """The program of every class k, with y[n] = +1 where `labels[n] == k` and -1 elsewhere.
+
+    Parameters
+    ----------
+    design : GatedDesign
+        Shared by the programs, not copied.
+    labels : (n,) integer array
+        Classes 0 .. K-1, K >= 2, every one with a sample.
+
+    Returns
+    -------
+    tuple of K MaxMarginProgram
+
+    Raises
+    ------
+    TypeError
+        If `labels` does not hold integers.
+    ValueError
+        If `labels` has the wrong shape, one class only, or numbers the classes otherwise.
+    """
+    xp = array_namespace(design.X)
+    labels = xp.asarray(labels, device=design.X.device)
+    if not xp.isdtype(labels.dtype, "integral"):
+        raise TypeError(f"`labels` must hold integers 0 .. K-1, got dtype {labels.dtype}")
+    if tuple(labels.shape) != (design.n_samples,):
+        raise ValueError(
+            f"`labels` must have shape ({design.n_samples},), got {tuple(labels.shape)}: "
+            "one class per row of X"
+        )
+    classes = xp.unique_values(labels)
+    n_classes = int(classes.shape[0])
+    if n_classes < 2:
+        raise ValueError("`labels` must hold at least two classes, got one: add samples of another")
+    if int(xp.min(classes)) != 0 or int(xp.max(classes)) != n_classes - 1:
+        raise ValueError(
+            f"`labels` must number the classes 0 .. {n_classes - 1} with none left out, got "
+            f"{int(xp.min(classes))} .. {int(xp.max(classes))}: renumber them"
+        )
+    signs = (2 * xp.astype(labels == k, design.X.dtype) - 1 for k in range(n_classes))
+    return tuple(MaxMarginProgram(design=design, y=y) for y in signs)
+
+
+def solve_one_vs_rest(
+    design: GatedDesign,
+    labels: Array,
+    *,
+    solver: str = "interior-point",
+    settings: Settings | None = None,
+) -> tuple[Solution, ...]:
+    """Solve the program of every class against the rest, each with its own certificate.
+
+    The kernels of two classes differ in signs, `y[n] y[m] <X[n], X[m]>`: the interior point
+    computes the products once and turns the signs in place from one class to the next, so that
+    K classes hold one Gram matrix, not K. From `settings.working_set_from` samples on every
+    class has its own working set instead and no Gram matrix of all samples exists to be shared;
+    cvxpy has no use for one.
+
+    Parameters
+    ----------
+    design : GatedDesign
+    labels : (n,) integer array
+        As in `one_vs_rest_programs`, which says what is raised.
+    solver, settings
+        As in `solve`. `settings.progress` hears of one class after the other.
+
+    Returns
+    -------
+    tuple of K Solution
+        The same, to the last bit, as `solve` finds for every program of `one_vs_rest_programs`.
+        The common Gram matrix is in nobody's `seconds`.
+    """
+    settings = settings or Settings()
+    programs = one_vs_rest_programs(design, labels)
+    if solver != "interior-point" or design.n_samples >= settings.working_set_from:
+        return tuple(solve(program, solver=solver, settings=settings) for program in programs)
+    kernels, signs = group_kernels(programs[0]), programs[0].y
+    solutions = []
+    for program in programs:
+        kernels.flip(signs * program.y)
+        signs = program.y
+        prepared = PreparedProgram(design=design, y=signs, kernels=kernels)
+        solutions.append(solve(prepared, solver=solver, settings=settings))
+    return tuple(solutions)
