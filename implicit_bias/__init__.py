@@ -21,12 +21,33 @@ if TYPE_CHECKING:
     from .data import load_idx as load_idx
     from .diagnostics import KKTDistance as KKTDistance
     from .diagnostics import kkt_distance as kkt_distance
+    from .estimators import FReLULimitClassifier as FReLULimitClassifier
+    from .estimators import GLNLimitClassifier as GLNLimitClassifier
+    from .estimators import InseparableWarning as InseparableWarning
+    from .estimators import LinearLimitClassifier as LinearLimitClassifier
     from .formulations import GLNLimit as GLNLimit
     from .formulations import gln_program as gln_program
     from .formulations import solve_gln_svm as solve_gln_svm
+    from .formulations.frelu import FReLULimit as FReLULimit
+    from .formulations.frelu import solve_frelu_svm as solve_frelu_svm
+    from .formulations.gdln import solve_gated_ols as solve_gated_ols
+    from .formulations.gdln_flow import gated_flow as gated_flow
+    from .formulations.gln_l2 import GLNL2Limit as GLNL2Limit
+    from .formulations.gln_l2 import solve_gln_l2_svm as solve_gln_l2_svm
+    from .formulations.linear import LinearLimit as LinearLimit
+    from .formulations.linear import solve_linear_svm as solve_linear_svm
+    from .formulations.orthosep import solve_orthosep as solve_orthosep
+    from .formulations.shallow_gln import solve_shallow_gln_svm as solve_shallow_gln_svm
     from .gating import HyperplaneContexts as HyperplaneContexts
     from .networks import GLN as GLN
+    from .networks.frelu import FReLU as FReLU
+    from .networks.linear import DeepLinear as DeepLinear
+    from .networks.relu import ReLU as ReLU
+    from .networks.shallow_gln import ShallowGLN as ShallowGLN
+    from .orthosep_data import is_orthogonally_separable as is_orthogonally_separable
     from .prediction import ContextPredictor as ContextPredictor
+    from .relu_gating import HyperplaneGates as HyperplaneGates
+    from .relu_gating import ReLUGates as ReLUGates
     from .training import TrainingSettings as TrainingSettings
     from .training import Trajectory as Trajectory
     from .training import train as train
@@ -36,22 +57,43 @@ _MODULES = {
     "Comparison": "comparison",
     "ContextPredictor": "prediction",
     "Dataset": "data",
+    "DeepLinear": "networks.linear",
+    "FReLU": "networks.frelu",
+    "FReLULimit": "formulations.frelu",
+    "FReLULimitClassifier": "estimators",
     "GLN": "networks",
+    "GLNL2Limit": "formulations.gln_l2",
     "GLNLimit": "formulations",
+    "GLNLimitClassifier": "estimators",
     "HyperplaneContexts": "gating",
+    "HyperplaneGates": "relu_gating",
+    "InseparableWarning": "estimators",
     "KKTDistance": "diagnostics",
+    "LinearLimit": "formulations.linear",
+    "LinearLimitClassifier": "estimators",
     "NotCertified": "_solve",
+    "ReLU": "networks.relu",
+    "ReLUGates": "relu_gating",
     "Settings": "_solve",
+    "ShallowGLN": "networks.shallow_gln",
     "Status": "_solve",
     "TrainingSettings": "training",
     "Trajectory": "training",
     "certify": "_solve",
     "compare": "comparison",
+    "gated_flow": "formulations.gdln_flow",
     "gln_program": "formulations",
+    "is_orthogonally_separable": "orthosep_data",
     "kkt_distance": "diagnostics",
     "load_digits": "data",
     "load_idx": "data",
+    "solve_frelu_svm": "formulations.frelu",
+    "solve_gated_ols": "formulations.gdln",
+    "solve_gln_l2_svm": "formulations.gln_l2",
     "solve_gln_svm": "formulations",
+    "solve_linear_svm": "formulations.linear",
+    "solve_orthosep": "formulations.orthosep",
+    "solve_shallow_gln_svm": "formulations.shallow_gln",
     "train": "training",
 }
 

@@ -24,9 +24,15 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
     validate_data,
 )
 
-from solvers.one_vs_rest import one_vs_rest_programs, solve_one_vs_rest
-
-from ._solve import MaxMarginProgram, NotCertified, Settings, Status, solve
+from ._solve import (
+    MaxMarginProgram,
+    NotCertified,
+    Settings,
+    Status,
+    one_vs_rest_programs,
+    solve,
+    solve_one_vs_rest,
+)
 from .limit import Limit
 from .ridge import ridge_coefficients
 

@@ -21,6 +21,10 @@ SOUDRY = "Soudry et al., The implicit bias of gradient descent on separable data
 JI = "Ji and Telgarsky, Gradient descent aligns the layers of deep linear networks"
 
 
+PHUONG = "Phuong, Underspecification in Deep Learning"
+NOTES = "notes on gated deep linear networks and least squares, corrected"
+
+
 @dataclass(frozen=True)
 class Model:
     """One predicted limit.
@@ -56,20 +60,61 @@ def _separable(model: str) -> Callable[[Options, Reporter], Report]:
     return run
 
 
+def _gdln(options: Options, reporter: Reporter) -> Report:
+    from .pipelines.gdln import run_gdln_pipeline
+
+    return run_gdln_pipeline(options, reporter)
+
+
+def _orthosep(options: Options, reporter: Reporter) -> Report:
+    from .pipelines.orthosep import run_orthosep
+
+    return run_orthosep(options, reporter)
+
+
+def _relu(options: Options, reporter: Reporter) -> Report:
+    from .pipelines.relu import run_relu
+
+    return run_relu(options, reporter)
+
+
+# Far along the logarithm of the loss, where constant steps on it would take too long.
+FAR: Mapping[str, Any] = {"batch_size": 0, "normalise": True}
+
 MODELS: dict[str, Model] = {
     "deep-linear": Model(
         theorem="directional limit of a deep linear network, end to end, is the hard-margin SVM "
         f"({JI})",
         program="min ||b||  s.t.  y_n <b, x_n> >= 1",
         run=_separable("deep-linear"),
-        defaults={"n_train": 100},
+        defaults={
+            "n_train": 60,
+            "batch_size": 0,
+            "steps": (20000,),
+            "learning_rates": (0.05,),
+        },
     ),
     "frelu": Model(
         theorem="directional limit of a two-layer frozen-gate ReLU network is the group lasso over "
         f"its units ({LIPPL}, equation 22)",
         program="min sum_h ||zeta_h||  s.t.  y_n sum_h g_h(x_n) <zeta_h, x_n> >= 1",
         run=_separable("frelu"),
-        defaults={"init": "kaiming"},
+        defaults={**FAR, "init": "kaiming", "steps": (10000,), "learning_rates": (0.003,)},
+    ),
+    "gdln": Model(
+        theorem="gradient flow of a gated linear network with fixed gates, at every time, and its "
+        f"limit, gated least squares ({NOTES})",
+        program="min <(y - yhat)^2>, least norm;  w(t) = e^(-At/K^2) w(0) + K A^+ (I - "
+        "e^(-At/K^2)) b",
+        run=_gdln,
+        defaults={
+            "data": "ring",
+            "hidden_units": 8,
+            "batch_size": 0,
+            "steps": (2000,),
+            "learning_rates": (2.0,),
+            "init_scale": 0.01,
+        },
     ),
     "gln": Model(
         theorem=f"directional limit of a two-layer GLN is SVM-GLN ({LIPPL}, proposition B.8)",
@@ -87,13 +132,34 @@ MODELS: dict[str, Model] = {
         "theorem 3)",
         program="min ||b||  s.t.  y_n <b, x_n> >= 1",
         run=_separable("linear"),
-        defaults={"n_train": 100},
+        defaults={**FAR, "n_train": 60, "steps": (20000,), "learning_rates": (0.1,)},
+    ),
+    "orthosep": Model(
+        theorem="every surviving neuron of a small ReLU network turns to one of two max-margin "
+        f"vectors ({PHUONG}, theorem 3.1 and corollary 3.1 with its constants)",
+        program="w+- = argmin ||w||  s.t.  <w, x_n> >= 1 for the samples of one class",
+        run=_orthosep,
+        defaults={"data": "orthants", "hidden_units": 100, "init_scale": 0.01, "steps": ()},
+    ),
+    "relu": Model(
+        theorem="no theorem names the limit of a ReLU network on general data; four machines that "
+        f"freeze part of it stand in ({LIPPL}, section 5.2)",
+        program="SVM-FReLU on random (RC) or learned gates (LC), hard-margin SVM on hidden "
+        "activations (HL) or on gates alone",
+        run=_relu,
+        defaults={"hidden_units": 50, "init": "kaiming", "momentum": 0.9},
     ),
     "shallow-gln": Model(
         theorem="directional limit of a shallow GLN is one hard-margin SVM per global context, "
         f"weighed by their norms ({LIPPL}, theorem 3.1)",
         program="min sum_g ||beta_g||^2  s.t.  y_n <beta_g(n), x_n> >= 1",
         run=_separable("shallow-gln"),
-        defaults={"hidden_units": 2, "n_train": 300},
+        defaults={
+            **FAR,
+            "hidden_units": 2,
+            "n_train": 300,
+            "steps": (20000,),
+            "learning_rates": (0.1,),
+        },
     ),
 }

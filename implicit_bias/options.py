@@ -15,8 +15,9 @@ class Options:
 
     Attributes
     ----------
-    data : {"digits", "mnist"}
-        scikit-learn's bundled digits, or IDX files in `data_dir`.
+    data : {"digits", "mnist", "orthants", "ring"}
+        scikit-learn's bundled digits; IDX files in `data_dir`; orthogonally separable data; two
+        length scales on a ring.
     n_train, n_val : int or None
     hidden_units, contexts : int
         H and C.
@@ -28,7 +29,7 @@ class Options:
         Relative duality gap.
     loss : {"logistic", "exponential"}
     steps : tuple of int
-        Steps of the phases of training.
+        Steps of the phases of training; empty for a schedule of the model's own.
     learning_rates : tuple of float
         One for each phase.
     momentum : float

@@ -15,6 +15,7 @@ from ..comparison import Comparison, NetworkState
 from ..data import Dataset, load_digits, load_idx
 from ..limit import Limit
 from ..options import Options, Reporter, Seeds
+from ..orthosep_data import orthosep_dataset
 from ..report import Assumption, Report, Table
 from ..training import TrainingSettings, Trajectory
 
@@ -24,10 +25,12 @@ if TYPE_CHECKING:
 __all__ = [
     "limit_alone",
     "load_data",
+    "network_results",
     "provenance",
     "require_device",
     "setup_line",
     "side_by_side",
+    "software",
     "trace",
     "training_settings",
     "torch_dtype",
@@ -53,6 +56,14 @@ def load_data(options: Options, seeds: Seeds) -> Dataset:
             n_val=options.n_val,
             random_state=seeds.data,
         )
+    elif options.data == "orthants":
+        dataset = orthosep_dataset(
+            n_train=options.n_train or DIGITS_TRAINING,
+            n_val=options.n_val or 2 * DIGITS_TRAINING,
+            random_state=seeds.data,
+        )
+    elif options.data == "ring":
+        raise ValueError("`--data ring` has real targets: it is for the model gdln alone")
     elif options.data_dir is None:
         raise ValueError("`--data mnist` needs `--data-dir DIR`, the folder of its IDX files")
     else:
@@ -211,8 +222,22 @@ def limit_alone(
     )
 
 
-def provenance(options: Options, dataset: Dataset) -> dict[str, Any]:
-    """What it takes to repeat a run: versions, choices, seeds, data."""
+def network_results(state: NetworkState, trajectory: Trajectory) -> dict[str, Any]:
+    """The entry of a trained network in the results."""
+    return {
+        "network": asdict(state)
+        | {
+            "steps": int(trajectory.step[-1]),
+            "loss": float(trajectory.loss[-1]),
+            "log_loss": float(trajectory.log_loss[-1]),
+            "seconds": float(trajectory.seconds[-1]),
+            "finished": trajectory.finished,
+        }
+    }
+
+
+def software(options: Options) -> dict[str, Any]:
+    """Versions, choices and seeds of a run."""
     return {
         "version": __version__,
         "python": platform.python_version(),
@@ -222,6 +247,12 @@ def provenance(options: Options, dataset: Dataset) -> dict[str, Any]:
             for key, value in asdict(options).items()
         },
         "seeds": asdict(Seeds.from_seed(options.seed)),
+    }
+
+
+def provenance(options: Options, dataset: Dataset) -> dict[str, Any]:
+    """What it takes to repeat a run: versions, choices, seeds, data."""
+    return software(options) | {
         "data": {
             "name": dataset.name,
             "description": dataset.description,

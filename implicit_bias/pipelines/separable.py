@@ -19,6 +19,7 @@ from ..training import Trajectory, train
 from .classification import (
     limit_alone,
     load_data,
+    network_results,
     provenance,
     require_device,
     setup_line,
@@ -117,13 +118,7 @@ def run_separable(model: str, family: Family, options: Options, reporter: Report
         float(np.mean(sample.y * s > 0)) for sample, s in zip(samples, scores, strict=True)
     )
     results["limit"] |= {"train_accuracy": train_accuracy, "val_accuracy": val_accuracy}
-    results["network"] = asdict(state) | {
-        "steps": int(trajectory.step[-1]),
-        "loss": float(trajectory.loss[-1]),
-        "log_loss": float(trajectory.log_loss[-1]),
-        "seconds": float(trajectory.seconds[-1]),
-        "finished": trajectory.finished,
-    }
+    results |= network_results(state, trajectory)
     results["comparison"] = comparison.to_dict()
     assumptions = _assumptions(comparison, trajectory)
     results["assumptions"] = [asdict(assumption) for assumption in assumptions]

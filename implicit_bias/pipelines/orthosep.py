@@ -1,0 +1,135 @@
+"""The pipeline of ReLU networks on orthogonally separable data."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .._solve import Status
+from ..comparison import Sample, compare, measure_network
+from ..diagnostics import kkt_distance
+from ..formulations.orthosep import NotOrthogonallySeparable, solve_orthosep
+from ..networks.orthosep import BalancedReLU
+from ..options import Options, Reporter, Seeds
+from ..orthosep_data import is_orthogonally_separable
+from ..orthosep_diagnostics import OrthosepDiagnosis, diagnose_orthosep
+from ..orthosep_training import halving_settings
+from ..report import Assumption, Report, Table
+from ..training import train
+from .classification import (
+    limit_alone,
+    load_data,
+    network_results,
+    provenance,
+    require_device,
+    setup_line,
+    side_by_side,
+    torch_dtype,
+    trace,
+    training_settings,
+    write_frame,
+    write_weights,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["run_orthosep"]
+
+
+def run_orthosep(options: Options, reporter: Reporter) -> Report:
+    """Predict the limit of a small-initialisation ReLU network, train one, compare them."""
+    from ..models import MODELS
+
+    seeds = Seeds.from_seed(options.seed)
+    require_device(options.device)
+    dataset = load_data(options, seeds)
+    train_sample = Sample(dataset.X_train, dataset.y_train, None)
+    held_out = Sample(dataset.X_val, dataset.y_val, None)
+    # No steps given: the schedule that takes this network to its limit.
+    settings = (
+        training_settings(options, seeds) if options.steps else halving_settings(dataset.X_train)
+    )
+    network = BalancedReLU(
+        dataset.X_train.shape[1],
+        options.hidden_units,
+        init_scale=options.init_scale,
+        random_state=seeds.weights,
+        dtype=torch_dtype(options.dtype),
+        device=options.device,
+    )
+    separability = is_orthogonally_separable(dataset.X_train, dataset.y_train)
+    reporter.stage(f"solving both one-sided SVMs ({options.solver})")
+    with warnings.catch_warnings():
+        # Said below, among the assumptions.
+        warnings.simplefilter("ignore", NotOrthogonallySeparable)
+        limit = solve_orthosep(*train_sample[:2], solver=options.solver, tol=options.tol)
+    theorem, setup = MODELS["orthosep"].theorem, setup_line(options, dataset)
+    results = {"model": "orthosep", "theorem": theorem, **provenance(options, dataset)}
+    results["limit"] = limit.to_dict()
+    if limit.status not in (Status.SOLVED, Status.INACCURATE):
+        return limit_alone("orthosep", theorem, setup, limit, results)
+    reporter.stage(f"training a ReLU network for {settings.n_steps} steps")
+    try:
+        trajectory = train(
+            network,
+            *train_sample,
+            settings=settings,
+            monitor=(held_out.X, None),
+            callback=trace(reporter),
+        )
+    except FloatingPointError as error:  # diverged: the prediction stands, so report it
+        return limit_alone("orthosep", theorem, setup, limit, results, failure=str(error))
+    reporter.stage("comparing")
+    separates = trajectory.smallest_margin[-1] > 0
+    kkt = kkt_distance(network, *train_sample) if separates else None
+    state = measure_network(network, train_sample, held_out, kkt)
+    comparison = compare(limit, network, train_sample, held_out, kkt=kkt)
+    diagnosis = diagnose_orthosep(network, limit, train_sample, held_out)
+    accuracies = [
+        float(np.mean(s.y * limit.predictor(s.X, None) > 0)) for s in (train_sample, held_out)
+    ]
+    assumptions = (
+        Assumption(f"the data are orthogonally separable ({separability.message})",
+                   bool(separability)),
+        Assumption("the support examples span the inputs (theorem 3.1 assumes it; the corollary's "
+                   "constants hold without)", bool(limit.supports_span)),
+        Assumption("small balanced initialisation, exponential-like loss (by construction)", True),
+    )  # fmt: skip
+    results |= network_results(state, trajectory) | {
+        "comparison": comparison.to_dict(),
+        "diagnosis": diagnosis.to_dict(),
+        "assumptions": [asdict(assumption) for assumption in assumptions],
+    }
+    return Report(
+        model="orthosep",
+        theorem=theorem,
+        setup=setup,
+        assumptions=assumptions,
+        tables=(
+            *side_by_side(limit, (accuracies[0], accuracies[1]), state, trajectory, comparison),
+            Table("neurons", ("", "value"), tuple(diagnosis.rows())),
+        ),
+        results=results,
+        status=limit.status,
+        finished=trajectory.finished,
+        artefacts={
+            "limit.safetensors": limit.save,
+            "network.safetensors": write_weights(network),
+            "trajectory.parquet": write_frame(trajectory),
+        },
+        figure=lambda: _figure(diagnosis),
+    )
+
+
+def _figure(diagnosis: OrthosepDiagnosis) -> Figure:
+    from matplotlib.figure import Figure
+
+    from ..orthosep_plots import plot_orthosep
+
+    figure = Figure(figsize=(12, 3.8), layout="constrained")
+    plot_orthosep(diagnosis, figure.subplots(1, 3))
+    return figure
