@@ -1,0 +1,124 @@
+"""Every row of the model table, from its command to its results."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from implicit_bias import GLN, solve_gln_l2_svm
+from implicit_bias import compare as compare_network
+from implicit_bias.cli import compare
+from implicit_bias.comparison import Sample
+from implicit_bias.models import MODELS
+from implicit_bias.pipelines.families import FAMILIES
+
+# Few steps, and for the models without defaults of their own a small problem.
+QUICK = {
+    "deep-linear": ("--steps", "300"),
+    "frelu": ("--n-train", "100", "--steps", "300"),
+    "gdln": ("--n-train", "600", "--steps", "60", "--hidden-units", "3"),
+    "gln": ("--n-train", "100", "--steps", "100,100", "--hidden-units", "3"),
+    "gln-l2": ("--n-train", "100", "--steps", "100,100", "--hidden-units", "3"),
+    "linear": ("--steps", "300"),
+    "orthosep": ("--n-train", "60", "--steps", "100,100", "--hidden-units", "12"),
+    "relu": ("--n-train", "100", "--steps", "100,100", "--hidden-units", "8"),
+    "shallow-gln": ("--n-train", "120", "--steps", "300"),
+}
+
+
+def run(*arguments: str) -> tuple[int, dict[str, object], str]:
+    result = CliRunner().invoke(compare, [*arguments, "--json"])
+    assert "Traceback" not in result.output
+    record = json.loads(result.stdout) if result.stdout else {}
+    return result.exit_code, record, result.stderr
+
+
+@pytest.mark.parametrize("model", sorted(MODELS))
+def test_every_model_predicts_trains_compares_and_draws(model, tmp_path) -> None:
+    picture = tmp_path / "run.png"
+    code, record, text = run(
+        "--model", model, *QUICK[model], "--plot", str(picture), "--save", str(tmp_path / "saved")
+    )
+    assert code == 0, text
+    assert record["model"] == model and record["theorem"] == MODELS[model].theorem
+    assert MODELS[model].theorem in text
+    assert record["assumptions"], "the assumptions of the theorem are part of the answer"
+    assert picture.stat().st_size > 10_000
+    assert json.loads((tmp_path / "saved" / "results.json").read_text()) == record
+
+
+@pytest.mark.parametrize("model", sorted(FAMILIES))
+def test_every_family_reports_a_certified_limit_and_a_margin_ratio_of_at_most_one(model) -> None:
+    _, record, _ = run("--model", model, *QUICK[model])
+    limit, comparison = record["limit"], record["comparison"]
+    assert limit["status"] == "SOLVED" and limit["gap"] <= 1e-8
+    assert limit["objective"] == pytest.approx(limit["dual_objective"], rel=1e-7)
+    margin, norm = record["network"]["smallest_margin"], comparison["network_norm"]
+    assert comparison["margin_ratio"] == pytest.approx(margin / norm * limit["dual_objective"])
+    assert comparison["margin_ratio"] <= 1
+
+
+@pytest.mark.parametrize(("model", "least"), [("linear", 0.95), ("shallow-gln", 0.9)])
+def test_with_its_defaults_a_convex_model_comes_near_its_limit(model, least) -> None:
+    code, record, _ = run("--model", model)
+    assert code == 0
+    assert least < record["comparison"]["margin_ratio"] <= 1
+    assert record["comparison"]["zeta_cosine"] > 0.98
+
+
+def test_orthosep_with_its_defaults_comes_to_its_limit_and_its_constants() -> None:
+    code, record, _ = run("--model", "orthosep", "--n-train", "100")
+    assert code == 0
+    assert record["comparison"]["margin_ratio"] > 0.999
+    assert record["comparison"]["zeta_cosine"] > 0.999
+
+
+def test_orthosep_warns_of_other_data_and_goes_on() -> None:
+    code, record, text = run(
+        "--model", "orthosep", "--data", "digits", "--n-train", "40", "--steps", "100",
+        "--learning-rate", "0.01",
+    )  # fmt: skip
+    assert code in (0, 3), text
+    assert "DOES NOT HOLD" in text
+    assert "orthogonally separable" in json.dumps(record) or "orthogonally separable" in text
+
+
+def test_relu_reports_machines_that_do_not_separate_as_such() -> None:
+    _, record, text = run("--model", "relu", *QUICK["relu"])
+    statuses = {name: entry["status"] for name, entry in record["limits"].items()}
+    assert statuses["gates_only"] == "NOT_SEPARABLE" and "NOT_SEPARABLE" in text
+    assert record["limits"]["gates_only"]["separation_bound"] <= 1e-12
+
+
+def test_gdln_follows_its_predicted_path_to_rounding() -> None:
+    _, record, _ = run("--model", "gdln", *QUICK["gdln"])
+    assert record["path_error"] < 1e-12
+    initial = [
+        prediction
+        for prediction in record["comparison"]["predictions"]
+        if prediction["gates"] == "initial"
+    ]
+    # The limit is that of the initial gates; an infinite time is null in JSON.
+    (at_infinity,) = [p for p in initial if p["time"] is None or math.isinf(p["time"])]
+    assert record["limit"]["loss"] == pytest.approx(at_infinity["loss"], rel=1e-9)
+
+
+def test_data_of_another_kind_are_refused_before_any_work() -> None:
+    assert run("--model", "gln", "--data", "ring")[0] == 2
+    code, _, text = run("--model", "gdln", "--data", "digits")
+    assert code == 2 and "--data ring" in text
+
+
+def test_a_network_at_the_l2_limit_has_margin_ratio_one_in_its_own_norm() -> None:
+    rng = np.random.default_rng(0)
+    X, contexts = rng.normal(size=(30, 4)), rng.integers(0, 3, size=(30, 2))
+    y = np.sign(rng.normal(size=30))
+    sample = Sample(X, y, contexts)
+    limit = solve_gln_l2_svm(X, y, contexts, n_contexts=3).require()
+    comparison = compare_network(limit, GLN.from_zeta(limit.zeta), sample, sample)
+    assert comparison.margin_ratio == pytest.approx(1, abs=1e-7)
+    assert comparison.network_norm == pytest.approx(limit.objective, rel=1e-7)
