@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass
 
-from .arrays import Array, array_namespace, float_of
+from .arrays import Array, array_namespace, float_of, matmul
 from .programs import MaxMarginProgram
 
 __all__ = ["Certificate", "certify"]
@@ -127,7 +127,7 @@ def _upper_bound(program: MaxMarginProgram, V: Array | None) -> tuple[float, flo
     norm = float_of(xp.sum(design.group_norms(V)))
     smallest = float_of(xp.min(margins))
     rounding = ROUNDING * float_of(
-        xp.max(xp.sum((xp.abs(design.X) @ xp.abs(V).T) * xp.abs(design.Z), axis=1))
+        xp.max(xp.sum(matmul(xp.abs(design.X), xp.abs(V).T) * xp.abs(design.Z), axis=1))
     )
     proved = smallest > rounding and math.isfinite(norm)
     return (norm / smallest if proved else math.inf), smallest, rounding

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .arrays import Array, array_namespace, float_of
+from .arrays import Array, array_namespace, float_of, matmul
 
 __all__ = ["GatedDesign"]
 
@@ -51,11 +51,11 @@ class GatedDesign:
     def scores(self, V: Array) -> Array:
         """(n,) scores of the coefficients `V` (J, D)."""
         xp = array_namespace(self.X)
-        return xp.sum((self.X @ V.T) * self.Z, axis=1)
+        return xp.sum(matmul(self.X, V.T) * self.Z, axis=1)
 
     def adjoint(self, weights: Array) -> Array:
         """(J, D) coefficients `V[j] = sum_n weights[n] Z[n, j] X[n]`: the transposed map."""
-        return (self.Z * weights[:, None]).T @ self.X
+        return matmul((self.Z * weights[:, None]).T, self.X)
 
     def group_norms(self, V: Array) -> Array:
         """(n_groups,) Frobenius norms of the groups of `V` (J, D)."""
@@ -63,7 +63,7 @@ class GatedDesign:
         # Relative to the largest entry, so that no square over- or underflows.
         size = float_of(xp.max(xp.abs(V))) or 1.0
         V = V / size
-        return size * xp.sqrt(self.membership().T @ xp.sum(V * V, axis=1))
+        return size * xp.sqrt(matmul(self.membership().T, xp.sum(V * V, axis=1)))
 
     def subset(self, rows: Array) -> GatedDesign:
         """The same design on the samples `rows` (indices); the groups stay as they are."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from .arrays import Array, array_namespace, float_of, gram_lower
+from .arrays import Array, array_namespace, float_of, gram_lower, matmul
 from .programs import MaxMarginProgram
 
 __all__ = ["GroupKernels", "PreparedProgram", "group_kernels"]
@@ -49,12 +49,12 @@ class GroupKernels:
         n_samples, n_inputs = self.signed.shape
         weighted = self.factor * lam[:, None]
         if n_samples <= 2 * n_inputs:
-            images, shared = self.gram @ weighted, self.gram @ lam
+            images, shared = matmul(self.gram, weighted), matmul(self.gram, lam)
         else:
-            images = self.signed @ (weighted.T @ self.signed).T
-            shared = self.signed @ (self.signed.T @ lam)
+            images = matmul(self.signed, matmul(self.signed.T, weighted))
+            shared = matmul(self.signed, matmul(self.signed.T, lam))
         images *= self.factor
-        return images @ self.membership + shared[:, None] * self.constant[None, :]
+        return matmul(images, self.membership) + shared[:, None] * self.constant[None, :]
 
     def weighted(self, d: Array) -> Array:
         """Lower triangle (at least) of `sum_g d[g] K_g` for d >= 0, an (n, n) array."""
@@ -91,7 +91,7 @@ def group_kernels(program: MaxMarginProgram) -> GroupKernels:
         return program.kernels
     design = program.design
     xp = array_namespace(design.X)
-    gates = xp.max((design.Z * design.Z) @ design.membership(), axis=1)
+    gates = xp.max(matmul(design.Z * design.Z, design.membership()), axis=1)
     scale = math.sqrt(float_of(xp.mean(gates * xp.sum(design.X * design.X, axis=1)))) or 1.0
     signed = design.X * (program.y / scale)[:, None]
     columns, groups, constants = [], [], []
@@ -105,7 +105,7 @@ def group_kernels(program: MaxMarginProgram) -> GroupKernels:
     everyone = xp.arange(design.n_groups, device=design.group.device)
     return GroupKernels(
         signed=signed,
-        gram=signed @ signed.T,
+        gram=matmul(signed, signed.T),
         factor=factor,
         factor_group=factor_group,
         membership=xp.astype(factor_group[:, None] == everyone[None, :], factor.dtype),
@@ -126,4 +126,4 @@ def _reduce(Z: Array) -> tuple[Array, float]:
     steps = xp.arange(1, n_columns, dtype=Z.dtype, device=Z.device)[:, None]
     ones = xp.cumulative_sum(eye, axis=0)[: n_columns - 1, :]
     vertices = (ones - steps * eye[1:, :]) / xp.sqrt(steps * (steps + 1))
-    return Z @ vertices.T, 1.0 / n_columns
+    return matmul(Z, vertices.T), 1.0 / n_columns

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from .arrays import Array, NotPositiveDefinite, array_namespace, float_of
+from .arrays import Array, NotPositiveDefinite, array_namespace, float_of, matmul
 from .group_kernels import GroupKernels
 from .newton import Iterate, NewtonSystem
 from .predictor_corrector import advance, starting_point
@@ -91,10 +91,10 @@ def play(kernels: GroupKernels, settings: Settings) -> Game:
 def _bounds(point: Iterate, best: Game | None, iteration: int) -> Game:
     """The better of the bounds at `point` and those of `best`."""
     xp = array_namespace(point.lam)
-    norms = xp.sqrt(xp.clip(point.lam @ point.products, min=0.0))
+    norms = xp.sqrt(xp.clip(matmul(point.lam, point.products), min=0.0))
     upper = float_of(xp.max(norms)) / float_of(xp.sum(point.lam))
     total = float_of(point.d @ norms)
-    lower = float_of(xp.min(point.products @ point.d)) / total if total > 0 else -math.inf
+    lower = float_of(xp.min(matmul(point.products, point.d))) / total if total > 0 else -math.inf
     if best is None:
         return Game(lower, point.lam, point.d, upper, point.lam, iteration)
     game = replace(best, iterations=iteration)

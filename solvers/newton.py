@@ -12,6 +12,8 @@ from .arrays import (
     cholesky_lower,
     cholesky_solve,
     float_of,
+    matmul,
+    solve_square,
     symmetric_product,
 )
 
@@ -85,7 +87,7 @@ class NewtonSystem:
         self._border = xp.concat([point.products, -ones], axis=1)
         self._images = cholesky_solve(self._factor, self._border)
         bordered = xp.zeros((n_groups + 2,) * 2, dtype=kernel.dtype, device=kernel.device)
-        bordered[: n_groups + 1, : n_groups + 1] = self._border.T @ self._images
+        bordered[: n_groups + 1, : n_groups + 1] = matmul(self._border.T, self._images)
         diagonal = xp.arange(n_groups, device=kernel.device)
         # Groups with the same kernel make this block singular as w vanishes: which of them takes
         # the change of d is then arbitrary, and a ridge of the size of rounding decides it.
@@ -133,16 +135,17 @@ class NewtonSystem:
         n_border = int(self._border.shape[1])
         base = cholesky_solve(self._factor, upper)
         right = xp.asarray(lower, copy=True)
-        right[:n_border] += self._border.T @ base
-        rest = xp.linalg.solve(self._bordered, right[:, None])[:, 0]
-        return base - self._images @ rest[:n_border], rest
+        right[:n_border] += matmul(self._border.T, base)
+        rest = solve_square(self._bordered, right)
+        return base - matmul(self._images, rest[:n_border]), rest
 
     def _residual(self, upper: Array, lower: Array, lam: Array, rest: Array) -> tuple[Array, Array]:
         xp, point = self._xp, self._point
         n_groups = int(point.d.shape[0])
         d, t = rest[:n_groups], rest[n_groups + 1]
-        product = symmetric_product(self._matrix, lam) + self._border @ rest[: n_groups + 1]
-        below = xp.concat([-(self._border.T @ lam), 0.5 * xp.sum(d)[None]])
+        product = symmetric_product(self._matrix, lam)
+        product = product + matmul(self._border, rest[: n_groups + 1])
+        below = xp.concat([-matmul(self._border.T, lam), 0.5 * xp.sum(d)[None]])
         below[:n_groups] += point.w / point.d * d + 0.5 * t
         return upper - product, lower - below
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from .arrays import Array, array_namespace, cholesky_lower, cholesky_solve, float_of
+from .arrays import Array, array_namespace, cholesky_lower, cholesky_solve, float_of, matmul
 from .group_kernels import GroupKernels
 from .newton import Direction, Iterate, NewtonSystem, Targets
 
@@ -37,13 +37,13 @@ def starting_point(kernels: GroupKernels) -> Iterate:
     lam = xp.clip(lam, min=FLOOR * float_of(xp.mean(xp.abs(lam))))
     lam = lam / xp.sum(lam)
     products = kernels.products(lam)
-    norms = lam @ products
+    norms = matmul(lam, products)
     # On data that every group maps to zero the norms vanish; the slacks must not.
     t = float_of(xp.max(norms)) * (1 + ROOM) + 2.0**-52
     w = (t - norms) / 2
     rho = float_of(d @ norms)
     centre = float_of(d @ w) / n_groups
-    z = xp.clip(products @ d - rho, min=0.0) + centre / lam
+    z = xp.clip(matmul(products, d) - rho, min=0.0) + centre / lam
     return Iterate(lam=lam, d=d, z=z, w=w, rho=rho, t=t, products=products)
 
 
@@ -52,8 +52,8 @@ def advance(kernels: GroupKernels, point: Iterate, system: NewtonSystem) -> Iter
     n_pairs = point.lam.shape[0] + point.d.shape[0]
     mu = float_of(point.lam @ point.z + point.d @ point.w) / n_pairs
     residual = Targets(
-        stationarity=point.rho + point.z - point.products @ point.d,
-        slack=point.w - (point.t - point.lam @ point.products) / 2,
+        stationarity=point.rho + point.z - matmul(point.products, point.d),
+        slack=point.w - (point.t - matmul(point.lam, point.products)) / 2,
         samples=-point.lam * point.z,
         groups=-point.d * point.w,
     )
@@ -67,8 +67,8 @@ def advance(kernels: GroupKernels, point: Iterate, system: NewtonSystem) -> Iter
     # The equations are quadratic: these are their exact second-order terms along `affine`.
     bent = kernels.products(affine.lam)
     targets = Targets(
-        stationarity=residual.stationarity - bent @ affine.d,
-        slack=residual.slack + (affine.lam @ bent) / 2,
+        stationarity=residual.stationarity - matmul(bent, affine.d),
+        slack=residual.slack + matmul(affine.lam, bent) / 2,
         samples=residual.samples + centre - affine.lam * affine.z,
         groups=residual.groups + centre - affine.d * affine.w,
     )
