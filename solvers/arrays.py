@@ -22,6 +22,7 @@ __all__ = [
     "cholesky_lower",
     "cholesky_solve",
     "float_of",
+    "gram_full",
     "gram_lower",
     "is_torch_array",
     "matmul",
@@ -70,6 +71,23 @@ def gram_lower(factor: Array) -> Array:
         return np.zeros((factor.shape[0],) * 2, order="F")
     # The Fortran-ordered transpose of a C-ordered array is free, so `trans=1` avoids a copy.
     return blas.dsyrk(1.0, factor.T, trans=1, lower=1)
+
+
+def gram_full(factor: Array) -> Array:
+    """`factor @ factor.T`, both triangles."""
+    if is_torch_array(factor):
+        return factor @ factor.T
+    lower = gram_lower(factor)
+    # Column by column block: the transposed copy of one stays in cache.
+    for start in range(0, len(lower), BLOCK):
+        stop = start + BLOCK
+        lower[:start, start:stop] = lower[start:stop, :start].T
+        block = lower[start:stop, start:stop]
+        block += np.tril(block, -1).T
+    return lower
+
+
+BLOCK = 128
 
 
 def cholesky_lower(matrix: Array) -> Array:

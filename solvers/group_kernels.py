@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from .arrays import Array, array_namespace, float_of, gram_lower, matmul
+from .arrays import Array, array_namespace, float_of, gram_full, gram_lower, matmul
 from .programs import MaxMarginProgram
 
 __all__ = ["GroupKernels", "PreparedProgram", "group_kernels"]
@@ -105,7 +105,7 @@ def group_kernels(program: MaxMarginProgram) -> GroupKernels:
     everyone = xp.arange(design.n_groups, device=design.group.device)
     return GroupKernels(
         signed=signed,
-        gram=matmul(signed, signed.T),
+        gram=gram_full(signed).T,
         factor=factor,
         factor_group=factor_group,
         membership=xp.astype(factor_group[:, None] == everyone[None, :], factor.dtype),

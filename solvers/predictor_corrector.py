@@ -14,9 +14,11 @@ __all__ = ["advance", "starting_point"]
 CENTRING = 3
 TO_BOUNDARY = 0.99
 # Gondzio's correctors aim at a step this much longer and pull products of pairs into a band
-# around their target; a second one still pays, a third did not shorten runs on MNIST digits.
+# around their target, while a corrector is worth its solve; a second one still pays, a third did
+# not shorten runs on MNIST digits.
 CORRECTORS = 2
 LONGER = 0.3
+WORTH = 0.01
 BAND = (0.1, 10.0)
 # Of the start, chosen by iteration counts on MNIST digits: the ridge added to a kernel of mean
 # diagonal one, the smallest multiplier relative to the mean one, the room left above the norms.
@@ -95,7 +97,10 @@ def _lengthen(point: Iterate, system: NewtonSystem, targets: Targets, centre: fl
         reach = _length(point, candidate)
         if not reach > length:
             break
+        worth = reach - length
         direction, length = candidate, reach
+        if worth < WORTH:
+            break
     return direction
 
 

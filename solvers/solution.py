@@ -120,18 +120,20 @@ def conclude(
     iterations: int,
     seconds: float,
     solver: str,
+    known: Certificate | None = None,
 ) -> Solution:
     """Scale both points to feasibility, certify them and name what they prove.
 
     A point that the solver did not return is given as None and becomes zeros. Multipliers are
-    clipped at zero: rounding may leave them slightly below.
+    clipped at zero: rounding may leave them slightly below. `known` is the certificate of the
+    points as given, if it is at hand; that of the scaled ones is computed here in any case.
     """
     xp = array_namespace(program.y)
     failed = primal is None and dual is None
     if primal is None:
         primal = program.dual_blocks(xp.zeros_like(program.y))
     dual = xp.zeros_like(program.y) if dual is None else xp.clip(dual, min=0.0)
-    certificate = certify(program, primal, dual)
+    certificate = known or certify(program, primal, dual)
     if certificate.proves_separability():
         primal = primal / certificate.smallest_margin
     if certificate.proves_separability() and certificate.dual_objective > 0:

@@ -46,9 +46,9 @@ def solve_interior_point(program: MaxMarginProgram, settings: Settings) -> Solut
     """
     start = time.perf_counter()
     if program.n_samples < settings.working_set_from:
-        answer, iterations = _solve_all(program, settings)
+        answer, certificate, iterations = _solve_all(program, settings)
     else:
-        answer, iterations = _solve_on_working_set(program, settings)
+        answer, certificate, iterations = _solve_on_working_set(program, settings)
     return conclude(
         program,
         answer.primal,
@@ -57,18 +57,25 @@ def solve_interior_point(program: MaxMarginProgram, settings: Settings) -> Solut
         iterations=iterations,
         seconds=time.perf_counter() - start,
         solver="interior-point",
+        known=certificate,
     )
 
 
-def _solve_all(program: MaxMarginProgram, settings: Settings) -> tuple[PrimalDual, int]:
-    """The game on every sample, refined on the features where its certificate falls short."""
+def _solve_all(
+    program: MaxMarginProgram, settings: Settings
+) -> tuple[PrimalDual, Certificate, int]:
+    """The game on every sample, refined on the features where its certificate falls short.
+
+    Returns the points, their certificate on the features, and the iterations.
+    """
     # The certificate on the features may lose a little of what Gram arithmetic promised.
     game = play(group_kernels(program), replace(settings, tol=0.5 * settings.tol))
     answer = PrimalDual(primal=_coefficients(program, game), dual=game.dual)
     certificate = certify(program, answer.primal, answer.dual)
     if not certificate.proves_optimality(settings.tol):
         answer = _refine(program, game, answer, certificate)
-    return answer, game.iterations
+        certificate = certify(program, answer.primal, answer.dual)
+    return answer, certificate, game.iterations
 
 
 def _coefficients(program: MaxMarginProgram, game: Game) -> Array:
@@ -95,7 +102,9 @@ def _refine(
     return PrimalDual(primal=primal, dual=dual)
 
 
-def _solve_on_working_set(program: MaxMarginProgram, settings: Settings) -> tuple[PrimalDual, int]:
+def _solve_on_working_set(
+    program: MaxMarginProgram, settings: Settings
+) -> tuple[PrimalDual, Certificate, int]:
     """Solve on a set of samples that takes in the violators until there are none.
 
     Multipliers of a subset, padded with zeros, are multipliers of the whole program, so that the
@@ -109,7 +118,7 @@ def _solve_on_working_set(program: MaxMarginProgram, settings: Settings) -> tupl
     tol, iterations = LOOSE, 0
     for _ in range(ROUNDS):
         part = program.subset(_index(program, rows))
-        answer, used = _solve_all(part, replace(settings, tol=max(tol, settings.tol)))
+        answer, _, used = _solve_all(part, replace(settings, tol=max(tol, settings.tol)))
         iterations += used
         dual = np.zeros(n_samples)
         dual[rows] = to_numpy(answer.dual)
@@ -135,7 +144,7 @@ def _solve_on_working_set(program: MaxMarginProgram, settings: Settings) -> tupl
         worst = violators[np.argsort(relative[violators])][: len(rows)]
         stays = (relative[rows] < FAR) | (dual[rows] > 1e-3 * dual.max())
         rows = np.sort(np.concatenate([rows[stays], worst]))
-    return padded, iterations
+    return padded, certificate, iterations
 
 
 def _index(program: MaxMarginProgram, rows: np.ndarray) -> Array:
