@@ -17,6 +17,7 @@ Array = Any  # a NumPy array or a torch tensor: typing them as one would need a 
 __all__ = [
     "Array",
     "NotPositiveDefinite",
+    "SingularMatrix",
     "array_namespace",
     "as_float64",
     "cholesky_lower",
@@ -30,6 +31,10 @@ __all__ = [
     "symmetric_product",
     "to_numpy",
 ]
+
+
+class SingularMatrix(ArithmeticError):
+    """An elimination met a pivot that is zero."""
 
 
 class NotPositiveDefinite(ArithmeticError):
@@ -144,12 +149,15 @@ def _fortran(matrix: np.ndarray) -> tuple[np.ndarray, int]:
 
 
 def solve_square(matrix: Array, right: Array) -> Array:
-    """Solve a small general system for one right-hand side."""
+    """Solve a small general system for one right-hand side; raises `SingularMatrix`."""
     if is_torch_array(matrix):
         import torch
 
-        return torch.linalg.solve(matrix, right)
-    _, _, solution, _ = lapack.dgesv(matrix, right)
+        solution, info = torch.linalg.solve_ex(matrix, right)
+    else:
+        _, _, solution, info = lapack.dgesv(matrix, right)
+    if int(info) != 0:
+        raise SingularMatrix(f"pivot {int(info)} of {matrix.shape[0]} is zero")
     return solution
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from .arrays import Array, NotPositiveDefinite, array_namespace, float_of, matmul
+from .arrays import Array, NotPositiveDefinite, SingularMatrix, array_namespace, float_of, matmul
 from .group_kernels import GroupKernels
 from .newton import Iterate, NewtonSystem
 from .predictor_corrector import advance, starting_point
@@ -79,7 +79,7 @@ def play(kernels: GroupKernels, settings: Settings) -> Game:
         try:
             system = NewtonSystem(point, kernels.weighted(point.d))
             point = advance(kernels, point, system)
-        except NotPositiveDefinite:
+        except (NotPositiveDefinite, SingularMatrix):
             break
         game = _bounds(point, game, iteration)
         if settings.progress is not None:

@@ -18,7 +18,7 @@ from solvers import (
     solve,
     structured,
 )
-from solvers.arrays import NotPositiveDefinite, to_numpy
+from solvers.arrays import NotPositiveDefinite, SingularMatrix, solve_square, to_numpy
 from solvers.group_kernels import GroupKernels, group_kernels
 from solvers.interior_point import _bounds, play
 from solvers.newton import Iterate, NewtonSystem, Targets, factorise
@@ -552,3 +552,13 @@ def test_solving_leaves_the_program_s_arrays_as_they_were(program: MaxMarginProg
     after = [program.design.X, program.design.Z, program.design.group, program.y]
     for one, other in zip(before, after, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, torch.tensor], ids=["numpy", "torch"])
+def test_a_singular_system_is_told_and_never_answered(kind: object) -> None:
+    right = kind(np.ones(2))
+    with pytest.raises(SingularMatrix, match="pivot 2 of 2"):
+        solve_square(kind(np.ones((2, 2))), right)
+    np.testing.assert_allclose(
+        to_numpy(solve_square(kind(np.diag([2.0, 4.0])), right)), [0.5, 0.25]
+    )

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 from implicit_bias.networks.gln import GLN
+from implicit_bias.networks.weights import as_tensor
 
 
 class FReLU(torch.nn.Module):
@@ -88,7 +89,7 @@ class FReLU(torch.nn.Module):
             If the shapes do not chain from H to 1.
         """
         first = _matrix("w1", w1)
-        layers = [_tensor(V) for V in upper]
+        layers = [as_tensor(V) for V in upper]
         if len(layers) == 1 and layers[0].ndim == 1:
             layers = [layers[0][None, :]]
         chain = [tuple(V.shape) for V in layers]
@@ -138,7 +139,7 @@ class FReLU(torch.nn.Module):
         ValueError
             If their shape is wrong or one of them is neither 0 nor 1.
         """
-        g = _tensor(gates)
+        g = as_tensor(gates)
         self._check_gates(g, g.shape[0] if g.ndim else 0)
         g = g.to(self.w1)
         if not bool(((g == 0) | (g == 1)).all()):
@@ -189,14 +190,9 @@ class FReLU(torch.nn.Module):
 
 
 def _matrix(name: str, values: ArrayLike | Tensor) -> Tensor:
-    matrix = _tensor(values)
+    matrix = as_tensor(values)
     if matrix.ndim != 2 or 0 in matrix.shape:
         raise ValueError(
             f"`{name}` must have shape (H, D) with H, D >= 1, got {tuple(matrix.shape)}"
         )
     return matrix if matrix.is_floating_point() else matrix.to(torch.float64)
-
-
-def _tensor(values: ArrayLike | Tensor) -> Tensor:
-    # A copy: torch warns about sharing memory with read-only arrays.
-    return values if isinstance(values, Tensor) else torch.tensor(np.asarray(values))

@@ -8,6 +8,8 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from implicit_bias.networks.weights import as_tensor
+
 __all__ = ["GDLN", "ReLUMean"]
 
 
@@ -45,7 +47,7 @@ class _UnitMean(torch.nn.Module):
         ValueError
             If the shape is not (K, D).
         """
-        weights = _tensor(w)
+        weights = as_tensor(w)
         if weights.ndim != 2:
             raise ValueError(f"`w` must have shape (K, D), got {tuple(weights.shape)}")
         n_units, n_inputs = weights.shape
@@ -120,7 +122,7 @@ class GDLN(_UnitMean):
         ValueError
             If they do not have shape (n, K) or are not finite.
         """
-        placed = _tensor(gates)
+        placed = as_tensor(gates)
         if placed.ndim != 2 or placed.shape[1] != self.n_units:
             raise ValueError(
                 f"`gates` must have shape (n, {self.n_units}), got {tuple(placed.shape)}: "
@@ -170,8 +172,3 @@ class ReLUMean(_UnitMean):
     def frozen(self) -> GDLN:
         """Return a gated network with a copy of these weights."""
         return GDLN.from_weights(self.w.detach(), device=self.w.device)
-
-
-def _tensor(values: ArrayLike | Tensor) -> Tensor:
-    # A copy: torch warns about sharing memory with read-only arrays.
-    return values if isinstance(values, Tensor) else torch.tensor(np.asarray(values))

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
 from types import MappingProxyType
 from typing import Self
 
@@ -11,6 +10,8 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 from torch.nn.functional import linear
+
+from implicit_bias.networks.weights import as_tensor, rank_one_chain, torch_generator
 
 Weights = tuple[Tensor, list[Tensor]]
 
@@ -86,7 +87,7 @@ class GLN(torch.nn.Module):
         w1, upper = INITIALISATIONS[init](
             (n_units, n_contexts, n_inputs),
             [n_units, *upper_widths, 1],
-            _torch_generator(random_state),
+            torch_generator(random_state),
         )
         layers = [(init_scale * V).to(device=device, dtype=dtype) for V in (w1, *upper)]
         self.w1 = torch.nn.Parameter(layers[0])
@@ -105,8 +106,8 @@ class GLN(torch.nn.Module):
         ValueError
             If the shapes do not chain from H to 1.
         """
-        first = _tensor(w1)
-        layers = [_tensor(V).to(first.dtype) for V in upper]
+        first = as_tensor(w1)
+        layers = [as_tensor(V).to(first.dtype) for V in upper]
         if len(layers) == 1 and layers[0].ndim == 1:
             layers = [layers[0][None, :]]
         chain = [tuple(V.shape) for V in layers]
@@ -145,7 +146,7 @@ class GLN(torch.nn.Module):
         ----------
         Seed 004, proposition B.8, for two layers.
         """
-        target = _tensor(zeta)
+        target = as_tensor(zeta)
         norms = target.flatten(1).norm(dim=1)
         total, depth = norms.sum(), 1 + len(upper_widths)
         # Upper matrices s u_l u_{l-1}^T, V_1 = u_1 a^T with ||a|| = s and |a_h| = ||w1[h]||: then
@@ -154,7 +155,7 @@ class GLN(torch.nn.Module):
         a = torch.sqrt(norms / s ** (depth - 1)) if total > 0 else torch.zeros_like(norms)
         direction = target / torch.where(norms > 0, norms, 1.0)[:, None, None]
         units = [torch.full((w,), w**-0.5, dtype=target.dtype) for w in (*upper_widths, 1)]
-        upper = _rank_one_chain(a, units)
+        upper = rank_one_chain(a, units)
         return cls.from_weights(a[:, None, None] * direction, *upper, device=device)
 
     @property
@@ -174,7 +175,7 @@ class GLN(torch.nn.Module):
         ValueError
             If their shape or range is wrong.
         """
-        c = _tensor(contexts)
+        c = as_tensor(contexts)
         self._check_contexts(c, c.shape[0] if c.ndim else 0)
         if c.numel() and not (0 <= int(c.min()) and int(c.max()) < self.n_contexts):
             raise ValueError(
@@ -246,7 +247,7 @@ def _balanced(shape: tuple[int, int, int], widths: list[int], rng: torch.Generat
     signs = torch.randint(0, 2, (n_units,), generator=rng) * 2 - 1
     draws = [torch.randn(w, generator=rng, dtype=torch.float64) for w in widths[1:-1]]
     units = [draw / draw.norm() for draw in draws] + [torch.ones(1, dtype=torch.float64)]
-    return w1, _rank_one_chain(signs * w1.flatten(1).norm(dim=1), units)
+    return w1, rank_one_chain(signs * w1.flatten(1).norm(dim=1), units)
 
 
 INITIALISATIONS: Mapping[
@@ -264,23 +265,3 @@ def _layerwise(
     matrices = [(n_units * n_contexts, n_inputs), *zip(widths[1:], widths[:-1], strict=True)]
     w1, *upper = (fill(torch.empty(m, dtype=torch.float64), generator=rng) for m in matrices)
     return w1.reshape(shape), upper
-
-
-def _rank_one_chain(a: Tensor, units: list[Tensor]) -> list[Tensor]:
-    # V_1 = u_1 a^T and V_{l+1} = ||a|| u_{l+1} u_l^T: V_{l+1}^T V_{l+1} = ||a||^2 u_l u_l^T is
-    # V_l V_l^T, and head = ||a||^(L-1) a.
-    upper = [torch.outer(units[0], a)]
-    for below, above in pairwise(units):
-        upper.append(a.norm() * torch.outer(above, below))
-    return upper
-
-
-def _torch_generator(random_state: int | np.random.Generator) -> torch.Generator:
-    if isinstance(random_state, np.random.Generator):
-        random_state = int(random_state.integers(2**63 - 1))
-    return torch.Generator().manual_seed(random_state)
-
-
-def _tensor(values: ArrayLike | Tensor) -> Tensor:
-    # A copy: torch warns about sharing memory with read-only arrays.
-    return values if isinstance(values, Tensor) else torch.tensor(np.asarray(values))

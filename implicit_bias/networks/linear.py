@@ -11,7 +11,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from implicit_bias.networks.gln import _rank_one_chain, _tensor, _torch_generator
+from implicit_bias.networks.weights import as_tensor, rank_one_chain, torch_generator
 
 
 class DeepLinear(torch.nn.Module):
@@ -73,7 +73,7 @@ class DeepLinear(torch.nn.Module):
             raise ValueError(f"`init_scale` must be positive and finite, got {init_scale}")
         self.n_inputs = n_inputs
         widths = [n_inputs, *hidden_widths, 1]
-        matrices = INITIALISATIONS[init](widths, _torch_generator(random_state))
+        matrices = INITIALISATIONS[init](widths, torch_generator(random_state))
         self.layers = torch.nn.ParameterList(
             torch.nn.Parameter((init_scale * W).to(device=device, dtype=dtype)) for W in matrices
         )
@@ -87,7 +87,7 @@ class DeepLinear(torch.nn.Module):
         ValueError
             If the shapes do not chain to one score.
         """
-        matrices = [_tensor(W) for W in layers]
+        matrices = [as_tensor(W) for W in layers]
         chain = [tuple(W.shape) for W in matrices]
         chained = bool(chain) and all(len(shape) == 2 for shape in chain) and chain[-1][0] == 1
         if not chained or any(b[1] != a[0] for a, b in itertools.pairwise(chain)):
@@ -118,12 +118,12 @@ class DeepLinear(torch.nn.Module):
 
         Its squared weight norm :math:`L \|\zeta\|^{2/L}` is the least of all.
         """
-        target = _tensor(zeta)
+        target = as_tensor(zeta)
         norm = target.norm()
         size = norm ** (1 / (1 + len(hidden_widths)))
         first = target * (size / norm) if norm > 0 else target
         units = [torch.full((w,), w**-0.5, dtype=target.dtype) for w in (*hidden_widths, 1)]
-        return cls.from_weights(*_rank_one_chain(first, units), device=device)
+        return cls.from_weights(*rank_one_chain(first, units), device=device)
 
     @property
     def degree(self) -> int:
@@ -169,7 +169,7 @@ def _balanced(widths: list[int], rng: torch.Generator) -> list[Tensor]:
     first = torch.randn(widths[0], generator=rng, dtype=torch.float64) / math.sqrt(widths[0])
     draws = [torch.randn(w, generator=rng, dtype=torch.float64) for w in widths[1:-1]]
     units = [draw / draw.norm() for draw in draws] + [torch.ones(1, dtype=torch.float64)]
-    return _rank_one_chain(first, units)
+    return rank_one_chain(first, units)
 
 
 INITIALISATIONS: Mapping[str, Callable[[list[int], torch.Generator], list[Tensor]]] = (

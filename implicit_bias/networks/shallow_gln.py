@@ -10,7 +10,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from implicit_bias.networks.gln import _tensor, _torch_generator
+from implicit_bias.networks.weights import as_tensor, torch_generator
 
 
 class ShallowGLN(torch.nn.Module):
@@ -83,7 +83,7 @@ class ShallowGLN(torch.nn.Module):
         self.n_inputs = n_inputs
         self.register_buffer("global_contexts", table)
         empty = torch.empty(table.shape[0], n_inputs, dtype=torch.float64)
-        drawn = INITIALISATIONS[init](empty, generator=_torch_generator(random_state))
+        drawn = INITIALISATIONS[init](empty, generator=torch_generator(random_state))
         self.weight = torch.nn.Parameter((init_scale * drawn).to(device=device, dtype=dtype))
 
     @classmethod
@@ -101,7 +101,7 @@ class ShallowGLN(torch.nn.Module):
         ValueError
             If `global_contexts` has equal rows, or another number of rows than zeta.
         """
-        target, rows = _tensor(zeta), _integers(global_contexts)
+        target, rows = as_tensor(zeta), _integers(global_contexts)
         if target.ndim != 2 or len(rows) != len(target):
             raise ValueError(
                 f"`zeta` must have shape ({len(rows)}, D), got {tuple(target.shape)}: one "
@@ -133,7 +133,7 @@ class ShallowGLN(torch.nn.Module):
             If their shape or range is wrong.
         """
         table = self.global_contexts
-        c = _tensor(contexts).to(table.device)
+        c = as_tensor(contexts).to(table.device)
         if c.ndim == 1 and c.dtype == torch.int64:
             if c.numel() and not (0 <= int(c.min()) and int(c.max()) <= len(table)):
                 raise ValueError(
@@ -192,7 +192,7 @@ INITIALISATIONS: Mapping[str, Callable[..., Tensor]] = MappingProxyType(
 
 
 def _integers(contexts: ArrayLike | Tensor) -> Tensor:
-    c = _tensor(contexts)
+    c = as_tensor(contexts)
     if c.is_floating_point() or c.dtype == torch.bool:
         raise TypeError(f"`contexts` must be integers, got {c.dtype}")
     if c.ndim != 2:
