@@ -126,9 +126,12 @@ def _upper_bound(program: MaxMarginProgram, V: Array | None) -> tuple[float, flo
     margins = program.margins(V)
     norm = float_of(xp.sum(design.group_norms(V)))
     smallest = float_of(xp.min(margins))
-    rounding = ROUNDING * float_of(
-        xp.max(xp.sum(matmul(xp.abs(design.X), xp.abs(V).T) * xp.abs(design.Z), axis=1))
-    )
+    # Cauchy-Schwarz bounds the absolute sums for little; a close call deserves the sums.
+    rounding = ROUNDING * float_of(xp.max(design.sample_sizes)) * norm
+    if not smallest > rounding:
+        rounding = ROUNDING * float_of(
+            xp.max(xp.sum(matmul(xp.abs(design.X), xp.abs(V).T) * xp.abs(design.Z), axis=1))
+        )
     proved = smallest > rounding and math.isfinite(norm)
     return (norm / smallest if proved else math.inf), smallest, rounding
 

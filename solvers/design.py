@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from .arrays import Array, array_namespace, float_of, matmul
 
@@ -47,6 +48,16 @@ class GatedDesign:
         xp = array_namespace(self.X)
         groups = xp.arange(self.n_groups, device=self.group.device)
         return xp.astype(self.group[:, None] == groups[None, :], self.X.dtype)
+
+    @cached_property
+    def sample_sizes(self) -> Array:
+        """(n,) `||X[n]|| max_g ||Z[n, g]||`: what the norm of one sample's blocks cannot exceed."""
+        xp = array_namespace(self.X)
+        gates = xp.sqrt(xp.max(matmul(self.Z * self.Z, self.membership()), axis=1))
+        # Relative to the largest entry, so that no square over- or underflows.
+        size = float_of(xp.max(xp.abs(self.X))) or 1.0
+        X = self.X / size
+        return size * gates * xp.sqrt(xp.sum(X * X, axis=1))
 
     def scores(self, V: Array) -> Array:
         """(n,) scores of the coefficients `V` (J, D)."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .arrays import Array, array_namespace, float_of, gram_full, gram_lower, matmul
+from .design import GatedDesign
 from .programs import MaxMarginProgram
 
 __all__ = ["GroupKernels", "PreparedProgram", "group_kernels"]
@@ -17,7 +18,7 @@ class GroupKernels:
 
     One-hot groups are redundant: with u_c the vertices of a centred simplex in R^(C-1),
     `[c = c'] = 1/C + <u_c, u_c'>`. So `Z_g Z_g^T = constant[g] + F_g F_g^T` with C - 1 columns
-    instead of C, and a constant that all groups share one product for. Other groups have
+    instead of C, and one column of ones for the constants of all groups. Other groups have
     `F_g = Z_g` and constant 0.
 
     Attributes
@@ -27,11 +28,10 @@ class GroupKernels:
     gram : (n, n) array
         `signed @ signed.T`, full.
     factor : (n, F) array
-        The columns F_g of all groups.
-    factor_group : (F,) integer array
-    membership : (F, G) array
-        One-hot rows of `factor_group`.
-    constant : (G,) array
+        The columns F_g of all groups, then one of ones if there are constants.
+    weight : (F, G) array
+        `Z_g Z_g^T = sum_f weight[f, g] factor[:, f] factor[:, f]^T`: one-hot rows, then the
+        constants.
     scale : float
         Root of the mean over samples of the largest `K_g(n, n)` of the unscaled data.
     """
@@ -39,31 +39,47 @@ class GroupKernels:
     signed: Array
     gram: Array
     factor: Array
-    factor_group: Array
-    membership: Array
-    constant: Array
+    weight: Array
     scale: float
+
+    @property
+    def n_groups(self) -> int:
+        return int(self.weight.shape[1])
 
     def products(self, lam: Array) -> Array:
         """(n, G) columns `K_g lam`, the long way round or the short way, whichever is cheaper."""
         n_samples, n_inputs = self.signed.shape
-        weighted = self.factor * lam[:, None]
+        images = self.factor * lam[:, None]
         if n_samples <= 2 * n_inputs:
-            images, shared = matmul(self.gram, weighted), matmul(self.gram, lam)
+            images = matmul(self.gram, images)
         else:
-            images = matmul(self.signed, matmul(self.signed.T, weighted))
-            shared = matmul(self.signed, matmul(self.signed.T, lam))
+            images = matmul(self.signed, matmul(self.signed.T, images))
         images *= self.factor
-        return matmul(images, self.membership) + shared[:, None] * self.constant[None, :]
+        return matmul(images, self.weight)
 
     def weighted(self, d: Array) -> Array:
         """Lower triangle (at least) of `sum_g d[g] K_g` for d >= 0, an (n, n) array."""
         xp = array_namespace(self.gram)
-        matrix = gram_lower(self.factor * xp.sqrt(d)[self.factor_group][None, :])
-        matrix += float_of(xp.sum(d * self.constant))
+        matrix = gram_lower(self.factor * xp.sqrt(matmul(self.weight, d)))
         # `gram` is symmetric; its transpose has the memory order of a syrk result.
         matrix *= self.gram.T
         return matrix
+
+    def diagonal(self, d: Array) -> Array:
+        """(n,) diagonal of `sum_g d[g] K_g`."""
+        xp = array_namespace(self.gram)
+        index = xp.arange(self.gram.shape[0], device=self.gram.device)
+        gates = matmul(self.factor * self.factor, matmul(self.weight, d))
+        return self.gram[index, index] * gates
+
+    def subset(self, rows: Array) -> GroupKernels:
+        """The kernels of the samples with indices `rows`, at the same scale; copies."""
+        return replace(
+            self,
+            signed=self.signed[rows],
+            gram=self.gram[rows][:, rows],
+            factor=self.factor[rows],
+        )
 
     def flip(self, signs: Array) -> None:
         """Turn these, in place, into the kernels of the labels `y[n] signs[n]`, to the last bit.
@@ -91,27 +107,31 @@ def group_kernels(program: MaxMarginProgram) -> GroupKernels:
         return program.kernels
     design = program.design
     xp = array_namespace(design.X)
-    gates = xp.max(matmul(design.Z * design.Z, design.membership()), axis=1)
-    scale = math.sqrt(float_of(xp.mean(gates * xp.sum(design.X * design.X, axis=1)))) or 1.0
+    scale = math.sqrt(float_of(xp.mean(design.sample_sizes**2))) or 1.0
     signed = design.X * (program.y / scale)[:, None]
+    factor, weight = _columns(design)
+    return GroupKernels(
+        signed=signed, gram=gram_full(signed).T, factor=factor, weight=weight, scale=scale
+    )
+
+
+def _columns(design: GatedDesign) -> tuple[Array, Array]:
+    """`factor` and `weight` of `GroupKernels`."""
+    xp = array_namespace(design.X)
     columns, groups, constants = [], [], []
     for g in range(design.n_groups):
         reduced, constant = _reduce(design.Z[:, xp.nonzero(design.group == g)[0]])
         columns.append(reduced)
         groups += [g] * int(reduced.shape[1])
         constants.append(constant)
-    factor = xp.concat(columns, axis=1)
-    factor_group = xp.asarray(groups, dtype=xp.int64, device=design.group.device)
+    group = xp.asarray(groups, dtype=xp.int64, device=design.group.device)
     everyone = xp.arange(design.n_groups, device=design.group.device)
-    return GroupKernels(
-        signed=signed,
-        gram=gram_full(signed).T,
-        factor=factor,
-        factor_group=factor_group,
-        membership=xp.astype(factor_group[:, None] == everyone[None, :], factor.dtype),
-        constant=xp.asarray(constants, dtype=factor.dtype, device=factor.device),
-        scale=scale,
-    )
+    weight = xp.astype(group[:, None] == everyone[None, :], design.Z.dtype)
+    if any(constants):
+        columns.append(xp.ones_like(design.Z[:, :1]))
+        last = xp.asarray([constants], dtype=design.Z.dtype, device=design.Z.device)
+        weight = xp.concat([weight, last], axis=0)
+    return xp.concat(columns, axis=1), weight
 
 
 def _reduce(Z: Array) -> tuple[Array, float]:

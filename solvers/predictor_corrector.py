@@ -30,8 +30,8 @@ ROOM = 0.2
 def starting_point(kernels: GroupKernels) -> Iterate:
     """Multipliers of a ridge-regularised fit of all margins to one, pushed to the interior."""
     xp = array_namespace(kernels.gram)
-    n_groups = int(kernels.constant.shape[0])
-    d = xp.ones_like(kernels.constant) / n_groups
+    n_groups = kernels.n_groups
+    d = xp.ones_like(kernels.weight[0, :]) / n_groups
     matrix = kernels.weighted(d)
     index = xp.arange(matrix.shape[0], device=matrix.device)
     matrix[index, index] += RIDGE

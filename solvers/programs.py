@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .arrays import Array, array_namespace, float_of, matmul
+from .arrays import Array, array_namespace, float_of
 from .design import GatedDesign
 
 __all__ = ["MaxMarginProgram"]
@@ -92,12 +92,7 @@ class MaxMarginProgram:
 
     def data_scale(self, lam: Array) -> float:
         """`sum_n lam[n] ||X[n]|| max_g ||Z[n, g]||`: what the norms of `v(lam)` cannot exceed."""
-        xp = array_namespace(self.design.X)
-        Z = self.design.Z
-        gates = xp.sqrt(xp.max(matmul(Z * Z, self.design.membership()), axis=1))
-        size = float_of(xp.max(xp.abs(self.design.X))) or 1.0
-        X = self.design.X / size
-        return size * float_of(xp.sum(lam * gates * xp.sqrt(xp.sum(X * X, axis=1))))
+        return float_of(lam @ self.design.sample_sizes)
 
     def subset(self, rows: Array) -> MaxMarginProgram:
         """The program of the samples `rows` (indices) alone."""

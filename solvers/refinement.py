@@ -63,7 +63,7 @@ def _cancel(program: MaxMarginProgram, lam: Array) -> Array:
     xp = array_namespace(lam)
     kernels = group_kernels(program)
     index = xp.arange(lam.shape[0], device=lam.device)
-    matrix = kernels.weighted(xp.ones_like(kernels.constant)) * (lam[:, None] * lam[None, :])
+    matrix = kernels.weighted(xp.ones_like(kernels.weight[0, :])) * (lam[:, None] * lam[None, :])
     size = float_of(xp.max(matrix[index, index]))
     if size == 0:
         return lam

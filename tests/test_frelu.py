@@ -386,7 +386,10 @@ def test_training_comes_to_the_predicted_limit() -> None:
     assert limit.objective == pytest.approx(1.5, rel=1e-6)
     network = FReLU(2, 3, init="balanced", init_scale=0.3, random_state=1)
     settings = TrainingSettings(
-        batch_size=None, normalise=True, schedule=((4000, 0.02),), n_checkpoints=10
+        batch_size=None,
+        normalise=True,
+        schedule=((3000, 0.02), (1000, 0.005), (1000, 0.001)),
+        n_checkpoints=10,
     )
     trajectory = train(network, X, y, gates, settings=settings)
     assert trajectory.log_loss[-1] < -20

@@ -14,13 +14,14 @@ from solvers import (
     Settings,
     Status,
     certify,
+    interior_point,
     newton,
     solve,
     structured,
 )
 from solvers.arrays import NotPositiveDefinite, SingularMatrix, solve_square, to_numpy
 from solvers.group_kernels import GroupKernels, group_kernels
-from solvers.interior_point import _bounds, play
+from solvers.interior_point import Game, _bounds, play
 from solvers.newton import Iterate, NewtonSystem, Targets, factorise
 from solvers.predictor_corrector import advance, starting_point
 from solvers.refinement import PrimalDual, balance_support, cancel_blocks
@@ -98,24 +99,43 @@ def test_reduced_gate_columns_have_the_gates_products(
     program: MaxMarginProgram, kind: Kind
 ) -> None:
     kernels = group_kernels(kind(program))
-    factor, constant = to_numpy(kernels.factor), to_numpy(kernels.constant)
-    membership = to_numpy(kernels.membership)
-    for g, gates in enumerate(gate_kernels(program)):
-        columns = factor[:, to_numpy(kernels.factor_group) == g]
-        np.testing.assert_allclose(columns @ columns.T + constant[g], gates, atol=1e-14)
-        np.testing.assert_array_equal(factor[:, membership[:, g] == 1], columns)
-    np.testing.assert_array_equal(membership.sum(axis=1), 1)
+    factor, weight = to_numpy(kernels.factor), to_numpy(kernels.weight)
+    found = np.einsum("nf,fg,mf->gnm", factor, weight, factor)
+    np.testing.assert_allclose(found, gate_kernels(program), atol=1e-14)
 
 
-def test_one_hot_groups_lose_a_column_and_constant_ones_all() -> None:
-    assert group_kernels(PROGRAMS["many"]).factor.shape == (40, 3 * (5 - 1))
-    np.testing.assert_allclose(group_kernels(PROGRAMS["many"]).constant, 1 / 5)
+def test_one_hot_groups_lose_a_column_and_share_one_of_ones() -> None:
+    many = group_kernels(PROGRAMS["many"])
+    assert many.factor.shape == (40, 3 * (5 - 1) + 1)
+    np.testing.assert_allclose(many.weight[-1], 1 / 5)
     # One-hot with three columns, two real columns, one gate; the column of ones is a constant.
     mixed = group_kernels(PROGRAMS["mixed"])
-    np.testing.assert_array_equal(mixed.factor_group, [0, 0, 1, 1, 2])
-    np.testing.assert_allclose(mixed.constant, [1 / 3, 0, 0, 1])
+    np.testing.assert_array_equal(np.argmax(mixed.weight[:-1], axis=1), [0, 0, 1, 1, 2])
+    np.testing.assert_allclose(mixed.weight[-1], [1 / 3, 0, 0, 1])
     plain = group_kernels(linear_program([[1, 2], [3, 4]], [1, -1]))
-    assert plain.factor.shape == (2, 0) and plain.constant[0] == 1
+    np.testing.assert_array_equal(plain.factor, [[1], [1]])
+    np.testing.assert_array_equal(plain.weight, [[1]])
+
+
+@KINDS
+@EACH
+def test_a_subset_of_the_kernels_is_the_kernels_of_the_subset(
+    program: MaxMarginProgram, kind: Kind
+) -> None:
+    rows = np.arange(0, program.n_samples, 2)
+    kernels = group_kernels(kind(program))
+    part = kernels.subset(as_like(rows, kernels))
+    dense = dense_kernels(program, kernels.scale)[:, rows][:, :, rows]
+    lam, d = np.linspace(-1, 1, len(rows)), np.linspace(0.1, 1, program.n_groups)
+    found = to_numpy(part.products(as_like(lam, kernels)))
+    np.testing.assert_allclose(found, np.einsum("gnm,m->ng", dense, lam), atol=1e-13)
+    total = np.einsum("g,gnm->nm", d, dense)
+    np.testing.assert_allclose(
+        np.tril(to_numpy(part.weighted(as_like(d, kernels)))), np.tril(total), atol=1e-13
+    )
+    np.testing.assert_allclose(
+        to_numpy(part.diagonal(as_like(d, kernels))), np.diag(total), atol=1e-13
+    )
 
 
 @KINDS
@@ -149,7 +169,7 @@ def as_like(values: np.ndarray, kernels: GroupKernels) -> np.ndarray | torch.Ten
 def some_iterate(kernels: GroupKernels, seed: int = 0) -> Iterate:
     """An interior point that satisfies no equation but the two sums."""
     rng = np.random.default_rng(seed)
-    n, G = int(kernels.gram.shape[0]), int(kernels.constant.shape[0])
+    n, G = int(kernels.gram.shape[0]), kernels.n_groups
     lam, d = rng.random(n) + 0.1, rng.random(G) + 0.1
     lam, d = as_like(lam / lam.sum(), kernels), as_like(d / d.sum(), kernels)
     return Iterate(
@@ -321,6 +341,52 @@ def test_the_game_s_bounds_hold_and_narrow_from_the_first_iteration_on() -> None
         assert game.lower <= gamma * (1 + 1e-9) and game.upper >= gamma * (1 - 1e-9)
         widths.append(game.width)
     assert widths == sorted(widths, reverse=True) and widths[-1] < 1e-3 * widths[0]
+
+
+def play_counting_subsets(
+    program: MaxMarginProgram, monkeypatch: pytest.MonkeyPatch, **constants: float
+) -> tuple[Game, list[tuple[int, int]]]:
+    """The game with other thresholds, and (samples, samples kept) each time some were left out."""
+    sizes, subset = [], GroupKernels.subset
+
+    def counting(self: GroupKernels, rows: np.ndarray) -> GroupKernels:
+        sizes.append((len(self.signed), len(rows)))
+        return subset(self, rows)
+
+    with monkeypatch.context() as patch:
+        for name, value in constants.items():
+            patch.setattr(interior_point, name, value)
+        patch.setattr(GroupKernels, "subset", counting)
+        return play(group_kernels(program), Settings(tol=1e-9)), sizes
+
+
+def test_leaving_samples_out_near_the_end_changes_nothing_but_the_cost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    program = gln_program(*random_gln(300, 12, 3, 2), 2)
+    whole, never = play_counting_subsets(program, monkeypatch, SETTLED=0.0)
+    game, sizes = play_counting_subsets(program, monkeypatch, SETTLED=2e-2)
+    assert never == [] and sizes[-1][1] < 150
+    assert game.gap <= 1e-9
+    assert game.lower == pytest.approx(whole.lower, rel=2e-9)
+    assert game.dual.shape == game.primal_lam.shape == (300,)
+    margins = group_kernels(program).products(game.primal_lam) @ game.primal_d
+    assert margins.min() > 0
+
+
+def test_support_vectors_left_out_by_mistake_are_taken_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    program = gln_program(*random_gln(300, 12, 3, 2), 2)
+    whole, _ = play_counting_subsets(program, monkeypatch, SETTLED=0.0)
+    # Half way, with a threshold far too low, most support vectors are thrown out.
+    game, sizes = play_counting_subsets(
+        program, monkeypatch, SETTLED=10.0, DISTANT=1e-3, WORTHWHILE=0.99
+    )
+    support = int((whole.dual > 1e-6 * whole.dual.max()).sum())
+    assert sizes[0][1] < support
+    assert game.gap <= 1e-9
+    assert game.lower == pytest.approx(whole.lower, rel=2e-9)
 
 
 def test_a_worse_point_does_not_replace_the_best_bounds_of_a_game() -> None:

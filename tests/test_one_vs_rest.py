@@ -53,7 +53,7 @@ def test_flipped_kernels_are_those_of_the_flipped_labels_to_the_last_bit(name, k
     flipped = group_kernels(MaxMarginProgram(design, y))
     flipped.flip(y * other)
     own = group_kernels(MaxMarginProgram(design, other))
-    for field in ("signed", "gram", "factor", "membership", "constant", "scale"):
+    for field in ("signed", "gram", "factor", "weight", "scale"):
         np.testing.assert_array_equal(getattr(flipped, field), getattr(own, field))
     assert not np.array_equal(own.gram, group_kernels(MaxMarginProgram(design, y)).gram)
 
