@@ -75,7 +75,8 @@ def test_orthogonal_classes_are_separable_though_their_products_round_to_more_th
     Q, _ = np.linalg.qr(rng.normal(size=(40, 40)))
     X = np.vstack([Q[:, 0] + 0.3 * Q[:, 1], Q[:, 0], Q[:, 2], Q[:, 2] - 0.3 * Q[:, 3]])
     y = np.array([1.0, 1.0, -1.0, -1.0])
-    assert (X[:2] @ X[2:].T).max() > 0  # rounding alone
+    X[2] += 2e-16 * X[0]
+    assert 0 < (X[:2] @ X[2:].T).max() < 1e-15
     assert is_orthogonally_separable(X, y)
     X[2] += 1e-12 * X[0]
     assert not is_orthogonally_separable(X, y)
