@@ -49,8 +49,9 @@ if TYPE_CHECKING:
     from .relu_gating import HyperplaneGates as HyperplaneGates
     from .relu_gating import ReLUGates as ReLUGates
     from .training import TrainingSettings as TrainingSettings
-    from .training import Trajectory as Trajectory
     from .training import train as train
+    from .training import train_many as train_many
+    from .trajectory import Trajectory as Trajectory
 
 _MODULES = {
     "Certificate": "_solve",
@@ -78,7 +79,7 @@ _MODULES = {
     "ShallowGLN": "networks.shallow_gln",
     "Status": "_solve",
     "TrainingSettings": "training",
-    "Trajectory": "training",
+    "Trajectory": "trajectory",
     "certify": "_solve",
     "compare": "comparison",
     "gated_flow": "formulations.gdln_flow",
@@ -95,6 +96,7 @@ _MODULES = {
     "solve_orthosep": "formulations.orthosep",
     "solve_shallow_gln_svm": "formulations.shallow_gln",
     "train": "training",
+    "train_many": "training",
 }
 
 __all__ = ["__version__", *_MODULES]

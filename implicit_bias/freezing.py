@@ -7,7 +7,8 @@ import numpy as np
 from implicit_bias.networks.frelu import FReLU
 from implicit_bias.networks.relu import ReLU
 from implicit_bias.relu_gating import ReLUGates
-from implicit_bias.training import Callback, Inputs, TrainingSettings, Trajectory, train
+from implicit_bias.training import Callback, Inputs, TrainingSettings, train
+from implicit_bias.trajectory import Trajectory
 
 
 @dataclass(frozen=True, eq=False)

@@ -102,23 +102,23 @@ def mean_loss(margins: Tensor, kind: str = "logistic") -> Tensor:
 
     Parameters
     ----------
-    margins : Tensor (n,)
-        Margins :math:`y_n f(x_n)`, float32 or float64.
+    margins : Tensor (..., n)
+        Margins :math:`y_n f(x_n)`, float32 or float64; the mean is over the last axis.
     kind : {"logistic", "exponential"}
         :math:`\ell(m) = \log(1 + e^{-m})` or :math:`e^{-m}`.
 
     Returns
     -------
-    Tensor ()
+    Tensor (...)
         Differentiable in `margins`.
 
     Raises
     ------
     ValueError
-        If `kind` is unknown or `margins` is empty or not one-dimensional.
+        If `kind` is unknown or `margins` has no samples.
     """
-    _require_vector(margins)
-    return get_loss(kind).value(margins).mean()
+    _require_samples(margins)
+    return get_loss(kind).value(margins).mean(-1)
 
 
 def log_mean_loss(margins: Tensor, kind: str = "logistic") -> Tensor:
@@ -131,32 +131,33 @@ def log_mean_loss(margins: Tensor, kind: str = "logistic") -> Tensor:
     Its gradient in the margins is :math:`\frac{\ell'(m_n)}{\sum_k \ell(m_k)}`: far along, a softmax
     of the negative margins.
     """
-    _require_vector(margins)
+    _require_samples(margins)
     log_values = get_loss(kind).log_value(margins)
     # Not torch.logsumexp: its gradient exp(log l_n - result) takes the rounding of the result, some
     # hundredths at 1e6 in float32, for a factor. Relative to the peak the weights sum to 1.
-    peak = log_values.detach().max()
-    return peak + torch.log(torch.exp(log_values - peak).sum()) - math.log(len(margins))
+    peak = log_values.detach().amax(-1, keepdim=True)
+    total = torch.exp(log_values - peak).sum(-1)
+    return peak.squeeze(-1) + torch.log(total) - math.log(margins.shape[-1])
 
 
 def mean_loss_gradient(margins: Tensor, kind: str = "logistic") -> Tensor:
-    r"""Return the gradient (n,) of `mean_loss` in the margins, :math:`\ell'(m_n) / n`."""
-    return get_loss(kind).slope(margins) / len(margins)
+    r"""Return the gradient (..., n) of `mean_loss` in the margins, :math:`\ell'(m_n) / n`."""
+    return get_loss(kind).slope(margins) / margins.shape[-1]
 
 
 def log_mean_loss_gradient(margins: Tensor, kind: str = "logistic") -> Tensor:
-    r"""Return the gradient (n,) of `log_mean_loss` in the margins.
+    r"""Return the gradient (..., n) of `log_mean_loss` in the margins.
 
     Written as :math:`\mathrm{softmax}(\log \ell)_n \, \ell'(m_n) / \ell(m_n)`, in which nothing
     under- or overflows.
     """
     loss = get_loss(kind)
-    return torch.softmax(loss.log_value(margins), dim=0) * loss.log_slope(margins)
+    return torch.softmax(loss.log_value(margins), dim=-1) * loss.log_slope(margins)
 
 
-def _require_vector(margins: Tensor) -> None:
-    if margins.ndim != 1 or len(margins) == 0:
+def _require_samples(margins: Tensor) -> None:
+    if margins.ndim == 0 or margins.shape[-1] == 0:
         raise ValueError(
-            f"`margins` must have shape (n,) with n >= 1, got {tuple(margins.shape)}: "
+            f"`margins` must have shape (..., n) with n >= 1, got {tuple(margins.shape)}: "
             "one margin y f(x) a sample"
         )

@@ -63,7 +63,7 @@ def halving_settings(
     phases = [escape, *((steps * 2**k, rate / 2**k) for k in range(n_phases))]
     return TrainingSettings(
         batch_size=None,
-        normalise=True,
+        trainer="normalised",
         schedule=tuple((count, size / longest) for count, size in phases),
         n_checkpoints=n_checkpoints,
     )

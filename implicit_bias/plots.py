@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ._solve import to_numpy
 from .limit import Limit
-from .training import Trajectory
+from .trajectory import Trajectory
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

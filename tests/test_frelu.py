@@ -387,7 +387,7 @@ def test_training_comes_to_the_predicted_limit() -> None:
     network = FReLU(2, 3, init="balanced", init_scale=0.3, random_state=1)
     settings = TrainingSettings(
         batch_size=None,
-        normalise=True,
+        trainer="normalised",
         schedule=((3000, 0.02), (1000, 0.005), (1000, 0.001)),
         n_checkpoints=10,
     )

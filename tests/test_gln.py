@@ -554,7 +554,7 @@ def descend(
             f = network(torch.tensor(X), torch.tensor(contexts)).numpy()
         rate = share * squared / max(network.degree * float((y * f).min()), 1.0)
         settings = TrainingSettings(
-            batch_size=None, normalise=True, schedule=((25, rate),), n_checkpoints=2
+            batch_size=None, trainer="normalised", schedule=((25, rate),), n_checkpoints=2
         )
         train(network, X, y, contexts, settings=settings)
 

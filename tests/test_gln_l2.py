@@ -248,7 +248,7 @@ def test_trained_gln_goes_to_svm_gln_and_not_to_the_control() -> None:
     control = solve_gln_l2_svm(X, y, contexts, n_contexts=2).require()
     network = GLN(4, 2, 2, init="balanced", init_scale=0.3, random_state=1)
     schedule = ((500, 0.05), (1000, 0.01), (2000, 0.003))
-    settings = TrainingSettings(batch_size=None, normalise=True, schedule=schedule)
+    settings = TrainingSettings(batch_size=None, trainer="normalised", schedule=schedule)
     train(network, X, y, contexts, settings=settings)
     rng = np.random.default_rng(9)
     held_out = Sample(rng.normal(size=(500, 4)), np.ones(500), rng.integers(0, 2, size=(500, 2)))

@@ -125,7 +125,7 @@ def follow_the_margin(network: DeepLinear, X: np.ndarray, y: np.ndarray) -> np.n
         squares = sum(float(W.detach().square().sum()) for W in network.layers)
         rate = 0.03 / max(squares / network.degree, 1) ** (network.degree - 1)
         settings = TrainingSettings(
-            batch_size=None, normalise=True, schedule=((20, rate),), n_checkpoints=2
+            batch_size=None, trainer="normalised", schedule=((20, rate),), n_checkpoints=2
         )
         ratios.append(train(network, X, y, None, settings=settings).normalised_margin[-1])
     return np.array(ratios)

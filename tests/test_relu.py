@@ -52,7 +52,9 @@ def orthant_data(n: int = 24, D: int = 6, seed: int = 0) -> tuple[Array, Array]:
 
 
 def normalised(*schedule: tuple[int, float]) -> TrainingSettings:
-    return TrainingSettings(batch_size=None, normalise=True, schedule=schedule, n_checkpoints=10)
+    return TrainingSettings(
+        batch_size=None, trainer="normalised", schedule=schedule, n_checkpoints=10
+    )
 
 
 # To the end of training: large steps to gain margin, small ones to settle.

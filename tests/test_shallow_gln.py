@@ -206,7 +206,7 @@ def test_trained_network_comes_to_the_limit_and_meets_the_kkt_conditions() -> No
     limit = solve_shallow_gln_svm(X, y, contexts).require()
     np.testing.assert_allclose(limit.zeta, [[0.5, 0.5], [0, -1], [0.5, -1]], atol=1e-6)
     network = ShallowGLN(2, contexts, init_scale=0.5, random_state=3)
-    settings = TrainingSettings(batch_size=None, normalise=True, schedule=((3000, 0.5),))
+    settings = TrainingSettings(batch_size=None, trainer="normalised", schedule=((3000, 0.5),))
     train(network, X, y, contexts, settings=settings)
     rng = np.random.default_rng(4)
     held_out = Sample(rng.normal(size=(200, 2)), np.ones(200), contexts[rng.integers(0, 4, 200)])

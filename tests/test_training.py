@@ -11,7 +11,8 @@ import torch
 from numpy.typing import NDArray
 
 from implicit_bias.networks import GLN
-from implicit_bias.training import TrainingSettings, Trajectory, place_data, train
+from implicit_bias.training import TrainingSettings, place_data, train
+from implicit_bias.trajectory import Trajectory
 
 Array = NDArray[np.float64]
 
@@ -43,7 +44,7 @@ def network_for(contexts: NDArray[np.int64], n_inputs: int, n_contexts: int, **k
 
 
 def normalised(*schedule: tuple[int, float], **kwargs) -> TrainingSettings:
-    return TrainingSettings(batch_size=None, normalise=True, schedule=schedule, **kwargs)
+    return TrainingSettings(batch_size=None, trainer="normalised", schedule=schedule, **kwargs)
 
 
 class Spy(torch.nn.Module):
@@ -89,7 +90,10 @@ def test_two_steps_equal_gradient_descent_written_in_numpy(loss, normalise) -> N
     network = network_for(contexts, 6, 3, random_state=1)
     w1, w2 = network.w1.detach().numpy().copy(), network.head().detach().numpy().copy()
     settings = TrainingSettings(
-        loss=loss, batch_size=None, schedule=((1, 0.1), (1, 0.03)), normalise=normalise
+        loss=loss,
+        batch_size=None,
+        schedule=((1, 0.1), (1, 0.03)),
+        trainer="normalised" if normalise else "constant",
     )
     train(network, X, y, contexts, settings=settings)
     for rate in (0.1, 0.03):
@@ -402,7 +406,7 @@ def test_a_trajectory_of_unequal_lengths_is_refused() -> None:
         ({"schedule": ((10, math.nan),)}, "`schedule`"),
         ({"momentum": 1.0}, "`momentum`"),
         ({"n_checkpoints": 1}, "`n_checkpoints`"),
-        ({"normalise": True}, "batch_size=None"),
+        ({"trainer": "normalised"}, "batch_size=None"),
     ],
 )
 def test_malformed_settings_are_refused(kwargs, message) -> None:

@@ -17,7 +17,8 @@ from ..limit import Limit
 from ..options import Options, Reporter, Seeds
 from ..orthosep_data import orthosep_dataset
 from ..report import Assumption, Report, Table
-from ..training import TrainingSettings, Trajectory
+from ..training import TrainingSettings
+from ..trajectory import Trajectory
 
 if TYPE_CHECKING:
     import torch

@@ -14,7 +14,8 @@ from ..options import Options, Reporter, Seeds
 from ..relu_comparison import compare_relu, view_relu
 from ..relu_gating import HyperplaneGates
 from ..report import Assumption, Report, Table
-from ..training import Trajectory, train
+from ..training import train
+from ..trajectory import Trajectory
 from .classification import (
     load_data,
     network_results,

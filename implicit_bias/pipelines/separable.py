@@ -15,7 +15,8 @@ from ..diagnostics import kkt_distance
 from ..limit import Limit
 from ..options import Options, Reporter, Seeds
 from ..report import Assumption, Report
-from ..training import Trajectory, train
+from ..training import train
+from ..trajectory import Trajectory
 from .classification import (
     limit_alone,
     load_data,

@@ -1,0 +1,75 @@
+"""The samples of each step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from .data import GatedData
+
+__all__ = ["Batches"]
+
+
+class Batches:
+    """Every epoch is a new permutation of the samples cut into batches.
+
+    Attributes
+    ----------
+    state : dict
+        What the rest of the run's batches depend on, ready for JSON; may be set.
+    """
+
+    def __init__(
+        self, data: GatedData, batch_size: int | None, random_state: int | np.random.Generator
+    ) -> None:
+        n = len(data.y)
+        self._data = data
+        self._size = n if batch_size is None else min(batch_size, n)
+        self._rng = np.random.default_rng(random_state)
+        self._epoch: Any = None
+        self._order: torch.Tensor | None = None
+        self._position = 0
+        self._start_epoch()
+
+    def next(self) -> GatedData:
+        if self._size == len(self._data.y):
+            return self._data
+        order = self._order
+        if order is None or self._position >= len(self._data.y):
+            self._start_epoch()
+            order = self._order = self._permutation()
+        index = order[self._position : self._position + self._size]
+        self._position += self._size
+        return self._data.take(index)
+
+    def _start_epoch(self) -> None:
+        self._epoch = self._rng.bit_generator.state
+        self._order, self._position = None, 0
+
+    def _permutation(self) -> torch.Tensor:
+        order = self._rng.permutation(len(self._data.y))
+        return torch.from_numpy(order).to(self._data.y.device)
+
+    @property
+    def state(self) -> dict[str, Any]:
+        begun = self._order is not None
+        return {"generator": _plain(self._epoch), "begun": begun, "position": self._position}
+
+    @state.setter
+    def state(self, state: dict[str, Any]) -> None:
+        self._rng.bit_generator.state = state["generator"]
+        self._start_epoch()
+        if state["begun"]:
+            self._order = self._permutation()
+            self._position = state["position"]
+
+
+def _plain(value: Any) -> Any:
+    """A bit generator's state with lists of int in place of arrays (MT19937 has one)."""
+    if isinstance(value, dict):
+        return {key: _plain(entry) for key, entry in value.items()}
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return value

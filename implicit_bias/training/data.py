@@ -1,0 +1,76 @@
+"""Data where a network wants them."""
+
+from typing import NamedTuple
+
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from implicit_bias.networks.weights import as_tensor
+
+__all__ = ["GatedData", "Inputs", "place_data", "trained_weights"]
+
+Inputs = ArrayLike | Tensor
+
+
+class GatedData(NamedTuple):
+    """Inputs (n, D), labels (n,) and gates (n, ...) as tensors where a network wants them."""
+
+    X: Tensor
+    y: Tensor
+    gates: Tensor | None
+
+    def take(self, index: Tensor) -> "GatedData":
+        """Return the samples with these indices."""
+        gates = None if self.gates is None else self.gates[index]
+        return GatedData(self.X[index], self.y[index], gates)
+
+
+def place_data(
+    network: torch.nn.Module, X: Inputs, y: Inputs | None, gates: Inputs | None
+) -> GatedData:
+    """Check data and move them to the dtype and device of the network's weights.
+
+    Without labels (`y` None) ones stand in for them.
+
+    Floating-point gates take the dtype too, integer ones (contexts) keep theirs; a network with a
+    method ``prepare(gates)`` has the last word on them.
+
+    Raises
+    ------
+    ValueError
+        If shapes disagree, a value is not finite, a label is not in {-1, +1}, or the network has
+        no weights to train.
+    """
+    weight = trained_weights(network)[0]
+    inputs = as_tensor(X).to(weight)
+    if inputs.ndim != 2 or len(inputs) == 0 or not bool(torch.isfinite(inputs).all()):
+        raise ValueError(
+            "`X` must be finite, of shape (n, D) with n >= 1, got shape "
+            f"{tuple(inputs.shape)}: look for NaN and infinite entries"
+        )
+    n = len(inputs)
+    labels = weight.new_ones(n) if y is None else as_tensor(y).to(weight)
+    if tuple(labels.shape) != (n,) or not bool((labels.abs() == 1).all()):
+        raise ValueError(
+            f"`y` must have shape ({n},) and values in {{-1, +1}}, got shape "
+            f"{tuple(labels.shape)}: one label a row of X; map two classes with 2 * (y == a) - 1"
+        )
+    if gates is None:
+        return GatedData(inputs, labels, None)
+    placed = as_tensor(gates)
+    if placed.ndim == 0 or len(placed) != n:
+        raise ValueError(
+            f"`gates` must have {n} rows, got shape {tuple(placed.shape)}: one a row of X"
+        )
+    placed = placed.to(weight) if placed.is_floating_point() else placed.to(weight.device)
+    prepare = getattr(network, "prepare", None)
+    return GatedData(inputs, labels, placed if prepare is None else prepare(placed))
+
+
+def trained_weights(network: torch.nn.Module) -> list[torch.nn.Parameter]:
+    """The parameters that require a gradient, at least one; raises ValueError otherwise."""
+    parameters = [p for p in network.parameters() if p.requires_grad]
+    if not parameters:
+        raise ValueError("`network` has no parameter with requires_grad=True: nothing to train")
+    return parameters

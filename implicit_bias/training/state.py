@@ -1,0 +1,137 @@
+"""What an unfinished run keeps on disk, and how it is taken up again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .data import GatedData
+from .settings import TrainingSettings
+
+__all__ = ["RunState", "Saved"]
+
+FORMAT = "implicit-bias run 1"
+
+
+@dataclass(frozen=True, eq=False)
+class Saved:
+    """A run between two steps: everything that what follows depends on."""
+
+    step: int
+    seconds: float
+    weights: list[Tensor]
+    stepper: dict[str, Tensor]
+    batches: dict[str, Any]
+    rows: list[dict[str, Any]]
+
+
+class RunState:
+    """The file of one run: safetensors, with the numbers that are no tensors as its metadata."""
+
+    def __init__(self, path: Path, settings: TrainingSettings, data: GatedData) -> None:
+        self._path = Path(path)
+        self._fingerprint = _fingerprint(settings, data)
+
+    def write(
+        self,
+        *,
+        step: int,
+        seconds: float,
+        weights: list[Tensor],
+        stepper: dict[str, Tensor],
+        batches: dict[str, Any],
+        rows: list[dict[str, Any]],
+    ) -> None:
+        """Keep the run, in place of what was kept before; never half of it."""
+        from safetensors.torch import save
+
+        tensors = {f"weight.{i}": w for i, w in enumerate(weights)}
+        tensors |= {f"stepper.{name}": value for name, value in stepper.items()}
+        for name in rows[0] if rows else ():
+            stacked = np.array([row[name] for row in rows], dtype=np.float64)
+            tensors[f"row.{name}"] = torch.from_numpy(stacked)
+        metadata = {
+            "format": FORMAT,
+            "fingerprint": self._fingerprint,
+            "run": json.dumps({"step": step, "seconds": seconds, "batches": batches}),
+        }
+        content = save({k: v.contiguous().cpu() for k, v in tensors.items()}, metadata=metadata)
+        beside = self._path.with_name(self._path.name + ".new")
+        beside.write_bytes(content)
+        os.replace(beside, self._path)
+
+    def read(self, weights: list[Tensor], stepper: dict[str, Tensor]) -> Saved:
+        """The run that was kept; `weights` and `stepper` say what it must look like.
+
+        Raises
+        ------
+        ValueError
+            If there is none, or it is of other settings, other data or another network.
+        """
+        from safetensors import SafetensorError, safe_open
+
+        if not self._path.is_file():
+            raise ValueError(
+                f"there is no run to resume: {str(self._path)!r} does not exist; leave `resume` "
+                "out to begin one"
+            )
+        device = str(weights[0].device)
+        try:
+            with safe_open(self._path, framework="pt", device=device) as file:
+                metadata = file.metadata() or {}
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        except (SafetensorError, OSError) as error:
+            raise ValueError(
+                f"{str(self._path)!r} is no file of a run: {error}; delete it and begin anew"
+            ) from error
+        if metadata.get("format") != FORMAT or metadata["fingerprint"] != self._fingerprint:
+            raise ValueError(
+                f"the run in {str(self._path)!r} is of other data or other settings: resume with "
+                "the options that it began with, or begin anew in another place"
+            )
+        run = json.loads(metadata["run"])
+        wanted = {f"weight.{i}": w for i, w in enumerate(weights)}
+        wanted |= {f"stepper.{name}": value for name, value in stepper.items()}
+        for name, like in wanted.items():
+            found = tensors.get(name)
+            if found is None or found.shape != like.shape or found.dtype != like.dtype:
+                raise ValueError(
+                    f"the run in {str(self._path)!r} is of another network: its {name} does not "
+                    f"have shape {tuple(like.shape)} and dtype {like.dtype}"
+                )
+        columns = {
+            k.removeprefix("row."): v.cpu().numpy() for k, v in tensors.items()
+            if k.startswith("row.")
+        }  # fmt: skip
+        n_rows = len(columns["step"]) if columns else 0
+        return Saved(
+            step=run["step"],
+            seconds=run["seconds"],
+            weights=[tensors[f"weight.{i}"] for i in range(len(weights))],
+            stepper={name: tensors[f"stepper.{name}"] for name in stepper},
+            batches=run["batches"],
+            rows=[{k: column[t] for k, column in columns.items()} for t in range(n_rows)],
+        )
+
+
+def _fingerprint(settings: TrainingSettings, data: GatedData) -> str:
+    """A digest of what must be the same for a run to go on."""
+    if isinstance(settings.random_state, np.random.Generator):
+        raise ValueError(
+            "a run that is kept needs an integer `random_state`: a Generator cannot be compared "
+            "with the one it began with"
+        )
+    digest = hashlib.sha256(repr(settings).encode())
+    for part in data:
+        if part is not None:
+            digest.update(f"{tuple(part.shape)} {part.dtype}".encode())
+            digest.update(part.cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,124 @@
+"""The gradient methods, by name, each with what theory promises for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from .annealed import Annealed
+from .descent import Descent, Stepper
+from .dual import DualAcceleration
+from .line_search import SafeDescent
+
+if TYPE_CHECKING:
+    from .runs import Runs
+    from .settings import TrainingSettings
+
+__all__ = ["TRAINERS", "Trainer", "get_trainer"]
+
+
+@dataclass(frozen=True)
+class Trainer:
+    """One gradient method.
+
+    Attributes
+    ----------
+    method : str
+        What a step does, in a line.
+    promise : str
+        What is known about where it goes, and how fast.
+    make : callable
+        `make(runs, settings, n_samples)` returns the `Stepper`.
+    full_batch : bool
+        Whether mini-batches would change its limit.
+    rates : set of bool
+        Whether learning rates may be given (False) or left to it (True).
+    takes_momentum : bool
+    """
+
+    method: str
+    promise: str
+    make: Callable[[Runs, TrainingSettings, int], Stepper]
+    full_batch: bool = True
+    rates: frozenset[bool] = field(default=frozenset({True}))
+    takes_momentum: bool = False
+
+
+def _constant(runs: Runs, settings: TrainingSettings, n_samples: int) -> Stepper:
+    return Descent(runs, settings.loss, settings.momentum, logarithmic=False)
+
+
+def _normalised(runs: Runs, settings: TrainingSettings, n_samples: int) -> Stepper:
+    if settings.automatic:
+        return SafeDescent(runs, settings.loss, settings.momentum)
+    return Descent(runs, settings.loss, settings.momentum, logarithmic=True)
+
+
+def _momentum(runs: Runs, settings: TrainingSettings, n_samples: int) -> Stepper:
+    return SafeDescent(runs, settings.loss, HEAVY)
+
+
+def _dual(runs: Runs, settings: TrainingSettings, n_samples: int) -> Stepper:
+    return DualAcceleration(runs, settings.loss)
+
+
+def _annealed(runs: Runs, settings: TrainingSettings, n_samples: int) -> Stepper:
+    return Annealed(runs, settings.loss, n_samples)
+
+
+HEAVY = 0.9
+_FLOW = (
+    "limits are KKT points of the margin problem for homogeneous networks that separate the data "
+    "(Lyu and Li)"
+)
+
+TRAINERS: Mapping[str, Trainer] = MappingProxyType(
+    {
+        "constant": Trainer(
+            method="steps of a given size along the gradient of the mean loss; (mini-batch) SGD",
+            promise=f"{_FLOW}; for linear predictors the direction errs by O(1 / log steps) "
+            "(Soudry et al.)",
+            make=_constant,
+            full_batch=False,
+            rates=frozenset({False}),
+            takes_momentum=True,
+        ),
+        "normalised": Trainer(
+            method="steps along the gradient of log(loss), at given rates or as long as a line "
+            "search allows",
+            promise=f"{_FLOW}; for linear predictors the margin errs by O(1 / steps) (Ji and "
+            "Telgarsky)",
+            make=_normalised,
+            rates=frozenset({False, True}),
+            takes_momentum=True,
+        ),
+        "momentum": Trainer(
+            method="the normalised steps with heavy-ball momentum 0.9, dropped when the loss rises",
+            promise="fixed points are those of the normalised steps; no rate is proved",
+            make=_momentum,
+        ),
+        "dual": Trainer(
+            method="Nesterov's method on the dual of the margin problem, as momentum on normalised "
+            "steps; for predictors that are linear in their weights",
+            promise="margins err by O(log n / steps^2) (Ji, Srebro and Telgarsky)",
+            make=_dual,
+        ),
+        "annealed": Trainer(
+            method="Nesterov's method for the smoothed margin on the sphere of weights, its "
+            "temperature lowered in proportion to the steps done",
+            promise="for linear predictors margins err by O(sqrt(log n) / steps) (Nesterov's "
+            "smoothing); for homogeneous networks its fixed points tend to KKT points of the "
+            "margin problem, and no rate is proved",
+            make=_annealed,
+        ),
+    }
+)
+
+
+def get_trainer(name: str) -> Trainer:
+    """Look a trainer up in `TRAINERS`; raises ValueError for a name that is not there."""
+    if name not in TRAINERS:
+        raise ValueError(f"`trainer` must be one of {sorted(TRAINERS)}, got {name!r}")
+    return TRAINERS[name]
