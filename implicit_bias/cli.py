@@ -13,7 +13,7 @@ from click.core import ParameterSource
 
 from ._version import __version__
 from .models import MODELS
-from .options import Options, Reporter
+from .options import TRAINERS, Options, Reporter, resolve
 
 if TYPE_CHECKING:
     from .report import Report
@@ -32,16 +32,29 @@ EPILOG = (
 
 
 def _numbers(kind: type) -> Any:
-    def read(context: click.Context, parameter: click.Parameter, value: str) -> tuple[Any, ...]:
+    def read(
+        context: click.Context, parameter: click.Parameter, value: str | None
+    ) -> tuple[Any, ...] | None:
+        if value is None:
+            return None
         try:
             numbers = tuple(kind(part) for part in value.split(","))
         except ValueError as error:
-            raise click.BadParameter(f"{value!r} is not a list such as {parameter.default}") from (
-                error
-            )
+            example = {int: "1600,1600", float: "0.04,0.01 (or auto)"}[kind]
+            raise click.BadParameter(f"{value!r} is not a list such as {example}") from error
         return numbers
 
     return read
+
+
+def _rates(
+    context: click.Context, parameter: click.Parameter, value: str | None
+) -> tuple[float, ...] | None:
+    """Learning rates; none of them for `auto`."""
+    if value == "auto":
+        return ()
+    rates: tuple[float, ...] | None = _numbers(float)(context, parameter, value)
+    return rates
 
 
 @click.command(epilog=EPILOG, context_settings={"max_content_width": 100, "show_default": True})
@@ -82,31 +95,29 @@ def _numbers(kind: type) -> Any:
     help="interior-point, or cvxpy:NAME (CLARABEL, ECOS, SCS).",
 )
 @click.option("--tol", type=float, default=1e-8, help="Relative duality gap to reach.")
+@click.option(
+    "--trainer",
+    type=click.Choice(sorted(TRAINERS)),
+    help="Gradient method: constant steps, or one that goes far along.  [default: by model]",
+)
 @click.option("--loss", type=click.Choice(["logistic", "exponential"]), default="logistic")
 @click.option(
     "--steps",
-    default="1600,1600",
     callback=_numbers(int),
-    help="Gradient steps of each phase of training.",
+    help="Gradient steps of each phase of training.  [default: by model and trainer]",
 )
 @click.option(
     "--learning-rate",
     "learning_rates",
-    default="0.04,0.01",
-    callback=_numbers(float),
-    help="Learning rate of each phase.",
+    callback=_rates,
+    help="Learning rate of each phase, or auto: found by the trainer.  "
+    "[default: by model and trainer]",
 )
 @click.option("--momentum", type=float, default=0.0)
 @click.option(
     "--batch-size",
     type=click.IntRange(min=0),
-    default=128,
-    help="Samples of a step; 0 is the full batch.",
-)
-@click.option(
-    "--normalise",
-    is_flag=True,
-    help="Descend the logarithm of the loss, which goes on where the loss underflows (full batch).",
+    help="Samples of a step; 0 is the full batch.  [default: by model and trainer]",
 )
 @click.option(
     "--init", type=click.Choice(["orthogonal", "kaiming", "balanced"]), default="orthogonal"
@@ -150,13 +161,11 @@ def compare(
     """
     if plot is not None and plot.suffix.lower() not in PICTURES:
         raise click.BadParameter(f"{plot} must end in .png, .svg or .pdf", param_hint="--plot")
-    given = click.get_current_context().get_parameter_source
-    for name, value in MODELS[model].defaults.items():
-        if given(name) is ParameterSource.DEFAULT:
-            choices[name] = value
+    source = click.get_current_context().get_parameter_source
+    given = {k: v for k, v in choices.items() if source(k) is not ParameterSource.DEFAULT}
     try:
         with _progress(quiet) as reporter:
-            report = _run(model, Options(**choices), plot, folder, reporter)
+            report = _run(model, resolve(MODELS[model].defaults, given), plot, folder, reporter)
     except MemoryError as error:
         click.echo(f"Error: out of memory: {error}", err=True)
         raise SystemExit(BAD_INPUT) from error

@@ -78,28 +78,20 @@ def _relu(options: Options, reporter: Reporter) -> Report:
     return run_relu(options, reporter)
 
 
-# Far along the logarithm of the loss, where constant steps on it would take too long.
-FAR: Mapping[str, Any] = {"batch_size": 0, "normalise": True}
-
 MODELS: dict[str, Model] = {
     "deep-linear": Model(
         theorem="directional limit of a deep linear network, end to end, is the hard-margin SVM "
         f"({JI})",
         program="min ||b||  s.t.  y_n <b, x_n> >= 1",
         run=_separable("deep-linear"),
-        defaults={
-            "n_train": 60,
-            "batch_size": 0,
-            "steps": (20000,),
-            "learning_rates": (0.05,),
-        },
+        defaults={"n_train": 60, "trainer": "annealed"},
     ),
     "frelu": Model(
         theorem="directional limit of a two-layer frozen-gate ReLU network is the group lasso over "
         f"its units ({LIPPL}, equation 22)",
         program="min sum_h ||zeta_h||  s.t.  y_n sum_h g_h(x_n) <zeta_h, x_n> >= 1",
         run=_separable("frelu"),
-        defaults={**FAR, "init": "kaiming", "steps": (10000,), "learning_rates": (0.003,)},
+        defaults={"init": "kaiming", "trainer": "annealed"},
     ),
     "gdln": Model(
         theorem="gradient flow of a gated linear network with fixed gates, at every time, and its "
@@ -120,26 +112,34 @@ MODELS: dict[str, Model] = {
         theorem=f"directional limit of a two-layer GLN is SVM-GLN ({LIPPL}, proposition B.8)",
         program="min sum_h ||zeta_h||_F  s.t.  y_n sum_h <zeta_h,c_h(n), x_n> >= 1",
         run=_separable("gln"),
+        defaults={"trainer": "annealed"},
     ),
     "gln-l2": Model(
         theorem="control experiment, the limit of no network here: SVM-L2 has the GLN's predictors "
         f"but the plain norm ({LIPPL}, equations 23-25, corrected)",
         program="min ||beta||_2  s.t.  y_n <beta_c(n), x_n> >= 1,  beta_c = sum_h zeta_h,c_h",
         run=_separable("gln-l2"),
+        defaults={"trainer": "annealed"},
     ),
     "linear": Model(
         theorem=f"directional limit of a linear predictor is the hard-margin SVM ({SOUDRY}, "
         "theorem 3)",
         program="min ||b||  s.t.  y_n <b, x_n> >= 1",
         run=_separable("linear"),
-        defaults={**FAR, "n_train": 60, "steps": (20000,), "learning_rates": (0.1,)},
+        defaults={"n_train": 60, "trainer": "dual"},
     ),
     "orthosep": Model(
         theorem="every surviving neuron of a small ReLU network turns to one of two max-margin "
         f"vectors ({PHUONG}, theorem 3.1 and corollary 3.1 with its constants)",
         program="w+- = argmin ||w||  s.t.  <w, x_n> >= 1 for the samples of one class",
         run=_orthosep,
-        defaults={"data": "orthants", "hidden_units": 100, "init_scale": 0.01, "steps": ()},
+        defaults={
+            "data": "orthants",
+            "hidden_units": 100,
+            "init_scale": 0.01,
+            "trainer": "normalised",
+            "steps": (),
+        },
     ),
     "relu": Model(
         theorem="no theorem names the limit of a ReLU network on general data; four machines that "
@@ -154,12 +154,6 @@ MODELS: dict[str, Model] = {
         f"weighed by their norms ({LIPPL}, theorem 3.1)",
         program="min sum_g ||beta_g||^2  s.t.  y_n <beta_g(n), x_n> >= 1",
         run=_separable("shallow-gln"),
-        defaults={
-            **FAR,
-            "hidden_units": 2,
-            "n_train": 300,
-            "steps": (20000,),
-            "learning_rates": (0.1,),
-        },
+        defaults={"hidden_units": 2, "n_train": 300, "trainer": "dual"},
     ),
 }

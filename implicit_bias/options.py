@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-__all__ = ["Options", "Reporter", "Seeds"]
+__all__ = ["TRAINERS", "Options", "Reporter", "Seeds", "resolve"]
+
+# What the trainers of `training.TRAINERS` begin from, unless told otherwise: constant steps from
+# the published experiment, the others from the full batch and step sizes of their own.
+_AUTOMATIC: Mapping[str, Any] = {"batch_size": 0, "steps": (3000,), "learning_rates": ()}
+TRAINERS: Mapping[str, Mapping[str, Any]] = {
+    "annealed": _AUTOMATIC,
+    "constant": {"batch_size": 128, "steps": (1600, 1600), "learning_rates": (0.04, 0.01)},
+    "dual": _AUTOMATIC,
+    "momentum": _AUTOMATIC,
+    "normalised": _AUTOMATIC,
+}
+_OF_TRAINING = ("batch_size", "learning_rates", "momentum", "steps", "trainer")
 
 
 @dataclass(frozen=True)
@@ -27,16 +40,16 @@ class Options:
     solver : str
     tol : float
         Relative duality gap.
+    trainer : str
+        A name in `training.TRAINERS`.
     loss : {"logistic", "exponential"}
     steps : tuple of int
         Steps of the phases of training; empty for a schedule of the model's own.
     learning_rates : tuple of float
-        One for each phase.
+        One for each phase; empty where the trainer finds its own.
     momentum : float
     batch_size : int
         0 for the full batch.
-    normalise : bool
-        Descend the logarithm of the loss (full batch).
     init : str
     init_scale : float
     device, dtype : str
@@ -53,17 +66,28 @@ class Options:
     cutoffs: str = "median"
     solver: str = "interior-point"
     tol: float = 1e-8
+    trainer: str = "constant"
     loss: str = "logistic"
     steps: tuple[int, ...] = (1600, 1600)
     learning_rates: tuple[float, ...] = (0.04, 0.01)
     momentum: float = 0.0
     batch_size: int = 128
-    normalise: bool = False
     init: str = "orthogonal"
     init_scale: float = 1.0
     device: str = "cpu"
     dtype: str = "float64"
     seed: int = 0
+
+
+def resolve(defaults: Mapping[str, Any], given: Mapping[str, Any]) -> Options:
+    """The options that follow from those given, from a model's defaults and from the trainer's.
+
+    A model's defaults for training go with its own trainer; another one begins from its own.
+    """
+    usual = str(defaults.get("trainer", "constant"))
+    trainer = str(given.get("trainer", usual))
+    own = {k: v for k, v in defaults.items() if trainer == usual or k not in _OF_TRAINING}
+    return Options(**{"trainer": trainer, **TRAINERS[trainer], **own, **given})
 
 
 @dataclass(frozen=True)

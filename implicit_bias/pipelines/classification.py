@@ -107,19 +107,18 @@ def require_device(name: str) -> None:
 
 def training_settings(options: Options, seeds: Seeds) -> TrainingSettings:
     """The trainer's settings that the options name."""
-    if options.normalise and options.batch_size:
-        raise ValueError("`--normalise` needs the full batch: add `--batch-size 0`")
-    if len(options.steps) != len(options.learning_rates):
+    rates: tuple[float | None, ...] = options.learning_rates or (None,) * len(options.steps)
+    if len(options.steps) != len(rates):
         raise ValueError(
-            f"{len(options.steps)} phases of steps, but {len(options.learning_rates)} learning "
-            "rates: give as many of one as of the other"
+            f"{len(options.steps)} phases of steps, but {len(rates)} learning rates: give as many "
+            "of one as of the other"
         )
     return TrainingSettings(
+        trainer=options.trainer,
         loss=options.loss,
         batch_size=options.batch_size or None,
-        schedule=tuple(zip(options.steps, options.learning_rates, strict=True)),
+        schedule=tuple(zip(options.steps, rates, strict=True)),
         momentum=options.momentum,
-        normalise=options.normalise,
         random_state=seeds.batches,
     )
 

@@ -77,7 +77,11 @@ class TrainingSettings:
             )
         found = {rate is None for _, rate in phases}
         if not found <= trainer.rates:
-            wanted = "numbers" if trainer.rates == {False} else "None: it finds its own"
+            wanted = (
+                "numbers"
+                if trainer.rates == {False}
+                else "None (auto on the command line): it finds its own"
+            )
             raise ValueError(
                 f"the learning rates of trainer {self.trainer!r} must be {wanted}, got a schedule "
                 f"of {self.schedule}"
