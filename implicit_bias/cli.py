@@ -12,7 +12,7 @@ import click
 from click.core import ParameterSource
 
 from ._version import __version__
-from .models import MODELS
+from .models import MODELS, check_options
 from .options import Options, Reporter
 
 if TYPE_CHECKING:
@@ -55,6 +55,12 @@ def _numbers(kind: type) -> Any:
 )
 @click.option(
     "--data-dir", type=click.Path(path_type=Path), help="Folder of the IDX files, gzipped or not."
+)
+@click.option(
+    "--classes",
+    type=click.Choice(["two", "all"]),
+    default="two",
+    help="0-4 against 5-9, or each of the ten classes against the rest.",
 )
 @click.option("--n-train", type=click.IntRange(min=1), help="Training samples.  [default: 500]")
 @click.option(
@@ -151,7 +157,7 @@ def compare(
     if plot is not None and plot.suffix.lower() not in PICTURES:
         raise click.BadParameter(f"{plot} must end in .png, .svg or .pdf", param_hint="--plot")
     given = click.get_current_context().get_parameter_source
-    for name, value in MODELS[model].defaults.items():
+    for name, value in MODELS[model].defaults_for(choices["classes"]).items():
         if given(name) is ParameterSource.DEFAULT:
             choices[name] = value
     try:
@@ -177,7 +183,8 @@ def compare(
         click.echo(f"Error: the results could not be written: {error}", err=True)
         raise SystemExit(BAD_INPUT) from error
     if report.status.name != "SOLVED":
-        click.echo(f"{report.status.name}: {report.status.advice}", err=True)
+        where = f" ({report.concerns})" if report.concerns else ""
+        click.echo(f"{report.status.name}{where}: {report.status.advice}", err=True)
     if report.failure is not None:
         click.echo(f"Error: {report.failure}", err=True)
     raise SystemExit(_exit_code(report))
@@ -193,6 +200,7 @@ def _run(
         check_writable(plot, folder=False)
     if folder is not None:
         check_writable(folder, folder=True)
+    check_options(model, options)
     return MODELS[model].run(options, reporter)
 
 
