@@ -25,7 +25,7 @@ from solvers.least_squares import (
     certify_fit,
     solve_least_squares,
 )
-from solvers.one_vs_rest import one_vs_rest_programs, solve_one_vs_rest
+from solvers.one_vs_rest import iterate_one_vs_rest, one_vs_rest_programs, solve_one_vs_rest
 
 __all__ = [
     "Array",
@@ -49,6 +49,7 @@ __all__ = [
     "certify",
     "certify_fit",
     "is_torch_array",
+    "iterate_one_vs_rest",
     "one_vs_rest_programs",
     "solve",
     "solve_least_squares",

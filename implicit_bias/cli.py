@@ -12,7 +12,7 @@ import click
 from click.core import ParameterSource
 
 from ._version import __version__
-from .models import MODELS
+from .models import MODELS, check_options
 from .options import TRAINERS, Options, Reporter, resolve
 
 if TYPE_CHECKING:
@@ -68,6 +68,12 @@ def _rates(
 )
 @click.option(
     "--data-dir", type=click.Path(path_type=Path), help="Folder of the IDX files, gzipped or not."
+)
+@click.option(
+    "--classes",
+    type=click.Choice(["two", "all"]),
+    default="two",
+    help="0-4 against 5-9, or each of the ten classes against the rest.",
 )
 @click.option("--n-train", type=click.IntRange(min=1), help="Training samples.  [default: 500]")
 @click.option(
@@ -163,9 +169,10 @@ def compare(
         raise click.BadParameter(f"{plot} must end in .png, .svg or .pdf", param_hint="--plot")
     source = click.get_current_context().get_parameter_source
     given = {k: v for k, v in choices.items() if source(k) is not ParameterSource.DEFAULT}
+    defaults = MODELS[model].defaults_for(choices["classes"])
     try:
         with _progress(quiet) as reporter:
-            report = _run(model, resolve(MODELS[model].defaults, given), plot, folder, reporter)
+            report = _run(model, resolve(defaults, given), plot, folder, reporter)
     except MemoryError as error:
         click.echo(f"Error: out of memory: {error}", err=True)
         raise SystemExit(BAD_INPUT) from error
@@ -186,7 +193,8 @@ def compare(
         click.echo(f"Error: the results could not be written: {error}", err=True)
         raise SystemExit(BAD_INPUT) from error
     if report.status.name != "SOLVED":
-        click.echo(f"{report.status.name}: {report.status.advice}", err=True)
+        where = f" ({report.concerns})" if report.concerns else ""
+        click.echo(f"{report.status.name}{where}: {report.status.advice}", err=True)
     if report.failure is not None:
         click.echo(f"Error: {report.failure}", err=True)
     raise SystemExit(_exit_code(report))
@@ -202,6 +210,7 @@ def _run(
         check_writable(plot, folder=False)
     if folder is not None:
         check_writable(folder, folder=True)
+    check_options(model, options)
     return MODELS[model].run(options, reporter)
 
 

@@ -11,7 +11,7 @@ from .options import Options, Reporter
 if TYPE_CHECKING:
     from .report import Report
 
-__all__ = ["MODELS", "Model"]
+__all__ = ["MODELS", "OWN_OPTIONS", "Model", "check_options"]
 
 LIPPL = (
     "Lippl, Abbott and Chung, The implicit bias of gradient descent on generalized gated linear "
@@ -23,6 +23,9 @@ JI = "Ji and Telgarsky, Gradient descent aligns the layers of deep linear networ
 
 PHUONG = "Phuong, Underspecification in Deep Learning"
 NOTES = "notes on gated deep linear networks and least squares, corrected"
+
+OWN_OPTIONS = ("classes",)
+"""Options that only some models take; others refuse them rather than ignore them."""
 
 
 @dataclass(frozen=True)
@@ -40,12 +43,22 @@ class Model:
     defaults : mapping
         Options that differ from those of `Options` unless they are given, so that the
         assumptions of the theorem hold on the bundled data.
+    all_classes : mapping
+        Further ones where ten networks are trained instead of one.
+    takes : frozenset of str
+        Those of `OWN_OPTIONS` that the model takes.
     """
 
     theorem: str
     program: str
     run: Callable[[Options, Reporter], Report]
     defaults: Mapping[str, Any] = field(default_factory=dict)
+    all_classes: Mapping[str, Any] = field(default_factory=dict)
+    takes: frozenset[str] = frozenset()
+
+    def defaults_for(self, classes: str) -> Mapping[str, Any]:
+        """The defaults of a run on `classes`, "two" or "all"."""
+        return {**self.defaults, **(self.all_classes if classes == "all" else {})}
 
 
 def _separable(model: str) -> Callable[[Options, Reporter], Report]:
@@ -53,9 +66,11 @@ def _separable(model: str) -> Callable[[Options, Reporter], Report]:
 
     def run(options: Options, reporter: Reporter) -> Report:
         from .pipelines.families import FAMILIES
+        from .pipelines.multiclass import run_multiclass
         from .pipelines.separable import run_separable
 
-        return run_separable(model, FAMILIES[model], options, reporter)
+        pipeline = run_multiclass if options.classes == "all" else run_separable
+        return pipeline(model, FAMILIES[model], options, reporter)
 
     return run
 
@@ -78,12 +93,18 @@ def _relu(options: Options, reporter: Reporter) -> Report:
     return run_relu(options, reporter)
 
 
+# One network a class: every class against the rest.
+EVERY_CLASS = frozenset({"classes"})
+SHORTER: Mapping[str, Any] = {"steps": (1500,)}
+
 MODELS: dict[str, Model] = {
     "deep-linear": Model(
         theorem="directional limit of a deep linear network, end to end, is the hard-margin SVM "
         f"({JI})",
         program="min ||b||  s.t.  y_n <b, x_n> >= 1",
         run=_separable("deep-linear"),
+        takes=EVERY_CLASS,
+        all_classes=SHORTER,
         defaults={"n_train": 60, "trainer": "annealed"},
     ),
     "frelu": Model(
@@ -91,6 +112,8 @@ MODELS: dict[str, Model] = {
         f"its units ({LIPPL}, equation 22)",
         program="min sum_h ||zeta_h||  s.t.  y_n sum_h g_h(x_n) <zeta_h, x_n> >= 1",
         run=_separable("frelu"),
+        takes=EVERY_CLASS,
+        all_classes=SHORTER,
         defaults={"init": "kaiming", "trainer": "annealed"},
     ),
     "gdln": Model(
@@ -112,6 +135,8 @@ MODELS: dict[str, Model] = {
         theorem=f"directional limit of a two-layer GLN is SVM-GLN ({LIPPL}, proposition B.8)",
         program="min sum_h ||zeta_h||_F  s.t.  y_n sum_h <zeta_h,c_h(n), x_n> >= 1",
         run=_separable("gln"),
+        takes=EVERY_CLASS,
+        all_classes=SHORTER,
         defaults={"trainer": "annealed"},
     ),
     "gln-l2": Model(
@@ -119,6 +144,8 @@ MODELS: dict[str, Model] = {
         f"but the plain norm ({LIPPL}, equations 23-25, corrected)",
         program="min ||beta||_2  s.t.  y_n <beta_c(n), x_n> >= 1,  beta_c = sum_h zeta_h,c_h",
         run=_separable("gln-l2"),
+        takes=EVERY_CLASS,
+        all_classes=SHORTER,
         defaults={"trainer": "annealed"},
     ),
     "linear": Model(
@@ -126,6 +153,8 @@ MODELS: dict[str, Model] = {
         "theorem 3)",
         program="min ||b||  s.t.  y_n <b, x_n> >= 1",
         run=_separable("linear"),
+        takes=EVERY_CLASS,
+        all_classes=SHORTER,
         defaults={"n_train": 60, "trainer": "dual"},
     ),
     "orthosep": Model(
@@ -154,6 +183,26 @@ MODELS: dict[str, Model] = {
         f"weighed by their norms ({LIPPL}, theorem 3.1)",
         program="min sum_g ||beta_g||^2  s.t.  y_n <beta_g(n), x_n> >= 1",
         run=_separable("shallow-gln"),
+        takes=EVERY_CLASS,
+        all_classes=SHORTER,
         defaults={"hidden_units": 2, "n_train": 300, "trainer": "dual"},
     ),
 }
+
+
+def check_options(model: str, options: Options) -> None:
+    """See that a model takes every one of `OWN_OPTIONS` that is not at its default.
+
+    Raises
+    ------
+    ValueError
+        With the models that take it.
+    """
+    for name in OWN_OPTIONS:
+        if name in MODELS[model].takes or getattr(options, name) == getattr(Options(), name):
+            continue
+        takers = ", ".join(key for key, entry in sorted(MODELS.items()) if name in entry.takes)
+        raise ValueError(
+            f"`--{name.replace('_', '-')} {getattr(options, name)}` is not for the model {model}: "
+            f"leave it out, or take one of {takers}"
+        )

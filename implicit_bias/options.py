@@ -31,6 +31,8 @@ class Options:
     data : {"digits", "mnist", "orthants", "ring"}
         scikit-learn's bundled digits; IDX files in `data_dir`; orthogonally separable data; two
         length scales on a ring.
+    classes : {"two", "all"}
+        Digits 0-4 against 5-9, or every class against the rest.
     n_train, n_val : int or None
     hidden_units, contexts : int
         H and C.
@@ -58,6 +60,7 @@ class Options:
 
     data: str = "digits"
     data_dir: Path | None = None
+    classes: str = "two"
     n_train: int | None = None
     n_val: int | None = None
     hidden_units: int = 10

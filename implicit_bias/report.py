@@ -80,6 +80,8 @@ class Report:
         `writer(path)` writes one file of the saved results.
     figure : callable, optional
         Makes the picture of the run.
+    concerns : str
+        What the status is of, where a report has several limits; empty where it has one.
     """
 
     model: str
@@ -93,6 +95,7 @@ class Report:
     failure: str | None = None
     artefacts: Mapping[str, Callable[[Path], None]] = field(default_factory=dict)
     figure: Callable[[], Figure] | None = None
+    concerns: str = ""
 
     def __str__(self) -> str:
         head = [

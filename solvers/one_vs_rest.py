@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from .arrays import Array, array_namespace
 from .design import GatedDesign
 from .dispatch import solve
@@ -10,7 +12,7 @@ from .programs import MaxMarginProgram
 from .settings import Settings
 from .solution import Solution
 
-__all__ = ["one_vs_rest_programs", "solve_one_vs_rest"]
+__all__ = ["iterate_one_vs_rest", "one_vs_rest_programs", "solve_one_vs_rest"]
 
 
 def one_vs_rest_programs(design: GatedDesign, labels: Array) -> tuple[MaxMarginProgram, ...]:
@@ -85,15 +87,34 @@ def solve_one_vs_rest(
         The same, to the last bit, as `solve` finds for every program of `one_vs_rest_programs`.
         The common Gram matrix is in nobody's `seconds`.
     """
-    settings = settings or Settings()
     programs = one_vs_rest_programs(design, labels)
+    return tuple(iterate_one_vs_rest(programs, solver=solver, settings=settings))
+
+
+def iterate_one_vs_rest(
+    programs: Sequence[MaxMarginProgram],
+    *,
+    solver: str = "interior-point",
+    settings: Settings | None = None,
+) -> Iterator[Solution]:
+    """The solutions of `solve_one_vs_rest` one by one, so that a caller may stop between classes.
+
+    Parameters
+    ----------
+    programs : sequence of MaxMarginProgram
+        Of `one_vs_rest_programs`: they share one design.
+    solver, settings
+        As in `solve_one_vs_rest`.
+    """
+    settings = settings or Settings()
+    design = programs[0].design
     if solver != "interior-point" or design.n_samples >= settings.working_set_from:
-        return tuple(solve(program, solver=solver, settings=settings) for program in programs)
+        for program in programs:
+            yield solve(program, solver=solver, settings=settings)
+        return
     kernels, signs = group_kernels(programs[0]), programs[0].y
-    solutions = []
     for program in programs:
         kernels.flip(signs * program.y)
         signs = program.y
         prepared = PreparedProgram(design=design, y=signs, kernels=kernels)
-        solutions.append(solve(prepared, solver=solver, settings=settings))
-    return tuple(solutions)
+        yield solve(prepared, solver=solver, settings=settings)

@@ -10,13 +10,21 @@ from .._solve import (
     MaxMarginProgram,
     Progress,
     Settings,
+    Solution,
     array_namespace,
     as_float64,
     solve,
 )
 from ..limit import Limit
 
-__all__ = ["FReLULimit", "GatePredictor", "frelu_kernels", "frelu_program", "solve_frelu_svm"]
+__all__ = [
+    "FReLULimit",
+    "GatePredictor",
+    "frelu_kernels",
+    "frelu_limit",
+    "frelu_program",
+    "solve_frelu_svm",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,7 +192,11 @@ def solve_frelu_svm(
     """
     program = frelu_program(X, y, gates)
     settings = Settings(tol=tol, max_iterations=max_iterations, progress=progress)
-    solution = solve(program, solver=solver, settings=settings)
+    return frelu_limit(program, solve(program, solver=solver, settings=settings))
+
+
+def frelu_limit(program: MaxMarginProgram, solution: Solution) -> FReLULimit:
+    """Read a solution of a `frelu_program` as a limit."""
     shape = (program.n_groups, int(program.design.X.shape[1]))
     return FReLULimit.from_solution(program, solution, shape)
 

@@ -11,6 +11,7 @@ from .._solve import (
     MaxMarginProgram,
     Progress,
     Settings,
+    Solution,
     array_namespace,
     as_float64,
     is_torch_array,
@@ -20,7 +21,7 @@ from .._solve import (
 from ..limit import Limit
 from ..prediction import ContextPredictor
 
-__all__ = ["GLNLimit", "gln_program", "solve_gln_svm"]
+__all__ = ["GLNLimit", "gln_limit", "gln_program", "solve_gln_svm"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -158,7 +159,11 @@ def solve_gln_svm(
     """
     program = gln_program(X, y, contexts, n_contexts=n_contexts)
     settings = Settings(tol=tol, max_iterations=max_iterations, progress=progress)
-    solution = solve(program, solver=solver, settings=settings)
+    return gln_limit(program, solve(program, solver=solver, settings=settings))
+
+
+def gln_limit(program: MaxMarginProgram, solution: Solution) -> GLNLimit:
+    """Read a solution of a `gln_program` as a limit."""
     n_units = program.n_groups
     n_columns = int(program.design.Z.shape[1])
     shape = (n_units, n_columns // n_units, int(program.design.X.shape[1]))

@@ -15,6 +15,7 @@ from .._solve import (
     MaxMarginProgram,
     Progress,
     Settings,
+    Solution,
     array_namespace,
     as_float64,
     solve,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = [
     "GLNL2Limit",
     "gln_l2_gate_kernel",
+    "gln_l2_limit",
     "gln_l2_literal_program",
     "gln_l2_norm",
     "gln_l2_program",
@@ -170,7 +172,11 @@ def solve_gln_l2_svm(
     program = gln_l2_program(X, y, contexts, n_contexts=n_contexts)
     settings = Settings(tol=tol, max_iterations=max_iterations, progress=progress)
     solution = solve(program, solver=solver, settings=settings)
-    n_units = int(to_numpy(contexts).shape[1])
+    return gln_l2_limit(program, solution, n_units=int(to_numpy(contexts).shape[1]))
+
+
+def gln_l2_limit(program: MaxMarginProgram, solution: Solution, *, n_units: int) -> GLNL2Limit:
+    """Read a solution of a `gln_l2_program` of H = `n_units` units as coefficients (H, C, D)."""
     n_columns, n_inputs = (int(size) for size in solution.primal.shape)
     n_contexts = 1 + (n_columns - 1) // n_units
     limit = GLNL2Limit.from_solution(program, solution, (n_columns, n_inputs))

@@ -11,13 +11,20 @@ from .._solve import (
     MaxMarginProgram,
     Progress,
     Settings,
+    Solution,
     array_namespace,
     as_float64,
     solve,
 )
 from ..limit import Limit
 
-__all__ = ["LinearLimit", "LinearPredictor", "linear_program", "solve_linear_svm"]
+__all__ = [
+    "LinearLimit",
+    "LinearPredictor",
+    "linear_limit",
+    "linear_program",
+    "solve_linear_svm",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,5 +175,9 @@ def solve_linear_svm(
     """
     program = linear_program(X, y)
     settings = Settings(tol=tol, max_iterations=max_iterations, progress=progress)
-    solution = solve(program, solver=solver, settings=settings)
+    return linear_limit(program, solve(program, solver=solver, settings=settings))
+
+
+def linear_limit(program: MaxMarginProgram, solution: Solution) -> LinearLimit:
+    """Read a solution of a `linear_program` as a limit."""
     return LinearLimit.from_solution(program, solution, (int(program.design.X.shape[1]),))

@@ -14,6 +14,7 @@ from .._solve import (
     MaxMarginProgram,
     Progress,
     Settings,
+    Solution,
     array_namespace,
     as_float64,
     certify,
@@ -26,6 +27,7 @@ from .gln import gln_program
 __all__ = [
     "ShallowGLNLimit",
     "ShallowGLNPredictor",
+    "shallow_gln_limit",
     "shallow_gln_program",
     "solve_shallow_gln_svm",
 ]
@@ -162,7 +164,13 @@ def shallow_gln_program(X: Array, y: Array, contexts: Array) -> MaxMarginProgram
     S. Lippl, L. F. Abbott, S. Chung, "The implicit bias of gradient descent on generalized gated
     linear networks": the shallow network of section 4.
     """
-    return _program(X, y, contexts)[0]
+    checked = gln_program(X, y, contexts)
+    X, y = checked.design.X, checked.y
+    global_contexts, row = _global_contexts(contexts)
+    xp = array_namespace(X)
+    columns = xp.arange(len(global_contexts), device=X.device)
+    Z = xp.astype(xp.asarray(row, device=X.device)[:, None] == columns[None, :], X.dtype)
+    return MaxMarginProgram(GatedDesign(X=X, Z=Z, group=xp.zeros_like(columns)), y)
 
 
 def solve_shallow_gln_svm(
@@ -205,9 +213,16 @@ def solve_shallow_gln_svm(
     >>> np.round(limit.context_objectives, 6).tolist()
     [0.2, 0.5]
     """
-    program, global_contexts, row = _program(X, y, contexts)
+    program = shallow_gln_program(X, y, contexts)
     settings = Settings(tol=tol, max_iterations=max_iterations, progress=progress)
-    solution = solve(program, solver=solver, settings=settings)
+    return shallow_gln_limit(program, solve(program, solver=solver, settings=settings), contexts)
+
+
+def shallow_gln_limit(
+    program: MaxMarginProgram, solution: Solution, contexts: Array
+) -> ShallowGLNLimit:
+    """Read a solution of the `shallow_gln_program` of `contexts` (n, H) as a limit."""
+    global_contexts, row = _global_contexts(contexts)
     xp, y = array_namespace(program.y), program.y
     bounds = []
     for g in range(len(global_contexts)):
@@ -231,16 +246,7 @@ def solve_shallow_gln_svm(
     )
 
 
-def _program(
-    X: Array, y: Array, contexts: Array
-) -> tuple[MaxMarginProgram, NDArray[np.int64], NDArray[np.int64]]:
-    """The program, the global contexts (G, H) and each sample's row (n,) of these."""
-    checked = gln_program(X, y, contexts)
-    X, y = checked.design.X, checked.y
+def _global_contexts(contexts: Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The global contexts (G, H) that occur, in lexicographic order, and each sample's row (n,)."""
     distinct, row = np.unique(to_numpy(contexts), axis=0, return_inverse=True)
-    global_contexts, row = distinct.astype(np.int64), row.ravel()
-    xp = array_namespace(X)
-    columns = xp.arange(len(global_contexts), device=X.device)
-    Z = xp.astype(xp.asarray(row, device=X.device)[:, None] == columns[None, :], X.dtype)
-    group = xp.zeros_like(columns)
-    return MaxMarginProgram(GatedDesign(X=X, Z=Z, group=group), y), global_contexts, row
+    return distinct.astype(np.int64), row.ravel()

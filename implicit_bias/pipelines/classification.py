@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._solve import Status
 from .._version import __version__
+from ..class_data import ClassDataset
 from ..comparison import Comparison, NetworkState
 from ..data import Dataset, load_digits, load_idx
 from ..limit import Limit
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     import torch
 
 __all__ = [
+    "DIGITS_TRAINING",
     "limit_alone",
     "load_data",
     "network_results",
@@ -250,14 +252,14 @@ def software(options: Options) -> dict[str, Any]:
     }
 
 
-def provenance(options: Options, dataset: Dataset) -> dict[str, Any]:
+def provenance(options: Options, dataset: Dataset | ClassDataset) -> dict[str, Any]:
     """What it takes to repeat a run: versions, choices, seeds, data."""
     return software(options) | {
         "data": {
             "name": dataset.name,
             "description": dataset.description,
-            "n_train": len(dataset.y_train),
-            "n_val": len(dataset.y_val),
+            "n_train": len(dataset.X_train),
+            "n_val": len(dataset.X_val),
             "n_inputs": int(dataset.X_train.shape[1]),
             "sha256": dataset.digest(),
         },

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .._solve import MaxMarginProgram, Solution
 from ..comparison import Sample
-from ..formulations.frelu import solve_frelu_svm
-from ..formulations.gln import solve_gln_svm
-from ..formulations.gln_l2 import solve_gln_l2_svm
-from ..formulations.linear import solve_linear_svm
-from ..formulations.shallow_gln import solve_shallow_gln_svm
+from ..formulations.frelu import frelu_limit, frelu_program
+from ..formulations.gln import gln_limit, gln_program
+from ..formulations.gln_l2 import gln_l2_limit, gln_l2_program
+from ..formulations.linear import linear_limit, linear_program
+from ..formulations.shallow_gln import shallow_gln_limit, shallow_gln_program
 from ..gating import HyperplaneContexts
 from ..limit import Limit
 from ..networks.frelu import FReLU
@@ -44,10 +45,6 @@ def _start(options: Options, seed: int) -> dict[str, Any]:
     }
 
 
-def _solver(options: Options) -> dict[str, Any]:
-    return {"solver": options.solver, "tol": options.tol}
-
-
 def _no_gates(options: Options, seed: int) -> None:
     return None
 
@@ -56,24 +53,40 @@ def _gates(options: Options, seed: int) -> HyperplaneGates:
     return HyperplaneGates(options.hidden_units, cutoffs=options.cutoffs, random_state=seed)
 
 
-def _solve_gln(sample: Sample, options: Options) -> Limit:
-    return solve_gln_svm(*sample, n_contexts=options.contexts, **_solver(options))
+def _linear_program(sample: Sample, options: Options) -> MaxMarginProgram:
+    return linear_program(sample.X, sample.y)
 
 
-def _solve_gln_l2(sample: Sample, options: Options) -> Limit:
-    return solve_gln_l2_svm(*sample, n_contexts=options.contexts, **_solver(options))
+def _gln_program(sample: Sample, options: Options) -> MaxMarginProgram:
+    return gln_program(*sample, n_contexts=options.contexts)
 
 
-def _solve_shallow(sample: Sample, options: Options) -> Limit:
-    return solve_shallow_gln_svm(*sample, **_solver(options))
+def _gln_l2_program(sample: Sample, options: Options) -> MaxMarginProgram:
+    return gln_l2_program(*sample, n_contexts=options.contexts)
 
 
-def _solve_linear(sample: Sample, options: Options) -> Limit:
-    return solve_linear_svm(sample.X, sample.y, **_solver(options))
+def _shallow_program(sample: Sample, options: Options) -> MaxMarginProgram:
+    return shallow_gln_program(*sample)
 
 
-def _solve_frelu(sample: Sample, options: Options) -> Limit:
-    return solve_frelu_svm(*sample, **_solver(options))
+def _frelu_program(sample: Sample, options: Options) -> MaxMarginProgram:
+    return frelu_program(*sample)
+
+
+def _linear_limit(program: MaxMarginProgram, solution: Solution, gates: Any) -> Limit:
+    return linear_limit(program, solution)
+
+
+def _gln_limit(program: MaxMarginProgram, solution: Solution, gates: Any) -> Limit:
+    return gln_limit(program, solution)
+
+
+def _gln_l2_limit(program: MaxMarginProgram, solution: Solution, gates: Any) -> Limit:
+    return gln_l2_limit(program, solution, n_units=gates.shape[1])
+
+
+def _frelu_limit(program: MaxMarginProgram, solution: Solution, gates: Any) -> Limit:
+    return frelu_limit(program, solution)
 
 
 def _gln(sample: Sample, options: Options, seed: int) -> torch.nn.Module:
@@ -98,10 +111,18 @@ def _frelu(sample: Sample, options: Options, seed: int) -> torch.nn.Module:
 
 
 FAMILIES = {
-    "deep-linear": Family(_no_gates, _solve_linear, _deep_linear, "hard-margin SVM", "deep linear"),
-    "frelu": Family(_gates, _solve_frelu, _frelu, "SVM-FReLU", "frozen-gate ReLU network"),
-    "gln": Family(_contexts, _solve_gln, _gln, "SVM-GLN", "GLN"),
-    "gln-l2": Family(_contexts, _solve_gln_l2, _gln, "SVM-L2", "GLN"),
-    "linear": Family(_no_gates, _solve_linear, _linear, "hard-margin SVM", "linear predictor"),
-    "shallow-gln": Family(_contexts, _solve_shallow, _shallow, "one SVM a context", "shallow GLN"),
+    "deep-linear": Family(
+        _no_gates, _linear_program, _linear_limit, _deep_linear, "hard-margin SVM", "deep linear"
+    ),
+    "frelu": Family(
+        _gates, _frelu_program, _frelu_limit, _frelu, "SVM-FReLU", "frozen-gate ReLU network"
+    ),
+    "gln": Family(_contexts, _gln_program, _gln_limit, _gln, "SVM-GLN", "GLN"),
+    "gln-l2": Family(_contexts, _gln_l2_program, _gln_l2_limit, _gln, "SVM-L2", "GLN"),
+    "linear": Family(
+        _no_gates, _linear_program, _linear_limit, _linear, "hard-margin SVM", "linear predictor"
+    ),
+    "shallow-gln": Family(
+        _contexts, _shallow_program, shallow_gln_limit, _shallow, "one SVM a context", "shallow GLN"
+    ),
 }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._solve import Status
+from .._solve import MaxMarginProgram, Settings, Solution, Status, solve
 from ..comparison import Comparison, Sample, compare, measure_network
 from ..diagnostics import kkt_distance
 from ..limit import Limit
@@ -47,8 +47,11 @@ class Family:
     gating : callable
         `gating(options, seed)` returns an unfitted transformer of inputs to gates, or None for
         networks without gates.
-    solve : callable
-        `solve(sample, options)` returns the limit on the training sample.
+    program : callable
+        `program(sample, options)` states the max-margin program of a training sample. Its design
+        depends on inputs and gates alone, so that one serves several labellings.
+    read : callable
+        `read(program, solution, gates)` returns a solution as a limit.
     network : callable
         `network(sample, options, seed)` returns the untrained network.
     limit_name, network_name : str
@@ -56,10 +59,17 @@ class Family:
     """
 
     gating: Callable[[Options, int], Any]
-    solve: Callable[[Sample, Options], Limit]
+    program: Callable[[Sample, Options], MaxMarginProgram]
+    read: Callable[[MaxMarginProgram, Solution, Any], Limit]
     network: Callable[[Sample, Options, int], torch.nn.Module]
     limit_name: str
     network_name: str
+
+    def solve(self, sample: Sample, options: Options) -> Limit:
+        """The limit on a training sample."""
+        program = self.program(sample, options)
+        solution = solve(program, solver=options.solver, settings=Settings(tol=options.tol))
+        return self.read(program, solution, sample.gates)
 
 
 def run_separable(model: str, family: Family, options: Options, reporter: Reporter) -> Report:

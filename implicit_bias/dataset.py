@@ -1,0 +1,131 @@
+"""A two-class data set in its training and its validation part, checked and read-only."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Dataset", "digest", "frozen"]
+
+_ARRAYS = ("X_train", "y_train", "X_val", "y_val")
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Inputs and labels of two classes, split into a training and a validation part.
+
+    The arrays are float64 and read-only, copied unless they are so already. Two data sets are the
+    same data exactly when their digests agree; ``==`` compares identity.
+
+    Parameters
+    ----------
+    name : str
+        Short name for tables.
+    X_train, X_val : array of float64, shapes (n, D) and (m, D)
+        Inputs, one row a sample; m may be 0. A bias is a constant column.
+    y_train, y_val : array of float64, shapes (n,) and (m,)
+        Labels in {-1, +1}; both occur in `y_train`.
+    description : str
+        One line for people: which images, classes, scaling.
+
+    Raises
+    ------
+    TypeError
+        If an array is not numeric.
+    ValueError
+        If shapes disagree, a number is not finite, a label is neither -1 nor +1, or the
+        training part lacks a class.
+    """
+
+    name: str
+    X_train: NDArray[np.float64] = field(repr=False)
+    y_train: NDArray[np.float64] = field(repr=False)
+    X_val: NDArray[np.float64] = field(repr=False)
+    y_val: NDArray[np.float64] = field(repr=False)
+    description: str
+
+    def __post_init__(self) -> None:
+        for key in _ARRAYS:
+            n_axes = 2 if key.startswith("X") else 1
+            object.__setattr__(self, key, frozen(key, getattr(self, key), n_axes))
+        _check_labels("train", self.X_train, self.y_train)
+        _check_labels("val", self.X_val, self.y_val)
+        if self.X_train.shape[1] != self.X_val.shape[1]:
+            raise ValueError(
+                f"`X_val` must have {self.X_train.shape[1]} columns like `X_train`, "
+                f"got {self.X_val.shape[1]}: give both parts the same inputs"
+            )
+        if np.unique(self.y_train).size < 2:
+            raise ValueError(
+                "`y_train` must hold both classes, -1 and +1, got "
+                f"{np.unique(self.y_train).tolist()} only: take more training samples, or "
+                "another random_state"
+            )
+
+    def digest(self) -> str:
+        """SHA-256, in hexadecimal, of the shapes and the bytes of the four arrays.
+
+        Numbers enter as little-endian float64 in row order, so the digest names the same data
+        on every machine. Name and description do not enter.
+        """
+        return digest(*(getattr(self, key) for key in _ARRAYS))
+
+
+def digest(*arrays: NDArray[Any]) -> str:
+    """SHA-256, in hexadecimal, of the shapes and the bytes of arrays in row order.
+
+    Floats enter as little-endian float64, integers as little-endian int64.
+    """
+    sha = hashlib.sha256()
+    for array in arrays:
+        sha.update(repr(array.shape).encode())
+        kind = "<f8" if np.issubdtype(array.dtype, np.floating) else "<i8"
+        sha.update(array.astype(kind, copy=False).tobytes())
+    return sha.hexdigest()
+
+
+def frozen(name: str, value: object, n_axes: int) -> NDArray[np.float64]:
+    """`value` as a finite, read-only float64 array of so many axes.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no such array; the message calls it `name`.
+    """
+    try:
+        # One that nobody can write to any more is shared, which saves a copy of large data.
+        kept = isinstance(value, np.ndarray) and value.base is None and not value.flags.writeable
+        array = np.array(value, dtype=np.float64, order="C", copy=None if kept else True)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"`{name}` must be an array of numbers, got {type(value).__name__} ({error}): "
+            "encode the samples as float64"
+        ) from error
+    if array.ndim != n_axes:
+        wanted = "(n, D): one row per sample" if n_axes == 2 else "(n,): one label per row of X"
+        raise ValueError(f"`{name}` must have shape {wanted}; got shape {array.shape}: reshape it")
+    if not np.isfinite(array).all():
+        bad = int(np.count_nonzero(~np.isfinite(array)))
+        raise ValueError(
+            f"`{name}` must be finite, got {bad} NaN or infinite numbers: drop or impute them"
+        )
+    array.setflags(write=False)
+    return array
+
+
+def _check_labels(part: str, X: NDArray[np.float64], y: NDArray[np.float64]) -> None:
+    if len(X) != len(y):
+        raise ValueError(
+            f"`y_{part}` must have shape ({len(X)},), got {y.shape}: one label per row of "
+            f"`X_{part}`"
+        )
+    strange = y[np.abs(y) != 1]
+    if strange.size:
+        raise ValueError(
+            f"`y_{part}` must hold -1 and +1 only, got {strange[0]:g}: map the two classes to "
+            "-1 and +1"
+        )

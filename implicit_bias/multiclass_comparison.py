@@ -1,0 +1,121 @@
+"""Several classes, one against the rest: the labels of the limits beside those of the networks."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["MulticlassComparison", "compare_argmax"]
+
+Float = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class MulticlassComparison:
+    """Labels by the largest of K scores: of K limits, and of K networks, on held-out samples.
+
+    Theory predicts the direction of every network and no scale, so networks are read twice: by
+    their scores as trained, and with every network divided by its own smallest training margin,
+    which is the scale that the limits have. NaN where some network does not separate.
+
+    Attributes
+    ----------
+    classes : tuple of int
+    accuracy_limit, accuracy_network, accuracy_scaled : float
+        Shares of held-out samples with the right label.
+    agreement, agreement_scaled : float
+        Shares to which limits and networks give the same label.
+    confusion : (K, K) integer array
+        Held-out samples by label of the limits (row) and of the networks as trained (column).
+    """
+
+    classes: tuple[int, ...]
+    accuracy_limit: float
+    accuracy_network: float
+    accuracy_scaled: float
+    agreement: float
+    agreement_scaled: float
+    confusion: NDArray[np.int64]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain Python values."""
+        return {
+            "classes": list(self.classes),
+            "accuracy_limit": self.accuracy_limit,
+            "accuracy_network": self.accuracy_network,
+            "accuracy_scaled": self.accuracy_scaled,
+            "agreement": self.agreement,
+            "agreement_scaled": self.agreement_scaled,
+            "confusion": self.confusion.tolist(),
+        }
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """Lines of a printed table: label, limits, networks as trained, networks at margin 1."""
+        return [
+            ("held-out accuracy", *map(_share, (
+                self.accuracy_limit, self.accuracy_network, self.accuracy_scaled
+            ))),
+            ("same label as the limits", "-", *map(_share, (
+                self.agreement, self.agreement_scaled
+            ))),
+        ]  # fmt: skip
+
+
+def compare_argmax(
+    classes: ArrayLike,
+    labels: ArrayLike,
+    limit_scores: ArrayLike,
+    network_scores: ArrayLike,
+    smallest_margins: ArrayLike,
+) -> MulticlassComparison:
+    """Compare the labels that limits and networks give to held-out samples.
+
+    Parameters
+    ----------
+    classes : (K,) integers
+        Ascending; column k of the scores speaks for `classes[k]`.
+    labels : (m,) integers
+        True classes.
+    limit_scores, network_scores : (m, K)
+        Scores of the limits at smallest margin 1, and of the networks as trained.
+    smallest_margins : (K,)
+        Of the networks on their training data.
+
+    Raises
+    ------
+    ValueError
+        If shapes disagree or there is no sample.
+    """
+    names, truth = np.asarray(classes), np.asarray(labels)
+    scores = [np.asarray(a, dtype=np.float64) for a in (limit_scores, network_scores)]
+    margins = np.asarray(smallest_margins, dtype=np.float64)
+    shape = (len(truth), len(names))
+    if len(truth) == 0 or margins.shape != shape[1:] or any(s.shape != shape for s in scores):
+        raise ValueError(
+            f"both scores must have shape {shape}, one row a label and one column a class, and "
+            f"`smallest_margins` shape {shape[1:]}, with at least one row; got "
+            f"{scores[0].shape}, {scores[1].shape} and {margins.shape}"
+        )
+    predicted, trained = (np.argmax(s, axis=1) for s in scores)
+    separate = bool(np.all(margins > 0))
+    scaled = np.argmax(scores[1] / margins, axis=1) if separate else None
+    confusion = np.zeros((shape[1], shape[1]), dtype=np.int64)
+    np.add.at(confusion, (predicted, trained), 1)
+    confusion.flags.writeable = False
+    return MulticlassComparison(
+        classes=tuple(int(name) for name in names),
+        accuracy_limit=float(np.mean(names[predicted] == truth)),
+        accuracy_network=float(np.mean(names[trained] == truth)),
+        accuracy_scaled=math.nan if scaled is None else float(np.mean(names[scaled] == truth)),
+        agreement=float(np.mean(predicted == trained)),
+        agreement_scaled=math.nan if scaled is None else float(np.mean(predicted == scaled)),
+        confusion=confusion,
+    )
+
+
+def _share(value: float) -> str:
+    return f"{value:.2%}" if math.isfinite(value) else "-"

@@ -1,0 +1,380 @@
+"""Several classes: their data, labels by the largest score, and `compare --classes all`."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import os
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+import pytest
+import torch
+from click.testing import CliRunner, Result
+from matplotlib.figure import Figure
+from safetensors.torch import load_file
+from sklearn.datasets import load_digits as load_bundled
+from sklearn.metrics import confusion_matrix
+
+from implicit_bias import GLN, GLNLimit, HyperplaneContexts, cli, load_digits
+from implicit_bias.class_data import ClassDataset, load_digit_classes, load_idx_classes
+from implicit_bias.comparison import Comparison
+from implicit_bias.formulations.linear import LinearLimit
+from implicit_bias.models import MODELS
+from implicit_bias.multiclass_comparison import compare_argmax
+from implicit_bias.multiclass_plots import plot_class_ratios, plot_label_confusion
+from implicit_bias.options import Reporter
+from implicit_bias.pipelines.families import FAMILIES
+
+ALL = ("--classes", "all")
+SMALL = ("--model", "gln", *ALL, "--n-train", "120", "--hidden-units", "3", "--steps", "40",
+         "--learning-rate", "0.1")  # fmt: skip
+# One linear predictor for 1000 digits: one of the ten problems is not separable.
+INSEPARABLE = (*SMALL, "--hidden-units", "1", "--contexts", "1", "--n-train", "1000")
+
+
+def run(*arguments: object) -> Result:
+    result = CliRunner().invoke(cli.compare, [str(argument) for argument in arguments])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
+    assert "Traceback" not in result.stderr
+    return result
+
+
+def results(*arguments: object, code: int = 0) -> dict[str, Any]:
+    result = run(*arguments, "--json", "--quiet")
+    assert result.exit_code == code, result.stderr
+    record: dict[str, Any] = json.loads(result.stdout)
+    return record
+
+
+def data_of(record: dict[str, Any]) -> ClassDataset:
+    sizes = {"n_train": record["data"]["n_train"], "n_val": record["data"]["n_val"]}
+    dataset = load_digit_classes(**sizes, random_state=record["seeds"]["data"])
+    assert dataset.digest() == record["data"]["sha256"]
+    return dataset
+
+
+def small(**changes: Any) -> ClassDataset:
+    given = {
+        "X_train": [[0.0, 1.0], [2.0, 1.0], [3.0, 1.0]],
+        "labels_train": [4, -1, 7],
+        "X_val": [[4.0, 1.0]],
+        "labels_val": [7],
+    }
+    return ClassDataset(name="small", source="four points", **given | changes)
+
+
+# Data
+
+
+def test_digit_classes_are_the_labels_of_the_bundled_images() -> None:
+    data = load_digit_classes(n_train=600)
+    X = np.vstack([data.X_train, data.X_val])
+    labels = np.append(data.labels_train, data.labels_val)
+    bundled = load_bundled()
+    ours = sorted(map(tuple, np.column_stack([(X[:, :-1] + 1) * 8, labels]).tolist()))
+    theirs = sorted(map(tuple, np.column_stack([bundled.data, bundled.target]).tolist()))
+    assert ours == theirs
+    assert data.classes == tuple(range(10))
+
+
+def test_two_labels_and_ten_classes_are_of_the_same_samples() -> None:
+    classes, halves = load_digit_classes(n_train=90, n_val=40), load_digits(n_train=90, n_val=40)
+    for part in ("train", "val"):
+        X, y = getattr(halves, f"X_{part}"), getattr(halves, f"y_{part}")
+        np.testing.assert_array_equal(X, getattr(classes, f"X_{part}"))
+        np.testing.assert_array_equal(y > 0, getattr(classes, f"labels_{part}") <= 4)
+
+
+def test_read_only_inputs_are_shared_and_others_copied() -> None:
+    X = np.ones((3, 2))
+    data = small(X_train=X)
+    X[:] = 7
+    assert np.all(data.X_train == 1)
+    two = data.two_classes({4}, "4 against the rest")
+    assert two.X_train is data.X_train
+    assert two.y_train.tolist() == [1, -1, -1]
+    assert "4 against the rest" in two.description
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"X_train": [[0.0, 1.0], [2.0, 1.0], [np.nextafter(3.0, 4.0), 1.0]]},
+        {"labels_train": [4, -1, 4]},
+        {"X_val": [[5.0, 1.0]]},
+        {"labels_val": [4]},
+    ],
+)
+def test_the_digest_changes_with_each_array(change) -> None:
+    assert small(**change).digest() != small().digest()
+    assert small().digest() == small(X_train=np.array([[0, 1], [2, 1], [3, 1]], order="F")).digest()
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"labels_train": [4.0, -1.0, 7.0]}, TypeError, "`labels_train` must hold integers"),
+        ({"labels_val": [7, 7]}, ValueError, r"`labels_val` must have shape \(1,\), got \(2,\)"),
+        ({"X_val": [[4.0]]}, ValueError, "`X_val` must have 2 columns"),
+        ({"X_val": [[np.nan, 1.0]]}, ValueError, "`X_val` must be finite"),
+    ],
+)
+def test_malformed_classes_are_refused(change, error, message) -> None:
+    with pytest.raises(error, match=message):
+        small(**change)
+
+
+# Labels by the largest score
+
+CLASSES, TRUTH = [2, 5, 9], [2, 2, 5, 9, 9]
+LIMITS = np.array([[3, 1, 0], [0, 1, -1], [0, 2, 1], [0, 1, 2], [0, 0, 1.0]])
+# Column 5 is ten times too large: at margin 1 it wins where it should.
+NETWORKS = np.array([[3, 9, 0], [2, 9, 0], [0, 20, 1], [0, 9, 2], [0, 0, 1.0]])
+
+
+def test_labels_are_counted_as_scikit_learn_counts_them() -> None:
+    found = compare_argmax(CLASSES, TRUTH, LIMITS, NETWORKS, [1, 10, 1])
+    predicted, trained = [2, 5, 5, 9, 9], [5, 5, 5, 5, 9]
+    np.testing.assert_array_equal(
+        found.confusion, confusion_matrix(predicted, trained, labels=CLASSES)
+    )
+    assert found.accuracy_limit == 4 / 5
+    assert (found.accuracy_network, found.agreement) == (2 / 5, 3 / 5)
+    assert (found.accuracy_scaled, found.agreement_scaled) == (1, 4 / 5)
+
+
+def test_the_scale_of_a_network_does_not_matter_at_margin_one() -> None:
+    factors = np.array([5.0, 0.01, 300.0])
+    found = compare_argmax(CLASSES, TRUTH, LIMITS, LIMITS * factors, factors)
+    assert (found.agreement_scaled, found.accuracy_scaled) == (1, found.accuracy_limit)
+    assert found.agreement < 1
+
+
+def test_networks_that_do_not_separate_have_no_margin_to_be_scaled_by() -> None:
+    found = compare_argmax(CLASSES, TRUTH, LIMITS, NETWORKS, [1, -10, 1])
+    assert np.isnan(found.accuracy_scaled) and np.isnan(found.agreement_scaled)
+    assert [row[-1] for row in found.rows()] == ["-", "-"]
+    assert found.agreement == 3 / 5
+
+
+@pytest.mark.parametrize("margins", [[1, 1], [[1, 1, 1]]])
+def test_scores_of_another_shape_are_refused(margins) -> None:
+    with pytest.raises(ValueError, match="`smallest_margins` shape"):
+        compare_argmax(CLASSES, TRUTH, LIMITS, NETWORKS, margins)
+    with pytest.raises(ValueError, match="at least one row"):
+        compare_argmax(CLASSES, [], np.empty((0, 3)), np.empty((0, 3)), [1, 1, 1])
+
+
+# The command
+
+
+def test_every_class_has_the_optimum_and_labels_of_its_own_quadratic_program(tmp_path) -> None:
+    record = results("--model", "linear", *ALL, "--steps", "50", "--save", tmp_path)
+    data = data_of(record)
+    assert [entry["class"] for entry in record["one_vs_rest"]] == list(range(10))
+    columns = []
+    for k, entry in enumerate(record["one_vs_rest"]):
+        y = np.where(data.labels_train == k, 1.0, -1.0)
+        b = cp.Variable(data.X_train.shape[1])
+        problem = cp.Problem(cp.Minimize(cp.norm(b)), [cp.multiply(y, data.X_train @ b) >= 1])
+        optimum = problem.solve(solver=cp.CLARABEL)
+        assert entry["limit"]["status"] == "SOLVED" and entry["limit"]["gap"] <= 1e-8
+        assert entry["limit"]["objective"] == pytest.approx(optimum, rel=1e-6)
+        saved = LinearLimit.load(tmp_path / f"limit-{k}.safetensors")
+        np.testing.assert_allclose(saved.zeta, b.value, atol=1e-4 * np.linalg.norm(b.value))
+        columns.append(data.X_val @ b.value)
+    labels = np.argmax(np.stack(columns, axis=1), axis=1)
+    expected = np.mean(labels == data.labels_val)
+    assert record["multiclass"]["accuracy_limit"] == pytest.approx(expected, abs=2 / len(labels))
+    assert record["worst_gap"] == max(entry["limit"]["gap"] for entry in record["one_vs_rest"])
+
+
+@pytest.mark.parametrize("model", sorted(FAMILIES))
+def test_every_family_compares_all_classes(model, tmp_path) -> None:
+    result = run("--model", model, *ALL, "--n-train", "100", "--steps", "30", "--hidden-units", "2",
+                 "--learning-rate", "0.02", "--plot", tmp_path / "x.png", "--json")  # fmt: skip
+    assert result.exit_code == 0, result.stderr
+    record = json.loads(result.stdout)
+    assert record["theorem"] == MODELS[model].theorem
+    for entry in record["one_vs_rest"]:
+        assert entry["comparison"]["margin_ratio"] <= 1
+        assert entry["network"]["steps"] == 30
+    rows = [line.split() for line in result.stderr.splitlines() if line[:1].isdigit()]
+    assert [row[:2] for row in rows] == [[str(k), "SOLVED"] for k in range(10)]
+    assert "label by the largest score" in result.stderr
+    assert (tmp_path / "x.png").stat().st_size > 10_000
+
+
+def test_saved_limits_networks_and_gates_give_the_reported_agreement(tmp_path) -> None:
+    record = results(*SMALL, "--save", tmp_path)
+    data = data_of(record)
+    contexts = HyperplaneContexts.load(tmp_path / "gating.npz").transform(data.X_val)
+    predicted, trained = [], []
+    for k, entry in enumerate(record["one_vs_rest"]):
+        limit = GLNLimit.load(tmp_path / f"limit-{k}.safetensors")
+        predicted.append(limit.predictor(data.X_val, contexts))
+        network = GLN(data.X_train.shape[1], 3, 2)
+        network.load_state_dict(load_file(tmp_path / f"network-{k}.safetensors"))
+        with torch.no_grad():
+            trained.append(network(torch.tensor(data.X_val), torch.tensor(contexts)).numpy())
+        y = np.where(data.labels_val == k, 1, -1)
+        assert entry["comparison"]["error_network"] == np.mean(y * trained[-1] <= 0)
+        assert entry["comparison"]["error_limit"] == np.mean(y * predicted[-1] <= 0)
+    labels = [np.argmax(np.stack(scores, axis=1), axis=1) for scores in (predicted, trained)]
+    found = record["multiclass"]
+    assert found["agreement"] == np.mean(labels[0] == labels[1])
+    assert found["confusion"] == confusion_matrix(*labels, labels=range(10)).tolist()
+    assert found["accuracy_network"] == np.mean(labels[1] == data.labels_val)
+    # Every network starts from weights of its own.
+    weights = [load_file(tmp_path / f"network-{k}.safetensors")["w1"].flatten() for k in (0, 1)]
+    assert abs(torch.nn.functional.cosine_similarity(*weights, dim=0)) < 0.5
+    assert set(os.listdir(tmp_path)) >= {"results.json", "trajectory-9.parquet"}
+    assert json.loads((tmp_path / "results.json").read_text()) == record
+
+
+def test_classes_that_are_not_separable_end_with_3_and_are_named_with_their_proof(tmp_path) -> None:
+    result = run(*INSEPARABLE, "--json", "--save", tmp_path, "--plot", tmp_path / "x.png")
+    assert result.exit_code == 3
+    record = json.loads(result.stdout)
+    statuses = {entry["class"]: entry["limit"]["status"] for entry in record["one_vs_rest"]}
+    failed = [k for k, status in statuses.items() if status == "NOT_SEPARABLE"]
+    assert 0 < len(failed) < 10 and set(statuses.values()) == {"NOT_SEPARABLE", "SOLVED"}
+    names = ", ".join(map(str, failed))
+    assert f"NOT_SEPARABLE (class {names}): not separable" in result.stderr
+    assert f"class {names} can be separated from the rest in these gates: DOES NOT HOLD" in (
+        result.stderr
+    )
+    assert all("network" not in entry for entry in record["one_vs_rest"])
+    assert record["multiclass"] is None and not (tmp_path / "x.png").exists()
+    data = data_of(record)
+    for k in failed:
+        lam = GLNLimit.load(tmp_path / f"limit-{k}.safetensors").dual
+        assert lam.min() >= 0 and lam.sum() == pytest.approx(1)
+        block = (lam * np.where(data.labels_train == k, 1, -1)) @ data.X_train
+        assert np.linalg.norm(block) < 1e-12 * np.linalg.norm(data.X_train, axis=1).max()
+
+
+def test_classes_short_of_the_tolerance_end_with_4_and_are_named() -> None:
+    result = run(*SMALL, "--tol", "1e-16", "--json")
+    assert result.exit_code == 4
+    record = json.loads(result.stdout)
+    short = [e["class"] for e in record["one_vs_rest"] if e["limit"]["status"] == "INACCURATE"]
+    assert f"INACCURATE (class {', '.join(map(str, short))}): separable" in result.stderr
+    assert record["multiclass"] is not None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--model", "orthosep", *ALL), "is not for the model orthosep"),
+        (("--model", "relu", *ALL), "is not for the model relu"),
+        (("--model", "gdln", *ALL), "take one of deep-linear, frelu, gln, gln-l2, linear"),
+        ((*SMALL, "--data", "orthants"), "needs data of several classes"),
+        ((*SMALL, "--data", "mnist"), "needs `--data-dir DIR`"),
+        ((*SMALL, "--n-train", "12"), "the training part has no sample of class"),
+        ((*SMALL, "--n-train", "1797"), "leaves no held-out samples"),
+        ((*SMALL, "--solver", "simplex"), "unknown solver 'simplex'"),
+        ((*SMALL, "--classes", "three"), "Invalid value for '--classes'"),
+    ],
+)
+def test_what_cannot_be_done_ends_with_2_and_one_message(arguments, message) -> None:
+    result = run(*arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert message in result.stderr
+
+
+def test_training_that_diverges_names_the_class_and_keeps_the_limits() -> None:
+    result = run(*SMALL, "--learning-rate", "1e6", "--json")
+    assert result.exit_code == 2
+    assert "Error: class 0: training diverged" in result.stderr
+    record = json.loads(result.stdout)
+    assert {entry["limit"]["status"] for entry in record["one_vs_rest"]} == {"SOLVED"}
+    assert record["multiclass"] is None
+
+
+def interrupt_at(stage_of: str, count: int) -> Any:
+    """Progress that raises in the `count`th report of the stage whose text begins so."""
+
+    @contextlib.contextmanager
+    def progress(quiet: bool) -> Iterator[Reporter]:
+        now = {"stage": "", "count": 0}
+
+        def stage(text: str) -> None:
+            now.update(stage=text, count=0)
+
+        def advance(done: int, of: int) -> None:
+            if str(now["stage"]).startswith(stage_of):
+                now["count"] = int(now["count"]) + 1
+                if now["count"] == count:
+                    raise KeyboardInterrupt
+
+        yield Reporter(stage=stage, advance=advance)
+
+    return progress
+
+
+@pytest.mark.parametrize(
+    ("stage", "solved", "trained"),
+    [
+        ("training a GLN for class 3", list(range(10)), [0, 1, 2]),
+        ("solving", [0, 1, 2, 3], []),
+    ],
+)
+def test_an_interrupt_keeps_the_classes_that_are_done(
+    stage, solved, trained, monkeypatch, tmp_path
+) -> None:
+    monkeypatch.setattr(cli, "_progress", interrupt_at(stage, 4))
+    picture = tmp_path / "x.png"
+    result = run(*SMALL, "--json", "--save", tmp_path, "--plot", picture)
+    assert result.exit_code == 130
+    record = json.loads(result.stdout)
+    assert [entry["class"] for entry in record["one_vs_rest"]] == solved
+    assert [e["class"] for e in record["one_vs_rest"] if "network" in e] == trained
+    assert record["multiclass"] is None
+    assert picture.exists() == bool(trained)
+    files = os.listdir(tmp_path)
+    assert sum(name.startswith("network-") for name in files) == len(trained)
+    assert sum(name.startswith("limit-") for name in files) == len(solved)
+
+
+def test_idx_files_have_their_classes(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    images, labels = rng.integers(0, 256, size=(150, 6, 6)), np.arange(150) % 10
+    for stem, array in (("images-idx3", images), ("labels-idx1", labels)):
+        header = struct.pack(f">BBBB{array.ndim}I", 0, 0, 8, array.ndim, *array.shape)
+        content = gzip.compress(header + array.astype(np.uint8).tobytes())
+        (tmp_path / f"t10k-{stem}-ubyte.gz").write_bytes(content)
+    record = results(*SMALL, "--data", "mnist", "--data-dir", tmp_path, "--n-train", "90")
+    data = load_idx_classes(tmp_path, n_train=90, random_state=record["seeds"]["data"])
+    assert data.digest() == record["data"]["sha256"]
+    assert (len(record["one_vs_rest"]), record["data"]["n_inputs"]) == (10, 37)
+    number = {
+        tuple(row): k for row, k in zip(images.reshape(150, 36).tolist(), labels, strict=True)
+    }
+    pixels = np.rint((data.X_val[:, :-1] + 1) * 127.5).astype(int)
+    assert [number[tuple(row)] for row in pixels.tolist()] == data.labels_val.tolist()
+
+
+# Pictures
+
+
+def test_the_picture_has_a_bar_for_each_quantity_and_a_number_for_each_pair_of_labels() -> None:
+    numbers = dict.fromkeys(Comparison.__dataclass_fields__, 0.5)
+    comparisons = {
+        k: Comparison(**numbers | {"margin_ratio": ratio, "dead_units": (), "dead_dual_norms": ()})
+        for k, ratio in ((3, 0.75), (8, -0.2))
+    }
+    left, right = Figure().subplots(1, 2)
+    heights = [bar.get_height() for bar in plot_class_ratios(comparisons, left).patches]
+    assert heights[:2] == [0.75, 0.0] and len(heights) == 6
+    assert [label.get_text() for label in left.get_xticklabels()] == ["3", "8"]
+    found = compare_argmax(CLASSES, TRUTH, LIMITS, NETWORKS, [1, 10, 1])
+    texts = {text.get_position(): text.get_text() for text in
+             plot_label_confusion(found, right).texts}  # fmt: skip
+    assert texts == {(1, 0): "1", (1, 1): "2", (1, 2): "1", (2, 2): "1"}
