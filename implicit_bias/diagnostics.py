@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.func import functional_call, grad, jvp, vmap
+from torch.func import functional_call, grad, vmap
 
 from implicit_bias.nonnegative import nonnegative_fit
 from implicit_bias.training import GatedData, Inputs, place_data
@@ -221,17 +221,15 @@ def _combined_gradient(network: torch.nn.Module, data: GatedData, lam: Tensor) -
 
 
 def _slopes(network: torch.nn.Module, data: GatedData, direction: Tensor) -> Tensor:
-    # <y_n grad_w f(x_n), direction> for every sample, in one forward pass.
-    weights = {k: p.detach() for k, p in network.named_parameters() if p.requires_grad}
-    parts = direction.split([p.numel() for p in weights.values()])
-    tangents = {k: d.view_as(p) for (k, p), d in zip(weights.items(), parts, strict=True)}
-
-    def scores(weights: dict[str, Tensor]) -> Tensor:
-        result: Tensor = functional_call(network, weights, (data.X, data.gates))
-        return result
-
-    _, change = jvp(scores, (weights,), (tangents,))
-    return data.y * change
+    # <y_n grad_w f(x_n), direction> for every sample: sum_n u_n <grad f_n, direction> is linear in
+    # u, and its gradient in u is what is wanted, from one pass forward and two back.
+    trained = [p for p in network.parameters() if p.requires_grad]
+    with torch.enable_grad():
+        u = torch.zeros_like(data.y, requires_grad=True)
+        scores = network(data.X, data.gates)
+        combined = torch.autograd.grad(scores, trained, u, create_graph=True)
+        slopes: Tensor = torch.autograd.grad(torch.dot(_flat(combined), direction), u)[0]
+    return data.y * slopes
 
 
 def _margins(network: torch.nn.Module, data: GatedData) -> Tensor:
