@@ -4,36 +4,29 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ._solve import to_numpy
-from .diagnostics import KKTDistance, kkt_distance
+from .diagnostics import KKTDistance
+from .distances import Distances
 from .limit import Limit
-from .training import place_data
+from .measures import Sample, above_one, accuracy, dead_units, error_rate, scores, unit_norms
 
 if TYPE_CHECKING:
     import pandas as pd
     import torch
 
-__all__ = ["Comparison", "NetworkState", "Sample", "compare", "measure_network"]
+__all__ = ["Comparison", "NetworkState", "Sample", "compare", "measure_network", "scores"]
 
-# A unit counts as dead in a network at finite time when its norm is at most this share of the
-# largest: units that die do so like a power of the loss, never quite.
-DEAD = 1e-3
 # Non-negative least squares leaves multipliers of the size of rounding where zeros belong; those
 # below this share of the largest are taken for such.
 NO_SUPPORT = 1e-9
-
-
-class Sample(NamedTuple):
-    """Inputs (n, D), labels (n,) in {-1, +1} and gates (n, ...) of one part of the data."""
-
-    X: NDArray[np.float64]
-    y: NDArray[np.float64]
-    gates: Any
+_FROM_DISTANCES = (
+    "margin_ratio", "network_norm", "zeta_cosine", "score_cosine", "agreement", "error_network",
+    "kkt_cosine", "kkt_residual", "kkt_complementarity",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -113,6 +106,13 @@ class Comparison:
     dead_units: tuple[int, ...]
     dead_dual_norms: tuple[float, ...]
 
+    @property
+    def n_wrongly_dead(self) -> int | None:
+        """Dead units with a dual norm above 1; None where the dual norms are not known."""
+        if self.dead_units and not self.dead_dual_norms:
+            return None
+        return int(above_one(np.array(self.dead_dual_norms)).sum())
+
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain Python values."""
         return asdict(self)
@@ -185,35 +185,20 @@ def compare(
     ValueError
         If the held-out sample is empty, or shapes do not fit.
     """
-    if len(held_out.y) == 0:
-        raise ValueError("`held_out` has no samples: scores and labels need some to compare")
-    network_train, network_held_out = network_train or train, network_held_out or held_out
-    predicted = np.asarray(to_numpy(limit.predictor(held_out.X, held_out.gates)))
-    trained = scores(network, network_held_out)
-    errors = [float(np.mean(~(held_out.y * s > 0))) for s in (predicted, trained)]
-    state = measure_network(network, network_train, network_held_out, kkt)
-    if kkt is None and state.smallest_margin > 0 and hasattr(network, "degree"):
-        kkt = kkt_distance(network, *network_train)
-    norms = _unit_norms(network)
-    # A limit whose norm is not the sum of the network's unit norms says so by `norm_of`.
-    norm_of = getattr(limit, "norm_of", None)
-    norm = state.group_norm if norm_of is None else norm_of(_zeta(network))
-    dead = tuple(int(h) for h in np.flatnonzero(norms <= DEAD * norms.max(initial=0.0)))
-    dual_norms = () if kkt is None or kkt.dual_norms is None else tuple(kkt.dual_norms.tolist())
+    distances = Distances(
+        limit, train, held_out, network_train=network_train, network_held_out=network_held_out
+    )
+    now = distances(network, kkt=kkt)
+    p, q = error_rate(held_out.y, distances.predicted_scores()), now["error_network"]
+    dead = dead_units(unit_norms(network))
+    dual_norms = now.get("dual_norms", np.empty(0))
+    known = len(dual_norms) > 0 and not np.isnan(dual_norms).any()
     return Comparison(
-        margin_ratio=state.smallest_margin / norm * limit.dual_objective if norm > 0 else math.nan,
-        network_norm=norm,
-        zeta_cosine=_zeta_cosine(limit, network),
-        score_cosine=_cosine(predicted, trained),
-        agreement=float(np.mean(np.sign(predicted) == np.sign(trained))),
-        agreement_independent=errors[0] * errors[1] + (1 - errors[0]) * (1 - errors[1]),
-        error_limit=errors[0],
-        error_network=errors[1],
-        kkt_cosine=math.nan if kkt is None else kkt.cosine,
-        kkt_residual=math.nan if kkt is None else kkt.residual,
-        kkt_complementarity=math.nan if kkt is None else kkt.complementarity,
-        dead_units=dead,
-        dead_dual_norms=tuple(dual_norms[h] for h in dead) if dual_norms else (),
+        **{name: now[name] for name in _FROM_DISTANCES},
+        agreement_independent=p * q + (1 - p) * (1 - q),
+        error_limit=p,
+        dead_units=tuple(dead.tolist()),
+        dead_dual_norms=tuple(dual_norms[dead].tolist()) if known else (),
     )
 
 
@@ -221,61 +206,23 @@ def measure_network(
     network: torch.nn.Module, train: Sample, held_out: Sample, kkt: KKTDistance | None = None
 ) -> NetworkState:
     """Margins, norms and accuracies of a network; `kkt` supplies its support vectors."""
-    margins = train.y * scores(network, train)
-    norms = _unit_norms(network)
+    trained = scores(network, train)
+    norms = unit_norms(network)
     group_norm = float(norms.sum()) if len(norms) else math.nan
-    smallest = float(margins.min())
-    held_out_margins = held_out.y * scores(network, held_out)
+    smallest = float((train.y * trained).min())
     return NetworkState(
         smallest_margin=smallest,
         group_norm=group_norm,
         normalised_margin=smallest / group_norm if group_norm > 0 else math.nan,
-        live=int(np.sum(norms > DEAD * norms.max(initial=0.0))),
+        live=len(norms) - len(dead_units(norms)),
         n_units=len(norms),
         support=-1 if kkt is None else _n_support(kkt.multipliers),
-        train_accuracy=float(np.mean(margins > 0)),
-        val_accuracy=float(np.mean(held_out_margins > 0)) if len(held_out.y) else math.nan,
+        train_accuracy=accuracy(train.y, trained),
+        val_accuracy=accuracy(held_out.y, scores(network, held_out))
+        if len(held_out.y)
+        else math.nan,
     )
-
-
-def scores(network: torch.nn.Module, sample: Sample) -> NDArray[np.float64]:
-    """(n,) float64 scores of a network on a sample, in its own dtype and on its own device."""
-    import torch
-
-    data = place_data(network, *sample)
-    with torch.no_grad():
-        return to_numpy(network(data.X, data.gates).double())
 
 
 def _n_support(multipliers: NDArray[np.float64]) -> int:
     return int(np.sum(multipliers > NO_SUPPORT * multipliers.max()))
-
-
-def _unit_norms(network: torch.nn.Module) -> NDArray[np.float64]:
-    unit_norms = getattr(network, "unit_norms", None)
-    return np.empty(0) if unit_norms is None else to_numpy(unit_norms().double())
-
-
-def _zeta(network: torch.nn.Module) -> NDArray[np.float64] | None:
-    """The network's coefficients in float64; None for one that has none."""
-    zeta = getattr(network, "zeta", None)
-    return None if zeta is None else to_numpy(zeta().double())
-
-
-def _zeta_cosine(limit: Limit, network: torch.nn.Module) -> float:
-    trained, predicted = _zeta(network), to_numpy(limit.zeta)
-    if trained is None:
-        return math.nan
-    if trained.shape != predicted.shape:
-        raise ValueError(
-            f"the network's zeta has shape {trained.shape}, the limit's {predicted.shape}: "
-            "both must be made for the same units and contexts"
-        )
-    return _cosine(trained.ravel(), predicted.ravel())
-
-
-def _cosine(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
-    # Networks that were trained far have entries whose squares overflow.
-    a, b = (v / (np.abs(v).max(initial=0.0) or 1.0) for v in (a, b))
-    norms = float(np.linalg.norm(a) * np.linalg.norm(b))
-    return float(a @ b) / norms if norms > 0 else math.nan

@@ -3,16 +3,18 @@
 Needs no formulation: frozen gates and homogeneity in the weights are enough.
 """
 
+import copy
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.optimize import nnls
 from torch import Tensor
 from torch.func import functional_call, grad, vmap
 
+from implicit_bias.nonnegative import nonnegative_fit
 from implicit_bias.training import GatedData, Inputs, place_data
 
 Array = NDArray[np.float64]
@@ -21,6 +23,11 @@ Array = NDArray[np.float64]
 _MAX_ENTRIES = 2**26
 # Weight of complementarity in the fit: enough to choose among equal fits, too little to spoil one.
 TIGHT = 1e-3
+# Samples, those of the smallest margins, that the fit starts with; further ones enter while the
+# conditions ask for them.
+_N_CANDIDATES = 1000
+# Slopes of the fit, of the size ||w|| ||grad f||, that count as rounding.
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +72,8 @@ def kkt_distance(
     ----------
     network : Module
         Homogeneous of degree ``network.degree`` in its trained weights; computed with in float64.
+        With a method ``gradient_factors(X, gates)`` (see `GLN`) the fit never forms gradients of
+        single samples, which makes it cheap enough for every checkpoint of a run.
     X : (n, D)
     y : (n,)
         Labels in {-1, +1}.
@@ -97,9 +106,8 @@ def kkt_distance(
             "of the scores in the trained weights"
         )
     data = _to_float64(place_data(network, X, y, gates))
-    weights = {k: p.detach().double() for k, p in network.named_parameters() if p.requires_grad}
-    fixed = _fixed_tensors(network)
-    margins = _margins(network, weights, fixed, data)
+    network = copy.deepcopy(network).double()
+    margins = _margins(network, data)
     smallest = float(margins.min())
     if not smallest > 0:
         raise ValueError(
@@ -107,90 +115,131 @@ def kkt_distance(
             "training sample on the right side: train longer, or check that the data are separable"
         )
     # Homogeneity: margins scale with the degree-th power of the weights.
-    weights = {k: p / smallest ** (1 / degree) for k, p in weights.items()}
-    margins = margins / smallest
-    w = torch.cat([p.flatten() for p in weights.values()])
-    reduced = _reduced_system(network, weights, fixed, data, w)
-    columns, target = reduced[:, :-1], reduced[:, -1]
+    trained = [p for p in network.parameters() if p.requires_grad]
+    with torch.no_grad():
+        for p in trained:
+            p.div_(smallest ** (1 / degree))
+    excess = margins / smallest - 1
+    w = _flat(trained).detach()
     norm = float(w.norm())
-    excess = margins.cpu().numpy() - 1
-    # With more samples than weights many fits are as good: this row prefers those on the margin.
-    # Multipliers sum to ||w||^2 / degree at a KKT point, which puts the row in units of ||w||.
-    tight = TIGHT * degree / norm * excess
-    system = np.vstack([columns, tight])
-    lam, _ = nnls(system, np.append(target, 0.0), maxiter=30 * columns.shape[1])
-    fit = columns @ lam
-    fit_norm = float(np.linalg.norm(fit))
-    residual = float(np.linalg.norm(target - fit))
+    lam, fit = _fit(network, data, w, excess, degree)
+    fit_norm, total = float(fit.norm()), float(lam.sum())
     return KKTDistance(
-        cosine=float(target @ fit) / (norm * fit_norm) if fit_norm > 0 else 0.0,
-        residual=residual / norm,
-        complementarity=float(lam @ excess / lam.sum()) if lam.sum() > 0 else math.nan,
-        multipliers=np.array(lam),
+        cosine=float(w @ fit) / (norm * fit_norm) if fit_norm > 0 else 0.0,
+        residual=float((w - fit).norm()) / norm,
+        complementarity=float(lam @ excess) / total if total > 0 else math.nan,
+        multipliers=lam.cpu().numpy(),
         dual_norms=_dual_norms(network, lam, data, (norm**2 / degree) ** ((degree - 2) / 2)),
     )
 
 
-def _reduced_system(
-    network: torch.nn.Module,
-    weights: dict[str, Tensor],
-    fixed: dict[str, Tensor],
-    data: GatedData,
-    w: Tensor,
-) -> Array:
-    # With [J^T w] = Q R, ||J^T lam - w|| = ||R[:, :n] lam - R[:, n]||, and likewise every inner
-    # product: a system of n + 1 rows at most, without the squared condition number of J J^T.
-    # Tall matrices are reduced in slabs of parameters, R_new from [R_old; slab].
-    n = len(data.y)
-    slab = max(_MAX_ENTRIES // n, 1)
-    R = w.new_empty(0, n + 1)
-    for start in range(0, len(w), slab):
-        part = slice(start, start + slab)
-        rows = torch.cat([_jacobian(network, weights, fixed, data, part).T, w[part, None]], dim=1)
-        R = torch.linalg.qr(torch.cat([R, rows]), mode="r").R
-    return R.cpu().numpy()
+def _fit(
+    network: torch.nn.Module, data: GatedData, w: Tensor, excess: Tensor, degree: int
+) -> tuple[Tensor, Tensor]:
+    # The multipliers (n,) and sum_n lam_n y_n grad_w f(x_n), on as few samples as will do.
+    # With more samples than weights many fits are as good: `tight` prefers those on the margin.
+    # Multipliers sum to ||w||^2 / degree at a KKT point, which puts it in units of ||w||.
+    n, tight = len(excess), TIGHT * degree / w.norm() * excess
+    chosen = torch.argsort(excess)[:_N_CANDIDATES]
+    while True:
+        gram = _gradient_gram(network, data.take(chosen))
+        gram += tight[chosen, None] * tight[chosen]
+        # <grad f, w> is `degree` times f, by homogeneity.
+        lam = torch.zeros_like(excess)
+        lam[chosen] = nonnegative_fit(gram, degree * (1 + excess[chosen]))
+        fit = _combined_gradient(network, data, lam)
+        if len(chosen) == n:
+            return lam, fit
+        outside = torch.ones_like(excess, dtype=torch.bool)
+        outside[chosen] = False
+        slopes = _slopes(network, data, fit - w) + tight * (tight @ lam)
+        asking = (outside & (slopes < -_ROUNDING * degree * (1 + excess))).nonzero()[:, 0]
+        if len(asking) == 0:
+            return lam, fit
+        # Those without a multiplier may come back; the steepest of those that ask enter.
+        kept = chosen[lam[chosen] > 0]
+        steepest = asking[torch.argsort(slopes[asking])[:_N_CANDIDATES]]
+        grown = torch.cat([kept, steepest])
+        chosen = grown if len(grown) > len(chosen) else torch.cat([chosen, steepest])
+
+
+def _gradient_gram(network: torch.nn.Module, data: GatedData) -> Tensor:
+    # (n, n) inner products of y_n grad_w f(x_n).
+    factors = getattr(network, "gradient_factors", None)
+    with torch.no_grad():
+        if factors is None:
+            gram = _gram_of_jacobian(network, data)
+        else:
+            gram = torch.zeros((len(data.y),) * 2).to(data.y)
+            for outer, inner in factors(data.X, data.gates):
+                gram.add_((outer @ outer.T) * (inner @ inner.T))
+        return gram.mul_(data.y[:, None]).mul_(data.y)
+
+
+def _gram_of_jacobian(network: torch.nn.Module, data: GatedData) -> Tensor:
+    # For any module, by the gradient of every sample, in slabs of weights: no more entries are
+    # held at once than `_MAX_ENTRIES`.
+    weights = {k: p.detach() for k, p in network.named_parameters() if p.requires_grad}
+    slab = max(_MAX_ENTRIES // len(data.y), 1)
+    gram = torch.zeros((len(data.y),) * 2).to(data.y)
+    for start in range(0, sum(p.numel() for p in weights.values()), slab):
+        part = _jacobian(network, weights, data, slice(start, start + slab))
+        gram.addmm_(part, part.T)
+    return gram
 
 
 def _jacobian(
-    network: torch.nn.Module,
-    weights: dict[str, Tensor],
-    fixed: dict[str, Tensor],
-    data: GatedData,
-    part: slice,
+    network: torch.nn.Module, weights: dict[str, Tensor], data: GatedData, part: slice
 ) -> Tensor:
-    # Rows y_n grad_w f(x_n), the columns in `part` of them: gradients of a chunk of samples at
-    # once, no more of which are held than fit in _MAX_ENTRIES.
-    def margin(weights: dict[str, Tensor], x: Tensor, y: Tensor, gate: Tensor | None) -> Tensor:
-        sample = GatedData(x[None], y[None], None if gate is None else gate[None])
-        return _margins(network, weights, fixed, sample)[0]
+    # Rows grad_w f(x_n), the columns in `part` of them.
+    def score(weights: dict[str, Tensor], x: Tensor, gate: Tensor | None) -> Tensor:
+        gates = None if gate is None else gate[None]
+        scores: Tensor = functional_call(network, weights, (x[None], gates))
+        return scores[0]
 
-    in_dims = (None, 0, 0, None if data.gates is None else 0)
-    per_sample = vmap(grad(margin), in_dims=in_dims)
+    per_sample = vmap(grad(score), in_dims=(None, 0, None if data.gates is None else 0))
     n_weights = sum(p.numel() for p in weights.values())
     samples = torch.arange(len(data.y), device=data.y.device)
     blocks = []
     for index in torch.split(samples, max(_MAX_ENTRIES // n_weights, 1)):
-        gradients = per_sample(weights, *data.take(index))
+        some = data.take(index)
+        gradients = per_sample(weights, some.X, some.gates)
         rows = torch.cat([gradients[k].flatten(1) for k in weights], dim=1)
         blocks.append(rows[:, part].clone())
     return torch.cat(blocks)
 
 
-def _margins(
-    network: torch.nn.Module,
-    weights: dict[str, Tensor],
-    fixed: dict[str, Tensor],
-    data: GatedData,
-) -> Tensor:
-    scores: Tensor = functional_call(network, (weights, fixed), (data.X, data.gates))
+def _combined_gradient(network: torch.nn.Module, data: GatedData, lam: Tensor) -> Tensor:
+    used = (lam > 0).nonzero()[:, 0]
+    trained = [p for p in network.parameters() if p.requires_grad]
+    if len(used) == 0:
+        return torch.zeros_like(_flat(trained))
+    some = data.take(used)
+    with torch.enable_grad():
+        combined = torch.dot(lam[used] * some.y, network(some.X, some.gates))
+    return _flat(torch.autograd.grad(combined, trained))
+
+
+def _slopes(network: torch.nn.Module, data: GatedData, direction: Tensor) -> Tensor:
+    # <y_n grad_w f(x_n), direction> for every sample: sum_n u_n <grad f_n, direction> is linear in
+    # u, and its gradient in u is what is wanted, from one pass forward and two back.
+    trained = [p for p in network.parameters() if p.requires_grad]
+    with torch.enable_grad():
+        u = torch.zeros_like(data.y, requires_grad=True)
+        scores = network(data.X, data.gates)
+        combined = torch.autograd.grad(scores, trained, u, create_graph=True)
+        slopes: Tensor = torch.autograd.grad(torch.dot(_flat(combined), direction), u)[0]
+    return data.y * slopes
+
+
+def _margins(network: torch.nn.Module, data: GatedData) -> Tensor:
+    with torch.no_grad():
+        scores: Tensor = network(data.X, data.gates)
     return data.y * scores
 
 
-def _fixed_tensors(network: torch.nn.Module) -> dict[str, Tensor]:
-    # Buffers and frozen parameters, in float64 like the weights.
-    frozen = {k: p.detach() for k, p in network.named_parameters() if not p.requires_grad}
-    tensors = frozen | dict(network.named_buffers())
-    return {k: t.double() if t.is_floating_point() else t for k, t in tensors.items()}
+def _flat(tensors: Sequence[Tensor]) -> Tensor:
+    return torch.cat([t.flatten() for t in tensors])
 
 
 def _to_float64(data: GatedData) -> GatedData:
@@ -201,11 +250,10 @@ def _to_float64(data: GatedData) -> GatedData:
 
 
 def _dual_norms(
-    network: torch.nn.Module, lam: Array, data: GatedData, scale: float
+    network: torch.nn.Module, lam: Tensor, data: GatedData, scale: float
 ) -> Array | None:
     dual_norms = getattr(network, "dual_norms", None)
     if dual_norms is None:
         return None
-    coefficients = torch.as_tensor(lam, device=data.y.device) * data.y
-    norms: Tensor = dual_norms(coefficients, data.X, data.gates)
-    return scale * norms.cpu().numpy()
+    norms: Tensor = dual_norms(lam * data.y, data.X, data.gates)
+    return scale * norms.detach().cpu().numpy()

@@ -11,13 +11,26 @@ import torch
 from numpy.typing import NDArray
 
 from ._solve import to_numpy
-from .comparison import Sample, scores
+from .diagnostics import KKTDistance
+from .distances import Distances
 from .losses import log_mean_loss
+from .measures import Sample, cosine, scores
 from .orthosep_limit import OrthosepLimit
 
-__all__ = ["OrthosepDiagnosis", "diagnose_orthosep", "layer_singular_values", "neuron_groups"]
+__all__ = [
+    "OrthosepDiagnosis",
+    "OrthosepDistances",
+    "diagnose_orthosep",
+    "layer_singular_values",
+    "neuron_groups",
+]
 
 Float = NDArray[np.float64]
+
+_FOLLOWED = (
+    "mean_cosine", "share_positive", "share_negative", "share_dead", "growth_positive",
+    "growth_negative", "u", "z", "cosines", "singular_values",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +179,7 @@ def diagnose_orthosep(
         share_negative=float(np.mean(group == -1)),
         share_dead=float(np.mean(group == 0)),
         mean_cosine=_ratio(norms[live] @ cosines[live], norms[live].sum()),
-        function_cosine=_cosine(predicted, scores(network, held_out)),
+        function_cosine=cosine(predicted, scores(network, held_out)),
         log_inverse_loss=log_inverse,
         growth_positive=_growth(norms[group == 1], log_inverse) if two_layers else math.nan,
         growth_negative=_growth(norms[group == -1], log_inverse) if two_layers else math.nan,
@@ -176,6 +189,36 @@ def diagnose_orthosep(
         constant=fitted.get("constant", math.nan),
         imbalance=_ratio(np.abs(np.abs(a) - norms).max(), norms.max()) if two_layers else math.nan,
     )
+
+
+class OrthosepDistances(Distances):
+    """An observer for `train`: `Distances`, and of `OrthosepDiagnosis` what runs are followed by.
+
+    Keys beyond those of `Distances`: the floats `mean_cosine`, `smallest_cosine` (over live
+    neurons), `share_positive`, `share_negative`, `share_dead`, `growth_positive`,
+    `growth_negative`, `u`, `z`, and the arrays `cosines` (p,) and `singular_values`
+    (min(p, D),). The norm of dead neurons is not 0 but stays as it was at the start.
+
+    Parameters
+    ----------
+    limit : OrthosepLimit
+    train, held_out : Sample
+        Gates may be None.
+    """
+
+    def __init__(self, limit: OrthosepLimit, train: Sample, held_out: Sample) -> None:
+        super().__init__(limit, train, held_out)
+        self._data = limit, train, held_out
+
+    def __call__(
+        self, network: torch.nn.Module, *, kkt: KKTDistance | None = None
+    ) -> dict[str, Any]:
+        """Measure `network`; `kkt` is its KKT distance if that is known already."""
+        diagnosis = diagnose_orthosep(network, *self._data)
+        live = diagnosis.cosines[diagnosis.group != 0]
+        own = {name: getattr(diagnosis, name) for name in _FOLLOWED}
+        own["smallest_cosine"] = float(live.min()) if len(live) else math.nan
+        return super().__call__(network, kkt=kkt) | own
 
 
 def neuron_groups(W: Float, a: Float, X: Float) -> NDArray[np.int64]:
@@ -229,7 +272,3 @@ def _unit(v: Float) -> Float:
 
 def _ratio(value: float, size: float) -> float:
     return float(value / size) if size > 0 else math.nan
-
-
-def _cosine(a: Float, b: Float) -> float:
-    return _ratio(float(a @ b), float(np.linalg.norm(a) * np.linalg.norm(b)))

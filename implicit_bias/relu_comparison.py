@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ._solve import to_numpy
-from .comparison import Sample, scores
 from .formulations.relu import RELU_SVMS, ReLULimits, ReLUView
 from .limit import Limit
+from .measures import Sample, agreement, cosine, error_rate, margin_ratio, scores, unit_norms
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -180,7 +180,7 @@ def compare_relu(
         )
         for key in RELU_SVMS
     }
-    return ReLUComparison(error_network=_error(trained, held_out.y), **machines)
+    return ReLUComparison(error_network=error_rate(held_out.y, trained), **machines)
 
 
 def _compare_machine(
@@ -192,8 +192,7 @@ def _compare_machine(
 ) -> MachineComparison:
     separates = predicted is not None
     predicted = np.full_like(y, np.nan) if predicted is None else predicted
-    p, q = _error(predicted, y) if separates else math.nan, _error(trained, y)
-    norms = float(np.linalg.norm(predicted) * np.linalg.norm(trained))
+    p, q = error_rate(y, predicted) if separates else math.nan, error_rate(y, trained)
     return MachineComparison(
         status=limit.status.name,
         optimum=limit.objective,
@@ -201,9 +200,9 @@ def _compare_machine(
         n_support=int(limit.support.sum()) if separates else 0,
         margin_ratio=margin_ratio if separates else math.nan,
         error=p,
-        agreement=float(np.mean(np.sign(predicted) == np.sign(trained))) if separates else math.nan,
+        agreement=agreement(predicted, trained) if separates else math.nan,
         agreement_independent=p * q + (1 - p) * (1 - q),
-        score_cosine=float(predicted @ trained) / norms if norms > 0 else math.nan,
+        score_cosine=cosine(predicted, trained) if separates else math.nan,
     )
 
 
@@ -214,16 +213,7 @@ def _margin_ratios(
     # the norms sum_h ||zeta_h|| and ||last layer||.
     smallest = float((train.y * scores(network, Sample(train.X, train.y, None))).min())
     norms = {"hl": float(network.head().detach().norm())}  # type: ignore[operator]
-    unit_norms = getattr(network, "unit_norms", None)
-    if unit_norms is not None:
-        norms["lc"] = float(unit_norms().detach().sum())
-    return {
-        key: smallest / norm * float(getattr(limits, key).dual_objective)
-        for key, norm in norms.items()
-        if norm > 0
-    }
-
-
-def _error(predicted: NDArray[np.float64], y: NDArray[np.float64]) -> float:
-    # A score of exactly 0 is on neither side.
-    return float(np.mean(~(y * predicted > 0)))
+    of_units = unit_norms(network)
+    if len(of_units):
+        norms["lc"] = float(of_units.sum())
+    return {key: margin_ratio(smallest, norm, getattr(limits, key)) for key, norm in norms.items()}

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 from implicit_bias.networks.gln import GLN
-from implicit_bias.networks.weights import as_tensor
+from implicit_bias.networks.weights import as_tensor, layer_imbalance, linear_factors
 
 
 class FReLU(torch.nn.Module):
@@ -180,6 +180,22 @@ class FReLU(torch.nn.Module):
         v = (gates.to(X.dtype) * coefficients[:, None]).T @ X
         norms: Tensor = torch.linalg.vector_norm(v, dim=1)
         return norms
+
+    def imbalance(self) -> Tensor:
+        """Return ``||incoming weights||^2 - ||outgoing weights||^2`` of every hidden unit.
+
+        Shape (H + widths above,). Gradient flow conserves it; it is 0 for balanced weights.
+        """
+        return layer_imbalance([self.w1, *self.upper])
+
+    def gradient_factors(self, X: Tensor, gates: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """Return, a layer, what each sample's gradient is made of: (n, a) and (n, b).
+
+        The gradient of the score f(x_n) in that layer's weights, as a matrix (a, b), is the outer
+        product of the two rows n. Inner products of gradients follow without forming one.
+        """
+        hidden = gates * linear(X, self.w1)
+        return [(gates * self.head(), X), *linear_factors(hidden, list(self.upper))]
 
     def _check_gates(self, gates: Tensor, n: int) -> None:
         if tuple(gates.shape) != (n, self.n_units):

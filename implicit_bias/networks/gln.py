@@ -11,7 +11,13 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 from torch.nn.functional import linear
 
-from implicit_bias.networks.weights import as_tensor, rank_one_chain, torch_generator
+from implicit_bias.networks.weights import (
+    as_tensor,
+    layer_imbalance,
+    linear_factors,
+    rank_one_chain,
+    torch_generator,
+)
 
 Weights = tuple[Tensor, list[Tensor]]
 
@@ -191,12 +197,8 @@ class GLN(torch.nn.Module):
                 f"`X` must be a {self.w1.dtype} tensor of shape (n, {self.n_inputs}), got "
                 f"{X.dtype} {tuple(X.shape)}: convert with torch.as_tensor(X, dtype=...)"
             )
-        n = X.shape[0]
-        self._check_contexts(contexts, n)
-        # Row-major on both sides: column h * C + c of the product belongs to w1[h, c].
-        every = linear(X, self.w1.flatten(0, 1)).view(n, self.n_units, self.n_contexts)
-        hidden = every.gather(2, contexts.to(torch.int64).unsqueeze(2)).squeeze(2)
-        return hidden @ self.head()
+        self._check_contexts(contexts, X.shape[0])
+        return self._hidden(X, contexts) @ self.head()
 
     def head(self) -> Tensor:
         """Return the product (H,) of the upper matrices."""
@@ -222,6 +224,28 @@ class GLN(torch.nn.Module):
             v = weighted.new_zeros(self.n_contexts, self.n_inputs)
             norms.append(v.index_add(0, unit_contexts, weighted).norm())
         return torch.stack(norms)
+
+    def imbalance(self) -> Tensor:
+        """Return ``||incoming weights||^2 - ||outgoing weights||^2`` of every hidden unit.
+
+        Shape (H + widths above,). Gradient flow conserves it; it is 0 for balanced weights.
+        """
+        return layer_imbalance([self.w1.flatten(1), *self.upper])
+
+    def gradient_factors(self, X: Tensor, contexts: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """Return, a layer, what each sample's gradient is made of: (n, a) and (n, b).
+
+        The gradient of the score f(x_n) in that layer's weights, as a matrix (a, b), is the outer
+        product of the two rows n. Inner products of gradients follow without forming one.
+        """
+        one_hot = torch.nn.functional.one_hot(contexts.to(torch.int64), self.n_contexts).to(X)
+        outer = (one_hot * self.head()[:, None]).flatten(1)
+        return [(outer, X), *linear_factors(self._hidden(X, contexts), list(self.upper))]
+
+    def _hidden(self, X: Tensor, contexts: Tensor) -> Tensor:
+        # Row-major on both sides: column h * C + c of the product belongs to w1[h, c].
+        every = linear(X, self.w1.flatten(0, 1)).view(len(X), self.n_units, self.n_contexts)
+        return every.gather(2, contexts.to(torch.int64).unsqueeze(2)).squeeze(2)
 
     def _check_contexts(self, contexts: Tensor, n: int) -> None:
         if tuple(contexts.shape) != (n, self.n_units):

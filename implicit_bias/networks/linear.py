@@ -11,7 +11,13 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from implicit_bias.networks.weights import as_tensor, rank_one_chain, torch_generator
+from implicit_bias.networks.weights import (
+    as_tensor,
+    layer_imbalance,
+    linear_factors,
+    rank_one_chain,
+    torch_generator,
+)
 
 
 class DeepLinear(torch.nn.Module):
@@ -155,6 +161,23 @@ class DeepLinear(torch.nn.Module):
         """Return ``||sum_n coefficients_n x_n||`` (1,)."""
         norm: Tensor = torch.linalg.vector_norm(coefficients @ X)
         return norm.view(1)
+
+    def imbalance(self) -> Tensor:
+        """Return ``||incoming weights||^2 - ||outgoing weights||^2`` of every hidden unit.
+
+        Shape (sum of hidden widths,). Gradient flow conserves it; it is 0 for balanced weights.
+        """
+        return layer_imbalance(list(self.layers))
+
+    def gradient_factors(
+        self, X: Tensor, gates: Tensor | None = None
+    ) -> list[tuple[Tensor, Tensor]]:
+        """Return, a layer, what each sample's gradient is made of: (n, a) and (n, b).
+
+        The gradient of the score f(x_n) in that layer's weights, as a matrix (a, b), is the outer
+        product of the two rows n. Inner products of gradients follow without forming one.
+        """
+        return linear_factors(X, list(self.layers))
 
 
 def _orthogonal(widths: list[int], rng: torch.Generator) -> list[Tensor]:

@@ -125,6 +125,24 @@ class BalancedReLU(torch.nn.Module):
         norms: Tensor = ((open_gates * coefficients[:, None]).T @ X).norm(dim=1)
         return norms
 
+    def gates(self, X: ArrayLike | Tensor) -> Tensor:
+        """Return which neurons are active, boolean (n, p): ``<w_j, x_n> > 0``."""
+        with torch.no_grad():
+            return torch.as_tensor(X).to(self.W) @ self.W.T > 0
+
+    def imbalance(self) -> Tensor:
+        """Return ``||w_j||^2 - a_j^2`` (p,), which gradient flow conserves; 0 at the start."""
+        return self.W.square().sum(1) - self.a.square()
+
+    def gradient_factors(self, X: Tensor, gates: None = None) -> list[tuple[Tensor, Tensor]]:
+        """Return, a layer, what each sample's gradient is made of: (n, a) and (n, b).
+
+        The gradient of the score f(x_n) in that layer's weights, as a matrix (a, b), is the outer
+        product of the two rows n. Inner products of gradients follow without forming one.
+        """
+        hidden = X @ self.W.T
+        return [((hidden > 0) * self.a, X), (X.new_ones(len(X), 1), torch.relu(hidden))]
+
 
 class ResidualReLU(torch.nn.Module):
     r"""ReLU network with skip connections, whose layers are seen to approach rank two.

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 from implicit_bias.networks.frelu import FReLU
+from implicit_bias.networks.weights import layer_imbalance
 
 
 class DeepReLU(torch.nn.Module):
@@ -128,6 +129,28 @@ class DeepReLU(torch.nn.Module):
         A unit with pre-activation exactly 0 counts as open, which leaves the function what it is.
         """
         return torch.cat([z >= 0 for z in self._pre_activations(X)], dim=1)
+
+    def imbalance(self) -> Tensor:
+        """Return ``||incoming weights||^2 - ||outgoing weights||^2`` of every hidden unit.
+
+        Shape (sum of widths,). Gradient flow conserves it; it is 0 for balanced weights.
+        """
+        return layer_imbalance(list(self.layers))
+
+    def gradient_factors(
+        self, X: Tensor, gates: Tensor | None = None
+    ) -> list[tuple[Tensor, Tensor]]:
+        """Return, a layer, what each sample's gradient is made of: (n, a) and (n, b).
+
+        The gradient of the score f(x_n) in that layer's weights, as a matrix (a, b), is the outer
+        product of the two rows n. Inner products of gradients follow without forming one.
+        """
+        before = self._pre_activations(X)
+        inner = [X, *(z.clamp(min=0) for z in before)]
+        outer = [X.new_ones(len(X), 1)]
+        for z, layer in zip(reversed(before), reversed(self.layers), strict=False):
+            outer.append((z >= 0) * (outer[-1] @ layer))
+        return list(zip(reversed(outer), inner, strict=True))
 
     def _pre_activations(self, X: ArrayLike | Tensor) -> list[Tensor]:
         # In the finer of both dtypes, so that data in float64 are not rounded to float32 weights.

@@ -185,6 +185,15 @@ class ShallowGLN(torch.nn.Module):
         norm: Tensor = torch.linalg.vector_norm(v[:-1])
         return norm.view(1)
 
+    def gradient_factors(self, X: Tensor, contexts: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """Return, a layer, what each sample's gradient is made of: (n, a) and (n, b).
+
+        The gradient of the score f(x_n) in that layer's weights, as a matrix (a, b), is the outer
+        product of the two rows n. Inner products of gradients follow without forming one.
+        """
+        rows = torch.nn.functional.one_hot(self.prepare(contexts), len(self.weight) + 1)
+        return [(rows[:, :-1].to(X), X)]
+
 
 INITIALISATIONS: Mapping[str, Callable[..., Tensor]] = MappingProxyType(
     {"orthogonal": torch.nn.init.orthogonal_, "kaiming": torch.nn.init.kaiming_normal_}

@@ -1,5 +1,6 @@
 """What the networks share: tensors, seeds and balanced upper layers."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -7,7 +8,13 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-__all__ = ["as_tensor", "rank_one_chain", "torch_generator"]
+__all__ = [
+    "as_tensor",
+    "layer_imbalance",
+    "linear_factors",
+    "rank_one_chain",
+    "torch_generator",
+]
 
 
 def rank_one_chain(a: Tensor, units: list[Tensor]) -> list[Tensor]:
@@ -17,6 +24,28 @@ def rank_one_chain(a: Tensor, units: list[Tensor]) -> list[Tensor]:
     for below, above in pairwise(units):
         upper.append(a.norm() * torch.outer(above, below))
     return upper
+
+
+def layer_imbalance(layers: Sequence[Tensor]) -> Tensor:
+    # Squared norm of what comes into each hidden unit less that of what goes out, (width_1 + ...,):
+    # for homogeneous units gradient flow changes both alike. One matrix (above, below) a layer.
+    squares = [layer.new_empty(0) for layer in layers[:1]]
+    for below, above in pairwise(layers):
+        squares.append(below.square().sum(1) - above.square().sum(0))
+    return torch.cat(squares)
+
+
+def linear_factors(hidden: Tensor, layers: Sequence[Tensor]) -> list[tuple[Tensor, Tensor]]:
+    # Of linear layers on top of `hidden` (n, H): the score's gradient in V_l is the product of the
+    # layers above, the same for every sample, times the input of V_l.
+    factors = []
+    above = [layers[-1].new_ones(1, 1)]
+    for layer in reversed(layers[1:]):
+        above.append(above[-1] @ layer)
+    for layer, outer in zip(layers, reversed(above), strict=True):
+        factors.append((outer.expand(len(hidden), -1), hidden))
+        hidden = hidden @ layer.T
+    return factors
 
 
 def torch_generator(random_state: int | np.random.Generator) -> torch.Generator:

@@ -1,0 +1,61 @@
+"""Non-negative least squares beside SciPy's active sets, and on matrices without full rank."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from scipy.optimize import nnls
+
+from implicit_bias import nonnegative
+from implicit_bias.nonnegative import nonnegative_fit
+
+
+def fit(A: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return nonnegative_fit(torch.tensor(A.T @ A), torch.tensor(A.T @ b)).numpy()
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("shape", [(80, 40), (40, 40), (200, 150)])
+def test_it_is_the_least_squares_solution_of_an_active_set_method(seed, shape) -> None:
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=shape) * 10.0 ** rng.uniform(-3, 3, size=shape[1])
+    b = A @ np.maximum(rng.normal(size=shape[1]), 0) / np.abs(A).max() + rng.normal(size=shape[0])
+    expected, _ = nnls(A, b)
+    lam = fit(A, b)
+    assert 0 < (lam > 0).sum() < shape[1]
+    # In units of unit columns: the matrix is square, hence ill-conditioned, in one case.
+    sizes = np.linalg.norm(A, axis=0)
+    np.testing.assert_allclose(lam * sizes, expected * sizes, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_without_full_rank_the_fit_is_as_good(seed) -> None:
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(10, 30))
+    A[:, 20:] = A[:, :10]  # every one of ten columns twice
+    A[:, 5] = 0
+    b = rng.normal(size=10) + 0.1 * A.sum(axis=1)
+    lam, (_, residual) = fit(A, b), nnls(A, b)
+    assert lam.min() >= 0
+    assert lam[5] == 0
+    assert np.linalg.norm(A @ lam - b) <= residual * (1 + 1e-6) + 1e-6 * np.linalg.norm(b)
+
+
+def test_nothing_is_fitted_where_every_column_points_away() -> None:
+    A = np.array([[1.0, 0.5], [0.0, 1.0]])
+    np.testing.assert_array_equal(fit(A, np.array([-1.0, -1.0])), [0, 0])
+
+
+def test_exchanges_that_do_not_settle_are_left_to_an_active_set_method(monkeypatch) -> None:
+    rng = np.random.default_rng(0)
+    A, b = rng.normal(size=(40, 20)), rng.normal(size=40)
+    expected = fit(A, b)
+    monkeypatch.setattr(nonnegative, "MAX_EXCHANGES", 1)
+    asked = []
+    active_set = nonnegative._active_set
+    monkeypatch.setattr(
+        nonnegative, "_active_set", lambda *args: asked.append(1) or active_set(*args)
+    )
+    np.testing.assert_allclose(fit(A, b), expected, rtol=1e-8, atol=1e-10)
+    assert asked
