@@ -247,11 +247,11 @@ class _Recorder:
 
     def _row(self, step: int, log_loss: float, smallest_margin: float) -> "_Row":
         norms = np.empty(0)
-        normalised = math.nan
         unit_norms = getattr(self._network, "unit_norms", None)
         if unit_norms is not None:
             norms = _to_numpy(unit_norms())
-            normalised = smallest_margin / norms.sum() if norms.sum() > 0 else math.nan
+        total = float(norms.sum()) or math.nan
+        log_sum = log_loss + math.log(len(self._data.y))
         scores = np.empty(0)
         if self._watched is not None:
             scores = _to_numpy(self._network(self._watched.X, self._watched.gates))
@@ -260,8 +260,9 @@ class _Recorder:
             loss = float(np.exp(log_loss))
         seconds = time.perf_counter() - self._start
         return _Row(
-            step, loss, log_loss, smallest_margin, normalised, weight_norm, norms, scores, seconds
-        )
+            step, loss, log_loss, smallest_margin, smallest_margin / total, -log_sum / total,
+            weight_norm, norms, scores, seconds,
+        )  # fmt: skip
 
     def trajectory(self, *, finished: bool) -> Trajectory:
         columns = zip(*self._rows, strict=True)
@@ -275,6 +276,7 @@ class _Row(NamedTuple):
     log_loss: float
     smallest_margin: float
     normalised_margin: float
+    smooth_margin: float
     weight_norm: float
     unit_norms: Array
     scores: Array

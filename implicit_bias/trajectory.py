@@ -1,6 +1,7 @@
 """What a training run went through."""
 
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +30,10 @@ class Trajectory:
         ``min_n y_n f(x_n)``.
     normalised_margin : (T,)
         ``smallest_margin / sum_h ||zeta_h||``; NaN for a network without `unit_norms`.
+    smooth_margin : (T,)
+        ``-log(sum_n loss_n) / sum_h ||zeta_h||``. For the exponential loss at most the normalised
+        margin; for the logistic one, while all margins are positive, above it by at most
+        ``log(1 / log 2) / sum_h ||zeta_h||``. NaN for a network without `unit_norms`.
     weight_norm : (T,)
         Euclidean norm of all trained weights.
     unit_norms : (T, H)
@@ -39,6 +44,13 @@ class Trajectory:
         Wall-clock time since the start, in seconds.
     finished : bool
         False if training was interrupted.
+    observed : mapping of str to (T, ...)
+        What an observer measured at the checkpoints, by the observer's names.
+
+    Raises
+    ------
+    ValueError
+        If an array has not T rows, or a name in `observed` is that of a field.
     """
 
     step: Array
@@ -46,36 +58,52 @@ class Trajectory:
     log_loss: Array
     smallest_margin: Array
     normalised_margin: Array
+    smooth_margin: Array
     weight_norm: Array
     unit_norms: Array
     scores: Array
     seconds: Array
     finished: bool
+    observed: Mapping[str, Array] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         n_rows = len(self.step)
         for name in self._array_names():
-            array = np.array(getattr(self, name), dtype=np.float64)
-            if array.ndim != (2 if name in {"unit_norms", "scores"} else 1) or len(array) != n_rows:
-                raise ValueError(
-                    f"`{name}` must have one entry for each of {n_rows} checkpoints, "
-                    f"got shape {array.shape}"
-                )
-            array.flags.writeable = False
-            object.__setattr__(self, name, array)
+            n_axes = 2 if name in {"unit_norms", "scores"} else 1
+            object.__setattr__(self, name, _rows(name, getattr(self, name), n_rows, n_axes))
+        taken = sorted(set(self.observed) & {f.name for f in fields(self)})
+        if taken:
+            raise ValueError(
+                f"`observed` has {taken}, which the trajectory measures itself: rename them"
+            )
+        observed = {name: _rows(name, a, n_rows) for name, a in self.observed.items()}
+        object.__setattr__(self, "observed", observed)
 
     @classmethod
     def _array_names(cls) -> list[str]:
-        return [f.name for f in fields(cls) if f.name != "finished"]
+        return [f.name for f in fields(cls) if f.name not in {"finished", "observed"}]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return nested lists and one bool, ready for JSON."""
+        """Return nested lists, those of `observed` in a dict of their own, and one bool."""
         arrays = {name: getattr(self, name).tolist() for name in self._array_names()}
-        return arrays | {"finished": self.finished}
+        observed = {name: array.tolist() for name, array in self.observed.items()}
+        return arrays | {"finished": self.finished, "observed": observed}
 
     def to_frame(self) -> "pd.DataFrame":
         """Return the one-dimensional quantities as a pandas frame, one row a checkpoint."""
         import pandas as pd
 
-        columns = {name: getattr(self, name) for name in self._array_names()}
+        columns = {name: getattr(self, name) for name in self._array_names()} | dict(self.observed)
         return pd.DataFrame({name: a for name, a in columns.items() if a.ndim == 1})
+
+
+def _rows(name: str, values: Any, n_rows: int, n_axes: int | None = None) -> Array:
+    """A read-only copy with one entry a checkpoint, along any further axes if `n_axes` is None."""
+    array = np.array(values, dtype=np.float64)
+    if array.ndim == 0 or len(array) != n_rows or n_axes not in {None, array.ndim}:
+        raise ValueError(
+            f"`{name}` must have one entry for each of {n_rows} checkpoints, got shape "
+            f"{array.shape}"
+        )
+    array.flags.writeable = False
+    return array

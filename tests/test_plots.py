@@ -39,6 +39,7 @@ def trajectory(*, rows: slice = slice(None), smallest_margin=MARGINS) -> Traject
         "log_loss": -MARGINS,
         "smallest_margin": smallest_margin,
         "normalised_margin": smallest_margin,
+        "smooth_margin": smallest_margin - 1,
         "weight_norm": np.ones(5),
         "unit_norms": np.ones((5, 1)),
         "scores": SCORES,

@@ -2,6 +2,7 @@
 
 import json
 import math
+import pickle
 from itertools import chain
 
 import numpy as np
@@ -326,20 +327,69 @@ def test_a_trajectory_is_read_only_and_exports_to_json_and_pandas() -> None:
     assert loaded["unit_norms"] == trajectory.unit_norms.tolist()
     frame = trajectory.to_frame()
     assert list(frame.columns) == [
-        "step", "loss", "log_loss", "smallest_margin", "normalised_margin", "weight_norm",
-        "seconds",
+        "step", "loss", "log_loss", "smallest_margin", "normalised_margin", "smooth_margin",
+        "weight_norm", "seconds",
     ]  # fmt: skip
     np.testing.assert_array_equal(frame["log_loss"], trajectory.log_loss)
 
 
+def trajectory_of_zeros(**changes) -> Trajectory:
+    arrays = set(Trajectory.__dataclass_fields__) - {"finished", "observed"}
+    given = {name: np.zeros(3) for name in arrays}
+    given |= {"scores": np.zeros((3, 0)), "unit_norms": np.zeros((3, 4))}
+    return Trajectory(**given | {"finished": True} | changes)
+
+
+def test_what_an_observer_measured_is_kept_read_only_and_exported() -> None:
+    observed = {"kkt_residual": [3.0, 2.0, 1.0], "dual_norms": np.ones((3, 4))}
+    trajectory = trajectory_of_zeros(observed=observed)
+    np.testing.assert_array_equal(trajectory.observed["kkt_residual"], [3, 2, 1])
+    with pytest.raises(ValueError, match="read-only"):
+        trajectory.observed["dual_norms"][0, 0] = 2.0
+    frame = trajectory.to_frame()
+    assert frame["kkt_residual"].tolist() == [3, 2, 1]
+    assert "dual_norms" not in frame
+    loaded = json.loads(json.dumps(trajectory.to_dict()))
+    assert loaded["observed"] == {"kkt_residual": [3, 2, 1], "dual_norms": [[1.0] * 4] * 3}
+    # Worker processes hand trajectories over.
+    assert pickle.loads(pickle.dumps(trajectory)).observed["kkt_residual"].tolist() == [3, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("observed", "message"),
+    [
+        ({"x": np.zeros(2)}, "`x` must have one entry for each of 3"),
+        ({"x": 1.0}, "`x` must have one entry for each of 3"),
+        ({"loss": np.zeros(3)}, "which the trajectory measures itself"),
+    ],
+)
+def test_what_an_observer_measured_must_fit(observed, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        trajectory_of_zeros(observed=observed)
+
+
+@pytest.mark.parametrize("loss", ["exponential", "logistic"])
+def test_the_smooth_margin_is_that_of_the_summed_loss_below_the_exact_one(loss) -> None:
+    X, y, contexts = random_problem()
+    network = network_for(contexts, 6, 3)
+    settings = TrainingSettings(loss=loss, schedule=((300, 0.5),), batch_size=None)
+    last = train(network, X, y, contexts, settings=settings)
+    with torch.no_grad():
+        margins = y * network(torch.tensor(X), torch.tensor(contexts)).numpy()
+        norm = float(network.unit_norms().sum())
+    losses = np.exp(-margins) if loss == "exponential" else np.log1p(np.exp(-margins))
+    assert last.smooth_margin[-1] == pytest.approx(-np.log(losses.sum()) / norm, rel=1e-10)
+    separates = last.smallest_margin > 0
+    assert separates[-1]
+    excess = 0 if loss == "exponential" else np.log(1 / np.log(2)) / last.unit_norms.sum(axis=1)
+    assert np.all((last.smooth_margin - last.normalised_margin < excess + 1e-12)[separates])
+
+
 def test_a_trajectory_of_unequal_lengths_is_refused() -> None:
-    fields = {name: np.zeros(3) for name in Trajectory.__dataclass_fields__ if name != "finished"}
-    fields |= {"scores": np.zeros((3, 0)), "unit_norms": np.zeros((2, 4))}
     with pytest.raises(ValueError, match="`unit_norms` must have one entry for each of 3"):
-        Trajectory(**fields, finished=True)
-    fields |= {"unit_norms": np.zeros((3, 4)), "loss": np.zeros((3, 1))}
+        trajectory_of_zeros(unit_norms=np.zeros((2, 4)))
     with pytest.raises(ValueError, match="`loss` must have one entry"):
-        Trajectory(**fields, finished=True)
+        trajectory_of_zeros(loss=np.zeros((3, 1)))
 
 
 @pytest.mark.parametrize(
