@@ -93,7 +93,7 @@ def _follow(kernels: GroupKernels, point: Iterate, settings: Settings, done: int
             break
         if may_leave_out and game.gap < SETTLED:
             near = _near(kernels, point)
-            if near.shape[0] <= WORTHWHILE * point.lam.shape[0]:
+            if 0 < near.shape[0] <= WORTHWHILE * point.lam.shape[0]:
                 part = kernels.subset(near)
                 inner = _follow(part, _restricted(part, point, near), settings, game.iterations)
                 game = _with_all_samples(kernels, game, inner, near)

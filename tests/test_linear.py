@@ -242,6 +242,17 @@ def test_malformed_data_are_refused(X, y, message) -> None:
         linear_program(X, y)
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_points_around_a_common_direction_are_separated_by_it_alone(seed: int) -> None:
+    # The nearest point of their hull to the origin is (0, 0, 1), inside it: all are on the margin.
+    plane = np.random.default_rng(seed).uniform(-1, 1, size=(60, 2))
+    corners = np.array([[-1.0, -1], [-1, 1], [1, -1], [1, 1]])
+    X = np.hstack([np.vstack([plane, corners]), np.ones((64, 1))])
+    limit = solve_linear_svm(X, np.ones(64)).require()
+    np.testing.assert_allclose(limit.zeta, [0, 0, 1], atol=1e-7)
+    assert limit.objective == pytest.approx(1, rel=1e-8)
+
+
 def test_malformed_networks_and_inputs_are_refused() -> None:
     with pytest.raises(ValueError, match=r"`hidden_widths\[1\]`"):
         DeepLinear(3, hidden_widths=(2, 0))
