@@ -13,7 +13,7 @@ from ..limit import Limit
 from ..multiclass_comparison import MulticlassComparison
 from ..options import Options
 from ..report import Assumption, Report, Table
-from ..training import Trajectory
+from ..trajectory import Trajectory
 from .classification import network_results, provenance, write_frame, write_weights
 from .separable import Family
 
