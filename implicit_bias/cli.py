@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -152,12 +153,21 @@ def _rates(
     "--save",
     "folder",
     type=click.Path(path_type=Path),
-    help="Folder for results, weights, contexts and trajectory.",
+    help="Folder for results, weights, contexts and trajectory; an unfinished run is kept there.",
+)
+@click.option(
+    "--resume", is_flag=True, help="Go on with the unfinished run in the folder of --save."
 )
 @click.option("--quiet", is_flag=True, help="No progress and no tables.")
 @click.version_option(__version__, prog_name="implicit-bias")
 def compare(
-    model: str, as_json: bool, plot: Path | None, folder: Path | None, quiet: bool, **choices: Any
+    model: str,
+    as_json: bool,
+    plot: Path | None,
+    folder: Path | None,
+    resume: bool,
+    quiet: bool,
+    **choices: Any,
 ) -> None:
     """Compare a trained network with the limit that theory predicts for it.
 
@@ -167,12 +177,15 @@ def compare(
     """
     if plot is not None and plot.suffix.lower() not in PICTURES:
         raise click.BadParameter(f"{plot} must end in .png, .svg or .pdf", param_hint="--plot")
+    if resume and folder is None:
+        raise click.UsageError("`--resume` needs `--save DIR`, the folder that the run was kept in")
     source = click.get_current_context().get_parameter_source
     given = {k: v for k, v in choices.items() if source(k) is not ParameterSource.DEFAULT}
     defaults = MODELS[model].defaults_for(choices["classes"])
     try:
         with _progress(quiet) as reporter:
-            report = _run(model, resolve(defaults, given), plot, folder, reporter)
+            keeping = replace(reporter, folder=folder, resume=resume)
+            report = _run(model, resolve(defaults, given), plot, keeping)
     except MemoryError as error:
         click.echo(f"Error: out of memory: {error}", err=True)
         raise SystemExit(BAD_INPUT) from error
@@ -200,16 +213,14 @@ def compare(
     raise SystemExit(_exit_code(report))
 
 
-def _run(
-    model: str, options: Options, plot: Path | None, folder: Path | None, reporter: Reporter
-) -> Report:
+def _run(model: str, options: Options, plot: Path | None, reporter: Reporter) -> Report:
     """The report; paths to write to are checked before any work."""
     from .report import check_writable
 
     if plot is not None:
         check_writable(plot, folder=False)
-    if folder is not None:
-        check_writable(folder, folder=True)
+    if reporter.folder is not None:
+        check_writable(reporter.folder, folder=True)
     check_options(model, options)
     return MODELS[model].run(options, reporter)
 

@@ -118,7 +118,23 @@ class Seeds:
 
 @dataclass(frozen=True)
 class Reporter:
-    """How a run tells of its progress: `stage(text)` once, `advance(done, of)` along it."""
+    """How a run tells of its progress, and where it keeps it.
+
+    Attributes
+    ----------
+    stage, advance : callable
+        `stage(text)` once, `advance(done, of)` along it.
+    folder : Path or None
+        Where an unfinished run is kept.
+    resume : bool
+        Whether to go on from there.
+    """
 
     stage: Callable[[str], None] = lambda text: None
     advance: Callable[[int, int], None] = lambda done, of: None
+    folder: Path | None = None
+    resume: bool = False
+
+    def state(self, name: str) -> Path | None:
+        """The file of that name in `folder`, if there is one to keep runs in."""
+        return None if self.folder is None else self.folder / name

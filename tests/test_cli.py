@@ -35,12 +35,17 @@ from implicit_bias import (
     load_idx,
     train,
 )
+from implicit_bias import options as options_module
 from implicit_bias.models import MODELS
-from implicit_bias.options import Reporter
+from implicit_bias.options import Reporter, resolve
+from implicit_bias.training import TRAINERS
 
 ROOT = Path(__file__).parents[1]
 N_TRAIN, N_VAL = 60, 50
-SMALL = f"--model gln --n-train {N_TRAIN} --n-val {N_VAL} --steps 30 --learning-rate 0.1".split()
+SMALL = (
+    f"--model gln --n-train {N_TRAIN} --n-val {N_VAL} --trainer constant --steps 30 "
+    "--learning-rate 0.1"
+).split()
 # One linear predictor for 700 digits of ten kinds: not separable.
 INSEPARABLE = [*SMALL, *["--hidden-units", "1", "--contexts", "1", "--n-train", "700"]]
 TOO_TIGHT = ["--n-train", "500", "--tol", "1e-16"]
@@ -223,7 +228,12 @@ def test_help_names_every_option_its_default_and_the_exit_codes() -> None:
     for option in cli.compare.params:
         assert option.opts[0] in text
     flat = " ".join(text.split())
-    for part in ("[default: 1600,1600]", "[default: interior-point]", "0 done", "130 interrupted"):
+    for part in (
+        "[default: by model and trainer]",
+        "[default: interior-point]",
+        "0 done",
+        "130 interrupted",
+    ):
         assert part in flat
 
 
@@ -318,7 +328,13 @@ def test_damaged_idx_files_end_with_2(tmp_path, damage, message) -> None:
         ("--learning-rate ,", "is not a list such as 0.04,0.01"),
         ("--momentum 1", "`momentum` must lie in [0, 1)"),
         ("--batch-size -1", "Invalid value for '--batch-size'"),
-        ("--normalise", "full batch"),
+        ("--trainer normalised --batch-size 9", "full batch"),
+        ("--trainer annealed", "must be None (auto on the command line)"),
+        ("--trainer annealed --momentum 0.5 --learning-rate auto", "has a momentum of its own"),
+        ("--learning-rate auto", "the learning rates of trainer 'constant' must be numbers"),
+        ("--trainer dual --learning-rate auto", "needs a network that is linear in its weights"),
+        ("--trainer sideways", "Invalid value for '--trainer'"),
+        ("--resume", "`--resume` needs `--save DIR`"),
         ("--init-scale 0", "`init_scale` must be positive"),
         ("--init nonsense", "Invalid value for '--init'"),
         ("--dtype float16", "Invalid value for '--dtype'"),
@@ -427,7 +443,7 @@ def test_what_was_saved_loads_and_gives_the_reported_results(tmp_path) -> None:
     record = results(*SMALL, "--contexts", "4", "--seed", "3", "--save", tmp_path)
     assert sorted(os.listdir(tmp_path)) == [
         "gating.npz", "limit.safetensors", "network.safetensors", "results.json",
-        "trajectory.parquet",
+        "run.safetensors", "trajectory.parquet",
     ]  # fmt: skip
     assert json.loads((tmp_path / "results.json").read_text()) == record
     assert record["version"] == __version__
@@ -540,8 +556,12 @@ def expected_network(record: dict[str, Any], **changes: Any) -> float:
         ("--momentum 0.9", {"settings": {"momentum": 0.9}}),
         ("--batch-size 7", {"settings": {"batch_size": 7}}),
         (
-            "--batch-size 0 --normalise",
-            {"settings": {"batch_size": None, "normalise": True}},
+            "--batch-size 0 --trainer normalised",
+            {"settings": {"batch_size": None, "trainer": "normalised"}},
+        ),
+        (
+            "--trainer momentum --learning-rate auto --batch-size 0",
+            {"settings": {"batch_size": None, "trainer": "momentum", "schedule": ((30, None),)}},
         ),
         ("--loss exponential", {"settings": {"loss": "exponential"}}),
         (
@@ -583,13 +603,29 @@ def test_solver_and_tolerance_reach_the_solver(base) -> None:
     assert loose["iterations"] < base["limit"]["iterations"]
 
 
-def test_defaults_are_those_of_the_published_experiment() -> None:
-    defaults = {option.name: option.default for option in cli.compare.params}
-    assert (defaults["steps"], defaults["learning_rates"]) == ("1600,1600", "0.04,0.01")
-    assert (defaults["batch_size"], defaults["momentum"]) == (128, 0.0)
-    assert (defaults["hidden_units"], defaults["contexts"], defaults["cutoffs"]) == (
-        10, 2, "median",
-    )  # fmt: skip
+def test_constant_steps_begin_from_the_published_experiment() -> None:
+    options = resolve(MODELS["gln"].defaults, {"trainer": "constant"})
+    assert (options.steps, options.learning_rates) == ((1600, 1600), (0.04, 0.01))
+    assert (options.batch_size, options.momentum) == (128, 0.0)
+    assert (options.hidden_units, options.contexts, options.cutoffs) == (10, 2, "median")
+
+
+def test_a_model_s_defaults_for_training_go_with_its_own_trainer() -> None:
+    defaults = {"trainer": "dual", "steps": (7,), "init": "kaiming"}
+    own = resolve(defaults, {})
+    assert (own.trainer, own.steps, own.learning_rates, own.init) == ("dual", (7,), (), "kaiming")
+    other = resolve(defaults, {"trainer": "constant", "seed": 3})
+    assert (other.steps, other.batch_size, other.init, other.seed) == (
+        (1600, 1600),
+        128,
+        "kaiming",
+        3,
+    )
+    assert resolve(defaults, {"steps": (2,)}).steps == (2,)
+
+
+def test_every_trainer_has_a_place_on_the_command_line() -> None:
+    assert set(options_module.TRAINERS) == set(TRAINERS)
 
 
 def test_training_on_all_the_data_says_that_nothing_is_held_out() -> None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import torch
 
 __all__ = [
+    "RUN",
     "DIGITS_TRAINING",
     "limit_alone",
     "load_data",
@@ -42,6 +43,8 @@ __all__ = [
 ]
 
 DIGITS_TRAINING = 500
+# Where an unfinished run is kept, in the folder of its results.
+RUN = "run.safetensors"
 PACKAGES = ("numpy", "scipy", "torch", "cvxpy", "clarabel", "ecos", "osqp", "scs", "scikit-learn")
 
 

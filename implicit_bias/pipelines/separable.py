@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 from .._solve import MaxMarginProgram, Settings, Solution, Status, solve
 from ..comparison import Comparison, Sample, compare, measure_network
 from ..diagnostics import kkt_distance
+from ..distances import Distances
 from ..limit import Limit
 from ..options import Options, Reporter, Seeds
 from ..report import Assumption, Report
-from ..training import train
+from ..training import check_trainer, train
 from ..trajectory import Trajectory
 from .classification import (
+    RUN,
     limit_alone,
     load_data,
     network_results,
@@ -95,6 +97,7 @@ def run_separable(model: str, family: Family, options: Options, reporter: Report
         Sample(dataset.X_val, dataset.y_val, transform(dataset.X_val)),
     )
     network = family.network(samples[0], options, seeds.weights)
+    check_trainer(options.trainer, network)
     reporter.stage(
         f"solving {family.limit_name} on {len(dataset.y_train)} samples ({options.solver})"
     )
@@ -116,6 +119,9 @@ def run_separable(model: str, family: Family, options: Options, reporter: Report
             settings=settings,
             monitor=(samples[1].X, samples[1].gates),
             callback=trace(reporter),
+            observer=Distances(limit, *samples, loss=options.loss),
+            state=reporter.state(RUN),
+            resume=reporter.resume,
         )
     except FloatingPointError as error:  # diverged: the prediction stands, so report it
         return limit_alone(model, theorem, setup, limit, results, gating=gating, failure=str(error))

@@ -6,7 +6,7 @@ It knows no formulation: with a prediction it shares data and gating, nothing el
 from .data import GatedData, Inputs, place_data
 from .loop import Callback, Observer, train, train_many
 from .settings import TrainingSettings
-from .trainers import TRAINERS
+from .trainers import TRAINERS, check_trainer
 
 __all__ = [
     "TRAINERS",
@@ -15,6 +15,7 @@ __all__ = [
     "Inputs",
     "Observer",
     "TrainingSettings",
+    "check_trainer",
     "place_data",
     "train",
     "train_many",

@@ -37,22 +37,11 @@ class Annealed:
     the step and the gradient at its start disagree (O'Donoghue and Candes).
 
     The weights that the networks get are :math:`\theta`: their loss falls to 0.
-
-    Raises
-    ------
-    TypeError
-        If the networks are not homogeneous.
     """
 
     def __init__(self, runs: Runs, kind: str, n_samples: int) -> None:
         self._runs, self._kind = runs, kind
-        degree = getattr(runs.networks[0], "degree", None)
-        if not isinstance(degree, int) or degree < 1:
-            raise TypeError(
-                "the trainer 'annealed' needs a homogeneous network, with its `degree`, got "
-                f"{degree!r}: train {type(runs.networks[0]).__name__} by 'constant' or 'momentum'"
-            )
-        self._degree = degree
+        self._degree: int = runs.networks[0].degree  # type: ignore[assignment]
         self._slope = math.sqrt(max(math.log(n_samples), 1.0))
         n_runs = len(runs.weights[0])
         zero = torch.zeros(n_runs, dtype=torch.float64, device=runs.weights[0].device)

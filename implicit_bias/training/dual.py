@@ -27,11 +27,6 @@ class DualAcceleration:
     exponential loss the weights of that mixture are the iterates of an accelerated method for
     the dual problem, and margins per unit of norm err by O(log n / t^2) up to a factor log t.
 
-    Raises
-    ------
-    TypeError
-        If the networks are not linear in their weights.
-
     References
     ----------
     Z. Ji, N. Srebro, M. Telgarsky, "Fast margin maximization via dual acceleration" (2021).
@@ -39,11 +34,6 @@ class DualAcceleration:
 
     def __init__(self, runs: Runs, kind: str) -> None:
         self._runs, self._kind = runs, kind
-        if getattr(runs.networks[0], "degree", None) != 1:
-            raise TypeError(
-                "the trainer 'dual' is for predictors that are linear in their weights (degree "
-                f"1), {type(runs.networks[0]).__name__} is not: use 'annealed'"
-            )
         device = runs.weights[0].device
         self.state = {
             "step": torch.zeros((), dtype=torch.float64, device=device),

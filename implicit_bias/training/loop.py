@@ -23,7 +23,7 @@ from .recorder import Observer, Recorder
 from .runs import OneRun, Runs, StackedRuns
 from .settings import TrainingSettings
 from .state import RunState
-from .trainers import get_trainer
+from .trainers import check_trainer, get_trainer
 
 __all__ = ["Callback", "Observer", "train", "train_many"]
 
@@ -69,7 +69,8 @@ def train(
         ``callback(step, n_steps, log_loss)`` at every checkpoint and about 100 times in between.
     observer : callable, optional
         ``observer(network)`` returns numbers and arrays by name, measured at every checkpoint;
-        they become ``trajectory.observed``.
+        they become ``trajectory.observed``. One that remembers has ``state_dict()`` and
+        ``load_state_dict(state)``, arrays by name, for runs that are resumed.
     state : path, optional
         File in which the run keeps what it takes to go on: written at checkpoints, at least every
         half minute, and when it is interrupted.
@@ -86,9 +87,7 @@ def train(
     ------
     ValueError
         If shapes disagree, a value is not finite, a label is not in {-1, +1}, or there is nothing
-        fitting to resume.
-    TypeError
-        If the network is not of the kind that the trainer is for.
+        fitting to resume, or the network is not of the kind that the trainer is for.
     FloatingPointError
         If the loss is not finite at a checkpoint: the run diverged.
     """
@@ -138,7 +137,7 @@ def train_many(
 
     Raises
     ------
-    ValueError, TypeError
+    ValueError
         As `train` does; if networks or settings cannot go together.
     FloatingPointError
         If every run diverged.
@@ -211,8 +210,8 @@ class _Loop:
             for network, observer in zip(runs.networks, observers, strict=True)
         ]
         self.failures: list[str | None] = [None] * len(runs.networks)
-        trainer = get_trainer(settings.trainer)
-        self._stepper = trainer.make(runs, settings, len(self.data.y))
+        check_trainer(settings.trainer, first)
+        self._stepper = get_trainer(settings.trainer).make(runs, settings, len(self.data.y))
         self._batches = Batches(self.data, settings.batch_size, settings.random_state)
         self._done, self._seconds_before = 0, 0.0
 
@@ -224,6 +223,7 @@ class _Loop:
         self._stepper.state = saved.stepper
         self._batches.state = saved.batches
         self._recorders[0].rows = saved.rows
+        self._recorders[0].restore_observer(saved.observer)
         self._done, self._seconds_before = saved.step, saved.seconds
 
     def go(
@@ -303,6 +303,7 @@ class _Loop:
             stepper=self._stepper.state,
             batches=self._batches.state,
             rows=self._recorders[0].rows,
+            observer=self._recorders[0].observer_state(),
         )
         self._saved_at = time.perf_counter()
 

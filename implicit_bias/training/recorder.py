@@ -48,6 +48,17 @@ class Recorder:
     def last_step(self) -> int:
         return int(self.rows[-1]["step"]) if self.rows else -1
 
+    def observer_state(self) -> Mapping[str, Any]:
+        """What the observer remembers; nothing for one that does not."""
+        remember = getattr(self._observer, "state_dict", None)
+        return {} if remember is None else remember()
+
+    def restore_observer(self, state: Mapping[str, Any]) -> None:
+        """Remind the observer of what `observer_state` gave."""
+        remind = getattr(self._observer, "load_state_dict", None)
+        if remind is not None:
+            remind(state)
+
     def measure(self, step: int, seconds: float, *, keep: bool) -> float:
         """log(loss) after `step` steps, with a row if `keep`; not finite where it diverged."""
         with torch.no_grad():

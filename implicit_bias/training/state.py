@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ class Saved:
     stepper: dict[str, Tensor]
     batches: dict[str, Any]
     rows: list[dict[str, Any]]
+    observer: dict[str, Any]
 
 
 class RunState:
@@ -49,6 +51,7 @@ class RunState:
         stepper: dict[str, Tensor],
         batches: dict[str, Any],
         rows: list[dict[str, Any]],
+        observer: Mapping[str, Any],
     ) -> None:
         """Keep the run, in place of what was kept before; never half of it."""
         from safetensors.torch import save
@@ -58,12 +61,15 @@ class RunState:
         for name in rows[0] if rows else ():
             stacked = np.array([row[name] for row in rows], dtype=np.float64)
             tensors[f"row.{name}"] = torch.from_numpy(stacked)
+        for name, value in observer.items():
+            tensors[f"observer.{name}"] = torch.as_tensor(np.array(value))
         metadata = {
             "format": FORMAT,
             "fingerprint": self._fingerprint,
             "run": json.dumps({"step": step, "seconds": seconds, "batches": batches}),
         }
         content = save({k: v.contiguous().cpu() for k, v in tensors.items()}, metadata=metadata)
+        self._path.parent.mkdir(parents=True, exist_ok=True)
         beside = self._path.with_name(self._path.name + ".new")
         beside.write_bytes(content)
         os.replace(beside, self._path)
@@ -119,6 +125,11 @@ class RunState:
             stepper={name: tensors[f"stepper.{name}"] for name in stepper},
             batches=run["batches"],
             rows=[{k: column[t] for k, column in columns.items()} for t in range(n_rows)],
+            observer={
+                k.removeprefix("observer."): v.cpu().numpy()
+                for k, v in tensors.items()
+                if k.startswith("observer.")
+            },
         )
 
 

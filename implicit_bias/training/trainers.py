@@ -13,10 +13,12 @@ from .dual import DualAcceleration
 from .line_search import SafeDescent
 
 if TYPE_CHECKING:
+    import torch
+
     from .runs import Runs
     from .settings import TrainingSettings
 
-__all__ = ["TRAINERS", "Trainer", "get_trainer"]
+__all__ = ["TRAINERS", "Trainer", "check_trainer", "get_trainer"]
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,8 @@ class Trainer:
     rates : set of bool
         Whether learning rates may be given (False) or left to it (True).
     takes_momentum : bool
+    degree : int or None
+        Degree of homogeneity that a network must have; None: any, or 0: none at all.
     """
 
     method: str
@@ -44,6 +48,7 @@ class Trainer:
     full_batch: bool = True
     rates: frozenset[bool] = field(default=frozenset({True}))
     takes_momentum: bool = False
+    degree: int | None = 0
 
 
 def _constant(runs: Runs, settings: TrainingSettings, n_samples: int) -> Stepper:
@@ -104,6 +109,7 @@ TRAINERS: Mapping[str, Trainer] = MappingProxyType(
             "steps; for predictors that are linear in their weights",
             promise="margins err by O(log n / steps^2) (Ji, Srebro and Telgarsky)",
             make=_dual,
+            degree=1,
         ),
         "annealed": Trainer(
             method="Nesterov's method for the smoothed margin on the sphere of weights, its "
@@ -112,9 +118,23 @@ TRAINERS: Mapping[str, Trainer] = MappingProxyType(
             "smoothing); for homogeneous networks its fixed points tend to KKT points of the "
             "margin problem, and no rate is proved",
             make=_annealed,
+            degree=None,
         ),
     }
 )
+
+
+def check_trainer(name: str, network: torch.nn.Module) -> None:
+    """See that a trainer can train a network; raises ValueError if it cannot."""
+    wanted, degree = get_trainer(name).degree, getattr(network, "degree", None)
+    if wanted == 0 or (isinstance(degree, int) and degree >= 1 and wanted in (None, degree)):
+        return
+    need = "homogeneous" if wanted is None else "linear in its weights"
+    other = "'momentum'" if wanted is None else "'annealed'"
+    raise ValueError(
+        f"the trainer {name!r} needs a network that is {need}, and {type(network).__name__} is "
+        f"not: use {other}"
+    )
 
 
 def get_trainer(name: str) -> Trainer:
