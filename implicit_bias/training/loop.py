@@ -23,6 +23,7 @@ from .recorder import Observer, Recorder
 from .runs import OneRun, Runs, StackedRuns
 from .settings import TrainingSettings
 from .state import RunState
+from .threads import fitting_threads
 from .trainers import check_trainer, get_trainer
 
 __all__ = ["Callback", "Observer", "train", "train_many"]
@@ -241,7 +242,7 @@ class _Loop:
         rates = itertools.chain.from_iterable(itertools.repeat(r, k) for k, r in schedule)
         rate: float | Tensor | None = None
         try:
-            with _interrupts_between_steps() as check:
+            with fitting_threads(self._runs, self.data), _interrupts_between_steps() as check:
                 if self._done == 0:
                     self._report(rate, rows, callback, keeper)
                 for step, rate in enumerate(rates, start=1):
