@@ -157,7 +157,8 @@ class FReLU(torch.nn.Module):
                 f"{X.dtype} {tuple(X.shape)}: convert with torch.as_tensor(X, dtype=...)"
             )
         self._check_gates(gates, X.shape[0])
-        return (gates * linear(X, self.w1)) @ self.head()
+        # Weights first: networks trained side by side then share one product with the inputs.
+        return self.head() @ (gates.T * (self.w1 @ X.T))
 
     def head(self) -> Tensor:
         """Return the product (H,) of the upper matrices."""

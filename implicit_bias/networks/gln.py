@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
-from torch.nn.functional import linear
 
 from implicit_bias.networks.weights import (
     as_tensor,
@@ -198,7 +197,7 @@ class GLN(torch.nn.Module):
                 f"{X.dtype} {tuple(X.shape)}: convert with torch.as_tensor(X, dtype=...)"
             )
         self._check_contexts(contexts, X.shape[0])
-        return self._hidden(X, contexts) @ self.head()
+        return self.head() @ self._hidden(X, contexts)
 
     def head(self) -> Tensor:
         """Return the product (H,) of the upper matrices."""
@@ -240,12 +239,13 @@ class GLN(torch.nn.Module):
         """
         one_hot = torch.nn.functional.one_hot(contexts.to(torch.int64), self.n_contexts).to(X)
         outer = (one_hot * self.head()[:, None]).flatten(1)
-        return [(outer, X), *linear_factors(self._hidden(X, contexts), list(self.upper))]
+        return [(outer, X), *linear_factors(self._hidden(X, contexts).T, list(self.upper))]
 
     def _hidden(self, X: Tensor, contexts: Tensor) -> Tensor:
-        # Row-major on both sides: column h * C + c of the product belongs to w1[h, c].
-        every = linear(X, self.w1.flatten(0, 1)).view(len(X), self.n_units, self.n_contexts)
-        return every.gather(2, contexts.to(torch.int64).unsqueeze(2)).squeeze(2)
+        # Weights first: networks trained side by side then share one product with the inputs. Row
+        # h * C + c of that product belongs to w1[h, c].
+        every = (self.w1.flatten(0, 1) @ X.T).view(self.n_units, self.n_contexts, len(X))
+        return every.gather(1, contexts.T.to(torch.int64).unsqueeze(1)).squeeze(1)
 
     def _check_contexts(self, contexts: Tensor, n: int) -> None:
         if tuple(contexts.shape) != (n, self.n_units):
