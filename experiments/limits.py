@@ -1,0 +1,161 @@
+"""How far each model is brought towards its limit, and by which trainer in how many steps.
+
+    python -m experiments.limits --data-dir DIR --out experiments/results
+
+Writes `limits.csv` (one row a run: margin ratio, agreement, KKT residual, log(1/loss), steps,
+seconds), `frontier.csv` (the GLN of 500 MNIST images along the way, by every trainer) and
+`frontier.png`. Without --data-dir the cases on MNIST are left out. Rows are written as they come:
+an interrupted run keeps what it has finished.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import pandas as pd
+
+from implicit_bias.models import MODELS
+from implicit_bias.options import Reporter, resolve
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SEEDS = (1, 2, 3)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One model on one data set by one trainer."""
+
+    model: str
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def needs_files(self) -> bool:
+        return self.options.get("data") == "mnist"
+
+
+MNIST = {"data": "mnist", "n_train": 500, "n_val": 8000}
+FRONTIER = tuple(
+    Case("gln", {**MNIST, "trainer": trainer, **more})
+    for trainer, more in (
+        ("constant", {}),
+        ("normalised", {"steps": (5000,)}),
+        ("momentum", {"steps": (5000,)}),
+        ("annealed", {"steps": (5000,)}),
+    )
+)
+CASES = (
+    Case("linear"),
+    Case("linear", {**MNIST, "steps": (10000,)}),
+    Case("deep-linear"),
+    Case("shallow-gln"),
+    Case("gln"),
+    *FRONTIER,
+    Case("frelu"),
+    Case("frelu", {**MNIST, "hidden_units": 50, "steps": (5000,)}),
+    Case("orthosep"),
+)
+
+
+def run(case: Case, seed: int, data_dir: Path | None) -> tuple[dict[str, Any], pd.DataFrame]:
+    """The row of one run, and its trajectory."""
+    given = {**case.options, "seed": seed}
+    if case.needs_files:
+        given["data_dir"] = data_dir
+    options = resolve(MODELS[case.model].defaults, given)
+    report = MODELS[case.model].run(options, Reporter())
+    found = report.results
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "trajectory.parquet"
+        report.artefacts["trajectory.parquet"](path)
+        trajectory = pd.read_parquet(path)
+    network, comparison = found["network"], found["comparison"]
+    row = {
+        "model": case.model,
+        "data": options.data,
+        "n_train": found["data"]["n_train"],
+        "hidden_units": options.hidden_units,
+        "trainer": options.trainer,
+        "seed": seed,
+        "steps": network["steps"],
+        "seconds": network["seconds"],
+        "log_inverse_loss": -network["log_loss"],
+        "margin_ratio": comparison["margin_ratio"],
+        "agreement": comparison["agreement"],
+        "zeta_cosine": comparison["zeta_cosine"],
+        "kkt_residual": comparison["kkt_residual"],
+        "error_limit": comparison["error_limit"],
+        "error_network": comparison["error_network"],
+        "status": found["limit"]["status"],
+        "gap": found["limit"]["gap"],
+    }
+    return row, trajectory
+
+
+def draw(frontier: pd.DataFrame) -> Figure:
+    """What is left of margin and agreement, against steps, by trainer."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    panels = figure.subplots(1, 2)
+    for panel, column, name in zip(
+        panels,
+        ("margin_ratio", "agreement"),
+        ("1 - margin ratio", "held-out labels on which they differ"),
+        strict=True,
+    ):
+        for trainer, rows in frontier.groupby("trainer", sort=False):
+            for i, (_, one) in enumerate(rows.groupby("seed")):
+                moved = one[(one["step"] > 0) & (one[column] > 0)]
+                colour = f"C{list(frontier['trainer'].unique()).index(trainer)}"
+                panel.plot(
+                    moved["step"],
+                    1 - moved[column],
+                    color=colour,
+                    label=str(trainer) if i == 0 else None,
+                )
+        panel.set(xscale="log", yscale="log", xlabel="steps", ylabel=name)
+        panel.axhline(0.01, color="grey", linestyle=":", linewidth=1)
+    panels[0].legend(frameon=False)
+    return figure
+
+
+@click.command()
+@click.option("--data-dir", type=click.Path(path_type=Path), help="Folder of MNIST's IDX files.")
+@click.option("--seed", "seeds", type=int, multiple=True, default=SEEDS, show_default=True)
+@click.option("--model", "models", multiple=True, help="These models alone.")
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write to.")
+def main(data_dir: Path | None, seeds: Sequence[int], models: Sequence[str], out: Path) -> None:
+    """Bring every model to its limit and write how far each one came."""
+    out.mkdir(parents=True, exist_ok=True)
+    rows: list[dict[str, Any]] = []
+    along: list[pd.DataFrame] = []
+    for case in CASES:
+        if (models and case.model not in models) or (case.needs_files and data_dir is None):
+            continue
+        for seed in seeds:
+            row, trajectory = run(case, seed, data_dir)
+            rows.append(row)
+            click.echo(
+                f"{row['model']} on {row['data']}, {row['trainer']}, seed {seed}: "
+                f"margin ratio {row['margin_ratio']:.5f}, agreement {row['agreement']:.2%}, "
+                f"{row['steps']} steps, {row['seconds']:.0f} s"
+            )
+            pd.DataFrame(rows).to_csv(out / "limits.csv", index=False, float_format="%.8g")
+            if case in FRONTIER:
+                columns = ["step", "seconds", "log_loss", "margin_ratio", "agreement",
+                           "kkt_residual", "zeta_cosine"]  # fmt: skip
+                along.append(trajectory[columns].assign(trainer=row["trainer"], seed=seed))
+                frontier = pd.concat(along)
+                frontier.to_csv(out / "frontier.csv", index=False, float_format="%.6g")
+                draw(frontier).savefig(out / "frontier.png", dpi=120)
+
+
+if __name__ == "__main__":
+    main()
