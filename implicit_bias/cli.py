@@ -120,6 +120,12 @@ def _rates(
     help="Learning rate of each phase, or auto: found by the trainer.  "
     "[default: by model and trainer]",
 )
+@click.option(
+    "--freeze-at",
+    type=click.IntRange(min=0),
+    help="Step at which the model relu freezes the gates of a copy of its network, which goes on "
+    "without changing them.  [default: half of the steps]",
+)
 @click.option("--momentum", type=float, default=0.0)
 @click.option(
     "--batch-size",

@@ -24,7 +24,7 @@ JI = "Ji and Telgarsky, Gradient descent aligns the layers of deep linear networ
 PHUONG = "Phuong, Underspecification in Deep Learning"
 NOTES = "notes on gated deep linear networks and least squares, corrected"
 
-OWN_OPTIONS = ("classes",)
+OWN_OPTIONS = ("classes", "freeze_at")
 """Options that only some models take; others refuse them rather than ignore them."""
 
 
@@ -172,10 +172,12 @@ MODELS: dict[str, Model] = {
     ),
     "relu": Model(
         theorem="no theorem names the limit of a ReLU network on general data; four machines that "
-        f"freeze part of it stand in ({LIPPL}, section 5.2)",
+        f"freeze part of it stand in ({LIPPL}, section 5.2). Once its gates are frozen at a step, "
+        "its limit is the group lasso on them (equation 22)",
         program="SVM-FReLU on random (RC) or learned gates (LC), hard-margin SVM on hidden "
         "activations (HL) or on gates alone",
         run=_relu,
+        takes=frozenset({"freeze_at"}),
         defaults={"hidden_units": 50, "init": "kaiming", "momentum": 0.9},
     ),
     "shallow-gln": Model(

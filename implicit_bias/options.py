@@ -52,6 +52,8 @@ class Options:
     momentum : float
     batch_size : int
         0 for the full batch.
+    freeze_at : int or None
+        Step at which a ReLU network's gates are frozen, for the model relu; half of the steps.
     init : str
     init_scale : float
     device, dtype : str
@@ -75,6 +77,7 @@ class Options:
     learning_rates: tuple[float, ...] = (0.04, 0.01)
     momentum: float = 0.0
     batch_size: int = 128
+    freeze_at: int | None = None
     init: str = "orthogonal"
     init_scale: float = 1.0
     device: str = "cpu"

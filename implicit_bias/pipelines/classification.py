@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -38,6 +38,7 @@ __all__ = [
     "trace",
     "training_settings",
     "torch_dtype",
+    "worst_status",
     "write_frame",
     "write_weights",
 ]
@@ -45,6 +46,14 @@ __all__ = [
 DIGITS_TRAINING = 500
 # Where an unfinished run is kept, in the folder of its results.
 RUN = "run.safetensors"
+# A proof that there is no limit comes before failures to find it.
+WORST_FIRST = (
+    Status.NOT_SEPARABLE,
+    Status.FAILED,
+    Status.UNDECIDED,
+    Status.INACCURATE,
+    Status.SOLVED,
+)
 PACKAGES = ("numpy", "scipy", "torch", "cvxpy", "clarabel", "ecos", "osqp", "scs", "scikit-learn")
 
 
@@ -239,6 +248,13 @@ def network_results(state: NetworkState, trajectory: Trajectory) -> dict[str, An
             "finished": trajectory.finished,
         }
     }
+
+
+def worst_status(limits: Mapping[str, Limit]) -> tuple[Status, tuple[str, ...]]:
+    """The worst status of several limits, at least one, and the names of those that have it."""
+    statuses = [limit.status for limit in limits.values()]
+    status = next(status for status in WORST_FIRST if status in statuses)
+    return status, tuple(name for name, limit in limits.items() if limit.status is status)
 
 
 def software(options: Options) -> dict[str, Any]:

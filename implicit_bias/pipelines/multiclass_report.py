@@ -14,7 +14,13 @@ from ..multiclass_comparison import MulticlassComparison
 from ..options import Options
 from ..report import Assumption, Report, Table
 from ..trajectory import Trajectory
-from .classification import network_results, provenance, write_frame, write_weights
+from .classification import (
+    network_results,
+    provenance,
+    worst_status,
+    write_frame,
+    write_weights,
+)
 from .separable import Family
 
 if TYPE_CHECKING:
@@ -22,15 +28,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["MulticlassRun", "TrainedClass", "report_multiclass"]
-
-# The status of a run is that of its worst class, in this order.
-WORST_FIRST = (
-    Status.NOT_SEPARABLE,
-    Status.FAILED,
-    Status.UNDECIDED,
-    Status.INACCURATE,
-    Status.SOLVED,
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,9 +76,7 @@ def report_multiclass(
 
     theorem = MODELS[model].theorem
     limits, trained = run.limits, run.trained
-    statuses = [limit.status for limit in limits.values()]
-    status = next(worst for worst in WORST_FIRST if worst in statuses)
-    of = [label for label, limit in limits.items() if limit.status is status]
+    status, classes = worst_status({str(label): limit for label, limit in limits.items()})
     assumptions = _assumptions(run)
     worst_gap = max(limit.gap for limit in limits.values())
     tables = [Table("every class against the rest", *_class_rows(dataset, run))]
@@ -123,7 +118,7 @@ def report_multiclass(
         failure=run.failure,
         artefacts=artefacts,
         figure=(lambda: _figure(family, run)) if trained else None,
-        concerns="" if status is Status.SOLVED else f"class {', '.join(map(str, of))}",
+        concerns="" if status is Status.SOLVED else f"class {', '.join(classes)}",
     )
 
 
