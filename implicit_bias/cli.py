@@ -82,6 +82,12 @@ def _rates(
 )
 @click.option("--hidden-units", type=click.IntRange(min=1), default=10, help="Units H.")
 @click.option(
+    "--network",
+    type=click.Choice(["two-layer", "residual"]),
+    default="two-layer",
+    help="Network of the model orthosep: the theorem's, or four layers with skip connections.",
+)
+@click.option(
     "--depth", type=click.IntRange(min=1), default=3, help="Layers of a deep linear network."
 )
 @click.option(
@@ -187,7 +193,7 @@ def compare(
         raise click.UsageError("`--resume` needs `--save DIR`, the folder that the run was kept in")
     source = click.get_current_context().get_parameter_source
     given = {k: v for k, v in choices.items() if source(k) is not ParameterSource.DEFAULT}
-    defaults = MODELS[model].defaults_for(choices["classes"])
+    defaults = MODELS[model].defaults_for(choices)
     try:
         with _progress(quiet) as reporter:
             keeping = replace(reporter, folder=folder, resume=resume)

@@ -38,6 +38,8 @@ class Options:
         H and C.
     depth : int
         Layers of a deep linear network.
+    network : {"two-layer", "residual"}
+        Of the model orthosep.
     cutoffs : {"median", "random"}
     solver : str
     tol : float
@@ -68,6 +70,7 @@ class Options:
     hidden_units: int = 10
     depth: int = 3
     contexts: int = 2
+    network: str = "two-layer"
     cutoffs: str = "median"
     solver: str = "interior-point"
     tol: float = 1e-8

@@ -157,7 +157,9 @@ def side_by_side(
     n_samples = len(limit.dual)
     separates = state.smallest_margin > 0
     norm = comparison.network_norm
-    norm_per_margin = f"{norm / state.smallest_margin:.8g}" if separates else "not separating yet"
+    norm_per_margin = (
+        _defined(f"{norm / state.smallest_margin:.8g}") if separates else "not separating yet"
+    )
     n_units = len(limit.unit_norms)
     support = f"{state.support} of {n_samples}" if state.support >= 0 else "-"
     steps = int(trajectory.step[-1])
@@ -165,9 +167,13 @@ def side_by_side(
         ("status", limit.status.name, "finished" if trajectory.finished else "interrupted"),
         ("norm per unit margin", f"{limit.objective:.8g}", norm_per_margin),
         ("  certified lower bound", f"{limit.dual_objective:.8g}", "-"),
-        ("  duality gap | KKT residual", f"{limit.gap:.2e}", f"{comparison.kkt_residual:.4f}"),
+        (
+            "  duality gap | KKT residual",
+            f"{limit.gap:.2e}",
+            _defined(f"{comparison.kkt_residual:.4f}"),
+        ),
         ("smallest margin", f"{float(limit.margins.min()):.6g}", f"{state.smallest_margin:.6g}"),
-        ("norm", f"{float(limit.unit_norms.sum()):.6g}", f"{norm:.6g}"),
+        ("norm", f"{float(limit.unit_norms.sum()):.6g}", _defined(f"{norm:.6g}")),
         (
             "live units",
             f"{int(limit.live.sum())} of {n_units}",
@@ -181,10 +187,18 @@ def side_by_side(
         ("log(1/loss)", "inf", f"{-trajectory.log_loss[-1]:.4g}"),
         ("seconds", f"{limit.seconds:.2f}", f"{trajectory.seconds[-1]:.2f}"),
     )
+    measures = [(label, _defined(value)) for label, value in comparison.rows()]
+    if not state.n_units:  # the last line counts dead units, and there are none to count
+        measures.pop()
     return (
         Table("prediction and training", ("", "limit", "trained network"), rows),
-        Table("comparison", ("", "value"), tuple(comparison.rows())),
+        Table("comparison", ("", "value"), tuple(measures)),
     )
+
+
+def _defined(cell: str) -> str:
+    """A dash for a quantity that a network does not have."""
+    return "-" if cell == "nan" else cell
 
 
 def setup_line(options: Options, dataset: Dataset) -> str:
