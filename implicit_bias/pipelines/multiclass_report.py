@@ -172,8 +172,7 @@ def _assumptions(run: MulticlassRun) -> tuple[Assumption, ...]:
     ]
     if trained:
         least = min(-float(one.trajectory.log_loss[-1]) for one in trained.values())
-        dead = [norm for one in trained.values() for norm in one.comparison.dead_dual_norms]
-        n_dead = sum(len(one.comparison.dead_units) for one in trained.values())
+        wrongly = [one.comparison.n_wrongly_dead for one in trained.values()]
         found += [
             Assumption(
                 "the networks are homogeneous, their loss exponential-like (by construction)", True
@@ -185,7 +184,7 @@ def _assumptions(run: MulticlassRun) -> tuple[Assumption, ...]:
             ),
             Assumption(
                 "every dead unit of a network has a dual norm of at most 1",
-                None if n_dead and not dead else all(norm <= 1 for norm in dead),
+                None if None in wrongly else not any(wrongly),
             ),
         ]
     return tuple(found)
