@@ -62,10 +62,10 @@ def _rates(
 @click.option("--model", type=click.Choice(sorted(MODELS)), required=True, help="Predicted limit.")
 @click.option(
     "--data",
-    type=click.Choice(["digits", "mnist", "orthants", "ring"]),
+    type=click.Choice(["digits", "mnist", "orthants", "pulse", "ring"]),
     default="digits",
     help="scikit-learn's bundled digits or IDX files of MNIST's kind, 0-4 against 5-9; "
-    "orthogonally separable orthants; a ring with two length scales.",
+    "orthogonally separable orthants; a ring with two length scales, of pulses or of a process.",
 )
 @click.option(
     "--data-dir", type=click.Path(path_type=Path), help="Folder of the IDX files, gzipped or not."

@@ -28,9 +28,9 @@ class Options:
 
     Attributes
     ----------
-    data : {"digits", "mnist", "orthants", "ring"}
+    data : {"digits", "mnist", "orthants", "pulse", "ring"}
         scikit-learn's bundled digits; IDX files in `data_dir`; orthogonally separable data; two
-        length scales on a ring.
+        length scales on a ring, of single pulses or of a nonlinear Gaussian process.
     classes : {"two", "all"}
         Digits 0-4 against 5-9, or every class against the rest.
     n_train, n_val : int or None

@@ -77,8 +77,10 @@ def load_data(options: Options, seeds: Seeds) -> Dataset:
             n_val=options.n_val or 2 * DIGITS_TRAINING,
             random_state=seeds.data,
         )
-    elif options.data == "ring":
-        raise ValueError("`--data ring` has real targets: it is for the model gdln alone")
+    elif options.data in ("pulse", "ring"):
+        raise ValueError(
+            f"`--data {options.data}` has real targets: it is for the model gdln alone"
+        )
     elif options.data_dir is None:
         raise ValueError("`--data mnist` needs `--data-dir DIR`, the folder of its IDX files")
     else:
