@@ -124,7 +124,9 @@ def test_gdln_keeps_what_it_takes_to_see_its_numbers_again(data, make, tmp_path)
     assert np.mean((rows.y - relu) ** 2) / 2 == pytest.approx(record["comparison"]["loss"])
     gated = load_file(tmp_path / "gated-network.safetensors")
     np.testing.assert_array_equal(gated["weights"][0], weights[0])
-    assert gated["step"][-1] == 60
+    trained = np.einsum("nk,kd,nd->n", rows.X @ weights[0].T >= 0, gated["weights"][-1], rows.X)
+    loss = np.mean((rows.y - trained / len(weights[0])) ** 2) / 2
+    assert gated["step"][-1] == 60 and gated["loss"][-1] == pytest.approx(loss)
 
 
 def test_data_of_another_kind_are_refused_before_any_work() -> None:
