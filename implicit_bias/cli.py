@@ -62,10 +62,10 @@ def _rates(
 @click.option("--model", type=click.Choice(sorted(MODELS)), required=True, help="Predicted limit.")
 @click.option(
     "--data",
-    type=click.Choice(["digits", "mnist", "orthants", "ring"]),
+    type=click.Choice(["digits", "mnist", "orthants", "pulse", "ring"]),
     default="digits",
     help="scikit-learn's bundled digits or IDX files of MNIST's kind, 0-4 against 5-9; "
-    "orthogonally separable orthants; a ring with two length scales.",
+    "orthogonally separable orthants; a ring with two length scales, of pulses or of a process.",
 )
 @click.option(
     "--data-dir", type=click.Path(path_type=Path), help="Folder of the IDX files, gzipped or not."
@@ -81,6 +81,12 @@ def _rates(
     "--n-val", type=click.IntRange(min=1), help="Held-out samples.  [default: all that are left]"
 )
 @click.option("--hidden-units", type=click.IntRange(min=1), default=10, help="Units H.")
+@click.option(
+    "--network",
+    type=click.Choice(["two-layer", "residual"]),
+    default="two-layer",
+    help="Network of the model orthosep: the theorem's, or four layers with skip connections.",
+)
 @click.option(
     "--depth", type=click.IntRange(min=1), default=3, help="Layers of a deep linear network."
 )
@@ -119,6 +125,12 @@ def _rates(
     callback=_rates,
     help="Learning rate of each phase, or auto: found by the trainer.  "
     "[default: by model and trainer]",
+)
+@click.option(
+    "--freeze-at",
+    type=click.IntRange(min=0),
+    help="Step at which the model relu freezes the gates of a copy of its network, which goes on "
+    "without changing them.  [default: half of the steps]",
 )
 @click.option("--momentum", type=float, default=0.0)
 @click.option(
@@ -181,7 +193,7 @@ def compare(
         raise click.UsageError("`--resume` needs `--save DIR`, the folder that the run was kept in")
     source = click.get_current_context().get_parameter_source
     given = {k: v for k, v in choices.items() if source(k) is not ParameterSource.DEFAULT}
-    defaults = MODELS[model].defaults_for(choices["classes"])
+    defaults = MODELS[model].defaults_for(choices)
     try:
         with _progress(quiet) as reporter:
             keeping = replace(reporter, folder=folder, resume=resume)

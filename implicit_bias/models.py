@@ -24,7 +24,7 @@ JI = "Ji and Telgarsky, Gradient descent aligns the layers of deep linear networ
 PHUONG = "Phuong, Underspecification in Deep Learning"
 NOTES = "notes on gated deep linear networks and least squares, corrected"
 
-OWN_OPTIONS = ("classes",)
+OWN_OPTIONS = ("classes", "freeze_at", "network")
 """Options that only some models take; others refuse them rather than ignore them."""
 
 
@@ -43,8 +43,8 @@ class Model:
     defaults : mapping
         Options that differ from those of `Options` unless they are given, so that the
         assumptions of the theorem hold on the bundled data.
-    all_classes : mapping
-        Further ones where ten networks are trained instead of one.
+    variants : mapping of (option, value) to mapping
+        Further ones where that option has that value.
     takes : frozenset of str
         Those of `OWN_OPTIONS` that the model takes.
     """
@@ -53,12 +53,16 @@ class Model:
     program: str
     run: Callable[[Options, Reporter], Report]
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    all_classes: Mapping[str, Any] = field(default_factory=dict)
+    variants: Mapping[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
     takes: frozenset[str] = frozenset()
 
-    def defaults_for(self, classes: str) -> Mapping[str, Any]:
-        """The defaults of a run on `classes`, "two" or "all"."""
-        return {**self.defaults, **(self.all_classes if classes == "all" else {})}
+    def defaults_for(self, choices: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The defaults of a run with these options."""
+        chosen = dict(self.defaults)
+        for (option, value), further in self.variants.items():
+            if choices.get(option) == value:
+                chosen.update(further)
+        return chosen
 
 
 def _separable(model: str) -> Callable[[Options, Reporter], Report]:
@@ -104,7 +108,7 @@ MODELS: dict[str, Model] = {
         program="min ||b||  s.t.  y_n <b, x_n> >= 1",
         run=_separable("deep-linear"),
         takes=EVERY_CLASS,
-        all_classes=SHORTER,
+        variants={("classes", "all"): SHORTER},
         defaults={"n_train": 60, "trainer": "annealed"},
     ),
     "frelu": Model(
@@ -113,7 +117,7 @@ MODELS: dict[str, Model] = {
         program="min sum_h ||zeta_h||  s.t.  y_n sum_h g_h(x_n) <zeta_h, x_n> >= 1",
         run=_separable("frelu"),
         takes=EVERY_CLASS,
-        all_classes=SHORTER,
+        variants={("classes", "all"): SHORTER},
         defaults={"init": "kaiming", "trainer": "annealed"},
     ),
     "gdln": Model(
@@ -136,7 +140,7 @@ MODELS: dict[str, Model] = {
         program="min sum_h ||zeta_h||_F  s.t.  y_n sum_h <zeta_h,c_h(n), x_n> >= 1",
         run=_separable("gln"),
         takes=EVERY_CLASS,
-        all_classes=SHORTER,
+        variants={("classes", "all"): SHORTER},
         defaults={"trainer": "annealed"},
     ),
     "gln-l2": Model(
@@ -145,7 +149,7 @@ MODELS: dict[str, Model] = {
         program="min ||beta||_2  s.t.  y_n <beta_c(n), x_n> >= 1,  beta_c = sum_h zeta_h,c_h",
         run=_separable("gln-l2"),
         takes=EVERY_CLASS,
-        all_classes=SHORTER,
+        variants={("classes", "all"): SHORTER},
         defaults={"trainer": "annealed"},
     ),
     "linear": Model(
@@ -154,7 +158,7 @@ MODELS: dict[str, Model] = {
         program="min ||b||  s.t.  y_n <b, x_n> >= 1",
         run=_separable("linear"),
         takes=EVERY_CLASS,
-        all_classes=SHORTER,
+        variants={("classes", "all"): SHORTER},
         defaults={"n_train": 60, "trainer": "dual"},
     ),
     "orthosep": Model(
@@ -169,13 +173,26 @@ MODELS: dict[str, Model] = {
             "trainer": "normalised",
             "steps": (),
         },
+        # As published: 500 epochs of 500 samples.
+        variants={
+            ("network", "residual"): {
+                "trainer": "constant",
+                "batch_size": 50,
+                "steps": (5000,),
+                "learning_rates": (0.1,),
+                "init_scale": 0.05,
+            }
+        },
+        takes=frozenset({"network"}),
     ),
     "relu": Model(
         theorem="no theorem names the limit of a ReLU network on general data; four machines that "
-        f"freeze part of it stand in ({LIPPL}, section 5.2)",
+        f"freeze part of it stand in ({LIPPL}, section 5.2). Once its gates are frozen at a step, "
+        "its limit is the group lasso on them (equation 22)",
         program="SVM-FReLU on random (RC) or learned gates (LC), hard-margin SVM on hidden "
         "activations (HL) or on gates alone",
         run=_relu,
+        takes=frozenset({"freeze_at"}),
         defaults={"hidden_units": 50, "init": "kaiming", "momentum": 0.9},
     ),
     "shallow-gln": Model(
@@ -184,7 +201,7 @@ MODELS: dict[str, Model] = {
         program="min sum_g ||beta_g||^2  s.t.  y_n <beta_g(n), x_n> >= 1",
         run=_separable("shallow-gln"),
         takes=EVERY_CLASS,
-        all_classes=SHORTER,
+        variants={("classes", "all"): SHORTER},
         defaults={"hidden_units": 2, "n_train": 300, "trainer": "dual"},
     ),
 }

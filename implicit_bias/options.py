@@ -28,9 +28,9 @@ class Options:
 
     Attributes
     ----------
-    data : {"digits", "mnist", "orthants", "ring"}
+    data : {"digits", "mnist", "orthants", "pulse", "ring"}
         scikit-learn's bundled digits; IDX files in `data_dir`; orthogonally separable data; two
-        length scales on a ring.
+        length scales on a ring, of single pulses or of a nonlinear Gaussian process.
     classes : {"two", "all"}
         Digits 0-4 against 5-9, or every class against the rest.
     n_train, n_val : int or None
@@ -38,6 +38,8 @@ class Options:
         H and C.
     depth : int
         Layers of a deep linear network.
+    network : {"two-layer", "residual"}
+        Of the model orthosep.
     cutoffs : {"median", "random"}
     solver : str
     tol : float
@@ -52,6 +54,8 @@ class Options:
     momentum : float
     batch_size : int
         0 for the full batch.
+    freeze_at : int or None
+        Step at which a ReLU network's gates are frozen, for the model relu; half of the steps.
     init : str
     init_scale : float
     device, dtype : str
@@ -66,6 +70,7 @@ class Options:
     hidden_units: int = 10
     depth: int = 3
     contexts: int = 2
+    network: str = "two-layer"
     cutoffs: str = "median"
     solver: str = "interior-point"
     tol: float = 1e-8
@@ -75,6 +80,7 @@ class Options:
     learning_rates: tuple[float, ...] = (0.04, 0.01)
     momentum: float = 0.0
     batch_size: int = 128
+    freeze_at: int | None = None
     init: str = "orthogonal"
     init_scale: float = 1.0
     device: str = "cpu"

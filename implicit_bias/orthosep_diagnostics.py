@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -21,6 +22,7 @@ __all__ = [
     "OrthosepDiagnosis",
     "OrthosepDistances",
     "diagnose_orthosep",
+    "layer_rows",
     "layer_singular_values",
     "neuron_groups",
 ]
@@ -114,6 +116,11 @@ class OrthosepDiagnosis:
         top = ", ".join(f"{value:.3g}" for value in self.singular_values[:4])
         live = self.cosines[self.group != 0]
         share = float(np.mean(live > 0.9)) if len(live) else math.nan
+        # Of networks that are homogeneous of degree 2 alone.
+        constants = [
+            ("constants u, z", f"{self.u:.4g}, {self.z:.4g} (limit {self.constant:.4g})"),
+            ("normalised margin", f"{self.normalised_margin:.4g} (limit {self.constant:.4g})"),
+        ]
         return [
             ("top singular values (2 at the limit)", top),
             ("neurons positive / negative / dead", " / ".join(
@@ -123,8 +130,7 @@ class OrthosepDiagnosis:
             ("live neurons with cosine > 0.9", f"{share:.0%}"),
             ("cosine of held-out functions (1)", f"{self.function_cosine:.4f}"),
             ("log(1/loss)", f"{self.log_inverse_loss:.4g}"),
-            ("constants u, z", f"{self.u:.4g}, {self.z:.4g} (limit {self.constant:.4g})"),
-            ("normalised margin", f"{self.normalised_margin:.4g} (limit {self.constant:.4g})"),
+            *(constants if math.isfinite(self.normalised_margin) else []),
         ]  # fmt: skip
 
 
@@ -232,6 +238,33 @@ def layer_singular_values(network: torch.nn.Module) -> list[Float]:
     """Singular values, descending, of every weight matrix of a network, in its own order."""
     matrices = [to_numpy(p.double()) for p in network.parameters() if p.ndim == 2]
     return [np.linalg.svd(V, compute_uv=False) for V in matrices]
+
+
+def layer_rows(layers: Sequence[Float], *, n_shown: int = 4) -> list[tuple[str, ...]]:
+    """Lines of a printed table of singular values: layer, the largest, third by second, top two.
+
+    Parameters
+    ----------
+    layers : sequence of descending arrays
+        Of `layer_singular_values`. Those with one value, output layers, are left out.
+    n_shown : int
+        Singular values to print.
+
+    Returns
+    -------
+    list of four strings each
+        The last two: the third value as a share of the second, 0 at rank two, and the share of
+        the squared norm that the top two have, 1 at rank two.
+    """
+    lines: list[tuple[str, ...]] = []
+    for number, values in enumerate(layers, start=1):
+        if len(values) < 2:
+            continue
+        third = _ratio(float(values[2]), float(values[1])) if len(values) > 2 else 0.0
+        energy = _ratio(float(values[:2] @ values[:2]), float(values @ values))
+        shown = ", ".join(f"{value:.3g}" for value in values[:n_shown])
+        lines.append((f"W_{number}", shown, f"{third:.3f}", f"{energy:.4f}"))
+    return lines
 
 
 def _constants(

@@ -6,13 +6,20 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .orthosep_diagnostics import OrthosepDiagnosis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_cosines", "plot_neurons", "plot_orthosep", "plot_singular_values"]
+__all__ = [
+    "plot_cosines",
+    "plot_layers",
+    "plot_neurons",
+    "plot_orthosep",
+    "plot_singular_values",
+]
 
 
 class _Style(NamedTuple):
@@ -30,7 +37,12 @@ _GROUPS = (
 )
 
 
-def plot_orthosep(diagnosis: OrthosepDiagnosis, axes: Sequence[Axes] | None = None) -> list[Axes]:
+def plot_orthosep(
+    diagnosis: OrthosepDiagnosis,
+    axes: Sequence[Axes] | None = None,
+    *,
+    layers: Sequence[NDArray[np.float64]] = (),
+) -> list[Axes]:
     """Draw singular values, neurons in their top plane, and the histogram of cosines.
 
     Parameters
@@ -38,6 +50,9 @@ def plot_orthosep(diagnosis: OrthosepDiagnosis, axes: Sequence[Axes] | None = No
     diagnosis : OrthosepDiagnosis
     axes : three matplotlib Axes, optional
         By default those of a new figure, which is `axes[0].figure`.
+    layers : sequence of descending arrays
+        Singular values of every layer of a deeper network, for the first panel; by default those
+        of the first layer alone stand there.
 
     Returns
     -------
@@ -59,8 +74,8 @@ def plot_orthosep(diagnosis: OrthosepDiagnosis, axes: Sequence[Axes] | None = No
         axes = list(row)
     if len(axes) != 3:
         raise ValueError(f"`axes` must be three Axes, one a panel, got {len(axes)}")
-    panels = (plot_singular_values, plot_neurons, plot_cosines)
-    return [panel(diagnosis, ax) for panel, ax in zip(panels, axes, strict=True)]
+    first = plot_layers(layers, axes[0]) if layers else plot_singular_values(diagnosis, axes[0])
+    return [first, plot_neurons(diagnosis, axes[1]), plot_cosines(diagnosis, axes[2])]
 
 
 def plot_singular_values(diagnosis: OrthosepDiagnosis, ax: Axes, *, largest: int = 10) -> Axes:
@@ -77,6 +92,35 @@ def plot_singular_values(diagnosis: OrthosepDiagnosis, ax: Axes, *, largest: int
         ylim=(0, 1.05),
     )
     ax.set_xticks(np.arange(1, len(shares) + 1))
+    return ax
+
+
+def plot_layers(layers: Sequence[NDArray[np.float64]], ax: Axes, *, largest: int = 10) -> Axes:
+    """Draw the `largest` singular values of every layer, relative to its first.
+
+    Parameters
+    ----------
+    layers : sequence of descending arrays
+        Those with one value, output layers, are left out.
+    ax : Axes
+    """
+    for number, (values, marker) in enumerate(zip(layers, "os^vDP<>", strict=False), start=1):
+        if len(values) > 1:
+            shares = values[:largest] / (values[0] or 1.0)
+            ax.plot(
+                np.arange(1, len(shares) + 1), shares, marker=marker, alpha=0.8, linewidth=0.8,
+                label=f"W_{number}", clip_on=False,
+            )  # fmt: skip
+    ax.axvline(2.5, color="#999999", linestyle=":", linewidth=1)
+    ax.set(
+        title="Singular values of every layer",
+        xlabel="index (rank 2 is conjectured)",
+        ylabel="share of the layer's largest",
+        xlim=(0.5, largest + 0.5),
+        ylim=(0, 1.05),
+    )
+    ax.set_xticks(np.arange(1, largest + 1))
+    ax.legend(fontsize="small")
     return ax
 
 

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ._solve import to_numpy
+from .comparison import compare
+from .formulations.frelu import FReLULimit
 from .formulations.relu import RELU_SVMS, ReLULimits, ReLUView
 from .limit import Limit
 from .measures import Sample, agreement, cosine, error_rate, margin_ratio, scores, unit_norms
@@ -18,7 +20,14 @@ if TYPE_CHECKING:
     import pandas as pd
     import torch
 
-__all__ = ["MachineComparison", "ReLUComparison", "compare_relu", "view_relu"]
+__all__ = [
+    "FrozenComparison",
+    "MachineComparison",
+    "ReLUComparison",
+    "compare_frozen",
+    "compare_relu",
+    "view_relu",
+]
 
 
 @dataclass(frozen=True)
@@ -59,6 +68,37 @@ class MachineComparison:
 
 
 @dataclass(frozen=True)
+class FrozenComparison:
+    """A network whose gates were frozen on the way, beside SVM-FReLU on these gates.
+
+    Unlike the four machines this one is the limit of the network that it stands beside: of the
+    one that went on with the gates of step `freeze_at`, not of the ReLU network.
+
+    Attributes
+    ----------
+    freeze_at : int
+    machine : MachineComparison
+    error_network : float
+        Share of held-out samples on the wrong side.
+    zeta_cosine : float
+        Cosine between the coefficients.
+    kkt_cosine, kkt_residual : float
+        Distance of the weights from a KKT point; NaN while the network does not separate.
+    """
+
+    freeze_at: int
+    machine: MachineComparison
+    error_network: float
+    zeta_cosine: float
+    kkt_cosine: float
+    kkt_residual: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain Python values, nested."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
 class ReLUComparison:
     """The four machines beside one network, on the same held-out data.
 
@@ -89,29 +129,41 @@ class ReLUComparison:
         ]
         return pd.DataFrame(records)
 
-    def rows(self) -> list[tuple[str, ...]]:
+    def rows(self, frozen: FrozenComparison | None = None) -> list[tuple[str, ...]]:
         """Lines of a printed table: a label and one value a machine, names first.
 
-        A value that a machine does not have is a dash.
+        A value that a machine does not have is a dash. With `frozen` there is one more column,
+        and a line that says which network each machine stands beside.
         """
         machines = [getattr(self, key) for key in RELU_SVMS]
+        names, errors = list(RELU_SVMS.values()), [self.error_network] * len(machines)
+        beside: list[tuple[str, ...]] = []
+        cosines: list[tuple[str, ...]] = []
+        if frozen is not None:
+            step = f"frozen at {frozen.freeze_at}"
+            beside = [("beside the network", *["ReLU"] * len(machines), step)]
+            cosines = [("cosine of zeta", *["-"] * len(machines), _shown(frozen.zeta_cosine))]
+            machines.append(frozen.machine)
+            names.append("SVM-FReLU")
+            errors.append(frozen.error_network)
 
         def line(label: str, name: str, style: str) -> tuple[str, ...]:
-            values = [getattr(machine, name) for machine in machines]
-            return (label, *(format(v, style) if math.isfinite(v) else "-" for v in values))
+            return (label, *(_shown(getattr(machine, name), style) for machine in machines))
 
         return [
-            ("", *RELU_SVMS.values()),
+            ("", *names),
+            *beside,
             ("status", *(machine.status for machine in machines)),
             line("least norm at margin 1", "optimum", ".6g"),
             line("duality gap", "gap", ".1e"),
             line("support vectors", "n_support", "d"),
             line("margin ratio (1 at the limit)", "margin_ratio", ".4f"),
             line("held-out error", "error", ".2%"),
-            ("held-out error, network", *[f"{self.error_network:.2%}"] * len(machines)),
+            ("held-out error, network", *(f"{error:.2%}" for error in errors)),
             line("agreement on held-out labels", "agreement", ".2%"),
             line("... if errors were independent", "agreement_independent", ".2%"),
             line("cosine of held-out scores", "score_cosine", ".4f"),
+            *cosines,
         ]
 
     def __str__(self) -> str:
@@ -183,6 +235,48 @@ def compare_relu(
     return ReLUComparison(error_network=error_rate(held_out.y, trained), **machines)
 
 
+def compare_frozen(
+    limit: FReLULimit,
+    network: torch.nn.Module,
+    train: Sample,
+    held_out: Sample,
+    *,
+    freeze_at: int,
+) -> FrozenComparison:
+    """Compare a network that went on with frozen gates with the limit on these gates.
+
+    Parameters
+    ----------
+    limit : FReLULimit
+        Solved on `train`.
+    network : Module
+        The one with frozen gates, as it ended.
+    train, held_out : Sample
+        Data with the gates as they were frozen.
+    freeze_at : int
+        The step of that, for the record.
+
+    Raises
+    ------
+    ValueError
+        If there are no held-out samples or widths do not fit.
+    """
+    found = compare(limit, network, train, held_out)
+    separates = limit.certificate.proves_separability()
+    predicted = to_numpy(limit.predictor(held_out.X, held_out.gates)) if separates else None
+    machine = _compare_machine(
+        limit, predicted, scores(network, held_out), held_out.y, found.margin_ratio
+    )
+    return FrozenComparison(
+        freeze_at=freeze_at,
+        machine=machine,
+        error_network=found.error_network,
+        zeta_cosine=found.zeta_cosine if separates else math.nan,
+        kkt_cosine=found.kkt_cosine,
+        kkt_residual=found.kkt_residual,
+    )
+
+
 def _compare_machine(
     limit: Limit,
     predicted: NDArray[np.float64] | None,
@@ -217,3 +311,7 @@ def _margin_ratios(
     if len(of_units):
         norms["lc"] = float(of_units.sum())
     return {key: margin_ratio(smallest, norm, getattr(limits, key)) for key, norm in norms.items()}
+
+
+def _shown(value: float, style: str = ".4f") -> str:
+    return format(value, style) if math.isfinite(value) else "-"

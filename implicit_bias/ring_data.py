@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erf
 
+from .dataset import digest
+
 __all__ = [
     "RingData",
     "make_nlgp",
@@ -48,6 +50,10 @@ class RingData:
     X: Floats
     y: Floats
     description: str
+
+    def digest(self) -> str:
+        """SHA-256 of inputs and targets, which names the same data on every machine."""
+        return digest(self.X, self.y)
 
     def __post_init__(self) -> None:
         X, y = np.array(self.X, dtype=np.float64), np.array(self.y, dtype=np.float64)

@@ -8,13 +8,16 @@ import math
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from safetensors.numpy import load_file
 
 from implicit_bias import GLN, solve_gln_l2_svm
 from implicit_bias import compare as compare_network
 from implicit_bias.cli import compare
 from implicit_bias.comparison import Sample
+from implicit_bias.formulations.gdln import GatedOLS
 from implicit_bias.models import MODELS
 from implicit_bias.pipelines.families import FAMILIES
+from implicit_bias.ring_data import make_nlgp, make_single_pulse
 
 # Few steps, and for the models without defaults of their own a small problem.
 QUICK = {
@@ -107,8 +110,28 @@ def test_gdln_follows_its_predicted_path_to_rounding() -> None:
     assert record["limit"]["loss"] == pytest.approx(at_infinity["loss"], rel=1e-9)
 
 
+@pytest.mark.parametrize(("data", "make"), [("ring", make_nlgp), ("pulse", make_single_pulse)])
+def test_gdln_keeps_what_it_takes_to_see_its_numbers_again(data, make, tmp_path) -> None:
+    _, record, _ = run("--model", "gdln", *QUICK["gdln"], "--data", data, "--save", str(tmp_path))
+    rows = make(record["data"]["n_train"], random_state=record["seeds"]["data"])
+    assert record["data"]["sha256"] == rows.digest()
+    weights = load_file(tmp_path / "network.safetensors")["weights"]
+    # The gates of the start are those of the network as it was drawn.
+    limit = GatedOLS.load(tmp_path / "limit.safetensors")
+    scores = np.einsum("nk,kd,nd->n", rows.X @ weights[0].T >= 0, limit.zeta, rows.X)
+    assert np.mean((rows.y - scores) ** 2) / 2 == pytest.approx(record["limit"]["loss"])
+    relu = np.maximum(rows.X @ weights[-1].T, 0).mean(axis=1)
+    assert np.mean((rows.y - relu) ** 2) / 2 == pytest.approx(record["comparison"]["loss"])
+    gated = load_file(tmp_path / "gated-network.safetensors")
+    np.testing.assert_array_equal(gated["weights"][0], weights[0])
+    trained = np.einsum("nk,kd,nd->n", rows.X @ weights[0].T >= 0, gated["weights"][-1], rows.X)
+    loss = np.mean((rows.y - trained / len(weights[0])) ** 2) / 2
+    assert gated["step"][-1] == 60 and gated["loss"][-1] == pytest.approx(loss)
+
+
 def test_data_of_another_kind_are_refused_before_any_work() -> None:
     assert run("--model", "gln", "--data", "ring")[0] == 2
+    assert run("--model", "gln", "--data", "pulse")[0] == 2
     code, _, text = run("--model", "gdln", "--data", "digits")
     assert code == 2 and "--data ring" in text
 

@@ -32,8 +32,8 @@ from implicit_bias.options import Reporter
 from implicit_bias.pipelines.families import FAMILIES
 
 ALL = ("--classes", "all")
-SMALL = ("--model", "gln", *ALL, "--n-train", "120", "--hidden-units", "3", "--steps", "40",
-         "--learning-rate", "0.1")  # fmt: skip
+SMALL = ("--model", "gln", *ALL, "--trainer", "constant", "--n-train", "120",
+         "--hidden-units", "3", "--steps", "40", "--learning-rate", "0.1")  # fmt: skip
 # One linear predictor for 1000 digits: one of the ten problems is not separable.
 INSEPARABLE = (*SMALL, "--hidden-units", "1", "--contexts", "1", "--n-train", "1000")
 
@@ -198,7 +198,7 @@ def test_every_class_has_the_optimum_and_labels_of_its_own_quadratic_program(tmp
 @pytest.mark.parametrize("model", sorted(FAMILIES))
 def test_every_family_compares_all_classes(model, tmp_path) -> None:
     result = run("--model", model, *ALL, "--n-train", "100", "--steps", "30", "--hidden-units", "2",
-                 "--learning-rate", "0.02", "--plot", tmp_path / "x.png", "--json")  # fmt: skip
+                 "--plot", tmp_path / "x.png", "--json")  # fmt: skip
     assert result.exit_code == 0, result.stderr
     record = json.loads(result.stdout)
     assert record["theorem"] == MODELS[model].theorem
@@ -341,6 +341,28 @@ def test_an_interrupt_keeps_the_classes_that_are_done(
     files = os.listdir(tmp_path)
     assert sum(name.startswith("network-") for name in files) == len(trained)
     assert sum(name.startswith("limit-") for name in files) == len(solved)
+
+
+def without_times(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: without_times(v) for k, v in value.items() if k != "seconds"}
+    return [without_times(v) for v in value] if isinstance(value, list) else value
+
+
+def test_a_run_that_is_resumed_ends_like_one_that_never_stopped(monkeypatch, tmp_path) -> None:
+    whole = results(*SMALL)
+    assert run(*SMALL, "--save", tmp_path, "--resume").exit_code == 2  # nothing to go on with
+    with monkeypatch.context() as patched:
+        patched.setattr(cli, "_progress", interrupt_at("training a GLN for class 3", 4))
+        results(*SMALL, "--save", tmp_path, code=130)
+    resumed = results(*SMALL, "--save", tmp_path, "--resume")
+    assert without_times(resumed) == without_times(whole)
+    # What had been done was not done again: its clock stands still.
+    first = resumed["one_vs_rest"][0]["network"]["seconds"]
+    assert (
+        first
+        == results(*SMALL, "--save", tmp_path, "--resume")["one_vs_rest"][0]["network"]["seconds"]
+    )
 
 
 def test_idx_files_have_their_classes(tmp_path: Path) -> None:

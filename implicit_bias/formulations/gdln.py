@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
+import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
 
 from .._solve import (
     Array,
@@ -21,6 +26,7 @@ from .._solve import (
     solve_least_squares,
     to_numpy,
 )
+from .._version import __version__
 
 if TYPE_CHECKING:
     import cvxpy
@@ -34,6 +40,9 @@ __all__ = [
     "solve_gated_ols",
     "solve_gated_ols_from_moments",
 ]
+
+
+_SCALARS = ("loss", "rank", "rcond", "condition", "tol", "seconds")
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,6 +171,56 @@ class GatedOLS:
             "n_units": int(self.zeta.shape[0]),
             "unit_norms": to_numpy(self.unit_norms).tolist(),
         }
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write coefficients and results to one safetensors file; `load` reads it back.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written.
+        """
+        from safetensors.numpy import save
+
+        record = {
+            "class": type(self).__name__,
+            "version": __version__,
+            "status": self.status.name,
+            "certificate": self.certificate.to_dict(),
+            **{name: getattr(self, name) for name in _SCALARS},
+        }
+        arrays = {"zeta": np.ascontiguousarray(to_numpy(self.zeta))}
+        Path(path).write_bytes(save(arrays, metadata={"implicit-bias": json.dumps(record)}))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read what `save` wrote, as NumPy arrays.
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is no such file.
+        ValueError
+            If the file is not a saved limit of this class.
+        """
+        from safetensors import SafetensorError, safe_open
+
+        if not Path(path).is_file():
+            raise FileNotFoundError(f"there is no file {os.fspath(path)!r} to load a limit from")
+        try:
+            with safe_open(path, framework="numpy") as file:
+                record = json.loads((file.metadata() or {}).get("implicit-bias", "{}"))
+                arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        except SafetensorError as error:
+            raise ValueError(f"{os.fspath(path)!r} is not a safetensors file: {error}") from error
+        if record.get("class") != cls.__name__ or set(arrays) != {"zeta"}:
+            raise ValueError(f"{os.fspath(path)!r} holds no saved {cls.__name__}")
+        return cls(
+            zeta=arrays["zeta"],
+            status=FitStatus[record["status"]],
+            certificate=FitCertificate(**record["certificate"]),
+            **{name: record[name] for name in _SCALARS},
+        )
 
     def __repr__(self) -> str:
         n_units, n_inputs = (int(size) for size in self.zeta.shape)

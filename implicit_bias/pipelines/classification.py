@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -38,6 +38,7 @@ __all__ = [
     "trace",
     "training_settings",
     "torch_dtype",
+    "worst_status",
     "write_frame",
     "write_weights",
 ]
@@ -45,6 +46,14 @@ __all__ = [
 DIGITS_TRAINING = 500
 # Where an unfinished run is kept, in the folder of its results.
 RUN = "run.safetensors"
+# A proof that there is no limit comes before failures to find it.
+WORST_FIRST = (
+    Status.NOT_SEPARABLE,
+    Status.FAILED,
+    Status.UNDECIDED,
+    Status.INACCURATE,
+    Status.SOLVED,
+)
 PACKAGES = ("numpy", "scipy", "torch", "cvxpy", "clarabel", "ecos", "osqp", "scs", "scikit-learn")
 
 
@@ -68,8 +77,10 @@ def load_data(options: Options, seeds: Seeds) -> Dataset:
             n_val=options.n_val or 2 * DIGITS_TRAINING,
             random_state=seeds.data,
         )
-    elif options.data == "ring":
-        raise ValueError("`--data ring` has real targets: it is for the model gdln alone")
+    elif options.data in ("pulse", "ring"):
+        raise ValueError(
+            f"`--data {options.data}` has real targets: it is for the model gdln alone"
+        )
     elif options.data_dir is None:
         raise ValueError("`--data mnist` needs `--data-dir DIR`, the folder of its IDX files")
     else:
@@ -148,7 +159,9 @@ def side_by_side(
     n_samples = len(limit.dual)
     separates = state.smallest_margin > 0
     norm = comparison.network_norm
-    norm_per_margin = f"{norm / state.smallest_margin:.8g}" if separates else "not separating yet"
+    norm_per_margin = (
+        _defined(f"{norm / state.smallest_margin:.8g}") if separates else "not separating yet"
+    )
     n_units = len(limit.unit_norms)
     support = f"{state.support} of {n_samples}" if state.support >= 0 else "-"
     steps = int(trajectory.step[-1])
@@ -156,9 +169,13 @@ def side_by_side(
         ("status", limit.status.name, "finished" if trajectory.finished else "interrupted"),
         ("norm per unit margin", f"{limit.objective:.8g}", norm_per_margin),
         ("  certified lower bound", f"{limit.dual_objective:.8g}", "-"),
-        ("  duality gap | KKT residual", f"{limit.gap:.2e}", f"{comparison.kkt_residual:.4f}"),
+        (
+            "  duality gap | KKT residual",
+            f"{limit.gap:.2e}",
+            _defined(f"{comparison.kkt_residual:.4f}"),
+        ),
         ("smallest margin", f"{float(limit.margins.min()):.6g}", f"{state.smallest_margin:.6g}"),
-        ("norm", f"{float(limit.unit_norms.sum()):.6g}", f"{norm:.6g}"),
+        ("norm", f"{float(limit.unit_norms.sum()):.6g}", _defined(f"{norm:.6g}")),
         (
             "live units",
             f"{int(limit.live.sum())} of {n_units}",
@@ -172,10 +189,18 @@ def side_by_side(
         ("log(1/loss)", "inf", f"{-trajectory.log_loss[-1]:.4g}"),
         ("seconds", f"{limit.seconds:.2f}", f"{trajectory.seconds[-1]:.2f}"),
     )
+    measures = [(label, _defined(value)) for label, value in comparison.rows()]
+    if not state.n_units:  # the last line counts dead units, and there are none to count
+        measures.pop()
     return (
         Table("prediction and training", ("", "limit", "trained network"), rows),
-        Table("comparison", ("", "value"), tuple(comparison.rows())),
+        Table("comparison", ("", "value"), tuple(measures)),
     )
+
+
+def _defined(cell: str) -> str:
+    """A dash for a quantity that a network does not have."""
+    return "-" if cell == "nan" else cell
 
 
 def setup_line(options: Options, dataset: Dataset) -> str:
@@ -239,6 +264,13 @@ def network_results(state: NetworkState, trajectory: Trajectory) -> dict[str, An
             "finished": trajectory.finished,
         }
     }
+
+
+def worst_status(limits: Mapping[str, Limit]) -> tuple[Status, tuple[str, ...]]:
+    """The worst status of several limits, at least one, and the names of those that have it."""
+    statuses = [limit.status for limit in limits.values()]
+    status = next(status for status in WORST_FIRST if status in statuses)
+    return status, tuple(name for name, limit in limits.items() if limit.status is status)
 
 
 def software(options: Options) -> dict[str, Any]:

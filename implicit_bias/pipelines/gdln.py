@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from .._solve import FitStatus, Status
+from .._version import __version__
 from ..formulations.gdln import solve_gated_ols
 from ..gdln_comparison import GDLNRun, run_gdln
 from ..options import Options, Reporter, Seeds
-from ..regression_training import RegressionSettings
+from ..regression_training import RegressionSettings, RegressionTrajectory
 from ..report import Assumption, Report, Table
-from ..ring_data import make_nlgp
+from ..ring_data import RingData, make_nlgp, make_single_pulse
 from .classification import software
 
 if TYPE_CHECKING:
@@ -20,19 +25,20 @@ if TYPE_CHECKING:
 __all__ = ["run_gdln_pipeline"]
 
 SAMPLES = 8000
+RINGS: Mapping[str, Callable[..., RingData]] = {"ring": make_nlgp, "pulse": make_single_pulse}
 
 
 def run_gdln_pipeline(options: Options, reporter: Reporter) -> Report:
     """Predict a gated linear network and its ReLU twin on ring data, train both, compare."""
     from ..models import MODELS
 
-    if options.data != "ring":
+    if options.data not in RINGS:
         raise ValueError(
-            f"the model gdln is compared on `--data ring` (real targets on a ring of inputs), "
-            f"got {options.data!r}"
+            "the model gdln is compared on `--data ring` or `--data pulse` (real targets on a ring "
+            f"of inputs), got {options.data!r}"
         )
     seeds = Seeds.from_seed(options.seed)
-    data = make_nlgp(options.n_train or SAMPLES, random_state=seeds.data)
+    data = RINGS[options.data](options.n_train or SAMPLES, random_state=seeds.data)
     settings = RegressionSettings(
         learning_rate=options.learning_rates[0],
         n_steps=options.steps[0],
@@ -81,7 +87,12 @@ def run_gdln_pipeline(options: Options, reporter: Reporter) -> Report:
             "model": "gdln",
             "theorem": theorem,
             **software(options),
-            "data": {"description": data.description, "n_train": len(data.y)},
+            "data": {
+                "description": data.description,
+                "n_train": len(data.y),
+                "n_inputs": int(data.X.shape[1]),
+                "sha256": data.digest(),
+            },
             "limit": fit.to_dict(),
             "path_error": error,
             "comparison": run.comparison.to_dict(),
@@ -89,8 +100,26 @@ def run_gdln_pipeline(options: Options, reporter: Reporter) -> Report:
         },
         status=Status.SOLVED if fit.status is FitStatus.SOLVED else Status.INACCURATE,
         finished=run.relu.finished and run.gdln.finished,
+        artefacts={
+            "limit.safetensors": fit.save,
+            "network.safetensors": _write_path(run.relu),
+            "gated-network.safetensors": _write_path(run.gdln),
+        },
         figure=lambda: _figure(run),
     )
+
+
+def _write_path(trajectory: RegressionTrajectory) -> Callable[[Path], None]:
+    """A writer of the weights (T, K, D) of every checkpoint, and of its steps and losses (T,)."""
+
+    def write(path: Path) -> None:
+        from safetensors.numpy import save
+
+        arrays = {name: getattr(trajectory, name) for name in ("weights", "step", "time", "loss")}
+        content = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+        path.write_bytes(save(content, metadata={"implicit-bias": __version__}))
+
+    return write
 
 
 def _figure(run: GDLNRun) -> Figure:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from ..limit import Limit
 from ..multiclass_comparison import MulticlassComparison, compare_argmax
 from ..options import Options, Reporter, Seeds
 from ..report import Report
-from ..training import TrainingSettings, train
+from ..training import TrainingSettings, check_trainer, train
 from .classification import DIGITS_TRAINING, require_device, trace, training_settings
 from .multiclass_report import MulticlassRun, TrainedClass, report_multiclass
 from .separable import Family
@@ -62,6 +62,7 @@ def run_multiclass(model: str, family: Family, options: Options, reporter: Repor
         family.network(problem.samples[0], options, int(child.generate_state(1)[0]))
         for problem, child in zip(problems, children, strict=True)
     ]
+    check_trainer(options.trainer, networks[0])
     limits, finished = _solve_all(family, problems, dataset, options, reporter)
     trained: dict[int, TrainedClass] = {}
     failure = None
@@ -170,7 +171,11 @@ def _train_all(
                 f"training a {family.network_name} for class {problem.label} against the rest, "
                 f"{number} of {len(problems)}"
             )
-            one = _train_one(problem, network, limits[problem.label], settings, reporter)
+            # Of a run that is resumed, classes without a file had not been begun; the first had.
+            kept = reporter.state(f"run-{problem.label}.safetensors")
+            begun = number == 1 or (kept is not None and kept.exists())
+            own = replace(reporter, resume=reporter.resume and begun)
+            one = _train_one(problem, network, limits[problem.label], settings, own)
             if one is None:
                 return trained, False, None
             trained[problem.label] = one
@@ -190,7 +195,14 @@ def _train_one(
 ) -> TrainedClass | None:
     """The trained network of one class; None if that was interrupted."""
     sample, held_out = problem.samples
-    trajectory = train(network, *sample, settings=settings, callback=trace(reporter))
+    trajectory = train(
+        network,
+        *sample,
+        settings=settings,
+        callback=trace(reporter),
+        state=reporter.state(f"run-{problem.label}.safetensors"),
+        resume=reporter.resume,
+    )
     if not trajectory.finished:
         return None
     kkt = kkt_distance(network, *sample) if trajectory.smallest_margin[-1] > 0 else None

@@ -14,7 +14,13 @@ from ..multiclass_comparison import MulticlassComparison
 from ..options import Options
 from ..report import Assumption, Report, Table
 from ..trajectory import Trajectory
-from .classification import network_results, provenance, write_frame, write_weights
+from .classification import (
+    network_results,
+    provenance,
+    worst_status,
+    write_frame,
+    write_weights,
+)
 from .separable import Family
 
 if TYPE_CHECKING:
@@ -22,15 +28,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["MulticlassRun", "TrainedClass", "report_multiclass"]
-
-# The status of a run is that of its worst class, in this order.
-WORST_FIRST = (
-    Status.NOT_SEPARABLE,
-    Status.FAILED,
-    Status.UNDECIDED,
-    Status.INACCURATE,
-    Status.SOLVED,
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,9 +76,7 @@ def report_multiclass(
 
     theorem = MODELS[model].theorem
     limits, trained = run.limits, run.trained
-    statuses = [limit.status for limit in limits.values()]
-    status = next(worst for worst in WORST_FIRST if worst in statuses)
-    of = [label for label, limit in limits.items() if limit.status is status]
+    status, classes = worst_status({str(label): limit for label, limit in limits.items()})
     assumptions = _assumptions(run)
     worst_gap = max(limit.gap for limit in limits.values())
     tables = [Table("every class against the rest", *_class_rows(dataset, run))]
@@ -123,7 +118,7 @@ def report_multiclass(
         failure=run.failure,
         artefacts=artefacts,
         figure=(lambda: _figure(family, run)) if trained else None,
-        concerns="" if status is Status.SOLVED else f"class {', '.join(map(str, of))}",
+        concerns="" if status is Status.SOLVED else f"class {', '.join(classes)}",
     )
 
 
@@ -177,8 +172,7 @@ def _assumptions(run: MulticlassRun) -> tuple[Assumption, ...]:
     ]
     if trained:
         least = min(-float(one.trajectory.log_loss[-1]) for one in trained.values())
-        dead = [norm for one in trained.values() for norm in one.comparison.dead_dual_norms]
-        n_dead = sum(len(one.comparison.dead_units) for one in trained.values())
+        wrongly = [one.comparison.n_wrongly_dead for one in trained.values()]
         found += [
             Assumption(
                 "the networks are homogeneous, their loss exponential-like (by construction)", True
@@ -190,7 +184,7 @@ def _assumptions(run: MulticlassRun) -> tuple[Assumption, ...]:
             ),
             Assumption(
                 "every dead unit of a network has a dual norm of at most 1",
-                None if n_dead and not dead else all(norm <= 1 for norm in dead),
+                None if None in wrongly else not any(wrongly),
             ),
         ]
     return tuple(found)

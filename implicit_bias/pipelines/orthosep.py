@@ -7,15 +7,21 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._solve import Status
 from ..comparison import Sample, compare, measure_network
 from ..diagnostics import kkt_distance
 from ..formulations.orthosep import NotOrthogonallySeparable, solve_orthosep
-from ..networks.orthosep import BalancedReLU
+from ..networks.orthosep import BalancedReLU, ResidualReLU
 from ..options import Options, Reporter, Seeds
 from ..orthosep_data import is_orthogonally_separable
-from ..orthosep_diagnostics import OrthosepDiagnosis, diagnose_orthosep
+from ..orthosep_diagnostics import (
+    OrthosepDiagnosis,
+    diagnose_orthosep,
+    layer_rows,
+    layer_singular_values,
+)
 from ..orthosep_training import halving_settings
 from ..report import Assumption, Report, Table
 from ..training import train
@@ -40,10 +46,23 @@ if TYPE_CHECKING:
 __all__ = ["run_orthosep"]
 
 
-def run_orthosep(options: Options, reporter: Reporter) -> Report:
-    """Predict the limit of a small-initialisation ReLU network, train one, compare them."""
-    from ..models import MODELS
+RESIDUAL = (
+    "nothing is proved for the residual network: its skips carry no weights, so it is not "
+    "homogeneous, and theorem 3.1 and corollary 3.1 are about two layers. Conjectured from "
+    "experiments: every layer comes near rank two, and the rows of the first turn to the two "
+    "max-margin vectors of the theorem (Phuong, Underspecification in Deep Learning, section 3.4.2)"
+)
 
+
+def run_orthosep(options: Options, reporter: Reporter) -> Report:
+    """Predict the limit of a small-initialisation ReLU network, train one, compare them.
+
+    Raises
+    ------
+    ValueError, FileNotFoundError
+        If an option is out of range or the data are not there, before any long work.
+    """
+    residual = options.network == "residual"
     seeds = Seeds.from_seed(options.seed)
     require_device(options.device)
     dataset = load_data(options, seeds)
@@ -53,7 +72,7 @@ def run_orthosep(options: Options, reporter: Reporter) -> Report:
     settings = (
         training_settings(options, seeds) if options.steps else halving_settings(dataset.X_train)
     )
-    network = BalancedReLU(
+    network = (ResidualReLU if residual else BalancedReLU)(
         dataset.X_train.shape[1],
         options.hidden_units,
         init_scale=options.init_scale,
@@ -67,12 +86,13 @@ def run_orthosep(options: Options, reporter: Reporter) -> Report:
         # Said below, among the assumptions.
         warnings.simplefilter("ignore", NotOrthogonallySeparable)
         limit = solve_orthosep(*train_sample[:2], solver=options.solver, tol=options.tol)
-    theorem, setup = MODELS["orthosep"].theorem, setup_line(options, dataset)
+    theorem, setup = _theorem(options), setup_line(options, dataset)
     results = {"model": "orthosep", "theorem": theorem, **provenance(options, dataset)}
     results["limit"] = limit.to_dict()
     if limit.status not in (Status.SOLVED, Status.INACCURATE):
         return limit_alone("orthosep", theorem, setup, limit, results)
-    reporter.stage(f"training a ReLU network for {settings.n_steps} steps")
+    kind = "residual ReLU network" if residual else "ReLU network"
+    reporter.stage(f"training a {kind} for {settings.n_steps} steps")
     try:
         trajectory = train(
             network,
@@ -85,23 +105,25 @@ def run_orthosep(options: Options, reporter: Reporter) -> Report:
         return limit_alone("orthosep", theorem, setup, limit, results, failure=str(error))
     reporter.stage("comparing")
     separates = trajectory.smallest_margin[-1] > 0
-    kkt = kkt_distance(network, *train_sample) if separates else None
+    kkt = kkt_distance(network, *train_sample) if separates and not residual else None
     state = measure_network(network, train_sample, held_out, kkt)
     comparison = compare(limit, network, train_sample, held_out, kkt=kkt)
     diagnosis = diagnose_orthosep(network, limit, train_sample, held_out)
     accuracies = [
         float(np.mean(s.y * limit.predictor(s.X, None) > 0)) for s in (train_sample, held_out)
     ]
+    layers = layer_singular_values(network)
     assumptions = (
         Assumption(f"the data are orthogonally separable ({separability.message})",
                    bool(separability)),
         Assumption("the support examples span the inputs (theorem 3.1 assumes it; the corollary's "
                    "constants hold without)", bool(limit.supports_span)),
-        Assumption("small balanced initialisation, exponential-like loss (by construction)", True),
+        *_of_the_network(residual),
     )  # fmt: skip
     results |= network_results(state, trajectory) | {
         "comparison": comparison.to_dict(),
         "diagnosis": diagnosis.to_dict(),
+        "layer_singular_values": [values.tolist() for values in layers],
         "assumptions": [asdict(assumption) for assumption in assumptions],
     }
     return Report(
@@ -112,6 +134,11 @@ def run_orthosep(options: Options, reporter: Reporter) -> Report:
         tables=(
             *side_by_side(limit, (accuracies[0], accuracies[1]), state, trajectory, comparison),
             Table("neurons", ("", "value"), tuple(diagnosis.rows())),
+            Table(
+                "layers",
+                ("", "singular values", "third / second (0)", "share of the top two (1)"),
+                tuple(layer_rows(layers)),
+            ),
         ),
         results=results,
         status=limit.status,
@@ -121,15 +148,32 @@ def run_orthosep(options: Options, reporter: Reporter) -> Report:
             "network.safetensors": write_weights(network),
             "trajectory.parquet": write_frame(trajectory),
         },
-        figure=lambda: _figure(diagnosis),
+        figure=lambda: _figure(diagnosis, layers if residual else []),
     )
 
 
-def _figure(diagnosis: OrthosepDiagnosis) -> Figure:
+def _theorem(options: Options) -> str:
+    from ..models import MODELS
+
+    return RESIDUAL if options.network == "residual" else MODELS["orthosep"].theorem
+
+
+def _of_the_network(residual: bool) -> tuple[Assumption, ...]:
+    if residual:
+        return (
+            Assumption("the network has two layers and is homogeneous in its weights", False),
+            Assumption("small initialisation, exponential-like loss (by construction)", True),
+        )
+    return (
+        Assumption("small balanced initialisation, exponential-like loss (by construction)", True),
+    )
+
+
+def _figure(diagnosis: OrthosepDiagnosis, layers: list[NDArray[np.float64]]) -> Figure:
     from matplotlib.figure import Figure
 
     from ..orthosep_plots import plot_orthosep
 
     figure = Figure(figsize=(12, 3.8), layout="constrained")
-    plot_orthosep(diagnosis, figure.subplots(1, 3))
+    plot_orthosep(diagnosis, figure.subplots(1, 3), layers=layers)
     return figure

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from .._solve import Status
 from ..comparison import Sample, measure_network
 from ..diagnostics import kkt_distance
 from ..formulations.relu import RELU_SVMS, solve_relu_svms
-from ..gate_changes import GateRecorder
+from ..gate_changes import GateRecorder, gate_changes
+from ..limit import Limit
 from ..networks.relu import ReLU
 from ..options import Options, Reporter, Seeds
 from ..relu_comparison import compare_relu, view_relu
@@ -25,9 +27,11 @@ from .classification import (
     torch_dtype,
     trace,
     training_settings,
+    worst_status,
     write_frame,
     write_weights,
 )
+from .relu_frozen import FrozenRun, freezing_step, run_frozen
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,11 +40,22 @@ __all__ = ["run_relu"]
 
 
 def run_relu(options: Options, reporter: Reporter) -> Report:
-    """Train a ReLU network, freeze what it learned in four ways, and compare all of them."""
+    """Train a ReLU network, freeze what it learned in four ways, and compare all of them.
+
+    Beside them stands a network that froze its gates on the way and went on without changing
+    them: the only one here whose limit a theorem names.
+
+    Raises
+    ------
+    ValueError, FileNotFoundError
+        If an option is out of range or the data are not there, before any long work; or if
+        training diverges.
+    """
     from ..models import MODELS
 
     seeds = Seeds.from_seed(options.seed)
     settings = training_settings(options, seeds)
+    freeze_at = freezing_step(options, settings)
     require_device(options.device)
     dataset = load_data(options, seeds)
     gating = HyperplaneGates(
@@ -50,14 +65,18 @@ def run_relu(options: Options, reporter: Reporter) -> Report:
         Sample(dataset.X_train, dataset.y_train, None),
         Sample(dataset.X_val, dataset.y_val, None),
     )
-    network = ReLU(
-        dataset.X_train.shape[1],
-        options.hidden_units,
-        init=options.init,
-        init_scale=options.init_scale,
-        random_state=seeds.weights,
-        dtype=torch_dtype(options.dtype),
-        device=options.device,
+    # Twins: one stays a ReLU network, one freezes its gates.
+    network, twin = (
+        ReLU(
+            dataset.X_train.shape[1],
+            options.hidden_units,
+            init=options.init,
+            init_scale=options.init_scale,
+            random_state=seeds.weights,
+            dtype=torch_dtype(options.dtype),
+            device=options.device,
+        )
+        for _ in range(2)
     )
     theorem, setup = MODELS["relu"].theorem, setup_line(options, dataset)
     reporter.stage(f"training a ReLU network for {settings.n_steps} steps")
@@ -80,18 +99,37 @@ def run_relu(options: Options, reporter: Reporter) -> Report:
     reporter.stage(f"solving four SVMs ({options.solver})")
     views = [view_relu(network, sample.X, sample.y, gating) for sample in samples]
     limits = solve_relu_svms(views[0], solver=options.solver, tol=options.tol)
+    frozen: FrozenRun | None = None
+    failure = None
+    if trajectory.finished:
+        try:
+            frozen = run_frozen(twin, samples, settings, options, reporter, freeze_at=freeze_at)
+        except KeyboardInterrupt:
+            pass  # what is finished is reported
+        except FloatingPointError as error:  # diverged after the freeze: the rest stands
+            failure = str(error)
     reporter.stage("comparing")
     comparison = compare_relu(limits, network, *views)
     separates = trajectory.smallest_margin[-1] > 0
     kkt = kkt_distance(network, *samples[0]) if separates else None
     state = measure_network(network, *samples, kkt)
     flips = float(recorder.changes.since_start[-1])
-    assumptions = (
+    assumptions: tuple[Assumption, ...] = (
         Assumption(f"the gates no longer change: {flips:.1%} of them changed since the start, and "
                    "nothing says that the rest will stay", None),
         Assumption("the network separates the training data", bool(separates)),
     )  # fmt: skip
-    names, *rows = comparison.rows()
+    results_frozen: dict[str, Any] | None = None
+    later: list[tuple[str, str]] = []
+    certified: dict[str, Limit] = {"SVM-LC": limits.lc}
+    if frozen is not None:
+        certified[frozen.name] = frozen.limit
+        assumptions += frozen.assumptions()
+        changed = float(gate_changes(frozen.gates, network.gates(dataset.X_train)).mean())
+        results_frozen = frozen.to_dict() | {"gates_that_changed_later": changed}
+        later.append((f"  since step {freeze_at}", f"{changed:.2%}"))
+    status, concerns = worst_status(certified)
+    names, *rows = comparison.rows(None if frozen is None else frozen.comparison)
     network_rows = (
         ("smallest margin", f"{state.smallest_margin:.6g}"),
         ("sum of unit norms", f"{state.group_norm:.6g}"),
@@ -100,6 +138,7 @@ def run_relu(options: Options, reporter: Reporter) -> Report:
         ("steps", str(int(trajectory.step[-1]))),
         ("log(1/loss)", f"{-trajectory.log_loss[-1]:.4g}"),
         ("gates changed since the start", f"{flips:.2%}"),
+        *later,
         ("KKT cosine", "-" if kkt is None else f"{kkt.cosine:.4f}"),
         ("KKT relative residual", "-" if kkt is None else f"{kkt.residual:.4g}"),
         ("seconds", f"{trajectory.seconds[-1]:.2f}"),
@@ -112,6 +151,8 @@ def run_relu(options: Options, reporter: Reporter) -> Report:
         **network_results(state, trajectory),
         "gate_changes": recorder.changes.to_dict(),
         "comparison": comparison.to_dict(),
+        "frozen": results_frozen,
+        "failure": failure,
         "assumptions": [asdict(assumption) for assumption in assumptions],
     }
     return Report(
@@ -121,35 +162,52 @@ def run_relu(options: Options, reporter: Reporter) -> Report:
         assumptions=assumptions,
         tables=(
             Table("trained network", ("", "value"), network_rows),
-            Table("four machines beside it", names, tuple(rows)),
+            Table("machines beside the networks", names, tuple(rows)),
         ),
         results=results,
-        status=limits.lc.status,
-        finished=trajectory.finished,
+        status=status,
+        # Without a failure, a frozen part that is not there was interrupted.
+        finished=failure is not None or (frozen is not None and frozen.finished),
+        failure=failure,
         artefacts={
             "limit.safetensors": limits.lc.save,
             "network.safetensors": write_weights(network),
             "gating.npz": gating.save,
             "trajectory.parquet": write_frame(trajectory),
-        },
-        figure=lambda: _figure(trajectory, recorder),
+        }
+        | ({} if frozen is None else frozen.artefacts()),
+        figure=lambda: _figure(trajectory, recorder, frozen),
+        concerns="" if status is Status.SOLVED else ", ".join(concerns),
     )
 
 
-def _figure(trajectory: Trajectory, recorder: GateRecorder) -> Figure:
+def _figure(trajectory: Trajectory, recorder: GateRecorder, frozen: FrozenRun | None) -> Figure:
     from matplotlib.figure import Figure
 
-    from ..plots import plot_margins
+    from ..plots import plot_margin_ratio, plot_margins
 
-    figure = Figure(figsize=(9, 3.6), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    plot_margins(trajectory, left)
+    after = None if frozen is None else frozen.parts.after
+    figure = Figure(figsize=(9 if after is None else 13, 3.6), layout="constrained")
+    axes = figure.subplots(1, 2 if after is None else 3)
+    plot_margins(trajectory, axes[0])
+    axes[0].set_title("ReLU network")
     changes = recorder.changes
-    right.plot(changes.step, changes.since_start, color="tab:blue", marker=".")
-    right.set_xscale("symlog", linthresh=1)
-    right.set_xlim(-0.15, 1.3 * max(float(changes.step[-1]), 1.0))
-    right.set_xlabel("gradient steps")
-    right.set_ylabel("share of gates changed since the start")
-    right.set_ylim(bottom=0)
-    figure.suptitle("ReLU network: margin and gates over training")
+    axes[1].plot(changes.step, changes.since_start, color="tab:blue", marker=".")
+    axes[1].set_xscale("symlog", linthresh=1)
+    axes[1].set_xlim(-0.15, 1.3 * max(float(changes.step[-1]), 1.0))
+    axes[1].set_xlabel("gradient steps")
+    axes[1].set_ylabel("share of gates changed since the start")
+    axes[1].set_ylim(bottom=0)
+    axes[1].set_title("its gates")
+    if frozen is not None and after is not None:
+        step = frozen.comparison.freeze_at
+        for ax in axes[:2]:
+            ax.axvline(step, color="0.6", linestyle=":", label=f"a copy freezes them at {step}")
+        axes[1].legend(loc="lower right")
+        if frozen.limit.certificate.proves_separability():
+            plot_margin_ratio(after, frozen.limit, axes[2])
+        else:
+            plot_margins(after, axes[2])
+        axes[2].set_xlabel("gradient steps since the freeze")
+        axes[2].set_title("the copy with frozen gates")
     return figure

@@ -159,7 +159,7 @@ def run_separable(model: str, family: Family, options: Options, reporter: Report
 
 
 def _assumptions(comparison: Comparison, trajectory: Trajectory) -> tuple[Assumption, ...]:
-    dead = comparison.dead_dual_norms
+    wrongly = comparison.n_wrongly_dead
     return (
         Assumption("the data are separable by such a network (certified)", True),
         Assumption("the network is homogeneous, its loss exponential-like (by construction)", True),
@@ -170,7 +170,7 @@ def _assumptions(comparison: Comparison, trajectory: Trajectory) -> tuple[Assump
         ),
         Assumption(
             "every dead unit of the network has a dual norm of at most 1",
-            None if comparison.dead_units and not dead else all(norm <= 1 for norm in dead),
+            None if wrongly is None else wrongly == 0,
         ),
     )
 
