@@ -23,6 +23,7 @@ from .measures import (
     kkt_where_separated,
     margin_ratio,
     network_norm,
+    network_zeta,
     scores,
     unit_norms,
     zeta_cosine,
@@ -52,6 +53,12 @@ class Distances:
         Data with the gates that the limit uses.
     loss : {"logistic", "exponential"}
         Of the smoothed margin.
+    kkt : bool
+        Fit multipliers at every call. Everything else costs little more than a forward pass; the
+        fit grows like the cube of the number of samples: milliseconds for hundreds of them,
+        seconds for thousands. Without it its values are NaN.
+    direction : bool
+        Keep the network's coefficients, at unit length, for `extrapolate_direction`.
     network_train, network_held_out : Sample, optional
         The same data with the gates that the network uses, where those differ.
 
@@ -86,6 +93,7 @@ class Distances:
                          steps do not
     gate_changes         share of training gates that differ from those at the first call
     gate_flips           share that differ from those at the call before
+    direction            (P,) coefficients zeta at unit length, if they are asked for
     ==================== ==========================================================================
 
     Balancedness is there for networks with a hidden layer, gate changes for those that set their
@@ -102,13 +110,15 @@ class Distances:
         held_out: Sample,
         *,
         loss: str = "logistic",
+        kkt: bool = True,
+        direction: bool = False,
         network_train: Sample | None = None,
         network_held_out: Sample | None = None,
     ) -> None:
         if len(held_out.y) == 0:
             raise ValueError("`held_out` has no samples: scores and labels need some to compare")
         get_loss(loss)
-        self._limit, self._loss = limit, loss
+        self._limit, self._loss, self._fit, self._keep = limit, loss, kkt, direction
         self._samples = network_train or train, network_held_out or held_out
         self._predicted: Array | None = None
         if limit is not None:
@@ -122,7 +132,7 @@ class Distances:
         """Measure `network`; `kkt` is its KKT distance if that is known already."""
         train, held_out = self._place(network)
         margins = to_numpy(train.y.double()) * scores(network, train)
-        if kkt is None:
+        if kkt is None and self._fit:
             kkt = kkt_where_separated(network, train, margins)
         values: Values = {}
         if self._limit is not None:
@@ -136,6 +146,8 @@ class Distances:
         values["kkt_residual"] = math.nan if kkt is None else kkt.residual
         values["kkt_complementarity"] = math.nan if kkt is None else kkt.complementarity
         values |= _units(unit_norms(network), kkt)
+        if self._keep:
+            values["direction"] = _direction(network)
         return values | self._balance(network) | self._gates(network, train)
 
     def predicted_scores(self) -> Array:
@@ -209,6 +221,16 @@ class Distances:
             "gate_changes": float(gate_changes(first, now).mean()),
             "gate_flips": float(gate_changes(last, now).mean()),
         }
+
+
+def _direction(network: torch.nn.Module) -> Array:
+    zeta = network_zeta(network)
+    if zeta is None:
+        raise ValueError(
+            f"{type(network).__name__} has no coefficients zeta to keep: leave out `direction`"
+        )
+    unit: Array = zeta.ravel() / (np.abs(zeta).max() or 1.0)
+    return unit / (float(np.linalg.norm(unit)) or 1.0)
 
 
 def _units(norms: Array, kkt: KKTDistance | None) -> Values:
