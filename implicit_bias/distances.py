@@ -24,11 +24,11 @@ from .measures import (
     margin_ratio,
     network_norm,
     network_zeta,
-    scores,
+    placed_scores,
     unit_norms,
     zeta_cosine,
 )
-from .training import place_data
+from .training import GatedData, place_data
 
 if TYPE_CHECKING:
     import torch
@@ -124,20 +124,20 @@ class Distances:
         if limit is not None:
             self._predicted = np.asarray(to_numpy(limit.predictor(held_out.X, held_out.gates)))
         self._placed_for: tuple[weakref.ref[torch.nn.Module], Any, Any] | None = None
-        self._placed = self._samples
+        self._placed: tuple[GatedData, GatedData] | None = None
         self._first: dict[str, Array] = {}
         self._last_gates: Array | None = None
 
     def __call__(self, network: torch.nn.Module, *, kkt: KKTDistance | None = None) -> Values:
         """Measure `network`; `kkt` is its KKT distance if that is known already."""
         train, held_out = self._place(network)
-        margins = to_numpy(train.y.double()) * scores(network, train)
+        margins = to_numpy(train.y.double()) * placed_scores(network, train)
         if kkt is None and self._fit:
             kkt = kkt_where_separated(network, train, margins)
         values: Values = {}
         if self._limit is not None:
             values |= self._beside_the_limit(self._limit, network, margins)
-        trained = scores(network, held_out)
+        trained = placed_scores(network, held_out)
         if self._predicted is not None:
             values["score_cosine"] = cosine(self._predicted, trained)
             values["agreement"] = agreement(self._predicted, trained)
@@ -173,14 +173,15 @@ class Distances:
         self._first = {name.removeprefix("first_"): np.asarray(state[name]) for name in first}
         self._last_gates = state.get("last_gates")
 
-    def _place(self, network: torch.nn.Module) -> tuple[Sample, Sample]:
+    def _place(self, network: torch.nn.Module) -> tuple[GatedData, GatedData]:
         # Once a network: checking and copying the data would cost more than the forward passes.
         weight = next(network.parameters())
         known = self._placed_for
         if known is None or (known[0](), *known[1:]) != (network, weight.dtype, weight.device):
-            placed = [Sample(*place_data(network, *sample)) for sample in self._samples]
-            self._placed = placed[0], placed[1]
+            train, held_out = self._samples
+            self._placed = place_data(network, *train), place_data(network, *held_out)
             self._placed_for = weakref.ref(network), weight.dtype, weight.device
+        assert self._placed is not None
         return self._placed
 
     def _beside_the_limit(self, limit: Limit, network: torch.nn.Module, margins: Array) -> Values:
@@ -209,7 +210,7 @@ class Distances:
             "balancedness_drift": float(np.abs(now - first).max()) / size if size > 0 else math.nan,
         }
 
-    def _gates(self, network: torch.nn.Module, train: Sample) -> Values:
+    def _gates(self, network: torch.nn.Module, train: GatedData) -> Values:
         gates = getattr(network, "gates", None)
         if gates is None:
             return {}

@@ -387,7 +387,7 @@ def test_orthosep_runs_are_followed_neuron_by_neuron() -> None:
     assert now["smallest_cosine"] == pytest.approx(1, abs=1e-9)
     assert now["share_positive"] == now["share_negative"] == 0.5
     spoiled = distances(spoil(case.at_limit(), 0.3))
-    assert spoiled["smallest_cosine"] < 0.99
+    assert spoiled["smallest_cosine"] < min(spoiled["mean_cosine"], 0.99)
     plain = case.distances()(case.at_limit())
     for name, value in plain.items():
         np.testing.assert_array_equal(now[name], value)
