@@ -23,9 +23,9 @@ Array = NDArray[np.float64]
 _MAX_ENTRIES = 2**26
 # Weight of complementarity in the fit: enough to choose among equal fits, too little to spoil one.
 TIGHT = 1e-3
-# Samples, those of the smallest margins, that the fit starts with; further ones enter while the
-# conditions ask for them.
-_N_CANDIDATES = 1000
+# The fit starts with this many samples, those of the smallest margins, or half of all if that is
+# more; further ones enter, as many at once, while the conditions ask for them.
+_N_CANDIDATES = 2000
 # Slopes of the fit, of the size ||w|| ||grad f||, that count as rounding.
 _ROUNDING = 1e-9
 
@@ -140,7 +140,7 @@ def _fit(
     # With more samples than weights many fits are as good: `tight` prefers those on the margin.
     # Multipliers sum to ||w||^2 / degree at a KKT point, which puts it in units of ||w||.
     n, tight = len(excess), TIGHT * degree / w.norm() * excess
-    chosen = torch.argsort(excess)[:_N_CANDIDATES]
+    chosen = torch.argsort(excess)[: max(_N_CANDIDATES, n // 2)]
     while True:
         gram = _gradient_gram(network, data.take(chosen))
         gram += tight[chosen, None] * tight[chosen]

@@ -23,11 +23,12 @@ from .measures import (
     kkt_where_separated,
     margin_ratio,
     network_norm,
-    scores,
+    network_zeta,
+    placed_scores,
     unit_norms,
     zeta_cosine,
 )
-from .training import place_data
+from .training import GatedData, place_data
 
 if TYPE_CHECKING:
     import torch
@@ -52,6 +53,12 @@ class Distances:
         Data with the gates that the limit uses.
     loss : {"logistic", "exponential"}
         Of the smoothed margin.
+    kkt : bool
+        Fit multipliers at every call. Everything else costs little more than a forward pass; the
+        fit grows like the cube of the number of samples: milliseconds for hundreds of them,
+        seconds for thousands. Without it its values are NaN.
+    direction : bool
+        Keep the network's coefficients, at unit length, for `extrapolate_direction`.
     network_train, network_held_out : Sample, optional
         The same data with the gates that the network uses, where those differ.
 
@@ -86,6 +93,7 @@ class Distances:
                          steps do not
     gate_changes         share of training gates that differ from those at the first call
     gate_flips           share that differ from those at the call before
+    direction            (P,) coefficients zeta at unit length, if they are asked for
     ==================== ==========================================================================
 
     Balancedness is there for networks with a hidden layer, gate changes for those that set their
@@ -102,32 +110,34 @@ class Distances:
         held_out: Sample,
         *,
         loss: str = "logistic",
+        kkt: bool = True,
+        direction: bool = False,
         network_train: Sample | None = None,
         network_held_out: Sample | None = None,
     ) -> None:
         if len(held_out.y) == 0:
             raise ValueError("`held_out` has no samples: scores and labels need some to compare")
         get_loss(loss)
-        self._limit, self._loss = limit, loss
+        self._limit, self._loss, self._fit, self._keep = limit, loss, kkt, direction
         self._samples = network_train or train, network_held_out or held_out
         self._predicted: Array | None = None
         if limit is not None:
             self._predicted = np.asarray(to_numpy(limit.predictor(held_out.X, held_out.gates)))
         self._placed_for: tuple[weakref.ref[torch.nn.Module], Any, Any] | None = None
-        self._placed = self._samples
+        self._placed: tuple[GatedData, GatedData] | None = None
         self._first: dict[str, Array] = {}
         self._last_gates: Array | None = None
 
     def __call__(self, network: torch.nn.Module, *, kkt: KKTDistance | None = None) -> Values:
         """Measure `network`; `kkt` is its KKT distance if that is known already."""
         train, held_out = self._place(network)
-        margins = to_numpy(train.y.double()) * scores(network, train)
-        if kkt is None:
+        margins = to_numpy(train.y.double()) * placed_scores(network, train)
+        if kkt is None and self._fit:
             kkt = kkt_where_separated(network, train, margins)
         values: Values = {}
         if self._limit is not None:
             values |= self._beside_the_limit(self._limit, network, margins)
-        trained = scores(network, held_out)
+        trained = placed_scores(network, held_out)
         if self._predicted is not None:
             values["score_cosine"] = cosine(self._predicted, trained)
             values["agreement"] = agreement(self._predicted, trained)
@@ -136,6 +146,8 @@ class Distances:
         values["kkt_residual"] = math.nan if kkt is None else kkt.residual
         values["kkt_complementarity"] = math.nan if kkt is None else kkt.complementarity
         values |= _units(unit_norms(network), kkt)
+        if self._keep:
+            values["direction"] = _direction(network)
         return values | self._balance(network) | self._gates(network, train)
 
     def predicted_scores(self) -> Array:
@@ -161,14 +173,15 @@ class Distances:
         self._first = {name.removeprefix("first_"): np.asarray(state[name]) for name in first}
         self._last_gates = state.get("last_gates")
 
-    def _place(self, network: torch.nn.Module) -> tuple[Sample, Sample]:
+    def _place(self, network: torch.nn.Module) -> tuple[GatedData, GatedData]:
         # Once a network: checking and copying the data would cost more than the forward passes.
         weight = next(network.parameters())
         known = self._placed_for
         if known is None or (known[0](), *known[1:]) != (network, weight.dtype, weight.device):
-            placed = [Sample(*place_data(network, *sample)) for sample in self._samples]
-            self._placed = placed[0], placed[1]
+            train, held_out = self._samples
+            self._placed = place_data(network, *train), place_data(network, *held_out)
             self._placed_for = weakref.ref(network), weight.dtype, weight.device
+        assert self._placed is not None
         return self._placed
 
     def _beside_the_limit(self, limit: Limit, network: torch.nn.Module, margins: Array) -> Values:
@@ -197,7 +210,7 @@ class Distances:
             "balancedness_drift": float(np.abs(now - first).max()) / size if size > 0 else math.nan,
         }
 
-    def _gates(self, network: torch.nn.Module, train: Sample) -> Values:
+    def _gates(self, network: torch.nn.Module, train: GatedData) -> Values:
         gates = getattr(network, "gates", None)
         if gates is None:
             return {}
@@ -209,6 +222,16 @@ class Distances:
             "gate_changes": float(gate_changes(first, now).mean()),
             "gate_flips": float(gate_changes(last, now).mean()),
         }
+
+
+def _direction(network: torch.nn.Module) -> Array:
+    zeta = network_zeta(network)
+    if zeta is None:
+        raise ValueError(
+            f"{type(network).__name__} has no coefficients zeta to keep: leave out `direction`"
+        )
+    unit: Array = zeta.ravel() / (np.abs(zeta).max() or 1.0)
+    return unit / (float(np.linalg.norm(unit)) or 1.0)
 
 
 def _units(norms: Array, kkt: KKTDistance | None) -> Values:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ._solve import to_numpy
 from .diagnostics import KKTDistance, kkt_distance
-from .training import place_data
+from .training import GatedData, place_data
 
 if TYPE_CHECKING:
     import torch
@@ -32,6 +32,7 @@ __all__ = [
     "margin_ratio",
     "network_norm",
     "network_zeta",
+    "placed_scores",
     "scores",
     "unit_norms",
     "zeta_cosine",
@@ -56,9 +57,13 @@ class Sample(NamedTuple):
 
 def scores(network: torch.nn.Module, sample: Sample) -> Array:
     """(n,) float64 scores of a network on a sample, in its own dtype and on its own device."""
+    return placed_scores(network, place_data(network, *sample))
+
+
+def placed_scores(network: torch.nn.Module, data: GatedData) -> Array:
+    """`scores` of what `place_data` has checked already: checking costs as much as scoring."""
     import torch
 
-    data = place_data(network, *sample)
     with torch.no_grad():
         return to_numpy(network(data.X, data.gates).double())
 
@@ -147,7 +152,7 @@ def above_one(dual_norms: Array) -> NDArray[np.bool_]:
 
 
 def kkt_where_separated(
-    network: torch.nn.Module, sample: Sample, margins: Array
+    network: torch.nn.Module, sample: Sample | GatedData, margins: Array
 ) -> KKTDistance | None:
     """KKT distance of a homogeneous network that separates the sample; None for any other."""
     if not hasattr(network, "degree") or not margins.min() > 0:

@@ -210,10 +210,14 @@ class OrthosepDistances(Distances):
     limit : OrthosepLimit
     train, held_out : Sample
         Gates may be None.
+    kkt : bool
+        As in `Distances`.
     """
 
-    def __init__(self, limit: OrthosepLimit, train: Sample, held_out: Sample) -> None:
-        super().__init__(limit, train, held_out)
+    def __init__(
+        self, limit: OrthosepLimit, train: Sample, held_out: Sample, *, kkt: bool = True
+    ) -> None:
+        super().__init__(limit, train, held_out, kkt=kkt)
         self._data = limit, train, held_out
 
     def __call__(

@@ -387,7 +387,7 @@ def test_orthosep_runs_are_followed_neuron_by_neuron() -> None:
     assert now["smallest_cosine"] == pytest.approx(1, abs=1e-9)
     assert now["share_positive"] == now["share_negative"] == 0.5
     spoiled = distances(spoil(case.at_limit(), 0.3))
-    assert spoiled["smallest_cosine"] < 0.99
+    assert spoiled["smallest_cosine"] < min(spoiled["mean_cosine"], 0.99)
     plain = case.distances()(case.at_limit())
     for name, value in plain.items():
         np.testing.assert_array_equal(now[name], value)
@@ -412,3 +412,14 @@ def test_a_fit_on_few_candidates_grows_into_the_fit_on_all(name, monkeypatch) ->
     assert (whole.multipliers > 0).sum() > 4
     np.testing.assert_allclose(grown.multipliers, whole.multipliers, rtol=1e-6, atol=1e-9)
     assert grown.residual == pytest.approx(whole.residual, rel=1e-6)
+
+
+def test_the_fit_can_be_left_out_and_the_direction_kept(case) -> None:
+    network = spoil(case.at_limit(), 0.1)
+    full = case.distances()(network)
+    light = Distances(case.limit, case.train, case.held_out, kkt=False, direction=True)(network)
+    assert set(light) == set(full) | {"direction"}
+    assert math.isnan(light["kkt_residual"])
+    assert light["margin_ratio"] == full["margin_ratio"]
+    zeta = network.zeta().detach().numpy().ravel()
+    np.testing.assert_allclose(light["direction"] * np.linalg.norm(zeta), zeta, atol=1e-12)

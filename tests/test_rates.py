@@ -1,0 +1,133 @@
+"""Exponents of constructed power laws, and of runs whose rates are proved."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from implicit_bias import DeepLinear, TrainingSettings, solve_linear_svm, train
+from implicit_bias.extrapolation import SeriesStatus
+from implicit_bias.rates import KNOWN_RATES, fit_rate, measure_rates
+
+T = np.geomspace(1, 1e6, 40)
+
+
+@pytest.mark.parametrize("exponent", [-2.0, -1.0, -0.5, 0.5, 1.0])
+def test_the_exponent_of_a_power_law_is_found_exactly(exponent) -> None:
+    rate = fit_rate(T, 3 * T**exponent)
+    assert rate.exponent == pytest.approx(exponent, abs=1e-12)
+    assert rate.error < 1e-7
+    assert rate.window == 20
+
+
+def test_the_error_is_that_of_the_slope_under_noise() -> None:
+    rng = np.random.default_rng(0)
+    rates = [fit_rate(T, T**-1.0 * np.exp(0.1 * rng.normal(size=40))) for _ in range(200)]
+    off = np.array([abs(rate.exponent + 1) for rate in rates])
+    errors = np.array([rate.error for rate in rates])
+    # Standard deviation of a least-squares slope over the last 20 points.
+    x = np.log(T[-20:])
+    expected = 0.1 / math.sqrt(np.sum((x - x.mean()) ** 2))
+    assert np.sqrt(np.mean(off**2)) == pytest.approx(expected, rel=0.15)
+    assert np.mean(off <= 2 * errors) > 0.95
+    assert np.median(errors) < 4 * expected
+
+
+def test_an_exponent_that_still_drifts_has_an_error_that_says_so() -> None:
+    # 1 / (1 + log t) has no power of t: its local exponent is -1 / (1 + log t).
+    rate = fit_rate(T, 1 / (1 + np.log(T)))
+    local = 1 / (1 + np.log(T[-20:]))
+    assert rate.error > 0.25 * (local.max() - local.min())
+    assert rate.error > 0.005
+
+
+def test_early_checkpoints_without_a_distance_are_left_out() -> None:
+    distance = np.where(T < 10, np.nan, T**-1.0)
+    distance[8] = -1.0
+    assert fit_rate(T, distance).exponent == pytest.approx(-1, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "status"),
+    [
+        (T[:7], T[:7], SeriesStatus.TOO_FEW),
+        (T, np.append(T[:-1], 0.0), SeriesStatus.NOT_SEPARATING),
+        (T[::-1], T, SeriesStatus.NOT_DECREASING),
+        (np.empty(0), np.empty(0), SeriesStatus.NOT_SEPARATING),
+    ],
+)
+def test_what_has_no_rate_is_refused(x, y, status) -> None:
+    rate = fit_rate(x, y)
+    assert rate.status is status
+    assert math.isnan(rate.exponent)
+    assert rate.row()[1] == "no estimate"
+
+
+def test_a_table_sets_measured_rates_beside_known_ones() -> None:
+    log_inverse = np.log(T) + 2
+    rates = measure_rates(
+        T, -log_inverse, {"1 - ratio": 1 / log_inverse}, weight_norm=log_inverse**0.5, degree=2,
+        steps="constant",
+    )  # fmt: skip
+    table = {(r.quantity, r.variable): r for r in rates}
+    assert len(table) == 5
+    assert table["1 - ratio", "log(1/loss)"].exponent == pytest.approx(-1)
+    assert table["1 - ratio", "log(1/loss)"].known.exponent == -1
+    assert table["1 - ratio", "log t"].known is KNOWN_RATES["constant", "log t"]
+    assert table["1 - ratio", "t"].known is None
+    growth = table["norm of the weights", "log(1/loss)"]
+    assert growth.exponent == pytest.approx(0.5) and growth.known.exponent == 0.5
+    assert table["norm of the weights", "log t"].known.exponent == 0.5
+    json.dumps([r.to_dict() for r in rates])
+    assert all(len(r.row()) == 4 for r in rates)
+    accelerated = measure_rates(T, -log_inverse, {"angle": T**-2.0}, steps="accelerated")
+    row = next(r for r in accelerated if r.variable == "t").row()
+    assert row[:3] == ("angle against t", row[1], "-2") and row[1].startswith("-2.000")
+    with pytest.raises(ValueError, match="`steps` must be one of"):
+        measure_rates(T, T, {}, steps="adam")
+    with pytest.raises(ValueError, match=r"one shape \(T,\)"):
+        measure_rates(T, T, {"angle": T[1:]})
+
+
+@pytest.fixture(scope="module")
+def separable():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(20, 12))
+    y = np.sign(X @ rng.normal(size=12))
+    return X, y, solve_linear_svm(X, y, tol=1e-12).require()
+
+
+def rates_of(separable, steps: int, rate: float, *, normalise: bool):
+    X, y, limit = separable
+    settings = TrainingSettings(
+        batch_size=None, schedule=((steps, rate),), normalise=normalise, n_checkpoints=60
+    )
+    trajectory = train(DeepLinear(12, init_scale=1e-2), X, y, None, settings=settings)
+    return measure_rates(
+        trajectory.step,
+        trajectory.log_loss,
+        {"1 - ratio": 1 - trajectory.normalised_margin * limit.dual_objective},
+        weight_norm=trajectory.weight_norm,
+        steps="normalised" if normalise else "constant",
+    )
+
+
+def test_linear_predictors_under_normalised_steps_go_at_their_proved_rates(separable) -> None:
+    known = [r for r in rates_of(separable, 4000, 0.3, normalise=True) if r.known is not None]
+    assert {r.variable for r in known} == {"t", "log(1/loss)"} and len(known) == 3
+    for rate in known:
+        assert rate.exponent == pytest.approx(rate.known.exponent, abs=0.1)
+
+
+def test_under_constant_steps_exponents_come_to_theirs_as_slowly_as_logarithms_do(
+    separable,
+) -> None:
+    runs = [rates_of(separable, steps, 2.0, normalise=False) for steps in (200, 6000)]
+    for short, long in zip(*runs, strict=True):
+        if long.known is not None:
+            off = [abs(r.exponent - r.known.exponent) for r in (short, long)]
+            assert off[1] < 0.9 * off[0]
+            assert off[1] < 0.6
