@@ -21,10 +21,13 @@ if TYPE_CHECKING:
     from .data import load_idx as load_idx
     from .diagnostics import KKTDistance as KKTDistance
     from .diagnostics import kkt_distance as kkt_distance
+    from .distances import Distances as Distances
     from .estimators import FReLULimitClassifier as FReLULimitClassifier
     from .estimators import GLNLimitClassifier as GLNLimitClassifier
     from .estimators import InseparableWarning as InseparableWarning
     from .estimators import LinearLimitClassifier as LinearLimitClassifier
+    from .extrapolation import extrapolate as extrapolate
+    from .extrapolation import extrapolate_direction as extrapolate_direction
     from .formulations import GLNLimit as GLNLimit
     from .formulations import gln_program as gln_program
     from .formulations import solve_gln_svm as solve_gln_svm
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
     from .networks.shallow_gln import ShallowGLN as ShallowGLN
     from .orthosep_data import is_orthogonally_separable as is_orthogonally_separable
     from .prediction import ContextPredictor as ContextPredictor
+    from .rates import measure_rates as measure_rates
     from .relu_gating import HyperplaneGates as HyperplaneGates
     from .relu_gating import ReLUGates as ReLUGates
     from .training import TrainingSettings as TrainingSettings
@@ -59,6 +63,7 @@ _MODULES = {
     "ContextPredictor": "prediction",
     "Dataset": "data",
     "DeepLinear": "networks.linear",
+    "Distances": "distances",
     "FReLU": "networks.frelu",
     "FReLULimit": "formulations.frelu",
     "FReLULimitClassifier": "estimators",
@@ -82,12 +87,15 @@ _MODULES = {
     "Trajectory": "trajectory",
     "certify": "_solve",
     "compare": "comparison",
+    "extrapolate": "extrapolation",
+    "extrapolate_direction": "extrapolation",
     "gated_flow": "formulations.gdln_flow",
     "gln_program": "formulations",
     "is_orthogonally_separable": "orthosep_data",
     "kkt_distance": "diagnostics",
     "load_digits": "data",
     "load_idx": "data",
+    "measure_rates": "rates",
     "solve_frelu_svm": "formulations.frelu",
     "solve_gated_ols": "formulations.gdln",
     "solve_gln_l2_svm": "formulations.gln_l2",

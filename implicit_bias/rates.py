@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import linregress
 
-from .extrapolation import SeriesStatus
+from .series_fits import SeriesStatus
+from .training.trainers import get_trainer
 
 __all__ = ["KNOWN_RATES", "KnownRate", "Rate", "fit_rate", "measure_rates"]
 
@@ -51,10 +52,10 @@ KNOWN_RATES: Mapping[tuple[str, str], KnownRate] = MappingProxyType(
     {
         ("constant", "log t"): KnownRate(-1.0, "linear predictors, constant steps", SOUDRY),
         ("normalised", "t"): KnownRate(-1.0, "linear predictors, steps over the loss", JI_T),
-        ("accelerated", "t"): KnownRate(-2.0, "linear predictors, dual acceleration", JI_SREBRO),
+        ("dual", "t"): KnownRate(-2.0, "linear predictors, dual acceleration", JI_SREBRO),
     }
 )
-"""By kind of steps and variable, up to logarithms; of 1 - margin ratio, and of angles."""
+"""By trainer and variable, up to logarithms; of 1 - margin ratio, and of angles."""
 
 IN_LOG_LOSS = KnownRate(
     -1.0, "linear predictors, constant or normalised steps", f"{SOUDRY}; {JI_T}"
@@ -154,7 +155,7 @@ def fit_rate(
         window = max(LEAST, math.ceil(usable.sum() / 2))
         x, y = np.log(x[usable][-window:]), np.log(y[usable][-window:])
         if not np.all(np.diff(x) > 0):
-            status = SeriesStatus.NOT_DECREASING
+            status = SeriesStatus.NOT_MONOTONE
     if status is not SeriesStatus.ESTIMATED:
         return Rate(*names, math.nan, math.nan, 0, status, known)
     whole, half = linregress(x, y), window // 2
@@ -170,7 +171,7 @@ def measure_rates(
     *,
     weight_norm: ArrayLike | None = None,
     degree: int = 1,
-    steps: str | None = None,
+    trainer: str | None = None,
 ) -> tuple[Rate, ...]:
     """Measure how distances fall and weights grow, against t, log t and log(1/loss).
 
@@ -184,8 +185,9 @@ def measure_rates(
         Euclidean norm of all trained weights.
     degree : int
         Degree of homogeneity of the network.
-    steps : {"constant", "normalised", "accelerated"}, optional
-        What the run took, to set known rates beside the measured ones.
+    trainer : str, optional
+        Name of the run's trainer, to set known rates beside the measured ones; where nothing is
+        proved of it there are none.
 
     Returns
     -------
@@ -195,16 +197,15 @@ def measure_rates(
     Raises
     ------
     ValueError
-        If shapes disagree or `steps` is unknown.
+        If shapes disagree or there is no such trainer.
 
     Notes
     -----
     Errors of directions and margins are known for linear predictors. The weights of a network of
     degree L grow like log(1/loss) to the power 1/L, and, under constant steps, like log(t) to it.
     """
-    kinds = {kind for kind, _ in KNOWN_RATES}
-    if steps is not None and steps not in kinds:
-        raise ValueError(f"`steps` must be one of {sorted(kinds)} or None, got {steps!r}")
+    if trainer is not None:
+        get_trainer(trainer)
     t = np.asarray(step, dtype=np.float64)
     variables = {
         "t": t,
@@ -212,20 +213,20 @@ def measure_rates(
         "log(1/loss)": -np.asarray(log_loss, dtype=np.float64),
     }
     rates = [
-        fit_rate(x, distance, names=(quantity, name), known=_known_rate(steps, name))
+        fit_rate(x, distance, names=(quantity, name), known=_known_rate(trainer, name))
         for quantity, distance in distances.items()
         for name, x in variables.items()
     ]
     if weight_norm is not None:
         growth = KnownRate(1 / degree, f"homogeneous networks of degree {degree}", LYU_LI)
         for name in ("log t", "log(1/loss)"):
-            known = growth if name == "log(1/loss)" or steps == "constant" else None
+            known = growth if name == "log(1/loss)" or trainer == "constant" else None
             names = ("norm of the weights", name)
             rates.append(fit_rate(variables[name], weight_norm, names=names, known=known))
     return tuple(rates)
 
 
-def _known_rate(steps: str | None, variable: str) -> KnownRate | None:
+def _known_rate(trainer: str | None, variable: str) -> KnownRate | None:
     if variable == "log(1/loss)":
         return IN_LOG_LOSS
-    return None if steps is None else KNOWN_RATES.get((steps, variable))
+    return None if trainer is None else KNOWN_RATES.get((trainer, variable))

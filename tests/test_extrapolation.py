@@ -172,8 +172,8 @@ U, Y = 1 / np.linspace(1, 7, 25), np.linspace(0.5, 0.9, 25)
         (np.append(U[:-1], np.nan), Y, SeriesStatus.NOT_SEPARATING),
         (U, np.append(Y[:-1], np.nan), SeriesStatus.NOT_SEPARATING),
         (np.empty(0), np.empty(0), SeriesStatus.NOT_SEPARATING),
-        (U[::-1], Y, SeriesStatus.NOT_DECREASING),
-        (np.append(U[:-1], U[-2]), Y, SeriesStatus.NOT_DECREASING),
+        (U[::-1], Y, SeriesStatus.NOT_MONOTONE),
+        (np.append(U[:-1], U[-2]), Y, SeriesStatus.NOT_MONOTONE),
     ],
 )
 def test_series_that_cannot_be_extrapolated_are_refused_with_advice(u, values, status) -> None:

@@ -1,0 +1,136 @@
+"""Fits to the last part of a series, and what stands in the way of one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import t as student
+
+__all__ = ["SeriesFit", "SeriesStatus", "fit_series"]
+
+Array = NDArray[np.float64]
+
+# The wide window reaches back to twice the last u, the narrow one to 1.4 times; where checkpoints
+# are sparse they take at least so many points: three parameters and as many to judge them by.
+WIDE, NARROW = (2.0, 8), (1.4, 6)
+CONFIDENCE = 0.95
+
+
+class SeriesStatus(Enum):
+    """What came of a fit to a series; the value says what that means."""
+
+    ESTIMATED = "the series was long enough and under way to its limit"
+    TOO_FEW = (
+        f"fewer than {WIDE[1]} usable checkpoints in the window of a fit: record more of them, or "
+        "train longer"
+    )
+    NOT_SEPARATING = (
+        "the last checkpoint has no value, or a loss that is not below 1: train until the data "
+        "are separated"
+    )
+    NOT_MONOTONE = (
+        "the variable goes to and fro between checkpoints of the last part of the run, so there is "
+        "nothing to fit against: use a smaller learning rate or larger batches"
+    )
+
+    @property
+    def advice(self) -> str:
+        """The value."""
+        return self.value
+
+
+# Bases in v = u / (last u), constant first. Directions and margins are analytic in u where the
+# bounded part of the weights converges, and have terms in u log u where it grows like log log t.
+MODELS: Mapping[str, Callable[[Array], Array]] = MappingProxyType(
+    {
+        "linear": lambda v: np.stack([np.ones_like(v), v], axis=-1),
+        "quadratic": lambda v: np.stack([np.ones_like(v), v, v**2], axis=-1),
+        "cubic": lambda v: np.stack([np.ones_like(v), v, v**2, v**3], axis=-1),
+        "root": lambda v: np.stack([np.ones_like(v), np.sqrt(v), v], axis=-1),
+        "logarithmic": lambda v: np.stack(
+            [np.ones_like(v), v, v * np.log(np.where(v > 0, v, 1.0))], axis=-1
+        ),
+    }
+)
+# One is believed, the others are asked how far wrong it may be: what the curvature brings in, what
+# the next order would, and what a logarithm in its place.
+BELIEVED = "quadratic"
+OTHERS = (("cubic", WIDE), ("logarithmic", WIDE), ("linear", NARROW))
+# The believed form is also fitted to the run as it was at this multiple of the last u: an estimate
+# that still moves has not settled, whatever its residuals say.
+EARLIER = 1.4
+
+
+@dataclass(frozen=True, eq=False)
+class SeriesFit:
+    """Least squares of values (T, P) on one basis over the last points of a series."""
+
+    model: str
+    n_points: int
+    scale: float
+    coefficients: Array
+    inverse: Array
+    residual: float
+
+    @classmethod
+    def to(cls, model: str, u: Array, values: Array) -> SeriesFit:
+        design = MODELS[model](u / u[-1])
+        coefficients, *_ = np.linalg.lstsq(design, values, rcond=None)
+        rest = values - design @ coefficients
+        freedom = len(u) - design.shape[1]
+        return cls(
+            model=model,
+            n_points=len(u),
+            scale=float(u[-1]),
+            coefficients=np.asarray(coefficients, dtype=np.float64),
+            inverse=np.asarray(np.linalg.inv(design.T @ design), dtype=np.float64),
+            residual=math.sqrt(float(np.sum(rest**2)) / freedom),
+        )
+
+    def at(self, u: float) -> tuple[Array, float]:
+        """Prediction (P,) and the half-width of its confidence interval (a norm if P > 1)."""
+        row = MODELS[self.model](np.array([u / self.scale]))[0]
+        quantile = student.ppf((1 + CONFIDENCE) / 2, self.n_points - len(row))
+        spread = self.residual * math.sqrt(float(row @ self.inverse @ row))
+        return row @ self.coefficients, float(quantile) * spread
+
+
+def fit_series(
+    u: Array, values: Array, others: Sequence[tuple[str, tuple[float, int]]]
+) -> tuple[SeriesStatus, tuple[SeriesFit, ...]]:
+    usable = np.isfinite(u) & (u > 0) & np.isfinite(values).all(axis=1)
+    if len(u) == 0 or not usable[-1]:
+        return SeriesStatus.NOT_SEPARATING, ()
+    u, values = u[usable], values[usable]
+    if len(u) < WIDE[1]:
+        return SeriesStatus.TOO_FEW, ()
+    before = len(u) - _points(u, (EARLIER, 1))
+    first = len(u) - _points(u, WIDE)
+    if before >= WIDE[1]:
+        first = min(first, before - _points(u[:before], WIDE))
+    if not np.all(np.diff(u[first:]) < 0):
+        return SeriesStatus.NOT_MONOTONE, ()
+    if before < WIDE[1]:
+        return SeriesStatus.TOO_FEW, ()
+    fits = [_fit_window(BELIEVED, u, values, WIDE)]
+    fits += [_fit_window(model, u, values, window) for model, window in others]
+    fits.append(_fit_window(BELIEVED, u[:before], values[:before], WIDE))
+    return SeriesStatus.ESTIMATED, tuple(fits)
+
+
+def _fit_window(model: str, u: Array, values: Array, window: tuple[float, int]) -> SeriesFit:
+    last = _points(u, window)
+    return SeriesFit.to(model, u[-last:], values[-last:])
+
+
+def _points(u: Array, window: tuple[float, int]) -> int:
+    """How many of the last points a window has: an unbroken run of them below its reach."""
+    reach, least = window
+    beyond = np.flatnonzero(u > reach * u[-1])
+    return max(len(u) - 1 - int(beyond[-1]) if len(beyond) else len(u), least)
