@@ -31,6 +31,10 @@ def run_gdln_pipeline(options: Options, reporter: Reporter) -> Report:
             f"the model gdln is compared on `--data ring` (real targets on a ring of inputs), "
             f"got {options.data!r}"
         )
+    if reporter.resume:
+        raise ValueError(
+            "`--resume` is not for the model gdln, which keeps no unfinished run: leave it out"
+        )
     seeds = Seeds.from_seed(options.seed)
     data = make_nlgp(options.n_train or SAMPLES, random_state=seeds.data)
     settings = RegressionSettings(
