@@ -37,6 +37,10 @@ def run_gdln_pipeline(options: Options, reporter: Reporter) -> Report:
             "the model gdln is compared on `--data ring` or `--data pulse` (real targets on a ring "
             f"of inputs), got {options.data!r}"
         )
+    if reporter.resume:
+        raise ValueError(
+            "`--resume` is not for the model gdln, which keeps no unfinished run: leave it out"
+        )
     seeds = Seeds.from_seed(options.seed)
     data = RINGS[options.data](options.n_train or SAMPLES, random_state=seeds.data)
     settings = RegressionSettings(

@@ -36,7 +36,12 @@ class Annealed:
     :math:`\sqrt{h \log n}` to b, with the h that a line search finds. Momentum is dropped when
     the step and the gradient at its start disagree (O'Donoghue and Candes).
 
-    The weights that the networks get are :math:`\theta`: their loss falls to 0.
+    The weights that the networks get are :math:`\theta`: their loss falls to 0. Of the weights at
+    the start only the direction counts, and of the data not the scale: inputs or initial weights
+    times a factor give the same directions at every step. A rounding error may tip the line
+    search the other way, so runs that are equal on paper part after some tens of steps, towards
+    the same limit; powers of two leave the directions of a network of degree 1 as they are, to
+    the bit.
     """
 
     def __init__(self, runs: Runs, kind: str, n_samples: int) -> None:
@@ -71,7 +76,8 @@ class Annealed:
         squared = dot(tangent, tangent)
         if bool((state["size"] == 0).any()):
             total = squared + radial**2
-            state["size"] = b * b / total.clamp(min=torch.finfo(torch.float64).tiny)
+            first = torch.where(total > 0, b * b / total, 1.0)
+            state["size"] = torch.where(state["size"] == 0, first, state["size"])
         for _ in range(SHORTENINGS):
             # log(loss) has gradients b times those of the smoothed margin: h / b becomes h / b^2.
             lengths = state["size"] / (b * b)
@@ -97,10 +103,12 @@ class Annealed:
     def _begin(self, batch: GatedData, unit: list[Tensor]) -> None:
         """Start at the temperature at which the largest margin is 1."""
         assign(self._runs.weights, unit)
-        with torch.no_grad():
-            largest = self._runs.scores(batch).abs().amax(dim=1).double()
-        # Margins that all vanish say nothing of their scale.
-        self.state["inverse_temperature"] = torch.where(largest > 0, 1 / largest, 1.0)
+        scores = self._runs.scores(batch)
+        largest = scores.detach().abs().amax(dim=1).double()
+        # Margins that all vanish say nothing of their scale, but their gradients do.
+        _, gradient = log_loss_gradient(self._runs, batch, self._kind, scores)
+        scale = torch.where(largest > 0, largest, torch.sqrt(dot(gradient, gradient)))
+        self.state["inverse_temperature"] = torch.where(scale > 0, 1 / scale, 1.0)
 
     def _at(self, batch: GatedData, unit: list[Tensor], b: Tensor) -> tuple[Tensor, list[Tensor]]:
         """log(loss) at scale b of `unit`, and its gradient in `unit`."""

@@ -18,7 +18,7 @@ class Batches:
     Attributes
     ----------
     state : dict
-        What the rest of the run's batches depend on, ready for JSON; may be set.
+        What the rest of the run's batches depend on; may be set.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Batches:
     @property
     def state(self) -> dict[str, Any]:
         begun = self._order is not None
-        return {"generator": _plain(self._epoch), "begun": begun, "position": self._position}
+        return {"generator": self._epoch, "begun": begun, "position": self._position}
 
     @state.setter
     def state(self, state: dict[str, Any]) -> None:
@@ -64,12 +64,3 @@ class Batches:
         if state["begun"]:
             self._order = self._permutation()
             self._position = state["position"]
-
-
-def _plain(value: Any) -> Any:
-    """A bit generator's state with lists of int in place of arrays (MT19937 has one)."""
-    if isinstance(value, dict):
-        return {key: _plain(entry) for key, entry in value.items()}
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    return value

@@ -35,9 +35,9 @@ class Stepper(Protocol):
 
 def dot(a: list[Tensor], b: list[Tensor]) -> Tensor:
     """(B,) inner products, in float64, of two lists of tensors (B, ...)."""
-    return torch.stack([(x * y).flatten(1).sum(1).double() for x, y in zip(a, b, strict=True)]).sum(
-        0
-    )
+    # Squares of what float32 holds may lie beyond it.
+    parts = [(x.double() * y.double()).flatten(1).sum(1) for x, y in zip(a, b, strict=True)]
+    return torch.stack(parts).sum(0)
 
 
 def assign(targets: list[Tensor], sources: list[Tensor]) -> None:

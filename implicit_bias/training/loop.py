@@ -33,7 +33,7 @@ Monitor = tuple[Inputs, Inputs | None]
 
 # Enough for a smooth progress bar; each report costs one forward pass over the training set.
 _N_REPORTS = 100
-# Seconds of work that a run without checkpoints may lose to a machine that stops.
+# Seconds of work that a run may lose to a machine that stops.
 _SAVE_EVERY = 30.0
 
 
@@ -73,11 +73,12 @@ def train(
         they become ``trajectory.observed``. One that remembers has ``state_dict()`` and
         ``load_state_dict(state)``, arrays by name, for runs that are resumed.
     state : path, optional
-        File in which the run keeps what it takes to go on: written at checkpoints, at least every
-        half minute, and when it is interrupted.
+        File in which the run keeps what it takes to go on: written at checkpoints, every half
+        minute, and when it is interrupted.
     resume : bool
-        Go on from `state`, which must be of the same settings and data. On the CPU the result is
-        that of a run that never stopped, to the bit, seconds apart.
+        Go on from `state`, which must be of the same settings, data and monitor, with `network`
+        as it was at the start, or as that run left it. On the CPU, with as many threads, the
+        result is that of a run that never stopped, to the bit, seconds apart.
 
     Returns
     -------
@@ -91,10 +92,13 @@ def train(
         fitting to resume, or the network is not of the kind that the trainer is for.
     FloatingPointError
         If the loss is not finite at a checkpoint: the run diverged.
+    KeyboardInterrupt
+        After a second Ctrl-C, which does not wait for a step to end: weights may be halfway
+        through it, `state` is what was kept last.
     """
     settings = TrainingSettings() if settings is None else settings
     run = _Loop(OneRun(network), X, y, gates, settings, monitor, [observer])
-    keeper = None if state is None else RunState(state, settings, run.data)
+    keeper = None if state is None else run.keeper(state)
     if resume:
         if keeper is None:
             raise ValueError("`resume` needs `state`, the file that the run was kept in")
@@ -141,7 +145,9 @@ def train_many(
     ValueError
         As `train` does; if networks or settings cannot go together.
     FloatingPointError
-        If every run diverged.
+        If every run diverged, or a network has no finite loss to begin with.
+    KeyboardInterrupt
+        After a second Ctrl-C: weights are those of the last report.
     """
     if len(networks) == 0:
         raise ValueError("`networks` is empty: there is nothing to train")
@@ -173,10 +179,11 @@ def _stacked_schedule(
     first = settings[0]
     for other in settings[1:]:
         steps = [[phase[0] for phase in s.schedule] for s in (first, other)]
-        if steps[0] != steps[1] or replace(other, schedule=first.schedule) != first:
+        alike = steps[0] == steps[1] and other.automatic == first.automatic
+        if not alike or replace(other, schedule=first.schedule) != first:
             raise ValueError(
-                "settings of networks that train as one may differ in learning rates alone, got "
-                f"{first} and {other}"
+                "settings of networks that train as one may differ in learning rates alone, all of "
+                f"them numbers or all None, got {first} and {other}"
             )
     phases: list[tuple[int, float | Tensor | None]] = []
     for parts in zip(*(s.schedule for s in settings), strict=True):
@@ -203,9 +210,12 @@ class _Loop:
         observers: Sequence[Observer | None],
     ) -> None:
         self._runs, self._settings = runs, settings
+        # Whether an interrupt now would leave weights, rows and batches of one and the same step.
+        self._whole = False
         first = runs.networks[0]
         self.data = place_data(first, X, y, gates)
         watched = None if monitor is None else place_data(first, monitor[0], None, monitor[1])
+        self._watched = watched
         self._recorders = [
             Recorder(network, self.data, watched, settings.loss, observer)
             for network, observer in zip(runs.networks, observers, strict=True)
@@ -215,6 +225,11 @@ class _Loop:
         self._stepper = get_trainer(settings.trainer).make(runs, settings, len(self.data.y))
         self._batches = Batches(self.data, settings.batch_size, settings.random_state)
         self._done, self._seconds_before = 0, 0.0
+
+    def keeper(self, path: Path) -> RunState:
+        """What keeps this run, not yet begun, in a file."""
+        samples = [self.data] if self._watched is None else [self.data, self._watched]
+        return RunState(path, self._settings, samples, self._runs.networks[0], self._runs.weights)
 
     def restore(self, keeper: RunState) -> None:
         """Take up a run where `keeper` left it."""
@@ -243,35 +258,53 @@ class _Loop:
         rate: float | Tensor | None = None
         try:
             with fitting_threads(self._runs, self.data), _interrupts_between_steps() as check:
-                if self._done == 0:
+                if not self._recorders[0].rows:
                     self._report(rate, rows, callback, keeper)
+                    self._refuse_failures()
+                self._whole = True
+                check()
                 for step, rate in enumerate(rates, start=1):
                     if step <= self._done:
                         continue
+                    self._whole = False
                     self._stepper.step(self._batches.next(), rate)
                     self._done = step
-                    if step in reports:
+                    if step in reports or (keeper is not None and self._late()):
                         self._report(rate, rows, callback, keeper)
                         if all(failure is not None for failure in self.failures):
                             break
+                    self._whole = True
                     check()
         except KeyboardInterrupt:
+            if not self._whole:
+                raise
             self._runs.write_back()
-            if keeper is not None:
+            if keeper is not None and math.isfinite(self._measure(0, keep=False)):
                 self._keep(keeper)
-            for recorder, failure in zip(self._recorders, self.failures, strict=True):
-                if self._done != recorder.last_step and failure is None:
-                    recorder.measure(self._done, self._seconds(), keep=True)
+            for b, recorder in enumerate(self._recorders):
+                if self._done != recorder.last_step and self.failures[b] is None:
+                    self._measure(b, keep=True)
         self._runs.write_back()
         finished = self._done == n_steps
         return [
             recorder.trajectory(finished=finished and failure is None)
             for recorder, failure in zip(self._recorders, self.failures, strict=True)
-            if recorder.rows
         ]
+
+    def _refuse_failures(self) -> None:
+        """Without a finite loss there is nothing to descend, nor a row to return."""
+        for failure in self.failures:
+            if failure is not None:
+                raise FloatingPointError(failure)
+
+    def _late(self) -> bool:
+        return time.perf_counter() - self._saved_at > _SAVE_EVERY
 
     def _seconds(self) -> float:
         return self._seconds_before + time.perf_counter() - self._start
+
+    def _measure(self, run: int, *, keep: bool) -> float:
+        return self._recorders[run].measure(self._done, self._seconds(), keep=keep)
 
     def _report(
         self,
@@ -285,14 +318,14 @@ class _Loop:
         for b, recorder in enumerate(self._recorders):
             if self.failures[b] is not None:
                 continue
-            loss = recorder.measure(self._done, self._seconds(), keep=self._done in rows)
+            loss = self._measure(b, keep=self._done in rows)
             if math.isfinite(loss):
                 losses.append(loss)
             else:
                 self.failures[b] = _divergence(loss, self._done, rate, b, recorder.last_step)
-        late = time.perf_counter() - self._saved_at > _SAVE_EVERY
-        if keeper is not None and losses and (self._done in rows or late):
+        if keeper is not None and losses and (self._done in rows or self._late()):
             self._keep(keeper)
+        self._whole = True
         if callback is not None and losses:
             callback(self._done, self._settings.n_steps, max(losses))
 
@@ -325,13 +358,13 @@ def _divergence(
 def _interrupts_between_steps() -> Iterator[Callable[[], None]]:
     """Hold Ctrl-C back until the function that this yields is called: weights are whole then.
 
-    A second Ctrl-C is not held back. Outside the main thread, where signals do not arrive,
-    nothing is held back.
+    A second Ctrl-C is not held back. Nothing is where no signal would interrupt: outside the main
+    thread, or in a process that ignores them.
     """
-    if threading.current_thread() is not threading.main_thread():
+    usual = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(usual):
         yield lambda: None
         return
-    usual = signal.getsignal(signal.SIGINT)
     pressed = False
 
     def hold(number: int, frame: object) -> None:

@@ -67,7 +67,13 @@ class Recorder:
             if keep and math.isfinite(log_loss):
                 row = self._row(step, log_loss, float(margins.min()), seconds)
                 observed = {} if self._observer is None else self._observer(self._network)
-                self.rows.append(row | {f"observed.{k}": v for k, v in observed.items()})
+                row |= {f"observed.{k}": v for k, v in observed.items()}
+                if self.rows and row.keys() != self.rows[0].keys():
+                    raise ValueError(
+                        "the observer must measure the same names at every checkpoint, got others "
+                        f"at step {step}: {sorted(row.keys() ^ self.rows[0].keys())}"
+                    )
+                self.rows.append(row)
         return log_loss
 
     def _row(

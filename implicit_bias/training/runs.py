@@ -66,7 +66,7 @@ class StackedRuns:
     Raises
     ------
     ValueError
-        If the networks differ in more than their weights.
+        If the networks differ in more than their weights, or two are the same object.
     """
 
     def __init__(self, networks: Sequence[torch.nn.Module]) -> None:
@@ -81,8 +81,25 @@ class StackedRuns:
                 "networks that train as one must be of one class, with weights of the same shapes, "
                 "dtype and device: train those that differ one by one"
             )
-        names = [k for k, p in first.named_parameters() if p.requires_grad]
+        if len({id(n) for n in self.networks}) < len(self.networks):
+            raise ValueError(
+                "networks that train as one must be different objects, and one is there twice: "
+                "copy it with copy.deepcopy"
+            )
         trained_weights(first)
+        names = [k for k, p in first.named_parameters() if p.requires_grad]
+        if any([k for k, p in n.named_parameters() if p.requires_grad] != names
+               for n in self.networks):  # fmt: skip
+            raise ValueError(
+                "networks that train as one must have the same trained weights: set requires_grad "
+                "of their parameters alike"
+            )
+        if any(not all(torch.equal(a, b) for a, b in zip(n.buffers(), first.buffers(), strict=True))
+               for n in self.networks):  # fmt: skip
+            raise ValueError(
+                "networks that train as one must have equal buffers (contexts, for instance): "
+                "train those that differ one by one"
+            )
         everything = [dict(n.named_parameters()) | dict(n.named_buffers()) for n in self.networks]
         stacked = {k: torch.stack([e[k].detach() for e in everything]) for k in everything[0]}
         self._fixed = {k: v for k, v in stacked.items() if k not in names}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,9 +38,17 @@ class Saved:
 class RunState:
     """The file of one run: safetensors, with the numbers that are no tensors as its metadata."""
 
-    def __init__(self, path: Path, settings: TrainingSettings, data: GatedData) -> None:
+    def __init__(
+        self,
+        path: Path,
+        settings: TrainingSettings,
+        data: Sequence[GatedData],
+        network: torch.nn.Module,
+        weights: list[Tensor],
+    ) -> None:
         self._path = Path(path)
-        self._fingerprint = _fingerprint(settings, data)
+        self._fingerprint = _fingerprint(settings, data, network)
+        self._began = _digest(weights)
 
     def write(
         self,
@@ -66,6 +74,7 @@ class RunState:
         metadata = {
             "format": FORMAT,
             "fingerprint": self._fingerprint,
+            "began": self._began,
             "run": json.dumps({"step": step, "seconds": seconds, "batches": batches}),
         }
         content = save({k: v.contiguous().cpu() for k, v in tensors.items()}, metadata=metadata)
@@ -80,7 +89,8 @@ class RunState:
         Raises
         ------
         ValueError
-            If there is none, or it is of other settings, other data or another network.
+            If there is none, or it is of other settings, other data or another network, or of
+            a network that began from other weights. Where it stopped is a place to go on from.
         """
         from safetensors import SafetensorError, safe_open
 
@@ -113,6 +123,13 @@ class RunState:
                     f"the run in {str(self._path)!r} is of another network: its {name} does not "
                     f"have shape {tuple(like.shape)} and dtype {like.dtype}"
                 )
+        stopped = _digest([tensors[f"weight.{i}"] for i in range(len(weights))])
+        if _digest(weights) not in (metadata["began"], stopped):
+            raise ValueError(
+                f"the run in {str(self._path)!r} began from other weights: make the network as it "
+                "was made then, from the same seed and at the same scale"
+            )
+        self._began = metadata["began"]
         columns = {
             k.removeprefix("row."): v.cpu().numpy() for k, v in tensors.items()
             if k.startswith("row.")
@@ -133,16 +150,26 @@ class RunState:
         )
 
 
-def _fingerprint(settings: TrainingSettings, data: GatedData) -> str:
+def _fingerprint(
+    settings: TrainingSettings, data: Sequence[GatedData], network: torch.nn.Module
+) -> str:
     """A digest of what must be the same for a run to go on."""
     if isinstance(settings.random_state, np.random.Generator):
         raise ValueError(
             "a run that is kept needs an integer `random_state`: a Generator cannot be compared "
             "with the one it began with"
         )
-    digest = hashlib.sha256(repr(settings).encode())
-    for part in data:
-        if part is not None:
-            digest.update(f"{tuple(part.shape)} {part.dtype}".encode())
-            digest.update(part.cpu().contiguous().numpy().tobytes())
+    fixed = [p for p in network.parameters() if not p.requires_grad]
+    parts = [part for sample in data for part in sample] + [*fixed, *network.buffers()]
+    return _digest(parts, f"{settings!r} {type(network).__qualname__}")
+
+
+def _digest(tensors: Sequence[Tensor | None], text: str = "") -> str:
+    digest = hashlib.sha256(text.encode())
+    for tensor in tensors:
+        if tensor is None:
+            digest.update(b"None")
+        else:
+            digest.update(f"{tuple(tensor.shape)} {tensor.dtype}".encode())
+            digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()

@@ -1,0 +1,596 @@
+"""Each trainer by itself: its steps against transcriptions, its end against certified limits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from sklearn.svm import SVC
+
+from implicit_bias import (
+    GLN,
+    DeepLinear,
+    FReLU,
+    ReLU,
+    ShallowGLN,
+    solve_frelu_svm,
+    solve_gln_svm,
+    solve_linear_svm,
+    solve_shallow_gln_svm,
+)
+from implicit_bias.training import (
+    TRAINERS,
+    TrainingSettings,
+    check_trainer,
+    place_data,
+    train,
+    train_many,
+)
+from implicit_bias.training.annealed import Annealed
+from implicit_bias.training.dual import DualAcceleration
+from implicit_bias.training.line_search import SafeDescent
+from implicit_bias.training.runs import OneRun, StackedRuns
+from implicit_bias.trajectory import Trajectory
+
+Array = NDArray[np.float64]
+
+N, D, H, C = 16, 6, 3, 2
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Separable data, a network for them, and the certified optimum of its program."""
+
+    X: Array
+    y: Array
+    gates: Any
+    network: Callable[..., torch.nn.Module]
+    optimum: float
+
+    def train(self, settings: TrainingSettings, **kwargs: Any) -> Trajectory:
+        return train(self.network(**kwargs), self.X, self.y, self.gates, settings=settings)
+
+
+def samples() -> tuple[Array, Array, NDArray[np.int64], Array]:
+    """Separable inputs with a clear margin, contexts, and gates of which the first is open."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, D))
+    direction = np.linspace(-1, 1, D) / np.linalg.norm(np.linspace(-1, 1, D))
+    y = np.where(X @ direction > 0, 1.0, -1.0)
+    gates = (rng.random((N, H)) < 0.6).astype(np.float64)
+    gates[:, 0] = 1
+    return X + 0.7 * y[:, None] * direction, y, rng.integers(0, C, size=(N, H)), gates
+
+
+@cache
+def problem(name: str) -> Problem:
+    X, y, contexts, gates = samples()
+    start = {"random_state": 1}
+    if name == "gln":
+        limit = solve_gln_svm(X, y, contexts, tol=1e-11)
+        return Problem(
+            X, y, contexts, lambda **k: GLN(D, H, C, **start | k), limit.require().objective
+        )
+    if name == "frelu":
+        limit = solve_frelu_svm(X, y, gates, tol=1e-11)
+        return Problem(X, y, gates, lambda **k: FReLU(D, H, **start | k), limit.require().objective)
+    if name == "shallow-gln":
+        limit = solve_shallow_gln_svm(X, y, contexts, tol=1e-11)
+        return Problem(
+            X, y, contexts, lambda **k: ShallowGLN(D, contexts, **start | k),
+            limit.require().objective,
+        )  # fmt: skip
+    limit = solve_linear_svm(X, y, tol=1e-11)
+    widths = (4, 4) if name == "deep-linear" else ()
+    return Problem(
+        X, y, None, lambda **k: DeepLinear(D, hidden_widths=widths, **start | k),
+        limit.require().objective,
+    )  # fmt: skip
+
+
+def full_batch(trainer: str, steps: int, rate: float | None = None, **kwargs) -> TrainingSettings:
+    return TrainingSettings(trainer=trainer, batch_size=None, schedule=((steps, rate),), **kwargs)
+
+
+MODELS = ["linear", "deep-linear", "shallow-gln", "gln", "frelu"]
+LINEAR_IN_WEIGHTS = ["linear", "shallow-gln"]
+AUTOMATIC = ["normalised", "momentum", "dual", "annealed"]
+FITTING = [
+    (trainer, model)
+    for trainer in AUTOMATIC
+    for model in (LINEAR_IN_WEIGHTS if trainer == "dual" else MODELS)
+]
+
+
+# Limits
+
+
+@pytest.mark.parametrize(("trainer", "model"), FITTING)
+def test_every_trainer_comes_to_the_certified_limit_and_never_above_it(trainer, model) -> None:
+    given = problem(model)
+    trajectory = given.train(full_batch(trainer, 500))
+    ratio = trajectory.normalised_margin * given.optimum
+    if trainer in ("dual", "annealed"):
+        assert ratio[-1] > (0.9985 if model in LINEAR_IN_WEIGHTS else 0.995)
+    else:
+        # The GLN loses one of its units, which takes as long as it takes.
+        assert ratio[-1] > (0.93 if model == "gln" else 0.98)
+    assert np.all(ratio <= 1 + 1e-9)
+    assert trajectory.finished
+
+
+@pytest.mark.parametrize("trainer", ["dual", "annealed"])
+def test_a_linear_predictor_turns_to_the_support_vector_machine_of_scikit_learn(trainer) -> None:
+    X, y, _, _ = samples()
+    # No intercept: mirrored samples with mirrored labels leave it at 0.
+    machine = SVC(kernel="linear", C=1e9, tol=1e-10).fit(np.vstack([X, -X]), np.append(y, -y))
+    network = DeepLinear(D, random_state=1)
+    train(network, X, y, None, settings=full_batch(trainer, 500))
+    w = network.zeta().detach().numpy()
+    expected = machine.coef_[0]
+    assert w @ expected / np.linalg.norm(w) / np.linalg.norm(expected) > 0.999
+    margin = np.min(y * (X @ w)) / np.linalg.norm(w)
+    assert margin * np.linalg.norm(expected) == pytest.approx(1, abs=1e-3)
+
+
+# Dual acceleration
+
+
+def ji_srebro_telgarsky(X: Array, y: Array, w: Array, n_steps: int) -> Array:
+    """Algorithm 1 of the paper on samples z_n = -y_n x_n / R, step size 1, momentum t / (t + 1)."""
+    R = np.linalg.norm(X, axis=1).max()
+    Z = -y[:, None] * X / R
+    w, g = R * w, np.zeros(X.shape[1])
+    for t in range(n_steps):
+        q = np.exp(Z @ w)
+        q /= q.sum()
+        g = t / (t + 1) * (g + Z.T @ q)
+        w = w - (g + Z.T @ q)
+    return w / R
+
+
+@pytest.mark.parametrize("start", [0.0, 0.01, 30.0])
+def test_dual_acceleration_is_the_recursion_of_its_paper(start) -> None:
+    X, y, _, _ = samples()
+    w = start * np.array([1.0, -2.0, 0.5, 0.0, 1.0, 1.0])
+    longest = 1 / np.linalg.norm(X, axis=1).max()
+    shortened = w * min(1.0, longest / max(np.linalg.norm(w), 1e-300))
+    assert (start == 30.0) == (not np.array_equal(w, shortened))
+    for n_steps in (1, 2, 3, 25):
+        network = DeepLinear.from_weights(w[None])
+        train(network, X, y, None, settings=full_batch("dual", n_steps, loss="exponential"))
+        expected = ji_srebro_telgarsky(X, y, shortened, n_steps)
+        np.testing.assert_allclose(network.zeta().detach(), expected, rtol=1e-10, atol=1e-13)
+
+
+def test_dual_acceleration_does_so_in_every_context_of_a_shallow_gln() -> None:
+    # One predictor a context is a linear one of inputs spread over as many blocks.
+    given = problem("shallow-gln")
+    network = given.network()
+    rows = network.prepare(given.gates).numpy()
+    spread = np.zeros((N, len(network.weight), D))
+    spread[np.arange(N), rows] = given.X
+    with torch.no_grad():
+        network.weight.zero_()
+    settings = full_batch("dual", 30, loss="exponential")
+    train(network, given.X, given.y, given.gates, settings=settings)
+    flat = spread.reshape(N, -1)
+    expected = ji_srebro_telgarsky(flat, given.y, np.zeros(flat.shape[1]), 30)
+    np.testing.assert_allclose(network.weight.detach().flatten(), expected, rtol=1e-10, atol=1e-13)
+
+
+def exponent(trajectory: Trajectory, optimum: float, first: int) -> float:
+    """Slope of log(1 - margin ratio) over log(step) from step `first` on."""
+    late = trajectory.step >= first
+    error = 1 - trajectory.normalised_margin[late] * optimum
+    return float(np.polyfit(np.log(trajectory.step[late]), np.log(error), 1)[0])
+
+
+def test_the_margin_errs_like_the_inverse_square_of_steps_and_like_their_inverse_without() -> None:
+    given = problem("linear")
+    R = float(np.linalg.norm(given.X, axis=1).max())
+    slow = given.train(
+        full_batch("normalised", 1000, 1 / R**2, loss="exponential", n_checkpoints=80)
+    )
+    fast = given.train(full_batch("dual", 1000, loss="exponential", n_checkpoints=80))
+    assert -1.3 < exponent(slow, given.optimum, 50) < -0.7
+    assert exponent(fast, given.optimum, 50) < -1.5
+
+
+# Annealing
+
+
+def unit(w: Array) -> Array:
+    return w / np.linalg.norm(w)
+
+
+def smoothed(network: torch.nn.Module, given: Problem, u: Array, b: float) -> tuple[float, Array]:
+    """log of the mean logistic loss at b^(1/L) u, by autograd, and its gradient in u."""
+    flat = torch.tensor(u, requires_grad=True)
+    parts = flat.split([p.numel() for p in network.parameters()])
+    scaled = {
+        name: (b ** (1 / network.degree) * part).view(p.shape)
+        for (name, p), part in zip(network.named_parameters(), parts, strict=True)
+    }
+    gates = None if given.gates is None else torch.tensor(given.gates)
+    scores = torch.func.functional_call(network, scaled, (torch.tensor(given.X), gates))
+    loss = torch.nn.functional.softplus(-torch.tensor(given.y) * scores).mean().log()
+    loss.backward()
+    return loss.item(), flat.grad.numpy()
+
+
+def weights_of(network: torch.nn.Module) -> Array:
+    return torch.cat([p.detach().flatten() for p in network.parameters()]).numpy()
+
+
+def flat_state(stepper: Annealed, name: str) -> Array:
+    parts = [v for k, v in stepper.state.items() if k.startswith(f"{name}.")]
+    return torch.cat([p.flatten() for p in parts]).numpy().copy()
+
+
+@pytest.mark.parametrize("model", ["linear", "gln", "deep-linear"])
+def test_an_annealed_step_is_nesterovs_on_the_sphere_and_the_loss_falls_enough(model) -> None:
+    given = problem(model)
+    network = given.network()
+    stepper = Annealed(OneRun(network), "logistic", N)
+    data = place_data(network, given.X, given.y, given.gates)
+    u = before = unit(weights_of(network))
+    margins = given.y * network(data.X, data.gates).detach().numpy()
+    b = np.linalg.norm(weights_of(network)) ** network.degree / np.abs(margins).max()
+    k, restarts = 0, 0
+    for _ in range(120):
+        ahead = unit(u + k / (k + 3) * (u - before))
+        there, gradient = smoothed(network, given, ahead, b)
+        tangent = gradient - (gradient @ ahead) * ahead
+        stepper.step(data, None)
+        new = flat_state(stepper, "unit")
+        size = float(stepper.state["size"]) / 1.005
+        length = size / b**2
+        np.testing.assert_allclose(new, unit(ahead - length * tangent), atol=1e-9)
+        after, _ = smoothed(network, given, new, b)
+        assert after <= there - 0.5 * length * tangent @ tangent + 1e-12 * (1 + abs(there))
+        # What the network has is the point at this temperature, so its loss is what is recorded.
+        np.testing.assert_allclose(weights_of(network), b ** (1 / network.degree) * new, rtol=1e-9)
+        np.testing.assert_allclose(flat_state(stepper, "unit_before"),
+                                   u if (new - u) @ tangent <= 0 else new, atol=1e-12)  # fmt: skip
+        dropped = (new - u) @ tangent > 0
+        restarts += dropped
+        k = 0 if dropped else k + 1
+        assert float(stepper.state["momentum_steps"]) == k
+        u, before = new, new if dropped else u
+        grown = b + math.sqrt(math.log(N)) * math.sqrt(size)
+        b = float(stepper.state["inverse_temperature"])
+        assert b == pytest.approx(grown, rel=1e-9)
+    assert restarts > 0
+
+
+@pytest.mark.parametrize("model", ["linear", "gln"])
+@pytest.mark.parametrize(("inputs", "weights"), [(10.0, 1.0), (0.1, 1.0), (1.0, 300.0)])
+def test_annealing_does_not_see_the_scale_of_inputs_or_weights(model, inputs, weights) -> None:
+    given = problem(model)
+    plain, scaled = given.network(), given.network(init_scale=weights)
+    settings = full_batch("annealed", 25)
+    train(plain, given.X, given.y, given.gates, settings=settings)
+    train(scaled, inputs * given.X, given.y, given.gates, settings=settings)
+    np.testing.assert_allclose(unit(weights_of(scaled)), unit(weights_of(plain)), atol=1e-9)
+    assert np.abs(unit(weights_of(plain)) - unit(weights_of(given.network()))).max() > 0.1
+
+
+def test_annealing_does_not_see_a_power_of_two_at_all_in_a_linear_predictor() -> None:
+    given = problem("linear")
+    directions = []
+    for inputs, weights in ((1.0, 1.0), (2.0**13, 1.0), (2.0**-20, 2.0**9)):
+        network = given.network(init_scale=weights)
+        train(network, inputs * given.X, given.y, None, settings=full_batch("annealed", 300))
+        directions.append(inputs * weights_of(network))
+    np.testing.assert_array_equal(directions[1], directions[0])
+    np.testing.assert_array_equal(directions[2], directions[0])
+
+
+@pytest.mark.parametrize("inputs", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("trainer", ["annealed", "dual", "normalised"])
+def test_a_start_at_zero_is_as_good_as_any_whatever_the_scale_of_the_inputs(
+    trainer, inputs
+) -> None:
+    given = problem("linear")
+    network = DeepLinear.from_weights(np.zeros((1, D)))
+    trajectory = train(network, inputs * given.X, given.y, None, settings=full_batch(trainer, 300))
+    assert trajectory.normalised_margin[-1] / inputs * given.optimum > 0.98
+
+
+# Step sizes that are safe by themselves
+
+
+def log_loss_of(network: torch.nn.Module, data: Any) -> float:
+    """log of the mean logistic loss: logaddexp(-m, -inf) at m = y f(x) has a series for large m."""
+    m = (data.y * network(data.X, data.gates)).detach().double().numpy()
+    logs = np.where(m > 30, -m, np.log(np.logaddexp(0, -np.minimum(m, 30.0))))
+    return float(np.logaddexp.reduce(logs) - math.log(len(m)))
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+@pytest.mark.parametrize("model", ["linear", "gln", "deep-linear"])
+@pytest.mark.parametrize(("inputs", "weights"), [(1.0, 1.0), (1e4, 1e3), (1e-4, 1e-2)])
+def test_the_loss_never_rises_from_wherever_it_starts(model, momentum, inputs, weights) -> None:
+    given = problem(model)
+    network = given.network(init_scale=weights)
+    data = place_data(network, inputs * given.X, given.y, given.gates)
+    stepper = SafeDescent(OneRun(network), "logistic", momentum)
+    losses = [log_loss_of(network, data)]
+    for _ in range(60):
+        stepper.step(data, None)
+        losses.append(log_loss_of(network, data))
+    assert np.all(np.isfinite(losses))
+    assert np.all(np.diff(losses) <= 1e-13 * (1 + np.abs(losses[1:])))
+    assert losses[-1] < losses[0]
+
+
+@pytest.mark.parametrize(("trainer", "model"), FITTING)
+def test_an_absurd_start_neither_diverges_nor_stops(trainer, model) -> None:
+    given = problem(model)
+    network = given.network(init_scale=1e3)
+    trajectory = train(
+        network, 1e4 * given.X, given.y, given.gates, settings=full_batch(trainer, 250)
+    )
+    assert trajectory.finished
+    assert all(torch.isfinite(p).all() for p in network.parameters())
+    assert trajectory.log_loss[-1] < trajectory.log_loss[0] - 1
+    if trainer in ("annealed", "dual"):
+        assert trajectory.normalised_margin[-1] / 1e4 * given.optimum > 0.99
+
+
+def test_a_step_that_is_too_long_is_halved_and_loses_its_momentum() -> None:
+    given = problem("gln")
+    network = given.network()
+    data = place_data(network, given.X, given.y, given.gates)
+    stepper = SafeDescent(OneRun(network), "logistic", 0.9)
+    start, before = weights_of(network), log_loss_of(network, data)
+    _, gradient = smoothed(network, given, start, 1.0)
+    uphill = torch.tensor(5 * gradient).split([p.numel() for p in network.parameters()])
+    rate = 1e5
+    stepper.state["rate"] = torch.full((1,), rate, dtype=torch.float64)
+    for i, part in enumerate(uphill):
+        stepper.state[f"velocity.{i}"].copy_(-part.view(stepper.state[f"velocity.{i}"].shape))
+    stepper.step(data, None)
+    halvings = math.log2(rate / float(stepper.state["rate"]))
+    assert halvings == int(halvings) > 0
+    np.testing.assert_allclose(
+        weights_of(network), start - float(stepper.state["rate"]) * gradient, rtol=1e-9, atol=1e-12
+    )
+    velocity = [stepper.state[f"velocity.{i}"].flatten() for i in range(len(uphill))]
+    np.testing.assert_allclose(torch.cat(velocity).numpy(), gradient, rtol=1e-9, atol=1e-12)
+    assert log_loss_of(network, data) <= before
+
+
+# The logarithmic frame
+
+
+@pytest.mark.parametrize("model", ["linear", "gln"])
+def test_a_normalised_step_is_a_plain_one_of_rate_over_loss(model) -> None:
+    given = problem(model)
+    warm = given.network()
+    train(warm, given.X, given.y, given.gates, settings=full_batch("constant", 60, 1.0))
+    data = place_data(warm, given.X, given.y, given.gates)
+    loss = math.exp(log_loss_of(warm, data))
+    assert 1e-4 < loss < 1e-1
+    results = []
+    for trainer, rate in (("normalised", 0.05), ("constant", 0.05 / loss)):
+        network = given.network()
+        network.load_state_dict(warm.state_dict())
+        train(network, given.X, given.y, given.gates, settings=full_batch(trainer, 1, rate))
+        results.append(weights_of(network))
+    np.testing.assert_allclose(results[0], results[1], rtol=1e-10)
+    assert np.abs(results[0] - weights_of(warm)).max() > 1e-3
+
+
+@pytest.mark.parametrize("loss", ["logistic", "exponential"])
+def test_a_normalised_step_goes_on_where_the_loss_is_zero_in_floating_point(loss) -> None:
+    given = problem("linear")
+    w = 1e4 * solve_linear_svm(given.X, given.y).zeta
+    margins = given.y * (given.X @ w)
+    assert margins.min() > 2000
+    results = {}
+    for trainer in ("normalised", "constant"):
+        network = DeepLinear.from_weights(w[None])
+        settings = full_batch(trainer, 1, 0.5, loss=loss)
+        trajectory = train(network, given.X, given.y, None, settings=settings)
+        assert trajectory.loss[-1] == 0
+        assert trajectory.log_loss[-1] < -2000
+        results[trainer] = weights_of(network)
+    np.testing.assert_array_equal(results["constant"], w)
+    shares = np.exp(margins.min() - margins)
+    shares /= shares.sum()
+    step = 0.5 * (shares * given.y) @ given.X
+    np.testing.assert_allclose(results["normalised"] - w, step, rtol=1e-8, atol=1e-9)
+
+
+# Work, precision, devices
+
+
+class Counting(torch.nn.Module):
+    """A network that counts its forward passes."""
+
+    def __init__(self, network: torch.nn.Module) -> None:
+        super().__init__()
+        self.inner, self.n_passes = network, 0
+        self.degree = network.degree
+
+    def forward(self, X: torch.Tensor, gates: torch.Tensor | None) -> torch.Tensor:
+        self.n_passes += 1
+        return self.inner(X, gates)
+
+
+def test_steps_cost_one_forward_pass_annealed_ones_two() -> None:
+    given = problem("linear")
+
+    def passes(trainer: str, rate: float | None, steps: int) -> int:
+        network = Counting(given.network())
+        settings = full_batch(trainer, steps, rate, n_checkpoints=2)
+        train(network, given.X, given.y, None, settings=settings)
+        return network.n_passes - 2  # the rows of the trajectory
+
+    assert passes("constant", 0.1, 50) == 50
+    assert passes("normalised", 0.1, 50) == 50
+    assert passes("dual", None, 50) == 50 + 1  # the longest sample, once
+    # Step sizes grow by 2 % and are halved again: one retry in 35 steps, and a few to begin with.
+    assert 100 <= passes("normalised", None, 200) - passes("normalised", None, 100) <= 106
+    assert 200 <= passes("annealed", None, 200) - passes("annealed", None, 100) <= 206
+
+
+@pytest.mark.parametrize(("trainer", "model"), FITTING)
+def test_networks_in_float32_come_as_far_as_their_precision_lets_them(trainer, model) -> None:
+    given = problem(model)
+    network = given.network(dtype=torch.float32)
+    trajectory = train(network, given.X, given.y, given.gates, settings=full_batch(trainer, 200))
+    ratio = trajectory.normalised_margin * given.optimum
+    assert all(p.dtype == torch.float32 for p in network.parameters())
+    assert ratio[-1] > (0.99 if trainer in ("dual", "annealed") else 0.85)
+    assert np.all(ratio <= 1 + 1e-5)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize(("trainer", "model"), FITTING)
+def test_trainers_do_the_same_on_a_gpu(trainer, model) -> None:
+    given = problem(model)
+    here, there = given.network(), given.network(device="cuda")
+    for network in (here, there):
+        train(network, given.X, given.y, given.gates, settings=full_batch(trainer, 20))
+    for a, b in zip(here.parameters(), there.parameters(), strict=True):
+        assert b.device.type == "cuda"
+        torch.testing.assert_close(b.cpu(), a, rtol=1e-8, atol=1e-10)
+
+
+# Side by side
+
+
+def test_step_sizes_that_vanish_in_one_run_stay_as_they_are_in_the_others() -> None:
+    given = problem("gln")
+    networks = [given.network(random_state=seed) for seed in (1, 2)]
+    alone = given.network(random_state=1)
+    data = place_data(alone, given.X, given.y, given.gates)
+    together, single = (
+        Annealed(StackedRuns(networks), "logistic", N),
+        Annealed(OneRun(alone), "logistic", N),
+    )
+    for step in range(6):
+        if step == 3:
+            together.state["size"][1] = 0.0
+        together.step(data, None)
+        single.step(data, None)
+    size = together.state["size"]
+    assert float(size[0]) == pytest.approx(float(single.state["size"][0]), rel=1e-9)
+    assert float(size[1]) > 0
+
+
+@pytest.mark.parametrize("trainer", ["dual", "annealed", "normalised", "momentum"])
+def test_inputs_that_are_all_zero_leave_the_weights_where_they_are(trainer) -> None:
+    network = DeepLinear(D, random_state=1)
+    before = unit(weights_of(network))
+    trajectory = train(
+        network, np.zeros((4, D)), np.array([1.0, -1, 1, -1]), None,
+        settings=full_batch(trainer, 30),
+    )  # fmt: skip
+    np.testing.assert_allclose(trajectory.log_loss, math.log(math.log(2)), rtol=1e-12)
+    np.testing.assert_allclose(unit(weights_of(network)), before, atol=1e-12)
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "message"),
+    [
+        ({"trainer": "adam"}, r"`trainer` must be one of \['annealed'"),
+        ({"trainer": "annealed"}, "batch_size=None"),
+        ({"trainer": "annealed", "batch_size": None}, "'annealed' must be None"),
+        ({"trainer": "dual", "batch_size": None}, "'dual' must be None"),
+        ({"trainer": "momentum", "batch_size": None}, "'momentum' must be None"),
+        ({"schedule": ((10, None),)}, "'constant' must be numbers"),
+        (
+            {"trainer": "normalised", "batch_size": None, "schedule": ((10, None), (10, 0.1))},
+            "numbers in every phase or None in every phase",
+        ),
+        (
+            {"trainer": "annealed", "batch_size": None, "schedule": ((9, None),), "momentum": 0.5},
+            "has a momentum of its own",
+        ),
+        ({"schedule": ((10, -0.1),)}, "`schedule`"),
+        ({"schedule": ((10, math.inf),)}, "`schedule`"),
+        ({"momentum": math.nan}, "`momentum`"),
+    ],
+)
+def test_settings_that_do_not_fit_the_trainer_are_refused(kwargs, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        TrainingSettings(**kwargs)
+
+
+class Shifted(torch.nn.Module):
+    """Not homogeneous: it has a bias."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = torch.nn.Linear(D, 1).double()
+
+    def forward(self, X: torch.Tensor, gates: None) -> torch.Tensor:
+        return self.inner(X)[:, 0]
+
+
+@pytest.mark.parametrize(
+    ("trainer", "network", "message"),
+    [
+        ("dual", lambda: GLN(D, H, C), "linear in its weights, and GLN is not: use 'annealed'"),
+        ("dual", lambda: ReLU(D, H), "linear in its weights"),
+        ("dual", Shifted, "linear in its weights"),
+        ("annealed", Shifted, "homogeneous, and Shifted is not: use 'momentum'"),
+    ],
+)
+def test_a_network_that_a_trainer_is_not_for_is_refused_before_any_step(
+    trainer, network, message
+) -> None:
+    X, y, contexts, _ = samples()
+    made = network()
+    before = weights_of(made)
+    gates = contexts if isinstance(made, GLN) else None
+    for attempt in (
+        lambda: check_trainer(trainer, made),
+        lambda: train(made, X, y, gates, settings=full_batch(trainer, 5)),
+        lambda: train_many([made], X, y, gates, settings=full_batch(trainer, 5)),
+    ):
+        with pytest.raises(ValueError, match=message):
+            attempt()
+    np.testing.assert_array_equal(weights_of(made), before)
+
+
+@pytest.mark.parametrize("trainer", ["constant", "normalised", "momentum"])
+def test_trainers_of_any_network_take_one_with_biases(trainer) -> None:
+    X, y, _, _ = samples()
+    torch.manual_seed(0)
+    rate = 0.1 if trainer == "constant" else None
+    trajectory = train(Shifted(), X, y, None, settings=full_batch(trainer, 60, rate))
+    assert trajectory.loss[-1] < 0.5 * trajectory.loss[0]
+
+
+def test_what_each_trainer_promises_is_written_down() -> None:
+    assert set(TRAINERS) == {"constant", *AUTOMATIC}
+    assert all(trainer.method and trainer.promise for trainer in TRAINERS.values())
+
+
+def test_samples_of_a_dual_step_are_measured_in_parts_that_fit_in_memory(monkeypatch) -> None:
+    X, y, _, _ = samples()
+    network = DeepLinear(D, random_state=1)
+    data = place_data(network, X, y, None)
+    sizes = []
+    for entries in (1, 4 * D, 2**20):
+        monkeypatch.setattr("implicit_bias.training.dual._MAX_ENTRIES", entries)
+        stepper = DualAcceleration(OneRun(DeepLinear(D, random_state=1)), "logistic")
+        stepper.step(data, None)
+        sizes.append(float(stepper.state["size"]))
+    expected = 1 / (np.linalg.norm(X, axis=1) ** 2).max()
+    np.testing.assert_allclose(sizes, expected, rtol=1e-12)
