@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -24,6 +25,8 @@ __all__ = ["compare_main", "main"]
 # Exit codes, as documented in the README.
 DONE, BAD_INPUT, NOT_SEPARABLE, NOT_SOLVED, INTERRUPTED = 0, 2, 3, 4, 130
 PICTURES = (".png", ".svg", ".pdf")
+PAGES = (".html", ".htm")
+ARGUMENTS = "implicit_bias.arguments"
 
 EPILOG = (
     "Exit codes: 0 done; 2 usage or bad input; 3 the data are not separable (the certificate is "
@@ -58,14 +61,25 @@ def _rates(
     return rates
 
 
-@click.command(epilog=EPILOG, context_settings={"max_content_width": 100, "show_default": True})
+class _Recorded(click.Command):
+    """A command that keeps its arguments as they were typed, for the report."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta[ARGUMENTS] = tuple(args)
+        return super().parse_args(ctx, args)
+
+
+@click.command(
+    cls=_Recorded, epilog=EPILOG, context_settings={"max_content_width": 100, "show_default": True}
+)
 @click.option("--model", type=click.Choice(sorted(MODELS)), required=True, help="Predicted limit.")
 @click.option(
     "--data",
-    type=click.Choice(["digits", "mnist", "orthants", "pulse", "ring"]),
+    type=click.Choice(["digits", "mnist", "orthants", "pulse", "quadrants", "ring"]),
     default="digits",
     help="scikit-learn's bundled digits or IDX files of MNIST's kind, 0-4 against 5-9; "
-    "orthogonally separable orthants; a ring with two length scales, of pulses or of a process.",
+    "orthogonally separable orthants; four quadrants of the plane; a ring with two length scales, "
+    "of pulses or of a process.",
 )
 @click.option(
     "--data-dir", type=click.Path(path_type=Path), help="Folder of the IDX files, gzipped or not."
@@ -98,9 +112,9 @@ def _rates(
 )
 @click.option(
     "--cutoffs",
-    type=click.Choice(["median", "random"]),
+    type=click.Choice(["median", "random", "axes"]),
     default="median",
-    help="Where the hyperplanes of the contexts cut.",
+    help="Where the hyperplanes of the contexts cut; axes: one coordinate plane each.",
 )
 @click.option(
     "--solver",
@@ -162,6 +176,12 @@ def _rates(
     "--plot", type=click.Path(path_type=Path), help="Draw the run into this PNG, SVG or PDF file."
 )
 @click.option(
+    "--report",
+    "page",
+    type=click.Path(path_type=Path),
+    help="Write everything about the run into this HTML file, pictures included.",
+)
+@click.option(
     "--save",
     "folder",
     type=click.Path(path_type=Path),
@@ -176,6 +196,7 @@ def compare(
     model: str,
     as_json: bool,
     plot: Path | None,
+    page: Path | None,
     folder: Path | None,
     resume: bool,
     quiet: bool,
@@ -189,6 +210,8 @@ def compare(
     """
     if plot is not None and plot.suffix.lower() not in PICTURES:
         raise click.BadParameter(f"{plot} must end in .png, .svg or .pdf", param_hint="--plot")
+    if page is not None and page.suffix.lower() not in PAGES:
+        raise click.BadParameter(f"{page} must end in .html or .htm", param_hint="--report")
     if resume and folder is None:
         raise click.UsageError("`--resume` needs `--save DIR`, the folder that the run was kept in")
     source = click.get_current_context().get_parameter_source
@@ -197,7 +220,7 @@ def compare(
     try:
         with _progress(quiet) as reporter:
             keeping = replace(reporter, folder=folder, resume=resume)
-            report = _run(model, resolve(defaults, given), plot, keeping)
+            report = _run(model, resolve(defaults, given), (plot, page), keeping)
     except MemoryError as error:
         click.echo(f"Error: out of memory: {error}", err=True)
         raise SystemExit(BAD_INPUT) from error
@@ -213,7 +236,7 @@ def compare(
         click.echo(report.to_json())
     # Shown first: a disk that turns out to be full must not take the results with it.
     try:
-        _write(report, plot, folder)
+        _write(report, plot, page, folder)
     except OSError as error:
         click.echo(f"Error: the results could not be written: {error}", err=True)
         raise SystemExit(BAD_INPUT) from error
@@ -225,19 +248,22 @@ def compare(
     raise SystemExit(_exit_code(report))
 
 
-def _run(model: str, options: Options, plot: Path | None, reporter: Reporter) -> Report:
+def _run(
+    model: str, options: Options, files: tuple[Path | None, ...], reporter: Reporter
+) -> Report:
     """The report; paths to write to are checked before any work."""
     from .report import check_writable
 
-    if plot is not None:
-        check_writable(plot, folder=False)
+    for file in files:
+        if file is not None:
+            check_writable(file, folder=False)
     if reporter.folder is not None:
         check_writable(reporter.folder, folder=True)
     check_options(model, options)
     return MODELS[model].run(options, reporter)
 
 
-def _write(report: Report, plot: Path | None, folder: Path | None) -> None:
+def _write(report: Report, plot: Path | None, page: Path | None, folder: Path | None) -> None:
     """What was asked for on disk."""
     if folder is not None:
         report.save(folder)
@@ -246,6 +272,12 @@ def _write(report: Report, plot: Path | None, folder: Path | None) -> None:
             click.echo(f"nothing was trained, so there is no picture for {plot}", err=True)
         else:
             report.figure().savefig(plot, dpi=150)
+    if page is not None:
+        from .html_report import write_html
+
+        context = click.get_current_context()
+        command = shlex.join([*context.command_path.split(), *context.meta[ARGUMENTS]])
+        write_html(report, page, command=command)
 
 
 def _exit_code(report: Report) -> int:

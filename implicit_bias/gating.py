@@ -20,7 +20,7 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
 
 _NORMAL_SCALE = 36.0  # standard deviations of the reference, appendix A.1
 _CUTOFF_SCALE = 9.0
-_CUTOFF_RULES = ("median", "random")
+_CUTOFF_RULES = ("median", "random", "axes")
 _SAVED = ("normals", "cutoffs", "cutoff_rule", "random_state", "feature_names")
 
 
@@ -36,12 +36,15 @@ class HyperplaneContexts(TransformerMixin, BaseEstimator):  # type: ignore[misc,
         H, at least 1.
     n_contexts : int
         C, a power of two; with C = 1 there is no hyperplane and every context is 0.
-    cutoffs : {"median", "random"}
+    cutoffs : {"median", "random", "axes"}
         "median": b halves the projections of the reference data, so that both sides of each
         hyperplane are used; with an odd number of rows the upper side holds one more.
         "random": b ~ N(0, 9^2).
+        "axes": nothing is drawn, the hyperplanes are the coordinate planes: hyperplane j of unit h
+        is x[k h + j] = 0, so that H k may be at most D. Two units of two contexts have the four
+        quadrants of the plane as their global contexts.
     random_state : int, numpy.random.Generator or None
-        The normals do not depend on `cutoffs`. None draws afresh at each fit.
+        The normals are the same for "median" and "random". None draws afresh at each fit.
 
     Attributes
     ----------
@@ -88,11 +91,14 @@ class HyperplaneContexts(TransformerMixin, BaseEstimator):  # type: ignore[misc,
         TypeError
             If `n_units` or `n_contexts` is not an integer.
         ValueError
-            If a parameter is out of range, or `X` is empty or not finite.
+            If a parameter is out of range, or `X` is empty, not finite, or too narrow for "axes".
         """
         n_hyperplanes = _n_hyperplanes(self.n_units, self.n_contexts, self.cutoffs)
         reference: NDArray[np.float64] = validate_data(self, X, dtype=np.float64)
         shape = (self.n_units, n_hyperplanes, reference.shape[1])
+        if self.cutoffs == "axes":
+            self.normals_, self.cutoffs_ = _coordinate_planes(shape)
+            return self
         rng = np.random.default_rng(self.random_state)
         # Both are drawn under either rule, so a shared Generator goes on from the same state.
         self.normals_ = rng.normal(scale=_NORMAL_SCALE, size=shape)
@@ -179,6 +185,19 @@ def _n_hyperplanes(n_units: int, n_contexts: int, cutoffs: str) -> int:
     if cutoffs not in _CUTOFF_RULES:
         raise ValueError(f"`cutoffs` must be one of {_CUTOFF_RULES}, got {cutoffs!r}: choose one")
     return exponent
+
+
+def _coordinate_planes(
+    shape: tuple[int, int, int],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    n_units, n_hyperplanes, n_inputs = shape
+    wanted = n_units * n_hyperplanes
+    if wanted > n_inputs:
+        raise ValueError(
+            f'`cutoffs="axes"` needs one input for each of {wanted} hyperplanes, got {n_inputs} '
+            "inputs: take fewer units, fewer contexts, or other cutoffs"
+        )
+    return np.eye(wanted, n_inputs).reshape(shape, order="C"), np.zeros(shape[:2])
 
 
 def _projections(X: NDArray[np.float64], normals: NDArray[np.float64]) -> NDArray[np.float64]:

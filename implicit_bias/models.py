@@ -101,6 +101,11 @@ def _relu(options: Options, reporter: Reporter) -> Report:
 EVERY_CLASS = frozenset({"classes"})
 SHORTER: Mapping[str, Any] = {"steps": (1500,)}
 
+# The smallest gated network: two units, each gated by the sign of one coordinate of the plane.
+PLANE: Mapping[tuple[str, str], Mapping[str, Any]] = {
+    ("data", "quadrants"): {"hidden_units": 2, "contexts": 2, "cutoffs": "axes"}
+}
+
 MODELS: dict[str, Model] = {
     "deep-linear": Model(
         theorem="directional limit of a deep linear network, end to end, is the hard-margin SVM "
@@ -117,7 +122,7 @@ MODELS: dict[str, Model] = {
         program="min sum_h ||zeta_h||  s.t.  y_n sum_h g_h(x_n) <zeta_h, x_n> >= 1",
         run=_separable("frelu"),
         takes=EVERY_CLASS,
-        variants={("classes", "all"): SHORTER},
+        variants={("classes", "all"): SHORTER, **PLANE},
         defaults={"init": "kaiming", "trainer": "annealed"},
     ),
     "gdln": Model(
@@ -140,7 +145,7 @@ MODELS: dict[str, Model] = {
         program="min sum_h ||zeta_h||_F  s.t.  y_n sum_h <zeta_h,c_h(n), x_n> >= 1",
         run=_separable("gln"),
         takes=EVERY_CLASS,
-        variants={("classes", "all"): SHORTER},
+        variants={("classes", "all"): SHORTER, **PLANE},
         defaults={"trainer": "annealed"},
     ),
     "gln-l2": Model(
@@ -149,7 +154,7 @@ MODELS: dict[str, Model] = {
         program="min ||beta||_2  s.t.  y_n <beta_c(n), x_n> >= 1,  beta_c = sum_h zeta_h,c_h",
         run=_separable("gln-l2"),
         takes=EVERY_CLASS,
-        variants={("classes", "all"): SHORTER},
+        variants={("classes", "all"): SHORTER, **PLANE},
         defaults={"trainer": "annealed"},
     ),
     "linear": Model(
@@ -201,7 +206,7 @@ MODELS: dict[str, Model] = {
         program="min sum_g ||beta_g||^2  s.t.  y_n <beta_g(n), x_n> >= 1",
         run=_separable("shallow-gln"),
         takes=EVERY_CLASS,
-        variants={("classes", "all"): SHORTER},
+        variants={("classes", "all"): SHORTER, **PLANE},
         defaults={"hidden_units": 2, "n_train": 300, "trainer": "dual"},
     ),
 }

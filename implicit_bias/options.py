@@ -28,9 +28,10 @@ class Options:
 
     Attributes
     ----------
-    data : {"digits", "mnist", "orthants", "pulse", "ring"}
-        scikit-learn's bundled digits; IDX files in `data_dir`; orthogonally separable data; two
-        length scales on a ring, of single pulses or of a nonlinear Gaussian process.
+    data : {"digits", "mnist", "orthants", "pulse", "quadrants", "ring"}
+        scikit-learn's bundled digits; IDX files in `data_dir`; orthogonally separable data; four
+        quadrants of the plane; two length scales on a ring, of single pulses or of a nonlinear
+        Gaussian process.
     classes : {"two", "all"}
         Digits 0-4 against 5-9, or every class against the rest.
     n_train, n_val : int or None
@@ -40,7 +41,7 @@ class Options:
         Layers of a deep linear network.
     network : {"two-layer", "residual"}
         Of the model orthosep.
-    cutoffs : {"median", "random"}
+    cutoffs : {"median", "random", "axes"}
     solver : str
     tol : float
         Relative duality gap.

@@ -37,8 +37,9 @@ class HyperplaneGates(TransformerMixin, BaseEstimator):  # type: ignore[misc,unu
         Units with a hyperplane, at least 1.
     always_open : bool
         Whether one more unit follows that is open everywhere: H = n_units + 1.
-    cutoffs : {"median", "random"}
-        As in `HyperplaneContexts`; "median" opens each gate for half the reference data.
+    cutoffs : {"median", "random", "axes"}
+        As in `HyperplaneContexts`; "median" opens each gate for half the reference data, "axes"
+        gate h where input h is not negative.
     random_state : int, numpy.random.Generator or None
         Hyperplanes are those of `HyperplaneContexts(n_units, 2, ...)` for the same value.
 

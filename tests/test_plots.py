@@ -10,7 +10,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from implicit_bias import GLNLimit, Trajectory, solve_gln_svm
-from implicit_bias.plots import plot_agreement, plot_margin_ratio, plot_margins, plot_run
+from implicit_bias.figures import Row, compose, panel_rows
+from implicit_bias.plots import (
+    plot_agreement,
+    plot_gate_changes,
+    plot_growth,
+    plot_kkt,
+    plot_margin_ratio,
+    plot_margins,
+    plot_run,
+    plot_unit_norms,
+    run_panels,
+)
 
 STEPS = np.array([0.0, 1, 10, 100, 1000])
 MARGINS = np.array([-2.0, -0.5, 0.5, 2, 5])
@@ -32,7 +43,9 @@ def limit() -> GLNLimit:
     return solve_gln_svm(np.array([[3.0, 4.0]]), np.ones(1), np.zeros((1, 1), dtype=int))
 
 
-def trajectory(*, rows: slice = slice(None), smallest_margin=MARGINS) -> Trajectory:
+def trajectory(
+    *, rows: slice = slice(None), smallest_margin=MARGINS, observed=None, **changes
+) -> Trajectory:
     columns = {
         "step": STEPS,
         "loss": np.exp(-MARGINS),
@@ -44,8 +57,26 @@ def trajectory(*, rows: slice = slice(None), smallest_margin=MARGINS) -> Traject
         "unit_norms": np.ones((5, 1)),
         "scores": SCORES,
         "seconds": STEPS,
-    }
-    return Trajectory(**{name: np.asarray(c)[rows] for name, c in columns.items()}, finished=True)
+    } | changes
+    columns = {name: np.asarray(c)[rows] for name, c in columns.items()}
+    observed = {name: np.asarray(c)[rows] for name, c in (observed or {}).items()}
+    return Trajectory(**columns, finished=True, observed=observed)
+
+
+class Limit:
+    """Of units with the norms 6, 3, 1 and 0, the last one dead."""
+
+    dual_objective = 10.0
+    unit_norms = np.array([6.0, 3.0, 1.0, 0.0])
+    live = np.array([True, True, True, False])
+
+
+def lines_by_label(ax: Axes) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    return {line.get_label(): (line.get_xdata(), line.get_ydata()) for line in ax.lines}
+
+
+def labels(figure: Figure) -> list[str]:
+    return [ax.get_ylabel() for ax in figure.axes]
 
 
 def dashed(ax: Axes) -> list[float]:
@@ -60,16 +91,26 @@ def test_margins_are_drawn_at_their_steps(ax) -> None:
     assert ax.get_ylabel() == "smallest margin"
 
 
-def test_margin_ratio_is_drawn_where_the_network_separates_below_an_asymptote_at_1(
-    ax, limit
-) -> None:
+def test_margin_ratios_are_drawn_where_they_are_positive_below_an_asymptote_at_1(ax, limit) -> None:
     assert plot_margin_ratio(trajectory(), limit, ax) is ax
-    np.testing.assert_array_equal(ax.lines[0].get_xdata(), STEPS[2:])
-    np.testing.assert_allclose(ax.lines[0].get_ydata(), MARGINS[2:] / 5, rtol=1e-7)
+    drawn = lines_by_label(ax)
+    np.testing.assert_array_equal(drawn["exact"][0], STEPS[2:])
+    np.testing.assert_allclose(drawn["exact"][1], MARGINS[2:] / 5, rtol=1e-7)
+    np.testing.assert_array_equal(drawn["smoothed"][0], STEPS[3:])
+    np.testing.assert_allclose(drawn["smoothed"][1], (MARGINS[3:] - 1) / 5, rtol=1e-7)
     assert dashed(ax) == [1]
     assert ax.get_ylim() == (0, 1.05)
-    labels = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert labels == ["trained network", "predicted limit"]
+    named = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert named == ["exact", "smoothed", "predicted limit"]
+
+
+def test_a_measured_margin_ratio_comes_before_a_computed_one(ax, limit) -> None:
+    measured = np.array([-1.0, 0.1, 0.2, 0.3, 0.4])
+    observed = {"margin_ratio": measured, "smooth_margin_ratio": measured - 0.15}
+    plot_margin_ratio(trajectory(observed=observed), limit, ax)
+    drawn = lines_by_label(ax)
+    np.testing.assert_array_equal(drawn["exact"], [STEPS[1:], measured[1:]])
+    np.testing.assert_array_equal(drawn["smoothed"], [STEPS[2:], measured[2:] - 0.15])
 
 
 def test_a_network_that_never_separates_has_no_margin_ratio_but_the_same_axis(ax, limit) -> None:
@@ -77,6 +118,93 @@ def test_a_network_that_never_separates_has_no_margin_ratio_but_the_same_axis(ax
     assert len(ax.lines[0].get_xdata()) == 0
     assert dashed(ax) == [1]
     assert ax.get_xlim()[1] > STEPS[-1]
+
+
+def test_cosines_join_the_agreement(ax) -> None:
+    zeta = np.linspace(0, 1, 5)
+    plot_agreement(trajectory(observed={"zeta_cosine": zeta}), LIMIT_SCORES, ax)
+    drawn = lines_by_label(ax)
+    lengths = np.linalg.norm(SCORES, axis=1) * np.linalg.norm(LIMIT_SCORES)
+    np.testing.assert_allclose(drawn["cosine of scores"][1], SCORES @ LIMIT_SCORES / lengths)
+    np.testing.assert_array_equal(drawn["cosine of coefficients"][1], zeta)
+
+
+def test_the_cosine_of_scores_survives_huge_ones_and_zeros(ax) -> None:
+    huge = SCORES * np.array([0.0, 1, 1e200, 1e300, 1e-300])[:, None]
+    plot_agreement(trajectory(scores=huge), LIMIT_SCORES, ax)
+    plain = Figure().subplots()
+    plot_agreement(trajectory(), LIMIT_SCORES, plain)
+    cosines, wanted = (lines_by_label(a)["cosine of scores"][1] for a in (ax, plain))
+    assert np.isnan(cosines[0])
+    np.testing.assert_allclose(cosines[1:], wanted[1:], rtol=1e-12)
+
+
+def test_the_kkt_distance_is_drawn_on_a_log_axis_where_it_is_positive(ax) -> None:
+    residual = np.array([np.nan, np.nan, 0.5, 0.1, 0.0])
+    cosine = np.array([np.nan, np.nan, 0.6, 0.9, 1.0])
+    observed = {"kkt_residual": residual, "kkt_cosine": cosine}
+    assert plot_kkt(trajectory(observed=observed), ax) is ax
+    drawn = lines_by_label(ax)
+    assert set(drawn) == {"relative residual", "1 - cosine"}
+    np.testing.assert_array_equal(drawn["relative residual"], [[10, 100], [0.5, 0.1]])
+    np.testing.assert_allclose(drawn["1 - cosine"], [[10, 100], [0.4, 0.1]])
+    assert ax.get_yscale() == "log"
+
+
+def norms_to(last: list[float]) -> np.ndarray:
+    return np.linspace(np.ones(len(last)), last, 5)
+
+
+def test_unit_norms_are_shares_with_those_of_the_limit_as_asymptotes(ax) -> None:
+    norms = norms_to([7.0, 2.0, 1e-4, 1.0])
+    assert plot_unit_norms(trajectory(unit_norms=norms), ax, Limit()) is ax
+    shares = norms / norms.sum(axis=1, keepdims=True)
+    curves = [line for line in ax.lines if len(line.get_xdata()) == 5]
+    np.testing.assert_allclose([line.get_ydata() for line in curves], shares.T)
+    assert dashed(ax) == pytest.approx([0.6, 0.3, 0.1, 0.0])
+    # Each asymptote has its unit's colour; the limit's dead unit is dotted.
+    asymptotes = [line for line in ax.lines if line.get_linestyle() == "--"]
+    assert [a.get_color() for a in asymptotes] == [c.get_color() for c in curves]
+    assert [c.get_linestyle() for c in curves] == ["-", "-", "-", ":"]
+    (cross,) = [line for line in ax.lines if line.get_marker() == "x"]
+    np.testing.assert_allclose([*cross.get_xdata(), *cross.get_ydata()], [1000, shares[-1, 2]])
+    named = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert named == [
+        "4 units of the network", "predicted limit", "dead in the limit (1)",
+        "dead in the network (1)",
+    ]  # fmt: skip
+
+
+def test_many_units_have_ticks_on_the_right_for_asymptotes(ax) -> None:
+    class Many:
+        unit_norms = np.arange(20.0)
+        live = np.arange(20) > 0
+
+    plot_unit_norms(trajectory(unit_norms=norms_to([1.0] * 20)), ax, Many())
+    assert dashed(ax) == []
+    ticks = [line for line in ax.lines if line.get_marker() == 0]
+    np.testing.assert_allclose([t.get_ydata()[0] for t in ticks], np.arange(20) / 190)
+
+
+@pytest.mark.parametrize("limit", [None, Limit()])
+def test_units_that_are_not_the_limit_s_have_no_asymptotes(ax, limit) -> None:
+    plot_unit_norms(trajectory(unit_norms=norms_to([1.0, 2, 3])), ax, limit)
+    assert dashed(ax) == []
+    assert len(ax.lines) == 3
+
+
+def test_growth_is_that_of_weights_and_of_the_logarithm_of_the_loss(ax) -> None:
+    assert plot_growth(trajectory(weight_norm=STEPS + 2), ax) is ax
+    drawn = lines_by_label(ax)
+    np.testing.assert_array_equal(drawn["weight norm"], [STEPS, STEPS + 2])
+    np.testing.assert_array_equal(drawn["log(1/loss)"], [STEPS[2:], MARGINS[2:]])
+    assert ax.get_yscale() == "log"
+
+
+def test_gate_changes_are_drawn_at_steps_of_their_own(ax) -> None:
+    assert plot_gate_changes([0, 3, 7], [0.0, 0.1, 0.2], ax) is ax
+    np.testing.assert_array_equal(ax.lines[0].get_xydata(), [[0, 0], [3, 0.1], [7, 0.2]])
+    assert ax.get_ylim()[0] == 0
 
 
 @pytest.mark.parametrize("kind", [np.asarray, torch.tensor])
@@ -107,13 +235,87 @@ def test_a_run_of_one_row_can_be_drawn(limit) -> None:
     figure.canvas.draw()
 
 
-def test_a_run_is_three_panels_under_a_title_and_leaves_pyplot_alone(limit) -> None:
+RATIO, AGREEMENT, KKT, UNITS, GROWTH, GATES = (
+    "margin ratio", "agreement on held-out data", "KKT distance (0 in the limit)",
+    "unit's share of the norm", "growth", "gates changed since the start",
+)  # fmt: skip
+
+
+def test_a_run_is_a_figure_under_a_title_that_leaves_pyplot_alone(limit) -> None:
     figure = plot_run(trajectory(), limit, LIMIT_SCORES, title="a toy and its limit")
     assert isinstance(figure, Figure)
     assert figure.get_suptitle() == "a toy and its limit"
-    labels = [ax.get_ylabel() for ax in figure.axes]
-    assert labels == ["smallest margin", "margin ratio", "agreement on held-out labels"]
+    assert labels(figure) == [RATIO, AGREEMENT, GROWTH]
     assert "pyplot" not in vars(matplotlib) or not matplotlib.pyplot.get_fignums()
+
+
+def test_panels_without_data_are_left_out() -> None:
+    units = {"unit_norms": norms_to([1.0, 2, 3, 4])}
+    never = {"kkt_residual": np.full(5, np.nan)}
+    full = {"kkt_residual": np.ones(5), "gate_changes": np.zeros(5)}
+
+    def shown(given: Trajectory, *rest) -> list[str]:
+        return labels(plot_run(given, *rest, title="t"))
+
+    everything = [RATIO, AGREEMENT, KKT, UNITS, GROWTH, GATES]
+    given = trajectory(**units, observed=full)
+    assert shown(given, Limit(), LIMIT_SCORES) == everything
+    assert shown(trajectory(**units, observed=never), Limit(), LIMIT_SCORES) == [
+        RATIO, AGREEMENT, UNITS, GROWTH,
+    ]  # fmt: skip
+    assert shown(given) == ["smallest margin", KKT, UNITS, GROWTH, GATES]
+    assert shown(trajectory(scores=np.empty((5, 0))), Limit(), np.empty(0)) == [RATIO, GROWTH]
+    failed = trajectory(smallest_margin=-np.abs(MARGINS))
+    assert shown(failed, Limit()) == ["smallest margin", GROWTH]
+
+
+def test_a_limit_in_a_norm_of_its_own_has_a_margin_ratio_only_if_it_was_measured() -> None:
+    class Own(Limit):
+        def norm_of(self, zeta):
+            raise AssertionError("the trajectory has no coefficients")
+
+    assert labels(plot_run(trajectory(), Own(), title="t")) == ["smallest margin", GROWTH]
+    measured = trajectory(observed={"margin_ratio": np.full(5, 0.5)})
+    assert labels(plot_run(measured, Own(), title="t")) == [RATIO, GROWTH]
+
+
+@pytest.mark.parametrize(
+    ("n", "wanted"), [(1, [1]), (3, [3]), (4, [2, 2]), (5, [3, 2]), (6, [3, 3]), (7, [3, 2, 2])]
+)
+def test_rows_are_as_even_as_can_be_and_keep_the_order(n, wanted) -> None:
+    drawn: list[int] = []
+    rows = panel_rows([lambda ax, k=k: drawn.append(k) for k in range(n)])
+    assert [row.n for row in rows] == wanted
+    compose(rows, title="t")
+    assert drawn == list(range(n))
+
+
+def test_rows_below_a_run_are_drawn_on_as_many_axes_as_they_ask_for(limit) -> None:
+    given: list[list[Axes]] = []
+    row = Row(4, given.append, height=2.0)
+    panel = plot_gate_changes
+    figure = plot_run(
+        trajectory(), limit, title="t", panels=[lambda ax: panel([0, 1], [0, 1], ax)], below=[row]
+    )
+    assert figure.axes[-4:] == given[0]
+    assert labels(figure) == [RATIO, GROWTH, GATES, *[""] * 4]
+
+
+def test_a_figure_of_no_rows_is_refused() -> None:
+    with pytest.raises(ValueError, match="nothing to draw"):
+        compose([], title="t")
+
+
+def test_every_panel_returns_the_axes_it_was_given() -> None:
+    given = trajectory(
+        unit_norms=norms_to([1.0, 2, 3, 4]),
+        observed={"kkt_residual": np.ones(5), "gate_changes": np.zeros(5)},
+    )
+    panels = run_panels(given, Limit(), LIMIT_SCORES)
+    assert len(panels) == 6
+    for panel in panels:
+        ax = Figure().subplots()
+        assert panel(ax) is ax
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,9 @@ from ..data import Dataset, load_digits, load_idx
 from ..limit import Limit
 from ..options import Options, Reporter, Seeds
 from ..orthosep_data import orthosep_dataset
+from ..quadrant_data import quadrant_dataset
 from ..report import Assumption, Report, Table
-from ..training import TrainingSettings
+from ..training import Callback, TrainingSettings
 from ..trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ __all__ = [
 ]
 
 DIGITS_TRAINING = 500
+PLANE_TRAINING = 100  # more would hide the decision map that they are drawn on
 # Where an unfinished run is kept, in the folder of its results.
 RUN = "run.safetensors"
 # A proof that there is no limit comes before failures to find it.
@@ -75,6 +77,12 @@ def load_data(options: Options, seeds: Seeds) -> Dataset:
         dataset = orthosep_dataset(
             n_train=options.n_train or DIGITS_TRAINING,
             n_val=options.n_val or 2 * DIGITS_TRAINING,
+            random_state=seeds.data,
+        )
+    elif options.data == "quadrants":
+        dataset = quadrant_dataset(
+            n_train=options.n_train or PLANE_TRAINING,
+            n_val=options.n_val or 10 * PLANE_TRAINING,
             random_state=seeds.data,
         )
     elif options.data in ("pulse", "ring"):
@@ -139,10 +147,13 @@ def training_settings(options: Options, seeds: Seeds) -> TrainingSettings:
     )
 
 
-def trace(reporter: Reporter) -> Callable[[int, int, float], None]:
-    """A training callback that reports to `reporter`."""
+def trace(reporter: Reporter, *further: Callback | None) -> Callback:
+    """A training callback that reports to `reporter` after the `further` ones that there are."""
+    before = [callback for callback in further if callback is not None]
 
     def callback(step: int, n_steps: int, log_loss: float) -> None:
+        for call in before:
+            call(step, n_steps, log_loss)
         reporter.advance(step, n_steps)
 
     return callback

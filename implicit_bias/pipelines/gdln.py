@@ -11,8 +11,10 @@ import numpy as np
 
 from .._solve import FitStatus, Status
 from .._version import __version__
+from ..figures import Panel, Row, compose, panel_rows
 from ..formulations.gdln import solve_gated_ols
 from ..gdln_comparison import GDLNRun, run_gdln
+from ..gdln_plots import plot_localisation, plot_loss, plot_sign_flips, plot_units
 from ..options import Options, Reporter, Seeds
 from ..regression_training import RegressionSettings, RegressionTrajectory
 from ..report import Assumption, Report, Table
@@ -20,11 +22,13 @@ from ..ring_data import RingData, make_nlgp, make_single_pulse
 from .classification import software
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = ["run_gdln_pipeline"]
 
 SAMPLES = 8000
+UNITS = 4  # shown in the picture
 RINGS: Mapping[str, Callable[..., RingData]] = {"ring": make_nlgp, "pulse": make_single_pulse}
 
 
@@ -127,16 +131,16 @@ def _write_path(trajectory: RegressionTrajectory) -> Callable[[Path], None]:
 
 
 def _figure(run: GDLNRun) -> Figure:
-    from matplotlib.figure import Figure
+    panels: list[Panel] = [
+        lambda ax: _losses(ax, run),
+        lambda ax: plot_localisation(ax, run.relu),
+        lambda ax: plot_sign_flips(ax, run.relu),
+    ]
+    units = Row(min(len(run.comparison.weights), UNITS), lambda a: plot_units(a, run.comparison))
+    title = "ReLU units beside gated linear ones, and both over training"
+    return compose([units, *panel_rows(panels)], title=title)
 
-    from ..gdln_plots import plot_localisation, plot_loss, plot_sign_flips, plot_units
 
-    figure = Figure(figsize=(13, 6.5), layout="constrained")
-    axes = figure.subplots(2, 4)
-    plot_units(axes[0], run.comparison)
-    plot_loss(axes[1, 0], run.relu, label="ReLU")
-    plot_loss(axes[1, 0], run.gdln, label="gated linear, initial gates")
-    plot_localisation(axes[1, 1], run.relu)
-    plot_sign_flips(axes[1, 2], run.relu)
-    axes[1, 3].set_axis_off()
-    return figure
+def _losses(ax: Axes, run: GDLNRun) -> None:
+    plot_loss(ax, run.relu, label="ReLU")
+    plot_loss(ax, run.gdln, label="gated linear, initial gates")

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._solve import Status
 from ..comparison import Sample, compare, measure_network
 from ..diagnostics import kkt_distance
+from ..figures import Row, compose, panel_rows
 from ..formulations.orthosep import NotOrthogonallySeparable, solve_orthosep
 from ..networks.orthosep import BalancedReLU, ResidualReLU
 from ..options import Options, Reporter, Seeds
 from ..orthosep_data import is_orthogonally_separable
 from ..orthosep_diagnostics import (
-    OrthosepDiagnosis,
     diagnose_orthosep,
     layer_rows,
     layer_singular_values,
 )
+from ..orthosep_plots import plot_orthosep
 from ..orthosep_training import halving_settings
+from ..plots import run_panels
 from ..report import Assumption, Report, Table
 from ..training import train
 from .classification import (
@@ -39,9 +39,6 @@ from .classification import (
     write_frame,
     write_weights,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["run_orthosep"]
 
@@ -109,8 +106,10 @@ def run_orthosep(options: Options, reporter: Reporter) -> Report:
     state = measure_network(network, train_sample, held_out, kkt)
     comparison = compare(limit, network, train_sample, held_out, kkt=kkt)
     diagnosis = diagnose_orthosep(network, limit, train_sample, held_out)
+    scores = [limit.predictor(sample.X, None) for sample in (train_sample, held_out)]
     accuracies = [
-        float(np.mean(s.y * limit.predictor(s.X, None) > 0)) for s in (train_sample, held_out)
+        float(np.mean(sample.y * s > 0))
+        for sample, s in zip((train_sample, held_out), scores, strict=True)
     ]
     layers = layer_singular_values(network)
     assumptions = (
@@ -148,7 +147,17 @@ def run_orthosep(options: Options, reporter: Reporter) -> Report:
             "network.safetensors": write_weights(network),
             "trajectory.parquet": write_frame(trajectory),
         },
-        figure=lambda: _figure(diagnosis, layers if residual else []),
+        figure=lambda: compose(
+            [
+                Row(
+                    3,
+                    lambda axes: plot_orthosep(diagnosis, axes, layers=layers if residual else []),
+                    height=3.6,
+                ),
+                *panel_rows(run_panels(trajectory, limit, scores[1])),
+            ],
+            title=f"{options.network} ReLU network beside its two max-margin directions",
+        ),
     )
 
 
@@ -167,13 +176,3 @@ def _of_the_network(residual: bool) -> tuple[Assumption, ...]:
     return (
         Assumption("small balanced initialisation, exponential-like loss (by construction)", True),
     )
-
-
-def _figure(diagnosis: OrthosepDiagnosis, layers: list[NDArray[np.float64]]) -> Figure:
-    from matplotlib.figure import Figure
-
-    from ..orthosep_plots import plot_orthosep
-
-    figure = Figure(figsize=(12, 3.8), layout="constrained")
-    plot_orthosep(diagnosis, figure.subplots(1, 3), layers=layers)
-    return figure

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .._solve import Status
 from ..comparison import Sample, measure_network
@@ -17,7 +17,6 @@ from ..relu_comparison import compare_relu, view_relu
 from ..relu_gating import HyperplaneGates
 from ..report import Assumption, Report, Table
 from ..training import train
-from ..trajectory import Trajectory
 from .classification import (
     load_data,
     network_results,
@@ -31,10 +30,9 @@ from .classification import (
     write_frame,
     write_weights,
 )
+from .maps import plane_snapshots
+from .relu_figure import relu_figure, relu_map_row
 from .relu_frozen import FrozenRun, freezing_step, run_frozen
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["run_relu"]
 
@@ -80,19 +78,15 @@ def run_relu(options: Options, reporter: Reporter) -> Report:
     )
     theorem, setup = MODELS["relu"].theorem, setup_line(options, dataset)
     reporter.stage(f"training a ReLU network for {settings.n_steps} steps")
-    recorder, report = GateRecorder(network, dataset.X_train), trace(reporter)
-
-    def callback(step: int, n_steps: int, log_loss: float) -> None:
-        recorder(step, n_steps, log_loss)
-        report(step, n_steps, log_loss)
-
+    recorder = GateRecorder(network, dataset.X_train)
+    snapshots = plane_snapshots(network, dataset.X_train, settings.n_steps)
     try:
         trajectory = train(
             network,
             *samples[0],
             settings=settings,
             monitor=(samples[1].X, None),
-            callback=callback,
+            callback=trace(reporter, recorder, snapshots),
         )
     except FloatingPointError as error:  # there is no prediction without learned gates
         raise ValueError(str(error)) from error
@@ -109,6 +103,10 @@ def run_relu(options: Options, reporter: Reporter) -> Report:
         except FloatingPointError as error:  # diverged after the freeze: the rest stands
             failure = str(error)
     reporter.stage("comparing")
+    maps = []
+    if snapshots is not None and limits.lc.certificate.proves_separability():
+        snapshots.take(int(trajectory.step[-1]))
+        maps.append(relu_map_row(limits.lc, network, snapshots, samples[0]))
     comparison = compare_relu(limits, network, *views)
     separates = trajectory.smallest_margin[-1] > 0
     kkt = kkt_distance(network, *samples[0]) if separates else None
@@ -176,38 +174,6 @@ def run_relu(options: Options, reporter: Reporter) -> Report:
             "trajectory.parquet": write_frame(trajectory),
         }
         | ({} if frozen is None else frozen.artefacts()),
-        figure=lambda: _figure(trajectory, recorder, frozen),
+        figure=lambda: relu_figure(trajectory, recorder.changes, frozen, below=maps),
         concerns="" if status is Status.SOLVED else ", ".join(concerns),
     )
-
-
-def _figure(trajectory: Trajectory, recorder: GateRecorder, frozen: FrozenRun | None) -> Figure:
-    from matplotlib.figure import Figure
-
-    from ..plots import plot_margin_ratio, plot_margins
-
-    after = None if frozen is None else frozen.parts.after
-    figure = Figure(figsize=(9 if after is None else 13, 3.6), layout="constrained")
-    axes = figure.subplots(1, 2 if after is None else 3)
-    plot_margins(trajectory, axes[0])
-    axes[0].set_title("ReLU network")
-    changes = recorder.changes
-    axes[1].plot(changes.step, changes.since_start, color="tab:blue", marker=".")
-    axes[1].set_xscale("symlog", linthresh=1)
-    axes[1].set_xlim(-0.15, 1.3 * max(float(changes.step[-1]), 1.0))
-    axes[1].set_xlabel("gradient steps")
-    axes[1].set_ylabel("share of gates changed since the start")
-    axes[1].set_ylim(bottom=0)
-    axes[1].set_title("its gates")
-    if frozen is not None and after is not None:
-        step = frozen.comparison.freeze_at
-        for ax in axes[:2]:
-            ax.axvline(step, color="0.6", linestyle=":", label=f"a copy freezes them at {step}")
-        axes[1].legend(loc="lower right")
-        if frozen.limit.certificate.proves_separability():
-            plot_margin_ratio(after, frozen.limit, axes[2])
-        else:
-            plot_margins(after, axes[2])
-        axes[2].set_xlabel("gradient steps since the freeze")
-        axes[2].set_title("the copy with frozen gates")
-    return figure

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._solve import MaxMarginProgram, Settings, Solution, Status, solve
 from ..comparison import Comparison, Sample, compare, measure_network
@@ -15,6 +14,7 @@ from ..diagnostics import kkt_distance
 from ..distances import Distances
 from ..limit import Limit
 from ..options import Options, Reporter, Seeds
+from ..plots import plot_run
 from ..report import Assumption, Report
 from ..training import check_trainer, train
 from ..trajectory import Trajectory
@@ -32,10 +32,10 @@ from .classification import (
     write_frame,
     write_weights,
 )
+from .maps import gating_lines, map_row, plane_snapshots
 
 if TYPE_CHECKING:
     import torch
-    from matplotlib.figure import Figure
 
 __all__ = ["Family", "run_separable"]
 
@@ -112,13 +112,14 @@ def run_separable(model: str, family: Family, options: Options, reporter: Report
     if limit.status not in (Status.SOLVED, Status.INACCURATE):
         return limit_alone(model, theorem, setup, limit, results, gating=gating)
     reporter.stage(f"training a {family.network_name} for {settings.n_steps} steps")
+    snapshots = plane_snapshots(network, dataset.X_train, settings.n_steps)
     try:
         trajectory = train(
             network,
             *samples[0],
             settings=settings,
             monitor=(samples[1].X, samples[1].gates),
-            callback=trace(reporter),
+            callback=trace(reporter, snapshots),
             observer=Distances(limit, *samples, loss=options.loss),
             state=reporter.state(RUN),
             resume=reporter.resume,
@@ -137,6 +138,20 @@ def run_separable(model: str, family: Family, options: Options, reporter: Report
     results["limit"] |= {"train_accuracy": train_accuracy, "val_accuracy": val_accuracy}
     results |= network_results(state, trajectory)
     results["comparison"] = comparison.to_dict()
+    maps = []
+    if snapshots is not None:
+        snapshots.take(int(trajectory.step[-1]))
+        lines = gating_lines(gating, dataset.X_train)
+        maps.append(
+            map_row(
+                limit,
+                snapshots,
+                samples[0],
+                transform,
+                limit_title=f"limit: {family.limit_name}",
+                lines=lambda _: lines,
+            )
+        )
     assumptions = _assumptions(comparison, trajectory)
     results["assumptions"] = [asdict(assumption) for assumption in assumptions]
     artefacts = {
@@ -154,7 +169,13 @@ def run_separable(model: str, family: Family, options: Options, reporter: Report
         status=limit.status,
         finished=trajectory.finished,
         artefacts=artefacts if gating is None else artefacts | {"gating.npz": gating.save},
-        figure=lambda: _figure(family, limit, trajectory, scores[1]),
+        figure=lambda: plot_run(
+            trajectory,
+            limit,
+            scores[1],
+            title=f"{family.network_name} beside {family.limit_name}",
+            below=maps,
+        ),
     )
 
 
@@ -172,14 +193,4 @@ def _assumptions(comparison: Comparison, trajectory: Trajectory) -> tuple[Assump
             "every dead unit of the network has a dual norm of at most 1",
             None if wrongly is None else wrongly == 0,
         ),
-    )
-
-
-def _figure(
-    family: Family, limit: Limit, trajectory: Trajectory, scores: NDArray[np.float64]
-) -> Figure:
-    from ..plots import plot_run
-
-    return plot_run(
-        trajectory, limit, scores, title=f"{family.network_name} beside {family.limit_name}"
     )

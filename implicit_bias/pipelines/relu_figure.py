@@ -1,0 +1,72 @@
+"""The picture of a ReLU network's training, and of the copy that froze its gates on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ..figures import Panel, Row
+from ..formulations.frelu import FReLULimit
+from ..gate_changes import GateChanges
+from ..limit import Limit
+from ..measures import Sample
+from ..networks.relu import ReLU
+from ..plots import plot_gate_changes, plot_margin_ratio, plot_margins, plot_run
+from ..relu_gating import ReLUGates
+from ..snapshots import Snapshots
+from ..trajectory import Trajectory
+from .maps import map_row, relu_lines
+from .relu_frozen import FrozenRun
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["relu_figure", "relu_map_row"]
+
+
+def relu_figure(
+    trajectory: Trajectory,
+    changes: GateChanges,
+    frozen: FrozenRun | None,
+    *,
+    below: Sequence[Row] = (),
+) -> Figure:
+    """The network over training, its gates, and the frozen copy on the way to its own limit."""
+    panels: list[Panel] = [lambda ax: _gates(ax, changes, frozen)]
+    after = None if frozen is None else frozen.parts.after
+    if frozen is not None and after is not None:
+        panels.append(partial(_copy, frozen.limit, after))
+    return plot_run(trajectory, title="ReLU network over training", panels=panels, below=below)
+
+
+def relu_map_row(machine: FReLULimit, network: ReLU, snapshots: Snapshots, train: Sample) -> Row:
+    """The machine on the gates of the end, with its lines, beside the network with its own."""
+    learned = ReLUGates.from_network(network)
+    return map_row(
+        machine,
+        snapshots,
+        train,
+        learned.transform,
+        network_gates=lambda X: None,
+        limit_title="SVM-LC, gates of the end",
+        lines=lambda at: relu_lines(network if at is None else at, train.X),
+    )
+
+
+def _gates(ax: Axes, changes: GateChanges, frozen: FrozenRun | None) -> None:
+    plot_gate_changes(changes.step, changes.since_start, ax)
+    if frozen is not None:
+        step = frozen.comparison.freeze_at
+        ax.axvline(step, color="0.6", linestyle=":", label=f"a copy freezes them at {step}")
+        ax.legend(loc="best", fontsize="small")
+
+
+def _copy(limit: Limit, after: Trajectory, ax: Axes) -> None:
+    if limit.certificate.proves_separability() and after.smallest_margin.max() > 0:
+        plot_margin_ratio(after, limit, ax)
+    else:
+        plot_margins(after, ax)
+    ax.set_xlabel("gradient steps since the freeze")
+    ax.set_title("the copy with frozen gates", fontsize="medium")

@@ -1,0 +1,251 @@
+"""The page about a run: it parses, holds every cell, and loads nothing from anywhere."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import platform
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from matplotlib.figure import Figure
+
+from implicit_bias import Status, __version__, cli
+from implicit_bias.html_report import render_html, write_html
+from implicit_bias.models import MODELS
+from implicit_bias.report import Assumption, Report, Table
+
+VOID = {"meta", "img", "br", "link", "hr", "input"}
+NASTY = "<b> & \"quoted\" 'text' </table>"
+TINY = [
+    *["--n-train", "40", "--n-val", "30", "--steps", "20"],
+    *["--learning-rate", "0.1", "--trainer", "constant"],
+]
+
+
+class Page(HTMLParser):
+    """Elements, texts and attributes of a page whose tags are all closed in order."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str, str]] = []
+        self.texts: dict[str, list[str]] = {}
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+        if tag not in VOID:
+            self.open.append(tag)
+            self.texts.setdefault(tag, []).append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag, f"{tag} closed out of turn"
+
+    def handle_data(self, data: str) -> None:
+        if self.open:
+            self.texts[self.open[-1]][-1] += data
+
+    def values(self, name: str) -> list[str]:
+        return [value for _, attribute, value in self.attributes if attribute == name]
+
+
+def report(**changes) -> Report:
+    given = {
+        "model": "gln",
+        "theorem": "everything tends to <i>1</i>",
+        "setup": "ten points & a seed",
+        "assumptions": (
+            Assumption("first", True), Assumption(NASTY, False), Assumption("third", None),
+        ),
+        "tables": (
+            Table("numbers", ("", "limit", "network"), (("  a", "1 < 2", NASTY), ("b", "-", "3"))),
+        ),
+        "results": {
+            "version": __version__,
+            "python": "3.99",
+            "packages": {"numpy": "9.9", "absent": None},
+            "options": {"tol": 1e-8, "steps": (1, 2), "data_dir": "typed/by/user"},
+            "seeds": {"data": 17},
+            "data": {"name": "private-folder", "n_train": 10, "sha256": "ab" * 32},
+            "limit": {"status": "SOLVED", "objective": 2.5, "gap": 1e-9, "unit_norms": [1.0]},
+        },
+        "status": Status.SOLVED,
+        "finished": True,
+    }  # fmt: skip
+    return Report(**given | changes)
+
+
+def figure() -> Figure:
+    drawn = Figure(figsize=(2, 2))
+    drawn.suptitle("network & limit")
+    left, right = drawn.subplots(1, 2)
+    left.set_ylabel("margin ratio")
+    right.set_title("limit: SVM")
+    return drawn
+
+
+def assert_self_contained(text: str) -> None:
+    page = Page(text)
+    assert not {"script", "link", "iframe", "object"} & set(page.tags)
+    for name in ("src", "href", "srcset", "data", "poster"):
+        assert all(value.startswith("data:image/png;base64,") for value in page.values(name))
+    style = page.texts["style"][0]
+    assert not re.search(r"url\(|@import", style)
+    assert not re.search(r"https?://", text)
+
+
+def test_the_page_is_well_formed_and_self_contained() -> None:
+    text = render_html(report(figure=figure), command="compare --model gln")
+    assert text.startswith("<!DOCTYPE html>\n")
+    assert_self_contained(text)
+    page = Page(text)
+    assert page.tags.count("h1") == page.tags.count("main") == page.tags.count("title") == 1
+    assert ("html", "lang", "en") in page.attributes
+    assert ("meta", "charset", "utf-8") in page.attributes
+    assert "prefers-color-scheme: dark" in text
+    assert "@media print" in text
+
+
+def test_every_cell_and_assumption_is_there_as_text() -> None:
+    page = Page(render_html(report(), command="x"))
+    table = report().tables[0]
+    cells = page.texts["td"] + page.texts["th"]
+    for row in (table.columns, *table.rows):
+        assert all(cell in cells for cell in row)
+    assert "numbers" in page.texts["caption"]
+    assert page.texts["li"] == ["first", NASTY, "third"]
+    assert page.texts["b"] == ["holds", "does not hold", "not checked"]
+    assert "everything tends to <i>1</i>" in page.texts["p"]
+    assert MODELS["gln"].program in page.texts["pre"]
+
+
+def test_the_certificate_the_command_and_the_origin_are_on_the_page() -> None:
+    page = Page(render_html(report(), command="compare --model gln --report 'a & b.html'"))
+    cells = page.texts["td"]
+    for cell in ("SOLVED", "2.5", "1e-09", "17", "1, 2", "typed/by/user", "ab" * 32, "9.9",
+                 __version__, platform.system(), str(os.cpu_count())):  # fmt: skip
+        assert cell in cells
+    assert "compare --model gln --report 'a & b.html'" in page.texts["pre"]
+    assert "None" not in cells
+
+
+def test_no_name_of_the_machine_or_of_folders_that_were_not_typed_is_on_the_page() -> None:
+    text = render_html(report(figure=figure), command="compare --model gln")
+    readable = re.sub(r"base64,[^\"]*", "", text)
+    for private in (platform.node(), "private-folder", str(Path.home()), str(Path.cwd())):
+        assert private not in readable
+
+
+def test_several_limits_are_columns_of_one_certificate() -> None:
+    limits = {"rc": {"status": "SOLVED", "gap": 0.5}, "lc": {"status": "UNDECIDED"}}
+    page = Page(render_html(report(results={"limits": limits}), command="x"))
+    assert {"SVM-RC", "SVM-LC"} <= set(page.texts["th"])
+    assert {"UNDECIDED", "0.5", "-"} <= set(page.texts["td"])
+
+
+def test_every_class_against_the_rest_has_a_column_and_trouble_says_which() -> None:
+    ones = [{"class": k, "limit": {"status": "SOLVED", "gap": k / 4}} for k in (0, 1, 3)]
+    given = report(results={"one_vs_rest": ones}, status=Status.INACCURATE, concerns="class 3")
+    page = Page(render_html(given, command="x"))
+    assert {"class 0", "class 1", "class 3"} <= set(page.texts["th"])
+    assert {"0", "0.25", "0.75"} <= set(page.texts["td"])
+    assert any("INACCURATE (class 3): " in text for text in page.texts["p"])
+
+
+def test_the_picture_is_inside_and_says_what_it_shows() -> None:
+    page = Page(render_html(report(figure=figure), command="x"))
+    (source,) = page.values("src")
+    assert base64.b64decode(source.split(",")[1]).startswith(b"\x89PNG\r\n")
+    assert page.values("alt") == ["network & limit. Panels: margin ratio; limit: SVM."]
+    assert "img" not in Page(render_html(report(), command="x")).tags
+
+
+def test_what_went_wrong_stands_at_the_top() -> None:
+    text = render_html(
+        report(status=Status.NOT_SEPARABLE, failure="it diverged", finished=False), command="x"
+    )
+    notices = [p for p in Page(text).texts["p"] if "NOT_SEPARABLE" in p or "diverged" in p]
+    assert len(notices) == 2
+    assert "interrupted" in text.split("<h2>")[0]
+    assert "notice" not in render_html(report(), command="x").split("</style>")[1]
+
+
+def test_the_page_is_written_as_utf_8(tmp_path) -> None:
+    write_html(report(theorem="λ ≥ 0"), tmp_path / "r.html", command="x")
+    assert "λ ≥ 0" in (tmp_path / "r.html").read_bytes().decode("utf-8")
+
+
+def run(*arguments: object) -> Result:
+    result = CliRunner().invoke(cli.compare, [str(a) for a in arguments])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
+    return result
+
+
+@pytest.mark.parametrize(
+    ("model", "extra"),
+    [
+        ("gln", ["--data", "quadrants"]),
+        ("frelu", ["--data", "quadrants"]),
+        ("relu", ["--data", "quadrants", "--hidden-units", "6", "--batch-size", "0"]),
+        ("gdln", ["--n-train", "200"]),
+        ("orthosep", []),
+    ],
+)
+def test_the_command_line_writes_the_page_of_a_run(tmp_path, model, extra) -> None:
+    path = tmp_path / "a page.html"
+    result = run("--model", model, *TINY, *extra, "--quiet", "--report", path)
+    assert result.exit_code == 0, result.stderr
+    text = path.read_text(encoding="utf-8")
+    assert_self_contained(text)
+    page = Page(text)
+    (command,) = [pre for pre in page.texts["pre"] if "--report" in pre]
+    assert command.startswith("compare --model " + model)
+    assert command.endswith(f"--report '{path}'")
+    assert page.values("src")
+    assert "SOLVED" in page.texts["td"]
+    maps = "network after 20 steps" in page.values("alt")[0]
+    assert maps == ("quadrants" in extra)
+
+
+def test_data_that_are_not_separable_have_a_page_with_the_certificate(tmp_path) -> None:
+    path = tmp_path / "r.htm"
+    result = run("--model", "linear", "--data", "quadrants", "--quiet", "--report", path)
+    assert result.exit_code == 3
+    page = Page(path.read_text(encoding="utf-8"))
+    assert "NOT_SEPARABLE" in page.texts["td"]
+    assert "img" not in page.tags
+    assert any("best margin of unit norm" in cell for cell in page.texts["th"])
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("r.txt", "must end in .html or .htm"),
+        ("no/such/r.html", "there is no folder"),
+        ("folder.html", "it is a folder, name a file"),
+    ],
+)
+def test_a_page_that_cannot_be_written_ends_with_2_before_any_work(tmp_path, name, message) -> None:
+    (tmp_path / "folder.html").mkdir()
+    result = run("--model", "gln", *TINY, "--report", tmp_path / name)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert "solving" not in result.stderr
+
+
+def test_quadrants_have_two_units_of_two_contexts_unless_told_otherwise() -> None:
+    arguments = ["--model", "gln", "--data", "quadrants", *TINY, "--json", "--quiet"]
+    options = json.loads(run(*arguments).stdout)["options"]
+    assert (options["hidden_units"], options["contexts"], options["cutoffs"]) == (2, 2, "axes")
+    told = json.loads(run(*arguments, "--hidden-units", 3, "--cutoffs", "median").stdout)
+    assert (told["options"]["hidden_units"], told["options"]["cutoffs"]) == (3, "median")
+    assert told["data"]["n_inputs"] == 3
