@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 LEAST, LEAST_HALF = 8, 4
 
 SOUDRY = "Soudry et al. 2018"
-JI_T = "Ji and Telgarsky 2021, by a primal-dual analysis"
+JI_T = "Ji and Telgarsky 2021"
 JI_SREBRO = "Ji, Srebro and Telgarsky 2021"
 LYU_LI = "Lyu and Li 2020"
 

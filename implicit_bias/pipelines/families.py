@@ -118,7 +118,9 @@ FAMILIES = {
         _gates, _frelu_program, _frelu_limit, _frelu, "SVM-FReLU", "frozen-gate ReLU network"
     ),
     "gln": Family(_contexts, _gln_program, _gln_limit, _gln, "SVM-GLN", "GLN"),
-    "gln-l2": Family(_contexts, _gln_l2_program, _gln_l2_limit, _gln, "SVM-L2", "GLN"),
+    "gln-l2": Family(
+        _contexts, _gln_l2_program, _gln_l2_limit, _gln, "SVM-L2", "GLN", control=True
+    ),
     "linear": Family(
         _no_gates, _linear_program, _linear_limit, _linear, "hard-margin SVM", "linear predictor"
     ),

@@ -33,6 +33,7 @@ from .classification import (
     write_weights,
 )
 from .maps import gating_lines, map_row, plane_snapshots
+from .prospects import prospects
 
 if TYPE_CHECKING:
     import torch
@@ -58,6 +59,8 @@ class Family:
         `network(sample, options, seed)` returns the untrained network.
     limit_name, network_name : str
         For messages and pictures.
+    control : bool
+        Whether the limit is not that of the network, which it stands beside as a control.
     """
 
     gating: Callable[[Options, int], Any]
@@ -66,6 +69,7 @@ class Family:
     network: Callable[[Sample, Options, int], torch.nn.Module]
     limit_name: str
     network_name: str
+    control: bool = False
 
     def solve(self, sample: Sample, options: Options) -> Limit:
         """The limit on a training sample."""
@@ -152,6 +156,13 @@ def run_separable(model: str, family: Family, options: Options, reporter: Report
                 lines=lambda _: lines,
             )
         )
+    outlook, found = prospects(
+        trajectory,
+        degree=int(network.degree),  # type: ignore[arg-type]
+        trainer=options.trainer,
+        control=family.control,
+    )
+    results |= found
     assumptions = _assumptions(comparison, trajectory)
     results["assumptions"] = [asdict(assumption) for assumption in assumptions]
     artefacts = {
@@ -164,7 +175,10 @@ def run_separable(model: str, family: Family, options: Options, reporter: Report
         theorem=theorem,
         setup=setup,
         assumptions=assumptions,
-        tables=side_by_side(limit, (train_accuracy, val_accuracy), state, trajectory, comparison),
+        tables=(
+            *side_by_side(limit, (train_accuracy, val_accuracy), state, trajectory, comparison),
+            *outlook,
+        ),
         results=results,
         status=limit.status,
         finished=trajectory.finished,

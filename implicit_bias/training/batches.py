@@ -17,6 +17,8 @@ class Batches:
 
     Attributes
     ----------
+    size : int
+        Samples of a step.
     state : dict
         What the rest of the run's batches depend on; may be set.
     """
@@ -26,7 +28,7 @@ class Batches:
     ) -> None:
         n = len(data.y)
         self._data = data
-        self._size = n if batch_size is None else min(batch_size, n)
+        self.size = n if batch_size is None else min(batch_size, n)
         self._rng = np.random.default_rng(random_state)
         self._epoch: Any = None
         self._order: torch.Tensor | None = None
@@ -34,14 +36,14 @@ class Batches:
         self._start_epoch()
 
     def next(self) -> GatedData:
-        if self._size == len(self._data.y):
+        if self.size == len(self._data.y):
             return self._data
         order = self._order
         if order is None or self._position >= len(self._data.y):
             self._start_epoch()
             order = self._order = self._permutation()
-        index = order[self._position : self._position + self._size]
-        self._position += self._size
+        index = order[self._position : self._position + self.size]
+        self._position += self.size
         return self._data.take(index)
 
     def _start_epoch(self) -> None:

@@ -257,7 +257,10 @@ class _Loop:
         rates = itertools.chain.from_iterable(itertools.repeat(r, k) for k, r in schedule)
         rate: float | Tensor | None = None
         try:
-            with fitting_threads(self._runs, self.data), _interrupts_between_steps() as check:
+            with (
+                fitting_threads(self._runs, self._batches.size),
+                _interrupts_between_steps() as check,
+            ):
                 if not self._recorders[0].rows:
                     self._report(rate, rows, callback, keeper)
                     self._refuse_failures()
