@@ -75,8 +75,12 @@ class RunState:
             "format": FORMAT,
             "fingerprint": self._fingerprint,
             "began": self._began,
-            "run": json.dumps({"step": step, "seconds": seconds, "batches": batches}),
-        }
+            "run": json.dumps({
+                "step": step, "seconds": seconds, "batches": batches,
+                # Tensors come back in another order.
+                "columns": list(rows[0]) if rows else [],
+            }),
+        }  # fmt: skip
         content = save({k: v.contiguous().cpu() for k, v in tensors.items()}, metadata=metadata)
         self._path.parent.mkdir(parents=True, exist_ok=True)
         beside = self._path.with_name(self._path.name + ".new")
@@ -130,10 +134,7 @@ class RunState:
                 "was made then, from the same seed and at the same scale"
             )
         self._began = metadata["began"]
-        columns = {
-            k.removeprefix("row."): v.cpu().numpy() for k, v in tensors.items()
-            if k.startswith("row.")
-        }  # fmt: skip
+        columns = {name: tensors[f"row.{name}"].cpu().numpy() for name in run["columns"]}
         n_rows = len(columns["step"]) if columns else 0
         return Saved(
             step=run["step"],

@@ -1,0 +1,515 @@
+"""Runs that stop and go on: the same as if they had never stopped, to the bit."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import json
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from click.testing import CliRunner, Result
+from numpy.typing import NDArray
+from safetensors import safe_open
+from safetensors.torch import save_file
+
+from implicit_bias import GLN, DeepLinear, ReLU, cli
+from implicit_bias.options import Reporter
+from implicit_bias.training import TrainingSettings, train, train_many
+from implicit_bias.training.loop import _interrupts_between_steps
+from implicit_bias.trajectory import Trajectory
+
+Array = NDArray[np.float64]
+
+N, D, H, C = 23, 5, 3, 2
+RNG = np.random.default_rng(6)
+X = RNG.normal(size=(N, D))
+Y = np.sign(X @ np.linspace(-1, 1, D))
+CONTEXTS = RNG.integers(0, C, size=(N, H))
+MONITOR = (X[:7] - 0.2, CONTEXTS[:7])
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "constant": {"schedule": ((30, 0.3), (30, 0.1))},
+    "mini-batches with momentum": {
+        "schedule": ((25, 0.2), (35, 0.05)), "momentum": 0.8, "batch_size": 5, "random_state": 4,
+    },
+    "normalised": {"trainer": "normalised", "schedule": ((60, 0.02),), "momentum": 0.5},
+    "normalised, automatic": {"trainer": "normalised", "schedule": ((60, None),)},
+    "momentum": {"trainer": "momentum", "schedule": ((60, None),)},
+    "annealed": {"trainer": "annealed", "schedule": ((60, None),)},
+    "dual": {"trainer": "dual", "schedule": ((60, None),)},
+}  # fmt: skip
+
+
+def settings_for(name: str, **changes: Any) -> TrainingSettings:
+    return TrainingSettings(**{"batch_size": None, "n_checkpoints": 9} | SETTINGS[name] | changes)
+
+
+class Remembering:
+    """An observer whose measurements depend on all the earlier ones."""
+
+    def __init__(self) -> None:
+        self.total, self.last = 0.0, np.zeros(2)
+
+    def __call__(self, network: torch.nn.Module) -> dict[str, Any]:
+        now = next(network.parameters()).detach().double().flatten()[:2].numpy().copy()
+        self.total += float(now.sum())
+        moved, self.last = now - self.last, now
+        return {"total": self.total, "moved": moved}
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"total": self.total, "last": self.last}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.total, self.last = float(state["total"]), np.array(state["last"])
+
+
+def network_for(trainer: str, **kwargs: Any) -> torch.nn.Module:
+    start = {"random_state": 2} | kwargs
+    return DeepLinear(D, **start) if trainer == "dual" else GLN(D, H, C, **start)
+
+
+def run(network: torch.nn.Module, name: str, **kwargs: Any) -> Trajectory:
+    gated = isinstance(network, GLN)
+    return train(
+        network, X, Y, CONTEXTS if gated else None, settings=settings_for(name),
+        monitor=MONITOR if gated else (MONITOR[0], None), observer=Remembering(), **kwargs,
+    )  # fmt: skip
+
+
+def interrupting(at: int, how: Callable[[], None]) -> Callable[[int, int, float], None]:
+    def callback(step: int, n_steps: int, log_loss: float) -> None:
+        if step == at:
+            how()
+
+    return callback
+
+
+def press_ctrl_c() -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def raise_interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+def assert_equal_trajectories(a: Trajectory, b: Trajectory) -> None:
+    left, right = a.to_dict(), b.to_dict()
+    assert list(a.to_frame().columns) == list(b.to_frame().columns)
+    assert left.pop("seconds") != []
+    right.pop("seconds")
+    np.testing.assert_equal(left, right)
+
+
+def assert_equal_weights(a: torch.nn.Module, b: torch.nn.Module) -> None:
+    for one, other in zip(a.parameters(), b.parameters(), strict=True):
+        assert torch.equal(one, other)
+
+
+# The same as if it had never stopped
+
+
+@pytest.mark.parametrize("how", [raise_interrupt, press_ctrl_c])
+@pytest.mark.parametrize("at", [0, 1, 33, 60])
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_resumed_run_equals_one_that_never_stopped_to_the_bit(tmp_path, name, at, how) -> None:
+    whole = network_for(name)
+    expected = run(whole, name)
+    stopped = network_for(name)
+    file = tmp_path / "deep" / "run"
+    part = run(stopped, name, state=file, callback=interrupting(at, how))
+    assert part.step[-1] == at
+    assert part.finished == (at == 60)
+    resumed = network_for(name)
+    trajectory = run(resumed, name, state=file, resume=True)
+    assert_equal_trajectories(trajectory, expected)
+    assert_equal_weights(resumed, whole)
+    assert np.all(np.diff(trajectory.seconds) >= 0)
+    rows = list(part.step).index(at) if at == 33 else len(part.step)
+    np.testing.assert_array_equal(trajectory.seconds[:rows], part.seconds[:rows])
+
+
+@pytest.mark.parametrize("name", ["mini-batches with momentum", "annealed", "momentum"])
+def test_stopping_at_every_report_changes_nothing(tmp_path, name) -> None:
+    whole = network_for(name)
+    expected = run(whole, name)
+    for at in range(0, 60, 4):
+        network = network_for(name)
+        run(network, name, state=tmp_path / "run", resume=at > 0,
+            callback=interrupting(at, press_ctrl_c))  # fmt: skip
+    network = network_for(name)
+    assert_equal_trajectories(run(network, name, state=tmp_path / "run", resume=True), expected)
+    assert_equal_weights(network, whole)
+
+
+def test_the_network_goes_on_from_where_it_stopped_in_the_same_process_too(tmp_path) -> None:
+    whole, network = network_for("annealed"), network_for("annealed")
+    expected = run(whole, "annealed")
+    run(network, "annealed", state=tmp_path / "run", callback=interrupting(24, press_ctrl_c))
+    trajectory = run(network, "annealed", state=tmp_path / "run", resume=True)
+    assert_equal_trajectories(trajectory, expected)
+    assert_equal_weights(network, whole)
+
+
+def test_float32_and_a_relu_network_go_on_as_well(tmp_path) -> None:
+    def relu() -> torch.nn.Module:
+        return ReLU(D, 4, random_state=1, dtype=torch.float32)
+
+    def go(network: torch.nn.Module, **kwargs: Any) -> Trajectory:
+        return train(network, X, Y, None, settings=settings_for("momentum"), **kwargs)
+
+    whole, stopped, resumed = relu(), relu(), relu()
+    expected = go(whole)
+    go(stopped, state=tmp_path / "run", callback=interrupting(33, press_ctrl_c))
+    assert_equal_trajectories(go(resumed, state=tmp_path / "run", resume=True), expected)
+    assert_equal_weights(resumed, whole)
+
+
+def test_a_machine_that_stops_costs_what_was_done_since_the_last_checkpoint(tmp_path) -> None:
+    class PowerCut(Exception):
+        pass
+
+    def cut() -> None:
+        raise PowerCut
+
+    whole = network_for("mini-batches with momentum")
+    expected = run(whole, "mini-batches with momentum")
+    with pytest.raises(PowerCut):
+        run(
+            network_for("mini-batches with momentum"), "mini-batches with momentum",
+            state=tmp_path / "run", callback=interrupting(47, cut),
+        )  # fmt: skip
+    with safe_open(tmp_path / "run", framework="pt") as file:
+        kept = json.loads(file.metadata()["run"])["step"]
+    assert kept == max(step for step in expected.step if step < 47)
+    network = network_for("mini-batches with momentum")
+    trajectory = run(network, "mini-batches with momentum", state=tmp_path / "run", resume=True)
+    assert_equal_trajectories(trajectory, expected)
+    assert_equal_weights(network, whole)
+
+
+def test_runs_are_kept_between_checkpoints_when_these_are_far_apart(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("implicit_bias.training.loop._SAVE_EVERY", 0.0)
+    steps = []
+    from implicit_bias.training.state import RunState
+
+    write = RunState.write
+    monkeypatch.setattr(
+        RunState, "write", lambda self, **kw: (steps.append(kw["step"]), write(self, **kw))
+    )
+    settings = TrainingSettings(batch_size=None, schedule=((1000, 1e-3),), n_checkpoints=2)
+    train(DeepLinear(D), X[:3], Y[:3], None, settings=settings, state=tmp_path / "run")
+    assert steps == list(range(1001))
+
+
+# Interrupts
+
+
+def test_ctrl_c_waits_for_the_step_to_end_and_the_handler_comes_back() -> None:
+    handlers = [signal.getsignal(signal.SIGINT)]
+    network, reference = network_for("momentum"), network_for("momentum")
+    inside: list[int] = []
+    forward = network.forward
+
+    def press_in_step_12(*arguments: Any) -> torch.Tensor:
+        inside.append(1)
+        if len(inside) == 25:
+            press_ctrl_c()
+        return forward(*arguments)
+
+    network.forward = press_in_step_12  # type: ignore[method-assign]
+    trajectory = run(network, "momentum")
+    handlers.append(signal.getsignal(signal.SIGINT))
+    assert handlers[0] is handlers[1]
+    assert not trajectory.finished
+    done = int(trajectory.step[-1])
+    assert 0 < done < 60
+    # Its weights are those of whole steps.
+    train(reference, X, Y, CONTEXTS, settings=settings_for("momentum", schedule=((done, None),)))
+    assert_equal_weights(network, reference)
+
+
+def test_a_second_ctrl_c_does_not_wait_and_leaves_the_file_of_before(tmp_path) -> None:
+    handler = signal.getsignal(signal.SIGINT)
+    whole, network = network_for("annealed"), network_for("annealed")
+    expected = run(whole, "annealed")
+    calls: list[int] = []
+    forward = network.forward
+
+    def press_twice(*arguments: Any) -> torch.Tensor:
+        calls.append(1)
+        if len(calls) == 60:
+            press_ctrl_c()
+            press_ctrl_c()
+        return forward(*arguments)
+
+    network.forward = press_twice  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        run(network, "annealed", state=tmp_path / "run")
+    assert signal.getsignal(signal.SIGINT) is handler
+    resumed = network_for("annealed")
+    assert_equal_trajectories(
+        run(resumed, "annealed", state=tmp_path / "run", resume=True), expected
+    )
+    assert_equal_weights(resumed, whole)
+
+
+def test_a_second_ctrl_c_leaves_networks_that_train_as_one_at_their_last_report() -> None:
+    class Pressing(DeepLinear):
+        calls = 0
+
+        def forward(self, X: torch.Tensor, gates: object = None) -> torch.Tensor:
+            Pressing.calls += torch.is_grad_enabled()  # in steps, not in measurements
+            if Pressing.calls == 20:
+                Pressing.calls += 1
+                press_ctrl_c()
+                press_ctrl_c()
+            return super().forward(X, gates)
+
+    networks = [Pressing(D, random_state=seed) for seed in (1, 2)]
+    seen: dict[int, torch.Tensor] = {}
+
+    def note(network: torch.nn.Module) -> dict[str, float]:
+        seen[id(network)] = network.layers[0].detach().clone()
+        return {}
+
+    with pytest.raises(KeyboardInterrupt):
+        train_many(networks, X, Y, None, settings=settings_for("annealed"), observers=[note] * 2)
+    for network in networks:
+        assert torch.equal(network.layers[0], seen[id(network)])
+
+
+def test_training_in_another_thread_leaves_signals_alone() -> None:
+    found: list[Any] = []
+    network, reference = network_for("constant"), network_for("constant")
+    thread = threading.Thread(target=lambda: found.append(run(network, "constant")))
+    thread.start()
+    thread.join()
+    assert_equal_trajectories(found[0], run(reference, "constant"))
+
+
+def test_a_process_that_ignores_interrupts_goes_on_ignoring_them() -> None:
+    usual = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        trajectory = run(
+            network_for("constant"), "constant", callback=interrupting(30, press_ctrl_c)
+        )
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, usual)
+    assert trajectory.finished
+
+
+def test_a_handler_from_outside_of_python_is_left_alone(monkeypatch) -> None:
+    monkeypatch.setattr(signal, "getsignal", lambda number: None)
+    with _interrupts_between_steps() as check:
+        check()
+
+
+def test_an_interrupt_of_a_run_that_has_diverged_keeps_the_last_finite_state(tmp_path) -> None:
+    network = network_for("constant")
+    settings = settings_for("constant", schedule=((60, 1e9),), loss="exponential")
+    forward, calls = network.forward, []
+
+    def press_when_lost(*arguments: Any) -> torch.Tensor:
+        calls.append(1)
+        if len(calls) == 8 and not network.w1.abs().max() < 1e6:
+            press_ctrl_c()
+        return forward(*arguments)
+
+    network.forward = press_when_lost  # type: ignore[method-assign]
+    with contextlib.suppress(FloatingPointError):
+        train(network, X, Y, CONTEXTS, settings=settings, state=tmp_path / "run")
+    with safe_open(tmp_path / "run", framework="pt") as file:
+        assert all(torch.isfinite(file.get_tensor(f"weight.{i}")).all() for i in range(2))
+
+
+# Files
+
+
+@pytest.fixture
+def kept(tmp_path) -> Path:
+    file: Path = tmp_path / "run"
+    run(network_for("constant"), "constant", state=file, callback=interrupting(30, raise_interrupt))
+    return file
+
+
+def go_on(file: Path, **changes: Any) -> Trajectory:
+    given: dict[str, Any] = {
+        "network": network_for("constant"), "X": X, "y": Y, "gates": CONTEXTS,
+        "settings": settings_for("constant"), "monitor": MONITOR,
+    } | changes  # fmt: skip
+    network = given.pop("network")
+    before = copy.deepcopy(network.state_dict())
+    try:
+        return train(network, **given, state=file, resume=True, observer=Remembering())
+    except ValueError:
+        for name, value in before.items():
+            assert torch.equal(network.state_dict()[name], value)
+        raise
+
+
+def frozen_above() -> torch.nn.Module:
+    network = network_for("constant")
+    network.upper[0].requires_grad_(False)
+    return network
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"X": X + 1e-12}, "other data or other settings"),
+        ({"y": -Y}, "other data or other settings"),
+        ({"gates": 1 - CONTEXTS}, "other data or other settings"),
+        ({"monitor": None}, "other data or other settings"),
+        ({"monitor": (MONITOR[0][:5], MONITOR[1][:5])}, "other data or other settings"),
+        ({"settings": settings_for("constant", loss="exponential")}, "other settings"),
+        ({"settings": settings_for("constant", schedule=((61, 0.3),))}, "other settings"),
+        ({"settings": settings_for("annealed")}, "other settings"),
+        ({"network": network_for("constant", upper_widths=(2,))}, "of another network"),
+        ({"network": frozen_above()}, "other settings"),
+        ({"network": network_for("constant", random_state=3)}, "began from other weights"),
+        ({"network": network_for("constant", init_scale=0.5)}, "began from other weights"),
+        ({"network": network_for("constant", dtype=torch.float32)}, "other data"),
+    ],
+)
+def test_a_run_of_something_else_is_refused_and_the_network_left_alone(
+    kept, changes, message
+) -> None:
+    content = kept.read_bytes()
+    with pytest.raises(ValueError, match=message) as caught:
+        go_on(kept, **changes)
+    assert str(kept) in str(caught.value)
+    assert kept.read_bytes() == content
+    assert go_on(kept).finished
+
+
+def test_buffers_belong_to_what_a_run_is_of(tmp_path) -> None:
+    class Buffered(torch.nn.Module):
+        def __init__(self, factor: float) -> None:
+            super().__init__()
+            self.w = torch.nn.Parameter(torch.zeros(D, dtype=torch.float64))
+            self.register_buffer("factor", torch.tensor(factor, dtype=torch.float64))
+
+        def forward(self, X: torch.Tensor, gates: None) -> torch.Tensor:
+            return self.factor * (X @ self.w)
+
+    settings = settings_for("constant")
+    train(Buffered(1.0), X, Y, None, settings=settings, state=tmp_path / "run")
+    with pytest.raises(ValueError, match="other data or other settings"):
+        train(Buffered(2.0), X, Y, None, settings=settings, state=tmp_path / "run", resume=True)
+
+
+@pytest.mark.parametrize("length", [0, 5, 200, -1])
+def test_a_truncated_file_is_refused_in_one_sentence(kept, length) -> None:
+    kept.write_bytes(kept.read_bytes()[:length])
+    with pytest.raises(ValueError, match=r"is no file of a run: .*; delete it and begin anew"):
+        go_on(kept)
+
+
+def test_other_files_are_refused(kept, tmp_path) -> None:
+    with pytest.raises(ValueError, match=r"no run to resume: .* does not exist"):
+        go_on(tmp_path / "nowhere")
+    with pytest.raises(ValueError, match=r"no run to resume: .* does not exist"):
+        go_on(tmp_path)
+    save_file({"weight.0": torch.zeros(2)}, tmp_path / "weights")
+    with pytest.raises(ValueError, match="other data or other settings"):
+        go_on(tmp_path / "weights")
+    (tmp_path / "text").write_text("not a run at all, but longer than a header\n" * 3)
+    with pytest.raises(ValueError, match="is no file of a run"):
+        go_on(tmp_path / "text")
+
+
+def test_a_write_that_fails_halfway_leaves_the_file_of_before(kept, monkeypatch) -> None:
+    content = kept.read_bytes()
+    whole = Path.write_bytes
+
+    def full_disk(self: Path, data: bytes) -> int:
+        whole(self, data[: len(data) // 2])
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full_disk)
+    with pytest.raises(OSError, match="no space left"):
+        go_on(kept)
+    monkeypatch.undo()
+    assert kept.read_bytes() == content
+    assert go_on(kept).finished
+
+
+def test_what_cannot_be_kept_or_resumed_is_refused_at_once(tmp_path) -> None:
+    network = network_for("constant")
+    with pytest.raises(ValueError, match="`resume` needs `state`"):
+        run(network, "constant", resume=True)
+    with pytest.raises(ValueError, match="needs an integer `random_state`"):
+        train(
+            network, X, Y, CONTEXTS, state=tmp_path / "run",
+            settings=settings_for("constant", random_state=np.random.default_rng(0)),
+        )  # fmt: skip
+    assert_equal_weights(network, network_for("constant"))
+    assert os.listdir(tmp_path) == []
+
+
+# The command
+
+
+SMALL = ["--model", "gln", "--n-train", "60", "--n-val", "50", "--steps", "40", "--json"]
+
+
+def compare(*arguments: Any) -> Result:
+    return CliRunner().invoke(cli.compare, [str(argument) for argument in arguments])
+
+
+@contextlib.contextmanager
+def interrupting_progress(quiet: bool) -> Iterator[Reporter]:
+    yield Reporter(advance=lambda done, of: press_ctrl_c() if done == 17 else None)
+
+
+def without_seconds(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: without_seconds(v) for k, v in value.items() if k != "seconds"}
+    return [without_seconds(v) for v in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("trainer", ["annealed", "constant"])
+def test_an_interrupted_comparison_resumes_to_the_results_of_a_whole_one(
+    tmp_path, monkeypatch, trainer
+) -> None:
+    options = [*SMALL, "--trainer", trainer]
+    if trainer == "constant":
+        options += ["--learning-rate", "0.1", "--batch-size", "16"]
+    assert compare(*options, "--save", tmp_path / "whole").exit_code == 0
+    with monkeypatch.context() as patched:
+        patched.setattr(cli, "_progress", interrupting_progress)
+        stopped = compare(*options, "--save", tmp_path / "parts")
+    assert stopped.exit_code == 130
+    assert json.loads(stopped.stdout)["network"]["steps"] == 17
+    for changed in (["--init-scale", "2"], ["--seed", "1"], ["--steps", "41"]):
+        refused = compare(*options, *changed, "--save", tmp_path / "parts", "--resume")
+        assert refused.exit_code == 2, changed
+        assert "the run in" in refused.stderr
+    resumed = compare(*options, "--save", tmp_path / "parts", "--resume")
+    assert resumed.exit_code == 0, resumed.stderr
+    whole, parts = (
+        json.loads((tmp_path / name / "results.json").read_text()) for name in ("whole", "parts")
+    )
+    assert without_seconds(parts) == without_seconds(whole)
+    import pandas as pd
+
+    frames = [pd.read_parquet(tmp_path / n / "trajectory.parquet") for n in ("whole", "parts")]
+    pd.testing.assert_frame_equal(*(f.drop(columns="seconds") for f in frames), check_exact=True)
+
+
+def test_a_comparison_without_a_kept_run_is_not_resumed(tmp_path) -> None:
+    result = compare(*SMALL, "--save", tmp_path, "--resume")
+    assert result.exit_code == 2
+    assert "there is no run to resume" in result.stderr
+    result = compare("--model", "gdln", "--data", "ring", "--save", tmp_path, "--resume")
+    assert result.exit_code == 2
+    assert "not for the model gdln" in result.stderr
