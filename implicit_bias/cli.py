@@ -35,7 +35,7 @@ EPILOG = (
 )
 
 
-def _numbers(kind: type) -> Any:
+def _numbers(kind: type, example: str) -> Any:
     def read(
         context: click.Context, parameter: click.Parameter, value: str | None
     ) -> tuple[Any, ...] | None:
@@ -44,7 +44,6 @@ def _numbers(kind: type) -> Any:
         try:
             numbers = tuple(kind(part) for part in value.split(","))
         except ValueError as error:
-            example = {int: "1600,1600", float: "0.04,0.01 (or auto)"}[kind]
             raise click.BadParameter(f"{value!r} is not a list such as {example}") from error
         return numbers
 
@@ -57,7 +56,9 @@ def _rates(
     """Learning rates; none of them for `auto`."""
     if value == "auto":
         return ()
-    rates: tuple[float, ...] | None = _numbers(float)(context, parameter, value)
+    rates: tuple[float, ...] | None = _numbers(float, "0.04,0.01 (or auto)")(
+        context, parameter, value
+    )
     return rates
 
 
@@ -102,7 +103,17 @@ class _Recorded(click.Command):
     help="Network of the model orthosep: the theorem's, or four layers with skip connections.",
 )
 @click.option(
-    "--depth", type=click.IntRange(min=1), default=3, help="Layers of a deep linear network."
+    "--depth",
+    type=click.IntRange(min=1),
+    help="Layers of the models deep-linear and relu, for which 2 is one hidden layer.  "
+    "[default: 3 and 2]",
+)
+@click.option(
+    "--length-scales",
+    metavar="XI_1,XI_0",
+    callback=_numbers(float, "5,1"),
+    help="Length scales of the classes y = 1 and y = 0 of the model gdln.  "
+    "[default: 5,1 on the ring, 10,5 for pulses]",
 )
 @click.option(
     "--contexts",
@@ -130,7 +141,7 @@ class _Recorded(click.Command):
 @click.option("--loss", type=click.Choice(["logistic", "exponential"]), default="logistic")
 @click.option(
     "--steps",
-    callback=_numbers(int),
+    callback=_numbers(int, "1600,1600"),
     help="Gradient steps of each phase of training.  [default: by model and trainer]",
 )
 @click.option(

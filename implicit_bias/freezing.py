@@ -1,6 +1,7 @@
 """Train as a ReLU network, freeze the gates, go on as a frozen-gate network."""
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
@@ -41,11 +42,14 @@ def train_then_freeze(
     settings: TrainingSettings | None = None,
     monitor: Inputs | None = None,
     callback: Callback | None = None,
+    states: tuple[Path, Path] | None = None,
+    resume: bool = False,
 ) -> PartlyTrained:
     """Train `network` for `freeze_at` steps, freeze its gates and train the rest of the schedule.
 
-    Learning rates follow the schedule through the freeze and batches go on in one random stream;
-    momentum starts again from 0, and mini-batches from a new epoch.
+    Learning rates follow the schedule through the freeze; momentum starts again from 0, and
+    mini-batches from a new epoch, drawn by a seed that follows from `settings.random_state`, or
+    by that generator if it is one.
 
     Parameters
     ----------
@@ -62,6 +66,12 @@ def train_then_freeze(
         Inputs whose scores enter both trajectories.
     callback : callable, optional
         ``callback(step, n_steps, log_loss)`` with the steps of both parts together.
+    states : (path, path), optional
+        Files in which the two parts keep what it takes to go on: `state` of `train`, which needs
+        an integer `settings.random_state`.
+    resume : bool
+        Go on from those files, with the network as it began. A part whose file is not there has
+        not been begun: it begins.
 
     Returns
     -------
@@ -85,15 +95,18 @@ def train_then_freeze(
         raise ValueError(
             f"`freeze_at` must lie in 0 .. {total}, the steps of the schedule, got {freeze_at}"
         )
-    settings = replace(settings, random_state=np.random.default_rng(settings.random_state))
+    if resume and states is None:
+        raise ValueError("`resume` needs `states`, the files that both parts were kept in")
     first, second = _split(settings, freeze_at)
+    kept = states or (None, None)
+    begun = [resume and path is not None and path.exists() for path in kept]
     before = after = None
     watched: tuple[Inputs, Inputs | None] | None
     if first is not None:
         watched = None if monitor is None else (monitor, None)
         before = train(
             network, X, y, None, settings=first, monitor=watched,
-            callback=_shifted(callback, 0, total),
+            callback=_shifted(callback, 0, total), state=kept[0], resume=begun[0],
         )  # fmt: skip
     frozen, gating = network.freeze_gates(), ReLUGates.from_network(network)
     if second is not None and (before is None or before.finished):
@@ -101,7 +114,7 @@ def train_then_freeze(
         watched = None if monitor is None else (monitor, network.gates(monitor))
         after = train(
             frozen, X, y, network.gates(X), settings=second, monitor=watched,
-            callback=_shifted(callback, freeze_at, total),
+            callback=_shifted(callback, freeze_at, total), state=kept[1], resume=begun[1],
         )  # fmt: skip
     return PartlyTrained(network=frozen, gating=gating, before=before, after=after)
 
@@ -115,9 +128,23 @@ def _split(
         first.append((early, rate))
         second.append((steps - early, rate))
         start += steps
+    seeds = _seeds(settings.random_state)
     parts = [tuple(phase for phase in part if phase[0] > 0) for part in (first, second)]
-    before, after = (replace(settings, schedule=part) if part else None for part in parts)
+    before, after = (
+        replace(settings, schedule=part, random_state=seed) if part else None
+        for part, seed in zip(parts, seeds, strict=True)
+    )
     return before, after
+
+
+def _seeds(
+    random_state: int | np.random.Generator,
+) -> tuple[int | np.random.Generator, int | np.random.Generator]:
+    """Of the two parts. An integer has a child: a part that is kept cannot share a generator."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state, random_state
+    child = np.random.SeedSequence(random_state).spawn(1)[0]
+    return random_state, int(child.generate_state(1)[0])
 
 
 def _shifted(callback: Callback | None, by: int, total: int) -> Callback | None:

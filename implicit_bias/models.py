@@ -24,7 +24,7 @@ JI = "Ji and Telgarsky, Gradient descent aligns the layers of deep linear networ
 PHUONG = "Phuong, Underspecification in Deep Learning"
 NOTES = "notes on gated deep linear networks and least squares, corrected"
 
-OWN_OPTIONS = ("classes", "freeze_at", "network")
+OWN_OPTIONS = ("classes", "depth", "freeze_at", "length_scales", "network")
 """Options that only some models take; others refuse them rather than ignore them."""
 
 
@@ -112,9 +112,9 @@ MODELS: dict[str, Model] = {
         f"({JI})",
         program="min ||b||  s.t.  y_n <b, x_n> >= 1",
         run=_separable("deep-linear"),
-        takes=EVERY_CLASS,
+        takes=EVERY_CLASS | {"depth"},
         variants={("classes", "all"): SHORTER},
-        defaults={"n_train": 60, "trainer": "annealed"},
+        defaults={"depth": 3, "n_train": 60, "trainer": "annealed"},
     ),
     "frelu": Model(
         theorem="directional limit of a two-layer frozen-gate ReLU network is the group lasso over "
@@ -131,6 +131,7 @@ MODELS: dict[str, Model] = {
         program="min <(y - yhat)^2>, least norm;  w(t) = e^(-At/K^2) w(0) + K A^+ (I - "
         "e^(-At/K^2)) b",
         run=_gdln,
+        takes=frozenset({"length_scales"}),
         defaults={
             "data": "ring",
             "hidden_units": 8,
@@ -197,8 +198,8 @@ MODELS: dict[str, Model] = {
         program="SVM-FReLU on random (RC) or learned gates (LC), hard-margin SVM on hidden "
         "activations (HL) or on gates alone",
         run=_relu,
-        takes=frozenset({"freeze_at"}),
-        defaults={"hidden_units": 50, "init": "kaiming", "momentum": 0.9},
+        takes=frozenset({"depth", "freeze_at"}),
+        defaults={"depth": 2, "hidden_units": 50, "init": "kaiming", "momentum": 0.9},
     ),
     "shallow-gln": Model(
         theorem="directional limit of a shallow GLN is one hard-margin SVM per global context, "
@@ -221,10 +222,12 @@ def check_options(model: str, options: Options) -> None:
         With the models that take it.
     """
     for name in OWN_OPTIONS:
-        if name in MODELS[model].takes or getattr(options, name) == getattr(Options(), name):
+        value = getattr(options, name)
+        if name in MODELS[model].takes or value == getattr(Options(), name):
             continue
+        given = ",".join(f"{v:g}" for v in value) if isinstance(value, tuple) else value
         takers = ", ".join(key for key, entry in sorted(MODELS.items()) if name in entry.takes)
         raise ValueError(
-            f"`--{name.replace('_', '-')} {getattr(options, name)}` is not for the model {model}: "
+            f"`--{name.replace('_', '-')} {given}` is not for the model {model}: "
             f"leave it out, or take one of {takers}"
         )

@@ -37,8 +37,10 @@ class Options:
     n_train, n_val : int or None
     hidden_units, contexts : int
         H and C.
-    depth : int
-        Layers of a deep linear network.
+    depth : int or None
+        Layers of a deep linear or a ReLU network; for the latter 2 is one hidden layer.
+    length_scales : (xi_1, xi_0) or None
+        Of the classes y = 1 and y = 0 on the ring, for the model gdln.
     network : {"two-layer", "residual"}
         Of the model orthosep.
     cutoffs : {"median", "random", "axes"}
@@ -69,7 +71,8 @@ class Options:
     n_train: int | None = None
     n_val: int | None = None
     hidden_units: int = 10
-    depth: int = 3
+    depth: int | None = None
+    length_scales: tuple[float, ...] | None = None
     contexts: int = 2
     network: str = "two-layer"
     cutoffs: str = "median"

@@ -136,6 +136,61 @@ def test_data_of_another_kind_are_refused_before_any_work() -> None:
     assert code == 2 and "--data ring" in text
 
 
+@pytest.mark.parametrize("model", sorted(MODELS))
+@pytest.mark.parametrize(
+    ("arguments", "takers"),
+    [
+        # Also where the value is another model's default.
+        ("--depth 3", {"deep-linear", "relu"}),
+        ("--length-scales 1,5", {"gdln"}),
+    ],
+)
+def test_an_option_of_other_models_is_refused_with_their_names(model, arguments, takers) -> None:
+    # A trainer's step size that is refused next tells that the option was taken.
+    code, _, text = run("--model", model, *arguments.split(), "--learning-rate", "-1")
+    assert code == 2
+    refusal = f"`{arguments}` is not for the model {model}: leave it out, or take one of "
+    assert (refusal + ", ".join(sorted(takers)) in text) == (model not in takers)
+
+
+def test_gdln_takes_the_length_scales_in_both_orders() -> None:
+    digests = set()
+    for data, make, scales in (
+        ("ring", make_nlgp, (5.0, 1.0)),
+        ("ring", make_nlgp, (1.0, 5.0)),
+        ("pulse", make_single_pulse, (3, 7)),
+    ):
+        given = ",".join(f"{scale:g}" for scale in scales)
+        arguments = ("--model", "gdln", *QUICK["gdln"], "--data", data, "--length-scales", given)
+        _, record, _ = run(*arguments)
+        rows = make(600, xi_1=scales[0], xi_0=scales[1], random_state=record["seeds"]["data"])
+        assert record["data"]["sha256"] == rows.digest()
+        assert record["data"]["description"] == rows.description
+        digests.add(record["data"]["sha256"])
+    assert len(digests) == 3
+    _, usual, _ = run("--model", "gdln", *QUICK["gdln"])
+    assert usual["data"]["sha256"] in digests
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("--length-scales 5", "must be two numbers"),
+        ("--length-scales 5,1,1", "must be two numbers"),
+        ("--length-scales five,1", "is not a list such as 5,1"),
+        ("--length-scales 5,0", "length scales must be positive"),
+        ("--length-scales 5,nan", "length scales must be positive"),
+        ("--length-scales 5,2.5 --data pulse", "must be whole numbers"),
+        ("--length-scales 5,41 --data pulse", "must lie in 1 .. 40"),
+        ("--resume --save {folder}", "`--resume` is not for the model gdln"),
+    ],
+)
+def test_gdln_refuses_what_it_cannot_do_before_any_work(arguments, message, tmp_path) -> None:
+    given = arguments.format(folder=tmp_path).split()
+    code, _, text = run("--model", "gdln", *given)
+    assert code == 2 and message in text and "training" not in text
+
+
 def test_a_network_at_the_l2_limit_has_margin_ratio_one_in_its_own_norm() -> None:
     rng = np.random.default_rng(0)
     X, contexts = rng.normal(size=(30, 4)), rng.integers(0, 3, size=(30, 2))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -446,15 +447,17 @@ STAGES = TrainingSettings(
 
 
 @pytest.mark.parametrize("freeze_at", [0, 4, 6, 11, 16])
-def test_training_freezes_once_and_follows_the_schedule_through_it(freeze_at) -> None:
+@pytest.mark.parametrize("one_stream", [True, False])
+def test_training_freezes_once_and_follows_the_schedule_through_it(freeze_at, one_stream) -> None:
     X, y = random_problem()
+    settings = replace(STAGES, random_state=np.random.default_rng(3)) if one_stream else STAGES
     network, by_hand = (ReLU(5, 6, random_state=2) for _ in range(2))
     seen: list[tuple[int, int]] = []
     result = train_then_freeze(
-        network, X, y, freeze_at=freeze_at, settings=STAGES, monitor=X[:7],
+        network, X, y, freeze_at=freeze_at, settings=settings, monitor=X[:7],
         callback=lambda step, n_steps, _: seen.append((step, n_steps)),
     )  # fmt: skip
-    # By hand: the rate of every step, one generator, gates of the time of the freeze.
+    # By hand: the rate of every step, a generator given or a seed each, gates of the freeze.
     rates = [0.1] * 6 + [0.02] * 10
     rng = np.random.default_rng(3)
 
@@ -466,6 +469,8 @@ def test_training_freezes_once_and_follows_the_schedule_through_it(freeze_at) ->
     if freeze_at > 0:
         train(by_hand, X, y, None, settings=part(rates[:freeze_at]))
     gates, frozen = by_hand.gates(X), by_hand.freeze_gates()
+    if not one_stream:
+        rng = np.random.default_rng(np.random.SeedSequence(3).spawn(1)[0].generate_state(1)[0])
     if freeze_at < 16:
         train(frozen, X, y, gates, settings=part(rates[freeze_at:]))
     torch.testing.assert_close(network.w1, by_hand.w1)
@@ -505,6 +510,30 @@ def test_an_interrupt_before_the_freeze_keeps_what_is_finished() -> None:
     assert not result.before.finished
     assert result.after is None
     torch.testing.assert_close(result.network.w1, network.w1)
+
+
+@pytest.mark.parametrize("stop_at", [4, 13])
+def test_a_partly_trained_network_that_is_resumed_ends_like_one_that_never_stopped(
+    stop_at, tmp_path
+) -> None:
+    def interrupt(step: int, n_steps: int, log_loss: float) -> None:
+        if step >= stop_at:
+            raise KeyboardInterrupt
+
+    X, y = random_problem()
+    states = tmp_path / "before", tmp_path / "after"
+    how = {"freeze_at": 10, "settings": STAGES}
+    whole = train_then_freeze(ReLU(5, 6), X, y, **how)
+    cut = train_then_freeze(ReLU(5, 6), X, y, **how, callback=interrupt, states=states)
+    assert not (cut.after or cut.before).finished
+    resumed = train_then_freeze(ReLU(5, 6), X, y, **how, states=states, resume=True)
+    for a, b in zip(whole.network.parameters(), resumed.network.parameters(), strict=True):
+        assert torch.equal(a, b)
+    for a, b in ((whole.before, resumed.before), (whole.after, resumed.after)):
+        np.testing.assert_array_equal(a.log_loss, b.log_loss)
+        assert b.finished
+    with pytest.raises(ValueError, match="`resume` needs `states`"):
+        train_then_freeze(ReLU(5, 6), X, y, **how, resume=True)
 
 
 def test_a_partly_trained_network_comes_to_the_limit_of_the_gates_it_froze() -> None:

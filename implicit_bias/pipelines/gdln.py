@@ -46,7 +46,8 @@ def run_gdln_pipeline(options: Options, reporter: Reporter) -> Report:
             "`--resume` is not for the model gdln, which keeps no unfinished run: leave it out"
         )
     seeds = Seeds.from_seed(options.seed)
-    data = RINGS[options.data](options.n_train or SAMPLES, random_state=seeds.data)
+    scales = _length_scales(options)
+    data = RINGS[options.data](options.n_train or SAMPLES, random_state=seeds.data, **scales)
     settings = RegressionSettings(
         learning_rate=options.learning_rates[0],
         n_steps=options.steps[0],
@@ -115,6 +116,26 @@ def run_gdln_pipeline(options: Options, reporter: Reporter) -> Report:
         },
         figure=lambda: _figure(run),
     )
+
+
+def _length_scales(options: Options) -> dict[str, float]:
+    """The length scales that the options name, as arguments of the data's maker."""
+    if options.length_scales is None:
+        return {}
+    if len(options.length_scales) != 2:
+        raise ValueError(
+            "`--length-scales` must be two numbers, of the classes y = 1 and y = 0, such as 1,5, "
+            f"got {len(options.length_scales)}"
+        )
+    scales = dict(zip(("xi_1", "xi_0"), options.length_scales, strict=True))
+    if options.data != "pulse":
+        return scales
+    if not all(scale.is_integer() for scale in scales.values()):
+        raise ValueError(
+            "`--length-scales` of pulses must be whole numbers, as many ones as a pulse has, got "
+            + ",".join(f"{scale:g}" for scale in scales.values())
+        )
+    return {name: int(scale) for name, scale in scales.items()}
 
 
 def _write_path(trajectory: RegressionTrajectory) -> Callable[[Path], None]:
