@@ -369,6 +369,38 @@ def test_a_step_that_is_too_long_is_halved_and_loses_its_momentum() -> None:
     assert log_loss_of(network, data) <= before
 
 
+def test_a_step_that_no_search_can_mend_is_not_taken() -> None:
+    given = problem("gln")
+    network = given.network()
+    data = place_data(network, given.X, given.y, given.gates)
+    stepper = SafeDescent(OneRun(network), "logistic", 0.9)
+    start, before = weights_of(network), log_loss_of(network, data)
+    stepper.state["rate"] = torch.full((1,), 1e40, dtype=torch.float64)
+    stepper.step(data, None)
+    np.testing.assert_array_equal(weights_of(network), start)
+    for _ in range(30):
+        stepper.step(data, None)
+    assert log_loss_of(network, data) < before - 0.1
+
+
+def test_the_first_step_is_within_the_weights_unless_these_are_the_predictor() -> None:
+    for model, length in (("linear", None), ("gln", 1.0), ("deep-linear", 1.0)):
+        given = problem(model)
+        network = given.network(init_scale=1e-3)
+        data = place_data(network, given.X, given.y, given.gates)
+        start = weights_of(network)
+        _, gradient = smoothed(network, given, start, 1.0)
+        SafeDescent(OneRun(network), "logistic", 0.0).step(data, None)
+        moved = np.linalg.norm(weights_of(network) - start)
+        if length is None:
+            # What lowers log(loss) by 1 if it goes on as it begins, or a power of two of it.
+            halvings = -math.log2(moved * np.linalg.norm(gradient))
+            assert halvings == pytest.approx(round(halvings), abs=1e-9)
+            assert moved > np.linalg.norm(start)
+        else:
+            assert moved == pytest.approx(length * np.linalg.norm(start), rel=1e-9)
+
+
 # The logarithmic frame
 
 
