@@ -102,6 +102,7 @@ def _linear(sample: Sample, options: Options, seed: int) -> torch.nn.Module:
 
 
 def _deep_linear(sample: Sample, options: Options, seed: int) -> torch.nn.Module:
+    assert options.depth is not None  # the model's defaults name one
     widths = (options.hidden_units,) * (options.depth - 1)
     return DeepLinear(sample.X.shape[1], hidden_widths=widths, **_start(options, seed))
 

@@ -12,6 +12,7 @@ from .._solve import Settings, Status, iterate_one_vs_rest, one_vs_rest_programs
 from ..class_data import ClassDataset, load_digit_classes, load_idx_classes
 from ..comparison import Sample, compare, measure_network, scores
 from ..diagnostics import kkt_distance
+from ..distances import Distances
 from ..limit import Limit
 from ..multiclass_comparison import MulticlassComparison, compare_argmax
 from ..options import Options, Reporter, Seeds
@@ -200,6 +201,8 @@ def _train_one(
         *sample,
         settings=settings,
         callback=trace(reporter),
+        # The KKT fit, the one thing here that costs more than a forward pass, at the end alone.
+        observer=Distances(limit, *problem.samples, loss=settings.loss, kkt=False),
         state=reporter.state(f"run-{problem.label}.safetensors"),
         resume=reporter.resume,
     )

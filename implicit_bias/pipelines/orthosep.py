@@ -16,6 +16,7 @@ from ..networks.orthosep import BalancedReLU, ResidualReLU
 from ..options import Options, Reporter, Seeds
 from ..orthosep_data import is_orthogonally_separable
 from ..orthosep_diagnostics import (
+    OrthosepDistances,
     diagnose_orthosep,
     layer_rows,
     layer_singular_values,
@@ -24,8 +25,9 @@ from ..orthosep_plots import plot_orthosep
 from ..orthosep_training import halving_settings
 from ..plots import run_panels
 from ..report import Assumption, Report, Table
-from ..training import train
+from ..training import check_trainer, train
 from .classification import (
+    RUN,
     limit_alone,
     load_data,
     network_results,
@@ -77,6 +79,7 @@ def run_orthosep(options: Options, reporter: Reporter) -> Report:
         dtype=torch_dtype(options.dtype),
         device=options.device,
     )
+    check_trainer(settings.trainer, network)
     separability = is_orthogonally_separable(dataset.X_train, dataset.y_train)
     reporter.stage(f"solving both one-sided SVMs ({options.solver})")
     with warnings.catch_warnings():
@@ -97,6 +100,9 @@ def run_orthosep(options: Options, reporter: Reporter) -> Report:
             settings=settings,
             monitor=(held_out.X, None),
             callback=trace(reporter),
+            observer=OrthosepDistances(limit, train_sample, held_out),
+            state=reporter.state(RUN),
+            resume=reporter.resume,
         )
     except FloatingPointError as error:  # diverged: the prediction stands, so report it
         return limit_alone("orthosep", theorem, setup, limit, results, failure=str(error))

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from .._solve import to_numpy
 from ..figures import Panel, Row
 from ..formulations.frelu import FReLULimit
 from ..gate_changes import GateChanges
 from ..limit import Limit
 from ..measures import Sample
-from ..networks.relu import ReLU
+from ..networks.relu import DeepReLU
 from ..plots import plot_gate_changes, plot_margin_ratio, plot_margins, plot_run
-from ..relu_gating import ReLUGates
 from ..snapshots import Snapshots
 from ..trajectory import Trajectory
 from .maps import map_row, relu_lines
@@ -38,17 +41,21 @@ def relu_figure(
     after = None if frozen is None else frozen.parts.after
     if frozen is not None and after is not None:
         panels.append(partial(_copy, frozen.limit, after))
+    # The gates have a panel above, with the freeze in it.
+    others = {k: v for k, v in trajectory.observed.items() if k != "gate_changes"}
+    trajectory = replace(trajectory, observed=others)
     return plot_run(trajectory, title="ReLU network over training", panels=panels, below=below)
 
 
-def relu_map_row(machine: FReLULimit, network: ReLU, snapshots: Snapshots, train: Sample) -> Row:
-    """The machine on the gates of the end, with its lines, beside the network with its own."""
-    learned = ReLUGates.from_network(network)
+def relu_map_row(
+    machine: FReLULimit, network: DeepReLU, snapshots: Snapshots, train: Sample
+) -> Row:
+    """The machine on the gates of the end beside the network, with the lines of its first layer."""
     return map_row(
         machine,
         snapshots,
         train,
-        learned.transform,
+        lambda X: to_numpy(network.gates(X)).astype(np.float64),
         network_gates=lambda X: None,
         limit_title="SVM-LC, gates of the end",
         lines=lambda at: relu_lines(network if at is None else at, train.X),

@@ -20,7 +20,10 @@ from ..report import Assumption
 from ..training import TrainingSettings
 from .classification import trace, write_frame, write_weights
 
-__all__ = ["FrozenRun", "freezing_step", "run_frozen"]
+__all__ = ["FrozenRun", "forget_frozen", "freezing_step", "run_frozen"]
+
+# Where the two parts of an unfinished run are kept: before and after the freeze.
+RUNS = ("frozen-run-before.safetensors", "frozen-run-after.safetensors")
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,6 +117,13 @@ def freezing_step(options: Options, settings: TrainingSettings) -> int:
     return options.freeze_at
 
 
+def forget_frozen(reporter: Reporter) -> None:
+    """Delete what an earlier run has kept: another one would take it for its own unfinished one."""
+    for path in map(reporter.state, RUNS):
+        if path is not None:
+            path.unlink(missing_ok=True)
+
+
 def run_frozen(
     network: ReLU,
     samples: tuple[Sample, Sample],
@@ -134,9 +144,12 @@ def run_frozen(
     """
     train_part, held_out = samples
     reporter.stage(f"training it again, with its gates frozen at step {freeze_at}")
+    before, after = map(reporter.state, RUNS)
     parts = train_then_freeze(
         network, train_part.X, train_part.y, freeze_at=freeze_at, settings=settings,
         monitor=held_out.X, callback=trace(reporter),
+        states=None if before is None or after is None else (before, after),
+        resume=reporter.resume,
     )  # fmt: skip
     if parts.before is not None and not parts.before.finished:
         return None

@@ -1,0 +1,182 @@
+"""`compare --resume` of the models with pipelines of their own, and what is kept of their runs."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner, Result
+from safetensors.numpy import load_file
+
+from implicit_bias import cli
+from implicit_bias.options import Reporter
+
+RELU = (
+    "--model", "relu", "--n-train", "50", "--n-val", "200", "--hidden-units", "12", "--steps", "60,40",
+    "--learning-rate", "0.05,0.01", "--batch-size", "16",
+)  # fmt: skip
+ORTHOSEP = ("--model", "orthosep", "--n-train", "40", "--hidden-units", "8")
+RESIDUAL = (*ORTHOSEP, "--network", "residual", "--steps", "100", "--batch-size", "10")
+DEEP = (*RELU, "--depth", "3")
+CLASSES = (
+    "--model", "frelu", "--classes", "all", "--n-train", "60", "--n-val", "100", "--hidden-units", "5",
+    "--steps", "40",
+)  # fmt: skip
+
+
+def run(*arguments: object) -> Result:
+    result = CliRunner().invoke(cli.compare, [str(argument) for argument in arguments])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
+    return result
+
+
+def results(*arguments: object, code: int = 0) -> dict[str, Any]:
+    result = run(*arguments, "--json", "--quiet")
+    assert result.exit_code == code, result.stderr
+    return dict(json.loads(result.stdout))
+
+
+def without_times(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: without_times(v) for k, v in value.items() if k != "seconds"}
+    return [without_times(v) for v in value] if isinstance(value, list) else value
+
+
+def interrupt(in_stage: str, at: float) -> Callable[[bool], Any]:
+    """Progress that presses Ctrl-C at a share of the training stage of that name."""
+
+    @contextlib.contextmanager
+    def progress(quiet: bool) -> Iterator[Reporter]:
+        stages: list[str] = []
+
+        def advance(done: int, of: int) -> None:
+            if stages[-1].startswith(in_stage) and done >= of * at:
+                raise KeyboardInterrupt
+
+        yield Reporter(stage=stages.append, advance=advance)
+
+    return progress
+
+
+def cut(monkeypatch, arguments: tuple[object, ...], in_stage: str, at: float) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(cli, "_progress", interrupt(in_stage, at))
+        results(*arguments, code=130)
+
+
+def files(folder: Path) -> dict[str, Any]:
+    """Weights and trajectories that were saved, without clocks."""
+    content: dict[str, Any] = {}
+    for path in sorted(folder.iterdir()):
+        if path.suffix == ".parquet":
+            frame = pd.read_parquet(path).drop(columns="seconds")
+            content |= {f"{path.name} {name}": frame[name].to_numpy() for name in frame}
+        elif "network" in path.name:
+            content |= {f"{path.name} {k}": v for k, v in load_file(path).items()}
+    return content
+
+
+def clocks(folder: Path) -> dict[str, list[float]]:
+    frames = {path.name: pd.read_parquet(path) for path in sorted(folder.glob("*.parquet"))}
+    return {name: frame["seconds"].tolist() for name, frame in frames.items()}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stage", "at"),
+    [
+        (RELU, "training a ReLU network", 0.3),
+        (RELU, "training it again", 0.2),  # before the freeze
+        (RELU, "training it again", 0.8),  # after it
+        (DEEP, "training a ReLU network", 0.6),
+        (ORTHOSEP, "training a ReLU network", 0.02),
+        (RESIDUAL, "training a residual ReLU network", 0.5),
+    ],
+)
+def test_a_run_that_is_resumed_ends_like_one_that_never_stopped(
+    arguments, stage, at, monkeypatch, tmp_path
+) -> None:
+    whole = results(*arguments, "--save", tmp_path / "whole")
+    there = (*arguments, "--save", tmp_path / "cut")
+    cut(monkeypatch, there, stage, at)
+    resumed = results(*there, "--resume")
+    assert without_times(resumed) == without_times(whole)
+    expected, found = files(tmp_path / "whole"), files(tmp_path / "cut")
+    assert found.keys() == expected.keys() and len(found) > 10
+    for name, array in expected.items():
+        np.testing.assert_array_equal(found[name], array, err_msg=name)
+    # What is done is not done again: its clocks stand still.
+    before = clocks(tmp_path / "cut")
+    results(*there, "--resume")
+    assert clocks(tmp_path / "cut") == before
+
+
+@pytest.mark.parametrize("arguments", [RELU, ORTHOSEP])
+def test_without_a_run_of_these_options_there_is_nothing_to_go_on_with(
+    arguments, monkeypatch, tmp_path
+) -> None:
+    there = (*arguments, "--save", tmp_path)
+    nothing = run(*there, "--resume")
+    assert nothing.exit_code == 2 and "there is no run to resume" in nothing.stderr
+    cut(monkeypatch, there, "training a ReLU network", 0.01)
+    other = run(*there, "--seed", "1", "--resume")
+    assert other.exit_code == 2 and "of other data or other settings" in other.stderr
+    other = run(*there, "--init-scale", "0.5", "--resume")
+    assert other.exit_code == 2 and "began from other weights" in other.stderr
+
+
+def test_a_new_run_forgets_what_an_older_one_kept_of_the_frozen_copy(monkeypatch, tmp_path) -> None:
+    there = (*RELU, "--save", tmp_path, "--freeze-at")
+    cut(monkeypatch, (*there, "40"), "training it again", 0.8)
+    cut(monkeypatch, (*there, "20"), "training a ReLU network", 0.5)
+    resumed = results(*there, "20", "--resume")
+    assert without_times(resumed) == without_times(results(*RELU, "--freeze-at", "20"))
+
+
+# What is observed along training
+
+
+def test_a_relu_network_is_measured_along_its_training(tmp_path) -> None:
+    record = results(*RELU, "--steps", "200,100", "--save", tmp_path)
+    frame = pd.read_parquet(tmp_path / "trajectory.parquet")
+    assert frame["error_network"].iloc[-1] == record["comparison"]["error_network"]
+    changes = record["gate_changes"]
+    assert frame["step"].tolist() == changes["step"]
+    assert frame["gate_changes"].tolist() == changes["since_start"]
+    assert frame["gate_flips"].tolist() == changes["since_last"]
+    assert changes["since_start"][0] == 0 < changes["since_start"][-1]
+    saved = load_file(tmp_path / "network.safetensors")
+    incoming = (saved["layers.0"] ** 2).sum(axis=1)
+    outgoing = saved["layers.1"][0] ** 2
+    size = sum((weights**2).sum() for weights in saved.values())
+    balance = np.abs(incoming - outgoing).max() / size
+    assert frame["balancedness"].iloc[-1] == pytest.approx(balance)
+    assert np.isfinite(frame["kkt_residual"].iloc[-1])
+    assert "margin_ratio" not in frame  # no theorem names a limit
+
+
+def test_neurons_are_followed_towards_the_two_directions(tmp_path) -> None:
+    record = results(*ORTHOSEP, "--save", tmp_path)
+    frame = pd.read_parquet(tmp_path / "trajectory.parquet")
+    for name in ("mean_cosine", "share_positive", "share_negative", "share_dead", "u", "z"):
+        assert frame[name].iloc[-1] == pytest.approx(record["diagnosis"][name], rel=1e-12)
+    cosines = [c for c in record["diagnosis"]["cosines"] if c is not None]
+    assert frame["smallest_cosine"].iloc[-1] == pytest.approx(min(cosines))
+    assert frame["mean_cosine"].iloc[-1] > 0.99 > frame["mean_cosine"].iloc[0]
+    assert frame["margin_ratio"].iloc[-1] == pytest.approx(record["comparison"]["margin_ratio"])
+
+
+def test_every_class_is_measured_along_its_training_without_kkt_fits(tmp_path) -> None:
+    record = results(*CLASSES, "--save", tmp_path)
+    assert len(record["one_vs_rest"]) == 10
+    for entry in record["one_vs_rest"]:
+        frame = pd.read_parquet(tmp_path / f"trajectory-{entry['class']}.parquet")
+        for name in ("margin_ratio", "zeta_cosine", "score_cosine", "agreement"):
+            last = entry["comparison"][name]
+            assert frame[name].iloc[-1] == pytest.approx(last), name
+        assert np.isnan(frame["kkt_residual"]).all()
