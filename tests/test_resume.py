@@ -158,6 +158,17 @@ def test_the_network_goes_on_from_where_it_stopped_in_the_same_process_too(tmp_p
     assert_equal_weights(network, whole)
 
 
+def test_a_run_that_went_on_once_goes_on_from_its_first_weights_again(tmp_path) -> None:
+    whole, network = network_for("annealed"), network_for("annealed")
+    expected = run(whole, "annealed")
+    file = tmp_path / "run"
+    run(network, "annealed", state=file, callback=interrupting(24, press_ctrl_c))
+    run(network, "annealed", state=file, resume=True, callback=interrupting(40, press_ctrl_c))
+    fresh = network_for("annealed")
+    assert_equal_trajectories(run(fresh, "annealed", state=file, resume=True), expected)
+    assert_equal_weights(fresh, whole)
+
+
 def test_float32_and_a_relu_network_go_on_as_well(tmp_path) -> None:
     def relu() -> torch.nn.Module:
         return ReLU(D, 4, random_state=1, dtype=torch.float32)
@@ -393,6 +404,13 @@ def test_a_run_of_something_else_is_refused_and_the_network_left_alone(
     assert str(kept) in str(caught.value)
     assert kept.read_bytes() == content
     assert go_on(kept).finished
+
+
+def test_a_run_of_a_network_of_other_widths_is_refused(tmp_path) -> None:
+    file = tmp_path / "run"
+    run(network_for("constant", upper_widths=(2,)), "constant", state=file)
+    with pytest.raises(ValueError, match=r"of another network: its weight.1 does not have shape"):
+        run(network_for("constant", upper_widths=(4,)), "constant", state=file, resume=True)
 
 
 def test_buffers_belong_to_what_a_run_is_of(tmp_path) -> None:
