@@ -18,15 +18,15 @@ from implicit_bias import cli
 from implicit_bias.options import Reporter
 
 RELU = (
-    "--model", "relu", "--n-train", "50", "--n-val", "200", "--hidden-units", "12", "--steps", "60,40",
-    "--learning-rate", "0.05,0.01", "--batch-size", "16",
+    "--model", "relu", "--n-train", "50", "--n-val", "200", "--hidden-units", "12",
+    "--steps", "60,40", "--learning-rate", "0.05,0.01", "--batch-size", "16",
 )  # fmt: skip
 ORTHOSEP = ("--model", "orthosep", "--n-train", "40", "--hidden-units", "8")
 RESIDUAL = (*ORTHOSEP, "--network", "residual", "--steps", "100", "--batch-size", "10")
 DEEP = (*RELU, "--depth", "3")
 CLASSES = (
-    "--model", "frelu", "--classes", "all", "--n-train", "60", "--n-val", "100", "--hidden-units", "5",
-    "--steps", "40",
+    "--model", "frelu", "--classes", "all", "--n-train", "60", "--n-val", "100", "--hidden-units",
+    "5", "--steps", "40",
 )  # fmt: skip
 
 
