@@ -13,7 +13,7 @@ __all__ = ["fitting_threads"]
 
 # Multiplications of a forward pass below which a second thread gains nothing worth having, and
 # loses much on a machine with other work: threads that wait for one another spin meanwhile.
-SMALL = 2e8
+SMALL = 3e7
 
 
 @contextlib.contextmanager
