@@ -148,3 +148,19 @@ class Reporter:
     def state(self, name: str) -> Path | None:
         """The file of that name in `folder`, if there is one to keep runs in."""
         return None if self.folder is None else self.folder / name
+
+    def check_resumable(self) -> None:
+        """See, before any work, that there is a run to go on with if that was asked for.
+
+        Raises
+        ------
+        ValueError
+            If there is none.
+        """
+        if not self.resume or self.folder is None:
+            return
+        if not any(self.folder.glob("*run*.safetensors")):
+            raise ValueError(
+                f"there is no run to resume in {str(self.folder)!r}: leave `--resume` out to begin "
+                "one"
+            )

@@ -49,6 +49,7 @@ def run_multiclass(model: str, family: Family, options: Options, reporter: Repor
     ValueError, FileNotFoundError
         If an option is out of range or the data are not there, before any long work.
     """
+    reporter.check_resumable()
     seeds = Seeds.from_seed(options.seed)
     settings = training_settings(options, seeds)
     require_device(options.device)

@@ -62,6 +62,7 @@ def run_orthosep(options: Options, reporter: Reporter) -> Report:
         If an option is out of range or the data are not there, before any long work.
     """
     residual = options.network == "residual"
+    reporter.check_resumable()
     seeds = Seeds.from_seed(options.seed)
     require_device(options.device)
     dataset = load_data(options, seeds)

@@ -66,6 +66,7 @@ def run_relu(options: Options, reporter: Reporter) -> Report:
     """
     from ..models import MODELS
 
+    reporter.check_resumable()
     seeds = Seeds.from_seed(options.seed)
     settings = training_settings(options, seeds)
     n_hidden = _hidden_layers(options)

@@ -88,6 +88,7 @@ def run_separable(model: str, family: Family, options: Options, reporter: Report
     """
     from ..models import MODELS
 
+    reporter.check_resumable()
     seeds = Seeds.from_seed(options.seed)
     settings = training_settings(options, seeds)
     require_device(options.device)
