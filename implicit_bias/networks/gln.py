@@ -159,7 +159,10 @@ class GLN(torch.nn.Module):
         s = total ** (1 / (depth + 1))
         a = torch.sqrt(norms / s ** (depth - 1)) if total > 0 else torch.zeros_like(norms)
         direction = target / torch.where(norms > 0, norms, 1.0)[:, None, None]
-        units = [torch.full((w,), w**-0.5, dtype=target.dtype) for w in (*upper_widths, 1)]
+        units = [
+            torch.full((w,), w**-0.5, dtype=target.dtype, device=target.device)
+            for w in (*upper_widths, 1)
+        ]
         upper = rank_one_chain(a, units)
         return cls.from_weights(a[:, None, None] * direction, *upper, device=device)
 

@@ -128,7 +128,10 @@ class DeepLinear(torch.nn.Module):
         norm = target.norm()
         size = norm ** (1 / (1 + len(hidden_widths)))
         first = target * (size / norm) if norm > 0 else target
-        units = [torch.full((w,), w**-0.5, dtype=target.dtype) for w in (*hidden_widths, 1)]
+        units = [
+            torch.full((w,), w**-0.5, dtype=target.dtype, device=target.device)
+            for w in (*hidden_widths, 1)
+        ]
         return cls.from_weights(*rank_one_chain(first, units), device=device)
 
     @property
