@@ -100,8 +100,8 @@ TRAINERS: Mapping[str, Trainer] = MappingProxyType(
             takes_momentum=True,
         ),
         "momentum": Trainer(
-            method="the normalised steps with heavy-ball momentum 0.9, dropped where the loss would "
-            "rise or the smoothed margin fall",
+            method="the normalised steps with heavy-ball momentum 0.9, dropped where the "
+            "loss would rise or the smoothed margin fall",
             promise="fixed points are those of the normalised steps; no rate is proved",
             make=_momentum,
         ),
