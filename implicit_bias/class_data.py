@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .dataset import Dataset, digest, frozen
+from .dataset import Dataset, check_same_inputs, digest, frozen
 from .idx import find_idx, read_idx
 
 __all__ = ["ClassDataset", "load_digit_classes", "load_idx_classes"]
@@ -63,11 +63,7 @@ class ClassDataset:
             labels = _integers(f"labels_{part}", getattr(self, f"labels_{part}"), len(X))
             object.__setattr__(self, f"X_{part}", X)
             object.__setattr__(self, f"labels_{part}", labels)
-        if self.X_train.shape[1] != self.X_val.shape[1]:
-            raise ValueError(
-                f"`X_val` must have {self.X_train.shape[1]} columns like `X_train`, "
-                f"got {self.X_val.shape[1]}: give both parts the same inputs"
-            )
+        check_same_inputs(self.X_train, self.X_val)
 
     @property
     def classes(self) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Dataset", "digest", "frozen"]
+__all__ = ["Dataset", "check_same_inputs", "digest", "frozen"]
 
 _ARRAYS = ("X_train", "y_train", "X_val", "y_val")
 
@@ -54,11 +54,7 @@ class Dataset:
             object.__setattr__(self, key, frozen(key, getattr(self, key), n_axes))
         _check_labels("train", self.X_train, self.y_train)
         _check_labels("val", self.X_val, self.y_val)
-        if self.X_train.shape[1] != self.X_val.shape[1]:
-            raise ValueError(
-                f"`X_val` must have {self.X_train.shape[1]} columns like `X_train`, "
-                f"got {self.X_val.shape[1]}: give both parts the same inputs"
-            )
+        check_same_inputs(self.X_train, self.X_val)
         if np.unique(self.y_train).size < 2:
             raise ValueError(
                 "`y_train` must hold both classes, -1 and +1, got "
@@ -115,6 +111,15 @@ def frozen(name: str, value: object, n_axes: int) -> NDArray[np.float64]:
         )
     array.setflags(write=False)
     return array
+
+
+def check_same_inputs(X_train: NDArray[np.float64], X_val: NDArray[np.float64]) -> None:
+    """See that both parts have as many columns; raises ValueError if they do not."""
+    if X_train.shape[1] != X_val.shape[1]:
+        raise ValueError(
+            f"`X_val` must have {X_train.shape[1]} columns like `X_train`, "
+            f"got {X_val.shape[1]}: give both parts the same inputs"
+        )
 
 
 def _check_labels(part: str, X: NDArray[np.float64], y: NDArray[np.float64]) -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -23,7 +21,7 @@ from ._solve import (
     support_vectors,
     to_numpy,
 )
-from ._version import __version__
+from .saved import read_saved, write_saved
 
 __all__ = ["Limit"]
 
@@ -150,16 +148,9 @@ class Limit(ABC):
         OSError
             If the file cannot be written.
         """
-        from safetensors.numpy import save
-
-        arrays = {
-            name: np.ascontiguousarray(to_numpy(getattr(self, name)))
-            for name in self._array_names()
-        }
+        arrays = {name: to_numpy(getattr(self, name)) for name in self._array_names()}
         arrays["support"] = arrays["support"].astype(np.uint8)
         record = {
-            "class": type(self).__name__,
-            "version": __version__,
             "status": self.status.name,
             "certificate": self.certificate.to_dict(),
             "tol": self.tol,
@@ -167,7 +158,7 @@ class Limit(ABC):
             "seconds": self.seconds,
             "solver": self.solver,
         }
-        Path(path).write_bytes(save(arrays, metadata={"implicit-bias": json.dumps(record)}))
+        write_saved(path, type(self), arrays, record)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -180,18 +171,7 @@ class Limit(ABC):
         ValueError
             If the file is not a saved limit of this class.
         """
-        from safetensors import SafetensorError, safe_open
-
-        if not Path(path).is_file():
-            raise FileNotFoundError(f"there is no file {os.fspath(path)!r} to load a limit from")
-        try:
-            with safe_open(path, framework="numpy") as file:
-                record = json.loads((file.metadata() or {}).get("implicit-bias", "{}"))
-                arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        except SafetensorError as error:
-            raise ValueError(f"{os.fspath(path)!r} is not a safetensors file: {error}") from error
-        if record.get("class") != cls.__name__ or set(arrays) != set(cls._array_names()):
-            raise ValueError(f"{os.fspath(path)!r} holds no saved {cls.__name__}")
+        arrays, record = read_saved(path, cls, cls._array_names())
         arrays["support"] = arrays["support"].astype(bool)
         return cls(
             **arrays,

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
-
-import numpy as np
 
 from .._solve import (
     Array,
@@ -26,7 +22,7 @@ from .._solve import (
     solve_least_squares,
     to_numpy,
 )
-from .._version import __version__
+from ..saved import read_saved, write_saved
 
 if TYPE_CHECKING:
     import cvxpy
@@ -180,17 +176,12 @@ class GatedOLS:
         OSError
             If the file cannot be written.
         """
-        from safetensors.numpy import save
-
         record = {
-            "class": type(self).__name__,
-            "version": __version__,
             "status": self.status.name,
             "certificate": self.certificate.to_dict(),
             **{name: getattr(self, name) for name in _SCALARS},
         }
-        arrays = {"zeta": np.ascontiguousarray(to_numpy(self.zeta))}
-        Path(path).write_bytes(save(arrays, metadata={"implicit-bias": json.dumps(record)}))
+        write_saved(path, type(self), {"zeta": to_numpy(self.zeta)}, record)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -203,18 +194,7 @@ class GatedOLS:
         ValueError
             If the file is not a saved limit of this class.
         """
-        from safetensors import SafetensorError, safe_open
-
-        if not Path(path).is_file():
-            raise FileNotFoundError(f"there is no file {os.fspath(path)!r} to load a limit from")
-        try:
-            with safe_open(path, framework="numpy") as file:
-                record = json.loads((file.metadata() or {}).get("implicit-bias", "{}"))
-                arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        except SafetensorError as error:
-            raise ValueError(f"{os.fspath(path)!r} is not a safetensors file: {error}") from error
-        if record.get("class") != cls.__name__ or set(arrays) != {"zeta"}:
-            raise ValueError(f"{os.fspath(path)!r} holds no saved {cls.__name__}")
+        arrays, record = read_saved(path, cls, {"zeta"})
         return cls(
             zeta=arrays["zeta"],
             status=FitStatus[record["status"]],

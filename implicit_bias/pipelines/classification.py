@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "RUN",
+    "USABLE",
     "DIGITS_TRAINING",
     "limit_alone",
     "load_data",
@@ -48,6 +49,8 @@ DIGITS_TRAINING = 500
 PLANE_TRAINING = 100  # more would hide the decision map that they are drawn on
 # Where an unfinished run is kept, in the folder of its results.
 RUN = "run.safetensors"
+# With these a limit has coefficients that separate the training data: a network can be compared.
+USABLE = (Status.SOLVED, Status.INACCURATE)
 # A proof that there is no limit comes before failures to find it.
 WORST_FIRST = (
     Status.NOT_SEPARABLE,

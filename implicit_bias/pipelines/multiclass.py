@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._solve import Settings, Status, iterate_one_vs_rest, one_vs_rest_programs, to_numpy
+from .._solve import Settings, iterate_one_vs_rest, one_vs_rest_programs, to_numpy
 from ..class_data import ClassDataset, load_digit_classes, load_idx_classes
 from ..comparison import Sample, compare, measure_network, scores
 from ..diagnostics import kkt_distance
@@ -18,7 +18,7 @@ from ..multiclass_comparison import MulticlassComparison, compare_argmax
 from ..options import Options, Reporter, Seeds
 from ..report import Report
 from ..training import TrainingSettings, check_trainer, train
-from .classification import DIGITS_TRAINING, require_device, trace, training_settings
+from .classification import DIGITS_TRAINING, USABLE, require_device, trace, training_settings
 from .multiclass_report import MulticlassRun, TrainedClass, report_multiclass
 from .separable import Family
 
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     import torch
 
 __all__ = ["load_class_data", "run_multiclass"]
-
-USABLE = (Status.SOLVED, Status.INACCURATE)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,6 @@ from dataclasses import asdict
 
 import numpy as np
 
-from .._solve import Status
 from ..comparison import Sample, compare, measure_network
 from ..diagnostics import kkt_distance
 from ..figures import Row, compose, panel_rows
@@ -28,6 +27,7 @@ from ..report import Assumption, Report, Table
 from ..training import check_trainer, train
 from .classification import (
     RUN,
+    USABLE,
     limit_alone,
     load_data,
     network_results,
@@ -90,7 +90,7 @@ def run_orthosep(options: Options, reporter: Reporter) -> Report:
     theorem, setup = _theorem(options), setup_line(options, dataset)
     results = {"model": "orthosep", "theorem": theorem, **provenance(options, dataset)}
     results["limit"] = limit.to_dict()
-    if limit.status not in (Status.SOLVED, Status.INACCURATE):
+    if limit.status not in USABLE:
         return limit_alone("orthosep", theorem, setup, limit, results)
     kind = "residual ReLU network" if residual else "ReLU network"
     reporter.stage(f"training a {kind} for {settings.n_steps} steps")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._solve import MaxMarginProgram, Settings, Solution, Status, solve
+from .._solve import MaxMarginProgram, Settings, Solution, solve
 from ..comparison import Comparison, Sample, compare, measure_network
 from ..diagnostics import kkt_distance
 from ..distances import Distances
@@ -20,6 +20,7 @@ from ..training import check_trainer, train
 from ..trajectory import Trajectory
 from .classification import (
     RUN,
+    USABLE,
     limit_alone,
     load_data,
     network_results,
@@ -114,7 +115,7 @@ def run_separable(model: str, family: Family, options: Options, reporter: Report
         **provenance(options, dataset),
         "limit": limit.to_dict(),
     }
-    if limit.status not in (Status.SOLVED, Status.INACCURATE):
+    if limit.status not in USABLE:
         return limit_alone(model, theorem, setup, limit, results, gating=gating)
     reporter.stage(f"training a {family.network_name} for {settings.n_steps} steps")
     snapshots = plane_snapshots(network, dataset.X_train, settings.n_steps)

@@ -9,6 +9,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -174,8 +175,6 @@ def _stacked_schedule(
     settings: Sequence[TrainingSettings], network: torch.nn.Module
 ) -> tuple[tuple[int, float | Tensor | None], ...]:
     """The schedule of all runs, with rates (B,) where they differ."""
-    from dataclasses import replace
-
     first = settings[0]
     for other in settings[1:]:
         steps = [[phase[0] for phase in s.schedule] for s in (first, other)]
