@@ -8,9 +8,9 @@ from ._solve import certify as certify
 from ._version import __version__ as __version__
 from .comparison import Comparison as Comparison
 from .comparison import compare as compare
-from .data import Dataset as Dataset
-from .data import load_digits as load_digits
-from .data import load_idx as load_idx
+from .data.dataset import Dataset as Dataset
+from .data.images import load_digits as load_digits
+from .data.images import load_idx as load_idx
 from .diagnostics import KKTDistance as KKTDistance
 from .diagnostics import kkt_distance as kkt_distance
 from .distances import Distances as Distances

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import numpy as np
 
-from implicit_bias.networks.frelu import FReLU
-from implicit_bias.networks.relu import ReLU
-from implicit_bias.relu_gating import ReLUGates
-from implicit_bias.training import Callback, Inputs, TrainingSettings, train
-from implicit_bias.trajectory import Trajectory
+from .networks.frelu import FReLU
+from .networks.relu import ReLU
+from .relu_gating import ReLUGates
+from .training import Callback, Inputs, TrainingSettings, train
+from .trajectory import Trajectory
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._solve import Array, to_numpy
-from .data import Dataset
+from .data.dataset import Dataset
 
 __all__ = [
     "OrthogonalSeparability",

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erf
 
-from .dataset import digest
+from .data.dataset import digest
 
 __all__ = [
     "RingData",

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from implicit_bias import GLN, HyperplaneContexts, HyperplaneGates, solve_gln_svm
+from implicit_bias.data.quadrants import make_quadrants
 from implicit_bias.decision_maps import (
     DecisionMap,
     is_planar,
@@ -19,7 +20,6 @@ from implicit_bias.decision_maps import (
 from implicit_bias.measures import Sample, network_norm
 from implicit_bias.networks.relu import ReLU
 from implicit_bias.pipelines.maps import gating_lines, map_row, plane_snapshots, relu_lines
-from implicit_bias.quadrant_data import make_quadrants
 from implicit_bias.snapshots import Snapshots
 
 X = np.array([[1.0, 1.0], [-1.0, -1.0], [1.0, -0.5], [-0.5, 1.0]])

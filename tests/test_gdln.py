@@ -16,11 +16,7 @@ from implicit_bias.formulations.gdln import (
     solve_gated_ols_from_moments,
 )
 from implicit_bias.formulations.gdln_flow import gated_flow, gated_flow_from_moments
-from implicit_bias.formulations.gdln_loss import (
-    balanced_gating_loss,
-    class_moments,
-    gating_loss,
-)
+from implicit_bias.formulations.gdln_loss import balanced_gating_loss, class_moments, gating_loss
 from implicit_bias.formulations.linear import solve_linear_svm
 from implicit_bias.ring_data import single_pulse_population
 from solvers.least_squares import FitNotCertified, FitStatus

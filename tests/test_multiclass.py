@@ -22,8 +22,9 @@ from sklearn.datasets import load_digits as load_bundled
 from sklearn.metrics import confusion_matrix
 
 from implicit_bias import GLN, GLNLimit, HyperplaneContexts, cli, load_digits
-from implicit_bias.class_data import ClassDataset, load_digit_classes, load_idx_classes
 from implicit_bias.comparison import Comparison
+from implicit_bias.data.images import load_digit_classes, load_idx_classes
+from implicit_bias.data.labelled import ClassDataset
 from implicit_bias.formulations.linear import LinearLimit
 from implicit_bias.models import MODELS
 from implicit_bias.multiclass_comparison import compare_argmax

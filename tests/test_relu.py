@@ -14,7 +14,7 @@ from scipy.optimize import nnls
 
 from implicit_bias._solve import Status
 from implicit_bias.comparison import Sample, compare
-from implicit_bias.data import load_digits
+from implicit_bias.data.images import load_digits
 from implicit_bias.diagnostics import kkt_distance
 from implicit_bias.formulations.frelu import solve_frelu_svm
 from implicit_bias.formulations.relu import ReLUView, solve_relu_svms

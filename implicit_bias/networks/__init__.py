@@ -1,5 +1,5 @@
 """Networks as torch modules: ``forward(X, gates)`` returns one score a sample."""
 
-from implicit_bias.networks.gln import GLN
+from .gln import GLN
 
 __all__ = ["GLN"]

@@ -11,13 +11,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from implicit_bias.networks.weights import (
-    as_tensor,
-    layer_imbalance,
-    linear_factors,
-    rank_one_chain,
-    torch_generator,
-)
+from .weights import as_tensor, layer_imbalance, linear_factors, rank_one_chain, torch_generator
 
 
 class DeepLinear(torch.nn.Module):

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from .._solve import Status
 from .._version import __version__
-from ..class_data import ClassDataset
 from ..comparison import Comparison, NetworkState
-from ..data import Dataset, load_digits, load_idx
+from ..data.dataset import Dataset
+from ..data.images import load_digits, load_idx
+from ..data.labelled import ClassDataset
+from ..data.quadrants import quadrant_dataset
 from ..limit import Limit
 from ..options import Options, Reporter, Seeds
 from ..orthosep_data import orthosep_dataset
-from ..quadrant_data import quadrant_dataset
 from ..report import Assumption, Report, Table
 from ..training import Callback, TrainingSettings
 from ..trajectory import Trajectory

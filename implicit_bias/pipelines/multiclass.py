@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._solve import Settings, iterate_one_vs_rest, one_vs_rest_programs, to_numpy
-from ..class_data import ClassDataset, load_digit_classes, load_idx_classes
 from ..comparison import Sample, compare, measure_network, scores
+from ..data.images import load_digit_classes, load_idx_classes
+from ..data.labelled import ClassDataset
 from ..diagnostics import kkt_distance
 from ..distances import Distances
 from ..limit import Limit

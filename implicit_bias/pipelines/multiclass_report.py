@@ -7,20 +7,14 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from .._solve import Status
-from ..class_data import ClassDataset
 from ..comparison import Comparison, NetworkState
+from ..data.labelled import ClassDataset
 from ..limit import Limit
 from ..multiclass_comparison import MulticlassComparison
 from ..options import Options
 from ..report import Assumption, Report, Table
 from ..trajectory import Trajectory
-from .classification import (
-    network_results,
-    provenance,
-    worst_status,
-    write_frame,
-    write_weights,
-)
+from .classification import network_results, provenance, worst_status, write_frame, write_weights
 from .separable import Family
 
 if TYPE_CHECKING:

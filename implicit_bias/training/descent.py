@@ -7,8 +7,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from implicit_bias.losses import log_mean_loss, log_mean_loss_gradient, mean_loss_gradient
-
+from ..losses import log_mean_loss, log_mean_loss_gradient, mean_loss_gradient
 from .data import GatedData
 from .runs import Runs
 

@@ -16,8 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from implicit_bias.trajectory import Trajectory
-
+from ..trajectory import Trajectory
 from .batches import Batches
 from .data import Inputs, place_data
 from .recorder import Observer, Recorder

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .data import Dataset
+from .dataset import Dataset
 
 __all__ = ["make_quadrants", "quadrant_dataset"]
 

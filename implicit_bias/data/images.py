@@ -1,110 +1,106 @@
-"""Labelled images of several classes: scikit-learn's bundled digits, and MNIST-like IDX files.
+"""Images: scikit-learn's bundled digits, and MNIST-like sets in IDX files.
 
 Inputs are scaled to [-1, 1] and end in a constant column of ones, which is the only bias that the
-theory knows.
+theory knows. Of two classes, digits 0-4 become +1 and 5-9 become -1.
 """
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Collection
-from dataclasses import dataclass, field
 from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from .dataset import Dataset, check_same_inputs, digest, frozen
+from .dataset import Dataset
 from .idx import find_idx, read_idx
+from .labelled import ClassDataset
 
-__all__ = ["ClassDataset", "load_digit_classes", "load_idx_classes"]
-
-_ARRAYS = ("X_train", "labels_train", "X_val", "labels_val")
+__all__ = ["load_digit_classes", "load_digits", "load_idx", "load_idx_classes"]
 
 
-@dataclass(frozen=True, eq=False)
-class ClassDataset:
-    """Inputs and class labels, split into a training and a validation part.
-
-    Arrays are read-only, copied unless they are so already.
+def load_digits(
+    *,
+    n_train: int = 1000,
+    n_val: int | None = None,
+    random_state: int | np.random.Generator = 0,
+) -> Dataset:
+    """Scikit-learn's bundled 8x8 digits (1,797 images, no download), 0-4 against 5-9.
 
     Parameters
     ----------
-    name : str
-        Short name for tables.
-    X_train, X_val : array of float64, shapes (n, D) and (m, D)
-        Inputs, one row a sample; m may be 0. A bias is a constant column.
-    labels_train, labels_val : integer arrays, shapes (n,) and (m,)
-        Class of every sample, any integers; kept as int64.
-    source : str
-        For people: which images, at which scaling.
+    n_train : int
+        Number of training samples. One `random_state` gives nested training parts.
+    n_val : int or None
+        Number of validation samples, disjoint from the training part; None: all the rest.
+        A given `n_val` selects the same samples for every `n_train`.
+    random_state : int or numpy.random.Generator
+        Seeds the one shuffle that both parts are cut from.
+
+    Returns
+    -------
+    Dataset
+        D = 65: 64 pixels in [-1, 1] and the constant 1.
 
     Raises
     ------
     TypeError
-        If inputs are not numeric or labels not integers.
+        If a sample number is not an integer.
     ValueError
-        If shapes disagree or an input is not finite.
+        If more samples are wanted than there are, or the training part lacks a class.
+
+    Examples
+    --------
+    >>> load_digits(n_train=200, n_val=100).X_train.shape
+    (200, 65)
     """
+    return _halves(load_digit_classes(n_train=n_train, n_val=n_val, random_state=random_state))
 
-    name: str
-    X_train: NDArray[np.float64] = field(repr=False)
-    labels_train: NDArray[np.int64] = field(repr=False)
-    X_val: NDArray[np.float64] = field(repr=False)
-    labels_val: NDArray[np.int64] = field(repr=False)
-    source: str
 
-    def __post_init__(self) -> None:
-        for part in ("train", "val"):
-            X = frozen(f"X_{part}", getattr(self, f"X_{part}"), 2)
-            labels = _integers(f"labels_{part}", getattr(self, f"labels_{part}"), len(X))
-            object.__setattr__(self, f"X_{part}", X)
-            object.__setattr__(self, f"labels_{part}", labels)
-        check_same_inputs(self.X_train, self.X_val)
+def load_idx(
+    data_dir: str | os.PathLike[str],
+    *,
+    n_train: int,
+    n_val: int | None = None,
+    random_state: int | np.random.Generator = 0,
+) -> Dataset:
+    """MNIST or a set in the same files (Fashion-MNIST, KMNIST), classes 0-4 against 5-9.
 
-    @property
-    def classes(self) -> tuple[int, ...]:
-        """The classes of both parts together, ascending."""
-        both = np.union1d(self.labels_train, self.labels_val)
-        return tuple(int(k) for k in both)
+    Both parts come from one pair of files: ``train-images-idx3-ubyte`` and
+    ``train-labels-idx1-ubyte`` if the folder has either, else the ``t10k-`` pair. Each may be
+    gzipped, with ``.gz`` at the end of its name; the description says which pair was read.
 
-    @property
-    def description(self) -> str:
-        """One line for people: images, scaling, classes, sizes."""
-        return self._described("classes " + ", ".join(map(str, self.classes)))
+    Parameters
+    ----------
+    data_dir : path
+        Folder with the files.
+    n_train, n_val, random_state
+        As in `load_digits`.
 
-    def digest(self) -> str:
-        """SHA-256 of inputs and class labels, which names the same data on every machine."""
-        return digest(*(getattr(self, key) for key in _ARRAYS))
+    Returns
+    -------
+    Dataset
+        D = pixels + 1: pixels in [-1, 1] and the constant 1.
 
-    def two_classes(self, positive: Collection[int], text: str) -> Dataset:
-        """The same inputs with the label +1 for the classes in `positive`, -1 for all others.
+    Raises
+    ------
+    FileNotFoundError
+        If the folder or a file is missing.
+    ValueError
+        If a file is damaged, images and labels differ in number or a label is above 9.
+    TypeError, ValueError
+        Further as in `load_digits`.
+    """
+    return _halves(
+        load_idx_classes(data_dir, n_train=n_train, n_val=n_val, random_state=random_state)
+    )
 
-        Parameters
-        ----------
-        positive : collection of int
-        text : str
-            Which classes these are, for the description.
 
-        Raises
-        ------
-        ValueError
-            If the training part then lacks a label.
-        """
-        y_train, y_val = (
-            np.where(np.isin(labels, list(positive)), 1.0, -1.0)
-            for labels in (self.labels_train, self.labels_val)
-        )
-        return Dataset(self.name, self.X_train, y_train, self.X_val, y_val, self._described(text))
-
-    def _described(self, classes: str) -> str:
-        return (
-            f"{self.source}; {classes}; {len(self.X_train)} training and {len(self.X_val)} "
-            "validation samples"
-        )
+def _halves(dataset: ClassDataset) -> Dataset:
+    return dataset.two_classes(range(5), "classes 0-4 (+1) against 5-9 (-1)")
 
 
 def load_digit_classes(
@@ -188,21 +184,6 @@ def _inputs(images: NDArray[Any], brightest: int) -> NDArray[np.float64]:
 
 def _source(images: str) -> str:
     return f"{images}, pixels scaled to [-1, 1], constant 1 in the last column"
-
-
-def _integers(name: str, values: ArrayLike, n: int) -> NDArray[np.int64]:
-    labels = np.array(values)
-    if labels.size and not np.issubdtype(labels.dtype, np.integer):
-        raise TypeError(
-            f"`{name}` must hold integers, got dtype {labels.dtype}: number the classes"
-        )
-    if labels.shape != (n,):
-        raise ValueError(
-            f"`{name}` must have shape ({n},), got {labels.shape}: one class per row of its inputs"
-        )
-    labels = labels.astype(np.int64)
-    labels.setflags(write=False)
-    return labels
 
 
 def _split(
