@@ -33,7 +33,9 @@ from .formulations.linear import LinearLimit as LinearLimit
 from .formulations.linear import solve_linear_svm as solve_linear_svm
 from .formulations.orthosep import solve_orthosep as solve_orthosep
 from .formulations.shallow_gln import solve_shallow_gln_svm as solve_shallow_gln_svm
-from .gating import HyperplaneContexts as HyperplaneContexts
+from .gates.hyperplanes import HyperplaneContexts as HyperplaneContexts
+from .gates.hyperplanes import HyperplaneGates as HyperplaneGates
+from .gates.relu import ReLUGates as ReLUGates
 from .networks import GLN as GLN
 from .networks.frelu import FReLU as FReLU
 from .networks.linear import DeepLinear as DeepLinear
@@ -42,8 +44,6 @@ from .networks.shallow_gln import ShallowGLN as ShallowGLN
 from .orthosep_data import is_orthogonally_separable as is_orthogonally_separable
 from .prediction import ContextPredictor as ContextPredictor
 from .rates import measure_rates as measure_rates
-from .relu_gating import HyperplaneGates as HyperplaneGates
-from .relu_gating import ReLUGates as ReLUGates
 from .training import TrainingSettings as TrainingSettings
 from .training import train as train
 from .training import train_many as train_many

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ._solve import to_numpy
 from .diagnostics import KKTDistance
-from .gate_changes import gate_changes
+from .gates.changes import gate_changes
 from .losses import get_loss, log_mean_loss
 from .measures import (
     Sample,

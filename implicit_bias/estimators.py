@@ -16,10 +16,9 @@ from .estimator_base import Floats, InseparableWarning, LimitClassifier
 from .formulations.frelu import FReLULimit, GatePredictor, frelu_program
 from .formulations.gln import GLNLimit, gln_program
 from .formulations.linear import LinearLimit, LinearPredictor, linear_program
-from .gating import HyperplaneContexts
+from .gates.hyperplanes import HyperplaneContexts, HyperplaneGates
 from .limit import Limit
 from .prediction import ContextPredictor
-from .relu_gating import HyperplaneGates
 
 __all__ = [
     "FReLULimitClassifier",

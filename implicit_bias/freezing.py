@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
+from .gates.relu import ReLUGates
 from .networks.frelu import FReLU
 from .networks.relu import ReLU
-from .relu_gating import ReLUGates
 from .training import Callback, Inputs, TrainingSettings, train
 from .trajectory import Trajectory
 

@@ -29,8 +29,8 @@ from implicit_bias.estimators import (
 from implicit_bias.formulations.frelu import solve_frelu_svm
 from implicit_bias.formulations.gln import gln_program, solve_gln_svm
 from implicit_bias.formulations.linear import solve_linear_svm
-from implicit_bias.gating import HyperplaneContexts
-from implicit_bias.relu_gating import HyperplaneGates, ReLUGates
+from implicit_bias.gates.hyperplanes import HyperplaneContexts, HyperplaneGates
+from implicit_bias.gates.relu import ReLUGates
 from implicit_bias.ridge import RIDGE
 from solvers import NotCertified, Status
 

@@ -19,10 +19,11 @@ from implicit_bias.diagnostics import kkt_distance
 from implicit_bias.formulations.frelu import solve_frelu_svm
 from implicit_bias.formulations.relu import ReLUView, solve_relu_svms
 from implicit_bias.freezing import train_then_freeze
-from implicit_bias.gate_changes import GateRecorder, gate_changes
+from implicit_bias.gates.changes import GateRecorder, gate_changes
+from implicit_bias.gates.hyperplanes import HyperplaneGates
+from implicit_bias.gates.relu import ReLUGates
 from implicit_bias.networks.relu import DeepReLU, ReLU
 from implicit_bias.relu_comparison import compare_relu, view_relu
-from implicit_bias.relu_gating import HyperplaneGates, ReLUGates
 from implicit_bias.training import TrainingSettings, train
 
 Array = NDArray[np.float64]

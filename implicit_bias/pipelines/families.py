@@ -11,14 +11,13 @@ from ..formulations.gln import gln_limit, gln_program
 from ..formulations.gln_l2 import gln_l2_limit, gln_l2_program
 from ..formulations.linear import linear_limit, linear_program
 from ..formulations.shallow_gln import shallow_gln_limit, shallow_gln_program
-from ..gating import HyperplaneContexts
+from ..gates.hyperplanes import HyperplaneContexts, HyperplaneGates
 from ..limit import Limit
 from ..networks.frelu import FReLU
 from ..networks.gln import GLN
 from ..networks.linear import DeepLinear
 from ..networks.shallow_gln import ShallowGLN
 from ..options import Options
-from ..relu_gating import HyperplaneGates
 from .classification import torch_dtype
 from .separable import Family
 

@@ -14,12 +14,12 @@ from ..comparison import Sample, measure_network
 from ..diagnostics import kkt_distance
 from ..distances import Distances
 from ..formulations.relu import RELU_SVMS, solve_relu_svms
-from ..gate_changes import GateChanges, gate_changes
+from ..gates.changes import GateChanges, gate_changes
+from ..gates.hyperplanes import HyperplaneGates
 from ..limit import Limit
 from ..networks.relu import DeepReLU, ReLU
 from ..options import Options, Reporter, Seeds
 from ..relu_comparison import compare_relu, view_relu
-from ..relu_gating import HyperplaneGates
 from ..report import Assumption, Report, Table
 from ..training import check_trainer, train
 from ..trajectory import Trajectory

@@ -12,7 +12,7 @@ import numpy as np
 from .._solve import to_numpy
 from ..figures import Panel, Row
 from ..formulations.frelu import FReLULimit
-from ..gate_changes import GateChanges
+from ..gates.changes import GateChanges
 from ..limit import Limit
 from ..measures import Sample
 from ..networks.relu import DeepReLU

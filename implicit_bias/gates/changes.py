@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._solve import to_numpy
+from .._solve import to_numpy
 
 if TYPE_CHECKING:
     import pandas as pd
