@@ -36,13 +36,13 @@ from .formulations.shallow_gln import solve_shallow_gln_svm as solve_shallow_gln
 from .gates.hyperplanes import HyperplaneContexts as HyperplaneContexts
 from .gates.hyperplanes import HyperplaneGates as HyperplaneGates
 from .gates.relu import ReLUGates as ReLUGates
+from .limits.predictors import ContextPredictor as ContextPredictor
 from .networks import GLN as GLN
 from .networks.frelu import FReLU as FReLU
 from .networks.linear import DeepLinear as DeepLinear
 from .networks.relu import ReLU as ReLU
 from .networks.shallow_gln import ShallowGLN as ShallowGLN
 from .orthosep_data import is_orthogonally_separable as is_orthogonally_separable
-from .prediction import ContextPredictor as ContextPredictor
 from .rates import measure_rates as measure_rates
 from .training import TrainingSettings as TrainingSettings
 from .training import train as train

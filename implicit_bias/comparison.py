@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from .diagnostics import KKTDistance
 from .distances import Distances
-from .limit import Limit
+from .limits.limit import Limit
 from .measures import Sample, above_one, accuracy, dead_units, error_rate, scores, unit_norms
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ from .training import GatedData, place_data
 if TYPE_CHECKING:
     import torch
 
-    from .limit import Limit
+    from .limits.limit import Limit
 
 __all__ = ["Distances"]
 

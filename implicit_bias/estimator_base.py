@@ -33,7 +33,7 @@ from ._solve import (
     solve,
     solve_one_vs_rest,
 )
-from .limit import Limit
+from .limits.limit import Limit
 from .ridge import ridge_coefficients
 
 __all__ = ["Floats", "InseparableWarning", "LimitClassifier"]

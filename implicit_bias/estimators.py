@@ -17,8 +17,8 @@ from .formulations.frelu import FReLULimit, GatePredictor, frelu_program
 from .formulations.gln import GLNLimit, gln_program
 from .formulations.linear import LinearLimit, LinearPredictor, linear_program
 from .gates.hyperplanes import HyperplaneContexts, HyperplaneGates
-from .limit import Limit
-from .prediction import ContextPredictor
+from .limits.limit import Limit
+from .limits.predictors import ContextPredictor
 
 __all__ = [
     "FReLULimitClassifier",

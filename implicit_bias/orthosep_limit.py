@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from ._solve import Array, Certificate, Status, array_namespace, as_float64
-from .limit import Limit
+from .limits.limit import Limit
 
 __all__ = ["LABELS", "OneSidedSolution", "OrthosepLimit", "RampFunction"]
 

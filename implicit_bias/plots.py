@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ._solve import to_numpy
 from .figures import Panel, Row, compose, panel_rows
-from .limit import Limit
+from .limits.limit import Limit
 from .measures import dead_units
 from .trajectory import Trajectory
 

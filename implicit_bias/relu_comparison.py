@@ -13,7 +13,7 @@ from ._solve import to_numpy
 from .comparison import compare
 from .formulations.frelu import FReLULimit
 from .formulations.relu import RELU_SVMS, ReLULimits, ReLUView
-from .limit import Limit
+from .limits.limit import Limit
 from .measures import Sample, agreement, cosine, error_rate, margin_ratio, scores, unit_norms
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from .._solve import (
     solve_least_squares,
     to_numpy,
 )
-from ..saved import read_saved, write_saved
+from ..limits.saved import read_saved, write_saved
 
 if TYPE_CHECKING:
     import cvxpy

@@ -18,8 +18,8 @@ from .._solve import (
     solve,
     to_numpy,
 )
-from ..limit import Limit
-from ..prediction import ContextPredictor
+from ..limits.limit import Limit
+from ..limits.predictors import ContextPredictor
 
 __all__ = ["GLNLimit", "gln_limit", "gln_program", "solve_gln_svm"]
 

@@ -21,8 +21,8 @@ from .._solve import (
     solve,
     to_numpy,
 )
-from ..limit import Limit
-from ..prediction import ContextPredictor
+from ..limits.limit import Limit
+from ..limits.predictors import ContextPredictor
 from .gln import gln_program
 from .gln_norms import MainEffects
 

@@ -16,7 +16,7 @@ from .._solve import (
     as_float64,
     solve,
 )
-from ..limit import Limit
+from ..limits.limit import Limit
 
 __all__ = [
     "LinearLimit",

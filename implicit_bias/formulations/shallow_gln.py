@@ -21,7 +21,7 @@ from .._solve import (
     solve,
     to_numpy,
 )
-from ..limit import Limit
+from ..limits.limit import Limit
 from .gln import gln_program
 
 __all__ = [

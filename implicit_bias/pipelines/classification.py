@@ -16,7 +16,7 @@ from ..data.dataset import Dataset
 from ..data.images import load_digits, load_idx
 from ..data.labelled import ClassDataset
 from ..data.quadrants import quadrant_dataset
-from ..limit import Limit
+from ..limits.limit import Limit
 from ..options import Options, Reporter, Seeds
 from ..orthosep_data import orthosep_dataset
 from ..report import Assumption, Report, Table

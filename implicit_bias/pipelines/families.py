@@ -12,7 +12,7 @@ from ..formulations.gln_l2 import gln_l2_limit, gln_l2_program
 from ..formulations.linear import linear_limit, linear_program
 from ..formulations.shallow_gln import shallow_gln_limit, shallow_gln_program
 from ..gates.hyperplanes import HyperplaneContexts, HyperplaneGates
-from ..limit import Limit
+from ..limits.limit import Limit
 from ..networks.frelu import FReLU
 from ..networks.gln import GLN
 from ..networks.linear import DeepLinear

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from .._solve import to_numpy
 from ..decision_maps import DecisionMap, is_planar, plot_decision_maps
 from ..figures import Row
-from ..limit import Limit
+from ..limits.limit import Limit
 from ..measures import Sample, network_norm, scores
 from ..snapshots import Snapshots, spread_steps
 

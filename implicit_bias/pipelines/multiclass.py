@@ -14,7 +14,7 @@ from ..data.images import load_digit_classes, load_idx_classes
 from ..data.labelled import ClassDataset
 from ..diagnostics import kkt_distance
 from ..distances import Distances
-from ..limit import Limit
+from ..limits.limit import Limit
 from ..multiclass_comparison import MulticlassComparison, compare_argmax
 from ..options import Options, Reporter, Seeds
 from ..report import Report

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from .._solve import Status
 from ..comparison import Comparison, NetworkState
 from ..data.labelled import ClassDataset
-from ..limit import Limit
+from ..limits.limit import Limit
 from ..multiclass_comparison import MulticlassComparison
 from ..options import Options
 from ..report import Assumption, Report, Table

@@ -16,7 +16,7 @@ from ..distances import Distances
 from ..formulations.relu import RELU_SVMS, solve_relu_svms
 from ..gates.changes import GateChanges, gate_changes
 from ..gates.hyperplanes import HyperplaneGates
-from ..limit import Limit
+from ..limits.limit import Limit
 from ..networks.relu import DeepReLU, ReLU
 from ..options import Options, Reporter, Seeds
 from ..relu_comparison import compare_relu, view_relu

@@ -13,7 +13,7 @@ from .._solve import to_numpy
 from ..figures import Panel, Row
 from ..formulations.frelu import FReLULimit
 from ..gates.changes import GateChanges
-from ..limit import Limit
+from ..limits.limit import Limit
 from ..measures import Sample
 from ..networks.relu import DeepReLU
 from ..plots import plot_gate_changes, plot_margin_ratio, plot_margins, plot_run

@@ -12,7 +12,7 @@ from .._solve import MaxMarginProgram, Settings, Solution, solve
 from ..comparison import Comparison, Sample, compare, measure_network
 from ..diagnostics import kkt_distance
 from ..distances import Distances
-from ..limit import Limit
+from ..limits.limit import Limit
 from ..options import Options, Reporter, Seeds
 from ..plots import plot_run
 from ..report import Assumption, Report

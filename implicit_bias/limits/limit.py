@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ._solve import (
+from .._solve import (
     Array,
     Certificate,
     MaxMarginProgram,

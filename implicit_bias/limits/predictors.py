@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ._solve import Array, array_namespace, as_float64
+from .._solve import Array, array_namespace, as_float64
 
 __all__ = ["ContextPredictor"]
 

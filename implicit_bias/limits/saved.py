@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._version import __version__
+from .._version import __version__
 
 __all__ = ["read_saved", "write_saved"]
 
