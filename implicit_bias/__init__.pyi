@@ -44,7 +44,7 @@ from .networks.relu import ReLU as ReLU
 from .networks.shallow_gln import ShallowGLN as ShallowGLN
 from .orthosep_data import is_orthogonally_separable as is_orthogonally_separable
 from .rates import measure_rates as measure_rates
-from .training import TrainingSettings as TrainingSettings
-from .training import train as train
-from .training import train_many as train_many
-from .trajectory import Trajectory as Trajectory
+from .training.loop import train as train
+from .training.loop import train_many as train_many
+from .training.settings import TrainingSettings as TrainingSettings
+from .training.trajectory import Trajectory as Trajectory

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.func import functional_call, grad, vmap
 
 from .nonnegative import nonnegative_fit
-from .training import GatedData, Inputs, place_data
+from .training.data import GatedData, Inputs, place_data
 
 Array = NDArray[np.float64]
 

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from ._solve import to_numpy
 from .diagnostics import KKTDistance
 from .gates.changes import gate_changes
-from .losses import get_loss, log_mean_loss
 from .measures import (
     Sample,
     above_one,
@@ -28,7 +27,8 @@ from .measures import (
     unit_norms,
     zeta_cosine,
 )
-from .training import GatedData, place_data
+from .training.data import GatedData, place_data
+from .training.objectives import get_loss, log_mean_loss
 
 if TYPE_CHECKING:
     import torch

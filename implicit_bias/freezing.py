@@ -8,8 +8,10 @@ import numpy as np
 from .gates.relu import ReLUGates
 from .networks.frelu import FReLU
 from .networks.relu import ReLU
-from .training import Callback, Inputs, TrainingSettings, train
-from .trajectory import Trajectory
+from .training.data import Inputs
+from .training.loop import Callback, train
+from .training.settings import TrainingSettings
+from .training.trajectory import Trajectory
 
 
 @dataclass(frozen=True, eq=False)

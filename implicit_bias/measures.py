@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ._solve import to_numpy
 from .diagnostics import KKTDistance, kkt_distance
-from .training import GatedData, place_data
+from .training.data import GatedData, place_data
 
 if TYPE_CHECKING:
     import torch

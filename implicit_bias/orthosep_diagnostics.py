@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from ._solve import to_numpy
 from .diagnostics import KKTDistance
 from .distances import Distances
-from .losses import log_mean_loss
 from .measures import Sample, cosine, scores
 from .orthosep_limit import OrthosepLimit
+from .training.objectives import log_mean_loss
 
 __all__ = [
     "OrthosepDiagnosis",

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from ._solve import Array, to_numpy
-from .training import TrainingSettings
+from .training.settings import TrainingSettings
 
 __all__ = ["halving_settings"]
 

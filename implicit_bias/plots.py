@@ -16,7 +16,7 @@ from ._solve import to_numpy
 from .figures import Panel, Row, compose, panel_rows
 from .limits.limit import Limit
 from .measures import dead_units
-from .trajectory import Trajectory
+from .training.trajectory import Trajectory
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

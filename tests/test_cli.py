@@ -38,7 +38,7 @@ from implicit_bias import (
 from implicit_bias import options as options_module
 from implicit_bias.models import MODELS
 from implicit_bias.options import Reporter, resolve
-from implicit_bias.training import TRAINERS
+from implicit_bias.training.trainers import TRAINERS
 
 ROOT = Path(__file__).parents[1]
 N_TRAIN, N_VAL = 60, 50

@@ -20,7 +20,7 @@ from implicit_bias.decision_maps import (
 from implicit_bias.measures import Sample, network_norm
 from implicit_bias.networks.relu import ReLU
 from implicit_bias.pipelines.maps import gating_lines, map_row, plane_snapshots, relu_lines
-from implicit_bias.snapshots import Snapshots
+from implicit_bias.training.snapshots import Snapshots
 
 X = np.array([[1.0, 1.0], [-1.0, -1.0], [1.0, -0.5], [-0.5, 1.0]])
 Y = np.array([1.0, -1.0, 1.0, -1.0])

@@ -21,7 +21,8 @@ from implicit_bias.formulations.frelu import (
 )
 from implicit_bias.formulations.gln import solve_gln_svm
 from implicit_bias.networks.frelu import FReLU
-from implicit_bias.training import TrainingSettings, train
+from implicit_bias.training.loop import train
+from implicit_bias.training.settings import TrainingSettings
 from tests.problems import Construction, constructed
 
 Array = NDArray[np.float64]

@@ -21,7 +21,8 @@ from implicit_bias.formulations.gln_l2 import (
 from implicit_bias.formulations.gln_norms import predictor_family
 from implicit_bias.formulations.linear import solve_linear_svm
 from implicit_bias.networks.gln import GLN
-from implicit_bias.training import TrainingSettings, train
+from implicit_bias.training.loop import train
+from implicit_bias.training.settings import TrainingSettings
 from solvers import Status
 
 SIZES = [(1, 1), (1, 4), (3, 1), (2, 2), (3, 2), (2, 5), (4, 3), (7, 2)]

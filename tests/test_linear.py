@@ -17,7 +17,8 @@ from implicit_bias.formulations.linear import (
     solve_linear_svm,
 )
 from implicit_bias.networks.linear import DeepLinear
-from implicit_bias.training import TrainingSettings, train
+from implicit_bias.training.loop import train
+from implicit_bias.training.settings import TrainingSettings
 from solvers import Status
 
 DEPTHS = [(), (4,), (3, 6), (5, 2, 3)]

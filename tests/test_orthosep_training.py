@@ -22,7 +22,8 @@ from implicit_bias.orthosep_diagnostics import (
 )
 from implicit_bias.orthosep_plots import plot_orthosep
 from implicit_bias.orthosep_training import halving_settings
-from implicit_bias.training import TrainingSettings, train
+from implicit_bias.training.loop import train
+from implicit_bias.training.settings import TrainingSettings
 
 matplotlib.use("Agg")
 

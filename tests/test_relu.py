@@ -24,7 +24,8 @@ from implicit_bias.gates.hyperplanes import HyperplaneGates
 from implicit_bias.gates.relu import ReLUGates
 from implicit_bias.networks.relu import DeepReLU, ReLU
 from implicit_bias.relu_comparison import compare_relu, view_relu
-from implicit_bias.training import TrainingSettings, train
+from implicit_bias.training.loop import train
+from implicit_bias.training.settings import TrainingSettings
 
 Array = NDArray[np.float64]
 WIDTHS = [(4,), (4, 3), (5, 2, 6)]

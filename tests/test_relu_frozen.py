@@ -19,7 +19,7 @@ from implicit_bias.comparison import Sample
 from implicit_bias.freezing import train_then_freeze
 from implicit_bias.options import Reporter
 from implicit_bias.relu_comparison import compare_frozen
-from implicit_bias.training import TrainingSettings
+from implicit_bias.training.settings import TrainingSettings
 
 SMALL = ("--model", "relu", "--n-train", "80", "--hidden-units", "8", "--steps", "60,40",
          "--learning-rate", "0.05,0.01")  # fmt: skip

@@ -16,7 +16,8 @@ from implicit_bias.formulations.shallow_gln import (
     solve_shallow_gln_svm,
 )
 from implicit_bias.networks.shallow_gln import ShallowGLN
-from implicit_bias.training import TrainingSettings, train
+from implicit_bias.training.loop import train
+from implicit_bias.training.settings import TrainingSettings
 from solvers import Status
 
 D = 4

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 from torch.nn.functional import linear
 
+from ..training.weights import as_tensor, layer_imbalance, linear_factors
 from .gln import GLN
-from .weights import as_tensor, layer_imbalance, linear_factors
 
 
 class FReLU(torch.nn.Module):

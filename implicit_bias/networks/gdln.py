@@ -8,7 +8,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .weights import as_tensor
+from ..training.weights import as_tensor
 
 __all__ = ["GDLN", "ReLUMean"]
 

@@ -11,7 +11,13 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .weights import as_tensor, layer_imbalance, linear_factors, rank_one_chain, torch_generator
+from ..training.weights import (
+    as_tensor,
+    layer_imbalance,
+    linear_factors,
+    rank_one_chain,
+    torch_generator,
+)
 
 
 class DeepLinear(torch.nn.Module):

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 from torch.nn.functional import linear
 
+from ..training.weights import layer_imbalance
 from .frelu import FReLU
-from .weights import layer_imbalance
 
 
 class DeepReLU(torch.nn.Module):

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .weights import as_tensor, torch_generator
+from ..training.weights import as_tensor, torch_generator
 
 
 class ShallowGLN(torch.nn.Module):

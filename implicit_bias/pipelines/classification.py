@@ -20,8 +20,9 @@ from ..limits.limit import Limit
 from ..options import Options, Reporter, Seeds
 from ..orthosep_data import orthosep_dataset
 from ..report import Assumption, Report, Table
-from ..training import Callback, TrainingSettings
-from ..trajectory import Trajectory
+from ..training.loop import Callback
+from ..training.settings import TrainingSettings
+from ..training.trajectory import Trajectory
 
 if TYPE_CHECKING:
     import torch

@@ -14,7 +14,7 @@ from ..decision_maps import DecisionMap, is_planar, plot_decision_maps
 from ..figures import Row
 from ..limits.limit import Limit
 from ..measures import Sample, network_norm, scores
-from ..snapshots import Snapshots, spread_steps
+from ..training.snapshots import Snapshots, spread_steps
 
 if TYPE_CHECKING:
     import torch

@@ -18,7 +18,9 @@ from ..limits.limit import Limit
 from ..multiclass_comparison import MulticlassComparison, compare_argmax
 from ..options import Options, Reporter, Seeds
 from ..report import Report
-from ..training import TrainingSettings, check_trainer, train
+from ..training.loop import train
+from ..training.settings import TrainingSettings
+from ..training.trainers import check_trainer
 from .classification import DIGITS_TRAINING, USABLE, require_device, trace, training_settings
 from .multiclass_report import MulticlassRun, TrainedClass, report_multiclass
 from .separable import Family

@@ -13,7 +13,7 @@ from ..limits.limit import Limit
 from ..multiclass_comparison import MulticlassComparison
 from ..options import Options
 from ..report import Assumption, Report, Table
-from ..trajectory import Trajectory
+from ..training.trajectory import Trajectory
 from .classification import network_results, provenance, worst_status, write_frame, write_weights
 from .separable import Family
 

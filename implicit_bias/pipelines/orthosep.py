@@ -24,7 +24,8 @@ from ..orthosep_plots import plot_orthosep
 from ..orthosep_training import halving_settings
 from ..plots import run_panels
 from ..report import Assumption, Report, Table
-from ..training import check_trainer, train
+from ..training.loop import train
+from ..training.trainers import check_trainer
 from .classification import (
     RUN,
     USABLE,

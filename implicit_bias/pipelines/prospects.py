@@ -10,7 +10,7 @@ import numpy as np
 from ..extrapolation import SeriesStatus, extrapolate, inverse_log_loss
 from ..rates import measure_rates
 from ..report import Table
-from ..trajectory import Trajectory
+from ..training.trajectory import Trajectory
 
 __all__ = ["prospects"]
 

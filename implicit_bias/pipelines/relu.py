@@ -21,8 +21,9 @@ from ..networks.relu import DeepReLU, ReLU
 from ..options import Options, Reporter, Seeds
 from ..relu_comparison import compare_relu, view_relu
 from ..report import Assumption, Report, Table
-from ..training import check_trainer, train
-from ..trajectory import Trajectory
+from ..training.loop import train
+from ..training.trainers import check_trainer
+from ..training.trajectory import Trajectory
 from .classification import (
     RUN,
     load_data,

@@ -17,8 +17,8 @@ from ..limits.limit import Limit
 from ..measures import Sample
 from ..networks.relu import DeepReLU
 from ..plots import plot_gate_changes, plot_margin_ratio, plot_margins, plot_run
-from ..snapshots import Snapshots
-from ..trajectory import Trajectory
+from ..training.snapshots import Snapshots
+from ..training.trajectory import Trajectory
 from .maps import map_row, relu_lines
 from .relu_frozen import FrozenRun
 

@@ -17,7 +17,7 @@ from ..networks.relu import ReLU
 from ..options import Options, Reporter
 from ..relu_comparison import FrozenComparison, compare_frozen
 from ..report import Assumption
-from ..training import TrainingSettings
+from ..training.settings import TrainingSettings
 from .classification import trace, write_frame, write_weights
 
 __all__ = ["FrozenRun", "forget_frozen", "freezing_step", "run_frozen"]

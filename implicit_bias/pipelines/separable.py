@@ -16,8 +16,9 @@ from ..limits.limit import Limit
 from ..options import Options, Reporter, Seeds
 from ..plots import plot_run
 from ..report import Assumption, Report
-from ..training import check_trainer, train
-from ..trajectory import Trajectory
+from ..training.loop import train
+from ..training.trainers import check_trainer
+from ..training.trajectory import Trajectory
 from .classification import (
     RUN,
     USABLE,

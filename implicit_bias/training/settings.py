@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..losses import get_loss
+from .objectives import get_loss
 from .trainers import get_trainer
 
 __all__ = ["TrainingSettings"]
