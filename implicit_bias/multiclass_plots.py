@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .comparison import Comparison
-from .multiclass_comparison import MulticlassComparison
+from .measures.comparison import Comparison
+from .measures.labels import MulticlassComparison
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,9 +12,10 @@ import torch
 from numpy.typing import NDArray
 
 from ._solve import to_numpy
-from .diagnostics import KKTDistance
-from .distances import Distances
-from .measures import Sample, cosine, scores
+from .data.sample import Sample
+from .measures.distances import Distances
+from .measures.kkt import KKTDistance
+from .measures.scalars import cosine, scores
 from .orthosep_limit import OrthosepLimit
 from .training.objectives import log_mean_loss
 

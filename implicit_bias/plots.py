@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from ._solve import to_numpy
 from .figures import Panel, Row, compose, panel_rows
 from .limits.limit import Limit
-from .measures import dead_units
+from .measures.scalars import dead_units
 from .training.trajectory import Trajectory
 
 if TYPE_CHECKING:

@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ._solve import to_numpy
-from .comparison import compare
+from .data.sample import Sample
 from .formulations.frelu import FReLULimit
 from .formulations.relu import RELU_SVMS, ReLULimits, ReLUView
 from .limits.limit import Limit
-from .measures import Sample, agreement, cosine, error_rate, margin_ratio, scores, unit_norms
+from .measures.comparison import compare
+from .measures.scalars import agreement, cosine, error_rate, margin_ratio, scores, unit_norms
 
 if TYPE_CHECKING:
     import pandas as pd

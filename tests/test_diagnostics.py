@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from implicit_bias import diagnostics
-from implicit_bias.diagnostics import kkt_distance
+from implicit_bias.measures import kkt as diagnostics
+from implicit_bias.measures.kkt import kkt_distance
 from implicit_bias.networks import GLN
 
 A, B = 2.0, 1.0

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from implicit_bias._solve import Status
-from implicit_bias.comparison import Sample, compare
-from implicit_bias.diagnostics import kkt_distance
+from implicit_bias.data.sample import Sample
 from implicit_bias.formulations.frelu import (
     FReLULimit,
     GatePredictor,
@@ -20,6 +19,8 @@ from implicit_bias.formulations.frelu import (
     solve_frelu_svm,
 )
 from implicit_bias.formulations.gln import solve_gln_svm
+from implicit_bias.measures.comparison import compare
+from implicit_bias.measures.kkt import kkt_distance
 from implicit_bias.networks.frelu import FReLU
 from implicit_bias.training.loop import train
 from implicit_bias.training.settings import TrainingSettings

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 
-from implicit_bias.diagnostics import kkt_distance
 from implicit_bias.formulations.gdln_flow import gated_flow
 from implicit_bias.gdln_comparison import (
     compare_with_gdln,
@@ -16,6 +15,7 @@ from implicit_bias.gdln_comparison import (
     inverse_participation_ratio,
     run_gdln,
 )
+from implicit_bias.measures.kkt import kkt_distance
 from implicit_bias.networks.gdln import GDLN, ReLUMean
 from implicit_bias.regression_training import (
     RegressionSettings,

@@ -7,7 +7,7 @@ import pytest
 import torch
 from sklearn.svm import SVC
 
-from implicit_bias.comparison import Sample, compare
+from implicit_bias.data.sample import Sample
 from implicit_bias.formulations.gln import solve_gln_svm
 from implicit_bias.formulations.gln_l2 import (
     GLNL2Limit,
@@ -20,6 +20,7 @@ from implicit_bias.formulations.gln_l2 import (
 )
 from implicit_bias.formulations.gln_norms import predictor_family
 from implicit_bias.formulations.linear import solve_linear_svm
+from implicit_bias.measures.comparison import compare
 from implicit_bias.networks.gln import GLN
 from implicit_bias.training.loop import train
 from implicit_bias.training.settings import TrainingSettings

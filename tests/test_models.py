@@ -13,7 +13,7 @@ from safetensors.numpy import load_file
 from implicit_bias import GLN, solve_gln_l2_svm
 from implicit_bias import compare as compare_network
 from implicit_bias.cli import compare
-from implicit_bias.comparison import Sample
+from implicit_bias.data.sample import Sample
 from implicit_bias.formulations.gdln import GatedOLS
 from implicit_bias.models import MODELS
 from implicit_bias.pipelines.families import FAMILIES

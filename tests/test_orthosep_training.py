@@ -9,10 +9,11 @@ import torch
 from scipy.optimize import minimize_scalar
 
 from implicit_bias._solve import GatedDesign, MaxMarginProgram, solve
-from implicit_bias.comparison import Sample, compare
-from implicit_bias.diagnostics import kkt_distance
+from implicit_bias.data.sample import Sample
 from implicit_bias.extremal_sectors import extremal_sectors
 from implicit_bias.formulations.orthosep import solve_orthosep
+from implicit_bias.measures.comparison import compare
+from implicit_bias.measures.kkt import kkt_distance
 from implicit_bias.networks.orthosep import BalancedReLU, ResidualReLU
 from implicit_bias.orthosep_data import make_orthosep, orthosep_dataset
 from implicit_bias.orthosep_diagnostics import (

@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 from safetensors.torch import load_file
 
 from implicit_bias import FReLU, FReLULimit, ReLU, ReLUGates, cli, load_digits, solve_frelu_svm
-from implicit_bias.comparison import Sample
+from implicit_bias.data.sample import Sample
 from implicit_bias.freezing import train_then_freeze
 from implicit_bias.options import Reporter
 from implicit_bias.relu_comparison import compare_frozen

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from implicit_bias.comparison import Sample, compare
-from implicit_bias.diagnostics import kkt_distance
+from implicit_bias.data.sample import Sample
 from implicit_bias.formulations.linear import solve_linear_svm
 from implicit_bias.formulations.shallow_gln import (
     ShallowGLNLimit,
@@ -15,6 +14,8 @@ from implicit_bias.formulations.shallow_gln import (
     shallow_gln_program,
     solve_shallow_gln_svm,
 )
+from implicit_bias.measures.comparison import compare
+from implicit_bias.measures.kkt import kkt_distance
 from implicit_bias.networks.shallow_gln import ShallowGLN
 from implicit_bias.training.loop import train
 from implicit_bias.training.settings import TrainingSettings

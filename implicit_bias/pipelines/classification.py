@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from .._solve import Status
 from .._version import __version__
-from ..comparison import Comparison, NetworkState
 from ..data.dataset import Dataset
 from ..data.images import load_digits, load_idx
 from ..data.labelled import ClassDataset
 from ..data.quadrants import quadrant_dataset
 from ..limits.limit import Limit
+from ..measures.comparison import Comparison, NetworkState
 from ..options import Options, Reporter, Seeds
 from ..orthosep_data import orthosep_dataset
 from ..report import Assumption, Report, Table

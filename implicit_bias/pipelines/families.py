@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .._solve import MaxMarginProgram, Solution
-from ..comparison import Sample
+from ..data.sample import Sample
 from ..formulations.frelu import frelu_limit, frelu_program
 from ..formulations.gln import gln_limit, gln_program
 from ..formulations.gln_l2 import gln_l2_limit, gln_l2_program

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._solve import to_numpy
+from ..data.sample import Sample
 from ..decision_maps import DecisionMap, is_planar, plot_decision_maps
 from ..figures import Row
 from ..limits.limit import Limit
-from ..measures import Sample, network_norm, scores
+from ..measures.scalars import network_norm, scores
 from ..training.snapshots import Snapshots, spread_steps
 
 if TYPE_CHECKING:

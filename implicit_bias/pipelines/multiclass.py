@@ -9,13 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._solve import Settings, iterate_one_vs_rest, one_vs_rest_programs, to_numpy
-from ..comparison import Sample, compare, measure_network, scores
 from ..data.images import load_digit_classes, load_idx_classes
 from ..data.labelled import ClassDataset
-from ..diagnostics import kkt_distance
-from ..distances import Distances
+from ..data.sample import Sample
 from ..limits.limit import Limit
-from ..multiclass_comparison import MulticlassComparison, compare_argmax
+from ..measures.comparison import compare, measure_network
+from ..measures.distances import Distances
+from ..measures.kkt import kkt_distance
+from ..measures.labels import MulticlassComparison, compare_argmax
+from ..measures.scalars import scores
 from ..options import Options, Reporter, Seeds
 from ..report import Report
 from ..training.loop import train

@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from .._solve import Status
-from ..comparison import Comparison, NetworkState
 from ..data.labelled import ClassDataset
 from ..limits.limit import Limit
-from ..multiclass_comparison import MulticlassComparison
+from ..measures.comparison import Comparison, NetworkState
+from ..measures.labels import MulticlassComparison
 from ..options import Options
 from ..report import Assumption, Report, Table
 from ..training.trajectory import Trajectory

@@ -7,10 +7,11 @@ from dataclasses import asdict
 
 import numpy as np
 
-from ..comparison import Sample, compare, measure_network
-from ..diagnostics import kkt_distance
+from ..data.sample import Sample
 from ..figures import Row, compose, panel_rows
 from ..formulations.orthosep import NotOrthogonallySeparable, solve_orthosep
+from ..measures.comparison import compare, measure_network
+from ..measures.kkt import kkt_distance
 from ..networks.orthosep import BalancedReLU, ResidualReLU
 from ..options import Options, Reporter, Seeds
 from ..orthosep_data import is_orthogonally_separable

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..extrapolation import SeriesStatus, extrapolate, inverse_log_loss
-from ..rates import measure_rates
+from ..measures.extrapolation import SeriesStatus, extrapolate, inverse_log_loss
+from ..measures.rates import measure_rates
 from ..report import Table
 from ..training.trajectory import Trajectory
 

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from .._solve import Status
-from ..comparison import Sample, measure_network
-from ..diagnostics import kkt_distance
-from ..distances import Distances
+from ..data.sample import Sample
 from ..formulations.relu import RELU_SVMS, solve_relu_svms
 from ..gates.changes import GateChanges, gate_changes
 from ..gates.hyperplanes import HyperplaneGates
 from ..limits.limit import Limit
+from ..measures.comparison import measure_network
+from ..measures.distances import Distances
+from ..measures.kkt import kkt_distance
 from ..networks.relu import DeepReLU, ReLU
 from ..options import Options, Reporter, Seeds
 from ..relu_comparison import compare_relu, view_relu

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._solve import to_numpy
+from ..data.sample import Sample
 from ..figures import Panel, Row
 from ..formulations.frelu import FReLULimit
 from ..gates.changes import GateChanges
 from ..limits.limit import Limit
-from ..measures import Sample
 from ..networks.relu import DeepReLU
 from ..plots import plot_gate_changes, plot_margin_ratio, plot_margins, plot_run
 from ..training.snapshots import Snapshots

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._solve import Status, to_numpy
-from ..comparison import NetworkState, Sample, measure_network
+from ..data.sample import Sample
 from ..formulations.frelu import FReLULimit, solve_frelu_svm
 from ..freezing import PartlyTrained, train_then_freeze
+from ..measures.comparison import NetworkState, measure_network
 from ..networks.relu import ReLU
 from ..options import Options, Reporter
 from ..relu_comparison import FrozenComparison, compare_frozen

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._solve import MaxMarginProgram, Settings, Solution, solve
-from ..comparison import Comparison, Sample, compare, measure_network
-from ..diagnostics import kkt_distance
-from ..distances import Distances
+from ..data.sample import Sample
 from ..limits.limit import Limit
+from ..measures.comparison import Comparison, compare, measure_network
+from ..measures.distances import Distances
+from ..measures.kkt import kkt_distance
 from ..options import Options, Reporter, Seeds
 from ..plots import plot_run
 from ..report import Assumption, Report

@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .diagnostics import KKTDistance
+from ..data.sample import Sample
+from ..limits.limit import Limit
 from .distances import Distances
-from .limits.limit import Limit
-from .measures import Sample, above_one, accuracy, dead_units, error_rate, scores, unit_norms
+from .kkt import KKTDistance
+from .scalars import above_one, accuracy, dead_units, error_rate, scores, unit_norms
 
 if TYPE_CHECKING:
     import pandas as pd
     import torch
 
-__all__ = ["Comparison", "NetworkState", "Sample", "compare", "measure_network", "scores"]
+__all__ = ["Comparison", "NetworkState", "compare", "measure_network"]
 
 # Non-negative least squares leaves multipliers of the size of rounding where zeros belong; those
 # below this share of the largest are taken for such.

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._solve import to_numpy
-from .diagnostics import KKTDistance
-from .gates.changes import gate_changes
-from .measures import (
-    Sample,
+from .._solve import to_numpy
+from ..data.sample import Sample
+from ..gates.changes import gate_changes
+from ..training.data import GatedData, place_data
+from ..training.objectives import get_loss, log_mean_loss
+from .kkt import KKTDistance
+from .scalars import (
     above_one,
     agreement,
     cosine,
@@ -27,13 +29,11 @@ from .measures import (
     unit_norms,
     zeta_cosine,
 )
-from .training.data import GatedData, place_data
-from .training.objectives import get_loss, log_mean_loss
 
 if TYPE_CHECKING:
     import torch
 
-    from .limits.limit import Limit
+    from ..limits.limit import Limit
 
 __all__ = ["Distances"]
 

@@ -6,22 +6,22 @@ Used by `compare` at the end of training and by `Distances` along it.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ._solve import to_numpy
-from .diagnostics import KKTDistance, kkt_distance
-from .training.data import GatedData, place_data
+from .._solve import to_numpy
+from ..data.sample import Sample
+from ..training.data import GatedData, place_data
+from .kkt import KKTDistance, kkt_distance
 
 if TYPE_CHECKING:
     import torch
 
-    from .limits.limit import Limit
+    from ..limits.limit import Limit
 
 __all__ = [
-    "Sample",
     "above_one",
     "accuracy",
     "agreement",
@@ -45,14 +45,6 @@ Array = NDArray[np.float64]
 DEAD = 1e-3
 # Dual norms come from a least-squares fit; one above 1 by less than this may be its rounding.
 DUAL_ROUNDING = 1e-6
-
-
-class Sample(NamedTuple):
-    """Inputs (n, D), labels (n,) in {-1, +1} and gates (n, ...) of one part of the data."""
-
-    X: Any
-    y: Any
-    gates: Any
 
 
 def scores(network: torch.nn.Module, sample: Sample) -> Array:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .series_fits import OTHERS, WIDE, SeriesFit, SeriesStatus, fit_series
+from .series import OTHERS, WIDE, SeriesFit, SeriesStatus, fit_series
 
 __all__ = [
     "DirectionExtrapolation",

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import linregress
 
-from .series_fits import SeriesStatus
-from .training.trainers import get_trainer
+from ..training.trainers import get_trainer
+from .series import SeriesStatus
 
 __all__ = ["KNOWN_RATES", "KnownRate", "Rate", "fit_rate", "measure_rates"]
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.func import functional_call, grad, vmap
 
+from ..training.data import GatedData, Inputs, place_data
 from .nonnegative import nonnegative_fit
-from .training.data import GatedData, Inputs, place_data
 
 Array = NDArray[np.float64]
 
