@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from implicit_bias import GLN, HyperplaneContexts, HyperplaneGates, solve_gln_svm
 from implicit_bias.data.quadrants import make_quadrants
 from implicit_bias.data.sample import Sample
-from implicit_bias.decision_maps import (
+from implicit_bias.drawing.decision_maps import (
     DecisionMap,
     is_planar,
     plot_decision_map,

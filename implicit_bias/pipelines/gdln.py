@@ -11,7 +11,7 @@ import numpy as np
 
 from .._solve import FitStatus, Status
 from .._version import __version__
-from ..figures import Panel, Row, compose, panel_rows
+from ..drawing.figures import Panel, Row, compose, panel_rows
 from ..formulations.gdln import solve_gated_ols
 from ..gdln_comparison import GDLNRun, run_gdln
 from ..gdln_plots import plot_localisation, plot_loss, plot_sign_flips, plot_units

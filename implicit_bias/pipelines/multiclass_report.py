@@ -185,7 +185,7 @@ def _assumptions(run: MulticlassRun) -> tuple[Assumption, ...]:
 
 
 def _figure(family: Family, run: MulticlassRun) -> Figure:
-    from ..multiclass_plots import plot_multiclass
+    from ..drawing.classes import plot_multiclass
 
     return plot_multiclass(
         {label: one.comparison for label, one in run.trained.items()},

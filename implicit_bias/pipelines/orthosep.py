@@ -8,7 +8,8 @@ from dataclasses import asdict
 import numpy as np
 
 from ..data.sample import Sample
-from ..figures import Row, compose, panel_rows
+from ..drawing.figures import Row, compose, panel_rows
+from ..drawing.runs import run_panels
 from ..formulations.orthosep import NotOrthogonallySeparable, solve_orthosep
 from ..measures.comparison import compare, measure_network
 from ..measures.kkt import kkt_distance
@@ -23,7 +24,6 @@ from ..orthosep_diagnostics import (
 )
 from ..orthosep_plots import plot_orthosep
 from ..orthosep_training import halving_settings
-from ..plots import run_panels
 from ..report import Assumption, Report, Table
 from ..training.loop import train
 from ..training.trainers import check_trainer

@@ -11,12 +11,12 @@ import numpy as np
 
 from .._solve import to_numpy
 from ..data.sample import Sample
-from ..figures import Panel, Row
+from ..drawing.figures import Panel, Row
+from ..drawing.runs import plot_gate_changes, plot_margin_ratio, plot_margins, plot_run
 from ..formulations.frelu import FReLULimit
 from ..gates.changes import GateChanges
 from ..limits.limit import Limit
 from ..networks.relu import DeepReLU
-from ..plots import plot_gate_changes, plot_margin_ratio, plot_margins, plot_run
 from ..training.snapshots import Snapshots
 from ..training.trajectory import Trajectory
 from .maps import map_row, relu_lines

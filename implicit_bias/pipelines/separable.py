@@ -10,12 +10,12 @@ import numpy as np
 
 from .._solve import MaxMarginProgram, Settings, Solution, solve
 from ..data.sample import Sample
+from ..drawing.runs import plot_run
 from ..limits.limit import Limit
 from ..measures.comparison import Comparison, compare, measure_network
 from ..measures.distances import Distances
 from ..measures.kkt import kkt_distance
 from ..options import Options, Reporter, Seeds
-from ..plots import plot_run
 from ..report import Assumption, Report
 from ..training.loop import train
 from ..training.trainers import check_trainer

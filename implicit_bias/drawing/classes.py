@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .measures.comparison import Comparison
-from .measures.labels import MulticlassComparison
+from ..measures.comparison import Comparison
+from ..measures.labels import MulticlassComparison
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._solve import to_numpy
+from .._solve import to_numpy
+from ..limits.limit import Limit
+from ..measures.scalars import dead_units
+from ..training.trajectory import Trajectory
 from .figures import Panel, Row, compose, panel_rows
-from .limits.limit import Limit
-from .measures.scalars import dead_units
-from .training.trajectory import Trajectory
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
