@@ -10,10 +10,10 @@ from .data.dataset import Dataset as Dataset
 from .data.images import load_digits as load_digits
 from .data.images import load_idx as load_idx
 from .data.sample import Sample as Sample
-from .estimators import FReLULimitClassifier as FReLULimitClassifier
-from .estimators import GLNLimitClassifier as GLNLimitClassifier
-from .estimators import InseparableWarning as InseparableWarning
-from .estimators import LinearLimitClassifier as LinearLimitClassifier
+from .estimators.classifiers import FReLULimitClassifier as FReLULimitClassifier
+from .estimators.classifiers import GLNLimitClassifier as GLNLimitClassifier
+from .estimators.classifiers import InseparableWarning as InseparableWarning
+from .estimators.classifiers import LinearLimitClassifier as LinearLimitClassifier
 from .formulations import GLNLimit as GLNLimit
 from .formulations import gln_program as gln_program
 from .formulations import solve_gln_svm as solve_gln_svm

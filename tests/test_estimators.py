@@ -20,18 +20,18 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from implicit_bias.estimators import (
+from implicit_bias.estimators.classifiers import (
     FReLULimitClassifier,
     GLNLimitClassifier,
     InseparableWarning,
     LinearLimitClassifier,
 )
+from implicit_bias.estimators.ridge import RIDGE
 from implicit_bias.formulations.frelu import solve_frelu_svm
 from implicit_bias.formulations.gln import gln_program, solve_gln_svm
 from implicit_bias.formulations.linear import solve_linear_svm
 from implicit_bias.gates.hyperplanes import HyperplaneContexts, HyperplaneGates
 from implicit_bias.gates.relu import ReLUGates
-from implicit_bias.ridge import RIDGE
 from solvers import NotCertified, Status
 
 CLASSIFIERS = [LinearLimitClassifier, GLNLimitClassifier, FReLULimitClassifier]

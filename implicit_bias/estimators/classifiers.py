@@ -11,14 +11,14 @@ from sklearn.base import clone  # type: ignore[import-untyped,unused-ignore]
 from sklearn.exceptions import NotFittedError  # type: ignore[import-untyped,unused-ignore]
 from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped,unused-ignore]
 
-from ._solve import MaxMarginProgram
-from .estimator_base import Floats, InseparableWarning, LimitClassifier
-from .formulations.frelu import FReLULimit, GatePredictor, frelu_program
-from .formulations.gln import GLNLimit, gln_program
-from .formulations.linear import LinearLimit, LinearPredictor, linear_program
-from .gates.hyperplanes import HyperplaneContexts, HyperplaneGates
-from .limits.limit import Limit
-from .limits.predictors import ContextPredictor
+from .._solve import MaxMarginProgram
+from ..formulations.frelu import FReLULimit, GatePredictor, frelu_program
+from ..formulations.gln import GLNLimit, gln_program
+from ..formulations.linear import LinearLimit, LinearPredictor, linear_program
+from ..gates.hyperplanes import HyperplaneContexts, HyperplaneGates
+from ..limits.limit import Limit
+from ..limits.predictors import ContextPredictor
+from .base import Floats, InseparableWarning, LimitClassifier
 
 __all__ = [
     "FReLULimitClassifier",

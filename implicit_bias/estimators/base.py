@@ -24,7 +24,7 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
     validate_data,
 )
 
-from ._solve import (
+from .._solve import (
     MaxMarginProgram,
     NotCertified,
     Settings,
@@ -33,7 +33,7 @@ from ._solve import (
     solve,
     solve_one_vs_rest,
 )
-from .limits.limit import Limit
+from ..limits.limit import Limit
 from .ridge import ridge_coefficients
 
 __all__ = ["Floats", "InseparableWarning", "LimitClassifier"]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, lsmr
 
-from ._solve import MaxMarginProgram
+from .._solve import MaxMarginProgram
 
 __all__ = ["RIDGE", "ridge_coefficients"]
 
