@@ -8,7 +8,7 @@ import torch
 
 from implicit_bias.measures import kkt as diagnostics
 from implicit_bias.measures.kkt import kkt_distance
-from implicit_bias.networks import GLN
+from implicit_bias.models.gln.network import GLN
 
 A, B = 2.0, 1.0
 # Exclusive or on (+-A, +-B), unit h gated by the sign of coordinate h.

@@ -31,9 +31,9 @@ from implicit_bias import (
 from implicit_bias.data.sample import Sample
 from implicit_bias.measures import kkt as diagnostics
 from implicit_bias.measures.distances import Distances
-from implicit_bias.networks.orthosep import BalancedReLU
-from implicit_bias.networks.relu import DeepReLU
-from implicit_bias.orthosep_diagnostics import OrthosepDistances
+from implicit_bias.models.orthosep.diagnosis import OrthosepDistances
+from implicit_bias.models.orthosep.network import BalancedReLU
+from implicit_bias.models.relu.network import DeepReLU
 
 # More weights than training samples: multipliers are determined.
 N, H, C, D = 30, 3, 2, 12

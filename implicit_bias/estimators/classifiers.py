@@ -12,12 +12,12 @@ from sklearn.exceptions import NotFittedError  # type: ignore[import-untyped,unu
 from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped,unused-ignore]
 
 from .._solve import MaxMarginProgram
-from ..formulations.frelu import FReLULimit, GatePredictor, frelu_program
-from ..formulations.gln import GLNLimit, gln_program
-from ..formulations.linear import LinearLimit, LinearPredictor, linear_program
 from ..gates.hyperplanes import HyperplaneContexts, HyperplaneGates
 from ..limits.limit import Limit
 from ..limits.predictors import ContextPredictor
+from ..models.gln.formulation import GLNLimit, gln_program
+from ..models.linear.formulation import LinearLimit, LinearPredictor, linear_program
+from ..models.relu.formulation import FReLULimit, GatePredictor, frelu_program
 from .base import Floats, InseparableWarning, LimitClassifier
 
 __all__ = [

@@ -17,8 +17,8 @@ from ..data.labelled import ClassDataset
 from ..data.quadrants import quadrant_dataset
 from ..limits.limit import Limit
 from ..measures.comparison import Comparison, NetworkState
+from ..models.orthosep.data import orthosep_dataset
 from ..options import Options, Reporter, Seeds
-from ..orthosep_data import orthosep_dataset
 from ..report import Assumption, Report, Table
 from ..training.loop import Callback
 from ..training.settings import TrainingSettings

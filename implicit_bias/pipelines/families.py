@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 from .._solve import MaxMarginProgram, Solution
 from ..data.sample import Sample
-from ..formulations.frelu import frelu_limit, frelu_program
-from ..formulations.gln import gln_limit, gln_program
-from ..formulations.gln_l2 import gln_l2_limit, gln_l2_program
-from ..formulations.linear import linear_limit, linear_program
-from ..formulations.shallow_gln import shallow_gln_limit, shallow_gln_program
 from ..gates.hyperplanes import HyperplaneContexts, HyperplaneGates
 from ..limits.limit import Limit
-from ..networks.frelu import FReLU
-from ..networks.gln import GLN
-from ..networks.linear import DeepLinear
-from ..networks.shallow_gln import ShallowGLN
+from ..models.gln.formulation import gln_limit, gln_program
+from ..models.gln.l2 import gln_l2_limit, gln_l2_program
+from ..models.gln.network import GLN
+from ..models.gln.shallow import shallow_gln_limit, shallow_gln_program
+from ..models.gln.shallow_network import ShallowGLN
+from ..models.linear.formulation import linear_limit, linear_program
+from ..models.linear.network import DeepLinear
+from ..models.relu.formulation import frelu_limit, frelu_program
+from ..models.relu.frozen_network import FReLU
 from ..options import Options
 from .classification import torch_dtype
 from .separable import Family
