@@ -9,6 +9,7 @@ from ._version import __version__ as __version__
 from .data.dataset import Dataset as Dataset
 from .data.images import load_digits as load_digits
 from .data.images import load_idx as load_idx
+from .data.orthants import is_orthogonally_separable as is_orthogonally_separable
 from .data.sample import Sample as Sample
 from .estimators.classifiers import FReLULimitClassifier as FReLULimitClassifier
 from .estimators.classifiers import GLNLimitClassifier as GLNLimitClassifier
@@ -39,7 +40,6 @@ from .models.gln.shallow_network import ShallowGLN as ShallowGLN
 from .models.linear.formulation import LinearLimit as LinearLimit
 from .models.linear.formulation import solve_linear_svm as solve_linear_svm
 from .models.linear.network import DeepLinear as DeepLinear
-from .models.orthosep.data import is_orthogonally_separable as is_orthogonally_separable
 from .models.orthosep.formulation import solve_orthosep as solve_orthosep
 from .models.relu.formulation import FReLULimit as FReLULimit
 from .models.relu.formulation import solve_frelu_svm as solve_frelu_svm

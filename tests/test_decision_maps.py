@@ -18,9 +18,9 @@ from implicit_bias.drawing.decision_maps import (
     plot_decision_map,
     plot_decision_maps,
 )
+from implicit_bias.drawing.maps import gating_lines, map_row, plane_snapshots, relu_lines
 from implicit_bias.measures.scalars import network_norm
 from implicit_bias.models.relu.network import ReLU
-from implicit_bias.pipelines.maps import gating_lines, map_row, plane_snapshots, relu_lines
 from implicit_bias.training.snapshots import Snapshots
 
 X = np.array([[1.0, 1.0], [-1.0, -1.0], [1.0, -0.5], [-0.5, 1.0]])

@@ -17,7 +17,7 @@ from implicit_bias.data.sample import Sample
 from implicit_bias.models import MODELS
 from implicit_bias.models.gdln.data import make_nlgp, make_single_pulse
 from implicit_bias.models.gdln.formulation import GatedOLS
-from implicit_bias.pipelines.families import FAMILIES
+from implicit_bias.pipeline.families import FAMILIES
 
 # Few steps, and for the models without defaults of their own a small problem.
 QUICK = {

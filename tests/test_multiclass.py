@@ -29,8 +29,8 @@ from implicit_bias.measures.comparison import Comparison
 from implicit_bias.measures.labels import compare_argmax
 from implicit_bias.models import MODELS
 from implicit_bias.models.linear.formulation import LinearLimit
-from implicit_bias.options import Reporter
-from implicit_bias.pipelines.families import FAMILIES
+from implicit_bias.pipeline.families import FAMILIES
+from implicit_bias.pipeline.options import Reporter
 
 ALL = ("--classes", "all")
 SMALL = ("--model", "gln", *ALL, "--trainer", "constant", "--n-train", "120",

@@ -11,8 +11,8 @@ from scipy.optimize import nnls
 from sklearn.svm import SVC
 
 from implicit_bias._solve import GatedDesign, MaxMarginProgram, NotCertified, Status, solve
+from implicit_bias.data.orthants import make_orthosep
 from implicit_bias.measures.kkt import kkt_distance
-from implicit_bias.models.orthosep.data import make_orthosep
 from implicit_bias.models.orthosep.formulation import (
     NotOrthogonallySeparable,
     one_sided_program,

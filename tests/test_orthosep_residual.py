@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from safetensors.numpy import load_file
 
 from implicit_bias import cli, solve_orthosep
+from implicit_bias.data.orthants import orthosep_dataset
 from implicit_bias.models import MODELS
-from implicit_bias.models.orthosep.data import orthosep_dataset
 from implicit_bias.models.orthosep.diagnosis import layer_rows
 from implicit_bias.models.orthosep.figure import plot_layers
 

@@ -9,10 +9,10 @@ import torch
 from scipy.optimize import minimize_scalar
 
 from implicit_bias._solve import GatedDesign, MaxMarginProgram, solve
+from implicit_bias.data.orthants import make_orthosep, orthosep_dataset
 from implicit_bias.data.sample import Sample
 from implicit_bias.measures.comparison import compare
 from implicit_bias.measures.kkt import kkt_distance
-from implicit_bias.models.orthosep.data import make_orthosep, orthosep_dataset
 from implicit_bias.models.orthosep.diagnosis import (
     diagnose_orthosep,
     layer_singular_values,

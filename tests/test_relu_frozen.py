@@ -18,7 +18,7 @@ from implicit_bias import FReLU, FReLULimit, ReLU, ReLUGates, cli, load_digits, 
 from implicit_bias.data.sample import Sample
 from implicit_bias.models.relu.comparison import compare_frozen
 from implicit_bias.models.relu.freezing import train_then_freeze
-from implicit_bias.options import Reporter
+from implicit_bias.pipeline.options import Reporter
 from implicit_bias.training.settings import TrainingSettings
 
 SMALL = ("--model", "relu", "--n-train", "80", "--hidden-units", "8", "--steps", "60,40",

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ..options import Options, Reporter
+from ..pipeline.options import Options, Reporter
 
 if TYPE_CHECKING:
-    from ..report import Report
+    from ..pipeline.report import Report
 
 __all__ = ["MODELS", "OWN_OPTIONS", "Model", "check_options"]
 
@@ -69,9 +69,9 @@ def _separable(model: str) -> Callable[[Options, Reporter], Report]:
     """The pipeline of the family of that name, imported when it runs."""
 
     def run(options: Options, reporter: Reporter) -> Report:
-        from ..pipelines.families import FAMILIES
-        from ..pipelines.multiclass import run_multiclass
-        from ..pipelines.separable import run_separable
+        from ..pipeline.families import FAMILIES
+        from ..pipeline.one_vs_rest import run_multiclass
+        from ..pipeline.separable import run_separable
 
         pipeline = run_multiclass if options.classes == "all" else run_separable
         return pipeline(model, FAMILIES[model], options, reporter)

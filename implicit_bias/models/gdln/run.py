@@ -12,9 +12,9 @@ import numpy as np
 from ..._solve import FitStatus, Status
 from ..._version import __version__
 from ...drawing.figures import Panel, Row, compose, panel_rows
-from ...options import Options, Reporter, Seeds
-from ...pipelines.classification import software
-from ...report import Assumption, Report, Table
+from ...pipeline.classification import software
+from ...pipeline.options import Options, Reporter, Seeds
+from ...pipeline.report import Assumption, Report, Table
 from .comparison import GDLNRun, run_gdln
 from .data import RingData, make_nlgp, make_single_pulse
 from .figure import plot_localisation, plot_loss, plot_sign_flips, plot_units

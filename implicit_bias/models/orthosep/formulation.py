@@ -22,7 +22,7 @@ from ..._solve import (
     support_vectors,
     to_numpy,
 )
-from .data import checked_data, is_orthogonally_separable
+from ...data.orthants import checked_data, is_orthogonally_separable
 from .limit import LABELS, OneSidedSolution, OrthosepLimit
 
 __all__ = [

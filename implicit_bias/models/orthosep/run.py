@@ -7,13 +7,13 @@ from dataclasses import asdict
 
 import numpy as np
 
+from ...data.orthants import is_orthogonally_separable
 from ...data.sample import Sample
 from ...drawing.figures import Row, compose, panel_rows
 from ...drawing.runs import run_panels
 from ...measures.comparison import compare, measure_network
 from ...measures.kkt import kkt_distance
-from ...options import Options, Reporter, Seeds
-from ...pipelines.classification import (
+from ...pipeline.classification import (
     RUN,
     USABLE,
     limit_alone,
@@ -29,10 +29,10 @@ from ...pipelines.classification import (
     write_frame,
     write_weights,
 )
-from ...report import Assumption, Report, Table
+from ...pipeline.options import Options, Reporter, Seeds
+from ...pipeline.report import Assumption, Report, Table
 from ...training.loop import train
 from ...training.trainers import check_trainer
-from .data import is_orthogonally_separable
 from .diagnosis import OrthosepDistances, diagnose_orthosep, layer_rows, layer_singular_values
 from .figure import plot_orthosep
 from .formulation import NotOrthogonallySeparable, solve_orthosep

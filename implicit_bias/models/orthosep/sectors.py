@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .data import Float, checked_data, inner_products
+from ...data.orthants import Float, checked_data, inner_products
 
 __all__ = ["ExtremalDirections", "ExtremalSectors", "early_objective", "extremal_directions",
            "extremal_sectors"]  # fmt: skip

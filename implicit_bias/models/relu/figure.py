@@ -12,10 +12,10 @@ import numpy as np
 from ..._solve import to_numpy
 from ...data.sample import Sample
 from ...drawing.figures import Panel, Row
+from ...drawing.maps import map_row, relu_lines
 from ...drawing.runs import plot_gate_changes, plot_margin_ratio, plot_margins, plot_run
 from ...gates.changes import GateChanges
 from ...limits.limit import Limit
-from ...pipelines.maps import map_row, relu_lines
 from ...training.snapshots import Snapshots
 from ...training.trajectory import Trajectory
 from .formulation import FReLULimit

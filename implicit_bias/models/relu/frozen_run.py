@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from ..._solve import Status, to_numpy
 from ...data.sample import Sample
 from ...measures.comparison import NetworkState, measure_network
-from ...options import Options, Reporter
-from ...pipelines.classification import trace, write_frame, write_weights
-from ...report import Assumption
+from ...pipeline.classification import trace, write_frame, write_weights
+from ...pipeline.options import Options, Reporter
+from ...pipeline.report import Assumption
 from ...training.settings import TrainingSettings
 from .comparison import FrozenComparison, compare_frozen
 from .formulation import FReLULimit, solve_frelu_svm

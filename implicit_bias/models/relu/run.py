@@ -11,14 +11,14 @@ import numpy as np
 
 from ..._solve import Status
 from ...data.sample import Sample
+from ...drawing.maps import plane_snapshots
 from ...gates.changes import GateChanges, gate_changes
 from ...gates.hyperplanes import HyperplaneGates
 from ...limits.limit import Limit
 from ...measures.comparison import measure_network
 from ...measures.distances import Distances
 from ...measures.kkt import kkt_distance
-from ...options import Options, Reporter, Seeds
-from ...pipelines.classification import (
+from ...pipeline.classification import (
     RUN,
     load_data,
     network_results,
@@ -32,8 +32,8 @@ from ...pipelines.classification import (
     write_frame,
     write_weights,
 )
-from ...pipelines.maps import plane_snapshots
-from ...report import Assumption, Report, Table
+from ...pipeline.options import Options, Reporter, Seeds
+from ...pipeline.report import Assumption, Report, Table
 from ...training.loop import train
 from ...training.trainers import check_trainer
 from ...training.trajectory import Trajectory

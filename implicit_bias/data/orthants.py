@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._solve import Array, to_numpy
-from ...data.dataset import Dataset
+from .._solve import Array, to_numpy
+from .dataset import Dataset
 
 __all__ = [
     "OrthogonalSeparability",

@@ -12,7 +12,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .models import MODELS
+from ..models import MODELS
 from .report import Assumption, Report, Table
 
 if TYPE_CHECKING:
@@ -227,7 +227,7 @@ def _certificate(results: Mapping[str, Any]) -> Table:
 
 def _limits(results: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """Of most models one; four machines beside a ReLU network; one a class against the rest."""
-    from .models.relu.machines import RELU_SVMS
+    from ..models.relu.machines import RELU_SVMS
 
     if "limits" in results:
         limits = {RELU_SVMS.get(key, key): limit for key, limit in results["limits"].items()}

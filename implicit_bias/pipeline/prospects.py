@@ -9,8 +9,8 @@ import numpy as np
 
 from ..measures.extrapolation import SeriesStatus, extrapolate, inverse_log_loss
 from ..measures.rates import measure_rates
-from ..report import Table
 from ..training.trajectory import Trajectory
+from .report import Table
 
 __all__ = ["prospects"]
 

@@ -14,15 +14,15 @@ from .._version import __version__
 from ..data.dataset import Dataset
 from ..data.images import load_digits, load_idx
 from ..data.labelled import ClassDataset
+from ..data.orthants import orthosep_dataset
 from ..data.quadrants import quadrant_dataset
 from ..limits.limit import Limit
 from ..measures.comparison import Comparison, NetworkState
-from ..models.orthosep.data import orthosep_dataset
-from ..options import Options, Reporter, Seeds
-from ..report import Assumption, Report, Table
 from ..training.loop import Callback
 from ..training.settings import TrainingSettings
 from ..training.trajectory import Trajectory
+from .options import Options, Reporter, Seeds
+from .report import Assumption, Report, Table
 
 if TYPE_CHECKING:
     import torch

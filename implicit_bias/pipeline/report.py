@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ._solve import Status
+    from .._solve import Status
 
 __all__ = ["Assumption", "Report", "Table", "check_writable"]
 

@@ -17,8 +17,8 @@ from ..models.linear.formulation import linear_limit, linear_program
 from ..models.linear.network import DeepLinear
 from ..models.relu.formulation import frelu_limit, frelu_program
 from ..models.relu.frozen_network import FReLU
-from ..options import Options
 from .classification import torch_dtype
+from .options import Options
 from .separable import Family
 
 if TYPE_CHECKING:

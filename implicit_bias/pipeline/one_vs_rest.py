@@ -18,13 +18,13 @@ from ..measures.distances import Distances
 from ..measures.kkt import kkt_distance
 from ..measures.labels import MulticlassComparison, compare_argmax
 from ..measures.scalars import scores
-from ..options import Options, Reporter, Seeds
-from ..report import Report
 from ..training.loop import train
 from ..training.settings import TrainingSettings
 from ..training.trainers import check_trainer
 from .classification import DIGITS_TRAINING, USABLE, require_device, trace, training_settings
-from .multiclass_report import MulticlassRun, TrainedClass, report_multiclass
+from .one_vs_rest_report import MulticlassRun, TrainedClass, report_multiclass
+from .options import Options, Reporter, Seeds
+from .report import Report
 from .separable import Family
 
 if TYPE_CHECKING:

@@ -10,13 +10,12 @@ import numpy as np
 
 from .._solve import MaxMarginProgram, Settings, Solution, solve
 from ..data.sample import Sample
+from ..drawing.maps import gating_lines, map_row, plane_snapshots
 from ..drawing.runs import plot_run
 from ..limits.limit import Limit
 from ..measures.comparison import Comparison, compare, measure_network
 from ..measures.distances import Distances
 from ..measures.kkt import kkt_distance
-from ..options import Options, Reporter, Seeds
-from ..report import Assumption, Report
 from ..training.loop import train
 from ..training.trainers import check_trainer
 from ..training.trajectory import Trajectory
@@ -35,8 +34,9 @@ from .classification import (
     write_frame,
     write_weights,
 )
-from .maps import gating_lines, map_row, plane_snapshots
+from .options import Options, Reporter, Seeds
 from .prospects import prospects
+from .report import Assumption, Report
 
 if TYPE_CHECKING:
     import torch

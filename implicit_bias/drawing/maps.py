@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from .._solve import to_numpy
 from ..data.sample import Sample
-from ..drawing.decision_maps import DecisionMap, is_planar, plot_decision_maps
-from ..drawing.figures import Row
 from ..limits.limit import Limit
 from ..measures.scalars import network_norm, scores
 from ..training.snapshots import Snapshots, spread_steps
+from .decision_maps import DecisionMap, is_planar, plot_decision_maps
+from .figures import Row
 
 if TYPE_CHECKING:
     import torch

@@ -11,10 +11,10 @@ from ..data.labelled import ClassDataset
 from ..limits.limit import Limit
 from ..measures.comparison import Comparison, NetworkState
 from ..measures.labels import MulticlassComparison
-from ..options import Options
-from ..report import Assumption, Report, Table
 from ..training.trajectory import Trajectory
 from .classification import network_results, provenance, worst_status, write_frame, write_weights
+from .options import Options
+from .report import Assumption, Report, Table
 from .separable import Family
 
 if TYPE_CHECKING:
