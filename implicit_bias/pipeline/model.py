@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .options import Options, resolve
@@ -13,7 +14,10 @@ if TYPE_CHECKING:
     from .progress import Progress
     from .report import Report
 
-__all__ = ["Model"]
+__all__ = ["Model", "Run", "own_run", "separable_run"]
+
+
+Run = Callable[["Model", Any, "Progress", "Keeping"], "Report"]
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,7 @@ class Model:
     theorem: str
     program: str
     options: type[Options]
-    run: Callable[[Model, Any, Progress, Keeping], Report]
+    run: Run
     defaults: Mapping[str, Any] = field(default_factory=dict)
     variants: Mapping[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
 
@@ -64,3 +68,27 @@ class Model:
             if given.get(option) == value:
                 usual.update(further)
         return self.options(**resolve(self.options, usual, given))
+
+
+def separable_run(module: str, name: str) -> Run:
+    """The run of separable data with the parts `module.name(options)`, imported when it begins."""
+
+    def run(model: Model, options: Any, progress: Progress, keeping: Keeping) -> Report:
+        from .one_vs_rest import run_one_vs_rest
+        from .separable import run_separable
+
+        parts = getattr(import_module(module), name)(options)
+        whole = run_one_vs_rest if options.classes == "all" else run_separable
+        return whole(model, options, parts, progress, keeping)
+
+    return run
+
+
+def own_run(module: str, name: str) -> Run:
+    """A theory's own run, `module.name(model, options, progress, keeping)`, imported likewise."""
+
+    def run(model: Model, options: Any, progress: Progress, keeping: Keeping) -> Report:
+        report: Report = getattr(import_module(module), name)(model, options, progress, keeping)
+        return report
+
+    return run

@@ -237,3 +237,11 @@ def _phases(usual: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any
 
 def _count(number: int, name: str) -> str:
     return f"{number} {name}" + ("" if number == 1 else "s")
+
+
+# Training ten networks, or on the plane: the defaults of models that take these options.
+EVERY_CLASS: Mapping[tuple[str, str], Mapping[str, Any]] = {("classes", "all"): {"steps": (1500,)}}
+# The smallest gated network: two units, each gated by the sign of one coordinate of the plane.
+PLANE: Mapping[tuple[str, str], Mapping[str, Any]] = {
+    ("data", "quadrants"): {"hidden_units": 2, "contexts": 2, "cutoffs": "axes"}
+}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +29,9 @@ __all__ = [
     "Setup",
     "data_record",
     "prepare",
+    "provenance",
     "require_device",
+    "start",
     "torch_dtype",
     "training_settings",
 ]
@@ -120,7 +122,7 @@ def prepare(
     progress: Progress,
     keeping: Keeping,
     *,
-    gating: Any = None,
+    gating: Callable[[int], Any] | None = None,
     settings: TrainingSettings | None = None,
 ) -> Setup:
     """Load the data, fit the gating, and see that training can begin.
@@ -129,7 +131,8 @@ def prepare(
     ----------
     options : Options
         With those of data, gradient steps and device.
-    gating : unfitted transformer, optional
+    gating : callable, optional
+        `gating(seed)` returns an unfitted transformer of inputs to gates.
     settings : TrainingSettings, optional
         Those that the options name, unless they are given.
 
@@ -148,14 +151,13 @@ def prepare(
         n_val=options.n_val,
         random_state=seeds.data,
     )
-    if gating is not None:
-        gating.fit(dataset.X_train)
+    fitted = None if gating is None else gating(seeds.gating).fit(dataset.X_train)
     train, held_out = (
-        Sample(X, y, None if gating is None else gating.transform(X))
+        Sample(X, y, None if fitted is None else fitted.transform(X))
         for X, y in ((dataset.X_train, dataset.y_train), (dataset.X_val, dataset.y_val))
     )
     return Setup(
-        model, options, progress, keeping, seeds, dataset, gating, train, held_out, settings
+        model, options, progress, keeping, seeds, dataset, fitted, train, held_out, settings
     )
 
 
