@@ -145,7 +145,7 @@ def training_settings(options: Options, seeds: Seeds) -> TrainingSettings:
     return TrainingSettings(
         trainer=options.trainer,
         loss=options.loss,
-        batch_size=options.batch_size or None,
+        batch_size=options.batch_size,
         schedule=tuple(zip(options.steps, rates, strict=True)),
         momentum=options.momentum,
         random_state=seeds.batches,

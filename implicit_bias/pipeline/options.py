@@ -7,19 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..training.catalogue import TRAINERS
+
 __all__ = ["TRAINERS", "Options", "Reporter", "Seeds", "resolve"]
 
-# What the trainers of `training.TRAINERS` begin from, unless told otherwise: constant steps from
-# the published experiment, the others from the full batch and step sizes of their own.
-_AUTOMATIC: Mapping[str, Any] = {"batch_size": 0, "steps": (3000,), "learning_rates": ()}
-TRAINERS: Mapping[str, Mapping[str, Any]] = {
-    "annealed": _AUTOMATIC,
-    "constant": {"batch_size": 128, "steps": (1600, 1600), "learning_rates": (0.04, 0.01)},
-    "dual": _AUTOMATIC,
-    "momentum": _AUTOMATIC,
-    "normalised": _AUTOMATIC,
-}
-_OF_TRAINING = ("batch_size", "learning_rates", "momentum", "steps", "trainer")
+_BEGINS = ("batch_size", "steps", "learning_rates")
+_OF_TRAINING = (*_BEGINS, "momentum", "trainer")
 
 
 @dataclass(frozen=True)
@@ -99,8 +92,9 @@ def resolve(defaults: Mapping[str, Any], given: Mapping[str, Any]) -> Options:
     """
     usual = str(defaults.get("trainer", "constant"))
     trainer = str(given.get("trainer", usual))
+    begins = {k: getattr(TRAINERS[trainer], k) for k in _BEGINS}
     own = {k: v for k, v in defaults.items() if trainer == usual or k not in _OF_TRAINING}
-    return Options(**{"trainer": trainer, **TRAINERS[trainer], **own, **given})
+    return Options(**{"trainer": trainer, **begins, **own, **given})
 
 
 @dataclass(frozen=True)
