@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import linregress
 
-from ..training.trainers import get_trainer
+from ..training.catalogue import get_trainer
 from .series import SeriesStatus
 
 __all__ = ["KNOWN_RATES", "KnownRate", "Rate", "fit_rate", "measure_rates"]

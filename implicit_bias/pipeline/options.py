@@ -12,13 +12,15 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
-from ..training.catalogue import TRAINERS
+from ..training.catalogue import TRAINERS, get_trainer
 
 __all__ = [
-    "BATCH_LOSSES",
+    "EVERY_CLASS",
+    "PLANE",
     "ClassOptions",
     "ContextOptions",
     "DeviceOptions",
+    "GateOptions",
     "ImageOptions",
     "Options",
     "ScheduleOptions",
@@ -211,8 +213,14 @@ def resolve(
         trainer = str(given.get("trainer", own))
         if trainer != own:
             usual = {name: value for name, value in usual.items() if name not in _OF_TRAINING}
-        begins = TRAINERS[trainer].begins if trainer in TRAINERS else {}
-        usual = {**begins, **usual, "trainer": trainer}
+        begins = get_trainer(trainer)
+        usual = {
+            "batch_size": begins.batch_size,
+            "steps": begins.steps,
+            "learning_rate": begins.learning_rates,
+            **usual,
+            "trainer": trainer,
+        }
     if "steps" in known:
         usual |= _phases(usual, given)
     return {**known, **usual, **given}

@@ -168,7 +168,7 @@ def training_settings(options: Any, seeds: Seeds) -> TrainingSettings:
     return TrainingSettings(
         trainer=options.trainer,
         loss=options.loss,
-        batch_size=options.batch_size or None,
+        batch_size=options.batch_size,
         schedule=tuple(zip(steps, rates, strict=True)),
         momentum=options.momentum,
         random_state=seeds.batches,

@@ -23,7 +23,7 @@ from .settings import TrainingSettings
 from .stacked import OneRun, Runs, StackedRuns
 from .state import RunState
 from .threads import fitting_threads
-from .trainers import check_trainer, get_trainer
+from .trainers import make_stepper
 from .trajectory import Trajectory
 
 __all__ = ["Callback", "Observer", "train", "train_many"]
@@ -96,14 +96,14 @@ def train(
         After a second Ctrl-C, which does not wait for a step to end: weights may be halfway
         through it, `state` is what was kept last.
     """
-    settings = TrainingSettings() if settings is None else settings
+    settings = _checked(settings)
     run = _Loop(OneRun(network), X, y, gates, settings, monitor, [observer])
     keeper = None if state is None else run.keeper(state)
     if resume:
         if keeper is None:
             raise ValueError("`resume` needs `state`, the file that the run was kept in")
         run.restore(keeper)
-    trajectory = run.go(settings.schedule, callback, keeper)[0]
+    trajectory = run.go(settings.phases, callback, keeper)[0]
     if run.failures[0] is not None:
         raise FloatingPointError(run.failures[0])
     return trajectory
@@ -151,8 +151,8 @@ def train_many(
     """
     if len(networks) == 0:
         raise ValueError("`networks` is empty: there is nothing to train")
-    each = [settings or TrainingSettings()] if not isinstance(settings, Sequence) else settings
-    each = list(each) * (len(networks) if len(each) == 1 else 1)
+    several = settings if isinstance(settings, Sequence) else [settings]
+    each = [_checked(one) for one in several] * (len(networks) if len(several) == 1 else 1)
     if len(each) != len(networks):
         raise ValueError(
             f"got {len(each)} settings for {len(networks)} networks: give one, or one for each"
@@ -170,13 +170,24 @@ def train_many(
     return trajectories
 
 
+def _checked(settings: TrainingSettings | None) -> TrainingSettings:
+    if settings is None:
+        return TrainingSettings()
+    if not isinstance(settings, TrainingSettings):
+        raise TypeError(
+            f"`settings` must be a TrainingSettings, got {type(settings).__name__}: write "
+            "TrainingSettings(**settings) for a dict of its fields"
+        )
+    return settings
+
+
 def _stacked_schedule(
     settings: Sequence[TrainingSettings], network: torch.nn.Module
 ) -> tuple[tuple[int, float | Tensor | None], ...]:
     """The schedule of all runs, with rates (B,) where they differ."""
     first = settings[0]
     for other in settings[1:]:
-        steps = [[phase[0] for phase in s.schedule] for s in (first, other)]
+        steps = [[phase[0] for phase in s.phases] for s in (first, other)]
         alike = steps[0] == steps[1] and other.automatic == first.automatic
         if not alike or replace(other, schedule=first.schedule) != first:
             raise ValueError(
@@ -184,7 +195,7 @@ def _stacked_schedule(
                 f"them numbers or all None, got {first} and {other}"
             )
     phases: list[tuple[int, float | Tensor | None]] = []
-    for parts in zip(*(s.schedule for s in settings), strict=True):
+    for parts in zip(*(s.phases for s in settings), strict=True):
         rates = [rate for _, rate in parts]
         if len(set(rates)) == 1:
             phases.append((parts[0][0], rates[0]))
@@ -219,8 +230,7 @@ class _Loop:
             for network, observer in zip(runs.networks, observers, strict=True)
         ]
         self.failures: list[str | None] = [None] * len(runs.networks)
-        check_trainer(settings.trainer, first)
-        self._stepper = get_trainer(settings.trainer).make(runs, settings, len(self.data.y))
+        self._stepper = make_stepper(runs, settings, len(self.data.y))
         self._batches = Batches(self.data, settings.batch_size, settings.random_state)
         self._done, self._seconds_before = 0, 0.0
 

@@ -49,7 +49,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 
 def settings_for(name: str, **changes: Any) -> TrainingSettings:
-    return TrainingSettings(**{"batch_size": None, "n_checkpoints": 9} | SETTINGS[name] | changes)
+    return TrainingSettings(**{"batch_size": 0, "n_checkpoints": 9} | SETTINGS[name] | changes)
 
 
 class Remembering:
@@ -215,7 +215,7 @@ def test_runs_are_kept_between_checkpoints_when_these_are_far_apart(tmp_path, mo
     monkeypatch.setattr(
         RunState, "write", lambda self, **kw: (steps.append(kw["step"]), write(self, **kw))
     )
-    settings = TrainingSettings(batch_size=None, schedule=((1000, 1e-3),), n_checkpoints=2)
+    settings = TrainingSettings(batch_size=0, schedule=((1000, 1e-3),), n_checkpoints=2)
     train(DeepLinear(D), X[:3], Y[:3], None, settings=settings, state=tmp_path / "run")
     assert steps == list(range(1001))
 
@@ -327,7 +327,7 @@ def test_a_handler_from_outside_of_python_is_left_alone(monkeypatch) -> None:
 def test_an_interrupt_of_a_run_that_has_diverged_keeps_the_last_finite_state(tmp_path) -> None:
     network = network_for("constant")
     settings = TrainingSettings(
-        loss="exponential", batch_size=None, schedule=((2000, 1e9),), n_checkpoints=3
+        loss="exponential", batch_size=0, schedule=((2000, 1e9),), n_checkpoints=3
     )  # rows at 0, 1 and 2000, reports every 20 steps
     forward, calls = network.forward, []
 
