@@ -80,9 +80,7 @@ def _ending(*endings: str) -> Any:
 )
 @click.option("--quiet", is_flag=True, help="No progress and no tables.")
 @click.version_option(__version__, prog_name="implicit-bias")
-@click.pass_context
 def compare(
-    context: click.Context,
     model: str,
     as_json: bool,
     plot: Path | None,
@@ -102,12 +100,15 @@ def compare(
         raise click.UsageError("`--resume` needs `--save DIR`, the folder that the run was kept in")
     keeping = Keeping(folder, resume)
     with _failures_told():
+        context = click.get_current_context()
         options = MODELS[model].choose(**given(context, choices))
         _check_paths(plot, page, folder)
         with keeping.opened(model):
             report = _run(MODELS[model], options, keeping, quiet=quiet)
+            from .pipeline.terminal import render_text
+
             if not quiet:
-                click.echo(report.text(_width()), err=as_json)
+                click.echo(render_text(report, _width()), err=as_json)
             if as_json:
                 click.echo(report.to_json())
             # Shown first: a disk that turns out to be full must not take the results with it.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field, fields
+from itertools import pairwise
 from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -43,10 +44,8 @@ class ModelCommand(click.Command):
         own, *rest = super().get_params(ctx)
         model = ctx.meta.get(MODEL)
         if model is not None:
-            return [own, *_parameters(model.options, model.choose()), *rest]
-        shared = set.intersection(*(set(one.option_names) for one in self.models.values()))
-        first = next(iter(self.models.values())).options
-        return [own, *(one for one in _parameters(first) if one.name in shared), *rest]
+            return [own, *_parameters(model.choose()), *rest]
+        return [own, *_shared([one.choose() for one in self.models.values()]), *rest]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         super().format_options(ctx, formatter)
@@ -69,7 +68,7 @@ class ModelCommand(click.Command):
         if not takers or model is None:
             return
         typed = ctx.meta[ARGUMENTS]
-        values = [value for option, value in zip(typed, typed[1:], strict=False) if option == name]
+        values = [value for option, value in pairwise(typed) if option == name]
         raise click.UsageError(
             f"`{' '.join([name, *values[:1]])}` is not for the model {model.name}: leave it out, "
             f"or take one of {', '.join(takers)}",
@@ -94,15 +93,29 @@ def _named_model(args: Iterable[str]) -> str:
     return ""
 
 
-def _parameters(options: type[Options], usual: Options | None = None) -> list[click.Parameter]:
+def _shared(models: list[Options]) -> list[click.Parameter]:
+    """The parameters of the options that all models take, to be read before there is a model."""
+    shared = [one for one in fields(models[0]) if all(hasattr(model, one.name) for model in models)]
+    hints = get_type_hints(type(models[0]))
+    found: list[click.Parameter] = []
+    for field in shared:
+        values = {getattr(model, field.name) for model in models}
+        default = _shown(values.pop(), field.metadata) if len(values) == 1 else "by model"
+        found.append(_parameter(field, hints[field.name], default))
+    return found
+
+
+def _parameters(usual: Options) -> list[click.Parameter]:
     """A parameter a field; `usual` holds the defaults that its help names."""
-    hints = get_type_hints(options)
-    return [_parameter(field, hints[field.name], usual) for field in fields(options)]
+    hints = get_type_hints(type(usual))
+    return [
+        _parameter(field, hints[field.name], _shown(getattr(usual, field.name), field.metadata))
+        for field in fields(usual)
+    ]
 
 
-def _parameter(field: Field[Any], hint: Any, usual: Options | None) -> click.Option:
+def _parameter(field: Field[Any], hint: Any, default: str) -> click.Option:
     about = field.metadata
-    default = "by model" if usual is None else _shown(getattr(usual, field.name), about)
     return click.Option(
         [flag(field.name), field.name],
         default=None,

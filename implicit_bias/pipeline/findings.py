@@ -133,9 +133,7 @@ def beside(
     )
 
 
-def separable_assumptions(
-    comparison: Comparison, trajectory: Trajectory
-) -> tuple[Assumption, ...]:
+def separable_assumptions(comparison: Comparison, trajectory: Trajectory) -> tuple[Assumption, ...]:
     """Of the theorems about homogeneous networks on separable data."""
     wrongly = comparison.n_wrongly_dead
     return (

@@ -97,7 +97,7 @@ class ImageOptions(SplitOptions):
         "scikit-learn's bundled digits or IDX files of MNIST's kind, 0-4 against 5-9; orthogonally "
         "separable orthants; four quadrants of the plane.",
     )
-    data_dir: Path | None = option(None, "Folder of the IDX files, gzipped or not; of --data mnist.")
+    data_dir: Path | None = option(None, "Folder of the IDX files of --data mnist, gzipped or not.")
 
 
 @dataclass(frozen=True, kw_only=True)

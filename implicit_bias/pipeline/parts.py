@@ -31,7 +31,7 @@ class Parts:
     network_name : str
         For messages and pictures.
     gating : callable, optional
-        `gating(seed)` returns an unfitted transformer of inputs to gates; none for networks without.
+        `gating(seed)` returns an unfitted transformer of inputs to gates, if there are gates.
     control : bool
         Whether the limit is not that of the network, which it stands beside as a control.
     """

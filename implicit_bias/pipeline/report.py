@@ -1,4 +1,4 @@
-"""A report: the findings of a run gathered, as tables, as one JSON object, as files, as a picture."""
+"""A report: the findings of a run gathered, for people, programs, disks and pictures."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import math
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -108,14 +107,25 @@ class Report:
             "shortfall": self.shortfall or None,
         }
 
+    def __str__(self) -> str:
+        from .terminal import render_text
+
+        return render_text(self)
+
     def figure(self) -> Figure | None:
         """The picture of the run; None where nothing was trained."""
-        from ..drawing.figures import Row, compose, panel_rows
+        from ..drawing.figures import Panel, Row, compose, panel_rows
 
+        # Panels in a row of rows share as few of them as hold them; whole rows stay as they are.
         rows: list[Row] = []
-        panels = [panel for finding in self.findings for panel in finding.panels]
-        for whole, group in groupby(panels, key=lambda panel: isinstance(panel, Row)):
-            rows.extend(group if whole else panel_rows(list(group)))  # type: ignore[arg-type]
+        single: list[Panel] = []
+        for panel in (panel for finding in self.findings for panel in finding.panels):
+            if isinstance(panel, Row):
+                rows += [*panel_rows(single), panel]
+                single = []
+            else:
+                single.append(panel)
+        rows += panel_rows(single)
         return compose(rows, title=self.heading.title) if rows else None
 
     def to_json(self) -> str:

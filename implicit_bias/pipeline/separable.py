@@ -5,16 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..drawing.decision_maps import gating_lines, map_row
-from ..drawing.decision_maps import plane_snapshots
+from ..drawing.maps import gating_lines, map_row, plane_snapshots
 from ..measures.comparison import compare, measure_network
 from ..measures.distances import Distances
 from ..measures.kkt import kkt_distance
 from ..training.loop import train
 from ..training.trainers import check_trainer
 from .finding import Finding
-from .findings import beside, gating_file, limit_alone, outlook, separable_assumptions, trained
-from .findings import usable
+from .findings import (
+    beside,
+    gating_file,
+    limit_alone,
+    outlook,
+    separable_assumptions,
+    trained,
+    usable,
+)
 from .keeping import Keeping
 from .model import Model
 from .parts import Parts

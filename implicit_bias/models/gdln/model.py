@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ...pipeline.model import Model, own_run
-from ...pipeline.options import Options, ScheduleOptions, UnitOptions, option
+from ...pipeline.options import ScheduleOptions, UnitOptions, option
 
 __all__ = ["MODELS"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class GDLNOptions(UnitOptions, ScheduleOptions, Options):
+class GDLNOptions(ScheduleOptions, UnitOptions):
     """Targets on a ring, averaged units, gradient descent on the squared loss."""
 
     data: Literal["ring", "pulse"] = option(

@@ -24,7 +24,7 @@ LIPPL = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class GLNOptions(ClassOptions, ContextOptions, SolverOptions, StartOptions, TrainerOptions):
+class GLNOptions(TrainerOptions, StartOptions, SolverOptions, ContextOptions, ClassOptions):
     """A network of units with contexts, data, a solver and a trainer."""
 
 

@@ -19,12 +19,12 @@ __all__ = ["MODELS"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class LinearOptions(ClassOptions, SolverOptions, StartOptions, TrainerOptions):
+class LinearOptions(TrainerOptions, StartOptions, SolverOptions, ClassOptions):
     """Data, a solver and a trainer."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeepLinearOptions(LinearOptions, UnitOptions):
+class DeepLinearOptions(UnitOptions, LinearOptions):
     """Linear layers of one width."""
 
     depth: int = option(3, "Linear layers.", least=1)

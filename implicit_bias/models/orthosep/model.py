@@ -12,7 +12,7 @@ __all__ = ["MODELS"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class OrthosepOptions(ImageOptions, UnitOptions, SolverOptions, TrainerOptions):
+class OrthosepOptions(TrainerOptions, SolverOptions, UnitOptions, ImageOptions):
     """A network that begins small and balanced, data, a solver and a trainer."""
 
     network: Literal["two-layer", "residual"] = option(

@@ -25,12 +25,12 @@ LIPPL = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class FReLUOptions(ClassOptions, GateOptions, SolverOptions, StartOptions, TrainerOptions):
+class FReLUOptions(TrainerOptions, StartOptions, SolverOptions, GateOptions, ClassOptions):
     """A network of units behind hyperplanes, data, a solver and a trainer."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReLUOptions(ImageOptions, GateOptions, SolverOptions, StartOptions, TrainerOptions):
+class ReLUOptions(TrainerOptions, StartOptions, SolverOptions, GateOptions, ImageOptions):
     """A network whose gates learn, and machines on gates that do not."""
 
     depth: int = option(2, "Layers; 2 is one hidden layer.", least=1)
