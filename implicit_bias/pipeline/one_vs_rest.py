@@ -1,2 +1,4 @@
 """x"""
+
+
 def run_one_vs_rest(*a): ...

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._files import write_atomically
+from ..limits.severity import worst
 from .finding import Assumption, Finding, Standing, Table, Writer
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["Report", "check_writable", "gather"]
 
 RESULTS = "results.json"
-# A proof that there is no limit comes before failures to find it.
-WORST_FIRST = ("NOT_SEPARABLE", "INCONSISTENT", "FAILED", "UNDECIDED", "INACCURATE", "SOLVED")
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +53,7 @@ class Report:
     @property
     def status(self) -> Standing:
         """The worst status of the limits."""
-        return min(self._statuses().values(), key=lambda status: WORST_FIRST.index(status.name))
+        return worst(self._statuses().values())
 
     @property
     def concerns(self) -> str:
