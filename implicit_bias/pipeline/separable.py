@@ -88,7 +88,7 @@ def _find(setup: Setup, parts: Parts, network: torch.nn.Module) -> Iterator[Find
         snapshots.take(int(trajectory.step[-1]))
         lines = gating_lines(setup.gating, setup.train.X)
         row = map_row(
-            limit, snapshots, setup.train, setup.gates,
+            limit, snapshots, setup.train, setup.gates_of,
             limit_title=f"limit: {name}", lines=lambda _: lines,
         )  # fmt: skip
         yield Finding("maps", panels=(row,))

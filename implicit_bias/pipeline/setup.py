@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -65,7 +66,7 @@ class Heading:
 
 @dataclass(frozen=True, eq=False)
 class Setup:
-    """What a run of two labels is given.
+    """What a run is given.
 
     Attributes
     ----------
@@ -73,10 +74,10 @@ class Setup:
     options : Options
     progress, keeping : Progress, Keeping
     seeds : Seeds
-    dataset : Dataset
+    dataset : Dataset or ClassDataset
     gating : fitted transformer or None
-    train, held_out : Sample
-        Both parts of the data, with their gates.
+    gates : pair
+        Of the training and of the held-out inputs; None without a gating.
     settings : TrainingSettings
     """
 
@@ -85,18 +86,32 @@ class Setup:
     progress: Progress
     keeping: Keeping
     seeds: Seeds
-    dataset: Dataset
+    dataset: Dataset | ClassDataset
     gating: Any
-    train: Sample
-    held_out: Sample
+    gates: tuple[Any, Any]
     settings: TrainingSettings
 
     @property
-    def samples(self) -> tuple[Sample, Sample]:
-        """Training and held-out data."""
-        return self.train, self.held_out
+    def train(self) -> Sample:
+        """The training part of data of two labels, with its gates."""
+        return self.samples[0]
 
-    def gates(self, X: Any) -> Any:
+    @property
+    def held_out(self) -> Sample:
+        """The held-out part of data of two labels, with its gates."""
+        return self.samples[1]
+
+    @cached_property
+    def samples(self) -> tuple[Sample, Sample]:
+        """Both parts of data of two labels, with their gates."""
+        data = self.dataset
+        assert isinstance(data, Dataset)
+        return (
+            Sample(data.X_train, data.y_train, self.gates[0]),
+            Sample(data.X_val, data.y_val, self.gates[1]),
+        )
+
+    def gates_of(self, X: Any) -> Any:
         """Gates of new inputs; None without a gating."""
         return None if self.gating is None else self.gating.transform(X)
 
@@ -124,6 +139,7 @@ def prepare(
     *,
     gating: Callable[[int], Any] | None = None,
     settings: TrainingSettings | None = None,
+    load: Callable[..., Dataset | ClassDataset] = load_data,
 ) -> Setup:
     """Load the data, fit the gating, and see that training can begin.
 
@@ -135,6 +151,8 @@ def prepare(
         `gating(seed)` returns an unfitted transformer of inputs to gates.
     settings : TrainingSettings, optional
         Those that the options name, unless they are given.
+    load : callable
+        Of `data.catalogue`: data of two labels or of several classes.
 
     Raises
     ------
@@ -144,7 +162,7 @@ def prepare(
     seeds = Seeds.from_seed(options.seed)
     settings = settings or training_settings(options, seeds)
     require_device(options.device)
-    dataset = load_data(
+    dataset = load(
         options.data,
         folder=options.data_dir,
         n_train=options.n_train,
@@ -153,12 +171,10 @@ def prepare(
     )
     fitted = None if gating is None else gating(seeds.gating).fit(dataset.X_train)
     train, held_out = (
-        Sample(X, y, None if fitted is None else fitted.transform(X))
-        for X, y in ((dataset.X_train, dataset.y_train), (dataset.X_val, dataset.y_val))
+        None if fitted is None else fitted.transform(X) for X in (dataset.X_train, dataset.X_val)
     )
-    return Setup(
-        model, options, progress, keeping, seeds, dataset, fitted, train, held_out, settings
-    )
+    gates = (train, held_out)
+    return Setup(model, options, progress, keeping, seeds, dataset, fitted, gates, settings)
 
 
 def training_settings(options: Any, seeds: Seeds) -> TrainingSettings:
