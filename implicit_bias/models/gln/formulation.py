@@ -18,9 +18,9 @@ from ..._solve import (
 )
 from ...limits.formulation import Formulation, Solving, solve_limit
 from ...limits.limit import Limit
-from ...limits.predictors import ContextPredictor
+from ...limits.predictors import ContextColumns, ContextPredictor
 
-__all__ = ["GLNLimit", "SVMGLN", "gln_program", "solve_gln_svm"]
+__all__ = ["GLNLimit", "SVMGLN", "checked_contexts", "gln_program", "solve_gln_svm"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -82,11 +82,10 @@ class SVMGLN(Formulation[GLNLimit]):
         """
         X = as_float64(X)
         xp = array_namespace(X)
-        contexts, n_contexts = _checked_contexts(gates, X, self.n_contexts)
-        columns = xp.arange(int(contexts.shape[1]) * n_contexts, device=X.device)
-        # Column h C + c is one exactly where unit h is in context c.
-        owner, context = columns // n_contexts, columns % n_contexts
-        Z = xp.astype(contexts[:, owner] == context[None, :], X.dtype)
+        contexts, n_contexts = checked_contexts(gates, X, self.n_contexts)
+        n_units = int(contexts.shape[1])
+        Z = ContextColumns(n_units, n_contexts)(contexts)
+        owner = xp.arange(n_units * n_contexts, device=X.device) // n_contexts
         design = GatedDesign(X=X, Z=Z, group=owner)
         return MaxMarginProgram(design=design, y=as_float64(y, like=X))
 
@@ -100,7 +99,7 @@ class SVMGLN(Formulation[GLNLimit]):
         return GLNLimit.from_solution(program, solution, shape)
 
 
-def _checked_contexts(contexts: Array, X: Array, n_contexts: int | None) -> tuple[Array, int]:
+def checked_contexts(contexts: Array, X: Array, n_contexts: int | None = None) -> tuple[Array, int]:
     """Contexts (n, H) of the kind of `X`, and C; raises as `SVMGLN.program` says."""
     xp = array_namespace(X)
     if not is_torch_array(X):

@@ -15,52 +15,14 @@ from ..._solve import (
 )
 from ...limits.formulation import Formulation, Solving, solve_limit
 from ...limits.limit import Limit
+from ...limits.predictors import GateColumns, Predictor
 
 __all__ = [
     "FReLULimit",
-    "GatePredictor",
     "SVMFReLU",
     "frelu_kernels",
     "solve_frelu_svm",
 ]
-
-
-@dataclass(frozen=True, eq=False)
-class GatePredictor:
-    """Scores of the frozen-gate ReLU network with the coefficients `zeta`.
-
-        f(x) = sum_h g_h(x) <zeta[h], x>
-
-    Parameters
-    ----------
-    zeta : (H, D) float64 array
-        NumPy array or torch tensor; inputs must be of the same kind.
-    """
-
-    zeta: Array
-
-    def __call__(self, X: Array, gates: Array) -> Array:
-        """(n,) float64 scores of `X` (n, D) under `gates` (n, H) in {0, 1}.
-
-        Raises
-        ------
-        ValueError
-            If shapes disagree or a gate is neither 0 nor 1.
-        """
-        n_units, n_inputs = (int(size) for size in self.zeta.shape)
-        X = as_float64(X, like=self.zeta)
-        if X.ndim != 2 or X.shape[1] != n_inputs:
-            raise ValueError(
-                f"`X` must have shape (n, {n_inputs}), got {tuple(X.shape)}: the predictor was "
-                f"made from {n_inputs} inputs, the constant column included"
-            )
-        gates = _binary(gates, X)
-        if gates.shape[1] != n_units:
-            raise ValueError(
-                f"`gates` must have shape ({X.shape[0]}, {n_units}), got {tuple(gates.shape)}: "
-                "the gating must be the one that the limit was solved for"
-            )
-        return array_namespace(X).sum((X @ self.zeta.T) * gates, axis=1)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -68,9 +30,9 @@ class FReLULimit(Limit):
     """The group-lasso solution; `zeta` has shape (H, D)."""
 
     @property
-    def predictor(self) -> GatePredictor:
+    def predictor(self) -> Predictor:
         """The limit as a function of new inputs and gates, at smallest margin 1."""
-        return GatePredictor(self.zeta)
+        return Predictor(self.zeta, GateColumns(int(self.zeta.shape[0]), binary=True))
 
     def balanced_weights(self) -> tuple[Array, Array]:
         """Weights w1 (H, D), w2 (H,) of the network of least norm with these coefficients.
@@ -179,16 +141,10 @@ def solve_frelu_svm(X: Array, y: Array, gates: Array, **solving: Unpack[Solving]
 
 
 def _binary(gates: Array, X: Array) -> Array:
-    xp = array_namespace(X)
     gates = as_float64(gates, like=X)
     if gates.ndim != 2 or gates.shape[0] != X.shape[0] or gates.shape[1] == 0:
         raise ValueError(
             f"`gates` must have shape ({X.shape[0]}, H) with H >= 1, got {tuple(gates.shape)}: "
             "one row per row of X, one column per unit"
         )
-    if not bool(xp.all((gates == 0) | (gates == 1))):
-        raise ValueError(
-            "`gates` must be exactly 0 (closed) or 1 (open), booleans included: a soft gate has "
-            "no place in this program; compare it with a threshold first"
-        )
-    return gates
+    return GateColumns(int(gates.shape[1]), binary=True).check(gates, X)
