@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "GatedOLS",
     "gated_program",
-    "literal_gated_ols",
+    "literal",
     "moment_program",
     "solve_gated_ols",
     "solve_gated_ols_from_moments",
@@ -248,7 +248,8 @@ def solve_gated_ols(
     Returns
     -------
     GatedOLS
-        With its certificate; call `.require()` to insist on `SOLVED`.
+        With its certificate; call `.require()` to insist on `SOLVED`. What it solves can be read
+        in cvxpy's words: `literal`.
 
     Raises
     ------
@@ -257,7 +258,7 @@ def solve_gated_ols(
 
     References
     ----------
-    Notes on gated deep linear networks (seed 002), section 3.3, whose equations (8) to (11) lack
+    Notes on gated deep linear networks, section 3.3, whose equations (8) to (11) lack
     the factor K of w and the singular case.
 
     Examples
@@ -293,7 +294,7 @@ def _solve(program: LeastSquaresProgram, rcond: float | None, tol: float) -> Gat
     return GatedOLS.from_solution(solve_least_squares(program, rcond=rcond, tol=tol))
 
 
-def literal_gated_ols(X: Array, y: Array, gates: Array) -> cvxpy.Problem:
+def literal(X: Array, y: Array, gates: Array) -> cvxpy.Problem:
     """The program as written, for cvxpy; its one variable is zeta (K, D).
 
     Its value is the optimal loss; among several minimisers a solver may return any.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral
-from typing import ClassVar, Unpack
+from typing import TYPE_CHECKING, ClassVar, Unpack
 
 from ..._solve import (
     Array,
@@ -16,9 +16,12 @@ from ..._solve import (
     is_torch_array,
     to_numpy,
 )
-from ...limits.formulation import Formulation, Solving, solve_limit
+from ...limits.formulation import Formulation, Solving, labelled, solve_limit
 from ...limits.limit import Limit
 from ...limits.predictors import ContextColumns, ContextPredictor
+
+if TYPE_CHECKING:
+    import cvxpy
 
 __all__ = ["GLNLimit", "SVMGLN", "checked_contexts", "gln_program", "solve_gln_svm"]
 
@@ -98,6 +101,27 @@ class SVMGLN(Formulation[GLNLimit]):
         shape = (n_units, n_columns // n_units, int(program.design.X.shape[1]))
         return GLNLimit.from_solution(program, solution, shape)
 
+    def literal(self, X: Array, y: Array, gates: Array | None = None) -> cvxpy.Problem:
+        """Minimise `sum_h ||zeta[h]||_F`; row h C + c of the variable is zeta[h, c]."""
+        import cvxpy as cp
+
+        program = self.program(X, y, gates)
+        X, y, contexts = to_numpy(program.design.X), to_numpy(program.y), to_numpy(gates)
+        n_units = contexts.shape[1]
+        n_contexts = int(program.design.Z.shape[1]) // n_units
+        zeta = cp.Variable((n_units * n_contexts, X.shape[1]), name="zeta")
+        units = [zeta[h * n_contexts : (h + 1) * n_contexts, :] for h in range(n_units)]
+        scores = cp.sum(
+            [  # sum_h <zeta[h, c[n, h]], x[n]>
+                cp.sum(cp.multiply(unit[contexts[:, h], :], X), axis=1)
+                for h, unit in enumerate(units)
+            ]
+        )
+        return cp.Problem(
+            cp.Minimize(cp.sum([cp.norm(unit, "fro") for unit in units])),
+            [labelled(cp.multiply(y, scores) >= 1, "margins")],
+        )
+
 
 def checked_contexts(contexts: Array, X: Array, n_contexts: int | None = None) -> tuple[Array, int]:
     """Contexts (n, H) of the kind of `X`, and C; raises as `SVMGLN.program` says."""
@@ -155,7 +179,8 @@ def solve_gln_svm(
     Returns
     -------
     GLNLimit
-        With its certificate; call `.require()` to insist on `SOLVED`.
+        With its certificate; call `.require()` to insist on `SOLVED`. What it solves can be read
+        in cvxpy's words: `SVMGLN.literal`.
 
     Examples
     --------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +19,13 @@ from ..._solve import (
     certify,
     to_numpy,
 )
-from ...limits.formulation import Formulation, Solving, solve_limit
+from ...limits.formulation import Formulation, Solving, labelled, solve_limit
 from ...limits.limit import Limit
 from ...limits.predictors import Predictor
 from .formulation import checked_contexts
+
+if TYPE_CHECKING:
+    import cvxpy
 
 __all__ = [
     "ContextSVMs",
@@ -171,6 +174,19 @@ class ContextSVMs(Formulation[ShallowGLNLimit]):
             ),
         )
 
+    def literal(self, X: Array, y: Array, gates: Array | None = None) -> cvxpy.Problem:
+        """Minimise the norm of all predictors beta[g] together, `(sum_g ||beta[g]||^2)^(1/2)`."""
+        import cvxpy as cp
+
+        program = self.program(X, y, gates)
+        X, y = to_numpy(program.design.X), to_numpy(program.y)
+        global_contexts, row = _global_contexts(gates)
+        beta = cp.Variable((len(global_contexts), X.shape[1]), name="beta")
+        scores = cp.sum(cp.multiply(beta[row, :], X), axis=1)  # <beta[g(n)], x[n]>
+        return cp.Problem(
+            cp.Minimize(cp.norm(beta, "fro")), [labelled(cp.multiply(y, scores) >= 1, "margins")]
+        )
+
 
 def _alone(program: MaxMarginProgram, solution: Solution, g: int, rows: Array) -> Certificate:
     """What the solution proves of global context g alone, whose samples are `rows`."""
@@ -198,7 +214,8 @@ def solve_shallow_gln_svm(
     -------
     ShallowGLNLimit
         With its certificate; call `.require()` to insist on `SOLVED`. Its predictor scores
-        inputs in contexts that did not occur in training with 0.
+        inputs in contexts that did not occur in training with 0. What it solves can be read in
+        cvxpy's words: `ContextSVMs.literal`.
 
     Examples
     --------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Unpack
+from typing import TYPE_CHECKING, ClassVar, Unpack
 
 from ..._solve import (
     Array,
@@ -13,10 +13,14 @@ from ..._solve import (
     Solution,
     array_namespace,
     as_float64,
+    to_numpy,
 )
-from ...limits.formulation import Formulation, Solving, solve_limit
+from ...limits.formulation import Formulation, Solving, labelled, solve_limit
 from ...limits.limit import Limit
 from ...limits.predictors import Predictor
+
+if TYPE_CHECKING:
+    import cvxpy
 
 __all__ = [
     "HardMarginSVM",
@@ -121,6 +125,17 @@ class HardMarginSVM(Formulation[LinearLimit]):
         """Read a solution as the end-to-end vector (D,)."""
         return LinearLimit.from_solution(program, solution, (int(program.design.X.shape[1]),))
 
+    def literal(self, X: Array, y: Array, gates: Array | None = None) -> cvxpy.Problem:
+        """Minimise `||b||` with margins of at least 1."""
+        import cvxpy as cp
+
+        program = self.program(X, y)
+        X, y = to_numpy(program.design.X), to_numpy(program.y)
+        b = cp.Variable(X.shape[1], name="b")
+        return cp.Problem(
+            cp.Minimize(cp.norm(b, 2)), [labelled(cp.multiply(y, X @ b) >= 1, "margins")]
+        )
+
 
 def linear_program(X: Array, y: Array) -> MaxMarginProgram:
     """The program of `HardMarginSVM`, which says what it takes and raises."""
@@ -140,7 +155,8 @@ def solve_linear_svm(X: Array, y: Array, **solving: Unpack[Solving]) -> LinearLi
     Returns
     -------
     LinearLimit
-        With its certificate; call `.require()` to insist on `SOLVED`.
+        With its certificate; call `.require()` to insist on `SOLVED`. What it solves can be read
+        in cvxpy's words: `HardMarginSVM.literal`.
 
     Examples
     --------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Unpack
+from typing import TYPE_CHECKING, ClassVar, Unpack
 
 from ..._solve import (
     Array,
@@ -12,10 +12,14 @@ from ..._solve import (
     Solution,
     array_namespace,
     as_float64,
+    to_numpy,
 )
-from ...limits.formulation import Formulation, Solving, solve_limit
+from ...limits.formulation import Formulation, Solving, labelled, solve_limit
 from ...limits.limit import Limit
 from ...limits.predictors import GateColumns, Predictor
+
+if TYPE_CHECKING:
+    import cvxpy
 
 __all__ = [
     "FReLULimit",
@@ -89,6 +93,19 @@ class SVMFReLU(Formulation[FReLULimit]):
         shape = (program.n_groups, int(program.design.X.shape[1]))
         return FReLULimit.from_solution(program, solution, shape)
 
+    def literal(self, X: Array, y: Array, gates: Array | None = None) -> cvxpy.Problem:
+        """Minimise `sum_h ||zeta[h]||`."""
+        import cvxpy as cp
+
+        program = self.program(X, y, gates)
+        X, y, g = (to_numpy(a) for a in (program.design.X, program.y, program.design.Z))
+        zeta = cp.Variable((g.shape[1], X.shape[1]), name="zeta")
+        scores = cp.sum(cp.multiply(g, X @ zeta.T), axis=1)  # sum_h g[n, h] <zeta[h], x[n]>
+        return cp.Problem(
+            cp.Minimize(cp.sum(cp.norm(zeta, 2, axis=1))),
+            [labelled(cp.multiply(y, scores) >= 1, "margins")],
+        )
+
 
 def frelu_kernels(X: Array, gates: Array) -> Array:
     """(H, n, n) kernels of the units: `K_h(n, m) = g_h(n) g_h(m) <x_n, x_m>`.
@@ -125,7 +142,8 @@ def solve_frelu_svm(X: Array, y: Array, gates: Array, **solving: Unpack[Solving]
     FReLULimit
         With its certificate. Where no coefficients separate the data under these gates (a sample
         on which every gate is closed, too few units) its status is `NOT_SEPARABLE` and `dual`
-        holds the multipliers that prove it; call `.require()` to insist on `SOLVED`.
+        holds the multipliers that prove it; call `.require()` to insist on `SOLVED`. What it
+        solves can be read in cvxpy's words: `SVMFReLU.literal`.
 
     Examples
     --------
