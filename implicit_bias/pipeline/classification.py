@@ -205,12 +205,9 @@ def side_by_side(
         ("log(1/loss)", "inf", f"{-trajectory.log_loss[-1]:.4g}"),
         ("seconds", f"{limit.seconds:.2f}", f"{trajectory.seconds[-1]:.2f}"),
     )
-    measures = [(label, _defined(value)) for label, value in comparison.rows()]
-    if not state.n_units:  # the last line counts dead units, and there are none to count
-        measures.pop()
     return (
         Table("prediction and training", ("", "limit", "trained network"), rows),
-        Table("comparison", ("", "value"), tuple(measures)),
+        Table("comparison", ("", "value"), tuple(comparison.rows())),
     )
 
 
