@@ -53,7 +53,10 @@ def test_scores_of_another_shape_are_refused(margins) -> None:
 def test_the_picture_has_a_bar_for_each_quantity_and_a_number_for_each_pair_of_labels() -> None:
     numbers = dict.fromkeys(Comparison.__dataclass_fields__, 0.5)
     comparisons = {
-        k: Comparison(**numbers | {"margin_ratio": ratio, "dead_units": (), "dead_dual_norms": ()})
+        k: Comparison(
+            **numbers
+            | {"margin_ratio": ratio, "dead_units": (), "small_units": (), "dual_norms": ()}
+        )
         for k, ratio in ((3, 0.75), (8, -0.2))
     }
     left, right = Figure().subplots(1, 2)
