@@ -237,39 +237,53 @@ def flat_state(stepper: Annealed, name: str) -> Array:
 
 
 @pytest.mark.parametrize("model", ["linear", "gln", "deep-linear"])
-def test_an_annealed_step_is_nesterovs_on_the_sphere_and_the_loss_falls_enough(model) -> None:
+def test_an_annealed_step_is_nesterovs_free_until_the_data_are_separated_then_on_the_sphere(
+    model,
+) -> None:
     given = problem(model)
     network = given.network()
+    degree = network.degree
     stepper = Annealed(OneRun(network), "logistic", N)
     data = place_data(network, given.X, given.y, given.gates)
+
+    def margins() -> Array:
+        return given.y * network(data.X, data.gates).detach().numpy()
+
     u = before = unit(weights_of(network))
-    margins = given.y * network(data.X, data.gates).detach().numpy()
-    b = np.linalg.norm(weights_of(network)) ** network.degree / np.abs(margins).max()
-    k, restarts = 0, 0
-    for _ in range(120):
-        ahead = unit(u + k / (k + 3) * (u - before))
+    b = np.linalg.norm(weights_of(network)) ** degree / np.abs(margins()).max()
+    k, restarts, on_sphere = 0, 0, []
+    for _ in range(250):
+        on_sphere.append(bool(stepper.state["separated"]))
+        place = unit if on_sphere[-1] else np.asarray
+        ahead = place(u + k / (k + 3) * (u - before))
         there, gradient = smoothed(network, given, ahead, b)
-        tangent = gradient - (gradient @ ahead) * ahead
+        tangent = gradient - on_sphere[-1] * (gradient @ ahead) * ahead
         stepper.step(data, None)
-        new = flat_state(stepper, "unit")
-        size = float(stepper.state["size"]) / 1.005
+        # What the network has is the point at this temperature, so its loss is what is recorded.
+        new = weights_of(network) / b ** (1 / degree)
+        arrived = not on_sphere[-1] and margins().min() > 0
+        norm = np.linalg.norm(new) if arrived else 1.0
+        size = float(stepper.state["size"]) / norm ** (2 * degree - 2)
+        size /= 1.005 if on_sphere[-1] else 1.02
         length = size / b**2
-        np.testing.assert_allclose(new, unit(ahead - length * tangent), atol=1e-9)
+        np.testing.assert_allclose(new, place(ahead - length * tangent), atol=1e-9)
         after, _ = smoothed(network, given, new, b)
         assert after <= there - 0.5 * length * tangent @ tangent + 1e-12 * (1 + abs(there))
-        # What the network has is the point at this temperature, so its loss is what is recorded.
-        np.testing.assert_allclose(weights_of(network), b ** (1 / network.degree) * new, rtol=1e-9)
-        np.testing.assert_allclose(flat_state(stepper, "unit_before"),
-                                   u if (new - u) @ tangent <= 0 else new, atol=1e-12)  # fmt: skip
         dropped = (new - u) @ tangent > 0
         restarts += dropped
-        k = 0 if dropped else k + 1
+        k = 0 if dropped or arrived else k + 1
         assert float(stepper.state["momentum_steps"]) == k
-        u, before = new, new if dropped else u
-        grown = b + math.sqrt(math.log(N)) * math.sqrt(size)
+        u, before = new / norm, new / norm if k == 0 else u
+        np.testing.assert_allclose(flat_state(stepper, "unit"), u, atol=1e-12)
+        np.testing.assert_allclose(flat_state(stepper, "unit_before"), before, atol=1e-12)
+        cooling = 1.5 * math.sqrt(math.log(N)) * math.sqrt(size) if on_sphere[-1] else 0
+        grown = (b + cooling) * norm**degree
         b = float(stepper.state["inverse_temperature"])
         assert b == pytest.approx(grown, rel=1e-9)
     assert restarts > 0
+    assert on_sphere[0] is False
+    assert on_sphere == sorted(on_sphere)
+    assert on_sphere[-1] is True
 
 
 @pytest.mark.parametrize("model", ["linear", "gln"])
