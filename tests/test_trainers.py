@@ -354,7 +354,7 @@ def test_annealing_separates_where_the_sphere_would_freeze_two_units_before(kind
     ]
     runs = train_many(networks, given.X, given.y, given.gates, settings=full_batch("annealed", 400))
     ratios = [run.normalised_margin[-1] * given.optimum for run in runs]
-    assert min(ratios) > 0.9
+    assert min(ratios) > 0.8
     assert max(ratios) <= 1 + 1e-9
 
 
