@@ -17,8 +17,8 @@ from implicit_bias.models.gln.formulation import solve_gln_svm
 from implicit_bias.models.relu.formulation import (
     FReLULimit,
     GatePredictor,
+    SVMFReLU,
     frelu_kernels,
-    frelu_program,
     solve_frelu_svm,
 )
 from implicit_bias.models.relu.frozen_network import FReLU
@@ -188,7 +188,7 @@ def test_gates_of_every_kind_are_the_same_gates(kind) -> None:
 )
 def test_wrong_input_is_refused_by_name(spoil, message) -> None:
     with pytest.raises(ValueError, match=message):
-        frelu_program(*spoil(*random_problem()))
+        SVMFReLU().program(*spoil(*random_problem()))
 
 
 def assert_proves_inseparability(limit: FReLULimit, X: Array, y: Array, gates: Array) -> None:

@@ -10,9 +10,9 @@ from implicit_bias.data.sample import Sample
 from implicit_bias.measures.comparison import compare
 from implicit_bias.measures.kkt import kkt_distance
 from implicit_bias.models.gln.shallow import (
+    ContextSVMs,
     ShallowGLNLimit,
     ShallowGLNPredictor,
-    shallow_gln_program,
     solve_shallow_gln_svm,
 )
 from implicit_bias.models.gln.shallow_network import ShallowGLN
@@ -79,7 +79,7 @@ def test_one_sample_a_context_has_its_closed_form() -> None:
 
 def test_kernel_is_that_of_the_inputs_within_a_global_context() -> None:
     X, y, contexts = problem()
-    program = shallow_gln_program(X, y, contexts)
+    program = ContextSVMs().program(X, y, contexts)
     same = (contexts[:, None, :] == contexts[None, :, :]).all(axis=2)
     np.testing.assert_array_equal(program.design.Z @ program.design.Z.T, same)
     assert program.n_groups == 1

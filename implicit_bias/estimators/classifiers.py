@@ -15,9 +15,9 @@ from .._solve import MaxMarginProgram
 from ..gates.hyperplanes import HyperplaneContexts, HyperplaneGates
 from ..limits.limit import Limit
 from ..limits.predictors import ContextPredictor
-from ..models.gln.formulation import GLNLimit, gln_program
-from ..models.linear.formulation import LinearLimit, LinearPredictor, linear_program
-from ..models.relu.formulation import FReLULimit, GatePredictor, frelu_program
+from ..models.gln.formulation import SVMGLN, GLNLimit
+from ..models.linear.formulation import HardMarginSVM, LinearLimit, LinearPredictor
+from ..models.relu.formulation import FReLULimit, GatePredictor, SVMFReLU
 from .base import Floats, InseparableWarning, LimitClassifier
 
 __all__ = [
@@ -107,7 +107,7 @@ class LinearLimitClassifier(LimitClassifier):
     def _program(
         self, inputs: Floats, y: Floats, gates: NDArray[np.int64] | None
     ) -> MaxMarginProgram:
-        return linear_program(inputs, y)
+        return HardMarginSVM().program(inputs, y)
 
     def _shape(self, program: MaxMarginProgram) -> tuple[int, ...]:
         return (program.design.X.shape[1],)
@@ -205,7 +205,7 @@ class GLNLimitClassifier(_GatedLimitClassifier):
         self, inputs: Floats, y: Floats, gates: NDArray[np.int64] | None
     ) -> MaxMarginProgram:
         n_contexts = getattr(self.gating_, "n_contexts", None)
-        return gln_program(inputs, y, gates, n_contexts=n_contexts)
+        return SVMGLN(n_contexts).program(inputs, y, gates)
 
     def _shape(self, program: MaxMarginProgram) -> tuple[int, ...]:
         n_columns = program.design.Z.shape[1]
@@ -251,7 +251,7 @@ class FReLULimitClassifier(_GatedLimitClassifier):
     def _program(
         self, inputs: Floats, y: Floats, gates: NDArray[np.int64] | None
     ) -> MaxMarginProgram:
-        return frelu_program(inputs, y, gates)
+        return SVMFReLU().program(inputs, y, gates)
 
     def _shape(self, program: MaxMarginProgram) -> tuple[int, ...]:
         return program.n_groups, program.design.X.shape[1]

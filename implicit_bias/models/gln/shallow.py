@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..._solve import (
     Array,
+    Certificate,
     GatedDesign,
     MaxMarginProgram,
-    Progress,
-    Settings,
     Solution,
     array_namespace,
     as_float64,
     certify,
-    solve,
     to_numpy,
 )
+from ...limits.formulation import Formulation, Solving, solve_limit
 from ...limits.limit import Limit
-from .formulation import gln_program
+from .formulation import SVMGLN
 
 __all__ = [
+    "ContextSVMs",
     "ShallowGLNLimit",
     "ShallowGLNPredictor",
-    "shallow_gln_limit",
-    "shallow_gln_program",
     "solve_shallow_gln_svm",
 ]
 
@@ -132,72 +130,83 @@ class ShallowGLNLimit(Limit):
         }
 
 
-def shallow_gln_program(X: Array, y: Array, contexts: Array) -> MaxMarginProgram:
+@dataclass(frozen=True)
+class ContextSVMs(Formulation[ShallowGLNLimit]):
     """One hard-margin program for a predictor per global context, as one group.
 
         minimise  (sum_g ||beta[g]||^2)^(1/2)   s.t.   y[n] <beta[g(n)], x[n]> >= 1
 
     No constraint ties two contexts, so that each beta[g] is the hard-margin SVM of the samples
-    in its own context.
-
-    Parameters
-    ----------
-    X : (n, D) real array
-        Inputs; a bias is a constant column. NumPy array or torch tensor.
-    y : (n,) real or integer array
-        Labels in {-1, +1}.
-    contexts : (n, H) integer array
-        Context of every sample in every unit; the row is its global context.
-
-    Returns
-    -------
-    MaxMarginProgram
-        One gate column per global context that occurs, in lexicographic order; one group.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `gln_program`.
+    in its own context. It takes what `SVMGLN` takes: a row of contexts is a global context.
 
     References
     ----------
     S. Lippl, L. F. Abbott, S. Chung, "The implicit bias of gradient descent on generalized gated
     linear networks": the shallow network of section 4.
     """
-    checked = gln_program(X, y, contexts)
-    X, y = checked.design.X, checked.y
-    global_contexts, row = _global_contexts(contexts)
-    xp = array_namespace(X)
-    columns = xp.arange(len(global_contexts), device=X.device)
-    Z = xp.astype(xp.asarray(row, device=X.device)[:, None] == columns[None, :], X.dtype)
-    return MaxMarginProgram(GatedDesign(X=X, Z=Z, group=xp.zeros_like(columns)), y)
+
+    name: ClassVar[str] = "one SVM a context"
+
+    def program(self, X: Array, y: Array, gates: Array | None = None) -> MaxMarginProgram:
+        """One gate column per global context that occurs, in lexicographic order; one group.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As `SVMGLN.program`.
+        """
+        checked = SVMGLN().program(X, y, gates)
+        X, y = checked.design.X, checked.y
+        global_contexts, row = _global_contexts(gates)
+        xp = array_namespace(X)
+        columns = xp.arange(len(global_contexts), device=X.device)
+        Z = xp.astype(xp.asarray(row, device=X.device)[:, None] == columns[None, :], X.dtype)
+        return MaxMarginProgram(GatedDesign(X=X, Z=Z, group=xp.zeros_like(columns)), y)
+
+    def limit(
+        self, program: MaxMarginProgram, solution: Solution, gates: Array | None = None
+    ) -> ShallowGLNLimit:
+        """Read a solution as a predictor (G, D) per global context, with bounds of its own."""
+        global_contexts, row = _global_contexts(gates)
+        xp, y = array_namespace(program.y), program.y
+        rows = [
+            xp.asarray(np.flatnonzero(row == g), device=y.device)
+            for g in range(len(global_contexts))
+        ]
+        bounds = [_alone(program, solution, g, own) for g, own in enumerate(rows)]
+        return ShallowGLNLimit.from_solution(
+            program,
+            solution,
+            tuple(solution.primal.shape),
+            global_contexts=xp.asarray(global_contexts, device=y.device),
+            context_objectives=as_float64(np.array([b.objective for b in bounds]), like=y),
+            context_dual_objectives=as_float64(
+                np.array([b.dual_objective for b in bounds]), like=y
+            ),
+        )
+
+
+def _alone(program: MaxMarginProgram, solution: Solution, g: int, rows: Array) -> Certificate:
+    """What the solution proves of global context g alone, whose samples are `rows`."""
+    # Empty columns of the design stay out: the norm of the context's own predictor alone.
+    design = program.design.subset(rows)
+    own = GatedDesign(X=design.X, Z=design.Z[:, g : g + 1], group=program.design.group[:1])
+    alone = MaxMarginProgram(design=own, y=program.y[rows])
+    return certify(alone, solution.primal[g : g + 1, :], solution.dual[rows])
 
 
 def solve_shallow_gln_svm(
-    X: Array,
-    y: Array,
-    contexts: Array,
-    *,
-    solver: str = "interior-point",
-    tol: float = 1e-8,
-    max_iterations: int | None = None,
-    progress: Progress | None = None,
+    X: Array, y: Array, contexts: Array, **solving: Unpack[Solving]
 ) -> ShallowGLNLimit:
     """Where gradient descent takes a linear predictor per global context, in direction.
 
     Parameters
     ----------
     X, y, contexts
-        As in `shallow_gln_program`, which says what they raise.
-    solver : str
-        "interior-point", or "cvxpy:CLARABEL", "cvxpy:ECOS", "cvxpy:SCS", "cvxpy:OSQP".
-    tol : float
-        Relative duality gap of the whole program to reach, in (0, 1). A context whose optimum
-        is a small share of the whole may have a larger gap of its own.
-    max_iterations : int, optional
-        Iterations of each run of the solver; by default as many as it thinks right.
-    progress : callable, optional
-        `progress(iteration, gap)`, called once an iteration by the interior point.
+        As in `ContextSVMs`, whose `program` says what they raise.
+    **solving
+        `solver`, `tol`, `max_iterations`, `progress`: see `Solving`. The gap is that of the whole
+        program: a context whose optimum is a small share of it may have a larger one of its own.
 
     Returns
     -------
@@ -213,37 +222,7 @@ def solve_shallow_gln_svm(
     >>> np.round(limit.context_objectives, 6).tolist()
     [0.2, 0.5]
     """
-    program = shallow_gln_program(X, y, contexts)
-    settings = Settings(tol=tol, max_iterations=max_iterations, progress=progress)
-    return shallow_gln_limit(program, solve(program, solver=solver, settings=settings), contexts)
-
-
-def shallow_gln_limit(
-    program: MaxMarginProgram, solution: Solution, contexts: Array
-) -> ShallowGLNLimit:
-    """Read a solution of the `shallow_gln_program` of `contexts` (n, H) as a limit."""
-    global_contexts, row = _global_contexts(contexts)
-    xp, y = array_namespace(program.y), program.y
-    bounds = []
-    for g in range(len(global_contexts)):
-        rows = xp.asarray(np.flatnonzero(row == g), device=y.device)
-        # Empty columns of the design stay out: the norm of the context's own predictor alone.
-        design = program.design.subset(rows)
-        alone = MaxMarginProgram(
-            design=GatedDesign(
-                X=design.X, Z=design.Z[:, g : g + 1], group=program.design.group[:1]
-            ),
-            y=y[rows],
-        )
-        bounds.append(certify(alone, solution.primal[g : g + 1, :], solution.dual[rows]))
-    return ShallowGLNLimit.from_solution(
-        program,
-        solution,
-        tuple(solution.primal.shape),
-        global_contexts=xp.asarray(global_contexts, device=y.device),
-        context_objectives=as_float64(np.array([b.objective for b in bounds]), like=y),
-        context_dual_objectives=as_float64(np.array([b.dual_objective for b in bounds]), like=y),
-    )
+    return solve_limit(ContextSVMs(), X, y, contexts, **solving)
 
 
 def _global_contexts(contexts: Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

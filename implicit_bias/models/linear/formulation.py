@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar, Unpack
 
 from ..._solve import (
     Array,
     GatedDesign,
     MaxMarginProgram,
-    Progress,
-    Settings,
     Solution,
     array_namespace,
     as_float64,
-    solve,
 )
+from ...limits.formulation import Formulation, Solving, solve_limit
 from ...limits.limit import Limit
 
 __all__ = [
+    "HardMarginSVM",
     "LinearLimit",
     "LinearPredictor",
-    "linear_limit",
     "linear_program",
     "solve_linear_svm",
 ]
@@ -99,27 +98,14 @@ class LinearLimit(Limit):
         return tuple(layers)
 
 
-def linear_program(X: Array, y: Array) -> MaxMarginProgram:
+@dataclass(frozen=True)
+class HardMarginSVM(Formulation[LinearLimit]):
     """The hard-margin SVM without intercept.
 
         minimise  ||b||_2   s.t.   y[n] <b, x[n]> >= 1
 
-    Parameters
-    ----------
-    X : (n, D) real array
-        Inputs; a bias is a constant column. NumPy array or torch tensor.
-    y : (n,) real or integer array
-        Labels in {-1, +1}.
-
-    Returns
-    -------
-    MaxMarginProgram
-        One gate column of ones, one group.
-
-    Raises
-    ------
-    ValueError
-        If shapes disagree, values are not finite, or labels are not -1 and +1.
+    X is an (n, D) real array, NumPy or torch, whose constant column is the bias; y holds -1 and
+    +1; there are no gates, and those given are not looked at.
 
     References
     ----------
@@ -127,39 +113,47 @@ def linear_program(X: Array, y: Array) -> MaxMarginProgram:
     one layer; Z. Ji, M. Telgarsky, "Gradient descent aligns the layers of deep linear networks",
     for any depth.
     """
-    X = as_float64(X)
-    y = as_float64(y, like=X)
-    if X.ndim != 2 or X.shape[0] == 0:
-        raise ValueError(f"`X` must have shape (n, D) with n, D >= 1, got {tuple(X.shape)}")
-    xp = array_namespace(X)
-    Z = xp.ones((int(X.shape[0]), 1), dtype=X.dtype, device=X.device)
-    group = xp.zeros((1,), dtype=xp.int64, device=X.device)
-    return MaxMarginProgram(design=GatedDesign(X=X, Z=Z, group=group), y=y)
+
+    name: ClassVar[str] = "hard-margin SVM"
+
+    def program(self, X: Array, y: Array, gates: Array | None = None) -> MaxMarginProgram:
+        """One gate column of ones, one group.
+
+        Raises
+        ------
+        ValueError
+            If shapes disagree, values are not finite, or labels are not -1 and +1.
+        """
+        X = as_float64(X)
+        y = as_float64(y, like=X)
+        if X.ndim != 2 or X.shape[0] == 0:
+            raise ValueError(f"`X` must have shape (n, D) with n, D >= 1, got {tuple(X.shape)}")
+        xp = array_namespace(X)
+        Z = xp.ones((int(X.shape[0]), 1), dtype=X.dtype, device=X.device)
+        group = xp.zeros((1,), dtype=xp.int64, device=X.device)
+        return MaxMarginProgram(design=GatedDesign(X=X, Z=Z, group=group), y=y)
+
+    def limit(
+        self, program: MaxMarginProgram, solution: Solution, gates: Array | None = None
+    ) -> LinearLimit:
+        """Read a solution as the end-to-end vector (D,)."""
+        return LinearLimit.from_solution(program, solution, (int(program.design.X.shape[1]),))
 
 
-def solve_linear_svm(
-    X: Array,
-    y: Array,
-    *,
-    solver: str = "interior-point",
-    tol: float = 1e-8,
-    max_iterations: int | None = None,
-    progress: Progress | None = None,
-) -> LinearLimit:
+def linear_program(X: Array, y: Array) -> MaxMarginProgram:
+    """The program of `HardMarginSVM`, which says what it takes and raises."""
+    return HardMarginSVM().program(X, y)
+
+
+def solve_linear_svm(X: Array, y: Array, **solving: Unpack[Solving]) -> LinearLimit:
     """Where gradient descent takes a linear network of any depth, in direction, end to end.
 
     Parameters
     ----------
     X, y
-        As in `linear_program`, which says what they raise.
-    solver : str
-        "interior-point", or "cvxpy:CLARABEL", "cvxpy:ECOS", "cvxpy:SCS", "cvxpy:OSQP".
-    tol : float
-        Relative duality gap to reach, in (0, 1).
-    max_iterations : int, optional
-        Iterations of each run of the solver; by default as many as it thinks right.
-    progress : callable, optional
-        `progress(iteration, gap)`, called once an iteration by the interior point.
+        As in `HardMarginSVM`, whose `program` says what they raise.
+    **solving
+        `solver`, `tol`, `max_iterations`, `progress`: see `Solving`.
 
     Returns
     -------
@@ -173,11 +167,4 @@ def solve_linear_svm(
     >>> np.round(limit.zeta, 6).tolist()
     [0.5, -1.0]
     """
-    program = linear_program(X, y)
-    settings = Settings(tol=tol, max_iterations=max_iterations, progress=progress)
-    return linear_limit(program, solve(program, solver=solver, settings=settings))
-
-
-def linear_limit(program: MaxMarginProgram, solution: Solution) -> LinearLimit:
-    """Read a solution of a `linear_program` as a limit."""
-    return LinearLimit.from_solution(program, solution, (int(program.design.X.shape[1]),))
+    return solve_limit(HardMarginSVM(), X, y, **solving)

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar, Unpack
 
 from ..._solve import (
     Array,
     GatedDesign,
     MaxMarginProgram,
-    Progress,
-    Settings,
     Solution,
     array_namespace,
     as_float64,
-    solve,
 )
+from ...limits.formulation import Formulation, Solving, solve_limit
 from ...limits.limit import Limit
 
 __all__ = [
     "FReLULimit",
     "GatePredictor",
+    "SVMFReLU",
     "frelu_kernels",
-    "frelu_limit",
-    "frelu_program",
     "solve_frelu_svm",
 ]
 
@@ -87,43 +85,47 @@ class FReLULimit(Limit):
         return self.zeta / safe[:, None], roots
 
 
-def frelu_program(X: Array, y: Array, gates: Array) -> MaxMarginProgram:
+@dataclass(frozen=True)
+class SVMFReLU(Formulation[FReLULimit]):
     """The group lasso of data under frozen gates.
 
         minimise  sum_h ||zeta[h]||   s.t.   y[n] sum_h g[n, h] <zeta[h], x[n]> >= 1
 
-    Parameters
-    ----------
-    X : (n, D) real array
-        Inputs; a bias is a constant column. NumPy array or torch tensor.
-    y : (n,) real or integer array
-        Labels in {-1, +1}.
-    gates : (n, H) boolean, integer or real array
-        Gate of every unit on every sample: exactly 0 (closed) or 1 (open).
-
-    Returns
-    -------
-    MaxMarginProgram
-        Column h of its design, and group h, is unit h. A sample on which every gate is closed
-        makes the program infeasible, which is for the solver to prove; it is not an error here.
-
-    Raises
-    ------
-    ValueError
-        If shapes disagree, values are not finite, labels are not -1 and +1, or a gate is neither
-        0 nor 1.
+    X is an (n, D) real array, NumPy or torch, whose constant column is the bias; y holds -1 and
+    +1; gates are an (n, H) array of exactly 0 (closed) and 1 (open), booleans included. A sample
+    on which every gate is closed makes the program infeasible, which is for the solver to prove;
+    it is not an error here.
 
     References
     ----------
     S. Lippl, L. F. Abbott, S. Chung, "The implicit bias of gradient descent on generalized gated
     linear networks", equation (22).
     """
-    X = as_float64(X)
-    if X.ndim != 2:
-        raise ValueError(f"`X` must have shape (n, D), got {tuple(X.shape)}")
-    Z = _binary(gates, X)
-    group = array_namespace(X).arange(int(Z.shape[1]), device=X.device)
-    return MaxMarginProgram(design=GatedDesign(X=X, Z=Z, group=group), y=as_float64(y, like=X))
+
+    name: ClassVar[str] = "SVM-FReLU"
+
+    def program(self, X: Array, y: Array, gates: Array | None = None) -> MaxMarginProgram:
+        """Column h of its design, and group h, is unit h.
+
+        Raises
+        ------
+        ValueError
+            If shapes disagree, values are not finite, labels are not -1 and +1, or a gate is
+            neither 0 nor 1.
+        """
+        X = as_float64(X)
+        if X.ndim != 2:
+            raise ValueError(f"`X` must have shape (n, D), got {tuple(X.shape)}")
+        Z = _binary(gates, X)
+        group = array_namespace(X).arange(int(Z.shape[1]), device=X.device)
+        return MaxMarginProgram(design=GatedDesign(X=X, Z=Z, group=group), y=as_float64(y, like=X))
+
+    def limit(
+        self, program: MaxMarginProgram, solution: Solution, gates: Array | None = None
+    ) -> FReLULimit:
+        """Read a solution as coefficients (H, D)."""
+        shape = (program.n_groups, int(program.design.X.shape[1]))
+        return FReLULimit.from_solution(program, solution, shape)
 
 
 def frelu_kernels(X: Array, gates: Array) -> Array:
@@ -146,32 +148,15 @@ def frelu_kernels(X: Array, gates: Array) -> Array:
     return opened[:, :, None] * opened[:, None, :] * (X @ X.T)[None, :, :]
 
 
-def solve_frelu_svm(
-    X: Array,
-    y: Array,
-    gates: Array,
-    *,
-    solver: str = "interior-point",
-    tol: float = 1e-8,
-    max_iterations: int | None = None,
-    progress: Progress | None = None,
-) -> FReLULimit:
+def solve_frelu_svm(X: Array, y: Array, gates: Array, **solving: Unpack[Solving]) -> FReLULimit:
     """Where gradient descent takes a two-layer ReLU network with frozen gates, in direction.
-
-    See `frelu_program` for the program, its arguments and what they raise.
 
     Parameters
     ----------
     X, y, gates
-        As in `frelu_program`.
-    solver : str
-        "interior-point", or "cvxpy:CLARABEL", "cvxpy:ECOS", "cvxpy:SCS" for the literal program.
-    tol : float
-        Relative duality gap to reach, in (0, 1).
-    max_iterations : int, optional
-        Iterations of each run of the solver; by default as many as it thinks right.
-    progress : callable, optional
-        `progress(iteration, gap)`, called once an iteration by the interior point.
+        As in `SVMFReLU`, whose `program` says what they raise.
+    **solving
+        `solver`, `tol`, `max_iterations`, `progress`: see `Solving`.
 
     Returns
     -------
@@ -190,15 +175,7 @@ def solve_frelu_svm(
     >>> solve_frelu_svm(X, y, np.array([[1], [0]])).status.name
     'NOT_SEPARABLE'
     """
-    program = frelu_program(X, y, gates)
-    settings = Settings(tol=tol, max_iterations=max_iterations, progress=progress)
-    return frelu_limit(program, solve(program, solver=solver, settings=settings))
-
-
-def frelu_limit(program: MaxMarginProgram, solution: Solution) -> FReLULimit:
-    """Read a solution of a `frelu_program` as a limit."""
-    shape = (program.n_groups, int(program.design.X.shape[1]))
-    return FReLULimit.from_solution(program, solution, shape)
+    return solve_limit(SVMFReLU(), X, y, gates, **solving)
 
 
 def _binary(gates: Array, X: Array) -> Array:

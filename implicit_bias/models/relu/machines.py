@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from types import MappingProxyType
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._solve import Array, Progress
+from ..._solve import Array
+from ...limits.formulation import Solving
 from ..linear.formulation import LinearLimit, solve_linear_svm
 from .formulation import FReLULimit, solve_frelu_svm
 
@@ -104,14 +106,7 @@ class ReLULimits:
         }
 
 
-def solve_relu_svms(
-    view: ReLUView,
-    *,
-    solver: str = "interior-point",
-    tol: float = 1e-8,
-    max_iterations: int | None = None,
-    progress: Progress | None = None,
-) -> ReLULimits:
+def solve_relu_svms(view: ReLUView, **solving: Unpack[Solving]) -> ReLULimits:
     """Solve the four max-margin machines on training data.
 
         SVM-RC, SVM-LC   minimise sum_h ||zeta[h]||   s.t.   y_n sum_h g_h(n) <zeta[h], x_n> >= 1
@@ -125,9 +120,9 @@ def solve_relu_svms(
     Parameters
     ----------
     view : ReLUView
-        Training data; `relu_comparison.view_relu` makes it from a trained network.
-    solver, tol, max_iterations, progress
-        As in `solve_frelu_svm`.
+        Training data; `comparison.view_relu` makes it from a trained network.
+    **solving
+        `solver`, `tol`, `max_iterations`, `progress`: see `Solving`.
 
     Raises
     ------
@@ -139,22 +134,9 @@ def solve_relu_svms(
     S. Lippl, L. F. Abbott, S. Chung, "The implicit bias of gradient descent on generalized gated
     linear networks", section 5.2.
     """
-
-    def frelu(gates: Array) -> FReLULimit:
-        return solve_frelu_svm(
-            view.X, view.y, gates, solver=solver, tol=tol, max_iterations=max_iterations,
-            progress=progress,
-        )  # fmt: skip
-
-    def linear(features: Array) -> LinearLimit:
-        return solve_linear_svm(
-            features, view.y, solver=solver, tol=tol, max_iterations=max_iterations,
-            progress=progress,
-        )  # fmt: skip
-
     return ReLULimits(
-        rc=frelu(view.random_gates),
-        lc=frelu(view.learned_gates),
-        hl=linear(view.features),
-        gates_only=linear(view.learned_gates),
+        rc=solve_frelu_svm(view.X, view.y, view.random_gates, **solving),
+        lc=solve_frelu_svm(view.X, view.y, view.learned_gates, **solving),
+        hl=solve_linear_svm(view.features, view.y, **solving),
+        gates_only=solve_linear_svm(view.learned_gates, view.y, **solving),
     )
