@@ -150,8 +150,8 @@ def _limits(
     limits: dict[int, Limit] = {}
     for label, program, solution in zip(samples, programs, solutions, strict=True):
         limits = {**limits, label: parts.formulation.limit(program, solution, first.gates)}
+        yield limits  # before the callback, in which an interrupt may come
         setup.progress.advance(len(limits), len(samples))
-        yield limits
 
 
 def _train(

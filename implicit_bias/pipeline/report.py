@@ -100,7 +100,10 @@ class Report:
         """For programs: plain Python values, floats may be infinite or NaN."""
         found: dict[str, Any] = dict(self.heading.record)
         for finding in self.findings:
-            found |= finding.record
+            for name, entry in finding.record.items():
+                # Two findings may speak of one thing: their entries are joined.
+                joined = isinstance(entry, dict) and isinstance(found.get(name), dict)
+                found[name] = {**found[name], **entry} if joined else entry
         return found | {
             "assumptions": [asdict(assumption) for assumption in self.assumptions],
             "finished": self.finished,
