@@ -14,6 +14,7 @@ from ..._solve import Status, to_numpy
 from ...data.sample import Sample
 from ...gates.changes import gate_changes
 from ...measures.comparison import measure_network
+from ...measures.formatting import DASH, number, share
 from ...pipeline.finding import Assumption, Finding, Table, Writer
 from ...pipeline.findings import loss_in_words, shortfall, usable, write_frame, write_weights
 from ...pipeline.setup import Setup
@@ -175,13 +176,11 @@ def _record(parts: PartlyTrained) -> dict[str, Any]:
 
 def _rows(machines: ReLUComparison, frozen: FrozenComparison) -> tuple[tuple[str, str], ...]:
     """The lines that the four machines have, of this one."""
-    kkt = (
-        ("KKT cosine (1 at a KKT point)", frozen.kkt_cosine),
-        ("KKT relative residual", frozen.kkt_residual),
-    )
     return (
         *((row[0], row[-1]) for row in machines.rows(frozen)[1:]),
-        *((label, f"{value:.4g}" if math.isfinite(value) else "-") for label, value in kkt),
+        ("KKT stationarity, cosine (1)", number(frozen.kkt_cosine, ".4f")),
+        ("KKT stationarity, relative residual (0)", number(frozen.kkt_residual)),
+        ("KKT multipliers beyond the margin (0)", number(frozen.kkt_complementarity)),
     )
 
 
@@ -191,9 +190,9 @@ def _training_rows(parts: PartlyTrained, changed: float) -> tuple[tuple[str, str
     end = "" if known["finished"] else " (interrupted)"
     return (
         ("steps since the freeze", f"{known['steps_since']}{end}"),
-        ("loss", "-" if math.isnan(log_loss) else loss_in_words(log_loss)),
-        ("log(1/loss)", "-" if math.isnan(log_loss) else f"{-log_loss:.4g}"),
-        ("gates that the other network changed since", f"{changed:.2%}"),
+        ("loss", DASH if math.isnan(log_loss) else loss_in_words(log_loss)),
+        ("log(1/loss)", number(-log_loss)),
+        ("gates that the other network changed since", share(changed)),
     )
 
 

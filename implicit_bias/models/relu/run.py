@@ -18,6 +18,7 @@ from ...gates.changes import GateChanges
 from ...gates.hyperplanes import HyperplaneGates
 from ...measures.comparison import measure_network
 from ...measures.distances import Distances
+from ...measures.formatting import DASH, number, share
 from ...measures.kkt import kkt_distance
 from ...pipeline.finding import Assumption, Finding, Table
 from ...pipeline.findings import gating_file, loss_in_words, network_record, trained
@@ -50,8 +51,6 @@ DEEP = (
     "layer alone. The others are controls (Lippl, Abbott and Chung, The implicit bias of gradient "
     "descent on generalized gated linear networks, section 5.2, has one hidden layer)"
 )
-# What each machine is given of the network, in words.
-SEES = ("random gates", "learned gates", "hidden activations", "gate pattern")
 
 
 def run_relu(model: Model, options: ReLUOptions, progress: Progress, keeping: Keeping) -> Report:
@@ -154,7 +153,7 @@ def _measured(setup: Setup, network: DeepReLU, trajectory: Trajectory, found: Fi
                 (
                     ("hidden units", " + ".join(map(str, _widths(setup.options)))),
                     *_state_rows(state, trajectory),
-                    ("gates changed since the start", f"{flips:.2%}"),
+                    ("gates changed since the start", share(flips)),
                     *_kkt_rows(kkt),
                     ("seconds", f"{trajectory.seconds[-1]:.2f}"),
                 ),
@@ -165,14 +164,12 @@ def _measured(setup: Setup, network: DeepReLU, trajectory: Trajectory, found: Fi
 
 
 def _state_rows(state: NetworkState, trajectory: Trajectory) -> tuple[tuple[str, str], ...]:
-    norm = (
-        () if math.isnan(state.group_norm) else (("sum of unit norms", f"{state.group_norm:.6g}"),)
-    )
+    norm = number(state.group_norm, ".6g")
     return (
         ("status", "finished" if trajectory.finished else "interrupted"),
         ("smallest margin", f"{state.smallest_margin:.6g}"),
-        *norm,
-        ("training accuracy", f"{state.train_accuracy:.2%}"),
+        *([("sum of unit norms", norm)] if norm != DASH else []),
+        ("training accuracy", share(state.train_accuracy)),
         ("steps", str(int(trajectory.step[-1]))),
         ("loss", loss_in_words(float(trajectory.log_loss[-1]))),
         ("log(1/loss)", f"{-trajectory.log_loss[-1]:.4g}"),
@@ -180,10 +177,13 @@ def _state_rows(state: NetworkState, trajectory: Trajectory) -> tuple[tuple[str,
 
 
 def _kkt_rows(kkt: KKTDistance | None) -> tuple[tuple[str, str], ...]:
+    cosine, residual, beyond = (
+        (kkt.cosine, kkt.residual, kkt.complementarity) if kkt else (math.nan,) * 3
+    )
     return (
-        ("KKT cosine (1 at a KKT point)", "-" if kkt is None else f"{kkt.cosine:.4f}"),
-        ("KKT relative residual", "-" if kkt is None else f"{kkt.residual:.4g}"),
-        ("KKT complementarity", "-" if kkt is None else f"{kkt.complementarity:.4g}"),
+        ("KKT stationarity, cosine (1)", number(cosine, ".4f")),
+        ("KKT stationarity, relative residual (0)", number(residual)),
+        ("KKT multipliers beyond the margin (0)", number(beyond)),
     )
 
 
@@ -223,7 +223,7 @@ def _solved(limits: ReLULimits) -> Finding:
 
 def _compared(machines: Finding, comparison: ReLUComparison) -> Finding:
     names, *rows = comparison.rows()
-    table = Table("machines beside the network", names, (("sees", *SEES), *rows))
+    table = Table("machines beside the network", names, tuple(rows))
     return replace(
         machines,
         record={**machines.record, "comparison": comparison.to_dict()},
@@ -242,7 +242,7 @@ def _network(setup: Setup) -> DeepReLU:
 
 def _name(options: ReLUOptions) -> str:
     """What to call the network, its size included."""
-    layers = f"{options.depth - 1} layers of " if options.depth > 2 else ""
+    layers = f"{options.depth - 1} hidden layers of " if options.depth > 2 else ""
     units = f"{options.hidden_units} unit" + ("" if options.hidden_units == 1 else "s")
     return f"ReLU network of {layers}{units}"
 
