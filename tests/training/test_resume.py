@@ -22,7 +22,8 @@ from safetensors.torch import save_file
 
 from implicit_bias import GLN, DeepLinear, ReLU, cli
 from implicit_bias.pipeline.options import Reporter
-from implicit_bias.training.loop import _interrupts_between_steps, train, train_many
+from implicit_bias.training.interrupts import interrupts_held, termination_interrupts
+from implicit_bias.training.loop import train, train_many
 from implicit_bias.training.settings import TrainingSettings
 from implicit_bias.training.trajectory import Trajectory
 
@@ -96,6 +97,10 @@ def press_ctrl_c() -> None:
     os.kill(os.getpid(), signal.SIGINT)
 
 
+def terminate() -> None:
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
 def raise_interrupt() -> None:
     raise KeyboardInterrupt
 
@@ -116,8 +121,10 @@ def assert_equal_weights(a: torch.nn.Module, b: torch.nn.Module) -> None:
 # The same as if it had never stopped
 
 
-@pytest.mark.parametrize("how", [raise_interrupt, press_ctrl_c])
-@pytest.mark.parametrize("at", [0, 1, 33, 60])
+@pytest.mark.parametrize(
+    ("how", "at"),
+    [(raise_interrupt, 0), (terminate, 1), (press_ctrl_c, 33), (terminate, 33), (press_ctrl_c, 60)],
+)
 @pytest.mark.parametrize("name", SETTINGS)
 def test_a_resumed_run_equals_one_that_never_stopped_to_the_bit(tmp_path, name, at, how) -> None:
     whole = network_for(name)
@@ -318,9 +325,34 @@ def test_a_process_that_ignores_interrupts_goes_on_ignoring_them() -> None:
     assert trajectory.finished
 
 
+@pytest.mark.parametrize("how", [press_ctrl_c, terminate])
+@pytest.mark.parametrize("many", [False, True])
+def test_an_interrupt_before_the_first_step_returns_the_row_of_the_start(how, many) -> None:
+    class Stopping(GLN):
+        def prepare(self, contexts: Any) -> torch.Tensor:
+            how()
+            return super().prepare(contexts)
+
+    network = Stopping(D, H, C, random_state=2)
+    if many:
+        (trajectory,) = train_many([network], X, Y, CONTEXTS)
+    else:
+        trajectory = train(network, X, Y, CONTEXTS)
+    assert trajectory.step.tolist() == [0]
+    assert not trajectory.finished
+    assert_equal_weights(network, network_for("constant"))
+
+
+def test_termination_interrupts_like_ctrl_c_and_its_handler_comes_back() -> None:
+    usual = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(KeyboardInterrupt), termination_interrupts():
+        terminate()
+    assert signal.getsignal(signal.SIGTERM) is usual
+
+
 def test_a_handler_from_outside_of_python_is_left_alone(monkeypatch) -> None:
     monkeypatch.setattr(signal, "getsignal", lambda number: None)
-    with _interrupts_between_steps() as check:
+    with interrupts_held() as check:
         check()
 
 
