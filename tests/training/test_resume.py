@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import json
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from click.testing import CliRunner, Result
 from numpy.typing import NDArray
 from safetensors import safe_open
 from safetensors.torch import save_file
 
-from implicit_bias import GLN, DeepLinear, ReLU, cli
-from implicit_bias.pipeline.options import Reporter
+from implicit_bias import GLN, DeepLinear, ReLU
 from implicit_bias.training.interrupts import interrupts_held, termination_interrupts
 from implicit_bias.training.loop import train, train_many
 from implicit_bias.training.settings import TrainingSettings
@@ -508,62 +505,3 @@ def test_what_cannot_be_kept_or_resumed_is_refused_at_once(tmp_path) -> None:
         )  # fmt: skip
     assert_equal_weights(network, network_for("constant"))
     assert os.listdir(tmp_path) == []
-
-
-# The command
-
-
-SMALL = ["--model", "gln", "--n-train", "60", "--n-val", "50", "--steps", "40", "--json"]
-
-
-def compare(*arguments: Any) -> Result:
-    return CliRunner().invoke(cli.compare, [str(argument) for argument in arguments])
-
-
-@contextlib.contextmanager
-def interrupting_progress(quiet: bool) -> Iterator[Reporter]:
-    yield Reporter(advance=lambda done, of: press_ctrl_c() if done == 17 else None)
-
-
-def without_seconds(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {k: without_seconds(v) for k, v in value.items() if k != "seconds"}
-    return [without_seconds(v) for v in value] if isinstance(value, list) else value
-
-
-@pytest.mark.parametrize("trainer", ["annealed", "constant"])
-def test_an_interrupted_comparison_resumes_to_the_results_of_a_whole_one(
-    tmp_path, monkeypatch, trainer
-) -> None:
-    options = [*SMALL, "--trainer", trainer]
-    if trainer == "constant":
-        options += ["--learning-rate", "0.1", "--batch-size", "16"]
-    assert compare(*options, "--save", tmp_path / "whole").exit_code == 0
-    with monkeypatch.context() as patched:
-        patched.setattr(cli, "_progress", interrupting_progress)
-        stopped = compare(*options, "--save", tmp_path / "parts")
-    assert stopped.exit_code == 130
-    assert json.loads(stopped.stdout)["network"]["steps"] == 17
-    for changed in (["--init-scale", "2"], ["--seed", "1"], ["--steps", "41"]):
-        refused = compare(*options, *changed, "--save", tmp_path / "parts", "--resume")
-        assert refused.exit_code == 2, changed
-        assert "the run in" in refused.stderr
-    resumed = compare(*options, "--save", tmp_path / "parts", "--resume")
-    assert resumed.exit_code == 0, resumed.stderr
-    whole, parts = (
-        json.loads((tmp_path / name / "results.json").read_text()) for name in ("whole", "parts")
-    )
-    assert without_seconds(parts) == without_seconds(whole)
-    import pandas as pd
-
-    frames = [pd.read_parquet(tmp_path / n / "trajectory.parquet") for n in ("whole", "parts")]
-    pd.testing.assert_frame_equal(*(f.drop(columns="seconds") for f in frames), check_exact=True)
-
-
-def test_a_comparison_without_a_kept_run_is_not_resumed(tmp_path) -> None:
-    result = compare(*SMALL, "--save", tmp_path, "--resume")
-    assert result.exit_code == 2
-    assert "there is no run to resume" in result.stderr
-    result = compare("--model", "gdln", "--data", "ring", "--save", tmp_path, "--resume")
-    assert result.exit_code == 2
-    assert "not for the model gdln" in result.stderr

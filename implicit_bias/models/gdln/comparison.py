@@ -6,23 +6,28 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from ...measures.formatting import aligned, number, share, spread
+from ...training.loop import train
+from ...training.settings import TrainingSettings
+from ...training.trajectory import Trajectory
+from ...training.weights import as_tensor
 from .data import RingData
 from .flow import GatedFlow, gated_flow
 from .network import ReLUMean
-from .training import RegressionSettings, RegressionTrajectory, train_regression
+from .training import DEFAULTS, WeightsObserver, check_descent, descent_path, flow_times
 
 __all__ = [
     "GDLNComparison",
     "GDLNRun",
     "GatePrediction",
     "compare_with_gdln",
-    "flow_errors",
     "inverse_participation_ratio",
     "run_gdln",
 ]
@@ -152,25 +157,39 @@ class GDLNRun:
 
     Attributes
     ----------
-    relu : RegressionTrajectory
-        ReLU units; their gates move.
-    gdln : RegressionTrajectory
-        Linear units behind the ReLU network's initial gates.
+    relu : Trajectory
+        ReLU units; their gates move. A `WeightsObserver` measured it.
+    gdln : Trajectory or None
+        Linear units behind the ReLU network's initial gates, measured alike; None if the other
+        run was interrupted.
+    time : (T,) array
+        Times of the gradient flow at the checkpoints of both.
     descent_errors : (T,) array
         Distance of the latter from full-batch descent in closed form, relative, at each
-        checkpoint: rounding alone, if the batches were full.
+        checkpoint: rounding alone, if the batches were full. Empty if it was not trained.
     comparison : GDLNComparison
         The ReLU network beside the predictions.
     """
 
-    relu: RegressionTrajectory
-    gdln: RegressionTrajectory
+    relu: Trajectory
+    gdln: Trajectory | None
+    time: Floats
     descent_errors: Floats
     comparison: GDLNComparison
 
+    @property
+    def finished(self) -> bool:
+        """Whether both runs came to their end."""
+        return self.gdln is not None and self.gdln.finished
+
 
 def compare_with_gdln(
-    X: Floats, y: Floats, trajectory: RegressionTrajectory, *, rcond: float | None = None
+    X: Floats,
+    y: Floats,
+    trajectory: Trajectory,
+    settings: TrainingSettings,
+    *,
+    rcond: float | None = None,
 ) -> GDLNComparison:
     """Compare a trained `ReLUMean` with gated networks whose gates never moved.
 
@@ -178,8 +197,10 @@ def compare_with_gdln(
     ----------
     X, y : (n, D) and (n,) arrays
         The training data.
-    trajectory : RegressionTrajectory
-        Of the ReLU network on these data.
+    trajectory : Trajectory
+        Of the ReLU network on these data, with what a `WeightsObserver` measured.
+    settings : TrainingSettings
+        Those that it was trained with.
     rcond : float, optional
         As in `gated_flow`.
 
@@ -192,72 +213,81 @@ def compare_with_gdln(
         (`<w_k, x_n>` near 0), is stationary for neither side's gates and keeps a distance.
     """
     X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    initial, trained = trajectory.weights[0], trajectory.weights[-1]
+    check_descent(settings)
+    path = trajectory.observed["weights"]
+    initial, trained = path[0], path[-1]
+    trained_time = float(flow_times(settings, trajectory.step)[-1])
     predictions = []
     for name, w in (("initial", initial), ("final", trained)):
         flow = gated_flow(X, y, X @ w.T >= 0, initial, rcond=rcond)
-        for t in (float(trajectory.time[-1]), math.inf):
+        for t in (trained_time, math.inf):
             predictions.append(_prediction(name, t, flow, trained))
     return GDLNComparison(
         weights=trained,
         loss=float(trajectory.loss[-1]),
-        sign_flips=float(trajectory.sign_flips[-1]),
+        sign_flips=float(trajectory.observed["sign_flips"][-1]),
         localisation_start=inverse_participation_ratio(initial),
         localisation=inverse_participation_ratio(trained),
         predictions=tuple(predictions),
     )
 
 
-def flow_errors(trajectory: RegressionTrajectory, flow: GatedFlow) -> Floats:
-    """(T,) distances `||w - flow(t)|| / ||flow(t)||` of a trained network from its flow."""
-    return _path_errors(trajectory, flow(trajectory.time))
-
-
 def run_gdln(
     data: RingData,
+    network: ReLUMean,
     *,
-    n_units: int = 8,
-    init_scale: float = 0.01,
-    settings: RegressionSettings | None = None,
-    random_state: int | np.random.Generator = 0,
+    settings: TrainingSettings = DEFAULTS,
     progress: Callable[[str, int, int, float], None] | None = None,
+    states: tuple[Path, Path] | None = None,
+    resume: bool = False,
 ) -> GDLNRun:
     """Train averaged ReLU units and their gated linear twin, and predict both.
 
     Parameters
     ----------
     data : RingData
-    n_units : int
-        K.
-    init_scale : float
-        Of the initial weights, positive; gates do not depend on it.
-    settings : RegressionSettings, optional
-    random_state : int or numpy Generator
-        Of the initial weights.
+    network : ReLUMean
+        Trained in place; its twin begins from the same weights.
+    settings : TrainingSettings
+        Plain steps on the squared loss.
     progress : callable, optional
-        `progress(stage, step, n_steps, loss)`, with stage "relu" or "gdln".
+        `progress(stage, step, n_steps, log_loss)`, with stage "relu" or "gdln".
+    states : (path, path), optional
+        Files in which the two runs, first that of `network`, keep what it takes to go on.
+    resume : bool
+        Go on from those files; a run whose file is not there begins.
+
+    Raises
+    ------
+    ValueError
+        If the initial weights vanish, or as `check_descent` and `train` do.
     """
-    if not init_scale > 0:
-        raise ValueError(f"`init_scale` must be positive, got {init_scale}: zero opens every gate")
-    settings = RegressionSettings() if settings is None else settings
-    relu = ReLUMean(data.X.shape[1], n_units, init_scale=init_scale, random_state=random_state)
-    gdln, start = relu.frozen(), relu.w.detach().numpy().copy()
-    gates = data.X @ start.T >= 0
+    if not bool(network.w.any()):
+        raise ValueError("the initial weights are all zero, which opens every gate")
+    check_descent(settings)
+    twin, start = network.frozen(), network.w.detach().double().cpu().numpy().copy()
+    gates = network.open_gates(as_tensor(data.X).to(network.w)).cpu().numpy()
+    files = states or (None, None)
 
-    def stage(name: str) -> Callable[[int, int, float], None] | None:
-        return None if progress is None else partial(progress, name)
+    def go(stage: str, trained: torch.nn.Module, given: Any, state: Path | None) -> Trajectory:
+        return train(
+            trained, data.X, data.y, given, settings=settings, observer=WeightsObserver(data.X),
+            callback=None if progress is None else partial(progress, stage), state=state,
+            resume=resume and state is not None and state.exists(),
+        )  # fmt: skip
 
-    relu_path = train_regression(relu, data.X, data.y, settings=settings, callback=stage("relu"))
-    gdln_path = train_regression(
-        gdln, data.X, data.y, gates, settings=settings, callback=stage("gdln")
-    )
-    flow = gated_flow(data.X, data.y, gates, start)
-    descent = flow.descent(gdln_path.step, settings.learning_rate)
+    relu = go("relu", network, None, files[0])
+    gdln = go("gdln", twin, gates, files[1]) if relu.finished else None
+    errors = np.empty(0)
+    if gdln is not None:
+        descent = descent_path(gated_flow(data.X, data.y, gates, start), settings, gdln.step)
+        errors = _path_errors(gdln.observed["weights"], descent)
     return GDLNRun(
-        relu=relu_path,
-        gdln=gdln_path,
-        descent_errors=_path_errors(gdln_path, descent),
-        comparison=compare_with_gdln(data.X, data.y, relu_path),
+        relu=relu,
+        gdln=gdln,
+        time=flow_times(settings, relu.step),
+        descent_errors=errors,
+        comparison=compare_with_gdln(data.X, data.y, relu, settings),
     )
 
 
@@ -290,8 +320,8 @@ def _prediction(gates: str, t: float, flow: GatedFlow, trained: Floats) -> GateP
     )
 
 
-def _path_errors(trajectory: RegressionTrajectory, predicted: Floats) -> Floats:
-    return _norm(trajectory.weights - predicted, (1, 2)) / _norm(predicted, (1, 2))
+def _path_errors(path: Floats, predicted: Floats) -> Floats:
+    return _norm(path - predicted, (1, 2)) / _norm(predicted, (1, 2))
 
 
 def _norm(array: Floats, axis: int | tuple[int, int]) -> Floats:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...training.trajectory import Trajectory
 from .comparison import GDLNComparison, inverse_participation_ratio
-from .training import RegressionTrajectory
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,10 +60,10 @@ def plot_units(axes: Sequence[Axes], comparison: GDLNComparison) -> Sequence[Axe
     return axes
 
 
-def plot_localisation(ax: Axes, trajectory: RegressionTrajectory, *, label: str = "units") -> Axes:
+def plot_localisation(ax: Axes, trajectory: Trajectory, *, label: str = "units") -> Axes:
     """Draw the inverse participation ratio of every unit over training, and their mean."""
-    ratios = inverse_participation_ratio(trajectory.weights)
-    n_inputs = trajectory.weights.shape[2]
+    ratios = inverse_participation_ratio(trajectory.observed["weights"])
+    n_inputs = trajectory.observed["weights"].shape[2]
     mean = ax.plot(trajectory.step, ratios.mean(axis=1), linewidth=2.2, label=f"{label}, mean")[0]
     ax.plot(trajectory.step, ratios, color=mean.get_color(), linewidth=0.7, alpha=0.35)
     noise = "Gaussian noise"
@@ -73,7 +73,7 @@ def plot_localisation(ax: Axes, trajectory: RegressionTrajectory, *, label: str 
     return _over_steps(ax, trajectory)
 
 
-def plot_loss(ax: Axes, trajectory: RegressionTrajectory, *, label: str) -> Axes:
+def plot_loss(ax: Axes, trajectory: Trajectory, *, label: str) -> Axes:
     """Draw the training loss over steps."""
     ax.plot(trajectory.step, trajectory.loss, label=label)
     ax.set_yscale("log")
@@ -81,15 +81,15 @@ def plot_loss(ax: Axes, trajectory: RegressionTrajectory, *, label: str) -> Axes
     return _over_steps(ax, trajectory)
 
 
-def plot_sign_flips(ax: Axes, trajectory: RegressionTrajectory, *, label: str = "ReLU") -> Axes:
+def plot_sign_flips(ax: Axes, trajectory: Trajectory, *, label: str = "ReLU") -> Axes:
     """Draw the share of gates that differ from their start over steps."""
-    ax.plot(trajectory.step, trajectory.sign_flips, label=label)
+    ax.plot(trajectory.step, trajectory.observed["sign_flips"], label=label)
     ax.set_ylim(bottom=0.0)
     ax.set_ylabel("gates flipped since the start")
     return _over_steps(ax, trajectory)
 
 
-def _over_steps(ax: Axes, trajectory: RegressionTrajectory) -> Axes:
+def _over_steps(ax: Axes, trajectory: Trajectory) -> Axes:
     # Step 0 has a place on a logarithmic axis only where it is linear near zero.
     ax.set_xscale("symlog", linthresh=1.0)
     ax.set_xlim(0.0, max(float(trajectory.step[-1]), 1.0))

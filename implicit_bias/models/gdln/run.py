@@ -15,11 +15,13 @@ from ...drawing.figures import Panel, Row, compose, panel_rows
 from ...pipeline.classification import software
 from ...pipeline.options import Options, Reporter, Seeds
 from ...pipeline.report import Assumption, Report, Table
+from ...training.settings import TrainingSettings, schedule_of
+from ...training.trajectory import Trajectory
 from .comparison import GDLNRun, run_gdln
 from .data import RingData, make_nlgp, make_single_pulse
 from .figure import plot_localisation, plot_loss, plot_sign_flips, plot_units
 from .formulation import solve_gated_ols
-from .training import RegressionSettings, RegressionTrajectory
+from .network import ReLUMean
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,25 +50,29 @@ def run_gdln_pipeline(options: Options, reporter: Reporter) -> Report:
     seeds = Seeds.from_seed(options.seed)
     scales = _length_scales(options)
     data = RINGS[options.data](options.n_train or SAMPLES, random_state=seeds.data, **scales)
-    settings = RegressionSettings(
-        learning_rate=options.learning_rates[0],
-        n_steps=options.steps[0],
-        batch_size=options.batch_size or None,
+    settings = TrainingSettings(
+        loss="squared",
+        batch_size=options.batch_size,
+        schedule=schedule_of("constant", options.steps, options.learning_rates),
         random_state=seeds.batches,
     )
+    network = ReLUMean(
+        data.X.shape[1], options.hidden_units, init_scale=options.init_scale,
+        random_state=seeds.weights,
+    )  # fmt: skip
     reporter.stage(f"training a ReLU and a gated linear network for {settings.n_steps} steps each")
     run = run_gdln(
         data,
-        n_units=options.hidden_units,
-        init_scale=options.init_scale,
+        network,
         settings=settings,
-        random_state=seeds.weights,
         progress=lambda stage, step, n_steps, loss: reporter.advance(step, n_steps),
     )
     reporter.stage("solving the gated least-squares limit at the initial gates")
-    fit = solve_gated_ols(data.X, data.y, data.X @ run.relu.weights[0].T >= 0, tol=options.tol)
+    fit = solve_gated_ols(
+        data.X, data.y, data.X @ run.relu.observed["weights"][0].T >= 0, tol=options.tol
+    )
     flips = run.comparison.sign_flips
-    error = float(run.descent_errors.max())
+    error = float(run.descent_errors.max(initial=0.0))
     assumptions = (
         Assumption("the gates of the gated linear network are frozen (by construction)", True),
         Assumption("the gates of the ReLU network stay as they began: "
@@ -108,11 +114,15 @@ def run_gdln_pipeline(options: Options, reporter: Reporter) -> Report:
             "assumptions": [asdict(assumption) for assumption in assumptions],
         },
         status=Status.SOLVED if fit.status is FitStatus.SOLVED else Status.INACCURATE,
-        finished=run.relu.finished and run.gdln.finished,
+        finished=run.finished,
         artefacts={
             "limit.safetensors": fit.save,
-            "network.safetensors": _write_path(run.relu),
-            "gated-network.safetensors": _write_path(run.gdln),
+            "network.safetensors": _write_path(run.relu, run.time),
+            **(
+                {}
+                if run.gdln is None
+                else {"gated-network.safetensors": _write_path(run.gdln, run.time)}
+            ),
         },
         figure=lambda: _figure(run),
     )
@@ -138,13 +148,14 @@ def _length_scales(options: Options) -> dict[str, float]:
     return {name: int(scale) for name, scale in scales.items()}
 
 
-def _write_path(trajectory: RegressionTrajectory) -> Callable[[Path], None]:
+def _write_path(trajectory: Trajectory, time: np.ndarray) -> Callable[[Path], None]:
     """A writer of the weights (T, K, D) of every checkpoint, and of its steps and losses (T,)."""
 
     def write(path: Path) -> None:
         from safetensors.numpy import save
 
-        arrays = {name: getattr(trajectory, name) for name in ("weights", "step", "time", "loss")}
+        arrays = {"step": trajectory.step, "time": time, "loss": trajectory.loss}
+        arrays |= {"weights": trajectory.observed["weights"]}
         content = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
         path.write_bytes(save(content, metadata={"implicit-bias": __version__}))
 
@@ -164,4 +175,5 @@ def _figure(run: GDLNRun) -> Figure:
 
 def _losses(ax: Axes, run: GDLNRun) -> None:
     plot_loss(ax, run.relu, label="ReLU")
-    plot_loss(ax, run.gdln, label="gated linear, initial gates")
+    if run.gdln is not None:
+        plot_loss(ax, run.gdln, label="gated linear, initial gates")
