@@ -20,7 +20,7 @@ import click
 import pandas as pd
 
 from implicit_bias.models import MODELS
-from implicit_bias.options import Reporter, resolve
+from implicit_bias.pipeline.options import Reporter, resolve
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -22,7 +22,7 @@ import click
 import numpy as np
 
 from implicit_bias import HyperplaneContexts, load_idx
-from implicit_bias.formulations import gln_program
+from implicit_bias.models.gln.formulation import gln_program
 from solvers import MaxMarginProgram, Settings, solve
 
 SIZES = ((10, 2, 500), (20, 2, 1000), (100, 4, 2000), (100, 4, 8000))

@@ -15,10 +15,10 @@ from click.core import ParameterSource
 
 from ._version import __version__
 from .models import MODELS, check_options
-from .options import TRAINERS, Options, Reporter, resolve
+from .pipeline.options import TRAINERS, Options, Reporter, resolve
 
 if TYPE_CHECKING:
-    from .report import Report
+    from .pipeline.report import Report
 
 __all__ = ["compare_main", "main"]
 
@@ -263,7 +263,7 @@ def _run(
     model: str, options: Options, files: tuple[Path | None, ...], reporter: Reporter
 ) -> Report:
     """The report; paths to write to are checked before any work."""
-    from .report import check_writable
+    from .pipeline.report import check_writable
 
     for file in files:
         if file is not None:
@@ -284,7 +284,7 @@ def _write(report: Report, plot: Path | None, page: Path | None, folder: Path | 
         else:
             report.figure().savefig(plot, dpi=150)
     if page is not None:
-        from .html_report import write_html
+        from .pipeline.page import write_html
 
         context = click.get_current_context()
         command = shlex.join([*context.command_path.split(), *context.meta[ARGUMENTS]])

@@ -35,10 +35,10 @@ from implicit_bias import (
     load_idx,
     train,
 )
-from implicit_bias import options as options_module
 from implicit_bias.models import MODELS
-from implicit_bias.options import Reporter, resolve
-from implicit_bias.training import TRAINERS
+from implicit_bias.pipeline import options as options_module
+from implicit_bias.pipeline.options import Reporter, resolve
+from implicit_bias.training.trainers import TRAINERS
 
 ROOT = Path(__file__).parents[1]
 N_TRAIN, N_VAL = 60, 50

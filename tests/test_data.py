@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits as load_bundled
 
-from implicit_bias.data import Dataset, load_digits, load_idx
+from implicit_bias.data.dataset import Dataset
+from implicit_bias.data.images import load_digits, load_idx
 
 
 def small(**changes):

@@ -10,17 +10,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from implicit_bias import GLN, HyperplaneContexts, HyperplaneGates, solve_gln_svm
-from implicit_bias.decision_maps import (
+from implicit_bias.data.quadrants import make_quadrants
+from implicit_bias.data.sample import Sample
+from implicit_bias.drawing.decision_maps import (
     DecisionMap,
     is_planar,
     plot_decision_map,
     plot_decision_maps,
 )
-from implicit_bias.measures import Sample, network_norm
-from implicit_bias.networks.relu import ReLU
-from implicit_bias.pipelines.maps import gating_lines, map_row, plane_snapshots, relu_lines
-from implicit_bias.quadrant_data import make_quadrants
-from implicit_bias.snapshots import Snapshots
+from implicit_bias.drawing.maps import gating_lines, map_row, plane_snapshots, relu_lines
+from implicit_bias.measures.scalars import network_norm
+from implicit_bias.models.relu.network import ReLU
+from implicit_bias.training.snapshots import Snapshots
 
 X = np.array([[1.0, 1.0], [-1.0, -1.0], [1.0, -0.5], [-0.5, 1.0]])
 Y = np.array([1.0, -1.0, 1.0, -1.0])

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from implicit_bias import diagnostics
-from implicit_bias.diagnostics import kkt_distance
-from implicit_bias.networks import GLN
+from implicit_bias.measures import kkt as diagnostics
+from implicit_bias.measures.kkt import kkt_distance
+from implicit_bias.models.gln.network import GLN
 
 A, B = 2.0, 1.0
 # Exclusive or on (+-A, +-B), unit h gated by the sign of coordinate h.

@@ -20,7 +20,6 @@ from implicit_bias import (
     ShallowGLN,
     TrainingSettings,
     compare,
-    diagnostics,
     solve_frelu_svm,
     solve_gln_l2_svm,
     solve_gln_svm,
@@ -29,11 +28,12 @@ from implicit_bias import (
     solve_shallow_gln_svm,
     train,
 )
-from implicit_bias.distances import Distances
-from implicit_bias.measures import Sample
-from implicit_bias.networks.orthosep import BalancedReLU
-from implicit_bias.networks.relu import DeepReLU
-from implicit_bias.orthosep_diagnostics import OrthosepDistances
+from implicit_bias.data.sample import Sample
+from implicit_bias.measures import kkt as diagnostics
+from implicit_bias.measures.distances import Distances
+from implicit_bias.models.orthosep.diagnosis import OrthosepDistances
+from implicit_bias.models.orthosep.network import BalancedReLU
+from implicit_bias.models.relu.network import DeepReLU
 
 # More weights than training samples: multipliers are determined.
 N, H, C, D = 30, 3, 2, 12

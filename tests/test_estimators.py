@@ -20,18 +20,18 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from implicit_bias.estimators import (
+from implicit_bias.estimators.classifiers import (
     FReLULimitClassifier,
     GLNLimitClassifier,
     InseparableWarning,
     LinearLimitClassifier,
 )
-from implicit_bias.formulations.frelu import solve_frelu_svm
-from implicit_bias.formulations.gln import gln_program, solve_gln_svm
-from implicit_bias.formulations.linear import solve_linear_svm
-from implicit_bias.gating import HyperplaneContexts
-from implicit_bias.relu_gating import HyperplaneGates, ReLUGates
-from implicit_bias.ridge import RIDGE
+from implicit_bias.estimators.ridge import RIDGE
+from implicit_bias.gates.hyperplanes import HyperplaneContexts, HyperplaneGates
+from implicit_bias.gates.relu import ReLUGates
+from implicit_bias.models.gln.formulation import gln_program, solve_gln_svm
+from implicit_bias.models.linear.formulation import solve_linear_svm
+from implicit_bias.models.relu.formulation import solve_frelu_svm
 from solvers import NotCertified, Status
 
 CLASSIFIERS = [LinearLimitClassifier, GLNLimitClassifier, FReLULimitClassifier]
@@ -40,7 +40,7 @@ XOR = np.array([[0.0, 0.0], [1.0, 1.0], [0.0, 1.0], [1.0, 0.0]] * 2)
 XOR_LABELS = np.array([1, 1, 0, 0] * 2)
 
 
-@pytest.mark.filterwarnings("ignore::implicit_bias.estimators.InseparableWarning")
+@pytest.mark.filterwarnings("ignore::implicit_bias.InseparableWarning")
 @parametrize_with_checks([classifier() for classifier in CLASSIFIERS])
 def test_scikit_learn_accepts_the_estimator(estimator, check) -> None:
     check(estimator)

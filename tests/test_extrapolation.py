@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from implicit_bias import DeepLinear, TrainingSettings, solve_linear_svm, train
-from implicit_bias.extrapolation import (
+from implicit_bias.measures.extrapolation import (
     SeriesStatus,
     extrapolate,
     extrapolate_direction,

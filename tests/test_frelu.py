@@ -10,18 +10,20 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from implicit_bias._solve import Status
-from implicit_bias.comparison import Sample, compare
-from implicit_bias.diagnostics import kkt_distance
-from implicit_bias.formulations.frelu import (
+from implicit_bias.data.sample import Sample
+from implicit_bias.measures.comparison import compare
+from implicit_bias.measures.kkt import kkt_distance
+from implicit_bias.models.gln.formulation import solve_gln_svm
+from implicit_bias.models.relu.formulation import (
     FReLULimit,
     GatePredictor,
     frelu_kernels,
     frelu_program,
     solve_frelu_svm,
 )
-from implicit_bias.formulations.gln import solve_gln_svm
-from implicit_bias.networks.frelu import FReLU
-from implicit_bias.training import TrainingSettings, train
+from implicit_bias.models.relu.frozen_network import FReLU
+from implicit_bias.training.loop import train
+from implicit_bias.training.settings import TrainingSettings
 from tests.problems import Construction, constructed
 
 Array = NDArray[np.float64]

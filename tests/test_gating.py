@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.estimator_checks import check_estimator
 
-from implicit_bias.gating import HyperplaneContexts
+from implicit_bias.gates.hyperplanes import HyperplaneContexts
 
 
 def inputs(n, d, *, seed=0, shift=0.0):

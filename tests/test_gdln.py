@@ -8,21 +8,17 @@ import torch
 from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 
-from implicit_bias.formulations.gdln import (
+from implicit_bias.models.gdln.data import single_pulse_population
+from implicit_bias.models.gdln.flow import gated_flow, gated_flow_from_moments
+from implicit_bias.models.gdln.formulation import (
     GatedOLS,
     GatedPredictor,
     literal_gated_ols,
     solve_gated_ols,
     solve_gated_ols_from_moments,
 )
-from implicit_bias.formulations.gdln_flow import gated_flow, gated_flow_from_moments
-from implicit_bias.formulations.gdln_loss import (
-    balanced_gating_loss,
-    class_moments,
-    gating_loss,
-)
-from implicit_bias.formulations.linear import solve_linear_svm
-from implicit_bias.ring_data import single_pulse_population
+from implicit_bias.models.gdln.gating_loss import balanced_gating_loss, class_moments, gating_loss
+from implicit_bias.models.linear.formulation import solve_linear_svm
 from solvers.least_squares import FitNotCertified, FitStatus
 
 D, K, N = 4, 3, 60

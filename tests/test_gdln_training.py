@@ -8,21 +8,21 @@ import numpy as np
 import pytest
 import torch
 
-from implicit_bias.diagnostics import kkt_distance
-from implicit_bias.formulations.gdln_flow import gated_flow
-from implicit_bias.gdln_comparison import (
+from implicit_bias.measures.kkt import kkt_distance
+from implicit_bias.models.gdln.comparison import (
     compare_with_gdln,
     flow_errors,
     inverse_participation_ratio,
     run_gdln,
 )
-from implicit_bias.networks.gdln import GDLN, ReLUMean
-from implicit_bias.regression_training import (
+from implicit_bias.models.gdln.data import make_nlgp, make_single_pulse
+from implicit_bias.models.gdln.flow import gated_flow
+from implicit_bias.models.gdln.network import GDLN, ReLUMean
+from implicit_bias.models.gdln.training import (
     RegressionSettings,
     RegressionTrajectory,
     train_regression,
 )
-from implicit_bias.ring_data import make_nlgp, make_single_pulse
 
 matplotlib.use("Agg")
 
@@ -333,7 +333,7 @@ class TestPlots:
         plt.close(figure)
 
     def test_unit_plots_show_the_trained_and_both_predicted_weights(self, axes, converged) -> None:
-        from implicit_bias.gdln_plots import plot_units
+        from implicit_bias.models.gdln.figure import plot_units
 
         comparison = compare_with_gdln(X_TAUGHT, Y_TAUGHT, converged)
         assert plot_units(axes, comparison) is axes
@@ -353,7 +353,7 @@ class TestPlots:
         assert len(axes[0].get_legend().get_texts()) == 3
 
     def test_curves_over_training_show_the_trajectory(self, axes, converged) -> None:
-        from implicit_bias import gdln_plots as plots
+        from implicit_bias.models.gdln import figure as plots
 
         for ax, draw, expected in (
             (axes[0], plots.plot_localisation,
@@ -371,7 +371,7 @@ class TestPlots:
         assert labels == ["name, mean", "Gaussian noise", "other, mean"]
 
     def test_a_unit_that_is_not_there_is_refused(self, axes, converged) -> None:
-        from implicit_bias.gdln_plots import plot_unit
+        from implicit_bias.models.gdln.figure import plot_unit
 
         with pytest.raises(ValueError, match=r"`unit` must lie in 0 \.\. 2"):
             plot_unit(axes[0], compare_with_gdln(X_TAUGHT, Y_TAUGHT, converged), 3)

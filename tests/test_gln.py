@@ -25,7 +25,7 @@ from implicit_bias import (
     solve_gln_svm,
     train,
 )
-from implicit_bias.comparison import Sample
+from implicit_bias.data.sample import Sample
 from tests.problems import gln_construction
 
 Array = NDArray[np.float64]

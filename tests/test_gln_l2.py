@@ -7,9 +7,10 @@ import pytest
 import torch
 from sklearn.svm import SVC
 
-from implicit_bias.comparison import Sample, compare
-from implicit_bias.formulations.gln import solve_gln_svm
-from implicit_bias.formulations.gln_l2 import (
+from implicit_bias.data.sample import Sample
+from implicit_bias.measures.comparison import compare
+from implicit_bias.models.gln.formulation import solve_gln_svm
+from implicit_bias.models.gln.l2 import (
     GLNL2Limit,
     gln_l2_gate_kernel,
     gln_l2_literal_program,
@@ -18,10 +19,11 @@ from implicit_bias.formulations.gln_l2 import (
     gln_l2_root,
     solve_gln_l2_svm,
 )
-from implicit_bias.formulations.gln_norms import predictor_family
-from implicit_bias.formulations.linear import solve_linear_svm
-from implicit_bias.networks.gln import GLN
-from implicit_bias.training import TrainingSettings, train
+from implicit_bias.models.gln.network import GLN
+from implicit_bias.models.gln.norms import predictor_family
+from implicit_bias.models.linear.formulation import solve_linear_svm
+from implicit_bias.training.loop import train
+from implicit_bias.training.settings import TrainingSettings
 from solvers import Status
 
 SIZES = [(1, 1), (1, 4), (3, 1), (2, 2), (3, 2), (2, 5), (4, 3), (7, 2)]

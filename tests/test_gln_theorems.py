@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from implicit_bias.formulations.gln import gln_program, solve_gln_svm
-from implicit_bias.formulations.gln_l2 import gln_l2_norm, gln_l2_root, solve_gln_l2_svm
-from implicit_bias.formulations.gln_norms import (
+from implicit_bias.models.gln.formulation import gln_program, solve_gln_svm
+from implicit_bias.models.gln.l2 import gln_l2_norm, gln_l2_root, solve_gln_l2_svm
+from implicit_bias.models.gln.norms import (
     MainEffects,
     gln_norm,
     gln_norm_program,

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from implicit_bias import GLN, DeepLinear, FReLU, ReLU, ShallowGLN
-from implicit_bias.networks.orthosep import BalancedReLU
-from implicit_bias.networks.relu import DeepReLU
-from implicit_bias.training import place_data
+from implicit_bias.models.orthosep.network import BalancedReLU
+from implicit_bias.models.relu.network import DeepReLU
+from implicit_bias.training.data import place_data
 
 N, D, H = 9, 5, 3
 RNG = np.random.default_rng(0)

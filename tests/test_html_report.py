@@ -15,9 +15,9 @@ from click.testing import CliRunner, Result
 from matplotlib.figure import Figure
 
 from implicit_bias import Status, __version__, cli
-from implicit_bias.html_report import render_html, write_html
 from implicit_bias.models import MODELS
-from implicit_bias.report import Assumption, Report, Table
+from implicit_bias.pipeline.page import render_html, write_html
+from implicit_bias.pipeline.report import Assumption, Report, Table
 
 VOID = {"meta", "img", "br", "link", "hr", "input"}
 NASTY = "<b> & \"quoted\" 'text' </table>"

@@ -8,16 +8,18 @@ import pytest
 import torch
 from sklearn.svm import SVC
 
-from implicit_bias.comparison import Sample, compare
-from implicit_bias.diagnostics import kkt_distance
-from implicit_bias.formulations.linear import (
+from implicit_bias.data.sample import Sample
+from implicit_bias.measures.comparison import compare
+from implicit_bias.measures.kkt import kkt_distance
+from implicit_bias.models.linear.formulation import (
     LinearLimit,
     LinearPredictor,
     linear_program,
     solve_linear_svm,
 )
-from implicit_bias.networks.linear import DeepLinear
-from implicit_bias.training import TrainingSettings, train
+from implicit_bias.models.linear.network import DeepLinear
+from implicit_bias.training.loop import train
+from implicit_bias.training.settings import TrainingSettings
 from solvers import Status
 
 DEPTHS = [(), (4,), (3, 6), (5, 2, 3)]

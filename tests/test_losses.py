@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from implicit_bias.losses import (
+from implicit_bias.training.objectives import (
     LOSSES,
     get_loss,
     log_mean_loss,

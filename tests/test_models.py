@@ -13,11 +13,11 @@ from safetensors.numpy import load_file
 from implicit_bias import GLN, solve_gln_l2_svm
 from implicit_bias import compare as compare_network
 from implicit_bias.cli import compare
-from implicit_bias.comparison import Sample
-from implicit_bias.formulations.gdln import GatedOLS
+from implicit_bias.data.sample import Sample
 from implicit_bias.models import MODELS
-from implicit_bias.pipelines.families import FAMILIES
-from implicit_bias.ring_data import make_nlgp, make_single_pulse
+from implicit_bias.models.gdln.data import make_nlgp, make_single_pulse
+from implicit_bias.models.gdln.formulation import GatedOLS
+from implicit_bias.pipeline.families import FAMILIES
 
 # Few steps, and for the models without defaults of their own a small problem.
 QUICK = {

@@ -22,14 +22,15 @@ from sklearn.datasets import load_digits as load_bundled
 from sklearn.metrics import confusion_matrix
 
 from implicit_bias import GLN, GLNLimit, HyperplaneContexts, cli, load_digits
-from implicit_bias.class_data import ClassDataset, load_digit_classes, load_idx_classes
-from implicit_bias.comparison import Comparison
-from implicit_bias.formulations.linear import LinearLimit
+from implicit_bias.data.images import load_digit_classes, load_idx_classes
+from implicit_bias.data.labelled import ClassDataset
+from implicit_bias.drawing.classes import plot_class_ratios, plot_label_confusion
+from implicit_bias.measures.comparison import Comparison
+from implicit_bias.measures.labels import compare_argmax
 from implicit_bias.models import MODELS
-from implicit_bias.multiclass_comparison import compare_argmax
-from implicit_bias.multiclass_plots import plot_class_ratios, plot_label_confusion
-from implicit_bias.options import Reporter
-from implicit_bias.pipelines.families import FAMILIES
+from implicit_bias.models.linear.formulation import LinearLimit
+from implicit_bias.pipeline.families import FAMILIES
+from implicit_bias.pipeline.options import Reporter
 
 ALL = ("--classes", "all")
 SMALL = ("--model", "gln", *ALL, "--trainer", "constant", "--n-train", "120",

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from implicit_bias.networks import GLN
+from implicit_bias.models.gln.network import GLN
 
 H, C, D, N = 3, 4, 5, 11
 DEPTHS = [(), (6,), (2, 7)]

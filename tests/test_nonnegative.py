@@ -7,8 +7,8 @@ import pytest
 import torch
 from scipy.optimize import nnls
 
-from implicit_bias import nonnegative
-from implicit_bias.nonnegative import nonnegative_fit
+from implicit_bias.measures import nonnegative
+from implicit_bias.measures.nonnegative import nonnegative_fit
 
 
 def fit(A: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -11,8 +11,8 @@ from sklearn.datasets import load_digits
 
 import solvers.one_vs_rest
 import solvers.structured
-from implicit_bias.formulations.gln import gln_program, solve_gln_svm
-from implicit_bias.gating import HyperplaneContexts
+from implicit_bias.gates.hyperplanes import HyperplaneContexts
+from implicit_bias.models.gln.formulation import gln_program, solve_gln_svm
 from solvers import GatedDesign, MaxMarginProgram, Settings, Status, certify, solve
 from solvers.group_kernels import PreparedProgram, group_kernels
 from solvers.one_vs_rest import one_vs_rest_programs, solve_one_vs_rest

@@ -11,16 +11,16 @@ from scipy.optimize import nnls
 from sklearn.svm import SVC
 
 from implicit_bias._solve import GatedDesign, MaxMarginProgram, NotCertified, Status, solve
-from implicit_bias.diagnostics import kkt_distance
-from implicit_bias.formulations.orthosep import (
+from implicit_bias.data.orthants import make_orthosep
+from implicit_bias.measures.kkt import kkt_distance
+from implicit_bias.models.orthosep.formulation import (
     NotOrthogonallySeparable,
     one_sided_program,
     orthosep_program,
     solve_orthosep,
 )
-from implicit_bias.networks.orthosep import BalancedReLU
-from implicit_bias.orthosep_data import make_orthosep
-from implicit_bias.orthosep_limit import OrthosepLimit, RampFunction
+from implicit_bias.models.orthosep.limit import OrthosepLimit, RampFunction
+from implicit_bias.models.orthosep.network import BalancedReLU
 
 Data = tuple[np.ndarray, np.ndarray]
 

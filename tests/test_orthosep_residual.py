@@ -11,10 +11,10 @@ from matplotlib.figure import Figure
 from safetensors.numpy import load_file
 
 from implicit_bias import cli, solve_orthosep
+from implicit_bias.data.orthants import orthosep_dataset
 from implicit_bias.models import MODELS
-from implicit_bias.orthosep_data import orthosep_dataset
-from implicit_bias.orthosep_diagnostics import layer_rows
-from implicit_bias.orthosep_plots import plot_layers
+from implicit_bias.models.orthosep.diagnosis import layer_rows
+from implicit_bias.models.orthosep.figure import plot_layers
 
 RESIDUAL = ("--model", "orthosep", "--network", "residual")
 SMALL = (*RESIDUAL, "--n-train", "60", "--hidden-units", "12", "--steps", "200")

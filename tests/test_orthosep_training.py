@@ -9,20 +9,22 @@ import torch
 from scipy.optimize import minimize_scalar
 
 from implicit_bias._solve import GatedDesign, MaxMarginProgram, solve
-from implicit_bias.comparison import Sample, compare
-from implicit_bias.diagnostics import kkt_distance
-from implicit_bias.extremal_sectors import extremal_sectors
-from implicit_bias.formulations.orthosep import solve_orthosep
-from implicit_bias.networks.orthosep import BalancedReLU, ResidualReLU
-from implicit_bias.orthosep_data import make_orthosep, orthosep_dataset
-from implicit_bias.orthosep_diagnostics import (
+from implicit_bias.data.orthants import make_orthosep, orthosep_dataset
+from implicit_bias.data.sample import Sample
+from implicit_bias.measures.comparison import compare
+from implicit_bias.measures.kkt import kkt_distance
+from implicit_bias.models.orthosep.diagnosis import (
     diagnose_orthosep,
     layer_singular_values,
     neuron_groups,
 )
-from implicit_bias.orthosep_plots import plot_orthosep
-from implicit_bias.orthosep_training import halving_settings
-from implicit_bias.training import TrainingSettings, train
+from implicit_bias.models.orthosep.figure import plot_orthosep
+from implicit_bias.models.orthosep.formulation import solve_orthosep
+from implicit_bias.models.orthosep.network import BalancedReLU, ResidualReLU
+from implicit_bias.models.orthosep.schedule import halving_settings
+from implicit_bias.models.orthosep.sectors import extremal_sectors
+from implicit_bias.training.loop import train
+from implicit_bias.training.settings import TrainingSettings
 
 matplotlib.use("Agg")
 

@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 from safetensors.numpy import load_file
 
 from implicit_bias import cli
-from implicit_bias.options import Reporter
+from implicit_bias.pipeline.options import Reporter
 
 RELU = (
     "--model", "relu", "--n-train", "50", "--n-val", "200", "--hidden-units", "12",

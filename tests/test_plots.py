@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from implicit_bias import GLNLimit, Trajectory, solve_gln_svm
-from implicit_bias.figures import Row, compose, panel_rows
-from implicit_bias.plots import (
+from implicit_bias.drawing.figures import Row, compose, panel_rows
+from implicit_bias.drawing.runs import (
     plot_agreement,
     plot_gate_changes,
     plot_growth,

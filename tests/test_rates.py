@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from implicit_bias import DeepLinear, TrainingSettings, solve_linear_svm, train
-from implicit_bias.extrapolation import SeriesStatus
-from implicit_bias.rates import KNOWN_RATES, fit_rate, measure_rates
+from implicit_bias.measures.extrapolation import SeriesStatus
+from implicit_bias.measures.rates import KNOWN_RATES, fit_rate, measure_rates
 
 T = np.geomspace(1, 1e6, 40)
 

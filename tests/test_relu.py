@@ -13,17 +13,20 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from implicit_bias._solve import Status
-from implicit_bias.comparison import Sample, compare
-from implicit_bias.data import load_digits
-from implicit_bias.diagnostics import kkt_distance
-from implicit_bias.formulations.frelu import solve_frelu_svm
-from implicit_bias.formulations.relu import ReLUView, solve_relu_svms
-from implicit_bias.freezing import train_then_freeze
-from implicit_bias.gate_changes import GateRecorder, gate_changes
-from implicit_bias.networks.relu import DeepReLU, ReLU
-from implicit_bias.relu_comparison import compare_relu, view_relu
-from implicit_bias.relu_gating import HyperplaneGates, ReLUGates
-from implicit_bias.training import TrainingSettings, train
+from implicit_bias.data.images import load_digits
+from implicit_bias.data.sample import Sample
+from implicit_bias.gates.changes import GateRecorder, gate_changes
+from implicit_bias.gates.hyperplanes import HyperplaneGates
+from implicit_bias.gates.relu import ReLUGates
+from implicit_bias.measures.comparison import compare
+from implicit_bias.measures.kkt import kkt_distance
+from implicit_bias.models.relu.comparison import compare_relu, view_relu
+from implicit_bias.models.relu.formulation import solve_frelu_svm
+from implicit_bias.models.relu.freezing import train_then_freeze
+from implicit_bias.models.relu.machines import ReLUView, solve_relu_svms
+from implicit_bias.models.relu.network import DeepReLU, ReLU
+from implicit_bias.training.loop import train
+from implicit_bias.training.settings import TrainingSettings
 
 Array = NDArray[np.float64]
 WIDTHS = [(4,), (4, 3), (5, 2, 6)]

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from safetensors.torch import load_file
 
 from implicit_bias import TrainingSettings, cli, load_digits, train
-from implicit_bias.networks.relu import DeepReLU, ReLU
+from implicit_bias.models.relu.network import DeepReLU, ReLU
 
 N, H = 40, 10
 SMALL = f"--model relu --n-train {N} --hidden-units {H} --steps 60,40 --learning-rate 0.05,0.01"

@@ -15,11 +15,11 @@ from click.testing import CliRunner, Result
 from safetensors.torch import load_file
 
 from implicit_bias import FReLU, FReLULimit, ReLU, ReLUGates, cli, load_digits, solve_frelu_svm
-from implicit_bias.comparison import Sample
-from implicit_bias.freezing import train_then_freeze
-from implicit_bias.options import Reporter
-from implicit_bias.relu_comparison import compare_frozen
-from implicit_bias.training import TrainingSettings
+from implicit_bias.data.sample import Sample
+from implicit_bias.models.relu.comparison import compare_frozen
+from implicit_bias.models.relu.freezing import train_then_freeze
+from implicit_bias.pipeline.options import Reporter
+from implicit_bias.training.settings import TrainingSettings
 
 SMALL = ("--model", "relu", "--n-train", "80", "--hidden-units", "8", "--steps", "60,40",
          "--learning-rate", "0.05,0.01")  # fmt: skip

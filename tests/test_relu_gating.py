@@ -10,10 +10,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
 from implicit_bias._solve import Status
-from implicit_bias.formulations.frelu import GatePredictor, solve_frelu_svm
-from implicit_bias.gate_changes import GateChanges, GateRecorder, gate_changes
-from implicit_bias.gating import HyperplaneContexts
-from implicit_bias.relu_gating import HyperplaneGates, ReLUGates
+from implicit_bias.gates.changes import GateChanges, GateRecorder, gate_changes
+from implicit_bias.gates.hyperplanes import HyperplaneContexts, HyperplaneGates
+from implicit_bias.gates.relu import ReLUGates
+from implicit_bias.models.relu.formulation import GatePredictor, solve_frelu_svm
 
 
 def inputs(n, d, *, seed=0, shift=0.0):

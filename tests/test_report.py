@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from implicit_bias import Status
-from implicit_bias.report import Assumption, Report, Table, check_writable
+from implicit_bias.pipeline.report import Assumption, Report, Table, check_writable
 
 ROWS = (("a", "1.5"), ("a long label", "2"), ("", "three"))
 
@@ -150,6 +150,6 @@ def test_a_folder_without_permission_to_write_is_named(tmp_path, monkeypatch, pa
         assert mode == os.W_OK | os.X_OK
         return Path(asked) != tmp_path
 
-    monkeypatch.setattr("implicit_bias.report.os.access", access)
+    monkeypatch.setattr("implicit_bias.pipeline.report.os.access", access)
     with pytest.raises(ValueError, match=f"no permission to write in '{tmp_path}'"):
         check_writable(tmp_path / path, folder=folder)

@@ -21,10 +21,10 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from implicit_bias import GLN, DeepLinear, ReLU, cli
-from implicit_bias.options import Reporter
-from implicit_bias.training import TrainingSettings, train, train_many
-from implicit_bias.training.loop import _interrupts_between_steps
-from implicit_bias.trajectory import Trajectory
+from implicit_bias.pipeline.options import Reporter
+from implicit_bias.training.loop import _interrupts_between_steps, train, train_many
+from implicit_bias.training.settings import TrainingSettings
+from implicit_bias.training.trajectory import Trajectory
 
 Array = NDArray[np.float64]
 

@@ -7,7 +7,7 @@ import pytest
 from numpy.polynomial.hermite_e import hermegauss
 from scipy.special import erf
 
-from implicit_bias.ring_data import (
+from implicit_bias.models.gdln.data import (
     RingData,
     make_nlgp,
     make_single_pulse,

@@ -6,17 +6,19 @@ import numpy as np
 import pytest
 import torch
 
-from implicit_bias.comparison import Sample, compare
-from implicit_bias.diagnostics import kkt_distance
-from implicit_bias.formulations.linear import solve_linear_svm
-from implicit_bias.formulations.shallow_gln import (
+from implicit_bias.data.sample import Sample
+from implicit_bias.measures.comparison import compare
+from implicit_bias.measures.kkt import kkt_distance
+from implicit_bias.models.gln.shallow import (
     ShallowGLNLimit,
     ShallowGLNPredictor,
     shallow_gln_program,
     solve_shallow_gln_svm,
 )
-from implicit_bias.networks.shallow_gln import ShallowGLN
-from implicit_bias.training import TrainingSettings, train
+from implicit_bias.models.gln.shallow_network import ShallowGLN
+from implicit_bias.models.linear.formulation import solve_linear_svm
+from implicit_bias.training.loop import train
+from implicit_bias.training.settings import TrainingSettings
 from solvers import Status
 
 D = 4

@@ -14,7 +14,8 @@ import torch
 from numpy.typing import NDArray
 
 from implicit_bias import GLN, DeepLinear, FReLU, ReLU, ShallowGLN
-from implicit_bias.training import TrainingSettings, train, train_many
+from implicit_bias.training.loop import train, train_many
+from implicit_bias.training.settings import TrainingSettings
 
 Array = NDArray[np.float64]
 

@@ -26,22 +26,17 @@ from implicit_bias import (
     solve_linear_svm,
     solve_shallow_gln_svm,
 )
-from implicit_bias.gating import HyperplaneContexts
-from implicit_bias.quadrant_data import make_quadrants
-from implicit_bias.relu_gating import HyperplaneGates
-from implicit_bias.training import (
-    TRAINERS,
-    TrainingSettings,
-    check_trainer,
-    place_data,
-    train,
-    train_many,
-)
+from implicit_bias.data.quadrants import make_quadrants
+from implicit_bias.gates.hyperplanes import HyperplaneContexts, HyperplaneGates
 from implicit_bias.training.annealed import Annealed
+from implicit_bias.training.data import place_data
 from implicit_bias.training.dual import DualAcceleration
 from implicit_bias.training.line_search import SafeDescent
-from implicit_bias.training.runs import OneRun, StackedRuns
-from implicit_bias.trajectory import Trajectory
+from implicit_bias.training.loop import train, train_many
+from implicit_bias.training.settings import TrainingSettings
+from implicit_bias.training.stacked import OneRun, StackedRuns
+from implicit_bias.training.trainers import TRAINERS, check_trainer
+from implicit_bias.training.trajectory import Trajectory
 
 Array = NDArray[np.float64]
 

@@ -10,9 +10,11 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from implicit_bias.networks import GLN
-from implicit_bias.training import TrainingSettings, place_data, train
-from implicit_bias.trajectory import Trajectory
+from implicit_bias.models.gln.network import GLN
+from implicit_bias.training.data import place_data
+from implicit_bias.training.loop import train
+from implicit_bias.training.settings import TrainingSettings
+from implicit_bias.training.trajectory import Trajectory
 
 Array = NDArray[np.float64]
 

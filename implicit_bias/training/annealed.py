@@ -10,7 +10,7 @@ from torch import Tensor
 from .data import GatedData
 from .descent import Rate, assign, dot, log_loss, log_loss_gradient
 from .line_search import rounding_of
-from .runs import Runs, along
+from .stacked import Runs, along
 
 __all__ = ["Annealed"]
 

@@ -6,7 +6,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from implicit_bias.networks.weights import as_tensor
+from .weights import as_tensor
 
 __all__ = ["GatedData", "Inputs", "place_data", "trained_weights"]
 

@@ -7,10 +7,9 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from implicit_bias.losses import log_mean_loss, log_mean_loss_gradient, mean_loss_gradient
-
 from .data import GatedData
-from .runs import Runs
+from .objectives import log_mean_loss, log_mean_loss_gradient, mean_loss_gradient
+from .stacked import Runs
 
 __all__ = ["Descent", "Rate", "Stepper", "assign", "dot", "log_loss", "log_loss_gradient"]
 

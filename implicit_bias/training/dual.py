@@ -8,7 +8,7 @@ from torch.func import functional_call, grad, vmap
 
 from .data import GatedData
 from .descent import Rate, dot, log_loss_gradient
-from .runs import Runs, along
+from .stacked import Runs, along
 
 __all__ = ["DualAcceleration"]
 

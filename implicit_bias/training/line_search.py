@@ -9,7 +9,7 @@ from torch import Tensor
 
 from .data import GatedData
 from .descent import Rate, assign, dot, log_loss, log_loss_gradient
-from .runs import Runs, along
+from .stacked import Runs, along
 
 __all__ = ["SafeDescent", "rounding_of"]
 

@@ -16,16 +16,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from implicit_bias.trajectory import Trajectory
-
 from .batches import Batches
 from .data import Inputs, place_data
 from .recorder import Observer, Recorder
-from .runs import OneRun, Runs, StackedRuns
 from .settings import TrainingSettings
+from .stacked import OneRun, Runs, StackedRuns
 from .state import RunState
 from .threads import fitting_threads
 from .trainers import check_trainer, get_trainer
+from .trajectory import Trajectory
 
 __all__ = ["Callback", "Observer", "train", "train_many"]
 

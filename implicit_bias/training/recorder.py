@@ -11,10 +11,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from implicit_bias.losses import log_mean_loss
-from implicit_bias.trajectory import Trajectory
-
 from .data import GatedData, trained_weights
+from .objectives import log_mean_loss
+from .trajectory import Trajectory
 
 __all__ = ["Observer", "Recorder"]
 

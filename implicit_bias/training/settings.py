@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from implicit_bias.losses import get_loss
-
+from .objectives import get_loss
 from .trainers import get_trainer
 
 __all__ = ["TrainingSettings"]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import torch
 
-from .runs import Runs
+from .stacked import Runs
 
 __all__ = ["fitting_threads"]
 

@@ -15,8 +15,8 @@ from .line_search import SafeDescent
 if TYPE_CHECKING:
     import torch
 
-    from .runs import Runs
     from .settings import TrainingSettings
+    from .stacked import Runs
 
 __all__ = ["TRAINERS", "Trainer", "check_trainer", "get_trainer"]
 

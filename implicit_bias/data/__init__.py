@@ -1,0 +1,1 @@
+"""What a run is given: inputs and labels, checked and read-only."""

@@ -1,0 +1,240 @@
+"""Orthogonally separable data: the check that names an offending pair, and a generator."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._solve import Array, to_numpy
+from .dataset import Dataset
+
+__all__ = [
+    "OrthogonalSeparability",
+    "checked_data",
+    "inner_products",
+    "is_orthogonally_separable",
+    "make_orthosep",
+    "orthosep_dataset",
+]
+
+Float = NDArray[np.float64]
+
+# Rows of the Gram matrix that are held at once.
+_BLOCK = 1024
+
+
+@dataclass(frozen=True)
+class OrthogonalSeparability:
+    """Whether data are orthogonally separable, and the pair that says no; true if they are.
+
+    Attributes
+    ----------
+    smallest_within : float
+        Least `<x_i, x_j>` over samples of equal labels, i = j included; has to be above 0.
+    largest_across : float
+        Largest `<x_i, x_j>` over samples of different labels, `-inf` if there are none; has to
+        be at most 0.
+    pair : (int, int) or None
+        The offending pair with the largest absolute cosine, i <= j; None if there is none. A
+        zero row offends together with itself.
+    product : float
+        Its inner product; NaN without a pair.
+    n_offending, n_pairs : int
+        Pairs i <= j that offend, and all of them.
+    message : str
+        One sentence for people, with the pair and its inner product.
+    """
+
+    smallest_within: float
+    largest_across: float
+    pair: tuple[int, int] | None
+    product: float
+    n_offending: int
+    n_pairs: int
+    message: str
+
+    def __bool__(self) -> bool:
+        return self.pair is None
+
+
+def is_orthogonally_separable(X: Array, y: Array) -> OrthogonalSeparability:
+    """Check that inner products are positive within a class and at most 0 across classes.
+
+        <x_i, x_j> > 0  if y_i = y_j,      <x_i, x_j> <= 0  if y_i != y_j.
+
+    Products that rounding alone can account for count as 0.
+
+    Parameters
+    ----------
+    X : (n, D) real array
+        NumPy array or torch tensor.
+    y : (n,) array
+        Labels in {-1, +1}; one class alone is fine.
+
+    Returns
+    -------
+    OrthogonalSeparability
+        True in a condition exactly if the data are orthogonally separable.
+
+    Raises
+    ------
+    ValueError
+        If shapes disagree, values are not finite or labels are not -1 and +1.
+
+    References
+    ----------
+    M. Phuong, "Underspecification in Deep Learning", equation (3.1).
+
+    Examples
+    --------
+    >>> print(is_orthogonally_separable([[1.0, 0.0], [1.0, 1.0]], [1, -1]).message)
+    not orthogonally separable: samples 0 and 1 have different labels but <x_0, x_1> = 1 > 0 \
+(1 of 3 pairs offend); the largest product across classes must be at most 0
+    """
+    X, y = checked_data(X, y)
+    n = len(y)
+    least, largest, n_offending = math.inf, -math.inf, 0
+    worst, pair, product = -1.0, None, math.nan
+    norms = np.linalg.norm(X, axis=1)
+    for start in range(0, n, _BLOCK):
+        rows = slice(start, start + _BLOCK)
+        products = inner_products(X[rows], X)
+        same = y[rows, None] == y
+        least = min(least, float(products.min(where=same, initial=math.inf)))
+        largest = max(largest, float(products.max(where=~same, initial=-math.inf)))
+        offends = np.triu(np.where(same, products <= 0, products > 0), k=start)
+        n_offending += int(offends.sum())
+        size = norms[rows, None] * norms
+        cosines = np.abs(np.divide(products, size, out=np.zeros_like(products), where=size > 0))
+        i, j = np.unravel_index(np.argmax(np.where(offends, cosines, -1.0)), products.shape)
+        if offends[i, j] and cosines[i, j] > worst:
+            worst, pair = float(cosines[i, j]), (start + int(i), int(j))
+            product = float(products[i, j])
+    n_pairs = n * (n + 1) // 2
+    share = f"{n_offending} of {n_pairs} pairs offend"
+    return OrthogonalSeparability(
+        smallest_within=least,
+        largest_across=largest,
+        pair=pair,
+        product=product,
+        n_offending=n_offending,
+        n_pairs=n_pairs,
+        message=(
+            f"orthogonally separable: inner products within a class are at least {least:.4g}, "
+            f"across classes at most {largest:.4g}"
+            if pair is None
+            else _describe(pair, product, bool(y[pair[0]] == y[pair[1]]), share)
+        ),
+    )
+
+
+def make_orthosep(
+    n: int = 500, d: int = 20, *, random_state: int | np.random.Generator = 0
+) -> tuple[Float, Float]:
+    """Orthogonally separable data in two opposite orthants, cut by one half-space.
+
+    The law is that of rows x ~ N(0, I) kept with label +1 in the positive orthant and with label
+    -1 in the negative one, in both cases if `<x, z> >= 0` with z = (1, -1, 1, -1, ...), which
+    keeps the two max-margin directions from being opposite.
+
+    Parameters
+    ----------
+    n, d : int
+        Samples and inputs.
+    random_state : int or numpy.random.Generator
+
+    Returns
+    -------
+    X (n, d), y (n,) : float64 arrays
+        Labels in {-1, +1}, drawn with the rows: balanced in expectation for even d.
+
+    Raises
+    ------
+    ValueError
+        If `n` or `d` is not positive.
+
+    References
+    ----------
+    M. Phuong, "Underspecification in Deep Learning", section 3.4.1.
+    """
+    for name, size in (("n", n), ("d", d)):
+        if size < 1:
+            raise ValueError(f"`{name}` must be at least 1, got {size}: ask for more")
+    rng = np.random.default_rng(random_state)
+    # Of the two points +|g| and -|g| that a draw has in the orthants, the half-space keeps exactly
+    # one, sign(<|g|, z>) |g|, and both are equally likely. So conditioning on being kept leaves
+    # the law of |g| as it is, and nothing needs to be rejected.
+    g = np.abs(rng.normal(size=(n, d)))
+    z = np.where(np.arange(d) % 2 == 0, 1.0, -1.0)
+    y = np.where(g @ z >= 0, 1.0, -1.0)
+    return y[:, None] * g, y
+
+
+def orthosep_dataset(
+    *,
+    n_train: int = 500,
+    n_val: int = 1000,
+    d: int = 20,
+    random_state: int | np.random.Generator = 0,
+) -> Dataset:
+    """Draw the data of `make_orthosep` as a training and a validation part.
+
+    Raises
+    ------
+    ValueError
+        If a size is not positive, or the training part lacks a class (take more samples).
+    """
+    X, y = make_orthosep(n_train + n_val, d, random_state=random_state)
+    return Dataset(
+        "orthosep",
+        X[:n_train],
+        y[:n_train],
+        X[n_train:],
+        y[n_train:],
+        f"synthetic, orthogonally separable: two opposite orthants of R^{d} (+1 and -1) cut by "
+        f"one half-space; {n_train} training and {n_val} validation samples",
+    )
+
+
+def inner_products(A: Float, B: Float) -> Float:
+    """(n, m) inner products of rows, 0 where rounding cannot tell them from 0."""
+    products = np.asarray(A @ B.T, dtype=np.float64)
+    # |fl(<a, b>) - <a, b>| <= D eps ||a|| ||b||, whatever the order of summation.
+    size = np.linalg.norm(A, axis=1)[:, None] * np.linalg.norm(B, axis=1)
+    products[np.abs(products) <= A.shape[1] * np.finfo(np.float64).eps * size] = 0.0
+    return products
+
+
+def _describe(pair: tuple[int, int], product: float, same: bool, share: str) -> str:
+    (i, j), start = pair, "not orthogonally separable: "
+    if i == j:
+        return (
+            f"{start}sample {i} is zero, <x_{i}, x_{i}> = {product:.4g} ({share}); "
+            "leave it out, no classifier without bias can place it"
+        )
+    kind, sign, wanted = (
+        ("equal", "<=", "the least product within a class must be above 0")
+        if same
+        else ("different", ">", "the largest product across classes must be at most 0")
+    )
+    return (
+        f"{start}samples {i} and {j} have {kind} labels but <x_{i}, x_{j}> = {product:.4g} "
+        f"{sign} 0 ({share}); {wanted}"
+    )
+
+
+def checked_data(X: Array, y: Array) -> tuple[Float, Float]:
+    """`X` (n, D) and `y` (n,) as checked float64 NumPy arrays."""
+    X, y = np.asarray(to_numpy(X), dtype=float), np.asarray(to_numpy(y), dtype=float)
+    if X.ndim != 2 or X.shape[0] == 0 or X.shape[1] == 0:
+        raise ValueError(f"`X` must have shape (n, D) with n, D >= 1, got {X.shape}")
+    if y.shape != (len(X),):
+        raise ValueError(f"`y` must have shape ({len(X)},), got {y.shape}: one label per row of X")
+    if not np.all(np.isfinite(X)):
+        raise ValueError("`X` has entries that are NaN or infinite: remove them first")
+    if not np.all(np.abs(y) == 1):
+        raise ValueError("`y` must hold labels -1 and +1 only: map other labels to these first")
+    return X, y

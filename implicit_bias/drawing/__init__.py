@@ -1,0 +1,1 @@
+"""Panels: functions of matplotlib axes, and figures put together from them."""

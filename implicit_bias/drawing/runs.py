@@ -1,0 +1,328 @@
+"""Pictures of a run: each function draws one panel on the axes that it is given and returns them.
+
+Step 0 has a place on the axis of steps, which is logarithmic from 1 on and linear below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._solve import to_numpy
+from ..limits.limit import Limit
+from ..measures.scalars import dead_units
+from ..training.trajectory import Trajectory
+from .figures import Panel, Row, compose, panel_rows
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = [
+    "plot_agreement",
+    "plot_gate_changes",
+    "plot_growth",
+    "plot_kkt",
+    "plot_margin_ratio",
+    "plot_margins",
+    "plot_run",
+    "plot_unit_norms",
+    "run_panels",
+]
+
+Array = NDArray[np.float64]
+
+# The Okabe-Ito palette, told apart by colour-blind readers.
+BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
+TICK = 0  # matplotlib's marker "a tick to the left"
+UNIT_COLORS = (BLUE, ORANGE, GREEN, PURPLE, "#E69F00", "#56B4E9", "#000000", "#7A5195")
+KKT = {
+    "kkt_residual": ("relative residual", BLUE),
+    "kkt_cosine": ("1 - cosine", GREEN),
+    "kkt_complementarity": ("complementarity", PURPLE),
+}
+
+
+def plot_margins(trajectory: Trajectory, ax: Axes) -> Axes:
+    """Smallest margin over training, at the network's own scale."""
+    ax.plot(trajectory.step, trajectory.smallest_margin, color=BLUE, marker=".")
+    ax.axhline(0, color="0.6", linewidth=0.8)
+    ax.set_ylabel("smallest margin")
+    return _steps(ax, trajectory)
+
+
+def plot_margin_ratio(trajectory: Trajectory, limit: Limit, ax: Axes) -> Axes:
+    """Normalised margin, exact and smoothed, as a share of the predicted optimum.
+
+    What an observer measured (`margin_ratio`, `smooth_margin_ratio`) comes first. Otherwise it is
+    computed from the trajectory, for limits whose norm is the sum of unit norms. Points below 0,
+    where the network does not separate yet, are not drawn.
+    """
+    colors = {"exact": BLUE, "smoothed": GREEN}
+    for name, ratio in _margin_ratios(trajectory, limit).items():
+        # A ratio below 0 is no distance from the limit: nothing is separated yet.
+        shown = ratio > 0
+        # All the same for the exact one, an empty line if need be: it is what the panel is about.
+        if name == "exact" or shown.any():
+            ax.plot(
+                trajectory.step[shown], ratio[shown], color=colors[name], marker=".", label=name
+            )
+    ax.axhline(1, color=ORANGE, linestyle="--", label="predicted limit")
+    ax.set_ylim(0, 1.05)
+    ax.set_ylabel("margin ratio")
+    ax.legend(loc="best", fontsize="small")
+    return _steps(ax, trajectory)
+
+
+def plot_agreement(trajectory: Trajectory, scores: Array, ax: Axes) -> Axes:
+    """Agreement of held-out labels with the limit's, and cosines of scores and coefficients.
+
+    `scores` (m,) are the limit's on the inputs that the trajectory has scores of; the cosine of
+    coefficients is an observer's `zeta_cosine`.
+    """
+    predicted = to_numpy(scores)
+    same = np.sign(trajectory.scores) == np.sign(predicted)
+    lines = {
+        "same label": (same.mean(axis=1), BLUE),
+        "cosine of scores": (_cosines(trajectory.scores, predicted), GREEN),
+    }
+    if "zeta_cosine" in trajectory.observed:
+        lines["cosine of coefficients"] = (trajectory.observed["zeta_cosine"], PURPLE)
+    for label, (values, color) in lines.items():
+        ax.plot(trajectory.step, values, color=color, marker=".", label=label)
+    ax.axhline(1, color=ORANGE, linestyle="--", label="predicted limit")
+    ax.set_ylim(top=1.05)
+    ax.set_ylabel("agreement on held-out data")
+    ax.legend(loc="best", fontsize="small")
+    return _steps(ax, trajectory)
+
+
+def plot_kkt(trajectory: Trajectory, ax: Axes) -> Axes:
+    """Distance of the weights from a KKT point, as an observer measured it, on a log axis.
+
+    Draws those of `kkt_residual`, `1 - kkt_cosine` and `kkt_complementarity` that there are, where
+    they are positive: all are 0 at a KKT point.
+    """
+    for name, (label, color) in KKT.items():
+        if name in trajectory.observed:
+            values = trajectory.observed[name]
+            values = 1 - values if name == "kkt_cosine" else values
+            shown = values > 0
+            ax.plot(
+                trajectory.step[shown], values[shown], color=color, marker=".", label=label
+            )  # fmt: skip
+    ax.set_yscale("log")
+    _plain_ticks(ax)
+    ax.set_ylabel("KKT distance (0 in the limit)")
+    ax.legend(loc="best", fontsize="small")
+    return _steps(ax, trajectory)
+
+
+def plot_unit_norms(trajectory: Trajectory, ax: Axes, limit: Limit | None = None) -> Axes:
+    """Each unit's share of the sum of norms; the limit's shares as asymptotes, dead units marked.
+
+    A unit of the network is dead with a norm of at most a thousandth of the largest; its line ends
+    in a cross. Units that are dead in the limit have dotted grey lines. With many units the
+    limit's shares are ticks at the right edge instead of lines across, in the colours of the units.
+    """
+    norms = trajectory.unit_norms
+    total = norms.sum(axis=1, keepdims=True)
+    shares = np.divide(norms, total, out=np.full_like(norms, np.nan), where=total > 0)
+    n_units = norms.shape[1]
+    predicted = None if limit is None else to_numpy(limit.unit_norms)
+    if limit is None or predicted is None or predicted.shape != (n_units,):
+        live, targets = np.ones(n_units, dtype=bool), np.full(n_units, np.nan)
+    else:
+        live, targets = to_numpy(limit.live), predicted / predicted.sum()
+    few = n_units <= len(UNIT_COLORS)
+    order = np.argsort(np.argsort(np.where(np.isnan(targets), shares[-1], targets)))
+    for h in range(n_units):
+        color = UNIT_COLORS[h] if few else _ramp(order[h] / (n_units - 1))
+        style: dict[str, Any] = {"color": color} if live[h] else {"color": "0.6", "linestyle": ":"}
+        ax.plot(trajectory.step, shares[:, h], linewidth=1.5 if few else 0.8, **style)
+        if few and not np.isnan(targets[h]):
+            ax.axhline(targets[h], linestyle="--", linewidth=1, color=style["color"])
+        elif not np.isnan(targets[h]):
+            ax.plot(
+                1, targets[h], marker=TICK, markersize=8, markeredgewidth=1.5,
+                color=style["color"], transform=ax.get_yaxis_transform(),
+            )  # fmt: skip
+    dead = np.zeros(n_units, dtype=bool)
+    dead[dead_units(norms[-1])] = True
+    if dead.any():
+        last = np.full(int(dead.sum()), trajectory.step[-1])
+        ax.plot(last, shares[-1, dead], "kx", clip_on=False, zorder=4)
+    _unit_legend(ax, live, dead, targets, few)
+    ax.set_ylim(bottom=0)
+    ax.set_ylabel("unit's share of the norm")
+    return _steps(ax, trajectory)
+
+
+def plot_growth(trajectory: Trajectory, ax: Axes) -> Axes:
+    """Weight norm and log(1/loss) on a log axis: both grow without bound on separable data."""
+    depth = -trajectory.log_loss
+    ax.plot(trajectory.step, trajectory.weight_norm, color=BLUE, marker=".", label="weight norm")
+    ax.plot(
+        trajectory.step[depth > 0], depth[depth > 0], color=GREEN, marker=".", label="log(1/loss)"
+    )
+    ax.set_yscale("log")
+    _plain_ticks(ax)
+    ax.set_ylabel("growth")
+    ax.legend(loc="best", fontsize="small")
+    return _steps(ax, trajectory)
+
+
+def plot_gate_changes(step: ArrayLike, changed: ArrayLike, ax: Axes) -> Axes:
+    """Share of all gates of a ReLU network that differ from their start; (T,) arrays."""
+    ax.plot(step, changed, color=BLUE, marker=".")
+    ax.set_ylim(bottom=0)
+    ax.set_ylabel("gates changed since the start")
+    return _log_steps(ax, float(np.max(step)))
+
+
+def run_panels(
+    trajectory: Trajectory, limit: Limit | None = None, scores: Array | None = None
+) -> list[Panel]:
+    """The panels that there are data for, each a function that draws on the axes it is given.
+
+    Without a limit, or with one whose norm the trajectory does not know, margins take the place
+    of the margin ratio.
+    """
+    observed = trajectory.observed
+    ratios = {} if limit is None else _margin_ratios(trajectory, limit)
+    panels: list[Panel] = []
+    if limit is not None and any(np.any(ratio > 0) for ratio in ratios.values()):
+        panels.append(partial(plot_margin_ratio, trajectory, limit))
+    else:
+        panels.append(partial(plot_margins, trajectory))
+    if scores is not None and trajectory.scores.shape[1] > 0:
+        panels.append(partial(plot_agreement, trajectory, scores))
+    # NaN before the network separates, and for good if it never does.
+    if any(name in observed and np.isfinite(observed[name]).any() for name in KKT):
+        panels.append(partial(plot_kkt, trajectory))
+    if trajectory.unit_norms.shape[1] > 1:
+        panels.append(partial(plot_unit_norms, trajectory, limit=limit))
+    panels.append(partial(plot_growth, trajectory))
+    if "gate_changes" in observed:
+        panels.append(partial(plot_gate_changes, trajectory.step, observed["gate_changes"]))
+    return panels
+
+
+def plot_run(
+    trajectory: Trajectory,
+    limit: Limit | None = None,
+    scores: Array | None = None,
+    *,
+    title: str,
+    panels: Sequence[Panel] = (),
+    below: Sequence[Row] = (),
+) -> Figure:
+    """Draw every panel that there are data for: see `run_panels`.
+
+    Parameters
+    ----------
+    trajectory : Trajectory
+        With the network's scores on m held-out inputs; what its observer measured is drawn too.
+    limit : Limit, optional
+    scores : (m,) array, optional
+        The limit's scores on the same inputs.
+    title : str
+    panels : sequence of callable
+        Further panels, drawn after those of the run.
+    below : sequence of Row
+        Further rows of the figure, decision maps for instance.
+
+    Returns
+    -------
+    Figure
+        Not attached to pyplot: save it, or show it in a notebook.
+    """
+    every = [*run_panels(trajectory, limit, scores), *panels]
+    return compose([*panel_rows(every), *below], title=title)
+
+
+def _margin_ratios(trajectory: Trajectory, limit: Limit) -> dict[str, Array]:
+    """What is known of the exact and the smoothed margin ratio, (T,) arrays."""
+    optimum = float(limit.dual_objective)
+    measured = {
+        "exact": ("margin_ratio", trajectory.normalised_margin),
+        "smoothed": ("smooth_margin_ratio", trajectory.smooth_margin),
+    }
+    found: dict[str, Array] = {}
+    for label, (name, margin) in measured.items():
+        if name in trajectory.observed:
+            found[label] = trajectory.observed[name]
+        # A limit in a norm of its own (`norm_of`) cannot be set against the sum of unit norms.
+        elif not hasattr(limit, "norm_of"):
+            found[label] = margin * optimum
+    return found
+
+
+def _cosines(rows: Array, vector: Array) -> Array:
+    """(T,) cosines of rows (T, m) with a vector; NaN for a row of zeros."""
+    # Networks that were trained far have scores whose squares overflow.
+    size = np.abs(rows).max(axis=1, keepdims=True)
+    rows = np.divide(rows, size, out=np.zeros_like(rows), where=size > 0)
+    lengths = np.linalg.norm(rows, axis=1) * np.linalg.norm(vector)
+    cosines: Array = np.full(len(rows), np.nan)
+    np.divide(rows @ vector, lengths, out=cosines, where=lengths > 0)
+    return cosines
+
+
+def _ramp(share: float) -> tuple[float, float, float, float]:
+    from matplotlib import colormaps
+
+    # Without the yellow end, which is lost on white.
+    red, green, blue, alpha = colormaps["viridis"](0.9 * (1 - share))
+    return red, green, blue, alpha
+
+
+def _unit_legend(
+    ax: Axes, live: NDArray[np.bool_], dead: NDArray[np.bool_], targets: Array, few: bool
+) -> None:
+    from matplotlib.lines import Line2D
+
+    entries = [Line2D([], [], color="0.2", label=f"{len(live)} units of the network")]
+    if not np.isnan(targets).any():
+        style: dict[str, Any] = (
+            {"linestyle": "--"} if few else {"linestyle": "none", "marker": TICK, "markersize": 8}
+        )
+        where = "" if few else " (on the right)"
+        entries.append(Line2D([], [], color="0.2", label=f"predicted limit{where}", **style))
+    if not live.all():
+        entries.append(
+            Line2D([], [], color="0.6", linestyle=":", label=f"dead in the limit ({(~live).sum()})")
+        )
+    if dead.any():
+        entries.append(
+            Line2D(
+                [], [], color="black", marker="x", linestyle="none",
+                label=f"dead in the network ({dead.sum()})",
+            )
+        )  # fmt: skip
+    ax.legend(handles=entries, loc="best", fontsize="small")
+
+
+def _plain_ticks(ax: Axes) -> None:
+    """Decimal numbers along the logarithmic y axis, at 1, 2 and 5 where it is short."""
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+    low, high = ax.get_ylim()
+    ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 1e3 * low else (1,)))
+    ax.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    ax.yaxis.set_minor_formatter(NullFormatter())
+
+
+def _steps(ax: Axes, trajectory: Trajectory) -> Axes:
+    return _log_steps(ax, float(trajectory.step[-1]))
+
+
+def _log_steps(ax: Axes, last: float) -> Axes:
+    ax.set_xscale("symlog", linthresh=1)
+    ax.set_xlim(-0.15, 1.5 * max(last, 1.0))
+    ax.set_xlabel("gradient steps")
+    return ax

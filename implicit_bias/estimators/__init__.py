@@ -1,0 +1,1 @@
+"""Predicted limits as scikit-learn estimators."""

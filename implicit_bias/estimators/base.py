@@ -1,0 +1,235 @@
+"""What the scikit-learn classifiers share: fitting, fallback, one-against-rest, scores."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import (  # type: ignore[import-untyped,unused-ignore]
+    BaseEstimator,
+    ClassifierMixin,
+)
+from sklearn.exceptions import (  # type: ignore[import-untyped,unused-ignore]
+    ConvergenceWarning,
+)
+from sklearn.utils.multiclass import (  # type: ignore[import-untyped,unused-ignore]
+    check_classification_targets,
+)
+from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ignore]
+    check_is_fitted,
+    validate_data,
+)
+
+from .._solve import (
+    MaxMarginProgram,
+    NotCertified,
+    Settings,
+    Status,
+    one_vs_rest_programs,
+    solve,
+    solve_one_vs_rest,
+)
+from ..limits.limit import Limit
+from .ridge import ridge_coefficients
+
+__all__ = ["Floats", "InseparableWarning", "LimitClassifier"]
+
+Floats = NDArray[np.float64]
+
+
+class InseparableWarning(UserWarning):
+    """No separating coefficients were found; predictions are those of a ridge regression."""
+
+
+class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc,unused-ignore]
+    """Base of the classifiers that predict with the limit of training; see its subclasses."""
+
+    _limit_class: ClassVar[type[Limit]]
+
+    solver: str
+    tol: float
+    max_iterations: int | None
+    on_inseparable: str
+    add_constant: bool
+
+    classes_: NDArray[Any]
+    n_features_in_: int
+    limits_: tuple[Limit, ...]
+    zeta_: Floats
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Solve the program of inputs `X` (n, D) and labels `y` (n,), one a class if K > 2.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range, `X` or `y` is malformed, or `y` has one class only.
+        NotCertified
+            If `on_inseparable="raise"` and the data are not shown separable; it holds the limit.
+        """
+        if self.on_inseparable not in ("warn", "raise"):
+            raise ValueError(
+                f"`on_inseparable` must be 'warn' or 'raise', got {self.on_inseparable!r}"
+            )
+        settings = Settings(tol=self.tol, max_iterations=self.max_iterations)
+        # A fit that fails leaves no earlier answer behind.
+        for name in ("zeta_", "limits_"):
+            self.__dict__.pop(name, None)
+        inputs, y = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(y)
+        self.classes_, labels = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"`y` must hold at least two classes, got one class, {self.classes_[0]!r}, only: "
+                "there is nothing to tell apart"
+            )
+        inputs = self._with_constant(inputs)
+        gates = self._fit_gating(inputs)
+        program = self._program(inputs, np.where(labels == 1, 1.0, -1.0), gates)
+        programs: tuple[MaxMarginProgram, ...] = (program,)
+        if self._several:
+            programs = one_vs_rest_programs(program.design, labels)
+            solutions = solve_one_vs_rest(
+                program.design, labels, solver=self.solver, settings=settings
+            )
+        else:
+            solutions = (solve(program, solver=self.solver, settings=settings),)
+        shape = self._shape(program)
+        limits = tuple(
+            self._limit_class.from_solution(own, solution, shape)
+            for own, solution in zip(programs, solutions, strict=True)
+        )
+        self._judge(limits)
+        zeta = np.stack(
+            [
+                limit.zeta if _separates(limit) else ridge_coefficients(own).reshape(shape)
+                for limit, own in zip(limits, programs, strict=True)
+            ]
+        )
+        self.limits_, self.zeta_ = limits, zeta if self._several else zeta[0]
+        return self
+
+    def decision_function(self, X: ArrayLike) -> Floats:
+        """Scores of `X` (n, D): (n,), positive for `classes_[1]`; (n, K) for K > 2 classes.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If there are no coefficients yet.
+        ValueError
+            If `X` is malformed or has another width than the training data.
+        """
+        check_is_fitted(self)
+        inputs = self._with_constant(validate_data(self, X, dtype=np.float64, reset=False))
+        gates = self._gates(inputs)
+        zetas = self.zeta_ if self._several else self.zeta_[None]
+        scores = np.stack([self._predictor(zeta)(inputs, gates) for zeta in zetas], axis=1)
+        return scores if self._several else scores[:, 0]
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """The class of largest score of every row of `X` (n, D), (n,); raises as scores do."""
+        scores = self.decision_function(X)
+        best = np.argmax(scores, axis=1) if self._several else (scores > 0).astype(np.int64)
+        classes: NDArray[Any] = self.classes_[best]
+        return classes
+
+    @property
+    def limit_(self) -> Limit:
+        """The limit of two classes; of more there are `limits_`."""
+        check_is_fitted(self)
+        if self._several:
+            raise AttributeError(f"{len(self.classes_)} classes have `limits_`, one each")
+        return self.limits_[0]
+
+    @property
+    def dual_(self) -> Any:
+        """(n,) multipliers, of `classes_[1]` against `classes_[0]`; (K, n) for K > 2."""
+        return self._each(lambda limit: limit.dual, np.stack)
+
+    @property
+    def dual_gap_(self) -> Any:
+        """Certified relative duality gap, a float; (K,) for K > 2; infinite where inseparable."""
+        return self._each(lambda limit: limit.gap, np.array)
+
+    @property
+    def status_(self) -> Any:
+        """What the certificate proves, a `Status`; a list for K > 2."""
+        return self._each(lambda limit: limit.status, list)
+
+    @property
+    def support_(self) -> Any:
+        """(s,) row numbers of the support vectors; a list of such for K > 2."""
+        return self._each(lambda limit: np.flatnonzero(limit.support), list)
+
+    @property
+    def _several(self) -> bool:
+        return len(self.classes_) > 2
+
+    def _each(self, read: Callable[[Limit], Any], gather: Callable[[list[Any]], Any]) -> Any:
+        check_is_fitted(self)
+        values = [read(limit) for limit in self.limits_]
+        return gather(values) if self._several else values[0]
+
+    def _with_constant(self, X: Floats) -> Floats:
+        return np.hstack([X, np.ones((len(X), 1))]) if self.add_constant else X
+
+    def _judge(self, limits: tuple[Limit, ...]) -> None:
+        """Warn or raise where a limit does not separate its data or misses the tolerance."""
+        # Of two classes the limit is that of the second.
+        names = self.classes_ if self._several else self.classes_[1:]
+        failed = {
+            str(name): limit
+            for name, limit in zip(names, limits, strict=True)
+            if not _separates(limit)
+        }
+        if failed:
+            first = next(iter(failed.values()))
+            if self.on_inseparable == "raise":
+                raise NotCertified(first)
+            verdicts = (f"class {name}: {limit.status.name}" for name, limit in failed.items())
+            warnings.warn(
+                f"against the rest, {', '.join(verdicts)}. Predictions fall back on a ridge "
+                f"regression there; on_inseparable='raise' makes this an error. "
+                f"({first.status.advice})",
+                InseparableWarning,
+                stacklevel=3,
+            )
+        for name, limit in zip(names, limits, strict=True):
+            if limit.status is Status.INACCURATE:
+                warnings.warn(
+                    f"against the rest, class {name}: gap {limit.gap:.2g}, {limit.status.advice}",
+                    ConvergenceWarning,
+                    stacklevel=3,
+                )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "zeta_")
+
+    def _fit_gating(self, inputs: Floats) -> NDArray[np.int64] | None:
+        """Fit what `_gates` needs and return the gates of the training inputs."""
+        return None
+
+    def _gates(self, inputs: Floats) -> NDArray[np.int64] | None:
+        return None
+
+    @abstractmethod
+    def _program(
+        self, inputs: Floats, y: Floats, gates: NDArray[np.int64] | None
+    ) -> MaxMarginProgram:
+        """The program of labels `y` (n,) in {-1, +1}."""
+
+    @abstractmethod
+    def _shape(self, program: MaxMarginProgram) -> tuple[int, ...]:
+        """The model's own shape of the coefficients (J, D)."""
+
+    @abstractmethod
+    def _predictor(self, zeta: Floats) -> Callable[..., Floats]:
+        """Scores of inputs and gates under these coefficients."""
+
+
+def _separates(limit: Limit) -> bool:
+    return limit.certificate.proves_separability()

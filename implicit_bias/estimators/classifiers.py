@@ -1,0 +1,268 @@
+"""The limits as scikit-learn classifiers: any labels, any number of classes, certificates kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone  # type: ignore[import-untyped,unused-ignore]
+from sklearn.exceptions import NotFittedError  # type: ignore[import-untyped,unused-ignore]
+from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped,unused-ignore]
+
+from .._solve import MaxMarginProgram
+from ..gates.hyperplanes import HyperplaneContexts, HyperplaneGates
+from ..limits.limit import Limit
+from ..limits.predictors import ContextPredictor
+from ..models.gln.formulation import GLNLimit, gln_program
+from ..models.linear.formulation import LinearLimit, LinearPredictor, linear_program
+from ..models.relu.formulation import FReLULimit, GatePredictor, frelu_program
+from .base import Floats, InseparableWarning, LimitClassifier
+
+__all__ = [
+    "FReLULimitClassifier",
+    "GLNLimitClassifier",
+    "InseparableWarning",
+    "LinearLimitClassifier",
+]
+
+
+class LinearLimitClassifier(LimitClassifier):
+    r"""The limit of linear networks of every depth: the hard-margin SVM.
+
+    .. math:: \min \|\zeta\| \quad \text{s.t.} \quad y_n \langle \zeta, x_n \rangle \ge 1
+
+    More than two classes are told apart one against the rest: one program a class, on one Gram
+    matrix; the class of largest score wins. What is said below of one program then holds a class,
+    in arrays whose first axis is `classes_`, or lists.
+
+    Parameters
+    ----------
+    solver : str
+        "interior-point", or "cvxpy:CLARABEL", "cvxpy:ECOS", "cvxpy:SCS", "cvxpy:OSQP".
+    tol : float
+        Relative duality gap to reach, in (0, 1).
+    max_iterations : int or None
+        Iterations of each run of the solver; None leaves it to the solver.
+    on_inseparable : {"warn", "raise"}
+        What `fit` does where no coefficients separate the data. "warn": an `InseparableWarning`,
+        and `zeta_` is the ridge regression of the labels -1 and +1 on the same (gated) inputs, with
+        the penalty 1e-3 of the mean squared norm of these: deterministic, and no limit of anything;
+        `status_`, `dual_` and `limit_` keep what the solver found, its proof included.
+        "raise": `NotCertified`.
+    add_constant : bool
+        Append the constant 1 to every input, as the last coefficient of `zeta_`. That is the bias,
+        and like any other weight it counts in the norm. False: the inputs are complete.
+
+    Attributes
+    ----------
+    classes_ : array, shape (K,)
+        Positive scores speak for `classes_[1]` if K = 2.
+    n_features_in_ : int
+        Without the constant.
+    zeta_ : array of float64, shape (D,)
+        Coefficients of the predictions, at smallest margin 1; D counts the constant.
+    limit_, limits_ : LinearLimit, tuple of LinearLimit
+        Solution and certificate; `limit_` for two classes only.
+    dual_ : array of float64, shape (n,)
+    dual_gap_ : float
+        Certified; infinite where the data are not separable.
+    status_ : Status
+    support_ : array of integers, shape (s,)
+        Rows of the support vectors.
+
+    References
+    ----------
+    D. Soudry et al., "The implicit bias of gradient descent on separable data", theorem 3.
+
+    Examples
+    --------
+    >>> classifier = LinearLimitClassifier(add_constant=False)
+    >>> classifier.fit([[2.0, 0.0], [0.0, 1.0], [5.0, -4.0]], ["cat", "dog", "cat"]).status_.name
+    'SOLVED'
+    >>> np.round(classifier.zeta_, 6).tolist(), classifier.support_.tolist()
+    ([-0.5, 1.0], [0, 1])
+    >>> classifier.predict([[1.0, 0.0]]).tolist()
+    ['cat']
+    """
+
+    _limit_class: ClassVar[type[Limit]] = LinearLimit
+
+    def __init__(
+        self,
+        *,
+        solver: str = "interior-point",
+        tol: float = 1e-8,
+        max_iterations: int | None = None,
+        on_inseparable: str = "warn",
+        add_constant: bool = True,
+    ) -> None:
+        self.solver = solver
+        self.tol = tol
+        self.max_iterations = max_iterations
+        self.on_inseparable = on_inseparable
+        self.add_constant = add_constant
+
+    def _program(
+        self, inputs: Floats, y: Floats, gates: NDArray[np.int64] | None
+    ) -> MaxMarginProgram:
+        return linear_program(inputs, y)
+
+    def _shape(self, program: MaxMarginProgram) -> tuple[int, ...]:
+        return (program.design.X.shape[1],)
+
+    def _predictor(self, zeta: Floats) -> Callable[..., Floats]:
+        return LinearPredictor(zeta)
+
+
+class _GatedLimitClassifier(LimitClassifier):
+    """A classifier whose units see the inputs through the gates of a transformer."""
+
+    gating: Any
+    gating_: Any
+
+    def __init__(
+        self,
+        gating: Any = None,
+        *,
+        solver: str = "interior-point",
+        tol: float = 1e-8,
+        max_iterations: int | None = None,
+        on_inseparable: str = "warn",
+        add_constant: bool = True,
+    ) -> None:
+        self.gating = gating
+        self.solver = solver
+        self.tol = tol
+        self.max_iterations = max_iterations
+        self.on_inseparable = on_inseparable
+        self.add_constant = add_constant
+
+    def _fit_gating(self, inputs: Floats) -> NDArray[np.int64]:
+        gating = self._default_gating() if self.gating is None else self.gating
+        if not hasattr(gating, "transform"):
+            raise TypeError(
+                f"`gating` must be a transformer, as HyperplaneContexts is, got {gating!r}"
+            )
+        self.gating_ = gating if _is_fitted(gating) else clone(gating).fit(inputs)
+        width = getattr(self.gating_, "n_features_in_", inputs.shape[1])
+        if width != inputs.shape[1]:
+            raise ValueError(
+                f"`gating` was fitted on {width} inputs, but gates the {inputs.shape[1]} that the "
+                f"units see with add_constant={self.add_constant}: fit it on these, the "
+                "constant column included, or pass it unfitted"
+            )
+        return self._gates(inputs)
+
+    def _gates(self, inputs: Floats) -> NDArray[np.int64]:
+        gates: NDArray[np.int64] = self.gating_.transform(inputs)
+        return gates
+
+    def _default_gating(self) -> Any:
+        raise NotImplementedError
+
+
+class GLNLimitClassifier(_GatedLimitClassifier):
+    r"""The limit of two-layer gated linear networks: SVM-GLN.
+
+    .. math:: \min \sum_h \|\zeta_h\|_F \quad \text{s.t.} \quad
+              y_n \sum_h \langle \zeta_{h, c_h(x_n)}, x_n \rangle \ge 1
+
+    All that `LinearLimitClassifier` says of parameters, attributes and several classes holds here.
+
+    Parameters
+    ----------
+    gating : transformer or None
+        From inputs (n, D) to integer contexts (n, H); None: `HyperplaneContexts()`. It sees what
+        the units see: with `add_constant`, the constant column as well. One that
+        is fitted already (`sklearn.utils.validation.check_is_fitted` decides) is used as it is; of
+        any other a clone is fitted on the training inputs. Cross-validation and grid search clone
+        the parameters of an estimator, and a clone is not fitted, so that they fit the gating
+        again on every training part; `sklearn.frozen.FrozenEstimator(gating)` stays fitted there.
+        Its attribute `n_contexts` is C if it has one; else the training contexts tell.
+    solver, tol, max_iterations, on_inseparable, add_constant
+        As in `LinearLimitClassifier`.
+
+    Attributes
+    ----------
+    zeta_ : array of float64, shape (H, C, D)
+    gating_ : transformer
+        The fitted one.
+
+    References
+    ----------
+    S. Lippl, L. F. Abbott, S. Chung, "The implicit bias of gradient descent on generalized gated
+    linear networks", equation (20).
+    """
+
+    _limit_class: ClassVar[type[Limit]] = GLNLimit
+
+    def _default_gating(self) -> Any:
+        return HyperplaneContexts()
+
+    def _program(
+        self, inputs: Floats, y: Floats, gates: NDArray[np.int64] | None
+    ) -> MaxMarginProgram:
+        n_contexts = getattr(self.gating_, "n_contexts", None)
+        return gln_program(inputs, y, gates, n_contexts=n_contexts)
+
+    def _shape(self, program: MaxMarginProgram) -> tuple[int, ...]:
+        n_columns = program.design.Z.shape[1]
+        return program.n_groups, n_columns // program.n_groups, program.design.X.shape[1]
+
+    def _predictor(self, zeta: Floats) -> Callable[..., Floats]:
+        return ContextPredictor(zeta)
+
+
+class FReLULimitClassifier(_GatedLimitClassifier):
+    r"""The limit of two-layer ReLU networks with frozen gates: the group lasso over units.
+
+    .. math:: \min \sum_h \|\zeta_h\| \quad \text{s.t.} \quad
+              y_n \sum_h g_h(x_n) \langle \zeta_h, x_n \rangle \ge 1
+
+    All that `LinearLimitClassifier` says of parameters, attributes and several classes holds here.
+
+    Parameters
+    ----------
+    gating : transformer or None
+        From inputs (n, D) to gates (n, H), 0 or 1; None: `HyperplaneGates()`. `ReLUGates` are
+        those of a network. Otherwise as in `GLNLimitClassifier`.
+    solver, tol, max_iterations, on_inseparable, add_constant
+        As in `LinearLimitClassifier`.
+
+    Attributes
+    ----------
+    zeta_ : array of float64, shape (H, D)
+    gating_ : transformer
+        The fitted one.
+
+    References
+    ----------
+    S. Lippl, L. F. Abbott, S. Chung, "The implicit bias of gradient descent on generalized gated
+    linear networks", equation (22).
+    """
+
+    _limit_class: ClassVar[type[Limit]] = FReLULimit
+
+    def _default_gating(self) -> Any:
+        return HyperplaneGates()
+
+    def _program(
+        self, inputs: Floats, y: Floats, gates: NDArray[np.int64] | None
+    ) -> MaxMarginProgram:
+        return frelu_program(inputs, y, gates)
+
+    def _shape(self, program: MaxMarginProgram) -> tuple[int, ...]:
+        return program.n_groups, program.design.X.shape[1]
+
+    def _predictor(self, zeta: Floats) -> Callable[..., Floats]:
+        return GatePredictor(zeta)
+
+
+def _is_fitted(gating: Any) -> bool:
+    try:
+        check_is_fitted(gating)
+    except NotFittedError:
+        return False
+    return True

@@ -1,0 +1,44 @@
+"""Ridge regression on gated inputs: what predicts where no limit does."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse.linalg import LinearOperator, lsmr
+
+from .._solve import MaxMarginProgram
+
+__all__ = ["RIDGE", "ridge_coefficients"]
+
+# Large enough to bound the condition number, small beside what the data determine.
+RIDGE = 1e-3
+
+
+def ridge_coefficients(program: MaxMarginProgram) -> NDArray[np.float64]:
+    r"""Ridge regression of the labels on the gated inputs of `program`, a (J, D) array.
+
+    .. math:: \min_V \tfrac1n \sum_n (y_n - f_V(x_n))^2 + \alpha r^2 \|V\|_F^2,
+              \qquad r^2 = \tfrac1n \sum_n \|x_n\|^2 \|z_n\|^2
+
+    Here alpha is `RIDGE`; with r^2 the predictions do not depend on the scale of the inputs. By
+    LSMR from zero, which needs products with the design only: deterministic, and no n x n or
+    J D x J D matrix.
+    """
+    design = program.design
+    n, shape = design.n_samples, (design.Z.shape[1], design.X.shape[1])
+    r2 = float(np.mean(np.sum(design.X**2, axis=1) * np.sum(design.Z**2, axis=1)))
+    if r2 == 0:
+        return np.zeros(shape)
+    unit = math.sqrt(r2)
+    operator = LinearOperator(
+        (n, math.prod(shape)),
+        matvec=lambda V: design.scores(V.reshape(shape)) / unit,
+        rmatvec=lambda weights: design.adjoint(weights.ravel()).ravel() / unit,
+        dtype=np.float64,
+    )
+    # With this damping the condition number is at most RIDGE^(-1/2): a few hundred steps at most.
+    damping = math.sqrt(n * RIDGE)
+    V = lsmr(operator, program.y, damp=damping, atol=1e-12, btol=1e-12, maxiter=1000)[0]
+    return np.asarray(V.reshape(shape) / unit)

@@ -1,0 +1,1 @@
+"""Which units are open: gatings fitted to data, and how gates change."""

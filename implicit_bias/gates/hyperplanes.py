@@ -1,0 +1,397 @@
+"""Units gated by hyperplanes: contexts of gated linear units, gates of ReLU-like ones."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import (  # type: ignore[import-untyped,unused-ignore]
+    BaseEstimator,
+    TransformerMixin,
+)
+from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ignore]
+    check_is_fitted,
+    validate_data,
+)
+
+__all__ = ["HyperplaneContexts", "HyperplaneGates"]
+
+_NORMAL_SCALE = 36.0  # standard deviations of the reference, appendix A.1
+_CUTOFF_SCALE = 9.0
+_CUTOFF_RULES = ("median", "random", "axes")
+_SAVED = ("normals", "cutoffs", "cutoff_rule", "random_state", "feature_names")
+
+
+class HyperplaneContexts(TransformerMixin, BaseEstimator):  # type: ignore[misc,unused-ignore]
+    r"""Contexts from k = log2(C) hyperplanes a unit.
+
+    .. math:: c_h(x) = \sum_{j<k} 2^j \, [\langle w_{hj}, x \rangle - b_{hj} \ge 0],
+              \qquad w_{hj} \sim N(0, 36^2 I)
+
+    Parameters
+    ----------
+    n_units : int
+        H, at least 1.
+    n_contexts : int
+        C, a power of two; with C = 1 there is no hyperplane and every context is 0.
+    cutoffs : {"median", "random", "axes"}
+        "median": b halves the projections of the reference data, so that both sides of each
+        hyperplane are used; with an odd number of rows the upper side holds one more.
+        "random": b ~ N(0, 9^2).
+        "axes": nothing is drawn, the hyperplanes are the coordinate planes: hyperplane j of unit h
+        is x[k h + j] = 0, so that H k may be at most D. Two units of two contexts have the four
+        quadrants of the plane as their global contexts.
+    random_state : int, numpy.random.Generator or None
+        The normals are the same for "median" and "random". None draws afresh at each fit.
+
+    Attributes
+    ----------
+    normals_ : array of float64, shape (H, k, D)
+    cutoffs_ : array of float64, shape (H, k)
+    n_features_in_ : int
+        D.
+
+    References
+    ----------
+    S. Lippl, L. F. Abbott, S. Chung, "The implicit bias of gradient descent on generalized
+    gated linear networks", appendix A.1.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(50, 3))
+    >>> contexts = HyperplaneContexts(n_units=2, n_contexts=4).fit_transform(X)
+    >>> contexts.shape, contexts.dtype
+    ((50, 2), dtype('int64'))
+    """
+
+    normals_: NDArray[np.float64]
+    cutoffs_: NDArray[np.float64]
+    n_features_in_: int
+
+    def __init__(
+        self,
+        n_units: int = 10,
+        n_contexts: int = 2,
+        *,
+        cutoffs: str = "median",
+        random_state: int | np.random.Generator | None = 0,
+    ) -> None:
+        self.n_units = n_units
+        self.n_contexts = n_contexts
+        self.cutoffs = cutoffs
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
+        """Draw the hyperplanes; the reference data `X` (n, D) set the median cutoffs.
+
+        Raises
+        ------
+        TypeError
+            If `n_units` or `n_contexts` is not an integer.
+        ValueError
+            If a parameter is out of range, or `X` is empty, not finite, or too narrow for "axes".
+        """
+        n_hyperplanes = _n_hyperplanes(self.n_units, self.n_contexts, self.cutoffs)
+        reference: NDArray[np.float64] = validate_data(self, X, dtype=np.float64)
+        shape = (self.n_units, n_hyperplanes, reference.shape[1])
+        if self.cutoffs == "axes":
+            self.normals_, self.cutoffs_ = _coordinate_planes(shape)
+            return self
+        rng = np.random.default_rng(self.random_state)
+        # Both are drawn under either rule, so a shared Generator goes on from the same state.
+        self.normals_ = rng.normal(scale=_NORMAL_SCALE, size=shape)
+        self.cutoffs_ = rng.normal(scale=_CUTOFF_SCALE, size=shape[:2])
+        if self.cutoffs == "median":
+            self.cutoffs_ = _median_cutoffs(reference, self.normals_)
+        return self
+
+    def transform(self, X: ArrayLike) -> NDArray[np.int64]:
+        """Contexts of the rows of `X` (n, D): int64, shape (n, H), in {0, ..., C-1}.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If there are no hyperplanes yet.
+        ValueError
+            If `X` is not finite or has another width than the reference data.
+        """
+        check_is_fitted(self)
+        inputs: NDArray[np.float64] = validate_data(self, X, dtype=np.float64, reset=False)
+        bits = _projections(inputs, self.normals_) >= self.cutoffs_
+        weights = 2 ** np.arange(self.normals_.shape[1], dtype=np.int64)
+        return bits.astype(np.int64) @ weights
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = []  # contexts are int64 for every input
+        return tags
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write normals, cutoffs and parameters to `path`, an npz archive without pickles.
+
+        A Generator as `random_state` is not stored; it loads as None.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If there are no hyperplanes yet.
+        """
+        check_is_fitted(self)
+        seed = str(self.random_state) if isinstance(self.random_state, Integral) else ""
+        names = np.array(getattr(self, "feature_names_in_", []), dtype=np.str_)
+        values = (self.normals_, self.cutoffs_, np.array(self.cutoffs), np.array(seed), names)
+        with open(path, "wb") as file:  # given a name, savez would append .npz to it
+            np.savez(file, **dict(zip(_SAVED, values, strict=True)))  # type: ignore[arg-type]
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read fitted contexts that `save` wrote: the same inputs get the same contexts.
+
+        Raises
+        ------
+        ValueError
+            If the file is damaged or was not written by `save`.
+        """
+        saved = _read(path)
+        normals, cutoffs = saved["normals"], saved["cutoffs"]
+        seed = str(saved["random_state"])
+        gating = cls(
+            normals.shape[0],
+            2 ** normals.shape[1],
+            cutoffs=str(saved["cutoff_rule"]),
+            random_state=int(seed) if seed else None,
+        )
+        gating.normals_, gating.cutoffs_ = normals, cutoffs
+        gating.n_features_in_ = normals.shape[2]
+        if saved["feature_names"].size:
+            gating.feature_names_in_ = saved["feature_names"].astype(object)
+        return gating
+
+
+class HyperplaneGates(TransformerMixin, BaseEstimator):  # type: ignore[misc,unused-ignore]
+    r"""Gates of one random hyperplane a unit, and of one unit that is always open.
+
+    .. math:: g_h(x) = [\langle w_h, x \rangle - b_h \ge 0], \qquad w_h \sim N(0, 36^2 I)
+
+    The always-open unit guarantees every sample an open gate, without which the limit of
+    frozen-gate ReLU networks has no solution.
+
+    Parameters
+    ----------
+    n_units : int
+        Units with a hyperplane, at least 1.
+    always_open : bool
+        Whether one more unit follows that is open everywhere: H = n_units + 1.
+    cutoffs : {"median", "random", "axes"}
+        As in `HyperplaneContexts`; "median" opens each gate for half the reference data, "axes"
+        gate h where input h is not negative.
+    random_state : int, numpy.random.Generator or None
+        Hyperplanes are those of `HyperplaneContexts(n_units, 2, ...)` for the same value.
+
+    Attributes
+    ----------
+    contexts_ : HyperplaneContexts
+        The fitted hyperplanes.
+    n_features_in_ : int
+        D.
+
+    References
+    ----------
+    S. Lippl, L. F. Abbott, S. Chung, "The implicit bias of gradient descent on generalized gated
+    linear networks", section 5.2 (SVM-RC).
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(50, 3))
+    >>> gates = HyperplaneGates(n_units=2).fit_transform(X)
+    >>> gates.shape, gates.mean(axis=0).tolist()
+    ((50, 3), [0.5, 0.5, 1.0])
+    """
+
+    contexts_: HyperplaneContexts
+    n_features_in_: int
+
+    def __init__(
+        self,
+        n_units: int = 10,
+        *,
+        always_open: bool = True,
+        cutoffs: str = "median",
+        random_state: int | np.random.Generator | None = 0,
+    ) -> None:
+        self.n_units = n_units
+        self.always_open = always_open
+        self.cutoffs = cutoffs
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
+        """Draw the hyperplanes; the reference data `X` (n, D) set the median cutoffs.
+
+        Raises
+        ------
+        TypeError
+            If `n_units` is not an integer.
+        ValueError
+            If a parameter is out of range, or `X` is empty or not finite.
+        """
+        contexts = HyperplaneContexts(
+            self.n_units, 2, cutoffs=self.cutoffs, random_state=self.random_state
+        )
+        return self._adopt(contexts.fit(X))
+
+    def transform(self, X: ArrayLike) -> NDArray[np.int64]:
+        """Gates of the rows of `X` (n, D): int64, shape (n, H), in {0, 1}.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If there are no hyperplanes yet.
+        ValueError
+            If `X` is not finite or has another width than the reference data.
+        """
+        check_is_fitted(self)
+        gates: NDArray[np.int64] = self.contexts_.transform(X)
+        if self.always_open:
+            gates = np.hstack([gates, np.ones((len(gates), 1), dtype=np.int64)])
+        return gates
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = []  # gates are int64 for every input
+        return tags
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write hyperplanes, cutoffs and parameters to `path`, an npz archive without pickles.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If there are no hyperplanes yet.
+        """
+        check_is_fitted(self)
+        self.contexts_.save(path)
+        with zipfile.ZipFile(path, "a") as archive, archive.open("always_open.npy", "w") as entry:
+            np.lib.format.write_array(entry, np.array(bool(self.always_open)))  # type: ignore[no-untyped-call,unused-ignore]
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read fitted gates that `save` wrote: the same inputs get the same gates.
+
+        Raises
+        ------
+        ValueError
+            If the file is damaged or was not written by `save`.
+        """
+        contexts = HyperplaneContexts.load(path)
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
+            if "always_open" not in archive or contexts.n_contexts != 2:
+                raise ValueError(
+                    f"{os.fspath(path)!r} must be a file that HyperplaneGates.save wrote, but it "
+                    "holds plain contexts: load it with HyperplaneContexts.load"
+                )
+            always_open = bool(archive["always_open"])
+        gates = cls(
+            contexts.n_units,
+            always_open=always_open,
+            cutoffs=contexts.cutoffs,
+            random_state=contexts.random_state,
+        )
+        return gates._adopt(contexts)
+
+    def _adopt(self, contexts: HyperplaneContexts) -> Self:
+        self.contexts_ = contexts
+        self.n_features_in_ = contexts.n_features_in_
+        if hasattr(contexts, "feature_names_in_"):
+            self.feature_names_in_ = contexts.feature_names_in_
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        return self
+
+
+def _n_hyperplanes(n_units: int, n_contexts: int, cutoffs: str) -> int:
+    for name, number in (("n_units", n_units), ("n_contexts", n_contexts)):
+        if not isinstance(number, Integral):
+            raise TypeError(f"`{name}` must be an integer, got {number!r}: give a whole number")
+        if number < 1:
+            raise ValueError(f"`{name}` must be at least 1, got {number}: ask for more")
+    exponent = int(n_contexts).bit_length() - 1
+    if n_contexts != 2**exponent:
+        raise ValueError(
+            f"`n_contexts` must be a power of two, one factor a hyperplane, got {n_contexts}: "
+            f"take {2**exponent} or {2 ** (exponent + 1)}"
+        )
+    if cutoffs not in _CUTOFF_RULES:
+        raise ValueError(f"`cutoffs` must be one of {_CUTOFF_RULES}, got {cutoffs!r}: choose one")
+    return exponent
+
+
+def _coordinate_planes(
+    shape: tuple[int, int, int],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    n_units, n_hyperplanes, n_inputs = shape
+    wanted = n_units * n_hyperplanes
+    if wanted > n_inputs:
+        raise ValueError(
+            f'`cutoffs="axes"` needs one input for each of {wanted} hyperplanes, got {n_inputs} '
+            "inputs: take fewer units, fewer contexts, or other cutoffs"
+        )
+    return np.eye(wanted, n_inputs).reshape(shape, order="C"), np.zeros(shape[:2])
+
+
+def _projections(X: NDArray[np.float64], normals: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.tensordot(X, normals, axes=(1, 2))
+
+
+def _median_cutoffs(X: NDArray[np.float64], normals: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The cutoff of each hyperplane, shape (H, k), that splits the rows of X in half.
+
+    An inner product of D terms is computed to within D u ||w|| ||x||, u half the machine
+    epsilon, and its rounding may differ between batches. A cutoff in the middle of a gap keeps
+    every row on its side in each of them if half the gap exceeds twice that bound.
+    """
+    lengths = np.linalg.norm(normals, axis=2)
+    epsilon = np.finfo(np.float64).eps
+    smallest_gap = 2 * X.shape[1] * epsilon * lengths * np.linalg.norm(X, axis=1).max()
+    projections = _projections(X, normals)
+    cutoffs = np.empty(normals.shape[:2])
+    for unit, plane in np.ndindex(*cutoffs.shape):
+        cutoffs[unit, plane] = _median_cutoff(
+            projections[:, unit, plane], smallest_gap=smallest_gap[unit, plane]
+        )
+    return cutoffs
+
+
+def _median_cutoff(projections: NDArray[np.float64], *, smallest_gap: float) -> float:
+    """The middle of the gap whose split comes nearest to half and half.
+
+    Without ties that is the gap at the median. If all the projections (n,) agree, the cutoff
+    lies below them.
+    """
+    ordered = np.sort(projections)
+    gaps = np.diff(ordered)
+    n_below = np.flatnonzero(gaps > smallest_gap) + 1
+    if not n_below.size:
+        return float(ordered[0] - smallest_gap)
+    split = n_below[np.argmin(np.abs(2 * n_below - len(ordered)))]
+    return float(ordered[split - 1] + gaps[split - 1] / 2)
+
+
+def _read(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
+    problem = f"{os.fspath(path)!r} must be a file that HyperplaneContexts.save wrote"
+    try:
+        # Given a name, np.load would leave the file of a damaged archive open.
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
+            saved = {name: archive[name] for name in _SAVED}
+    except (KeyError, EOFError, TypeError, ValueError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{problem}, got {error}: save the contexts again") from error
+    normals, cutoffs = saved["normals"], saved["cutoffs"]
+    if normals.ndim != 3 or cutoffs.shape != normals.shape[:2]:
+        raise ValueError(
+            f"{problem}, got normals of shape {normals.shape} and cutoffs of shape "
+            f"{cutoffs.shape}: save the contexts again"
+        )
+    return saved

@@ -1,0 +1,114 @@
+"""Gates of ReLU units: as a network has learned them."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import (  # type: ignore[import-untyped,unused-ignore]
+    BaseEstimator,
+    TransformerMixin,
+)
+from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ignore]
+    check_array,
+)
+
+from .._solve import to_numpy
+
+__all__ = ["ReLUGates"]
+
+
+class ReLUGates(TransformerMixin, BaseEstimator):  # type: ignore[misc,unused-ignore]
+    """Gates of ReLU units with given weights: `g_h(x) = [<weights[h], x> >= 0]`.
+
+    It stands wherever a fitted gating does; there is nothing to fit.
+
+    Parameters
+    ----------
+    weights : (H, D) array
+        First-layer weights, finite; looked at when used.
+
+    Examples
+    --------
+    >>> ReLUGates(np.array([[1.0, -1.0]])).transform([[2.0, 1.0], [1.0, 2.0]]).tolist()
+    [[1], [0]]
+    """
+
+    weights: NDArray[np.float64]
+
+    def __init__(self, weights: ArrayLike) -> None:
+        self.weights = weights  # type: ignore[assignment]  # as given: `clone` insists on it
+
+    @classmethod
+    def from_network(cls, network: Any) -> Self:
+        """The gates that a network's first layer `w1` (H, D) has now, whatever becomes of it."""
+        return cls(np.array(to_numpy(network.w1), dtype=np.float64))
+
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
+        """These gates themselves, after the checks of `transform`."""
+        self.transform(X)
+        return self
+
+    def transform(self, X: ArrayLike) -> NDArray[np.int64]:
+        """Gates of the rows of `X` (n, D): int64, shape (n, H), in {0, 1}.
+
+        Raises
+        ------
+        ValueError
+            If `X` is not finite or not as wide as the weights, or these are no finite matrix.
+        """
+        weights = self._matrix()
+        inputs: NDArray[np.float64] = check_array(X, dtype=np.float64)
+        if inputs.shape[1] != weights.shape[1]:
+            raise ValueError(
+                f"`X` must have shape (n, {weights.shape[1]}), got {inputs.shape}: the units "
+                "were made for that many inputs, the constant column included"
+            )
+        return (inputs @ weights.T >= 0).astype(np.int64)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        tags.transformer_tags.preserves_dtype = []  # gates are int64 for every input
+        return tags
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the weights to `path`, an npz archive without pickles."""
+        weights = self._matrix()
+        with open(path, "wb") as file:  # given a name, savez would append .npz to it
+            np.savez(file, relu_weights=weights)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read gates that `save` wrote.
+
+        Raises
+        ------
+        ValueError
+            If the file is damaged or was not written by `save`.
+        """
+        try:
+            with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
+                gating = cls(archive["relu_weights"])
+            gating._matrix()
+        except (KeyError, EOFError, IndexError, TypeError, ValueError, zipfile.BadZipFile) as error:
+            raise ValueError(
+                f"{os.fspath(path)!r} must be a file that ReLUGates.save wrote, got {error}: "
+                "save the gates again"
+            ) from error
+        return gating
+
+    def _matrix(self) -> NDArray[np.float64]:
+        weights = np.asarray(to_numpy(self.weights), dtype=np.float64)
+        if weights.ndim != 2 or 0 in weights.shape or not np.all(np.isfinite(weights)):
+            raise ValueError(
+                "`weights` must be finite, of shape (H, D) with H, D >= 1, got shape "
+                f"{weights.shape}: give the first layer of a ReLU network"
+            )
+        return weights

@@ -1,0 +1,1 @@
+"""Predicted limits of any theory: coefficients, certificates, predictors, files."""

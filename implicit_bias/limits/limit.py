@@ -1,0 +1,196 @@
+"""The predicted limit of a network: coefficients, multipliers, and the certificate of both."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+import numpy as np
+
+from .._solve import (
+    Array,
+    Certificate,
+    MaxMarginProgram,
+    NotCertified,
+    Solution,
+    Status,
+    array_namespace,
+    support_vectors,
+    to_numpy,
+)
+from .saved import read_saved, write_saved
+
+__all__ = ["Limit"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Limit(ABC):
+    """The max-margin solution that a theorem names as the limit of training.
+
+    Arrays are of the kind and on the device of the inputs that were given, in float64.
+
+    Attributes
+    ----------
+    zeta : array
+        Coefficients in the model's own shape, scaled to smallest margin 1.
+    dual : (n,) array
+        Multipliers of the margin constraints; with sum 1 where they prove inseparability.
+    margins : (n,) array
+        `y[n] f(x[n])` of the coefficients.
+    support : (n,) boolean array
+        Support vectors: multiplier, relative to the largest, above the slack.
+    unit_norms, dual_norms : (H,) arrays
+        `||zeta[h]||` and `||v_h(dual)||` of every unit; a unit is dead only with the latter <= 1.
+    status : Status
+    certificate : Certificate
+        Bounds of the optimum, recomputed from `zeta` and `dual`.
+    tol, iterations, seconds, solver
+        The gap asked for and how the solve went.
+    """
+
+    zeta: Array
+    dual: Array
+    margins: Array
+    support: Array
+    unit_norms: Array
+    dual_norms: Array
+    status: Status
+    certificate: Certificate
+    tol: float
+    iterations: int
+    seconds: float
+    solver: str
+
+    @classmethod
+    def from_solution(
+        cls, program: MaxMarginProgram, solution: Solution, shape: tuple[int, ...], **own: Array
+    ) -> Self:
+        """Read a solution of `program` as coefficients of the given shape, in C order.
+
+        `own` are the arrays that a subclass adds.
+        """
+        design = program.design
+        return cls(
+            zeta=solution.primal.reshape(shape),
+            dual=solution.dual,
+            margins=program.margins(solution.primal),
+            support=support_vectors(program, solution.primal, solution.dual),
+            unit_norms=design.group_norms(solution.primal),
+            dual_norms=design.group_norms(program.dual_blocks(solution.dual)),
+            status=solution.status,
+            certificate=solution.certificate,
+            tol=solution.tol,
+            iterations=solution.iterations,
+            seconds=solution.seconds,
+            solver=solution.solver,
+            **own,
+        )
+
+    @property
+    @abstractmethod
+    def predictor(self) -> Callable[[Array, Array], Array]:
+        """The limit as a function of new inputs and gates, at smallest margin 1."""
+
+    @property
+    def objective(self) -> float:
+        """Certified upper bound of the optimum: the group norm at smallest margin 1."""
+        return self.certificate.objective
+
+    @property
+    def dual_objective(self) -> float:
+        """Certified lower bound of the optimum."""
+        return self.certificate.dual_objective
+
+    @property
+    def gap(self) -> float:
+        """`objective / dual_objective - 1`."""
+        return self.certificate.gap
+
+    @property
+    def live(self) -> Array:
+        """(H,) booleans: units whose norm, relative to the largest, exceeds their dual slack."""
+        xp = array_namespace(self.unit_norms)
+        largest = xp.max(self.unit_norms)
+        return self.unit_norms > xp.clip(1 - self.dual_norms, min=2.0**-40) * largest
+
+    def require(self) -> Self:
+        """This limit if it is `SOLVED`; raises `NotCertified` with the advice otherwise."""
+        if self.status is not Status.SOLVED:
+            raise NotCertified(self)
+        return self
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the large arrays, ready for JSON (infinities stay floats)."""
+        return {
+            "status": self.status.name,
+            "advice": self.status.advice,
+            **self.certificate.to_dict(),
+            "tol": self.tol,
+            "solver": self.solver,
+            "iterations": self.iterations,
+            "seconds": self.seconds,
+            "n_samples": len(self.dual),
+            "n_support": int(self.support.sum()),
+            "n_units": len(self.unit_norms),
+            "n_live": int(self.live.sum()),
+            "unit_norms": to_numpy(self.unit_norms).tolist(),
+            "dual_norms": to_numpy(self.dual_norms).tolist(),
+        }
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write arrays and results to one safetensors file; `load` reads it back.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written.
+        """
+        arrays = {name: to_numpy(getattr(self, name)) for name in self._array_names()}
+        arrays["support"] = arrays["support"].astype(np.uint8)
+        record = {
+            "status": self.status.name,
+            "certificate": self.certificate.to_dict(),
+            "tol": self.tol,
+            "iterations": self.iterations,
+            "seconds": self.seconds,
+            "solver": self.solver,
+        }
+        write_saved(path, type(self), arrays, record)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read what `save` wrote, as NumPy arrays.
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is no such file.
+        ValueError
+            If the file is not a saved limit of this class.
+        """
+        arrays, record = read_saved(path, cls, cls._array_names())
+        arrays["support"] = arrays["support"].astype(bool)
+        return cls(
+            **arrays,
+            status=Status[record["status"]],
+            certificate=Certificate(**record["certificate"]),
+            **{key: record[key] for key in ("tol", "iterations", "seconds", "solver")},
+        )
+
+    @classmethod
+    def _array_names(cls) -> list[str]:
+        return [field.name for field in fields(cls) if field.type == "Array"]
+
+    def __repr__(self) -> str:
+        shape = " x ".join(str(size) for size in self.zeta.shape)
+        return (
+            f"{type(self).__name__}({self.status.name}, coefficients {shape}\n"
+            f"  optimum in [{self.dual_objective:.10g}, {self.objective:.10g}], "
+            f"gap {self.gap:.2g} (tol {self.tol:.2g})\n"
+            f"  {int(self.support.sum())} support vectors of {len(self.dual)} samples, "
+            f"{int(self.live.sum())} live units of {len(self.unit_norms)}\n"
+            f"  {self.solver}, {self.iterations} iterations, {self.seconds:.3g} s)"
+        )

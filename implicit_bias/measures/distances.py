@@ -1,0 +1,248 @@
+"""How far a network is from its limit, at every checkpoint of a run."""
+
+from __future__ import annotations
+
+import math
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._solve import to_numpy
+from ..data.sample import Sample
+from ..gates.changes import gate_changes
+from ..training.data import GatedData, place_data
+from ..training.objectives import get_loss, log_mean_loss
+from .kkt import KKTDistance
+from .scalars import (
+    above_one,
+    agreement,
+    cosine,
+    dead_units,
+    error_rate,
+    kkt_where_separated,
+    margin_ratio,
+    network_norm,
+    network_zeta,
+    placed_scores,
+    unit_norms,
+    zeta_cosine,
+)
+
+if TYPE_CHECKING:
+    import torch
+
+    from ..limits.limit import Limit
+
+__all__ = ["Distances"]
+
+Array = NDArray[np.float64]
+Values = dict[str, Any]  # floats and arrays
+
+
+class Distances:
+    r"""An observer for `train`: called with a network, it measures the network as it is now.
+
+    Parameters
+    ----------
+    limit : Limit or None
+        A solved limit. None where no theorem names one (a ReLU network on general data): what
+        compares with it is left out, what the network alone decides is measured.
+    train, held_out : Sample
+        Data with the gates that the limit uses.
+    loss : {"logistic", "exponential"}
+        Of the smoothed margin.
+    kkt : bool
+        Fit multipliers at every call. Everything else costs little more than a forward pass; the
+        fit grows like the cube of the number of samples: milliseconds for hundreds of them,
+        seconds for thousands. Without it its values are NaN.
+    direction : bool
+        Keep the network's coefficients, at unit length, for `extrapolate_direction`.
+    network_train, network_held_out : Sample, optional
+        The same data with the gates that the network uses, where those differ.
+
+    Raises
+    ------
+    ValueError
+        If the held-out sample is empty, the loss is unknown, or (when called) shapes do not fit.
+
+    Notes
+    -----
+    A call returns floats, and one array (H,), under these keys; NaN means not defined now.
+
+    ==================== ==========================================================================
+    margin_ratio         smallest margin per unit of the limit's norm, times the certified lower
+                         bound of the optimum: at most 1
+    smooth_margin_ratio  the same of :math:`-\log \sum_n \ell(m_n)`, which lies below the smallest
+                         margin (for the logistic loss once margins are above 1 or so)
+    network_norm         norm of the coefficients in the limit's norm
+    zeta_cosine          between the coefficients of network and limit
+    score_cosine         between their scores on held-out data
+    agreement            share of held-out samples with equal labels
+    error_network        error rate on held-out data
+    kkt_cosine           stationarity, relative residual and complementarity of `kkt_distance`;
+    kkt_residual         NaN while the network does not separate the training data. ReLU networks
+    kkt_complementarity  are measured with the gates that they have now
+    dual_norms           (H,) of that fit, in units in which live units have 1
+    n_dead               units with a norm of at most a thousandth of the largest
+    n_wrongly_dead       those among them with a dual norm above 1: not optimal, however stationary
+    balancedness         largest :math:`|\,\|\text{in}\|^2 - \|\text{out}\|^2\,|` of the weights of
+                         a hidden unit, over :math:`\|w\|^2`; 0 for balanced weights
+    balancedness_drift   the same of its change since the first call; gradient flow conserves it,
+                         steps do not
+    gate_changes         share of training gates that differ from those at the first call
+    gate_flips           share that differ from those at the call before
+    direction            (P,) coefficients zeta at unit length, if they are asked for
+    ==================== ==========================================================================
+
+    Balancedness is there for networks with a hidden layer, gate changes for those that set their
+    own gates. `dual_norms` and the dead units are absent for a network without units.
+
+    One observer belongs to one run: the first call fixes what later ones are compared with.
+    `state_dict` and `load_state_dict` carry that through a resumed run.
+    """
+
+    def __init__(
+        self,
+        limit: Limit | None,
+        train: Sample,
+        held_out: Sample,
+        *,
+        loss: str = "logistic",
+        kkt: bool = True,
+        direction: bool = False,
+        network_train: Sample | None = None,
+        network_held_out: Sample | None = None,
+    ) -> None:
+        if len(held_out.y) == 0:
+            raise ValueError("`held_out` has no samples: scores and labels need some to compare")
+        get_loss(loss)
+        self._limit, self._loss, self._fit, self._keep = limit, loss, kkt, direction
+        self._samples = network_train or train, network_held_out or held_out
+        self._predicted: Array | None = None
+        if limit is not None:
+            self._predicted = np.asarray(to_numpy(limit.predictor(held_out.X, held_out.gates)))
+        self._placed_for: tuple[weakref.ref[torch.nn.Module], Any, Any] | None = None
+        self._placed: tuple[GatedData, GatedData] | None = None
+        self._first: dict[str, Array] = {}
+        self._last_gates: Array | None = None
+
+    def __call__(self, network: torch.nn.Module, *, kkt: KKTDistance | None = None) -> Values:
+        """Measure `network`; `kkt` is its KKT distance if that is known already."""
+        train, held_out = self._place(network)
+        margins = to_numpy(train.y.double()) * placed_scores(network, train)
+        if kkt is None and self._fit:
+            kkt = kkt_where_separated(network, train, margins)
+        values: Values = {}
+        if self._limit is not None:
+            values |= self._beside_the_limit(self._limit, network, margins)
+        trained = placed_scores(network, held_out)
+        if self._predicted is not None:
+            values["score_cosine"] = cosine(self._predicted, trained)
+            values["agreement"] = agreement(self._predicted, trained)
+        values["error_network"] = error_rate(to_numpy(held_out.y.double()), trained)
+        values["kkt_cosine"] = math.nan if kkt is None else kkt.cosine
+        values["kkt_residual"] = math.nan if kkt is None else kkt.residual
+        values["kkt_complementarity"] = math.nan if kkt is None else kkt.complementarity
+        values |= _units(unit_norms(network), kkt)
+        if self._keep:
+            values["direction"] = _direction(network)
+        return values | self._balance(network) | self._gates(network, train)
+
+    def predicted_scores(self) -> Array:
+        """Scores (m,) of the limit on the held-out data.
+
+        Raises
+        ------
+        ValueError
+            If there is no limit.
+        """
+        if self._predicted is None:
+            raise ValueError("there is no limit to predict scores: give one to `Distances`")
+        return self._predicted
+
+    def state_dict(self) -> dict[str, Array]:
+        """What the first and the last call have left, for a resumed run."""
+        last = {} if self._last_gates is None else {"last_gates": self._last_gates}
+        return {f"first_{name}": array for name, array in self._first.items()} | last
+
+    def load_state_dict(self, state: dict[str, Array]) -> None:
+        """Take up what `state_dict` gave."""
+        first = {name for name in state if name.startswith("first_")}
+        self._first = {name.removeprefix("first_"): np.asarray(state[name]) for name in first}
+        self._last_gates = state.get("last_gates")
+
+    def _place(self, network: torch.nn.Module) -> tuple[GatedData, GatedData]:
+        # Once a network: checking and copying the data would cost more than the forward passes.
+        weight = next(network.parameters())
+        known = self._placed_for
+        if known is None or (known[0](), *known[1:]) != (network, weight.dtype, weight.device):
+            train, held_out = self._samples
+            self._placed = place_data(network, *train), place_data(network, *held_out)
+            self._placed_for = weakref.ref(network), weight.dtype, weight.device
+        assert self._placed is not None
+        return self._placed
+
+    def _beside_the_limit(self, limit: Limit, network: torch.nn.Module, margins: Array) -> Values:
+        import torch
+
+        norm = network_norm(limit, network)
+        log_sum = float(log_mean_loss(torch.tensor(margins), self._loss)) + math.log(len(margins))
+        return {
+            "margin_ratio": margin_ratio(float(margins.min()), norm, limit),
+            "smooth_margin_ratio": margin_ratio(-log_sum, norm, limit),
+            "network_norm": norm,
+            "zeta_cosine": zeta_cosine(limit, network),
+        }
+
+    def _balance(self, network: torch.nn.Module) -> Values:
+        imbalance = getattr(network, "imbalance", None)
+        if imbalance is None:
+            return {}
+        now = to_numpy(imbalance().double())
+        if len(now) == 0:
+            return {}
+        first = self._first.setdefault("imbalance", now.copy())
+        size = sum(float(p.detach().double().square().sum()) for p in network.parameters())
+        return {
+            "balancedness": float(np.abs(now).max()) / size if size > 0 else math.nan,
+            "balancedness_drift": float(np.abs(now - first).max()) / size if size > 0 else math.nan,
+        }
+
+    def _gates(self, network: torch.nn.Module, train: GatedData) -> Values:
+        gates = getattr(network, "gates", None)
+        if gates is None:
+            return {}
+        now = to_numpy(gates(train.X))
+        first = self._first.setdefault("gates", now)
+        last = now if self._last_gates is None else self._last_gates
+        self._last_gates = now
+        return {
+            "gate_changes": float(gate_changes(first, now).mean()),
+            "gate_flips": float(gate_changes(last, now).mean()),
+        }
+
+
+def _direction(network: torch.nn.Module) -> Array:
+    zeta = network_zeta(network)
+    if zeta is None:
+        raise ValueError(
+            f"{type(network).__name__} has no coefficients zeta to keep: leave out `direction`"
+        )
+    unit: Array = zeta.ravel() / (np.abs(zeta).max() or 1.0)
+    return unit / (float(np.linalg.norm(unit)) or 1.0)
+
+
+def _units(norms: Array, kkt: KKTDistance | None) -> Values:
+    if len(norms) == 0:
+        return {}
+    dual_norms = np.full(len(norms), math.nan)
+    if kkt is not None and kkt.dual_norms is not None:
+        dual_norms = np.array(kkt.dual_norms)
+    dead, known = dead_units(norms), not np.isnan(dual_norms).any()
+    return {
+        "dual_norms": dual_norms,
+        "n_dead": float(len(dead)),
+        "n_wrongly_dead": float(above_one(dual_norms[dead]).sum()) if known else math.nan,
+    }

@@ -1,0 +1,232 @@
+"""How fast a run approaches its limit: exponents with standard errors, beside those that are known.
+
+A rate is the slope of log(distance) against log(variable) over the last part of a run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import linregress
+
+from ..training.trainers import get_trainer
+from .series import SeriesStatus
+
+__all__ = ["KNOWN_RATES", "KnownRate", "Rate", "fit_rate", "measure_rates"]
+
+Array = NDArray[np.float64]
+
+# Fewest points of a slope, and of either half of them.
+LEAST, LEAST_HALF = 8, 4
+
+SOUDRY = "Soudry et al. 2018"
+JI_T = "Ji and Telgarsky 2021"
+JI_SREBRO = "Ji, Srebro and Telgarsky 2021"
+LYU_LI = "Lyu and Li 2020"
+
+
+@dataclass(frozen=True)
+class KnownRate:
+    """A proved rate: `distance ~ variable ** exponent`.
+
+    Attributes
+    ----------
+    exponent : float
+    of : str
+        What it is proved of, in words.
+    source : str
+    """
+
+    exponent: float
+    of: str
+    source: str
+
+
+KNOWN_RATES: Mapping[tuple[str, str], KnownRate] = MappingProxyType(
+    {
+        ("constant", "log t"): KnownRate(-1.0, "linear predictors, constant steps", SOUDRY),
+        ("normalised", "t"): KnownRate(-1.0, "linear predictors, steps over the loss", JI_T),
+        ("dual", "t"): KnownRate(-2.0, "linear predictors, dual acceleration", JI_SREBRO),
+    }
+)
+"""By trainer and variable, up to logarithms; of 1 - margin ratio, and of angles."""
+
+IN_LOG_LOSS = KnownRate(
+    -1.0, "linear predictors, constant or normalised steps", f"{SOUDRY}; {JI_T}"
+)
+
+
+@dataclass(frozen=True)
+class Rate:
+    """One measured exponent.
+
+    Attributes
+    ----------
+    quantity, variable : str
+        `quantity ~ variable ** exponent` at the end of the run.
+    exponent : float
+        NaN unless `status` is ESTIMATED.
+    error : float
+        The slope's standard error, or half the difference of the slopes in both halves of the
+        window if that is more. It is of the window, not of infinity: in log t, constants fade so
+        slowly that 10^4 constant steps show -1.3 to -1.5 where -1 is proved.
+    window : int
+        Checkpoints in the fit.
+    status : SeriesStatus
+    known : KnownRate or None
+        What theory says of such steps; of linear predictors, unless it says otherwise.
+    """
+
+    quantity: str
+    variable: str
+    exponent: float
+    error: float
+    window: int
+    status: SeriesStatus
+    known: KnownRate | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain Python values."""
+        return {
+            "quantity": self.quantity,
+            "variable": self.variable,
+            "exponent": self.exponent,
+            "error": self.error,
+            "window": self.window,
+            "status": self.status.name,
+            "known_exponent": None if self.known is None else self.known.exponent,
+            "known_of": None if self.known is None else self.known.of,
+            "source": None if self.known is None else self.known.source,
+        }
+
+    def row(self) -> tuple[str, str, str, str]:
+        """What falls or grows, with what; measured; known; of what and by whom."""
+        measured = "no estimate"
+        if self.status is SeriesStatus.ESTIMATED:
+            measured = f"{self.exponent:+.3f} +- {self.error:.2g}"
+        known, source = "-", "-"
+        if self.known is not None:
+            known, source = f"{self.known.exponent:+.3g}", f"{self.known.of} ({self.known.source})"
+        return f"{self.quantity} against {self.variable}", measured, known, source
+
+
+def fit_rate(
+    variable: ArrayLike,
+    values: ArrayLike,
+    *,
+    names: tuple[str, str] = ("distance", "variable"),
+    known: KnownRate | None = None,
+) -> Rate:
+    """Fit `values ~ variable ** exponent` to the last half of a series.
+
+    Parameters
+    ----------
+    variable, values : (T,)
+        In the order of the run. Checkpoints at which one of them is not positive and finite are
+        left out.
+    names : (str, str)
+        Of the values and of the variable.
+    known : KnownRate, optional
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ or are not one-dimensional.
+    """
+    x, y = np.asarray(variable, dtype=np.float64), np.asarray(values, dtype=np.float64)
+    if x.ndim != 1 or y.shape != x.shape:
+        raise ValueError(
+            f"`variable` and `values` must have one shape (T,), got {x.shape} and {y.shape}: one "
+            "entry a checkpoint"
+        )
+    usable = np.isfinite(x) & np.isfinite(y) & (x > 0) & (y > 0)
+    status = SeriesStatus.ESTIMATED
+    if len(x) == 0 or not usable[-1]:
+        status = SeriesStatus.NOT_SEPARATING
+    elif usable.sum() < LEAST:
+        status = SeriesStatus.TOO_FEW
+    else:
+        window = max(LEAST, math.ceil(usable.sum() / 2))
+        x, y = np.log(x[usable][-window:]), np.log(y[usable][-window:])
+        if not np.all(np.diff(x) > 0):
+            status = SeriesStatus.NOT_MONOTONE
+    if status is not SeriesStatus.ESTIMATED:
+        return Rate(*names, math.nan, math.nan, 0, status, known)
+    whole, half = linregress(x, y), window // 2
+    early, late = (linregress(x[part], y[part]).slope for part in (slice(half), slice(-half, None)))
+    error = max(float(whole.stderr), abs(early - late) / 2)
+    return Rate(*names, float(whole.slope), error, window, status, known)
+
+
+def measure_rates(
+    step: ArrayLike,
+    log_loss: ArrayLike,
+    distances: Mapping[str, ArrayLike],
+    *,
+    weight_norm: ArrayLike | None = None,
+    degree: int = 1,
+    trainer: str | None = None,
+) -> tuple[Rate, ...]:
+    """Measure how distances fall and weights grow, against t, log t and log(1/loss).
+
+    Parameters
+    ----------
+    step, log_loss : (T,)
+        Gradient steps done and natural logarithm of the mean loss.
+    distances : mapping of name to (T,)
+        What tends to 0: 1 - margin ratio, an angle.
+    weight_norm : (T,), optional
+        Euclidean norm of all trained weights.
+    degree : int
+        Degree of homogeneity of the network.
+    trainer : str, optional
+        Name of the run's trainer, to set known rates beside the measured ones; where nothing is
+        proved of it there are none.
+
+    Returns
+    -------
+    tuple of Rate
+        Three for each distance; two for the weight norm, if it is given.
+
+    Raises
+    ------
+    ValueError
+        If shapes disagree or there is no such trainer.
+
+    Notes
+    -----
+    Errors of directions and margins are known for linear predictors. The weights of a network of
+    degree L grow like log(1/loss) to the power 1/L, and, under constant steps, like log(t) to it.
+    """
+    if trainer is not None:
+        get_trainer(trainer)
+    t = np.asarray(step, dtype=np.float64)
+    variables = {
+        "t": t,
+        "log t": np.log(np.maximum(t, 1.0)),
+        "log(1/loss)": -np.asarray(log_loss, dtype=np.float64),
+    }
+    rates = [
+        fit_rate(x, distance, names=(quantity, name), known=_known_rate(trainer, name))
+        for quantity, distance in distances.items()
+        for name, x in variables.items()
+    ]
+    if weight_norm is not None:
+        growth = KnownRate(1 / degree, f"homogeneous networks of degree {degree}", LYU_LI)
+        for name in ("log t", "log(1/loss)"):
+            known = growth if name == "log(1/loss)" or trainer == "constant" else None
+            names = ("norm of the weights", name)
+            rates.append(fit_rate(variables[name], weight_norm, names=names, known=known))
+    return tuple(rates)
+
+
+def _known_rate(trainer: str | None, variable: str) -> KnownRate | None:
+    if variable == "log(1/loss)":
+        return IN_LOG_LOSS
+    return None if trainer is None else KNOWN_RATES.get((trainer, variable))

@@ -1,0 +1,152 @@
+"""Each quantity that sets a network beside a limit, defined once.
+
+Used by `compare` at the end of training and by `Distances` along it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._solve import to_numpy
+from ..data.sample import Sample
+from ..training.data import GatedData, place_data
+from .kkt import KKTDistance, kkt_distance
+
+if TYPE_CHECKING:
+    import torch
+
+    from ..limits.limit import Limit
+
+__all__ = [
+    "above_one",
+    "accuracy",
+    "agreement",
+    "cosine",
+    "dead_units",
+    "error_rate",
+    "kkt_where_separated",
+    "margin_ratio",
+    "network_norm",
+    "network_zeta",
+    "placed_scores",
+    "scores",
+    "unit_norms",
+    "zeta_cosine",
+]
+
+Array = NDArray[np.float64]
+
+# A unit counts as dead in a network at finite time when its norm is at most this share of the
+# largest: units that die do so like a power of the loss, never quite.
+DEAD = 1e-3
+# Dual norms come from a least-squares fit; one above 1 by less than this may be its rounding.
+DUAL_ROUNDING = 1e-6
+
+
+def scores(network: torch.nn.Module, sample: Sample) -> Array:
+    """(n,) float64 scores of a network on a sample, in its own dtype and on its own device."""
+    return placed_scores(network, place_data(network, *sample))
+
+
+def placed_scores(network: torch.nn.Module, data: GatedData) -> Array:
+    """`scores` of what `place_data` has checked already: checking costs as much as scoring."""
+    import torch
+
+    with torch.no_grad():
+        return to_numpy(network(data.X, data.gates).double())
+
+
+def unit_norms(network: torch.nn.Module) -> Array:
+    """(H,) norms `||zeta[h]||`; (0,) for a network that has no units."""
+    norms = getattr(network, "unit_norms", None)
+    return np.empty(0) if norms is None else to_numpy(norms().double())
+
+
+def network_zeta(network: torch.nn.Module) -> Array | None:
+    """The network's coefficients in float64; None for one that has none."""
+    zeta = getattr(network, "zeta", None)
+    return None if zeta is None else to_numpy(zeta().double())
+
+
+def network_norm(limit: Limit, network: torch.nn.Module) -> float:
+    """Norm of the network's coefficients in the limit's norm; NaN for one without units."""
+    # A limit whose norm is not the sum of the network's unit norms says so by `norm_of`.
+    norm_of, zeta = getattr(limit, "norm_of", None), network_zeta(network)
+    if norm_of is not None and zeta is not None:
+        return float(norm_of(zeta))
+    norms = unit_norms(network)
+    return float(norms.sum()) if len(norms) else math.nan
+
+
+def margin_ratio(margin: float, norm: float, limit: Limit) -> float:
+    """Margin per unit of norm times the certified lower bound of the optimum.
+
+    At most 1 for every network that is a point of the limit's program, and 1 exactly at the
+    limit; NaN where the norm is 0 or not defined.
+    """
+    return margin / norm * float(limit.dual_objective) if norm > 0 else math.nan
+
+
+def zeta_cosine(limit: Limit, network: torch.nn.Module) -> float:
+    """Cosine between both sets of coefficients; NaN for a network that has none.
+
+    Raises
+    ------
+    ValueError
+        If their shapes differ.
+    """
+    trained, predicted = network_zeta(network), to_numpy(limit.zeta)
+    if trained is None:
+        return math.nan
+    if trained.shape != predicted.shape:
+        raise ValueError(
+            f"the network's zeta has shape {trained.shape}, the limit's {predicted.shape}: "
+            "both must be made for the same units and contexts"
+        )
+    return cosine(trained.ravel(), predicted.ravel())
+
+
+def cosine(a: Array, b: Array) -> float:
+    """Cosine between two vectors; NaN if one of them is 0."""
+    # Networks that were trained far have entries whose squares overflow.
+    a, b = (v / (np.abs(v).max(initial=0.0) or 1.0) for v in (a, b))
+    norms = float(np.linalg.norm(a) * np.linalg.norm(b))
+    return float(a @ b) / norms if norms > 0 else math.nan
+
+
+def agreement(a: Array, b: Array) -> float:
+    """Share of samples that two sets of scores put on the same side; 0 is a side of its own."""
+    return float(np.mean(np.sign(a) == np.sign(b)))
+
+
+def accuracy(y: Array, scores: Array) -> float:
+    """Share of samples on the right side; a score of exactly 0 is on neither."""
+    return float(np.mean(y * scores > 0))
+
+
+def error_rate(y: Array, scores: Array) -> float:
+    """Share of samples that are not on the right side: what `accuracy` leaves."""
+    return float(np.mean(~(y * scores > 0)))
+
+
+def dead_units(norms: Array) -> NDArray[np.intp]:
+    """Indices of the units whose norm is at most a thousandth of the largest."""
+    return np.flatnonzero(norms <= DEAD * norms.max(initial=0.0))
+
+
+def above_one(dual_norms: Array) -> NDArray[np.bool_]:
+    """Which dual norms exceed 1: a dead unit with such a one would be alive at the optimum."""
+    return dual_norms > 1 + DUAL_ROUNDING
+
+
+def kkt_where_separated(
+    network: torch.nn.Module, sample: Sample | GatedData, margins: Array
+) -> KKTDistance | None:
+    """KKT distance of a homogeneous network that separates the sample; None for any other."""
+    if not hasattr(network, "degree") or not margins.min() > 0:
+        return None
+    return kkt_distance(network, *sample)

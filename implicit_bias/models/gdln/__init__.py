@@ -1,0 +1,1 @@
+"""Gated linear networks under squared loss: closed forms for every time."""

@@ -1,0 +1,259 @@
+"""Translation-invariant inputs on a ring, in two classes that differ by their length scale."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import erf
+
+from ...data.dataset import digest
+
+__all__ = [
+    "RingData",
+    "make_nlgp",
+    "make_single_pulse",
+    "nlgp_covariance",
+    "ring_kernel",
+    "single_pulse_population",
+    "single_pulse_second_moment",
+]
+
+Floats = NDArray[np.float64]
+
+# Share of the variance that may be cut off as negative: beyond, exp(-d^2 / xi^2) on the ring is
+# too far from any covariance. Inputs of 40 points stay below it up to a length scale of 10.
+_NEGATIVE_SHARE = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class RingData:
+    """Inputs on a ring with targets 1 (length scale xi_1) and 0 (length scale xi_0).
+
+    Attributes
+    ----------
+    X : (n, D) read-only float64 array
+        Coordinate d sits at angle `2 pi d / D`. No constant column: the networks have no bias.
+    y : (n,) read-only float64 array
+        In {0, 1}.
+    description : str
+        One line for people.
+
+    Raises
+    ------
+    ValueError
+        If shapes disagree, an input is not finite or a target is neither 0 nor 1.
+    """
+
+    X: Floats
+    y: Floats
+    description: str
+
+    def digest(self) -> str:
+        """SHA-256 of inputs and targets, which names the same data on every machine."""
+        return digest(self.X, self.y)
+
+    def __post_init__(self) -> None:
+        X, y = np.array(self.X, dtype=np.float64), np.array(self.y, dtype=np.float64)
+        if X.ndim != 2 or len(X) == 0 or not np.isfinite(X).all():
+            raise ValueError(f"`X` must be finite, of shape (n, D), n >= 1, got shape {X.shape}")
+        if y.shape != (len(X),) or not np.isin(y, (0.0, 1.0)).all():
+            raise ValueError(f"`y` must hold {len(X)} targets in {{0, 1}}, got shape {y.shape}")
+        for name, array in (("X", X), ("y", y)):
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+
+
+def ring_kernel(n_inputs: int, xi: float) -> Floats:
+    """(D,) covariances `exp(-dist(0, j)^2 / xi^2)` of a Gaussian process on a ring of D points.
+
+    `dist` is the shorter way around. For xi not small beside D this is not positive semidefinite
+    (the distance has a kink opposite to every point): negative Fourier components are then set
+    to zero and the rest rescaled to unit variance.
+
+    Raises
+    ------
+    ValueError
+        If a size is not positive, or more than 1 % of the variance would have to be cut off.
+    """
+    kernel: Floats = np.fft.irfft(_spectrum(n_inputs, xi), n=n_inputs)
+    return kernel
+
+
+def nlgp_covariance(n_inputs: int, xi: float, gain: float) -> Floats:
+    """(D, D) covariance of one class of `make_nlgp`, with ones on the diagonal.
+
+    <x_i x_j> = arcsin(s Sigma_ij) / arcsin(s),   s = gain^2 / (1 + gain^2)
+    """
+    kernel = ring_kernel(n_inputs, xi)
+    s = _squashing(gain)
+    row = np.arcsin(s * np.clip(kernel, -1.0, 1.0)) / np.arcsin(s)
+    index = np.arange(n_inputs)
+    covariance: Floats = row[(index[:, None] - index[None, :]) % n_inputs]
+    return covariance
+
+
+def make_nlgp(
+    n_samples: int,
+    *,
+    n_inputs: int = 40,
+    xi_1: float = 5.0,
+    xi_0: float = 1.0,
+    gain: float = 3.0,
+    random_state: int | np.random.Generator = 0,
+) -> RingData:
+    """Nonlinear Gaussian process: a Gaussian process on the ring, squashed by an error function.
+
+        x = erf(gain z / sqrt 2) / Z,   z ~ N(0, Sigma),   Sigma_ij = exp(-dist(i, j)^2 / xi^2),
+        Z^2 = 2 / pi arcsin(gain^2 / (1 + gain^2)),
+
+    so that every coordinate has mean 0 and variance 1. Small gain gives the Gaussian process
+    itself, large gain its signs.
+
+    Parameters
+    ----------
+    n_samples : int
+        Half of each class, one more of class 1 if odd, in random order.
+    n_inputs : int
+        D, points on the ring.
+    xi_1, xi_0 : float
+        Length scales of the classes y = 1 and y = 0, in grid points.
+    gain : float
+        Positive.
+    random_state : int or numpy Generator
+        The Gaussian draws depend neither on the gain nor on the length scales.
+
+    Raises
+    ------
+    ValueError
+        If a size is not positive or a length scale is too large for the ring.
+
+    References
+    ----------
+    A. Ingrosso, S. Goldt, "Data-driven emergence of convolutional structure in neural networks".
+    """
+    s = _squashing(gain)
+    rng = np.random.default_rng(random_state)
+    y = _balanced_targets(n_samples, rng)
+    filters = np.sqrt([_spectrum(n_inputs, xi) for xi in (xi_0, xi_1)])
+    noise = np.fft.rfft(rng.standard_normal((n_samples, n_inputs)), axis=1)
+    z = np.fft.irfft(noise * filters[y.astype(int)], n=n_inputs, axis=1)
+    return RingData(
+        X=erf(gain * z / math.sqrt(2.0)) / math.sqrt(2.0 / math.pi * math.asin(s)),
+        y=y,
+        description=(
+            f"nonlinear Gaussian process on a ring of {n_inputs}, gain {gain:g}, length scale "
+            f"{xi_1:g} (y = 1) against {xi_0:g} (y = 0)"
+        ),
+    )
+
+
+def make_single_pulse(
+    n_samples: int,
+    *,
+    n_inputs: int = 40,
+    xi_1: int = 10,
+    xi_0: int = 5,
+    random_state: int | np.random.Generator = 0,
+) -> RingData:
+    """Single pulses: one run of ones on a ring of zeros, starting anywhere with equal chance.
+
+    Parameters
+    ----------
+    n_samples : int
+        Half of each class, one more of class 1 if odd, in random order.
+    n_inputs : int
+        D, points on the ring.
+    xi_1, xi_0 : int
+        Lengths of the runs of the classes y = 1 and y = 0, in 1 .. D.
+    random_state : int or numpy Generator
+
+    Raises
+    ------
+    ValueError
+        If a size is not positive or a length is not in 1 .. D.
+    """
+    rng = np.random.default_rng(random_state)
+    _check_lengths(n_inputs, xi_1, xi_0)
+    y = _balanced_targets(n_samples, rng)
+    start = rng.integers(n_inputs, size=n_samples)
+    return RingData(
+        X=_pulses(start, np.where(y == 1, xi_1, xi_0), n_inputs),
+        y=y,
+        description=_pulse_description(n_inputs, xi_1, xi_0),
+    )
+
+
+def single_pulse_population(*, n_inputs: int = 40, xi_1: int = 10, xi_0: int = 5) -> RingData:
+    """All 2 D single pulses, each once: averages over these rows are the population's moments."""
+    _check_lengths(n_inputs, xi_1, xi_0)
+    start = np.tile(np.arange(n_inputs), 2)
+    y = np.repeat([1.0, 0.0], n_inputs)
+    return RingData(
+        X=_pulses(start, np.where(y == 1, xi_1, xi_0), n_inputs),
+        y=y,
+        description=_pulse_description(n_inputs, xi_1, xi_0) + ", every pulse once",
+    )
+
+
+def single_pulse_second_moment(n_inputs: int, length: int) -> Floats:
+    """(D, D) moments `<x_i x_j>` of one class; the mean is `length / D` everywhere.
+
+    A run covers both ends of the shorter way d around if it starts in one of `length - d`
+    places, and both ends of the longer way, D - d, in `length - (D - d)`.
+    """
+    index = np.arange(n_inputs)
+    d = np.abs(index[:, None] - index[None, :])
+    counts = np.maximum(length - d, 0) + np.maximum(length - (n_inputs - d), 0)
+    return np.where(d == 0, length, counts) / n_inputs
+
+
+def _spectrum(n_inputs: int, xi: float) -> Floats:
+    if n_inputs < 1:
+        raise ValueError(f"`n_inputs` must be at least 1, got {n_inputs}")
+    if not 0 < xi < math.inf:
+        raise ValueError(f"length scales must be positive and finite, got {xi}")
+    index = np.arange(n_inputs)
+    row = np.exp(-((np.minimum(index, n_inputs - index) / xi) ** 2))
+    # The full transform's eigenvalues, of which each but the ends of the half one counts twice.
+    eigenvalues = np.fft.fft(row).real
+    if -eigenvalues[eigenvalues < 0].sum() > _NEGATIVE_SHARE * n_inputs:
+        raise ValueError(
+            f"length scale {xi:g} is too large for a ring of {n_inputs} points: "
+            "exp(-dist^2 / xi^2) is no covariance there. Use a shorter scale or more inputs"
+        )
+    kept = np.clip(eigenvalues, 0.0, None)
+    half: Floats = (kept * (n_inputs / kept.sum()))[: n_inputs // 2 + 1]
+    return half
+
+
+def _squashing(gain: float) -> float:
+    if not 0 < gain < math.inf:
+        raise ValueError(f"`gain` must be positive and finite, got {gain}")
+    return gain * gain / (1 + gain * gain)
+
+
+def _balanced_targets(n_samples: int, rng: np.random.Generator) -> Floats:
+    if n_samples < 2:
+        raise ValueError(f"`n_samples` must be at least 2, one per class, got {n_samples}")
+    targets: Floats = rng.permutation((np.arange(n_samples) % 2 == 0).astype(np.float64))
+    return targets
+
+
+def _check_lengths(n_inputs: int, *lengths: int) -> None:
+    if not all(1 <= length <= n_inputs for length in lengths):
+        raise ValueError(
+            f"pulse lengths `xi_1`, `xi_0` must lie in 1 .. {n_inputs} = n_inputs, got {lengths}"
+        )
+
+
+def _pulses(start: NDArray[np.int64], length: NDArray[np.int64], n_inputs: int) -> Floats:
+    offset = (np.arange(n_inputs)[None, :] - start[:, None]) % n_inputs
+    pulses: Floats = (offset < length[:, None]).astype(np.float64)
+    return pulses
+
+
+def _pulse_description(n_inputs: int, xi_1: int, xi_0: int) -> str:
+    return f"single pulses on a ring of {n_inputs}, length {xi_1} (y = 1) against {xi_0} (y = 0)"

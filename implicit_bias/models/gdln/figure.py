@@ -1,0 +1,98 @@
+"""Pictures of gated and rectified units on a ring; every function draws on axes it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .comparison import GDLNComparison, inverse_participation_ratio
+from .training import RegressionTrajectory
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["plot_loss", "plot_localisation", "plot_sign_flips", "plot_unit", "plot_units"]
+
+# Colours of the Okabe-Ito palette, told apart by the colour-blind; lines differ in style too.
+_TRAINED, _INITIAL, _FINAL = "#000000", "#0072B2", "#D55E00"
+
+
+def plot_unit(ax: Axes, comparison: GDLNComparison, unit: int) -> Axes:
+    """Draw one trained unit's weights over the ring, with both predictions at the trained time.
+
+    Raises
+    ------
+    ValueError
+        If there is no such unit.
+    """
+    n_units, n_inputs = comparison.weights.shape
+    if not 0 <= unit < n_units:
+        raise ValueError(f"`unit` must lie in 0 .. {n_units - 1}, got {unit}")
+    initial, final = comparison.prediction("initial"), comparison.prediction("final")
+    place = np.arange(n_inputs)
+    ax.axhline(0.0, color="0.85", linewidth=0.8, zorder=0)
+    ax.plot(place, comparison.weights[unit], color=_TRAINED, linewidth=2.2, label="ReLU, trained")
+    ax.plot(
+        place, initial.weights[unit], color=_INITIAL, linestyle="--", linewidth=1.3,
+        label="GDLN, initial gates",
+    )  # fmt: skip
+    ax.plot(
+        place, final.weights[unit], color=_FINAL, linestyle=":", linewidth=1.6,
+        label="GDLN, final gates",
+    )  # fmt: skip
+    ax.set_title(
+        f"unit {unit}: cos {initial.cosines[unit]:.2f} initial, {final.cosines[unit]:.2f} final",
+        fontsize=9,
+    )
+    return ax
+
+
+def plot_units(axes: Sequence[Axes], comparison: GDLNComparison) -> Sequence[Axes]:
+    """Draw the first units, one on each of the axes; the first has the legend."""
+    for unit, ax in enumerate(axes[: len(comparison.weights)]):
+        plot_unit(ax, comparison, unit)
+        ax.tick_params(labelsize=8)
+    for ax in axes[len(comparison.weights) :]:
+        ax.set_visible(False)
+    axes[0].legend(fontsize=7, loc="best", framealpha=0.85)
+    return axes
+
+
+def plot_localisation(ax: Axes, trajectory: RegressionTrajectory, *, label: str = "units") -> Axes:
+    """Draw the inverse participation ratio of every unit over training, and their mean."""
+    ratios = inverse_participation_ratio(trajectory.weights)
+    n_inputs = trajectory.weights.shape[2]
+    mean = ax.plot(trajectory.step, ratios.mean(axis=1), linewidth=2.2, label=f"{label}, mean")[0]
+    ax.plot(trajectory.step, ratios, color=mean.get_color(), linewidth=0.7, alpha=0.35)
+    noise = "Gaussian noise"
+    if noise not in {line.get_label() for line in ax.get_lines()}:
+        ax.axhline(3 / (n_inputs + 2), color="0.5", linestyle="--", linewidth=1, label=noise)
+    ax.set_ylabel("inverse participation ratio")
+    return _over_steps(ax, trajectory)
+
+
+def plot_loss(ax: Axes, trajectory: RegressionTrajectory, *, label: str) -> Axes:
+    """Draw the training loss over steps."""
+    ax.plot(trajectory.step, trajectory.loss, label=label)
+    ax.set_yscale("log")
+    ax.set_ylabel("loss")
+    return _over_steps(ax, trajectory)
+
+
+def plot_sign_flips(ax: Axes, trajectory: RegressionTrajectory, *, label: str = "ReLU") -> Axes:
+    """Draw the share of gates that differ from their start over steps."""
+    ax.plot(trajectory.step, trajectory.sign_flips, label=label)
+    ax.set_ylim(bottom=0.0)
+    ax.set_ylabel("gates flipped since the start")
+    return _over_steps(ax, trajectory)
+
+
+def _over_steps(ax: Axes, trajectory: RegressionTrajectory) -> Axes:
+    # Step 0 has a place on a logarithmic axis only where it is linear near zero.
+    ax.set_xscale("symlog", linthresh=1.0)
+    ax.set_xlim(0.0, max(float(trajectory.step[-1]), 1.0))
+    ax.set_xlabel("gradient steps")
+    ax.legend(fontsize=7)
+    return ax

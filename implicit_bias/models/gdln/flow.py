@@ -1,0 +1,209 @@
+"""Gradient flow of a gated deep linear network in closed form, at every time."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from ..._solve import (
+    Array,
+    FitStatus,
+    LeastSquaresProgram,
+    array_namespace,
+    as_float64,
+    solve_least_squares,
+    to_numpy,
+)
+from .formulation import gated_program, moment_program
+
+__all__ = ["GatedFlow", "gated_flow", "gated_flow_from_moments"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GatedFlow:
+    """The solution of `tau dw/dt = (b - A w / K) / K` from w(0), as a function of time.
+
+        w(t) = w(0) + V (I - e^{-rates t}) displacement,    rates = eigenvalues / (K^2 tau)
+
+    with the eigenvectors V of A on its range and `displacement = V^T (K A^+ b - w(0))`: the same
+    as `e^{-t A / (K^2 tau)} w(0) + K A^+ (I - e^{-t A / (K^2 tau)}) b`, but exact at t = 0 and
+    without ever computing the null space, where nothing moves.
+
+    Attributes
+    ----------
+    initial : (K, D) array
+        w(0).
+    rates : (r,) array
+        Positive, one per direction of the range of A.
+    basis : (K D, r) array
+        Orthonormal; row k D + d is input d of unit k.
+    displacement : (r,) array
+    final_loss : float
+        `1/2 <(y - f)^2>` at infinity.
+    tau : float
+    """
+
+    initial: Array
+    rates: Array
+    basis: Array
+    displacement: Array
+    final_loss: float
+    tau: float
+
+    @property
+    def limit(self) -> Array:
+        """(K, D) weights `w(inf) = K A^+ b + P_null(A) w(0)`."""
+        return self(math.inf)
+
+    def __call__(self, t: Any) -> Array:
+        """(..., K, D) weights at the times `t` (...), 0 to infinity inclusive, in units of tau's.
+
+        A gradient step of learning rate eta on the mean loss advances t by eta when tau = 1.
+
+        Raises
+        ------
+        ValueError
+            If a time is negative or NaN.
+        """
+        xp = array_namespace(self.rates)
+        t = self._times(t)
+        return self._moved(-xp.expm1(-t[..., None] * self.rates))
+
+    def descent(self, n_steps: Any, learning_rate: float) -> Array:
+        """(..., K, D) weights after `n_steps` (...) full-batch gradient steps, exactly.
+
+        Each step shrinks the distance along eigenvector i by `1 - learning_rate lambda_i / K^2`,
+        where the flow has an exponential.
+
+        Raises
+        ------
+        ValueError
+            If a number of steps is negative or NaN.
+        """
+        steps = self._times(n_steps, name="n_steps")
+        return self._moved(1 - (1 - learning_rate * self.tau * self.rates) ** steps[..., None])
+
+    def loss(self, t: Any) -> Array:
+        """(...) losses `1/2 <(y - f)^2>` at the times `t` (...); NaN without `<y^2>`.
+
+            L(t) = L(inf) + 1/2 sum_i lambda_i (e^{-rates_i t} displacement_i / K)^2
+
+        with the eigenvalues lambda_i of A.
+        """
+        xp = array_namespace(self.rates)
+        t = self._times(t)
+        # The mean's factor 1/K^2 in the excess loss turns eigenvalues into tau times rates.
+        left = xp.exp(-t[..., None] * self.rates) * self.displacement
+        return self.final_loss + 0.5 * self.tau * xp.sum(self.rates * left * left, axis=-1)
+
+    def _moved(self, share: Array) -> Array:
+        xp = array_namespace(self.rates)
+        shift = (share * self.displacement) @ self.basis.T
+        return self.initial + xp.reshape(shift, (*share.shape[:-1], *self.initial.shape))
+
+    def _times(self, t: Any, name: str = "t") -> Array:
+        xp = array_namespace(self.rates)
+        t = as_float64(t, like=self.rates)
+        if not bool(xp.all(t >= 0)):
+            raise ValueError(f"`{name}` must be at least 0 everywhere (math.inf allowed), no NaN")
+        return t
+
+    def __repr__(self) -> str:
+        n_units, n_inputs = (int(size) for size in self.initial.shape)
+        slowest = math.inf
+        if len(self.rates):
+            slowest = 1 / float(to_numpy(self.rates).min())
+        return (
+            f"GatedFlow(weights {n_units} x {n_inputs}, rank {len(self.rates)}, slowest time "
+            f"{slowest:.4g}, final loss {self.final_loss:.6g})"
+        )
+
+
+def gated_flow(
+    X: Array, y: Array, gates: Array, w0: Array, tau: float = 1.0, *, rcond: float | None = None
+) -> GatedFlow:
+    """Gradient flow of `1/2 <(y - 1/K sum_k g_k <w_k, x>)^2>` over samples; call it with a time.
+
+    Parameters
+    ----------
+    X, y, gates
+        As in `gated_program`.
+    w0 : (K, D) array
+        Initial weights.
+    tau : float
+        Time constant, positive: `tau dw/dt = -grad`.
+    rcond : float, optional
+        As in `solve_gated_ols`. Directions below the cut-off stay where they start.
+
+    Returns
+    -------
+    GatedFlow
+        `flow(t)` has the weights (K, D), `flow.limit` those at infinity, `flow.loss(t)` the loss.
+
+    Raises
+    ------
+    ValueError
+        If shapes disagree, values are not finite, or `tau` is not positive.
+
+    References
+    ----------
+    Seed 002, equations (8) to (11), with the 1/K of the network's output restored and an initial
+    condition of any sign.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> flow = gated_flow(np.ones((1, 1)), np.ones(1), np.ones((1, 1)), np.zeros((1, 1)))
+    >>> [round(float(flow(t)[0, 0]), 6) for t in (0, np.log(2), np.inf)]
+    [0.0, 0.5, 1.0]
+    """
+    return _flow(gated_program(X, y, gates), w0, tau, rcond)
+
+
+def gated_flow_from_moments(
+    A: Array,
+    b: Array,
+    w0: Array,
+    tau: float = 1.0,
+    *,
+    second_moment: float = math.nan,
+    rcond: float | None = None,
+) -> GatedFlow:
+    """`gated_flow` for a population, given by the moments of `moment_program`; w0 tells K.
+
+    Raises
+    ------
+    ValueError
+        As `gated_flow`, and if no distribution has these moments: with b outside the range of A
+        the flow would not settle.
+    """
+    start = as_float64(w0)
+    n_units = int(start.shape[0]) if start.ndim == 2 else 1
+    program = moment_program(A, b, n_units, second_moment=second_moment)
+    return _flow(program, w0, tau, rcond)
+
+
+def _flow(program: LeastSquaresProgram, w0: Array, tau: float, rcond: float | None) -> GatedFlow:
+    if not 0 < tau < math.inf:
+        raise ValueError(f"`tau` must be positive and finite, got {tau}")
+    solution = solve_least_squares(program, rcond=rcond)
+    spectrum = solution.spectrum
+    xp = array_namespace(spectrum.basis)
+    start = as_float64(w0, like=spectrum.basis)
+    if tuple(start.shape) != program.shape or not bool(xp.all(xp.isfinite(start))):
+        raise ValueError(
+            f"`w0` must be finite, of shape {program.shape}, got shape {tuple(start.shape)}: "
+            "one row of weights per unit"
+        )
+    if solution.status is FitStatus.INCONSISTENT:
+        raise ValueError(f"`A` and `b` are {solution.status.advice}")
+    n_units = program.shape[0]
+    return GatedFlow(
+        initial=start,
+        rates=spectrum.eigenvalues / (n_units**2 * tau),
+        basis=spectrum.basis,
+        displacement=n_units * spectrum.minimiser - spectrum.basis.T @ xp.reshape(start, (-1,)),
+        final_loss=solution.loss,
+        tau=tau,
+    )

@@ -1,0 +1,345 @@
+"""Gated OLS: the limit of gated deep linear networks of one hidden layer under squared loss."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+from ..._solve import (
+    Array,
+    FitCertificate,
+    FitNotCertified,
+    FitStatus,
+    GatedDesign,
+    LeastSquaresProgram,
+    LeastSquaresSolution,
+    MomentLeastSquares,
+    SampledLeastSquares,
+    array_namespace,
+    as_float64,
+    solve_least_squares,
+    to_numpy,
+)
+from ...limits.saved import read_saved, write_saved
+
+if TYPE_CHECKING:
+    import cvxpy
+
+__all__ = [
+    "GatedOLS",
+    "GatedPredictor",
+    "gated_program",
+    "literal_gated_ols",
+    "moment_program",
+    "solve_gated_ols",
+    "solve_gated_ols_from_moments",
+]
+
+
+_SCALARS = ("loss", "rank", "rcond", "condition", "tol", "seconds")
+
+
+@dataclass(frozen=True, eq=False)
+class GatedPredictor:
+    """Scores of the gated network with the coefficients `zeta`.
+
+        f(x) = sum_k g_k(x) <zeta[k], x>
+
+    Parameters
+    ----------
+    zeta : (K, D) float64 array
+        NumPy array or torch tensor; inputs must be of the same kind.
+    """
+
+    zeta: Array
+
+    def __call__(self, X: Array, gates: Array) -> Array:
+        """(n,) float64 scores of `X` (n, D) behind `gates` (n, K).
+
+        Raises
+        ------
+        ValueError
+            If shapes disagree.
+        """
+        xp = array_namespace(self.zeta)
+        X, gates = as_float64(X, like=self.zeta), as_float64(gates, like=self.zeta)
+        n_units, n_inputs = (int(size) for size in self.zeta.shape)
+        if X.ndim != 2 or X.shape[1] != n_inputs:
+            raise ValueError(
+                f"`X` must have shape (n, {n_inputs}), got {tuple(X.shape)}: the predictor was "
+                f"made from {n_inputs} inputs"
+            )
+        if tuple(gates.shape) != (int(X.shape[0]), n_units):
+            raise ValueError(
+                f"`gates` must have shape ({X.shape[0]}, {n_units}), got {tuple(gates.shape)}: "
+                "one row per row of X, one column per unit"
+            )
+        return xp.sum((X @ self.zeta.T) * gates, axis=1)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GatedOLS:
+    """The minimum-norm OLS solution on gated inputs, with its certificate.
+
+    Attributes
+    ----------
+    zeta : (K, D) array
+        Effective predictors `A^+ b`: `f(x) = sum_k g_k(x) <zeta[k], x>`.
+    loss : float
+        `1/2 <(y - f)^2>`; NaN from moments without `<y^2>`.
+    rank : int
+        Rank of A, with eigenvalues at or below `rcond` times the largest taken for zero.
+    rcond : float
+    condition : float
+        Largest over smallest eigenvalue that counts.
+    status : FitStatus
+    certificate : FitCertificate
+        Stationarity and distance from minimum norm, recomputed from the arrays.
+    tol, seconds : float
+        To what the status was judged; wall-clock time of the solve.
+    """
+
+    zeta: Array
+    loss: float
+    rank: int
+    rcond: float
+    condition: float
+    status: FitStatus
+    certificate: FitCertificate
+    tol: float
+    seconds: float
+
+    @classmethod
+    def from_solution(cls, solution: LeastSquaresSolution) -> Self:
+        """Read a least-squares solution as a limit."""
+        return cls(
+            zeta=solution.coefficients,
+            loss=solution.loss,
+            rank=solution.spectrum.rank,
+            rcond=solution.spectrum.rcond,
+            condition=solution.spectrum.condition,
+            status=solution.status,
+            certificate=solution.certificate,
+            tol=solution.tol,
+            seconds=solution.seconds,
+        )
+
+    @property
+    def weights(self) -> Array:
+        """(K, D) weights `w = K A^+ b` of the network `f = 1/K sum_k g_k <w_k, x>`.
+
+        Gradient flow from w(0) ends there plus the part of w(0) in the null space of A:
+        `gated_flow` has that.
+        """
+        return int(self.zeta.shape[0]) * self.zeta
+
+    @property
+    def unit_norms(self) -> Array:
+        """(K,) norms `||zeta[k]||`."""
+        xp = array_namespace(self.zeta)
+        return xp.sqrt(xp.sum(self.zeta * self.zeta, axis=1))
+
+    @property
+    def predictor(self) -> GatedPredictor:
+        """The limit as a function of new inputs and gates."""
+        return GatedPredictor(self.zeta)
+
+    def require(self) -> Self:
+        """This limit if it is `SOLVED`; raises `FitNotCertified` with the advice otherwise."""
+        if self.status is not FitStatus.SOLVED:
+            raise FitNotCertified(self.status, self.certificate, self.tol)
+        return self
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the coefficients, ready for JSON (NaN stays a float)."""
+        return {
+            "status": self.status.name,
+            "advice": self.status.advice,
+            **self.certificate.to_dict(),
+            "loss": self.loss,
+            "rank": self.rank,
+            "rcond": self.rcond,
+            "condition": self.condition,
+            "tol": self.tol,
+            "seconds": self.seconds,
+            "n_units": int(self.zeta.shape[0]),
+            "unit_norms": to_numpy(self.unit_norms).tolist(),
+        }
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write coefficients and results to one safetensors file; `load` reads it back.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written.
+        """
+        record = {
+            "status": self.status.name,
+            "certificate": self.certificate.to_dict(),
+            **{name: getattr(self, name) for name in _SCALARS},
+        }
+        write_saved(path, type(self), {"zeta": to_numpy(self.zeta)}, record)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read what `save` wrote, as NumPy arrays.
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is no such file.
+        ValueError
+            If the file is not a saved limit of this class.
+        """
+        arrays, record = read_saved(path, cls, {"zeta"})
+        return cls(
+            zeta=arrays["zeta"],
+            status=FitStatus[record["status"]],
+            certificate=FitCertificate(**record["certificate"]),
+            **{name: record[name] for name in _SCALARS},
+        )
+
+    def __repr__(self) -> str:
+        n_units, n_inputs = (int(size) for size in self.zeta.shape)
+        return (
+            f"GatedOLS({self.status.name}, coefficients {n_units} x {n_inputs}, loss "
+            f"{self.loss:.6g}\n  rank {self.rank} of {n_units * n_inputs} (rcond {self.rcond:.2g})"
+            f", stationarity {self.certificate.stationarity:.2g}, share in the null space "
+            f"{self.certificate.null_share:.2g} (tol {self.tol:.2g}), {self.seconds:.3g} s)"
+        )
+
+
+def gated_program(X: Array, y: Array, gates: Array) -> SampledLeastSquares:
+    """The mean squared error of a gated linear network over samples, as a program in zeta.
+
+        minimise  1/2 <(y - sum_k g_k(x) <zeta[k], x>)^2>
+
+    Parameters
+    ----------
+    X : (n, D) real array
+        Inputs; NumPy array or torch tensor.
+    y : (n,) real array
+        Targets. There is no bias: {0, 1} and {-1, 1} give different predictors.
+    gates : (n, K) array
+        Gate of every sample in every unit: booleans, 0 and 1, or any real numbers.
+
+    Raises
+    ------
+    ValueError
+        If shapes disagree or values are not finite.
+    """
+    X = as_float64(X)
+    xp = array_namespace(X)
+    y, Z = as_float64(y, like=X), as_float64(gates, like=X)
+    columns = xp.arange(int(Z.shape[1]) if Z.ndim == 2 else 0, device=X.device)
+    return SampledLeastSquares(design=GatedDesign(X=X, Z=Z, group=columns), y=y)
+
+
+def moment_program(
+    A: Array, b: Array, n_units: int, *, second_moment: float = math.nan
+) -> MomentLeastSquares:
+    """The same program from moments of `xt = (g_1(x) x, ..., g_K(x) x)`.
+
+    Parameters
+    ----------
+    A : (K D, K D) array
+        `<xt xt^T>`, positive semidefinite; row k D + d is input d of unit k.
+    b : (K D,) array
+        `<xt y>`.
+    n_units : int
+        K.
+    second_moment : float, optional
+        `<y^2>`, which the loss needs.
+
+    Raises
+    ------
+    ValueError
+        If shapes disagree, values are not finite, or A is not symmetric.
+    """
+    A = as_float64(A)
+    return MomentLeastSquares(
+        A=A, b=as_float64(b, like=A), n_columns=n_units, second_moment=float(second_moment)
+    )
+
+
+def solve_gated_ols(
+    X: Array, y: Array, gates: Array, *, rcond: float | None = None, tol: float = 1e-8
+) -> GatedOLS:
+    """Where gradient descent from zero takes a gated deep linear network under squared loss.
+
+        zeta = A^+ b,   w = K zeta,    A = <xt xt^T>,  b = <xt y>,  xt = (g_1(x) x, ...)
+
+    Parameters
+    ----------
+    X, y, gates
+        As in `gated_program`.
+    rcond : float, optional
+        Eigenvalues of A at or below this share of the largest count as zero, in [0, 1); by
+        default `(max(n, K D) 2^-52)^2`, which is `numpy.linalg.lstsq`'s cut-off of singular
+        values.
+    tol : float
+        To which the normal equations and the minimum norm are certified, in (0, 1).
+
+    Returns
+    -------
+    GatedOLS
+        With its certificate; call `.require()` to insist on `SOLVED`.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range, shapes disagree, or values are not finite.
+
+    References
+    ----------
+    Notes on gated deep linear networks (seed 002), section 3.3, whose equations (8) to (11) lack
+    the factor K of w and the singular case.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, y = np.array([[1.0], [2.0], [-1.0]]), np.array([1.0, 2.0, 3.0])
+    >>> gates = np.array([[1, 0], [1, 0], [0, 1]])
+    >>> solve_gated_ols(X, y, gates).weights.round(12).ravel().tolist()
+    [2.0, -6.0]
+    """
+    return _solve(gated_program(X, y, gates), rcond, tol)
+
+
+def solve_gated_ols_from_moments(
+    A: Array,
+    b: Array,
+    n_units: int,
+    *,
+    second_moment: float = math.nan,
+    rcond: float | None = None,
+    tol: float = 1e-8,
+) -> GatedOLS:
+    """`solve_gated_ols` for a population, given by the moments of `moment_program`.
+
+    `rcond` defaults to `K D 2^-52`, the rounding of the eigenvalues of A. Moments that no
+    distribution has give the status INCONSISTENT, or a ValueError if A is indefinite.
+    """
+    program = moment_program(A, b, n_units, second_moment=second_moment)
+    return _solve(program, rcond, tol)
+
+
+def _solve(program: LeastSquaresProgram, rcond: float | None, tol: float) -> GatedOLS:
+    return GatedOLS.from_solution(solve_least_squares(program, rcond=rcond, tol=tol))
+
+
+def literal_gated_ols(X: Array, y: Array, gates: Array) -> cvxpy.Problem:
+    """The program as written, for cvxpy; its one variable is zeta (K, D).
+
+    Its value is the optimal loss; among several minimisers a solver may return any.
+    """
+    import cvxpy as cp
+
+    program = gated_program(X, y, gates)
+    inputs, Z, y = (to_numpy(a) for a in (program.design.X, program.design.Z, program.y))
+    zeta = cp.Variable(program.shape, name="zeta")
+    scores = cp.sum(cp.multiply(Z, inputs @ zeta.T), axis=1)
+    return cp.Problem(cp.Minimize(cp.sum_squares(y - scores) / (2 * program.n_samples)))

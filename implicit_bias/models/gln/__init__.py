@@ -1,0 +1,1 @@
+"""Gated linear networks: deep, shallow, and beside the plain norm."""

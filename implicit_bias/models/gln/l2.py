@@ -1,0 +1,297 @@
+"""SVM-L2: the plain norm of a gated linear network's predictors, the control for SVM-GLN."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._solve import (
+    Array,
+    GatedDesign,
+    MaxMarginProgram,
+    Progress,
+    Settings,
+    Solution,
+    array_namespace,
+    as_float64,
+    solve,
+    to_numpy,
+)
+from ...limits.limit import Limit
+from ...limits.predictors import ContextPredictor
+from .formulation import gln_program
+from .norms import MainEffects
+
+if TYPE_CHECKING:
+    import cvxpy
+
+__all__ = [
+    "GLNL2Limit",
+    "gln_l2_gate_kernel",
+    "gln_l2_limit",
+    "gln_l2_literal_program",
+    "gln_l2_norm",
+    "gln_l2_program",
+    "gln_l2_root",
+    "solve_gln_l2_svm",
+]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GLNL2Limit(Limit):
+    """The SVM-L2 solution; `zeta` has shape (H, C, D).
+
+    The program fixes the predictors `beta[gamma] = sum_h zeta[h, gamma_h]`; of all coefficients
+    that have them, `zeta` has the least `sum_h ||zeta[h]||`, which is `gln_norm`. The objective is
+    the root mean square of `||beta[gamma]||` over all C^H global contexts; it is one group, so
+    `unit_norms` and `dual_norms` have one entry.
+    """
+
+    @property
+    def predictor(self) -> ContextPredictor:
+        """The solution as a function of new inputs and contexts, at smallest margin 1."""
+        return ContextPredictor(self.zeta)
+
+    def norm_of(self, zeta: Array) -> float:
+        """The program's norm of coefficients (H, C, D): root mean square of `||beta[gamma]||`."""
+        return MainEffects.of_coefficients(zeta).rms_norm()
+
+    @property
+    def gln_norm(self) -> float:
+        """`sum_h ||zeta[h]||`: at least the optimum of SVM-GLN on the same data."""
+        return MainEffects.of_coefficients(self.zeta).gln_norm()
+
+    @property
+    def log_beta_norm(self) -> float:
+        """Natural logarithm of `||beta||_2 = C^(H/2) * objective`."""
+        n_units, n_contexts, _ = self.zeta.shape
+        return 0.5 * int(n_units) * math.log(n_contexts) + math.log(self.objective)
+
+    @property
+    def beta_norm(self) -> float:
+        """`||beta||_2`, the root of the sum of `||beta[gamma]||^2`; inf beyond float64."""
+        return _exp(self.log_beta_norm)
+
+
+def gln_l2_program(
+    X: Array, y: Array, contexts: Array, *, n_contexts: int | None = None
+) -> MaxMarginProgram:
+    """The SVM-L2 program of data in contexts, as one group of (C - 1) H + 1 gate columns.
+
+        minimise  ||beta||_2   s.t.   y[n] <beta[c[n]], x[n]> >= 1,
+                                      beta[gamma] = sum_h zeta[h, gamma_h]
+
+    With `(mean, effects)` as in `gln_norms`, `||beta||_2^2 = C^H (||mean||^2 + sum_h
+    ||effects[h]||^2 / C)`. Coordinates `effects[h] = sqrt(C) U V[h]`, where the C - 1 columns
+    of U are orthonormal and orthogonal to the ones vector, make this `C^H` times the squared
+    norm of the coefficients `(mean, V)`; the objective leaves `C^(H/2)` out. The kernel is
+    `<x, x'> (1 + C sum_h ([c_h = c'_h] - 1/C)) = <x, x'> (C agree - H + 1)`.
+
+    Parameters
+    ----------
+    X : (n, D) real array
+        Inputs; a bias is a constant column. NumPy array or torch tensor.
+    y : (n,) real or integer array
+        Labels in {-1, +1}.
+    contexts : (n, H) integer array
+        Context of every sample in every unit, in 0 .. C-1.
+    n_contexts : int, optional
+        C; by default one more than the largest entry of `contexts`. Contexts that no sample is
+        in count: the norm is over all C^H predictors.
+
+    Returns
+    -------
+    MaxMarginProgram
+        Column 0 is the mean, column 1 + h (C - 1) + k the k-th coordinate of the effect of h.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `gln_program`.
+
+    References
+    ----------
+    S. Lippl, L. F. Abbott, S. Chung, "The implicit bias of gradient descent on generalized gated
+    linear networks", equations (23) to (25), with the matrix of `gln_l2_root`.
+    """
+    design = gln_program(X, y, contexts, n_contexts=n_contexts).design
+    xp = array_namespace(design.X)
+    n_units, n_contexts = _sizes(design)
+    U = as_float64(_contrasts(n_contexts), like=design.X)
+    one_hot = design.Z.reshape((design.n_samples, n_units, n_contexts))
+    effects = math.sqrt(n_contexts) * (one_hot @ U)
+    ones = xp.ones((design.n_samples, 1), dtype=design.X.dtype, device=design.X.device)
+    n_effects = n_units * (n_contexts - 1)
+    Z = xp.concat([ones, effects.reshape((design.n_samples, n_effects))], axis=1)
+    group = xp.zeros((1 + n_effects,), dtype=xp.int64, device=design.X.device)
+    return MaxMarginProgram(
+        design=GatedDesign(X=design.X, Z=Z, group=group), y=as_float64(y, like=design.X)
+    )
+
+
+def solve_gln_l2_svm(
+    X: Array,
+    y: Array,
+    contexts: Array,
+    *,
+    n_contexts: int | None = None,
+    solver: str = "interior-point",
+    tol: float = 1e-8,
+    max_iterations: int | None = None,
+    progress: Progress | None = None,
+) -> GLNL2Limit:
+    """The predictors of a gated linear network with the least plain norm.
+
+    No theorem says that gradient descent goes here: it is the control that shows how much of the
+    network's generalisation is due to its norm and how much to its architecture alone.
+
+    Parameters
+    ----------
+    X, y, contexts, n_contexts
+        As in `gln_l2_program`, which says what they raise.
+    solver, tol, max_iterations, progress
+        As in `solve_gln_svm`; "cvxpy:OSQP" works too, there is one group.
+
+    Returns
+    -------
+    GLNL2Limit
+        With its certificate; call `.require()` to insist on `SOLVED`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, contexts = np.array([[3.0, 4.0]]), np.array([[0, 0, 1]])
+    >>> limit = solve_gln_l2_svm(X, np.array([1.0]), contexts, n_contexts=2)
+    >>> round(limit.objective * 5, 9)  # 1 / sqrt((C agree - H + 1) <x, x>), agree = H = 3
+    0.5
+    """
+    program = gln_l2_program(X, y, contexts, n_contexts=n_contexts)
+    settings = Settings(tol=tol, max_iterations=max_iterations, progress=progress)
+    solution = solve(program, solver=solver, settings=settings)
+    return gln_l2_limit(program, solution, n_units=int(to_numpy(contexts).shape[1]))
+
+
+def gln_l2_limit(program: MaxMarginProgram, solution: Solution, *, n_units: int) -> GLNL2Limit:
+    """Read a solution of a `gln_l2_program` of H = `n_units` units as coefficients (H, C, D)."""
+    n_columns, n_inputs = (int(size) for size in solution.primal.shape)
+    n_contexts = 1 + (n_columns - 1) // n_units
+    limit = GLNL2Limit.from_solution(program, solution, (n_columns, n_inputs))
+    U = as_float64(_contrasts(n_contexts), like=limit.zeta)
+    V = limit.zeta[1:, :].reshape((n_units, n_contexts - 1, n_inputs))
+    family = MainEffects(mean=limit.zeta[0, :], effects=math.sqrt(n_contexts) * (U @ V))
+    return replace(limit, zeta=family.coefficients())
+
+
+def gln_l2_root(n_units: int, n_contexts: int) -> NDArray[np.float64]:
+    """The matrix A of seed 004 (23), (25) as it has to be: `||beta||^2 = C^(H-2) ||A zeta||^2`.
+
+        A = sqrt(C) I - B / sqrt(C) + J / sqrt(H C)
+
+    is the root of `M = C I - B + J`, B the blocks of ones within units, J all ones: on
+    differences within a unit M is C, on the common mean H C, and 0 on differences between the
+    means of units, which no predictor sees. (Printed: C I - B + J / (H C), no root of M.)
+
+    Returns
+    -------
+    (H C, H C) float64 array
+        Row h C + c belongs to context c of unit h.
+    """
+    size = n_units * n_contexts
+    B = np.kron(np.eye(n_units), np.ones((n_contexts, n_contexts)))
+    root = math.sqrt(n_contexts)
+    return np.asarray(root * np.eye(size) - B / root + 1 / math.sqrt(size))
+
+
+def gln_l2_norm(zeta: Array) -> float:
+    """`||beta||_2` of the predictors of zeta (H, C, D): by its main effects, inf beyond float64."""
+    n_units, n_contexts, _ = zeta.shape
+    rms = MainEffects.of_coefficients(as_float64(zeta)).rms_norm()
+    return _exp(0.5 * n_units * math.log(n_contexts) + math.log(rms)) if rms > 0 else 0.0
+
+
+def gln_l2_gate_kernel(contexts: Array, others: Array, *, n_contexts: int) -> Array:
+    """The gate part of the SVM-L2 kernel, `C agree - H + 1`, times `C^H`.
+
+    `agree` counts the units in which both samples have the same context. The kernel of the plain
+    norm is `<x, x'>` times this over `C^H`, that of the root mean square `<x, x'>` times this.
+
+    Parameters
+    ----------
+    contexts : (n, H) integer array
+    others : (m, H) integer array
+    n_contexts : int
+        C.
+
+    Returns
+    -------
+    (n, m) integer array
+
+    Raises
+    ------
+    ValueError
+        If the numbers of units differ.
+    """
+    if contexts.ndim != 2 or others.ndim != 2 or contexts.shape[1] != others.shape[1]:
+        raise ValueError(
+            "`contexts` and `others` must have shapes (n, H) and (m, H), got "
+            f"{tuple(contexts.shape)} and {tuple(others.shape)}: contexts of the same units"
+        )
+    xp = array_namespace(contexts)
+    n_units = int(contexts.shape[1])
+    agree = xp.zeros((contexts.shape[0], others.shape[0]), dtype=xp.int64, device=contexts.device)
+    for h in range(n_units):  # no (n, m, H) temporary
+        agree = agree + xp.astype(contexts[:, h][:, None] == others[:, h][None, :], xp.int64)
+    return n_contexts * agree - n_units + 1
+
+
+def gln_l2_literal_program(
+    X: Array, y: Array, contexts: Array, *, n_contexts: int | None = None
+) -> tuple[cvxpy.Problem, cvxpy.Variable]:
+    """SVM-L2 in cvxpy as seed 004 (25) states it, with the right matrix.
+
+        minimise  ||A zeta||_F   s.t.   y[n] sum_h <zeta[h, c[n, h]], x[n]> >= 1
+
+    Parameters
+    ----------
+    X, y, contexts, n_contexts
+        As in `gln_l2_program`.
+
+    Returns
+    -------
+    (cvxpy.Problem, cvxpy.Variable)
+        The problem, whose optimum is C times the objective of `gln_l2_program`, and its variable
+        (H C, D); row h C + c is zeta[h, c]. Solvers may add to zeta what no predictor sees.
+    """
+    import cvxpy as cp
+
+    program = gln_program(X, y, contexts, n_contexts=n_contexts)
+    inputs, Z = to_numpy(program.design.X), to_numpy(program.design.Z)
+    zeta = cp.Variable((Z.shape[1], inputs.shape[1]))
+    scores = cp.sum(cp.multiply(Z, inputs @ zeta.T), axis=1)
+    margins = cp.multiply(to_numpy(program.y), scores)
+    objective = cp.norm(gln_l2_root(*_sizes(program.design)) @ zeta, "fro")
+    return cp.Problem(cp.Minimize(objective), [margins >= 1]), zeta
+
+
+def _sizes(design: GatedDesign) -> tuple[int, int]:
+    """H and C of a design of one-hot contexts."""
+    return design.n_groups, int(design.Z.shape[1]) // design.n_groups
+
+
+def _contrasts(n_contexts: int) -> NDArray[np.float64]:
+    """U (C, C - 1) with orthonormal columns that sum to zero: `U U^T = I - J / C` (Helmert)."""
+    steps = np.arange(1, n_contexts)
+    rows = np.arange(n_contexts)[:, None]
+    columns = np.where(rows < steps, 1.0, 0.0) - np.where(rows == steps, steps, 0.0)
+    return np.asarray(columns / np.sqrt(steps * (steps + 1.0)))
+
+
+def _exp(logarithm: float) -> float:
+    try:
+        return math.exp(logarithm)
+    except OverflowError:
+        return math.inf

@@ -1,0 +1,1 @@
+"""Linear networks of every depth: one hard-margin SVM."""

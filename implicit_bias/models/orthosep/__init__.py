@@ -1,0 +1,1 @@
+"""Small ReLU networks on orthogonally separable data."""

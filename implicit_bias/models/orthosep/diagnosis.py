@@ -1,0 +1,312 @@
+"""A trained ReLU network beside its limit on orthogonally separable data, neuron by neuron."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ..._solve import to_numpy
+from ...data.sample import Sample
+from ...measures.distances import Distances
+from ...measures.kkt import KKTDistance
+from ...measures.scalars import cosine, scores
+from ...training.objectives import log_mean_loss
+from .limit import OrthosepLimit
+
+__all__ = [
+    "OrthosepDiagnosis",
+    "OrthosepDistances",
+    "diagnose_orthosep",
+    "layer_rows",
+    "layer_singular_values",
+    "neuron_groups",
+]
+
+Float = NDArray[np.float64]
+
+_FOLLOWED = (
+    "mean_cosine", "share_positive", "share_negative", "share_dead", "growth_positive",
+    "growth_negative", "u", "z", "cosines", "singular_values",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class OrthosepDiagnosis:
+    """How near a network has come to two kinds of neurons and one function.
+
+    A neuron is dead if it is inactive on every training sample. Quantities that are not defined
+    (a group without neurons, a network that is not of degree 2, a loss of at least 1) are NaN.
+    Arrays are read-only.
+
+    Attributes
+    ----------
+    singular_values : (min(p, D),) array
+        Of the first layer W (p, D), descending; two survive in the limit.
+    group : (p,) integer array
+        +1, -1, or 0 for dead. The sign of the output weight, or of the nearer direction in a
+        network without one.
+    norms : (p,) array
+        `||w_j||`.
+    cosines : (p,) array
+        Cosine between w_j and its group's max-margin direction; NaN for a dead neuron.
+    plane : (p, 2) array
+        Neurons in the plane of the top two right singular vectors of W.
+    directions : (2, 2) array
+        Unit `w_plus` and `w_minus` in that plane, one a row.
+    share_positive, share_negative, share_dead : float
+        Shares of the p neurons.
+    mean_cosine : float
+        Mean of the cosines weighted by `||w_j||`.
+    function_cosine : float
+        Cosine between the scores of network and limit on held-out inputs.
+    log_inverse_loss : float
+        `log(1 / mean logistic loss)` on the training data: errors of directions and constants
+        fall like its inverse.
+    growth_positive, growth_negative : float
+        `||W_plus||_F^2 / log(1/loss)`, which tends to `||w_plus||`, and its mirror image.
+    u, z : float
+        Least-squares fit of `f / ||theta||^2` on the two ramps over the training inputs; both
+        tend to `constant`.
+    normalised_margin : float
+        `min y f / ||theta||^2`, which tends to `constant` as well, from below.
+    constant : float
+        `1 / (2 (||w_plus|| + ||w_minus||))`, over the groups that have neurons.
+    imbalance : float
+        Largest `| |a_j| - ||w_j|| |` over the largest `||w_j||`; gradient flow keeps it at 0.
+    """
+
+    singular_values: Float
+    group: NDArray[np.int64]
+    norms: Float
+    cosines: Float
+    plane: Float
+    directions: Float
+    share_positive: float
+    share_negative: float
+    share_dead: float
+    mean_cosine: float
+    function_cosine: float
+    log_inverse_loss: float
+    growth_positive: float
+    growth_negative: float
+    u: float
+    z: float
+    normalised_margin: float
+    constant: float
+    imbalance: float
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain Python values, arrays as lists."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in values.items()}
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Label and value of every line of a printed table."""
+        top = ", ".join(f"{value:.3g}" for value in self.singular_values[:4])
+        live = self.cosines[self.group != 0]
+        share = float(np.mean(live > 0.9)) if len(live) else math.nan
+        # Of networks that are homogeneous of degree 2 alone.
+        constants = [
+            ("constants u, z", f"{self.u:.4g}, {self.z:.4g} (limit {self.constant:.4g})"),
+            ("normalised margin", f"{self.normalised_margin:.4g} (limit {self.constant:.4g})"),
+        ]
+        return [
+            ("top singular values (2 at the limit)", top),
+            ("neurons positive / negative / dead", " / ".join(
+                f"{s:.0%}" for s in (self.share_positive, self.share_negative, self.share_dead)
+            )),
+            ("norm-weighted mean cosine (1)", f"{self.mean_cosine:.4f}"),
+            ("live neurons with cosine > 0.9", f"{share:.0%}"),
+            ("cosine of held-out functions (1)", f"{self.function_cosine:.4f}"),
+            ("log(1/loss)", f"{self.log_inverse_loss:.4g}"),
+            *(constants if math.isfinite(self.normalised_margin) else []),
+        ]  # fmt: skip
+
+
+def diagnose_orthosep(
+    network: torch.nn.Module, limit: OrthosepLimit, train: Sample, held_out: Sample
+) -> OrthosepDiagnosis:
+    """Measure a network against the limit that `solve_orthosep` found on its training data.
+
+    Parameters
+    ----------
+    network : Module
+        Scores `network(X, gates)`, with `first_layer()` (p, D) and, for a two-layer network,
+        `output_weights()` (p,).
+    limit : OrthosepLimit
+    train, held_out : Sample
+        Gates may be None.
+
+    Raises
+    ------
+    ValueError
+        If a sample is malformed or the limit has another number of inputs.
+    """
+    W = _weights(network.first_layer)
+    w_plus, w_minus = to_numpy(limit.w_plus), to_numpy(limit.w_minus)
+    if W.shape[1] != len(w_plus):
+        raise ValueError(
+            f"the network has {W.shape[1]} inputs, the limit {len(w_plus)}: "
+            "solve the limit on the data that the network was trained on"
+        )
+    targets = np.stack([_unit(w_plus), _unit(w_minus)])
+    norms = np.linalg.norm(W, axis=1)
+    aligned = W @ targets.T / np.where(norms > 0, norms, 1.0)[:, None]
+    two_layers = hasattr(network, "output_weights")
+    a = _weights(network.output_weights) if two_layers else aligned[:, 0] - aligned[:, 1]
+    group = neuron_groups(W, a, train.X)
+    cosines = np.where(group == 0, np.nan, np.where(group == 1, aligned[:, 0], aligned[:, 1]))
+    _, singular_values, right = np.linalg.svd(W, full_matrices=False)
+    basis = np.zeros((2, W.shape[1]))
+    basis[: min(2, len(right))] = right[:2]
+    fitted = _constants(network, limit, train, group) if two_layers else {}
+    live = group != 0
+    predicted = to_numpy(limit.predictor(held_out.X))
+    log_inverse = _log_inverse_loss(network, train)
+    return OrthosepDiagnosis(
+        singular_values=singular_values,
+        group=group,
+        norms=norms,
+        cosines=cosines,
+        plane=W @ basis.T,
+        directions=targets @ basis.T,
+        share_positive=float(np.mean(group == 1)),
+        share_negative=float(np.mean(group == -1)),
+        share_dead=float(np.mean(group == 0)),
+        mean_cosine=_ratio(norms[live] @ cosines[live], norms[live].sum()),
+        function_cosine=cosine(predicted, scores(network, held_out)),
+        log_inverse_loss=log_inverse,
+        growth_positive=_growth(norms[group == 1], log_inverse) if two_layers else math.nan,
+        growth_negative=_growth(norms[group == -1], log_inverse) if two_layers else math.nan,
+        u=fitted.get("u", math.nan),
+        z=fitted.get("z", math.nan),
+        normalised_margin=fitted.get("normalised_margin", math.nan),
+        constant=fitted.get("constant", math.nan),
+        imbalance=_ratio(np.abs(np.abs(a) - norms).max(), norms.max()) if two_layers else math.nan,
+    )
+
+
+class OrthosepDistances(Distances):
+    """An observer for `train`: `Distances`, and of `OrthosepDiagnosis` what runs are followed by.
+
+    Keys beyond those of `Distances`: the floats `mean_cosine`, `smallest_cosine` (over live
+    neurons), `share_positive`, `share_negative`, `share_dead`, `growth_positive`,
+    `growth_negative`, `u`, `z`, and the arrays `cosines` (p,) and `singular_values`
+    (min(p, D),). The norm of dead neurons is not 0 but stays as it was at the start.
+
+    Parameters
+    ----------
+    limit : OrthosepLimit
+    train, held_out : Sample
+        Gates may be None.
+    kkt : bool
+        As in `Distances`.
+    """
+
+    def __init__(
+        self, limit: OrthosepLimit, train: Sample, held_out: Sample, *, kkt: bool = True
+    ) -> None:
+        super().__init__(limit, train, held_out, kkt=kkt)
+        self._data = limit, train, held_out
+
+    def __call__(
+        self, network: torch.nn.Module, *, kkt: KKTDistance | None = None
+    ) -> dict[str, Any]:
+        """Measure `network`; `kkt` is its KKT distance if that is known already."""
+        diagnosis = diagnose_orthosep(network, *self._data)
+        live = diagnosis.cosines[diagnosis.group != 0]
+        own = {name: getattr(diagnosis, name) for name in _FOLLOWED}
+        own["smallest_cosine"] = float(live.min()) if len(live) else math.nan
+        return super().__call__(network, kkt=kkt) | own
+
+
+def neuron_groups(W: Float, a: Float, X: Float) -> NDArray[np.int64]:
+    """(p,) signs of `a` (p,), 0 for a neuron of `W` (p, D) inactive on every row of `X` (n, D)."""
+    active = np.any(W @ X.T > 0, axis=1)
+    groups: NDArray[np.int64] = np.where(active, np.sign(a), 0.0).astype(np.int64)
+    return groups
+
+
+def layer_singular_values(network: torch.nn.Module) -> list[Float]:
+    """Singular values, descending, of every weight matrix of a network, in its own order."""
+    matrices = [to_numpy(p.double()) for p in network.parameters() if p.ndim == 2]
+    return [np.linalg.svd(V, compute_uv=False) for V in matrices]
+
+
+def layer_rows(layers: Sequence[Float], *, n_shown: int = 4) -> list[tuple[str, ...]]:
+    """Lines of a printed table of singular values: layer, the largest, third by second, top two.
+
+    Parameters
+    ----------
+    layers : sequence of descending arrays
+        Of `layer_singular_values`. Those with one value, output layers, are left out.
+    n_shown : int
+        Singular values to print.
+
+    Returns
+    -------
+    list of four strings each
+        The last two: the third value as a share of the second, 0 at rank two, and the share of
+        the squared norm that the top two have, 1 at rank two.
+    """
+    lines: list[tuple[str, ...]] = []
+    for number, values in enumerate(layers, start=1):
+        if len(values) < 2:
+            continue
+        third = _ratio(float(values[2]), float(values[1])) if len(values) > 2 else 0.0
+        energy = _ratio(float(values[:2] @ values[:2]), float(values @ values))
+        shown = ", ".join(f"{value:.3g}" for value in values[:n_shown])
+        lines.append((f"W_{number}", shown, f"{third:.3f}", f"{energy:.4f}"))
+    return lines
+
+
+def _constants(
+    network: torch.nn.Module, limit: OrthosepLimit, train: Sample, group: NDArray[np.int64]
+) -> dict[str, float]:
+    size = sum(float(p.detach().double().square().sum()) for p in network.parameters())
+    normalised = scores(network, train) / size
+    ramps = np.maximum(train.X @ to_numpy(limit.zeta).T * [1.0, -1.0], 0.0) * [1.0, -1.0]
+    u, z = np.linalg.lstsq(ramps, normalised, rcond=None)[0]
+    alive = "both" if {1, -1} <= set(group) else "positive" if 1 in group else "negative"
+    constant = math.nan
+    if group.any():
+        function = limit.limit_function(surviving=alive)
+        constant = max(function.u, function.z)
+    return {
+        "u": float(u),
+        "z": float(z),
+        "normalised_margin": float(np.min(train.y * normalised)),
+        "constant": constant,
+    }
+
+
+def _log_inverse_loss(network: torch.nn.Module, sample: Sample) -> float:
+    return -float(log_mean_loss(torch.as_tensor(sample.y * scores(network, sample)), "logistic"))
+
+
+def _growth(norms: Float, log_inverse: float) -> float:
+    return float(norms @ norms) / log_inverse if log_inverse > 0 and len(norms) else math.nan
+
+
+def _weights(of: Any) -> Float:
+    return np.asarray(to_numpy(of().double()), dtype=np.float64)
+
+
+def _unit(v: Float) -> Float:
+    return v / (np.linalg.norm(v) or 1.0)
+
+
+def _ratio(value: float, size: float) -> float:
+    return float(value / size) if size > 0 else math.nan

@@ -1,0 +1,230 @@
+"""Two one-sided max-margin programs: the limit of ReLU networks on orthogonally separable data."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+
+from ..._solve import (
+    Array,
+    GatedDesign,
+    MaxMarginProgram,
+    Progress,
+    Settings,
+    Solution,
+    Status,
+    array_namespace,
+    as_float64,
+    certify,
+    solve,
+    support_vectors,
+    to_numpy,
+)
+from ...data.orthants import checked_data, is_orthogonally_separable
+from .limit import LABELS, OneSidedSolution, OrthosepLimit
+
+__all__ = [
+    "NotOrthogonallySeparable",
+    "one_sided_program",
+    "orthosep_program",
+    "solve_orthosep",
+]
+
+
+class NotOrthogonallySeparable(UserWarning):
+    """The programs are defined on these data, but the theorem does not cover them."""
+
+
+def orthosep_program(X: Array, y: Array) -> MaxMarginProgram:
+    """Both one-sided programs as one, which they are since they share no coefficient.
+
+        minimise ||zeta[0]|| + ||zeta[1]||
+        s.t.  <zeta[0], x_i> >= 1 where y_i = +1,   -<zeta[1], x_i> >= 1 where y_i = -1
+
+    It is the frozen-gate ReLU program for the gates that neurons have in the extremal sectors:
+    the first open on the positive samples, the second on the negative ones.
+
+    Parameters
+    ----------
+    X : (n, D) real array
+        NumPy array or torch tensor.
+    y : (n,) real or integer array
+        Labels in {-1, +1}.
+
+    Raises
+    ------
+    ValueError
+        If shapes disagree, values are not finite or labels are not -1 and +1.
+
+    References
+    ----------
+    M. Phuong, "Underspecification in Deep Learning", equations (3.6) and (3.7).
+    """
+    checked_data(X, y)
+    X = as_float64(X)
+    xp = array_namespace(X)
+    y = as_float64(y, like=X)
+    Z = xp.stack([xp.astype(y == label, X.dtype) for label in LABELS.values()], axis=1)
+    group = xp.arange(len(LABELS), device=X.device)
+    return MaxMarginProgram(design=GatedDesign(X=X, Z=Z, group=group), y=y)
+
+
+def one_sided_program(X: Array, y: Array, *, label: int) -> MaxMarginProgram:
+    """`minimise ||w||  s.t.  <w, x_i> >= 1` over the samples with `y_i = label`.
+
+    Both classes have their margins at +1: `w_minus` points towards the negative samples.
+
+    Raises
+    ------
+    ValueError
+        As `orthosep_program`; if `label` is neither -1 nor +1 or no sample has it.
+    """
+    both = orthosep_program(X, y)
+    if label not in LABELS.values():
+        raise ValueError(f"`label` must be -1 or +1, got {label}")
+    xp = array_namespace(both.y)
+    (rows,) = xp.nonzero(both.y == label)
+    if len(rows) == 0:
+        raise ValueError(f"no sample has the label {label:+d}: its program has no constraints")
+    X, ones = both.design.X[rows], xp.ones_like(both.y[rows])
+    group = xp.zeros(1, dtype=xp.int64, device=X.device)
+    return MaxMarginProgram(design=GatedDesign(X=X, Z=ones[:, None], group=group), y=ones)
+
+
+def solve_orthosep(
+    X: Array,
+    y: Array,
+    *,
+    solver: str = "interior-point",
+    tol: float = 1e-8,
+    max_iterations: int | None = None,
+    progress: Progress | None = None,
+) -> OrthosepLimit:
+    """Where gradient flow from near zero takes a two-layer ReLU network, in direction.
+
+    Solves a one-sided max-margin program for each class that has samples. Every neuron that
+    survives turns to `w_plus` (positive output weight) or `w_minus` (negative), and the network
+    to `OrthosepLimit.limit_function`. That is a theorem for orthogonally separable data, small
+    balanced initialisation and an exponential-like loss (a loss with a polynomial tail has
+    another limit).
+
+    Parameters
+    ----------
+    X, y
+        As in `orthosep_program`.
+    solver : str
+        "interior-point", or "cvxpy:CLARABEL", "cvxpy:OSQP", ... for the literal programs.
+    tol : float
+        Relative duality gap to reach in each program, in (0, 1).
+    max_iterations : int, optional
+        Iterations of each run of the solver; by default as many as it thinks right.
+    progress : callable, optional
+        `progress(iteration, gap)`, called once an iteration by the interior point.
+
+    Returns
+    -------
+    OrthosepLimit
+        With its certificate; call `.require()` to insist on `SOLVED`.
+
+    Warns
+    -----
+    NotOrthogonallySeparable
+        If the data are not: the programs are defined all the same, the theorem says nothing.
+
+    Raises
+    ------
+    ValueError
+        As `orthosep_program`.
+
+    References
+    ----------
+    M. Phuong, "Underspecification in Deep Learning", theorem 3.1 and corollary 3.1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> limit = solve_orthosep(np.array([[2.0, 0.0], [0.0, -4.0]]), np.array([1, -1]))
+    >>> np.round(limit.w_plus, 6).tolist(), np.round(limit.w_minus, 6).tolist()
+    ([0.5, 0.0], [0.0, -0.25])
+    >>> round(limit.objective, 6), round(limit.limit_function().u, 6)
+    (0.75, 0.666667)
+    """
+    program = orthosep_program(X, y)
+    separability = is_orthogonally_separable(program.design.X, program.y)
+    if not separability:
+        warnings.warn(
+            f"the data are {separability.message}: the limit of theorem 3.1 may not apply",
+            NotOrthogonallySeparable,
+            stacklevel=2,
+        )
+    settings = Settings(tol=tol, max_iterations=max_iterations, progress=progress)
+    xp = array_namespace(program.y)
+    primal = program.dual_blocks(xp.zeros_like(program.y))
+    dual = xp.zeros_like(program.y)
+    parts, solutions = [], []
+    for row, label in enumerate(LABELS.values()):
+        own = program.y == label
+        if not bool(xp.any(own)):
+            continue
+        one_sided = one_sided_program(program.design.X, program.y, label=label)
+        solution = solve(one_sided, solver=solver, settings=settings)
+        primal[row] = label * solution.primal[0]
+        dual[own] = solution.dual
+        parts.append(_part(label, one_sided, solution))
+        solutions.append(solution)
+    joined = _join(program, primal, dual, solutions)
+    shape = (len(LABELS), int(program.design.X.shape[1]))
+    limit = OrthosepLimit.from_solution(program, joined, shape)
+    return replace(limit, classes=tuple(parts))
+
+
+# A proof of inseparability in one class holds for both; short of that, the worse answer counts.
+_SEVERITY = (
+    Status.NOT_SEPARABLE, Status.FAILED, Status.UNDECIDED, Status.INACCURATE, Status.SOLVED,
+)  # fmt: skip
+
+
+def _join(
+    program: MaxMarginProgram, primal: Array, dual: Array, solutions: list[Solution]
+) -> Solution:
+    """One solution of the joint program from those of its parts.
+
+    Multipliers of the parts come with block norm 1 and so do those of the whole, whose gap is then
+    a mean of theirs. A proof of inseparability is a set of multipliers on one class alone.
+    """
+    status = min((solution.status for solution in solutions), key=_SEVERITY.index)
+    if status is Status.NOT_SEPARABLE:
+        for label, solution in zip(_labels(program), solutions, strict=True):
+            if solution.status is not Status.NOT_SEPARABLE:
+                dual[program.y == label] = 0.0
+        dual = dual / array_namespace(dual).sum(dual)
+    return Solution(
+        primal=primal,
+        dual=dual,
+        status=status,
+        certificate=certify(program, primal, dual),
+        tol=solutions[0].tol,
+        iterations=sum(solution.iterations for solution in solutions),
+        seconds=sum(solution.seconds for solution in solutions),
+        solver=solutions[0].solver,
+    )
+
+
+def _labels(program: MaxMarginProgram) -> list[int]:
+    return [label for label in LABELS.values() if bool((program.y == label).any())]
+
+
+def _part(label: int, program: MaxMarginProgram, solution: Solution) -> OneSidedSolution:
+    support = to_numpy(support_vectors(program, solution.primal, solution.dual))
+    return OneSidedSolution(
+        label=label,
+        n_samples=program.n_samples,
+        n_support=int(support.sum()),
+        support_rank=int(np.linalg.matrix_rank(to_numpy(program.design.X)[support])),
+        status=solution.status,
+        certificate=solution.certificate,
+        iterations=solution.iterations,
+        seconds=solution.seconds,
+    )

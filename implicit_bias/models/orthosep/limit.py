@@ -1,0 +1,231 @@
+"""The limit of ReLU networks on orthogonally separable data: two vectors and one function."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from ..._solve import Array, Certificate, Status, array_namespace, as_float64
+from ...limits.limit import Limit
+
+__all__ = ["LABELS", "OneSidedSolution", "OrthosepLimit", "RampFunction"]
+
+LABELS = {"positive": 1, "negative": -1}
+"""Label of each class, in the order of the rows of `OrthosepLimit.zeta`."""
+
+
+@dataclass(frozen=True, eq=False)
+class RampFunction:
+    """`f(x) = u relu(<w_plus, x>) - z relu(<w_minus, x>)`.
+
+    Parameters
+    ----------
+    w_plus, w_minus : (D,) float64 arrays
+        NumPy arrays or torch tensors; inputs must be of the same kind.
+    u, z : float
+    """
+
+    w_plus: Array
+    w_minus: Array
+    u: float = 1.0
+    z: float = 1.0
+
+    def __call__(self, X: Array, gates: None = None) -> Array:
+        """(n,) float64 scores of `X` (n, D); there are no gates to give."""
+        xp = array_namespace(self.w_plus)
+        X, n_inputs = as_float64(X, like=self.w_plus), int(self.w_plus.shape[0])
+        if X.ndim != 2 or X.shape[1] != n_inputs:
+            raise ValueError(
+                f"`X` must have shape (n, {n_inputs}), got {tuple(X.shape)}: the function was "
+                f"made from {n_inputs} inputs"
+            )
+        plus, minus = (xp.clip(X @ w, min=0.0) for w in (self.w_plus, self.w_minus))
+        return self.u * plus - self.z * minus
+
+
+@dataclass(frozen=True)
+class OneSidedSolution:
+    """How the program of one class went.
+
+        minimise ||w||   s.t.   <w, x_i> >= 1  for every i with y_i = label
+
+    Attributes
+    ----------
+    label : int
+        +1 or -1.
+    n_samples, n_support : int
+        Samples of the class, and those with a multiplier.
+    support_rank : int
+        Dimension of what the support examples span; the theorem assumes D.
+    status : Status
+    certificate : Certificate
+        Of this class's program alone; `certificate.objective` is `||w||`.
+    iterations, seconds
+        What the solve took.
+    """
+
+    label: int
+    n_samples: int
+    n_support: int
+    support_rank: int
+    status: Status
+    certificate: Certificate
+    iterations: int
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OrthosepLimit(Limit):
+    """Max-margin vectors of both classes and the function that a ReLU network converges to.
+
+    `zeta` has shape (2, D), rows `w_plus` and `-w_minus`: output weight times neuron of a network
+    with one neuron a class. Certificate and status are those of `orthosep_program`, the sum of
+    both one-sided programs, whose optimum is `||w_plus|| + ||w_minus||`. Margins are those of a
+    sample under its own class's vector, which are the margins of `predictor` if the data are
+    orthogonally separable.
+
+    Attributes
+    ----------
+    classes : tuple of OneSidedSolution
+        One for each class that has samples; see `positive`, `negative`.
+    """
+
+    classes: tuple[OneSidedSolution, ...] = ()
+
+    @property
+    def w_plus(self) -> Array:
+        """(D,) `argmin ||w||` with `<w, x_i> >= 1` on the positive samples; zeros without any."""
+        return self.zeta[0]
+
+    @property
+    def w_minus(self) -> Array:
+        """(D,) `argmin ||w||` with `<w, x_i> >= 1` on the negative samples; zeros without any."""
+        return -self.zeta[1]
+
+    @property
+    def positive(self) -> OneSidedSolution | None:
+        """The program of class +1; None if it has no samples."""
+        return next((part for part in self.classes if part.label == 1), None)
+
+    @property
+    def negative(self) -> OneSidedSolution | None:
+        """The program of class -1; None if it has no samples."""
+        return next((part for part in self.classes if part.label == -1), None)
+
+    @property
+    def supports_span(self) -> bool:
+        """Whether the support examples of each class span R^D, which theorem 3.1 assumes.
+
+        The limit has been seen without it too: the data of `make_orthosep` lack it.
+        """
+        rank = int(self.zeta.shape[1])
+        return bool(self.classes) and all(part.support_rank == rank for part in self.classes)
+
+    @property
+    def predictor(self) -> RampFunction:
+        """`relu(<w_plus, x>) - relu(<w_minus, x>)`, at smallest margin 1."""
+        return RampFunction(self.w_plus, self.w_minus)
+
+    def limit_function(self, *, surviving: str = "both") -> RampFunction:
+        r"""Where `f_theta(x) / ||theta||^2` goes.
+
+            [relu(<w_plus, x>) - relu(<w_minus, x>)] / (2 (||w_plus|| + ||w_minus||))
+
+        The constants u = z follow from both groups' margins growing alike, like log(1/loss), and
+        `||W_plus||^2 / log(1/loss) -> ||w_plus||`. If no neuron of one sign survives, that group's
+        ramp and its norm drop out: `u = 1 / (2 ||w_plus||)` and z = 0, or mirrored.
+
+        Parameters
+        ----------
+        surviving : {"both", "positive", "negative"}
+            Groups of neurons that are not dead on all of the data.
+
+        Raises
+        ------
+        ValueError
+            If `surviving` is unknown, or its classes have no samples or no solution.
+
+        References
+        ----------
+        M. Phuong, "Underspecification in Deep Learning", corollary 3.1, where u and z are left
+        open.
+        """
+        if surviving not in {"both", *LABELS}:
+            raise ValueError(
+                f"`surviving` must be 'both', 'positive' or 'negative', got {surviving!r}"
+            )
+        alive = [surviving in ("both", group) for group in LABELS]
+        total = sum(float(norm) for norm, kept in zip(self.unit_norms, alive, strict=True) if kept)
+        if not total > 0:
+            raise ValueError(
+                f"there is no limit for surviving={surviving!r}: its class has no samples, or no "
+                f"solution (status {self.status.name})"
+            )
+        u, z = (0.5 / total if kept else 0.0 for kept in alive)
+        return RampFunction(self.w_plus, self.w_minus, u=u, z=z)
+
+    def balanced_weights(self) -> tuple[Array, Array]:
+        """Weights W (2, D), a (2,) of the least norm with which two neurons give `predictor`.
+
+            W = (w_plus / sqrt(||w_plus||), w_minus / sqrt(||w_minus||)),
+            a = (sqrt(||w_plus||), -sqrt(||w_minus||)),
+
+        a KKT point, and the minimum at any width, of `1/2 ||theta||^2` at margins 1, with the
+        value `||w_plus|| + ||w_minus||`.
+
+        References
+        ----------
+        M. Phuong, "Underspecification in Deep Learning", lemma B.6.
+        """
+        xp = array_namespace(self.zeta)
+        signs = as_float64(np.array([1.0, -1.0]), like=self.zeta)
+        roots = xp.sqrt(self.unit_norms)
+        safe = xp.where(roots > 0, roots, xp.ones_like(roots))
+        return signs[:, None] * self.zeta / safe[:, None], signs * roots
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the large arrays, both classes included."""
+        return super().to_dict() | {
+            "classes": [_record(part) for part in self.classes],
+            "supports_span": self.supports_span,
+        }
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write arrays and results to one safetensors file; `load` reads it back."""
+        from safetensors import safe_open
+        from safetensors.numpy import load_file, save_file
+
+        super().save(path)
+        with safe_open(path, framework="numpy") as file:
+            metadata = dict(file.metadata())
+        metadata["classes"] = json.dumps([_record(part) for part in self.classes])
+        save_file(load_file(path), Path(path), metadata=metadata)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read what `save` wrote, as NumPy arrays; raises as `Limit.load` does."""
+        from safetensors import safe_open
+
+        limit = super().load(path)
+        with safe_open(path, framework="numpy") as file:
+            records = json.loads(file.metadata()["classes"])
+        return replace(limit, classes=tuple(_from_record(record) for record in records))
+
+
+def _record(part: OneSidedSolution) -> dict[str, Any]:
+    return asdict(part) | {"status": part.status.name}
+
+
+def _from_record(record: dict[str, Any]) -> OneSidedSolution:
+    return OneSidedSolution(
+        **record
+        | {
+            "status": Status[record["status"]],
+            "certificate": Certificate(**record["certificate"]),
+        }
+    )

@@ -1,0 +1,69 @@
+"""Step sizes that take a two-layer network from near zero far along its gradient flow."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..._solve import Array, to_numpy
+from ...training.settings import TrainingSettings
+
+__all__ = ["halving_settings"]
+
+
+def halving_settings(
+    X: Array,
+    *,
+    escape: tuple[int, float] = (100, 0.3),
+    steps: int = 30,
+    rate: float = 0.2,
+    n_phases: int = 8,
+    n_checkpoints: int = 40,
+) -> TrainingSettings:
+    """Settings of the normalised full-batch trainer with a rate that halves as steps double.
+
+    In the rescaled time of `d theta / ds = -grad(loss) / loss` a network of degree 2 near its
+    limit has q = log(1/loss) grow like `dq/ds = 2 q / S`, S the optimum of its program, so that a
+    step of size r changes the weights by the share r/S whatever their size. Phase k makes
+    `2^k steps` steps at `2^-k rate` and multiplies q by `exp(2 steps rate / S)`. Where that is
+    about 2 the run follows the flow. Longer phases leave it for a normalised subgradient method,
+    which goes much further in as many steps: its limit has been seen to be the same, within an
+    error that falls with the last rate.
+
+    Parameters
+    ----------
+    X : (n, D) array
+        Training inputs. Rates are in units of one over the longest input's length, which makes
+        a run the same at every scale of X.
+    escape : (steps, rate)
+        First phase, in which neurons turn and leave the neighbourhood of zero: its length is
+        logarithmic in the initial scale.
+    steps, rate, n_phases
+        Of the phases after it.
+    n_checkpoints : int
+        As in `TrainingSettings`.
+
+    Raises
+    ------
+    ValueError
+        If a number is not positive and finite, or X is all zeros.
+
+    Examples
+    --------
+    >>> X = [[0.0, 2.0]]
+    >>> halving_settings(X, escape=(100, 0.5), steps=10, rate=0.2, n_phases=3).schedule
+    ((100, 0.25), (10, 0.1), (20, 0.05), (40, 0.025))
+    """
+    longest = float(np.linalg.norm(np.asarray(to_numpy(X), dtype=float), axis=1).max())
+    numbers = {"steps": steps, "rate": rate, "n_phases": n_phases, "max ||x||": longest}
+    for name, number in numbers.items():
+        if not 0 < number < math.inf:
+            raise ValueError(f"`{name}` must be positive and finite, got {number}")
+    phases = [escape, *((steps * 2**k, rate / 2**k) for k in range(n_phases))]
+    return TrainingSettings(
+        batch_size=None,
+        trainer="normalised",
+        schedule=tuple((count, size / longest) for count, size in phases),
+        n_checkpoints=n_checkpoints,
+    )

@@ -1,0 +1,1 @@
+"""ReLU networks and their gates, frozen and not."""

@@ -1,0 +1,155 @@
+"""Train as a ReLU network, freeze the gates, go on as a frozen-gate network."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from ...gates.relu import ReLUGates
+from ...training.data import Inputs
+from ...training.loop import Callback, train
+from ...training.settings import TrainingSettings
+from ...training.trajectory import Trajectory
+from .frozen_network import FReLU
+from .network import ReLU
+
+
+@dataclass(frozen=True, eq=False)
+class PartlyTrained:
+    """A network whose gates were learned for a while and then frozen.
+
+    Attributes
+    ----------
+    network : FReLU
+        As it ended.
+    gating : ReLUGates
+        The gates as they were frozen, for new inputs.
+    before, after : Trajectory or None
+        The run as a ReLU network, and as a frozen-gate one, each counting steps from 0; None
+        where that part has no steps.
+    """
+
+    network: FReLU
+    gating: ReLUGates
+    before: Trajectory | None
+    after: Trajectory | None
+
+
+def train_then_freeze(
+    network: ReLU,
+    X: Inputs,
+    y: Inputs,
+    *,
+    freeze_at: int,
+    settings: TrainingSettings | None = None,
+    monitor: Inputs | None = None,
+    callback: Callback | None = None,
+    states: tuple[Path, Path] | None = None,
+    resume: bool = False,
+) -> PartlyTrained:
+    """Train `network` for `freeze_at` steps, freeze its gates and train the rest of the schedule.
+
+    Learning rates follow the schedule through the freeze; momentum starts again from 0, and
+    mini-batches from a new epoch, drawn by a seed that follows from `settings.random_state`, or
+    by that generator if it is one.
+
+    Parameters
+    ----------
+    network : ReLU
+        Trained in place up to the freeze; what follows happens to a copy.
+    X : (n, D)
+    y : (n,)
+        Labels in {-1, +1}.
+    freeze_at : int
+        0: gates as initialised, to `settings.n_steps`: all of the training as a ReLU network.
+    settings : TrainingSettings, optional
+        Of both parts together. `n_checkpoints` is what each part gets.
+    monitor : (m, D), optional
+        Inputs whose scores enter both trajectories.
+    callback : callable, optional
+        ``callback(step, n_steps, log_loss)`` with the steps of both parts together.
+    states : (path, path), optional
+        Files in which the two parts keep what it takes to go on: `state` of `train`, which needs
+        an integer `settings.random_state`.
+    resume : bool
+        Go on from those files, with the network as it began. A part whose file is not there has
+        not been begun: it begins.
+
+    Returns
+    -------
+    PartlyTrained
+        After a KeyboardInterrupt in the first part, with the gates as they were then and no
+        second part.
+
+    Raises
+    ------
+    ValueError
+        If `freeze_at` is out of range; and as `train` does.
+
+    References
+    ----------
+    S. Lippl, L. F. Abbott, S. Chung, "The implicit bias of gradient descent on generalized gated
+    linear networks", section 5.2.
+    """
+    settings = TrainingSettings() if settings is None else settings
+    total = settings.n_steps
+    if not 0 <= freeze_at <= total:
+        raise ValueError(
+            f"`freeze_at` must lie in 0 .. {total}, the steps of the schedule, got {freeze_at}"
+        )
+    if resume and states is None:
+        raise ValueError("`resume` needs `states`, the files that both parts were kept in")
+    first, second = _split(settings, freeze_at)
+    kept = states or (None, None)
+    begun = [resume and path is not None and path.exists() for path in kept]
+    before = after = None
+    watched: tuple[Inputs, Inputs | None] | None
+    if first is not None:
+        watched = None if monitor is None else (monitor, None)
+        before = train(
+            network, X, y, None, settings=first, monitor=watched,
+            callback=_shifted(callback, 0, total), state=kept[0], resume=begun[0],
+        )  # fmt: skip
+    frozen, gating = network.freeze_gates(), ReLUGates.from_network(network)
+    if second is not None and (before is None or before.finished):
+        # The network's own gates, in its own arithmetic: the function is the same at the freeze.
+        watched = None if monitor is None else (monitor, network.gates(monitor))
+        after = train(
+            frozen, X, y, network.gates(X), settings=second, monitor=watched,
+            callback=_shifted(callback, freeze_at, total), state=kept[1], resume=begun[1],
+        )  # fmt: skip
+    return PartlyTrained(network=frozen, gating=gating, before=before, after=after)
+
+
+def _split(
+    settings: TrainingSettings, at: int
+) -> tuple[TrainingSettings | None, TrainingSettings | None]:
+    first, second, start = [], [], 0
+    for steps, rate in settings.schedule:
+        early = min(max(at - start, 0), steps)
+        first.append((early, rate))
+        second.append((steps - early, rate))
+        start += steps
+    seeds = _seeds(settings.random_state)
+    parts = [tuple(phase for phase in part if phase[0] > 0) for part in (first, second)]
+    before, after = (
+        replace(settings, schedule=part, random_state=seed) if part else None
+        for part, seed in zip(parts, seeds, strict=True)
+    )
+    return before, after
+
+
+def _seeds(
+    random_state: int | np.random.Generator,
+) -> tuple[int | np.random.Generator, int | np.random.Generator]:
+    """Of the two parts. An integer has a child: a part that is kept cannot share a generator."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state, random_state
+    child = np.random.SeedSequence(random_state).spawn(1)[0]
+    return random_state, int(child.generate_state(1)[0])
+
+
+def _shifted(callback: Callback | None, by: int, total: int) -> Callback | None:
+    if callback is None:
+        return None
+    return lambda step, n_steps, log_loss: callback(by + step, total, log_loss)

@@ -1,0 +1,160 @@
+"""Four max-margin machines that stand in for a trained ReLU network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._solve import Array, Progress
+from ..linear.formulation import LinearLimit, solve_linear_svm
+from .formulation import FReLULimit, solve_frelu_svm
+
+__all__ = ["RELU_SVMS", "ReLULimits", "ReLUView", "solve_relu_svms"]
+
+RELU_SVMS: Mapping[str, str] = MappingProxyType(
+    {"rc": "SVM-RC", "lc": "SVM-LC", "hl": "SVM-HL", "gates_only": "gates-only"}
+)
+"""The four machines: their names in results, and in the literature."""
+
+
+@dataclass(frozen=True, eq=False)
+class ReLUView:
+    """Samples as the four machines see them; read-only float64 copies.
+
+    Parameters
+    ----------
+    X : (n, D) array
+        Inputs, the constant column included.
+    y : (n,) array
+        Labels in {-1, +1}.
+    random_gates : (n, R) array
+        Gates in {0, 1} that know nothing of the network: random hyperplanes, an always-open unit.
+    learned_gates : (n, H) array
+        Gates in {0, 1} of the network's hidden units.
+    features : (n, K) array
+        Activations of its last hidden layer.
+
+    Raises
+    ------
+    ValueError
+        If the rows of these arrays are not as many, or an array is not of the right dimension.
+    """
+
+    X: NDArray[np.float64]
+    y: NDArray[np.float64]
+    random_gates: NDArray[np.float64]
+    learned_gates: NDArray[np.float64]
+    features: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            array = np.array(getattr(self, field.name), dtype=np.float64)
+            n_axes = 1 if field.name == "y" else 2
+            if array.ndim != n_axes or len(array) != len(self.X):
+                raise ValueError(
+                    f"`{field.name}` must have {n_axes} axes and {len(self.X)} rows, one a row of "
+                    f"X, got shape {array.shape}"
+                )
+            array.flags.writeable = False
+            object.__setattr__(self, field.name, array)
+
+
+@dataclass(frozen=True, eq=False)
+class ReLULimits:
+    """The four max-margin solutions.
+
+    Attributes
+    ----------
+    rc : FReLULimit
+        SVM-RC: the group lasso over units with random gates.
+    lc : FReLULimit
+        SVM-LC: the same with the gates that the network has learned.
+    hl : LinearLimit
+        SVM-HL: the linear hard-margin SVM on hidden activations; `zeta` is (K,).
+    gates_only : LinearLimit
+        The linear hard-margin SVM on the pattern of learned gates; `zeta` is (H,).
+
+    Any of them may be `NOT_SEPARABLE`, which is an answer: look at its `status`.
+    """
+
+    rc: FReLULimit
+    lc: FReLULimit
+    hl: LinearLimit
+    gates_only: LinearLimit
+
+    def scores(self, view: ReLUView) -> dict[str, Array]:
+        """(n,) scores of those machines that separate their training data, by name.
+
+        A machine that does not separate has no coefficients to predict with and is left out.
+        """
+        seen: dict[str, tuple[FReLULimit | LinearLimit, Array, Array | None]] = {
+            "rc": (self.rc, view.X, view.random_gates),
+            "lc": (self.lc, view.X, view.learned_gates),
+            "hl": (self.hl, view.features, None),
+            "gates_only": (self.gates_only, view.learned_gates, None),
+        }
+        return {
+            name: limit.predictor(inputs, gates)
+            for name, (limit, inputs, gates) in seen.items()
+            if limit.certificate.proves_separability()
+        }
+
+
+def solve_relu_svms(
+    view: ReLUView,
+    *,
+    solver: str = "interior-point",
+    tol: float = 1e-8,
+    max_iterations: int | None = None,
+    progress: Progress | None = None,
+) -> ReLULimits:
+    """Solve the four max-margin machines on training data.
+
+        SVM-RC, SVM-LC   minimise sum_h ||zeta[h]||   s.t.   y_n sum_h g_h(n) <zeta[h], x_n> >= 1
+        SVM-HL           minimise ||w||               s.t.   y_n <w, hidden activations of n> >= 1
+        gates-only       minimise ||w||               s.t.   y_n <w, gate pattern of n> >= 1
+
+    For one hidden layer SVM-LC is the limit of the network that goes on from here with its gates
+    frozen; SVM-HL is, at any depth, that of one that goes on training its last layer alone. No
+    theorem makes SVM-RC or gates-only a limit of the ReLU network: they are the controls.
+
+    Parameters
+    ----------
+    view : ReLUView
+        Training data; `relu_comparison.view_relu` makes it from a trained network.
+    solver, tol, max_iterations, progress
+        As in `solve_frelu_svm`.
+
+    Raises
+    ------
+    ValueError
+        If labels are not in {-1, +1}, gates not in {0, 1} or values not finite.
+
+    References
+    ----------
+    S. Lippl, L. F. Abbott, S. Chung, "The implicit bias of gradient descent on generalized gated
+    linear networks", section 5.2.
+    """
+
+    def frelu(gates: Array) -> FReLULimit:
+        return solve_frelu_svm(
+            view.X, view.y, gates, solver=solver, tol=tol, max_iterations=max_iterations,
+            progress=progress,
+        )  # fmt: skip
+
+    def linear(features: Array) -> LinearLimit:
+        return solve_linear_svm(
+            features, view.y, solver=solver, tol=tol, max_iterations=max_iterations,
+            progress=progress,
+        )  # fmt: skip
+
+    return ReLULimits(
+        rc=frelu(view.random_gates),
+        lc=frelu(view.learned_gates),
+        hl=linear(view.features),
+        gates_only=linear(view.learned_gates),
+    )

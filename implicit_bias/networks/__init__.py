@@ -1,5 +1,0 @@
-"""Networks as torch modules: ``forward(X, gates)`` returns one score a sample."""
-
-from implicit_bias.networks.gln import GLN
-
-__all__ = ["GLN"]

@@ -1,0 +1,1 @@
+"""One run of `compare`: setup, prediction, training, findings, report."""

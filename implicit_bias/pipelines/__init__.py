@@ -1,1 +1,0 @@
-"""Predict, train, compare: one file a family of models, all ending in a `Report`."""
