@@ -148,6 +148,8 @@ def test_a_network_that_does_not_separate_its_data_ends_with_5() -> None:
     assert result.exit_code == 5
     assert "NOT SEPARATED: the network does not separate its training data" in result.stderr
     assert "the network separates the training data: DOES NOT HOLD" in result.stdout
+    (copy,) = (one for one in report(momentum=0.0, n_train=100).findings if one.key == "frozen")
+    assert "the copy with frozen gates does not separate" in copy.shortfall
 
 
 @pytest.mark.parametrize(
@@ -170,15 +172,21 @@ def test_what_has_no_meaning_ends_with_2_before_any_work(arguments, message) -> 
 
 
 def test_the_picture_has_the_maps_of_the_plane_and_the_freeze() -> None:
-    def titles(**given: Any) -> list[str]:
+    def axes(**given: Any) -> dict[str, Any]:
         figure = report(n_train=40, **given).figure()
         assert figure is not None
-        return [ax.get_title() or ax.get_ylabel() for ax in figure.axes]
+        return {ax.get_title() or ax.get_ylabel(): ax for ax in figure.axes}
 
-    assert titles()[-1] == "the copy with frozen gates"
-    plane = titles(data="quadrants", depth=3)
-    assert plane[-5:-1] == ["SVM-LC, gates of the end",
-                            *(f"network after {step} steps" for step in (5, 22, 100))]  # fmt: skip
+    gates = "gates changed since the start"
+    shallow, plane = axes(), axes(data="quadrants", depth=3)
+    assert list(shallow)[-2:] == [gates, "the copy with frozen gates"]
+    legend = shallow[gates].get_legend().get_texts()
+    assert [text.get_text() for text in legend] == ["a copy freezes them at 50"]
+    assert plane[gates].get_legend() is None
+    assert list(plane)[-5:-1] == [
+        "SVM-LC, gates of the end",
+        *(f"network after {step} steps" for step in (5, 22, 100)),
+    ]
 
 
 # Interrupts, divergence, resume
