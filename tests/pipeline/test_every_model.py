@@ -89,13 +89,6 @@ def test_orthosep_warns_of_other_data_and_goes_on() -> None:
     assert "orthogonally separable" in json.dumps(record) or "orthogonally separable" in text
 
 
-def test_relu_reports_machines_that_do_not_separate_as_such() -> None:
-    _, record, text = run("--model", "relu", *QUICK["relu"])
-    statuses = {name: entry["status"] for name, entry in record["limits"].items()}
-    assert statuses["gates_only"] == "NOT_SEPARABLE" and "NOT_SEPARABLE" in text
-    assert record["limits"]["gates_only"]["separation_bound"] <= 1e-12
-
-
 def test_gdln_follows_its_predicted_path_to_rounding() -> None:
     _, record, _ = run("--model", "gdln", *QUICK["gdln"])
     assert record["path_error"] < 1e-12
