@@ -14,7 +14,6 @@ from implicit_bias.models.gln.l2 import (
     SVML2,
     GLNL2Limit,
     gln_l2_gate_kernel,
-    gln_l2_literal_program,
     gln_l2_norm,
     gln_l2_root,
     solve_gln_l2_svm,
@@ -39,10 +38,12 @@ def problem(n_units: int, n_contexts: int, *, n: int = 40, D: int = 6, seed: int
 
 
 def literal_solution(X, y, contexts, n_contexts):
-    literal, zeta = gln_l2_literal_program(X, y, contexts, n_contexts=n_contexts)
+    literal = SVML2(n_contexts).literal(X, y, contexts)
     literal.solve(solver="CLARABEL")
     n_units = contexts.shape[1]
-    return literal.value, zeta.value.reshape(n_units, n_contexts, X.shape[1], order="C")
+    return literal.value, literal.variables()[0].value.reshape(
+        n_units, n_contexts, X.shape[1], order="C"
+    )
 
 
 @pytest.mark.parametrize(("n_units", "n_contexts"), SIZES)

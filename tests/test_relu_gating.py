@@ -13,7 +13,8 @@ from implicit_bias._solve import Status
 from implicit_bias.gates.changes import GateChanges, GateRecorder, gate_changes
 from implicit_bias.gates.hyperplanes import HyperplaneContexts, HyperplaneGates
 from implicit_bias.gates.relu import ReLUGates
-from implicit_bias.models.relu.formulation import GatePredictor, solve_frelu_svm
+from implicit_bias.limits.predictors import GateColumns, Predictor
+from implicit_bias.models.relu.formulation import solve_frelu_svm
 
 
 def inputs(n, d, *, seed=0, shift=0.0):
@@ -67,7 +68,8 @@ def test_loaded_gates_give_the_same_gates_and_the_same_scores(tmp_path, cutoffs,
     loaded = HyperplaneGates.load(tmp_path / "gates")
     assert np.array_equal(loaded.transform(X), gating.transform(X))
     assert loaded.get_params() == gating.get_params()
-    predictor = GatePredictor(inputs(4 + always_open, 5, seed=2))
+    zeta = inputs(4 + always_open, 5, seed=2)
+    predictor = Predictor(zeta, GateColumns(len(zeta), binary=True))
     assert np.array_equal(predictor(X, loaded.transform(X)), predictor(X, gating.transform(X)))
     again = clone(loaded).fit(inputs(31, 5, shift=2.0))
     assert np.array_equal(again.transform(X), gating.transform(X))
@@ -76,7 +78,9 @@ def test_loaded_gates_give_the_same_gates_and_the_same_scores(tmp_path, cutoffs,
 def test_files_that_save_did_not_write_are_refused(tmp_path):
     path = tmp_path / "contexts.npz"
     HyperplaneContexts(3, 2).fit(inputs(9, 2)).save(path)
-    with pytest.raises(ValueError, match="plain contexts"):
+    with pytest.raises(
+        ValueError, match=r"holds HyperplaneContexts: load it with HyperplaneContexts\.load"
+    ):
         HyperplaneGates.load(path)
     path.write_bytes(b"nothing")
     for gating in (HyperplaneGates, ReLUGates):
@@ -86,7 +90,7 @@ def test_files_that_save_did_not_write_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"ReLUGates\.save wrote"):
         ReLUGates.load(path)
     ReLUGates(np.ones((2, 2))).save(path)
-    with pytest.raises(ValueError, match=r"HyperplaneContexts\.save wrote"):
+    with pytest.raises(ValueError, match=r"load it with ReLUGates\.load"):
         HyperplaneGates.load(path)
 
 

@@ -2,14 +2,47 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from .._solve import to_numpy
 
 __all__ = ["Sample"]
 
 
-class Sample(NamedTuple):
-    """Inputs (n, D), labels (n,) in {-1, +1} and gates (n, ...) of one part of the data."""
-
+class _Parts(NamedTuple):
     X: Any
     y: Any
     gates: Any
+
+
+class Sample(_Parts):
+    """Inputs (n, D), labels (n,) in {-1, +1} and gates (n, ...) of one part of the data.
+
+    A tuple of these three, checked when it is made: they need as many rows as each other.
+
+    Parameters
+    ----------
+    X, y : arrays or tensors
+    gates : array, tensor or None
+        None for networks and limits without gates.
+
+    Raises
+    ------
+    ValueError
+        If `y` is not one label a row of `X`, or `gates` not one row a row of `X`.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, X: Any, y: Any, gates: Any) -> Self:
+        n, labels = len(X), np.asarray(to_numpy(y))
+        if labels.shape != (n,) or not np.isin(labels, (-1, 1)).all():
+            raise ValueError(
+                f"`y` must have shape ({n},) and values in {{-1, +1}}, got shape {labels.shape}: "
+                "one label a row of X; map two classes with 2 * (y == a) - 1"
+            )
+        if gates is not None and len(gates) != n:
+            raise ValueError(f"`gates` must have {n} rows, one a row of X, got {len(gates)}")
+        return super().__new__(cls, X, y, gates)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar, Generic, TypedDict, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, TypedDict, TypeVar, Unpack
 
-from .._solve import Array, MaxMarginProgram, Progress, Settings, Solution, solve
+from .._checks import require_real
+from .._solve import Array, MaxMarginProgram, Progress, Settings, Solution, as_float64, solve
 from .limit import Limit
 
-__all__ = ["Formulation", "Solving", "solve_limit"]
+if TYPE_CHECKING:
+    import cvxpy
+
+__all__ = ["Formulation", "Solving", "labelled", "real_data", "solve_limit", "solve_program"]
 
 LimitT = TypeVar("LimitT", bound=Limit, covariant=True)
 
@@ -42,6 +46,38 @@ class Formulation(ABC, Generic[LimitT]):
     ) -> LimitT:
         """Read a solution of a `program` made with these `gates`."""
 
+    @abstractmethod
+    def literal(self, X: Array, y: Array, gates: Array | None = None) -> cvxpy.Problem:
+        """The program as the paper prints it, for cvxpy; what is printed wrongly is mended here.
+
+        Its optimum is that of `program`, unless the class says otherwise. Variables have the
+        paper's letters, and constraints are called "margins".
+
+        Raises
+        ------
+        TypeError, ValueError
+            As `program`.
+        """
+
+
+def real_data(X: Array, y: Array) -> tuple[Array, Array]:
+    """Inputs and labels in float64, the labels of the kind and on the device of the inputs.
+
+    Raises
+    ------
+    TypeError
+        If either is complex, masked, sparse, or no array of numbers.
+    """
+    require_real("X", X)
+    require_real("y", y)
+    X = as_float64(X)
+    return X, as_float64(y, like=X)
+
+
+def labelled(constraint: cvxpy.Constraint, name: str) -> cvxpy.Constraint:
+    """The constraint, printed under this name by a cvxpy that knows labels (from 1.7 on)."""
+    return constraint.set_label(name) if hasattr(constraint, "set_label") else constraint
+
 
 class Solving(TypedDict, total=False):
     """How a program is solved: keywords of every `solve_*` of a max-margin limit.
@@ -50,7 +86,8 @@ class Solving(TypedDict, total=False):
     ----------
     solver : str
         "interior-point", the default, or "cvxpy:NAME" with NAME one of CLARABEL, ECOS, SCS; OSQP
-        for programs of one group, which is every one but SVM-GLN and SVM-FReLU.
+        for programs of one group, which is every one but SVM-GLN and SVM-FReLU. cvxpy is given
+        the standard form, `Formulation.program`; `Formulation.literal` is it in the paper's words.
     tol : float
         Relative duality gap to reach, in (0, 1); by default 1e-8.
     max_iterations : int or None
@@ -70,11 +107,7 @@ def solve_limit(
     X: Array,
     y: Array,
     gates: Array | None = None,
-    *,
-    solver: str = "interior-point",
-    tol: float = 1e-8,
-    max_iterations: int | None = None,
-    progress: Progress | None = None,
+    **solving: Unpack[Solving],
 ) -> LimitT:
     """Formulate, solve, read: the limit of these data, with its certificate.
 
@@ -83,14 +116,26 @@ def solve_limit(
     formulation : Formulation
     X, y, gates
         As the formulation takes them; it says what they raise.
-    solver, tol, max_iterations, progress
-        As in `Solving`.
+    **solving
+        See `Solving`.
 
     Raises
     ------
     ValueError
         If there is no such solver, or a setting is out of range.
     """
-    settings = Settings(tol=tol, max_iterations=max_iterations, progress=progress)
     program = formulation.program(X, y, gates)
-    return formulation.limit(program, solve(program, solver=solver, settings=settings), gates)
+    return formulation.limit(program, solve_program(program, **solving), gates)
+
+
+def solve_program(
+    program: MaxMarginProgram,
+    *,
+    solver: str = "interior-point",
+    tol: float = 1e-8,
+    max_iterations: int | None = None,
+    progress: Progress | None = None,
+) -> Solution:
+    """Solve a program as the keywords of `Solving` say; raises as `solve_limit`."""
+    settings = Settings(tol=tol, max_iterations=max_iterations, progress=progress)
+    return solve(program, solver=solver, settings=settings)

@@ -9,11 +9,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._solve import to_numpy
 from ..data.sample import Sample
 from ..limits.limit import Limit
 from .distances import Distances
+from .formatting import DASH, aligned, number, share
 from .kkt import KKTDistance
-from .scalars import above_one, accuracy, dead_units, error_rate, scores, unit_norms
+from .scalars import (
+    DUAL_SLACK,
+    above_one,
+    accuracy,
+    dead_units,
+    error_rate,
+    scores,
+    unit_norms,
+    wrongly_small,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -87,10 +98,17 @@ class Comparison:
     kkt_cosine, kkt_residual, kkt_complementarity : float
         Distance of the network's weights from a KKT point of `min ||w||` at margin 1; NaN while
         the network does not separate the training data, and for one that is not homogeneous.
+    n_units : int
+        Hidden units of the network; 0 for one without unit norms.
     dead_units : tuple of int
         Units with a norm of at most a thousandth of the largest.
-    dead_dual_norms : tuple of float
-        Their dual norms: a unit is rightly dead only at or below 1.
+    small_units : tuple of int
+        Units that would have to be larger at the optimum: dead ones with a dual norm above 1, and
+        those with one above 1.01 that hold less than half of the share of the norm that the limit
+        gives them. Empty where dual norms are not known.
+    dual_norms : tuple of float
+        Of every unit: a unit may stay as small as it is only at or below 1. Empty where they are
+        not known, as for a network that does not separate.
     """
 
     margin_ratio: float
@@ -104,15 +122,43 @@ class Comparison:
     kkt_cosine: float
     kkt_residual: float
     kkt_complementarity: float
+    n_units: int
     dead_units: tuple[int, ...]
-    dead_dual_norms: tuple[float, ...]
+    small_units: tuple[int, ...]
+    dual_norms: tuple[float, ...]
+
+    @property
+    def dead_dual_norms(self) -> tuple[float, ...]:
+        """Dual norms of the dead units: one is rightly dead only at or below 1."""
+        return tuple(self.dual_norms[h] for h in self.dead_units) if self.dual_norms else ()
+
+    @property
+    def largest_dual_norm(self) -> float:
+        """Over all units; NaN where dual norms are not known."""
+        return max(self.dual_norms, default=math.nan)
 
     @property
     def n_wrongly_dead(self) -> int | None:
         """Dead units with a dual norm above 1; None where the dual norms are not known."""
-        if self.dead_units and not self.dead_dual_norms:
+        if self.dead_units and not self.dual_norms:
             return None
         return int(above_one(np.array(self.dead_dual_norms)).sum())
+
+    @property
+    def n_wrongly_small(self) -> int | None:
+        """Number of `small_units`; None where the dual norms are not known."""
+        return len(self.small_units) if self.dual_norms or not self.n_units else None
+
+    @property
+    def dual_condition(self) -> bool | None:
+        """Whether every unit's dual norm is at most 1, as it is at the optimum.
+
+        True if all are at most 1.01, False if a unit is wrongly small. None otherwise: dual norms
+        are not known, or exceed 1 for units of about the right size, which may come of the time.
+        """
+        if self.small_units:
+            return False
+        return True if self.largest_dual_norm <= 1 + DUAL_SLACK or not self.n_units else None
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain Python values."""
@@ -127,28 +173,33 @@ class Comparison:
 
     def rows(self) -> list[tuple[str, str]]:
         """Label and value of every line of a printed table."""
-        worst = max(self.dead_dual_norms, default=math.nan)
-        dead = (
-            f"{len(self.dead_units)}, largest dual norm {worst:.4g}" if self.dead_units else "none"
-        )
         return [
-            ("margin ratio (1 at the limit)", f"{self.margin_ratio:.4f}"),
-            ("cosine of zeta", f"{self.zeta_cosine:.4f}"),
-            ("cosine of held-out scores", f"{self.score_cosine:.4f}"),
-            ("agreement on held-out labels", f"{self.agreement:.2%}"),
-            ("... if errors were independent", f"{self.agreement_independent:.2%}"),
-            ("held-out error, limit", f"{self.error_limit:.2%}"),
-            ("held-out error, network", f"{self.error_network:.2%}"),
-            ("KKT cosine (1 at a KKT point)", f"{self.kkt_cosine:.4f}"),
-            ("KKT relative residual", f"{self.kkt_residual:.4g}"),
-            ("KKT complementarity", f"{self.kkt_complementarity:.4g}"),
-            ("dead units of the network", dead),
+            ("margin ratio (1 at the limit)", number(self.margin_ratio, ".4f")),
+            ("cosine of zeta (1)", number(self.zeta_cosine, ".4f")),
+            ("cosine of held-out scores (1)", number(self.score_cosine, ".4f")),
+            ("agreement on held-out labels", share(self.agreement)),
+            ("  if errors were independent", share(self.agreement_independent)),
+            ("held-out error, limit", share(self.error_limit)),
+            ("held-out error, network", share(self.error_network)),
+            ("KKT stationarity, cosine (1)", number(self.kkt_cosine, ".4f")),
+            ("KKT stationarity, relative residual (0)", number(self.kkt_residual)),
+            ("KKT multipliers beyond the margin (0)", number(self.kkt_complementarity)),
+            *(self._unit_rows() if self.n_units > 1 else []),
+        ]
+
+    def _unit_rows(self) -> list[tuple[str, str]]:
+        def count(units: tuple[int, ...], known: bool = True) -> str:
+            names = f": {', '.join(map(str, units))}" if 0 < len(units) <= 8 else ""
+            return f"{len(units)} of {self.n_units}{names}" if known else DASH
+
+        return [
+            ("dead units of the network", count(self.dead_units)),
+            ("largest dual norm of a unit (at most 1)", number(self.largest_dual_norm)),
+            ("units wrongly small (0)", count(self.small_units, bool(self.dual_norms))),
         ]
 
     def __str__(self) -> str:
-        rows = self.rows()
-        width = max(len(label) for label, _ in rows)
-        return "\n".join(f"{label:<{width}}  {value}" for label, value in rows)
+        return aligned(self.rows())
 
 
 def compare(
@@ -157,8 +208,6 @@ def compare(
     train: Sample,
     held_out: Sample,
     *,
-    network_train: Sample | None = None,
-    network_held_out: Sample | None = None,
     kkt: KKTDistance | None = None,
 ) -> Comparison:
     """Compare a network with a limit on training and held-out data.
@@ -166,13 +215,11 @@ def compare(
     Parameters
     ----------
     limit : Limit
-        Anything with `predictor`, `zeta`, and `dual_objective`.
+        One that separates its training data: `SOLVED` or `INACCURATE`.
     network : Module
         Scores `network(X, gates)`; with `zeta()` and `unit_norms()` where it has them.
     train, held_out : Sample
-        Data with the gates that the limit uses.
-    network_train, network_held_out : Sample, optional
-        The same data with the gates that the network uses, where those differ.
+        Data with the gates that limit and network use.
     kkt : KKTDistance, optional
         Of the network on its training data, if it has been computed already.
 
@@ -184,22 +231,24 @@ def compare(
     Raises
     ------
     ValueError
-        If the held-out sample is empty, or shapes do not fit.
+        If the limit does not separate its training data, the held-out sample is empty, or shapes
+        do not fit.
+    FloatingPointError
+        If a score of the network is NaN.
     """
-    distances = Distances(
-        limit, train, held_out, network_train=network_train, network_held_out=network_held_out
-    )
+    distances = Distances(limit, train, held_out)
     now = distances(network, kkt=kkt)
-    p, q = error_rate(held_out.y, distances.predicted_scores()), now["error_network"]
-    dead = dead_units(unit_norms(network))
-    dual_norms = now.get("dual_norms", np.empty(0))
+    p, q = error_rate(to_numpy(held_out.y), distances.predicted_scores()), now["error_network"]
+    norms, dual_norms = unit_norms(network), now.get("dual_norms", np.empty(0))
     known = len(dual_norms) > 0 and not np.isnan(dual_norms).any()
     return Comparison(
         **{name: now[name] for name in _FROM_DISTANCES},
         agreement_independent=p * q + (1 - p) * (1 - q),
         error_limit=p,
-        dead_units=tuple(dead.tolist()),
-        dead_dual_norms=tuple(dual_norms[dead].tolist()) if known else (),
+        n_units=len(norms),
+        dead_units=tuple(dead_units(norms).tolist()),
+        small_units=tuple(wrongly_small(norms, dual_norms, limit).tolist()) if known else (),
+        dual_norms=tuple(dual_norms.tolist()) if known else (),
     )
 
 
@@ -210,7 +259,7 @@ def measure_network(
     trained = scores(network, train)
     norms = unit_norms(network)
     group_norm = float(norms.sum()) if len(norms) else math.nan
-    smallest = float((train.y * trained).min())
+    smallest = float((to_numpy(train.y) * trained).min())
     return NetworkState(
         smallest_margin=smallest,
         group_norm=group_norm,
@@ -218,8 +267,8 @@ def measure_network(
         live=len(norms) - len(dead_units(norms)),
         n_units=len(norms),
         support=-1 if kkt is None else _n_support(kkt.multipliers),
-        train_accuracy=accuracy(train.y, trained),
-        val_accuracy=accuracy(held_out.y, scores(network, held_out))
+        train_accuracy=accuracy(to_numpy(train.y), trained),
+        val_accuracy=accuracy(to_numpy(held_out.y), scores(network, held_out))
         if len(held_out.y)
         else math.nan,
     )

@@ -27,6 +27,7 @@ from .scalars import (
     network_zeta,
     placed_scores,
     unit_norms,
+    wrongly_small,
     zeta_cosine,
 )
 
@@ -50,7 +51,7 @@ class Distances:
         A solved limit. None where no theorem names one (a ReLU network on general data): what
         compares with it is left out, what the network alone decides is measured.
     train, held_out : Sample
-        Data with the gates that the limit uses.
+        Data with the gates that limit and network use.
     loss : {"logistic", "exponential"}
         Of the smoothed margin.
     kkt : bool
@@ -59,13 +60,14 @@ class Distances:
         seconds for thousands. Without it its values are NaN.
     direction : bool
         Keep the network's coefficients, at unit length, for `extrapolate_direction`.
-    network_train, network_held_out : Sample, optional
-        The same data with the gates that the network uses, where those differ.
 
     Raises
     ------
     ValueError
-        If the held-out sample is empty, the loss is unknown, or (when called) shapes do not fit.
+        If the held-out sample is empty, the limit does not separate its training data, the loss is
+        unknown, or (when called) shapes do not fit.
+    FloatingPointError
+        When called, if a score of the network is NaN.
 
     Notes
     -----
@@ -87,6 +89,8 @@ class Distances:
     dual_norms           (H,) of that fit, in units in which live units have 1
     n_dead               units with a norm of at most a thousandth of the largest
     n_wrongly_dead       those among them with a dual norm above 1: not optimal, however stationary
+    n_wrongly_small      these, and units with a dual norm above 1.01 that hold less than half of
+                         the share of the norm that the limit gives them: see `wrongly_small`
     balancedness         largest :math:`|\,\|\text{in}\|^2 - \|\text{out}\|^2\,|` of the weights of
                          a hidden unit, over :math:`\|w\|^2`; 0 for balanced weights
     balancedness_drift   the same of its change since the first call; gradient flow conserves it,
@@ -112,17 +116,13 @@ class Distances:
         loss: str = "logistic",
         kkt: bool = True,
         direction: bool = False,
-        network_train: Sample | None = None,
-        network_held_out: Sample | None = None,
     ) -> None:
         if len(held_out.y) == 0:
             raise ValueError("`held_out` has no samples: scores and labels need some to compare")
         get_loss(loss)
         self._limit, self._loss, self._fit, self._keep = limit, loss, kkt, direction
-        self._samples = network_train or train, network_held_out or held_out
-        self._predicted: Array | None = None
-        if limit is not None:
-            self._predicted = np.asarray(to_numpy(limit.predictor(held_out.X, held_out.gates)))
+        self._samples = train, held_out
+        self._predicted = None if limit is None else _predict(limit, held_out)
         self._placed_for: tuple[weakref.ref[torch.nn.Module], Any, Any] | None = None
         self._placed: tuple[GatedData, GatedData] | None = None
         self._first: dict[str, Array] = {}
@@ -145,7 +145,7 @@ class Distances:
         values["kkt_cosine"] = math.nan if kkt is None else kkt.cosine
         values["kkt_residual"] = math.nan if kkt is None else kkt.residual
         values["kkt_complementarity"] = math.nan if kkt is None else kkt.complementarity
-        values |= _units(unit_norms(network), kkt)
+        values |= _units(unit_norms(network), kkt, self._limit)
         if self._keep:
             values["direction"] = _direction(network)
         return values | self._balance(network) | self._gates(network, train)
@@ -234,7 +234,19 @@ def _direction(network: torch.nn.Module) -> Array:
     return unit / (float(np.linalg.norm(unit)) or 1.0)
 
 
-def _units(norms: Array, kkt: KKTDistance | None) -> Values:
+def _predict(limit: Limit, sample: Sample) -> Array:
+    if not limit.certificate.proves_separability():
+        raise ValueError(
+            f"the limit is {limit.status.name} and has no coefficients to compare a network with: "
+            f"{limit.status.advice}"
+        )
+    predicted: Array = to_numpy(limit.predictor(sample.X, sample.gates))
+    if np.isnan(predicted).any():
+        raise ValueError("the limit's scores on `held_out` are NaN: look for NaN in its `zeta`")
+    return predicted
+
+
+def _units(norms: Array, kkt: KKTDistance | None, limit: Limit | None) -> Values:
     if len(norms) == 0:
         return {}
     dual_norms = np.full(len(norms), math.nan)
@@ -245,4 +257,7 @@ def _units(norms: Array, kkt: KKTDistance | None) -> Values:
         "dual_norms": dual_norms,
         "n_dead": float(len(dead)),
         "n_wrongly_dead": float(above_one(dual_norms[dead]).sum()) if known else math.nan,
+        "n_wrongly_small": float(len(wrongly_small(norms, dual_norms, limit)))
+        if known
+        else math.nan,
     }

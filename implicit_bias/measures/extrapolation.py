@@ -40,7 +40,8 @@ class Extrapolation:
     ----------
     value : float
         Of the believed fit, limit - a u - b u^2, at u = 0; NaN unless `status` is ESTIMATED.
-        Knows no bound: the limit of margin ratios may come out above 1, within its error.
+        Knows no bound: the limit of margin ratios may come out above 1, within its error. `within`
+        cuts the bar at bounds that are known.
     error : float
         Half-width of the believed fit's 95 % confidence interval, for noise, plus one and a half
         times its largest disagreement with four others, for what it leaves open: one with u^3 as
@@ -78,6 +79,24 @@ class Extrapolation:
             return math.nan, math.nan
         (value, half), *others = ((float(p[0]), half) for p, half in (f.at(u) for f in self._fits))
         return value, half + CAUTION * max(abs(other - value) for other, _ in others)
+
+    def within(self, low: float, high: float) -> tuple[float, float]:
+        """What is left of the bar, `value` +- `error`, between two known bounds.
+
+        Both NaN without an estimate, or where the whole bar lies outside: then it is wrong.
+        """
+        left, right = max(self.value - self.error, low), min(self.value + self.error, high)
+        return (left, right) if left <= right else (math.nan, math.nan)
+
+    def describe(self, low: float, high: float) -> str:
+        """`within` in words, for a table."""
+        if self.status is not SeriesStatus.ESTIMATED:
+            return str(self)
+        left, right = self.within(low, high)
+        if math.isnan(left):
+            return f"no estimate: {self} contradicts the bounds, {low:.4f} to {high:.4f}"
+        said = f"{left:.4f} to {right:.4f}"
+        return f"{said}: no more than the bounds" if (left, right) == (low, high) else said
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain Python values."""
@@ -134,10 +153,12 @@ class DirectionExtrapolation:
 
 
 def inverse_log_loss(log_loss: ArrayLike) -> Array:
-    """Return u = 1 / log(1/loss) (T,), the variable in which directions converge; NaN at loss >= 1.
+    """Return u = 1 / log(1/loss) (T,), the variable of `extrapolate`; NaN at loss >= 1.
 
     Under constant steps log(1/loss) grows like log t, under normalised ones like t, under
-    accelerated ones like t^2; errors of directions and margins fall like u under each.
+    accelerated ones like t^2. Errors of directions and margins of predictors that are linear in
+    their weights fall like u under each. Those of gated networks need not: a unit with dual norm
+    nu gains on the others like (1/u)^(nu - 1), which is slow where nu is near 1.
     """
     log_inverse = -np.asarray(log_loss, dtype=np.float64)
     return np.where(log_inverse > 0, 1 / np.where(log_inverse > 0, log_inverse, 1.0), np.nan)

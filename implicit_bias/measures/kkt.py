@@ -97,7 +97,9 @@ def kkt_distance(
 
     References
     ----------
-    Seed 004, theorem 3.1 (equal degrees) and proposition B.8 with its condition on dead units.
+    S. Lippl, L. F. Abbott, S. Chung, "The implicit bias of gradient descent on generalized gated
+    linear networks", theorem 3.1 (equal degrees) and proposition B.8 with its condition on dead
+    units.
     """
     degree = getattr(network, "degree", None)
     if not isinstance(degree, int) or degree < 1:

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .formatting import DASH, share
+
 __all__ = ["MulticlassComparison", "compare_argmax"]
 
 Float = NDArray[np.float64]
@@ -55,14 +57,12 @@ class MulticlassComparison:
 
     def rows(self) -> list[tuple[str, ...]]:
         """Lines of a printed table: label, limits, networks as trained, networks at margin 1."""
+        accuracies = (self.accuracy_limit, self.accuracy_network, self.accuracy_scaled)
+        agreements = (self.agreement, self.agreement_scaled)
         return [
-            ("held-out accuracy", *map(_share, (
-                self.accuracy_limit, self.accuracy_network, self.accuracy_scaled
-            ))),
-            ("same label as the limits", "-", *map(_share, (
-                self.agreement, self.agreement_scaled
-            ))),
-        ]  # fmt: skip
+            ("held-out accuracy", *map(share, accuracies)),
+            ("same label as the limits", DASH, *map(share, agreements)),
+        ]
 
 
 def compare_argmax(
@@ -115,7 +115,3 @@ def compare_argmax(
         agreement_scaled=math.nan if scaled is None else float(np.mean(predicted == scaled)),
         confusion=confusion,
     )
-
-
-def _share(value: float) -> str:
-    return f"{value:.2%}" if math.isfinite(value) else "-"

@@ -16,9 +16,21 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import linregress
 
 from ..training.catalogue import get_trainer
+from ..training.settings import TrainingSettings
+from .formatting import DASH
 from .series import SeriesStatus
 
-__all__ = ["KNOWN_RATES", "KnownRate", "Rate", "fit_rate", "measure_rates"]
+__all__ = [
+    "ANGLE",
+    "KNOWN_RATES",
+    "MARGIN",
+    "WEIGHTS",
+    "KnownRate",
+    "Rate",
+    "fit_rate",
+    "measure_rates",
+    "proved_method",
+]
 
 Array = NDArray[np.float64]
 
@@ -48,18 +60,20 @@ class KnownRate:
     source: str
 
 
-KNOWN_RATES: Mapping[tuple[str, str], KnownRate] = MappingProxyType(
+MARGIN, ANGLE, WEIGHTS = "1 - margin ratio", "angle of zeta", "norm of the weights"
+_CONSTANT = KnownRate(-1.0, "linear predictors, constant steps", SOUDRY)
+_NORMALISED = KnownRate(-1.0, "linear predictors, steps over the loss", JI_T)
+
+KNOWN_RATES: Mapping[tuple[str, str, str], KnownRate] = MappingProxyType(
     {
-        ("constant", "log t"): KnownRate(-1.0, "linear predictors, constant steps", SOUDRY),
-        ("normalised", "t"): KnownRate(-1.0, "linear predictors, steps over the loss", JI_T),
-        ("dual", "t"): KnownRate(-2.0, "linear predictors, dual acceleration", JI_SREBRO),
+        **{("constant", distance, "log t"): _CONSTANT for distance in (MARGIN, ANGLE)},
+        **{("constant", distance, "log(1/loss)"): _CONSTANT for distance in (MARGIN, ANGLE)},
+        **{("normalised", distance, "t"): _NORMALISED for distance in (MARGIN, ANGLE)},
+        **{("normalised", distance, "log(1/loss)"): _NORMALISED for distance in (MARGIN, ANGLE)},
+        ("dual", MARGIN, "t"): KnownRate(-2.0, "linear predictors, dual acceleration", JI_SREBRO),
     }
 )
-"""By trainer and variable, up to logarithms; of 1 - margin ratio, and of angles."""
-
-IN_LOG_LOSS = KnownRate(
-    -1.0, "linear predictors, constant or normalised steps", f"{SOUDRY}; {JI_T}"
-)
+"""By trainer, distance and variable, up to logarithms; of predictors linear in their weights."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +94,7 @@ class Rate:
         Checkpoints in the fit.
     status : SeriesStatus
     known : KnownRate or None
-        What theory says of such steps; of linear predictors, unless it says otherwise.
+        What is proved of this quantity under such steps, if anything is.
     """
 
     quantity: str
@@ -110,7 +124,7 @@ class Rate:
         measured = "no estimate"
         if self.status is SeriesStatus.ESTIMATED:
             measured = f"{self.exponent:+.3f} +- {self.error:.2g}"
-        known, source = "-", "-"
+        known, source = DASH, DASH
         if self.known is not None:
             known, source = f"{self.known.exponent:+.3g}", f"{self.known.of} ({self.known.source})"
         return f"{self.quantity} against {self.variable}", measured, known, source
@@ -180,14 +194,14 @@ def measure_rates(
     step, log_loss : (T,)
         Gradient steps done and natural logarithm of the mean loss.
     distances : mapping of name to (T,)
-        What tends to 0: 1 - margin ratio, an angle.
+        What tends to 0. Rates are known of those named `MARGIN` and `ANGLE`.
     weight_norm : (T,), optional
         Euclidean norm of all trained weights.
     degree : int
         Degree of homogeneity of the network.
     trainer : str, optional
-        Name of the run's trainer, to set known rates beside the measured ones; where nothing is
-        proved of it there are none.
+        The method of the run, to set known rates beside the measured ones: `proved_method` of its
+        settings.
 
     Returns
     -------
@@ -201,8 +215,9 @@ def measure_rates(
 
     Notes
     -----
-    Errors of directions and margins are known for linear predictors. The weights of a network of
-    degree L grow like log(1/loss) to the power 1/L, and, under constant steps, like log(t) to it.
+    Rates of directions and margins are known for predictors linear in their weights: degree 1. The
+    weights of a network of degree L grow like log(1/loss) and, as loss and steps go together, like
+    log(t) to the power 1/L under constant steps.
     """
     if trainer is not None:
         get_trainer(trainer)
@@ -213,20 +228,35 @@ def measure_rates(
         "log(1/loss)": -np.asarray(log_loss, dtype=np.float64),
     }
     rates = [
-        fit_rate(x, distance, names=(quantity, name), known=_known_rate(trainer, name))
+        fit_rate(
+            x,
+            distance,
+            names=(quantity, name),
+            known=KNOWN_RATES.get((trainer or "", quantity, name)) if degree == 1 else None,
+        )
         for quantity, distance in distances.items()
         for name, x in variables.items()
     ]
     if weight_norm is not None:
         growth = KnownRate(1 / degree, f"homogeneous networks of degree {degree}", LYU_LI)
-        for name in ("log t", "log(1/loss)"):
-            known = growth if name == "log(1/loss)" or trainer == "constant" else None
-            names = ("norm of the weights", name)
-            rates.append(fit_rate(variables[name], weight_norm, names=names, known=known))
+        rates += [
+            fit_rate(
+                variables[name],
+                weight_norm,
+                names=(WEIGHTS, name),
+                known=growth if trainer == "constant" else None,
+            )
+            for name in ("log t", "log(1/loss)")
+        ]
     return tuple(rates)
 
 
-def _known_rate(trainer: str | None, variable: str) -> KnownRate | None:
-    if variable == "log(1/loss)":
-        return IN_LOG_LOSS
-    return None if trainer is None else KNOWN_RATES.get((trainer, variable))
+def proved_method(settings: TrainingSettings) -> str | None:
+    """The trainer of a run if its steps are such as rates are proved of; None for any other.
+
+    They are proved of full batches without momentum, at rates that are given in advance; of dual
+    acceleration as it is.
+    """
+    if settings.batch_size or settings.momentum:
+        return None
+    return None if settings.automatic and settings.trainer != "dual" else settings.trainer

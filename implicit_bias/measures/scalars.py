@@ -35,6 +35,7 @@ __all__ = [
     "placed_scores",
     "scores",
     "unit_norms",
+    "wrongly_small",
     "zeta_cosine",
 ]
 
@@ -45,10 +46,23 @@ Array = NDArray[np.float64]
 DEAD = 1e-3
 # Dual norms come from a least-squares fit; one above 1 by less than this may be its rounding.
 DUAL_ROUNDING = 1e-6
+# Multipliers over the largest dual norm bound the optimum from below: a unit that exceeds 1 by less
+# than this share could raise the margin by no more. On the way to the limit dual norms of live
+# units come within 0.004 of 1 where the margin ratio is above 0.99, and units that are stuck at a
+# twentieth of their share have 1.05 to 1.3.
+DUAL_SLACK = 1e-2
+# A unit with less than this part of its share in the limit still has to double.
+SMALL = 0.5
 
 
 def scores(network: torch.nn.Module, sample: Sample) -> Array:
-    """(n,) float64 scores of a network on a sample, in its own dtype and on its own device."""
+    """(n,) float64 scores of a network on a sample, in its own dtype and on its own device.
+
+    Raises
+    ------
+    FloatingPointError
+        If a score is NaN, which is on no side.
+    """
     return placed_scores(network, place_data(network, *sample))
 
 
@@ -57,7 +71,13 @@ def placed_scores(network: torch.nn.Module, data: GatedData) -> Array:
     import torch
 
     with torch.no_grad():
-        return to_numpy(network(data.X, data.gates).double())
+        scores = to_numpy(network(data.X, data.gates).double())
+    if np.isnan(scores).any():
+        raise FloatingPointError(
+            f"the network gives no number to {int(np.isnan(scores).sum())} of {len(scores)} "
+            "samples (NaN): its training has diverged, or its weights overflow in their dtype"
+        )
+    return scores
 
 
 def unit_norms(network: torch.nn.Module) -> Array:
@@ -141,6 +161,25 @@ def dead_units(norms: Array) -> NDArray[np.intp]:
 def above_one(dual_norms: Array) -> NDArray[np.bool_]:
     """Which dual norms exceed 1: a dead unit with such a one would be alive at the optimum."""
     return dual_norms > 1 + DUAL_ROUNDING
+
+
+def wrongly_small(norms: Array, dual_norms: Array, limit: Limit | None) -> NDArray[np.intp]:
+    """Indices of units that would have to be larger at the optimum.
+
+    A unit with a dual norm above 1 grows beside the others like a power of log(1/loss), the excess
+    over 1 as exponent: however slowly it does, it does not stay. These are the dead units whose
+    dual norm is above 1, and those with one above 1.01 that hold less than half of the share of
+    the norm that the limit gives them. The latter are not known without a limit, nor beside one
+    whose norm is not the sum of this network's unit norms.
+    """
+    small = np.zeros(len(norms), dtype=bool)
+    small[dead_units(norms)] = True
+    small &= above_one(dual_norms)
+    predicted = None if limit is None or hasattr(limit, "norm_of") else to_numpy(limit.unit_norms)
+    if predicted is not None and len(predicted) == len(norms) and norms.sum() > 0:
+        behind = norms / norms.sum() < SMALL * predicted / predicted.sum()
+        small |= behind & (dual_norms > 1 + DUAL_SLACK)
+    return np.flatnonzero(small)
 
 
 def kkt_where_separated(

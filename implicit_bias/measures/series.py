@@ -45,8 +45,10 @@ class SeriesStatus(Enum):
         return self.value
 
 
-# Bases in v = u / (last u), constant first. Directions and margins are analytic in u where the
-# bounded part of the weights converges, and have terms in u log u where it grows like log log t.
+# Bases in v = u / (last u), constant first. Directions and margins of predictors that are linear in
+# their weights are analytic in u where the bounded part of the weights converges, and have terms in
+# u log u where it grows like log log t. Units of gated networks trade shares in powers of u that
+# depend on their dual norms: no base has those.
 MODELS: Mapping[str, Callable[[Array], Array]] = MappingProxyType(
     {
         "linear": lambda v: np.stack([np.ones_like(v), v], axis=-1),

@@ -19,8 +19,10 @@ from ..drawing.runs import run_panels
 from ..limits.limit import Limit
 from ..measures.comparison import Comparison, NetworkState
 from ..measures.extrapolation import SeriesStatus, extrapolate, inverse_log_loss
-from ..measures.rates import measure_rates
+from ..measures.formatting import number
+from ..measures.rates import ANGLE, MARGIN, measure_rates, proved_method
 from ..measures.scalars import accuracy
+from ..training.settings import TrainingSettings
 from ..training.trajectory import Trajectory
 from .finding import Assumption, Finding, Table, Writer
 
@@ -125,7 +127,7 @@ def beside(
                 ("", name, "trained network"),
                 _both(limit, (at_train, at_val), state, trajectory, comparison),
             ),
-            Table("comparison", ("", "value"), _measures(comparison, state)),
+            Table("comparison", ("", "value"), _measures(comparison)),
         ),
         assumptions=assumptions,
         objects={"comparison": comparison},
@@ -135,7 +137,6 @@ def beside(
 
 def separable_assumptions(comparison: Comparison, trajectory: Trajectory) -> tuple[Assumption, ...]:
     """Of the theorems about homogeneous networks on separable data."""
-    wrongly = comparison.n_wrongly_dead
     return (
         Assumption("the data are separable by such a network (certified)", True),
         Assumption("the network is homogeneous, its loss exponential-like (by construction)", True),
@@ -143,13 +144,15 @@ def separable_assumptions(comparison: Comparison, trajectory: Trajectory) -> tup
             f"the loss tends to 0: log(1/loss) is {-trajectory.log_loss[-1]:.3g} at the end", None
         ),
         Assumption(
-            "every dead unit of the network has a dual norm of at most 1",
-            None if wrongly is None else wrongly == 0,
+            "every unit of the network has a dual norm of at most 1, to a hundredth",
+            comparison.dual_condition,
         ),
     )
 
 
-def outlook(trajectory: Trajectory, *, degree: int, trainer: str, control: bool) -> Finding:
+def outlook(
+    trajectory: Trajectory, *, degree: int, settings: TrainingSettings, control: bool
+) -> Finding:
     """Where the margin ratio was going when the run ended, and how fast.
 
     Parameters
@@ -158,8 +161,8 @@ def outlook(trajectory: Trajectory, *, degree: int, trainer: str, control: bool)
         With `margin_ratio` and `zeta_cosine` observed along it.
     degree : int
         Degree of homogeneity of the network.
-    trainer : str
-        Name of the trainer.
+    settings : TrainingSettings
+        Of the run: known exponents stand beside measured ones where they are proved of its steps.
     control : bool
         Whether the limit is another network's, so that no distance from it tends to 0.
     """
@@ -168,32 +171,28 @@ def outlook(trajectory: Trajectory, *, degree: int, trainer: str, control: bool)
     distances = {}
     if not control:
         cosines = np.clip(trajectory.observed["zeta_cosine"], -1, 1)
-        distances = {"1 - margin ratio": 1 - ratio, "angle of zeta": np.arccos(cosines)}
+        distances = {MARGIN: 1 - ratio, ANGLE: np.arccos(cosines)}
     rates = measure_rates(
         trajectory.step,
         trajectory.log_loss,
         distances,
         weight_norm=trajectory.weight_norm,
         degree=degree,
-        trainer=trainer,
+        trainer=proved_method(settings),
     )
-    estimate = f"none: {limit.status.advice}"
-    if limit.status is SeriesStatus.ESTIMATED:
-        estimate = f"{limit.value:.4f} +- {limit.error:.2g}"
-    reached = f"{ratio[-1]:.4f}" if math.isfinite(ratio[-1]) else "-"
     exponents = tuple(
         rate.row()
         for rate in rates
         if rate.status is SeriesStatus.ESTIMATED
-        and (rate.variable != "log t" or trainer == "constant")
+        and (rate.variable != "log t" or settings.trainer == "constant")
     )
     tables = [
         Table(
             "where the margin ratio is going",
             ("", "value"),
             (
-                ("margin ratio reached", reached),
-                ("extrapolated to zero loss", estimate),
+                ("margin ratio reached", number(float(ratio[-1]), ".4f")),
+                ("extrapolated to zero loss", limit.describe(float(ratio[-1]), 1.0)),
                 ("proved of the limit, by the certificate", "at most 1"),
             ),
         )
@@ -289,7 +288,7 @@ def _both(
     norm = comparison.network_norm
     norm_per_margin = "not separating yet"
     if state.smallest_margin > 0:
-        norm_per_margin = _defined(f"{norm / state.smallest_margin:.8g}")
+        norm_per_margin = number(norm / state.smallest_margin, ".8g")
     support = f"{state.support} of {n_samples}" if state.support >= 0 else "-"
     units = (
         "live units",
@@ -302,7 +301,7 @@ def _both(
         ("  certified lower bound", f"{limit.dual_objective:.8g}", "-"),
         ("  duality gap", f"{limit.gap:.2e}", "-"),
         ("smallest margin", f"{float(limit.margins.min()):.6g}", f"{state.smallest_margin:.6g}"),
-        ("norm", f"{float(limit.unit_norms.sum()):.6g}", _defined(f"{norm:.6g}")),
+        ("norm", f"{float(limit.unit_norms.sum()):.6g}", number(norm, ".6g")),
         *([units] if n_units > 1 else []),
         ("support vectors", f"{int(limit.support.sum())} of {n_samples}", support),
         ("training accuracy", f"{accuracies[0]:.2%}", f"{state.train_accuracy:.2%}"),
@@ -314,12 +313,6 @@ def _both(
     )
 
 
-def _measures(comparison: Comparison, state: NetworkState) -> tuple[tuple[str, str], ...]:
-    rows = [(label, _defined(value)) for label, value in comparison.rows()]
-    # The last line counts dead units: of a network without units there are none to count.
-    return tuple(rows if state.n_units else rows[:-1])
-
-
-def _defined(cell: str) -> str:
-    """A dash for a quantity that a network does not have."""
-    return "-" if cell == "nan" else cell
+def _measures(comparison: Comparison) -> tuple[tuple[str, str], ...]:
+    """What sets them apart; their errors are what the accuracies beside each other leave."""
+    return tuple(row for row in comparison.rows() if not row[0].startswith("held-out error"))

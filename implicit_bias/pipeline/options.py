@@ -228,13 +228,13 @@ def resolve(
 
 def _phases(usual: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """Steps and learning rates where one of them was given, the other cut to as many phases."""
-    steps, rates = (given.get(name) for name in ("steps", "learning_rate"))
-    if steps is None and rates is None:
+    if "steps" not in given and "learning_rate" not in given:
         return {}
-    if steps is not None and rates is None:
-        rates = (usual["learning_rate"] or ())[: len(steps)]
-    if steps is None:
-        steps = (usual["steps"] or ())[: len(rates) or None]
+    own_steps, own_rates = usual["steps"] or (), usual["learning_rate"] or ()
+    steps: tuple[int, ...] = given.get("steps", own_steps)
+    rates: tuple[float, ...] = given.get("learning_rate", own_rates[: len(steps)])
+    if "steps" not in given and rates:
+        steps = steps[: len(rates)]
     if rates and len(steps) != len(rates):
         raise ValueError(
             f"{_count(len(steps), 'phase')} of steps, but {_count(len(rates), 'learning rate')}: "

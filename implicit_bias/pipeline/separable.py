@@ -95,6 +95,6 @@ def _find(setup: Setup, parts: Parts, network: torch.nn.Module) -> Iterator[Find
     yield outlook(
         trajectory,
         degree=int(network.degree),  # type: ignore[arg-type]
-        trainer=options.trainer,
+        settings=setup.settings,
         control=parts.control,
     )

@@ -76,16 +76,16 @@ LOSSES: Mapping[str, Loss] = MappingProxyType(
 )
 
 _FLOW = (
-    "limits are KKT points of the margin problem for homogeneous networks that separate the data "
-    "(Lyu and Li)"
+    "gradient flow, and full-batch descent in steps small enough, of a homogeneous network that "
+    "separates the data goes to KKT points of the margin problem (Lyu and Li)"
 )
 
 TRAINERS: Mapping[str, Trainer] = MappingProxyType(
     {
         "constant": Trainer(
             method="steps of a given size along the gradient of the mean loss; (mini-batch) SGD",
-            promise=f"{_FLOW}; for linear predictors the direction errs by O(1 / log steps) "
-            "(Soudry et al.)",
+            promise=f"{_FLOW}; nothing of the kind is proved with mini-batches or momentum; for "
+            "linear predictors the direction errs by O(1 / log steps) (Soudry et al.)",
             full_batch=False,
             rates=frozenset({False}),
             takes_momentum=True,
@@ -98,28 +98,31 @@ TRAINERS: Mapping[str, Trainer] = MappingProxyType(
         "normalised": Trainer(
             method="steps along the gradient of log(loss), at given rates or as long as a line "
             "search allows",
-            promise=f"{_FLOW}; for linear predictors the margin errs by O(1 / steps) (Ji and "
-            "Telgarsky)",
+            promise=f"{_FLOW}; nothing of the kind is proved of a line search or momentum; for "
+            "linear predictors at a rate given and small enough the margin errs by O(1 / steps) "
+            "(Ji and Telgarsky)",
             rates=frozenset({False, True}),
             takes_momentum=True,
         ),
         "momentum": Trainer(
             method="the normalised steps with heavy-ball momentum 0.9, dropped where the "
             "loss would rise or the smoothed margin fall",
-            promise="fixed points are those of the normalised steps; no rate is proved",
+            promise="none is proved; without momentum these are the normalised steps",
         ),
         "dual": Trainer(
             method="Nesterov's method on the dual of the margin problem, as momentum on normalised "
             "steps; for predictors that are linear in their weights",
-            promise="margins err by O(log n / steps^2) (Ji, Srebro and Telgarsky)",
+            promise="margins of linear predictors err by O(log n / steps^2), proved for the "
+            "exponential loss (Ji, Srebro and Telgarsky)",
             degree=1,
         ),
         "annealed": Trainer(
-            method="Nesterov's method for the smoothed margin on the sphere of weights, its "
-            "temperature lowered in proportion to the steps done",
-            promise="for linear predictors margins err by O(sqrt(log n) / steps) (Nesterov's "
-            "smoothing); for homogeneous networks its fixed points tend to KKT points of the "
-            "margin problem, and no rate is proved",
+            method="Nesterov's steps on log(loss) until the data are separated, then for the "
+            "smoothed margin on the sphere of weights, its temperature lowered in proportion to "
+            "the steps done",
+            promise="none is proved: Nesterov's O(sqrt(log n) / steps) is for linear predictors, a "
+            "fixed temperature and no restarts; log(1 / loss) follows the temperature, and "
+            "compares with that of no other trainer",
             degree=None,
         ),
     }

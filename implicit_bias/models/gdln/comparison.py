@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ...measures.formatting import aligned, number, share, spread
 from ...training.loop import train
 from ...training.settings import TrainingSettings
 from ...training.trajectory import Trajectory
@@ -43,7 +44,8 @@ class GatePrediction:
     gates : str
         "initial" or "final": whether frozen as the ReLU network has them before or after training.
     time : float
-        Time of the gradient flow from the initial weights; infinity for its limit.
+        Time of the gradient flow from the initial weights, steps times the learning rate; infinity
+        for its limit.
     weights : (K, D) array
     cosines : (K,) array
         Between each trained unit and its prediction; NaN for a zero vector.
@@ -127,26 +129,26 @@ class GDLNComparison:
 
     def rows(self) -> list[tuple[str, str]]:
         """Label and value of every line of a printed table."""
+        time = next(p.time for p in self.predictions if math.isfinite(p.time))
         rows = [
-            ("loss of the ReLU network", f"{self.loss:.5f}"),
-            ("gates flipped by training", f"{self.sign_flips:.2%}"),
-            ("localisation at the start", _spread(self.localisation_start)),
-            ("localisation after training", _spread(self.localisation)),
+            ("time of training, steps x learning rate", number(time, "g")),
+            ("loss of the ReLU network", number(self.loss, ".5f")),
+            ("gates flipped by training", share(self.sign_flips)),
+            ("localisation (1/D all inputs, 1 one input)", spread(self.localisation)),
+            ("localisation at the start", spread(self.localisation_start)),
         ]
         for p in self.predictions:
-            name = f"{p.gates} gates, " + ("t = inf" if math.isinf(p.time) else f"t = {p.time:g}")
+            name = f"{p.gates} gates, " + ("limit" if math.isinf(p.time) else "same time")
             rows += [
-                (f"{name}: cosine a unit", _spread(p.cosines)),
-                (f"{name}: relative error", f"{p.relative_error:.4f}"),
-                (f"{name}: loss", f"{p.loss:.5f}"),
-                (f"{name}: localisation", _spread(p.localisation)),
+                (f"{name}: cosine a unit (1)", spread(p.cosines)),
+                (f"{name}: relative error (0)", number(p.relative_error, ".4f")),
+                (f"{name}: loss", number(p.loss, ".5f")),
+                (f"{name}: localisation", spread(p.localisation)),
             ]
         return rows
 
     def __str__(self) -> str:
-        rows = self.rows()
-        width = max(len(label) for label, _ in rows)
-        return "\n".join(f"{label:<{width}}  {value}" for label, value in rows)
+        return aligned(self.rows())
 
 
 @dataclass(frozen=True, eq=False)
@@ -325,7 +327,3 @@ def _path_errors(path: Floats, predicted: Floats) -> Floats:
 def _norm(array: Floats, axis: int | tuple[int, int]) -> Floats:
     norms: Floats = np.sqrt((array * array).sum(axis=axis))
     return norms
-
-
-def _spread(values: Floats) -> str:
-    return f"{values.mean():.4f} ({values.min():.4f} to {values.max():.4f})"

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral
-from typing import ClassVar, Unpack
+from typing import TYPE_CHECKING, ClassVar, Unpack
 
+from ..._checks import require_memory, require_real
 from ..._solve import (
     Array,
     GatedDesign,
     MaxMarginProgram,
     Solution,
     array_namespace,
-    as_float64,
     is_torch_array,
     to_numpy,
 )
-from ...limits.formulation import Formulation, Solving, solve_limit
+from ...limits.formulation import Formulation, Solving, labelled, real_data, solve_limit
 from ...limits.limit import Limit
-from ...limits.predictors import ContextPredictor
+from ...limits.predictors import ContextColumns, ContextPredictor
 
-__all__ = ["GLNLimit", "SVMGLN", "gln_program", "solve_gln_svm"]
+if TYPE_CHECKING:
+    import cvxpy
+
+__all__ = ["GLNLimit", "SVMGLN", "checked_contexts", "gln_program", "solve_gln_svm"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -80,15 +83,19 @@ class SVMGLN(Formulation[GLNLimit]):
             If shapes disagree, values are not finite, labels are not -1 and +1, or a context is
             out of range.
         """
-        X = as_float64(X)
+        X, y = real_data(X, y)
         xp = array_namespace(X)
-        contexts, n_contexts = _checked_contexts(gates, X, self.n_contexts)
-        columns = xp.arange(int(contexts.shape[1]) * n_contexts, device=X.device)
-        # Column h C + c is one exactly where unit h is in context c.
-        owner, context = columns // n_contexts, columns % n_contexts
-        Z = xp.astype(contexts[:, owner] == context[None, :], X.dtype)
+        contexts, n_contexts = checked_contexts(gates, X, self.n_contexts)
+        n_units = int(contexts.shape[1])
+        require_memory(
+            n_units * n_contexts * (int(X.shape[0]) + int(X.shape[1])),
+            f"gates and coefficients of {n_units} units x {n_contexts} contexts",
+            "take fewer units or contexts",
+        )
+        Z = ContextColumns(n_units, n_contexts)(contexts)
+        owner = xp.arange(n_units * n_contexts, device=X.device) // n_contexts
         design = GatedDesign(X=X, Z=Z, group=owner)
-        return MaxMarginProgram(design=design, y=as_float64(y, like=X))
+        return MaxMarginProgram(design=design, y=y)
 
     def limit(
         self, program: MaxMarginProgram, solution: Solution, gates: Array | None = None
@@ -99,10 +106,32 @@ class SVMGLN(Formulation[GLNLimit]):
         shape = (n_units, n_columns // n_units, int(program.design.X.shape[1]))
         return GLNLimit.from_solution(program, solution, shape)
 
+    def literal(self, X: Array, y: Array, gates: Array | None = None) -> cvxpy.Problem:
+        """Minimise `sum_h ||zeta[h]||_F`; row h C + c of the variable is zeta[h, c]."""
+        import cvxpy as cp
 
-def _checked_contexts(contexts: Array, X: Array, n_contexts: int | None) -> tuple[Array, int]:
+        program = self.program(X, y, gates)
+        X, y, contexts = to_numpy(program.design.X), to_numpy(program.y), to_numpy(gates)
+        n_units = contexts.shape[1]
+        n_contexts = int(program.design.Z.shape[1]) // n_units
+        zeta = cp.Variable((n_units * n_contexts, X.shape[1]), name="zeta")
+        units = [zeta[h * n_contexts : (h + 1) * n_contexts, :] for h in range(n_units)]
+        scores = cp.sum(
+            [  # sum_h <zeta[h, c[n, h]], x[n]>
+                cp.sum(cp.multiply(unit[contexts[:, h], :], X), axis=1)
+                for h, unit in enumerate(units)
+            ]
+        )
+        return cp.Problem(
+            cp.Minimize(cp.sum([cp.norm(unit, "fro") for unit in units])),
+            [labelled(cp.multiply(y, scores) >= 1, "margins")],
+        )
+
+
+def checked_contexts(contexts: Array, X: Array, n_contexts: int | None = None) -> tuple[Array, int]:
     """Contexts (n, H) of the kind of `X`, and C; raises as `SVMGLN.program` says."""
     xp = array_namespace(X)
+    require_real("contexts", contexts, "integers in 0 .. C-1")
     if not is_torch_array(X):
         contexts = to_numpy(contexts)
     contexts = xp.asarray(contexts, device=X.device)
@@ -156,7 +185,8 @@ def solve_gln_svm(
     Returns
     -------
     GLNLimit
-        With its certificate; call `.require()` to insist on `SOLVED`.
+        With its certificate; call `.require()` to insist on `SOLVED`. What it solves can be read
+        in cvxpy's words: `SVMGLN.literal`.
 
     Examples
     --------

@@ -21,7 +21,7 @@ from ..._solve import (
 from ...limits.formulation import Formulation, Solving, solve_limit
 from ...limits.limit import Limit
 from ...limits.predictors import ContextPredictor
-from .formulation import SVMGLN, gln_program
+from .formulation import SVMGLN
 from .norms import MainEffects
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ __all__ = [
     "GLNL2Limit",
     "SVML2",
     "gln_l2_gate_kernel",
-    "gln_l2_literal_program",
     "gln_l2_norm",
     "gln_l2_root",
     "solve_gln_l2_svm",
@@ -56,6 +55,9 @@ class GLNL2Limit(Limit):
     def norm_of(self, zeta: Array) -> float:
         """The program's norm of coefficients (H, C, D): root mean square of `||beta[gamma]||`."""
         return MainEffects.of_coefficients(zeta).rms_norm()
+
+    def _norm(self) -> float:
+        return self.norm_of(self.zeta)
 
     @property
     def gln_norm(self) -> float:
@@ -139,6 +141,18 @@ class SVML2(Formulation[GLNL2Limit]):
         family = MainEffects(mean=limit.zeta[0, :], effects=math.sqrt(n_contexts) * (U @ V))
         return replace(limit, zeta=family.coefficients())
 
+    def literal(self, X: Array, y: Array, gates: Array | None = None) -> cvxpy.Problem:
+        """Minimise `||A zeta||_F`, (25) with the right A: C times the optimum of `program`.
+
+        Row h C + c of the variable is zeta[h, c]; solvers may add what no predictor sees.
+        """
+        import cvxpy as cp
+
+        sizes = _sizes(SVMGLN(self.n_contexts).program(X, y, gates).design)
+        gln = SVMGLN(self.n_contexts).literal(X, y, gates)
+        (zeta,) = gln.variables()
+        return cp.Problem(cp.Minimize(cp.norm(gln_l2_root(*sizes) @ zeta, "fro")), gln.constraints)
+
 
 def solve_gln_l2_svm(
     X: Array,
@@ -163,7 +177,8 @@ def solve_gln_l2_svm(
     Returns
     -------
     GLNL2Limit
-        With its certificate; call `.require()` to insist on `SOLVED`.
+        With its certificate; call `.require()` to insist on `SOLVED`. What it solves can be read
+        in cvxpy's words: `SVML2.literal`.
 
     Examples
     --------
@@ -177,7 +192,7 @@ def solve_gln_l2_svm(
 
 
 def gln_l2_root(n_units: int, n_contexts: int) -> NDArray[np.float64]:
-    """The matrix A of seed 004 (23), (25) as it has to be: `||beta||^2 = C^(H-2) ||A zeta||^2`.
+    """The matrix A of the paper's (23), (25) as it has to be: `||beta||^2 = C^(H-2) ||A zeta||^2`.
 
         A = sqrt(C) I - B / sqrt(C) + J / sqrt(H C)
 
@@ -236,35 +251,6 @@ def gln_l2_gate_kernel(contexts: Array, others: Array, *, n_contexts: int) -> Ar
     for h in range(n_units):  # no (n, m, H) temporary
         agree = agree + xp.astype(contexts[:, h][:, None] == others[:, h][None, :], xp.int64)
     return n_contexts * agree - n_units + 1
-
-
-def gln_l2_literal_program(
-    X: Array, y: Array, contexts: Array, *, n_contexts: int | None = None
-) -> tuple[cvxpy.Problem, cvxpy.Variable]:
-    """SVM-L2 in cvxpy as seed 004 (25) states it, with the right matrix.
-
-        minimise  ||A zeta||_F   s.t.   y[n] sum_h <zeta[h, c[n, h]], x[n]> >= 1
-
-    Parameters
-    ----------
-    X, y, contexts, n_contexts
-        As in `SVML2`.
-
-    Returns
-    -------
-    (cvxpy.Problem, cvxpy.Variable)
-        The problem, whose optimum is C times the objective of `SVML2`, and its variable
-        (H C, D); row h C + c is zeta[h, c]. Solvers may add to zeta what no predictor sees.
-    """
-    import cvxpy as cp
-
-    program = gln_program(X, y, contexts, n_contexts=n_contexts)
-    inputs, Z = to_numpy(program.design.X), to_numpy(program.design.Z)
-    zeta = cp.Variable((Z.shape[1], inputs.shape[1]))
-    scores = cp.sum(cp.multiply(Z, inputs @ zeta.T), axis=1)
-    margins = cp.multiply(to_numpy(program.y), scores)
-    objective = cp.norm(gln_l2_root(*_sizes(program.design)) @ zeta, "fro")
-    return cp.Problem(cp.Minimize(objective), [margins >= 1]), zeta
 
 
 def _sizes(design: GatedDesign) -> tuple[int, int]:

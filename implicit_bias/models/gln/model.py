@@ -36,7 +36,7 @@ MODELS = (
         options=GLNOptions,
         run=separable_run(f"{__package__}.parts", "gln"),
         defaults={"trainer": "annealed"},
-        variants=EVERY_CLASS | PLANE,
+        variants={**EVERY_CLASS, **PLANE},
     ),
     Model(
         "gln-l2",
@@ -46,7 +46,7 @@ MODELS = (
         options=GLNOptions,
         run=separable_run(f"{__package__}.parts", "gln_l2"),
         defaults={"trainer": "annealed"},
-        variants=EVERY_CLASS | PLANE,
+        variants={**EVERY_CLASS, **PLANE},
     ),
     Model(
         "shallow-gln",
@@ -56,6 +56,6 @@ MODELS = (
         options=GLNOptions,
         run=separable_run(f"{__package__}.parts", "shallow_gln"),
         defaults={"hidden_units": 2, "n_train": 300, "trainer": "dual"},
-        variants=EVERY_CLASS | PLANE,
+        variants={**EVERY_CLASS, **PLANE},
     ),
 )

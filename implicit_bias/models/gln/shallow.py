@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,14 +19,17 @@ from ..._solve import (
     certify,
     to_numpy,
 )
-from ...limits.formulation import Formulation, Solving, solve_limit
+from ...limits.formulation import Formulation, Solving, labelled, real_data, solve_limit
 from ...limits.limit import Limit
-from .formulation import SVMGLN
+from ...limits.predictors import Predictor
+from .formulation import checked_contexts
+
+if TYPE_CHECKING:
+    import cvxpy
 
 __all__ = [
     "ContextSVMs",
     "ShallowGLNLimit",
-    "ShallowGLNPredictor",
     "solve_shallow_gln_svm",
 ]
 
@@ -34,57 +37,39 @@ _CONTEXT_ARRAYS = ("global_contexts", "context_objectives", "context_dual_object
 
 
 @dataclass(frozen=True, eq=False)
-class ShallowGLNPredictor:
-    """Scores `f(x) = <zeta[g(x)], x>`, g(x) the global context of x: the contexts of all units.
+class GlobalContextColumns:
+    """Column g is one where the contexts of all units are row g of a table.
 
-    A global context that is not in the table has no predictor. Its inputs get the score 0, which
-    is on neither side: nothing in the training data says anything about them, and the network's
-    weights for them stay where they were drawn.
+    An input in a global context that is not in the table has zeros in all columns and so the
+    score 0, which is on neither side: nothing in the training data says anything about it, and
+    the network's weights for it stay where they were drawn.
 
     Parameters
     ----------
-    zeta : (G, D) float64 array
-        NumPy array or torch tensor; inputs must be of the same kind.
-    global_contexts : (G, H) integer array
-        Distinct rows; row g belongs to zeta[g].
+    table : (G, H) integer array
+        Distinct rows.
     """
 
-    zeta: Array
-    global_contexts: Array
+    table: Array
 
-    def __call__(self, X: Array, contexts: Array) -> Array:
-        """(n,) float64 scores of `X` (n, D) in `contexts` (n, H) integers.
-
-        Raises
-        ------
-        ValueError
-            If shapes disagree.
-        """
-        xp = array_namespace(self.zeta)
-        X = as_float64(X, like=self.zeta)
-        n_known, n_inputs = (int(size) for size in self.zeta.shape)
-        if X.ndim != 2 or X.shape[1] != n_inputs:
+    def check(self, gates: Array, X: Array) -> Array:
+        """(n,) rows of the table, G for one that is not there; see `Columns.check`."""
+        rows, shape = self.rows(gates), (int(X.shape[0]), int(self.table.shape[1]))
+        if len(rows) != shape[0]:
             raise ValueError(
-                f"`X` must have shape (n, {n_inputs}), got {tuple(X.shape)}: the predictor was "
-                f"made from {n_inputs} inputs, the constant column included"
+                f"`contexts` must have shape {shape}, got {len(rows)} rows: one row per row of X"
             )
-        rows = self._rows(contexts)
-        if rows.shape[0] != X.shape[0]:
-            raise ValueError(
-                f"`contexts` must have {X.shape[0]} rows, got {tuple(contexts.shape)}: one row "
-                "per row of X"
-            )
-        rows = xp.asarray(rows, device=X.device)
-        scores = xp.sum(X * self.zeta[xp.clip(rows, max=n_known - 1)], axis=1)
-        return xp.where(rows < n_known, scores, xp.zeros_like(scores))
+        return array_namespace(X).asarray(rows, device=X.device)
 
-    def covers(self, contexts: Array) -> NDArray[np.bool_]:
-        """(n,) booleans: which rows of `contexts` (n, H) are global contexts with a predictor."""
-        return self._rows(contexts) < int(self.global_contexts.shape[0])
+    def __call__(self, gates: Array) -> Array:
+        """(n, G) columns."""
+        xp = array_namespace(gates)
+        known = xp.arange(int(self.table.shape[0]), device=gates.device)
+        return xp.astype(gates[:, None] == known, xp.float64)
 
-    def _rows(self, contexts: Array) -> NDArray[np.int64]:
-        """(n,) rows of zeta, G for a context without one."""
-        table, wanted = to_numpy(self.global_contexts), to_numpy(contexts)
+    def rows(self, contexts: Array) -> NDArray[np.int64]:
+        """(n,) rows of the table that hold these contexts (n, H), G for one that is not there."""
+        table, wanted = to_numpy(self.table), to_numpy(contexts)
         if wanted.ndim != 2 or wanted.shape[1] != table.shape[1]:
             raise ValueError(
                 f"`contexts` must have shape (n, {table.shape[1]}), got {wanted.shape}: one "
@@ -119,9 +104,13 @@ class ShallowGLNLimit(Limit):
     context_dual_objectives: Array
 
     @property
-    def predictor(self) -> ShallowGLNPredictor:
+    def predictor(self) -> Predictor:
         """The limit as a function of new inputs and contexts; 0 in contexts unseen in training."""
-        return ShallowGLNPredictor(self.zeta, self.global_contexts)
+        return Predictor(self.zeta, GlobalContextColumns(self.global_contexts))
+
+    def covers(self, contexts: Array) -> NDArray[np.bool_]:
+        """(n,) booleans: which rows of `contexts` (n, H) occurred in training."""
+        return GlobalContextColumns(self.global_contexts).rows(contexts) < len(self.zeta)
 
     def to_dict(self) -> dict[str, Any]:
         """As `Limit.to_dict`, with the contexts and the bounds of their own optima."""
@@ -155,13 +144,13 @@ class ContextSVMs(Formulation[ShallowGLNLimit]):
         TypeError, ValueError
             As `SVMGLN.program`.
         """
-        checked = SVMGLN().program(X, y, gates)
-        X, y = checked.design.X, checked.y
-        global_contexts, row = _global_contexts(gates)
+        X, y = real_data(X, y)
+        contexts, _ = checked_contexts(gates, X)
+        columns = GlobalContextColumns(_global_contexts(contexts)[0])
+        Z = columns(columns.check(contexts, X))
         xp = array_namespace(X)
-        columns = xp.arange(len(global_contexts), device=X.device)
-        Z = xp.astype(xp.asarray(row, device=X.device)[:, None] == columns[None, :], X.dtype)
-        return MaxMarginProgram(GatedDesign(X=X, Z=Z, group=xp.zeros_like(columns)), y)
+        group = xp.zeros((int(Z.shape[1]),), dtype=xp.int64, device=X.device)
+        return MaxMarginProgram(GatedDesign(X=X, Z=Z, group=group), y)
 
     def limit(
         self, program: MaxMarginProgram, solution: Solution, gates: Array | None = None
@@ -183,6 +172,19 @@ class ContextSVMs(Formulation[ShallowGLNLimit]):
             context_dual_objectives=as_float64(
                 np.array([b.dual_objective for b in bounds]), like=y
             ),
+        )
+
+    def literal(self, X: Array, y: Array, gates: Array | None = None) -> cvxpy.Problem:
+        """Minimise the norm of all predictors beta[g] together, `(sum_g ||beta[g]||^2)^(1/2)`."""
+        import cvxpy as cp
+
+        program = self.program(X, y, gates)
+        X, y = to_numpy(program.design.X), to_numpy(program.y)
+        global_contexts, row = _global_contexts(gates)
+        beta = cp.Variable((len(global_contexts), X.shape[1]), name="beta")
+        scores = cp.sum(cp.multiply(beta[row, :], X), axis=1)  # <beta[g(n)], x[n]>
+        return cp.Problem(
+            cp.Minimize(cp.norm(beta, "fro")), [labelled(cp.multiply(y, scores) >= 1, "margins")]
         )
 
 
@@ -212,7 +214,8 @@ def solve_shallow_gln_svm(
     -------
     ShallowGLNLimit
         With its certificate; call `.require()` to insist on `SOLVED`. Its predictor scores
-        inputs in contexts that did not occur in training with 0.
+        inputs in contexts that did not occur in training with 0. What it solves can be read in
+        cvxpy's words: `ContextSVMs.literal`.
 
     Examples
     --------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Unpack
+from typing import TYPE_CHECKING, ClassVar, Unpack
 
 from ..._solve import (
     Array,
@@ -12,48 +12,33 @@ from ..._solve import (
     MaxMarginProgram,
     Solution,
     array_namespace,
-    as_float64,
+    to_numpy,
 )
-from ...limits.formulation import Formulation, Solving, solve_limit
+from ...limits.formulation import Formulation, Solving, labelled, real_data, solve_limit
 from ...limits.limit import Limit
+from ...limits.predictors import Predictor
+
+if TYPE_CHECKING:
+    import cvxpy
 
 __all__ = [
     "HardMarginSVM",
     "LinearLimit",
-    "LinearPredictor",
     "linear_program",
     "solve_linear_svm",
 ]
 
 
-@dataclass(frozen=True, eq=False)
-class LinearPredictor:
-    """Scores `f(x) = <zeta, x>`.
+class Ungated:
+    """One column of ones: there are no gates, and those given are not looked at."""
 
-    Parameters
-    ----------
-    zeta : (D,) float64 array
-        NumPy array or torch tensor; inputs must be of the same kind.
-    """
+    def check(self, gates: Array, X: Array) -> Array:
+        """The column itself; see `Columns.check`."""
+        return array_namespace(X).ones_like(X[:, :1])
 
-    zeta: Array
-
-    def __call__(self, X: Array, gates: Array | None = None) -> Array:
-        """(n,) float64 scores of `X` (n, D); `gates` are not looked at.
-
-        Raises
-        ------
-        ValueError
-            If `X` has the wrong shape.
-        """
-        X = as_float64(X, like=self.zeta)
-        n_inputs = int(self.zeta.shape[0])
-        if X.ndim != 2 or X.shape[1] != n_inputs:
-            raise ValueError(
-                f"`X` must have shape (n, {n_inputs}), got {tuple(X.shape)}: the predictor was "
-                f"made from {n_inputs} inputs, the constant column included"
-            )
-        return X @ self.zeta
+    def __call__(self, gates: Array) -> Array:
+        """(n, 1) ones."""
+        return gates
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -61,9 +46,9 @@ class LinearLimit(Limit):
     """The hard-margin SVM solution; `zeta` is the end-to-end vector (D,), in one unit."""
 
     @property
-    def predictor(self) -> LinearPredictor:
+    def predictor(self) -> Predictor:
         """The limit as a function of new inputs, at smallest margin 1."""
-        return LinearPredictor(self.zeta)
+        return Predictor(self.zeta, Ungated())
 
     def balanced_weights(self, hidden_widths: Sequence[int] = ()) -> tuple[Array, ...]:
         """Matrices W_1, ..., W_L of the deep linear network of least norm with this product.
@@ -124,12 +109,11 @@ class HardMarginSVM(Formulation[LinearLimit]):
         ValueError
             If shapes disagree, values are not finite, or labels are not -1 and +1.
         """
-        X = as_float64(X)
-        y = as_float64(y, like=X)
+        X, y = real_data(X, y)
         if X.ndim != 2 or X.shape[0] == 0:
             raise ValueError(f"`X` must have shape (n, D) with n, D >= 1, got {tuple(X.shape)}")
         xp = array_namespace(X)
-        Z = xp.ones((int(X.shape[0]), 1), dtype=X.dtype, device=X.device)
+        Z = xp.ones_like(X[:, :1])
         group = xp.zeros((1,), dtype=xp.int64, device=X.device)
         return MaxMarginProgram(design=GatedDesign(X=X, Z=Z, group=group), y=y)
 
@@ -138,6 +122,17 @@ class HardMarginSVM(Formulation[LinearLimit]):
     ) -> LinearLimit:
         """Read a solution as the end-to-end vector (D,)."""
         return LinearLimit.from_solution(program, solution, (int(program.design.X.shape[1]),))
+
+    def literal(self, X: Array, y: Array, gates: Array | None = None) -> cvxpy.Problem:
+        """Minimise `||b||` with margins of at least 1."""
+        import cvxpy as cp
+
+        program = self.program(X, y)
+        X, y = to_numpy(program.design.X), to_numpy(program.y)
+        b = cp.Variable(X.shape[1], name="b")
+        return cp.Problem(
+            cp.Minimize(cp.norm(b, 2)), [labelled(cp.multiply(y, X @ b) >= 1, "margins")]
+        )
 
 
 def linear_program(X: Array, y: Array) -> MaxMarginProgram:
@@ -158,7 +153,8 @@ def solve_linear_svm(X: Array, y: Array, **solving: Unpack[Solving]) -> LinearLi
     Returns
     -------
     LinearLimit
-        With its certificate; call `.require()` to insist on `SOLVED`.
+        With its certificate; call `.require()` to insist on `SOLVED`. What it solves can be read
+        in cvxpy's words: `HardMarginSVM.literal`.
 
     Examples
     --------

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from ..._solve import to_numpy
 from ...data.sample import Sample
 from ...limits.limit import Limit
-from ...measures.comparison import compare
+from ...measures.distances import Distances
+from ...measures.formatting import DASH, aligned, number, share
 from ...measures.scalars import agreement, cosine, error_rate, margin_ratio, scores, unit_norms
 from .formulation import FReLULimit
 from .machines import RELU_SVMS, ReLULimits, ReLUView
@@ -29,6 +32,28 @@ __all__ = [
     "compare_relu",
     "view_relu",
 ]
+
+SEES: Mapping[str, str] = MappingProxyType(
+    {
+        "rc": "random gates",
+        "lc": "learned gates",
+        "hl": "hidden activations",
+        "gates_only": "gate pattern alone",
+    }
+)
+"""What each machine is given of the network, in words."""
+
+# Lines of the table about each machine: label, field, format.
+_LINES = (
+    ("least norm at margin 1", "optimum", ".6g"),
+    ("duality gap", "gap", ".1e"),
+    ("support vectors", "n_support", "d"),
+    ("margin ratio (1 at the limit)", "margin_ratio", ".4f"),
+    ("cosine of held-out scores (1)", "score_cosine", ".4f"),
+    ("agreement on held-out labels", "agreement", ".2%"),
+    ("  if errors were independent", "agreement_independent", ".2%"),
+    ("held-out error", "error", ".2%"),
+)
 
 
 @dataclass(frozen=True)
@@ -83,8 +108,9 @@ class FrozenComparison:
         Share of held-out samples on the wrong side.
     zeta_cosine : float
         Cosine between the coefficients.
-    kkt_cosine, kkt_residual : float
-        Distance of the weights from a KKT point; NaN while the network does not separate.
+    kkt_cosine, kkt_residual, kkt_complementarity : float
+        Distance of the weights from a KKT point, stationarity and complementarity; NaN while the
+        network does not separate.
     """
 
     freeze_at: int
@@ -93,6 +119,7 @@ class FrozenComparison:
     zeta_cosine: float
     kkt_cosine: float
     kkt_residual: float
+    kkt_complementarity: float
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain Python values, nested."""
@@ -136,44 +163,36 @@ class ReLUComparison:
         A value that a machine does not have is a dash. With `frozen` there is one more column,
         and a line that says which network each machine stands beside.
         """
+        names = list(RELU_SVMS.values())
+        sees = [SEES[key] for key in RELU_SVMS]
         machines = [getattr(self, key) for key in RELU_SVMS]
-        names, errors = list(RELU_SVMS.values()), [self.error_network] * len(machines)
-        beside: list[tuple[str, ...]] = []
-        cosines: list[tuple[str, ...]] = []
+        errors, beside, cosines = [self.error_network] * len(machines), [], []
         if frozen is not None:
-            step = f"frozen at {frozen.freeze_at}"
-            beside = [("beside the network", *["ReLU"] * len(machines), step)]
-            cosines = [("cosine of zeta", *["-"] * len(machines), _shown(frozen.zeta_cosine))]
-            machines.append(frozen.machine)
+            beside = [
+                ("beside the network", *["ReLU"] * len(machines), f"frozen at {frozen.freeze_at}")
+            ]
+            cosines = [
+                ("cosine of zeta (1)", *[DASH] * len(machines), number(frozen.zeta_cosine, ".4f"))
+            ]
             names.append("SVM-FReLU")
+            sees.append(f"gates of step {frozen.freeze_at}")
+            machines.append(frozen.machine)
             errors.append(frozen.error_network)
-
-        def line(label: str, name: str, style: str) -> tuple[str, ...]:
-            return (label, *(_shown(getattr(machine, name), style) for machine in machines))
-
         return [
             ("", *names),
+            ("sees", *sees),
             *beside,
             ("status", *(machine.status for machine in machines)),
-            line("least norm at margin 1", "optimum", ".6g"),
-            line("duality gap", "gap", ".1e"),
-            line("support vectors", "n_support", "d"),
-            line("margin ratio (1 at the limit)", "margin_ratio", ".4f"),
-            line("held-out error", "error", ".2%"),
-            ("held-out error, network", *(f"{error:.2%}" for error in errors)),
-            line("agreement on held-out labels", "agreement", ".2%"),
-            line("... if errors were independent", "agreement_independent", ".2%"),
-            line("cosine of held-out scores", "score_cosine", ".4f"),
+            *(
+                (label, *(number(getattr(machine, name), style) for machine in machines))
+                for label, name, style in _LINES
+            ),
+            ("held-out error, network", *map(share, errors)),
             *cosines,
         ]
 
     def __str__(self) -> str:
-        rows = self.rows()
-        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-        return "\n".join(
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in rows
-        )
+        return aligned(self.rows())
 
 
 def view_relu(network: torch.nn.Module, X: ArrayLike, y: ArrayLike, gating: Any) -> ReLUView:
@@ -262,19 +281,23 @@ def compare_frozen(
     ValueError
         If there are no held-out samples or widths do not fit.
     """
-    found = compare(limit, network, train, held_out)
     separates = limit.certificate.proves_separability()
-    predicted = to_numpy(limit.predictor(held_out.X, held_out.gates)) if separates else None
-    machine = _compare_machine(
-        limit, predicted, scores(network, held_out), held_out.y, found.margin_ratio
-    )
+    distances = Distances(limit if separates else None, train, held_out)
+    found = distances(network)
     return FrozenComparison(
         freeze_at=freeze_at,
-        machine=machine,
-        error_network=found.error_network,
-        zeta_cosine=found.zeta_cosine if separates else math.nan,
-        kkt_cosine=found.kkt_cosine,
-        kkt_residual=found.kkt_residual,
+        machine=_compare_machine(
+            limit,
+            distances.predicted_scores() if separates else None,
+            scores(network, held_out),
+            held_out.y,
+            found.get("margin_ratio", math.nan),
+        ),
+        error_network=found["error_network"],
+        zeta_cosine=found.get("zeta_cosine", math.nan),
+        kkt_cosine=found["kkt_cosine"],
+        kkt_residual=found["kkt_residual"],
+        kkt_complementarity=found["kkt_complementarity"],
     )
 
 
@@ -312,7 +335,3 @@ def _margin_ratios(
     if len(of_units):
         norms["lc"] = float(of_units.sum())
     return {key: margin_ratio(smallest, norm, getattr(limits, key)) for key, norm in norms.items()}
-
-
-def _shown(value: float, style: str = ".4f") -> str:
-    return format(value, style) if math.isfinite(value) else "-"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Unpack
+from typing import TYPE_CHECKING, ClassVar, Unpack
 
+from ..._checks import require_real
 from ..._solve import (
     Array,
     GatedDesign,
@@ -12,55 +13,21 @@ from ..._solve import (
     Solution,
     array_namespace,
     as_float64,
+    to_numpy,
 )
-from ...limits.formulation import Formulation, Solving, solve_limit
+from ...limits.formulation import Formulation, Solving, labelled, real_data, solve_limit
 from ...limits.limit import Limit
+from ...limits.predictors import GateColumns, Predictor
+
+if TYPE_CHECKING:
+    import cvxpy
 
 __all__ = [
     "FReLULimit",
-    "GatePredictor",
     "SVMFReLU",
     "frelu_kernels",
     "solve_frelu_svm",
 ]
-
-
-@dataclass(frozen=True, eq=False)
-class GatePredictor:
-    """Scores of the frozen-gate ReLU network with the coefficients `zeta`.
-
-        f(x) = sum_h g_h(x) <zeta[h], x>
-
-    Parameters
-    ----------
-    zeta : (H, D) float64 array
-        NumPy array or torch tensor; inputs must be of the same kind.
-    """
-
-    zeta: Array
-
-    def __call__(self, X: Array, gates: Array) -> Array:
-        """(n,) float64 scores of `X` (n, D) under `gates` (n, H) in {0, 1}.
-
-        Raises
-        ------
-        ValueError
-            If shapes disagree or a gate is neither 0 nor 1.
-        """
-        n_units, n_inputs = (int(size) for size in self.zeta.shape)
-        X = as_float64(X, like=self.zeta)
-        if X.ndim != 2 or X.shape[1] != n_inputs:
-            raise ValueError(
-                f"`X` must have shape (n, {n_inputs}), got {tuple(X.shape)}: the predictor was "
-                f"made from {n_inputs} inputs, the constant column included"
-            )
-        gates = _binary(gates, X)
-        if gates.shape[1] != n_units:
-            raise ValueError(
-                f"`gates` must have shape ({X.shape[0]}, {n_units}), got {tuple(gates.shape)}: "
-                "the gating must be the one that the limit was solved for"
-            )
-        return array_namespace(X).sum((X @ self.zeta.T) * gates, axis=1)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -68,9 +35,9 @@ class FReLULimit(Limit):
     """The group-lasso solution; `zeta` has shape (H, D)."""
 
     @property
-    def predictor(self) -> GatePredictor:
+    def predictor(self) -> Predictor:
         """The limit as a function of new inputs and gates, at smallest margin 1."""
-        return GatePredictor(self.zeta)
+        return Predictor(self.zeta, GateColumns(int(self.zeta.shape[0]), binary=True))
 
     def balanced_weights(self) -> tuple[Array, Array]:
         """Weights w1 (H, D), w2 (H,) of the network of least norm with these coefficients.
@@ -113,12 +80,12 @@ class SVMFReLU(Formulation[FReLULimit]):
             If shapes disagree, values are not finite, labels are not -1 and +1, or a gate is
             neither 0 nor 1.
         """
-        X = as_float64(X)
+        X, y = real_data(X, y)
         if X.ndim != 2:
             raise ValueError(f"`X` must have shape (n, D), got {tuple(X.shape)}")
         Z = _binary(gates, X)
         group = array_namespace(X).arange(int(Z.shape[1]), device=X.device)
-        return MaxMarginProgram(design=GatedDesign(X=X, Z=Z, group=group), y=as_float64(y, like=X))
+        return MaxMarginProgram(design=GatedDesign(X=X, Z=Z, group=group), y=y)
 
     def limit(
         self, program: MaxMarginProgram, solution: Solution, gates: Array | None = None
@@ -126,6 +93,19 @@ class SVMFReLU(Formulation[FReLULimit]):
         """Read a solution as coefficients (H, D)."""
         shape = (program.n_groups, int(program.design.X.shape[1]))
         return FReLULimit.from_solution(program, solution, shape)
+
+    def literal(self, X: Array, y: Array, gates: Array | None = None) -> cvxpy.Problem:
+        """Minimise `sum_h ||zeta[h]||`."""
+        import cvxpy as cp
+
+        program = self.program(X, y, gates)
+        X, y, g = (to_numpy(a) for a in (program.design.X, program.y, program.design.Z))
+        zeta = cp.Variable((g.shape[1], X.shape[1]), name="zeta")
+        scores = cp.sum(cp.multiply(g, X @ zeta.T), axis=1)  # sum_h g[n, h] <zeta[h], x[n]>
+        return cp.Problem(
+            cp.Minimize(cp.sum(cp.norm(zeta, 2, axis=1))),
+            [labelled(cp.multiply(y, scores) >= 1, "margins")],
+        )
 
 
 def frelu_kernels(X: Array, gates: Array) -> Array:
@@ -163,7 +143,8 @@ def solve_frelu_svm(X: Array, y: Array, gates: Array, **solving: Unpack[Solving]
     FReLULimit
         With its certificate. Where no coefficients separate the data under these gates (a sample
         on which every gate is closed, too few units) its status is `NOT_SEPARABLE` and `dual`
-        holds the multipliers that prove it; call `.require()` to insist on `SOLVED`.
+        holds the multipliers that prove it; call `.require()` to insist on `SOLVED`. What it
+        solves can be read in cvxpy's words: `SVMFReLU.literal`.
 
     Examples
     --------
@@ -179,16 +160,11 @@ def solve_frelu_svm(X: Array, y: Array, gates: Array, **solving: Unpack[Solving]
 
 
 def _binary(gates: Array, X: Array) -> Array:
-    xp = array_namespace(X)
+    require_real("gates", gates)
     gates = as_float64(gates, like=X)
     if gates.ndim != 2 or gates.shape[0] != X.shape[0] or gates.shape[1] == 0:
         raise ValueError(
             f"`gates` must have shape ({X.shape[0]}, H) with H >= 1, got {tuple(gates.shape)}: "
             "one row per row of X, one column per unit"
         )
-    if not bool(xp.all((gates == 0) | (gates == 1))):
-        raise ValueError(
-            "`gates` must be exactly 0 (closed) or 1 (open), booleans included: a soft gate has "
-            "no place in this program; compare it with a threshold first"
-        )
-    return gates
+    return GateColumns(int(gates.shape[1]), binary=True).check(gates, X)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from types import MappingProxyType
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..._solve import Array
-from ...limits.formulation import Solving
-from ..linear.formulation import LinearLimit, solve_linear_svm
-from .formulation import FReLULimit, solve_frelu_svm
+from ...limits.formulation import Formulation, Solving, solve_limit
+from ..linear.formulation import HardMarginSVM, LinearLimit
+from .formulation import FReLULimit, SVMFReLU
 
 __all__ = ["RELU_SVMS", "ReLULimits", "ReLUView", "solve_relu_svms"]
 
@@ -64,6 +64,15 @@ class ReLUView:
             array.flags.writeable = False
             object.__setattr__(self, field.name, array)
 
+    def machines(self) -> dict[str, tuple[Formulation[Any], Array, Array | None]]:
+        """Program, inputs and gates of the four machines, by their names in results."""
+        return {
+            "rc": (SVMFReLU(), self.X, self.random_gates),
+            "lc": (SVMFReLU(), self.X, self.learned_gates),
+            "hl": (HardMarginSVM(), self.features, None),
+            "gates_only": (HardMarginSVM(), self.learned_gates, None),
+        }
+
 
 @dataclass(frozen=True, eq=False)
 class ReLULimits:
@@ -93,16 +102,11 @@ class ReLULimits:
 
         A machine that does not separate has no coefficients to predict with and is left out.
         """
-        seen: dict[str, tuple[FReLULimit | LinearLimit, Array, Array | None]] = {
-            "rc": (self.rc, view.X, view.random_gates),
-            "lc": (self.lc, view.X, view.learned_gates),
-            "hl": (self.hl, view.features, None),
-            "gates_only": (self.gates_only, view.learned_gates, None),
-        }
+        limits = {name: getattr(self, name) for name in RELU_SVMS}
         return {
-            name: limit.predictor(inputs, gates)
-            for name, (limit, inputs, gates) in seen.items()
-            if limit.certificate.proves_separability()
+            name: limits[name].predictor(inputs, gates)
+            for name, (_, inputs, gates) in view.machines().items()
+            if limits[name].certificate.proves_separability()
         }
 
 
@@ -122,7 +126,8 @@ def solve_relu_svms(view: ReLUView, **solving: Unpack[Solving]) -> ReLULimits:
     view : ReLUView
         Training data; `comparison.view_relu` makes it from a trained network.
     **solving
-        `solver`, `tol`, `max_iterations`, `progress`: see `Solving`.
+        `solver`, `tol`, `max_iterations`, `progress`: see `Solving`. What they solve can be read
+        in cvxpy's words: `literal` of the formulations in `ReLUView.machines`.
 
     Raises
     ------
@@ -135,8 +140,8 @@ def solve_relu_svms(view: ReLUView, **solving: Unpack[Solving]) -> ReLULimits:
     linear networks", section 5.2.
     """
     return ReLULimits(
-        rc=solve_frelu_svm(view.X, view.y, view.random_gates, **solving),
-        lc=solve_frelu_svm(view.X, view.y, view.learned_gates, **solving),
-        hl=solve_linear_svm(view.features, view.y, **solving),
-        gates_only=solve_linear_svm(view.learned_gates, view.y, **solving),
+        **{
+            name: solve_limit(formulation, inputs, view.y, gates, **solving)
+            for name, (formulation, inputs, gates) in view.machines().items()
+        }
     )

@@ -231,7 +231,7 @@ class TestComparison:
     def test_the_table_has_a_line_for_every_quantity(self, converged) -> None:
         comparison = compare_with_gdln(X_TAUGHT, Y_TAUGHT, converged, LONG)
         labels = [label for label, _ in comparison.rows()]
-        assert len(labels) == len(set(labels)) == 4 + 4 * 4
+        assert len(labels) == len(set(labels)) == 5 + 4 * 4
         assert all(label in str(comparison) for label in labels)
         record = json.loads(json.dumps(comparison.to_dict()))
         assert [p["gates"] for p in record["predictions"]] == ["initial"] * 2 + ["final"] * 2

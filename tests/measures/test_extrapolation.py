@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import t as student
 
 from implicit_bias import DeepLinear, TrainingSettings, solve_linear_svm, train
 from implicit_bias.measures.extrapolation import (
@@ -31,6 +33,8 @@ FORMS = {
     ),
     "iterated logarithm": lambda u, a, b, c: a * u + 0.2 * b * u * np.log(1 + np.log(1 + 1 / u)),
 }
+
+U, Y = 1 / np.linspace(1, 7, 25), np.linspace(0.5, 0.9, 25)
 
 
 @pytest.mark.parametrize("noise", [0.0, 1e-4, 1e-3])
@@ -73,6 +77,34 @@ def test_the_bar_grows_with_the_distance_from_the_data_and_with_noise() -> None:
     assert errors[-1] == found.error
     noisy = extrapolate(u, y + 3e-3 * rng.normal(size=len(u)))
     assert noisy.error > 3 * found.error
+
+
+def test_the_bar_is_the_confidence_interval_and_the_disagreement_of_the_fits() -> None:
+    u, rng = 1 / PACES["constant"], np.random.default_rng(0)
+    y = 0.97 - 0.5 * u + 1e-3 * rng.normal(size=len(u))
+    found = extrapolate(u, y)
+    # The interval of the constant of a parabola, by NumPy's covariances.
+    _, covariance = np.polyfit(u[-found.window :], y[-found.window :], 2, cov=True)
+    half = student.ppf(0.975, found.window - 3) * math.sqrt(covariance[-1, -1])
+    apart = max(abs(fit.at(0.0)[0][0] - found.value) for fit in found._fits)
+    assert found.error == pytest.approx(half + 1.5 * apart, rel=1e-6)
+    assert half > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "bounds", "left", "words"),
+    [
+        (1.0331, 0.065, (0.9829, 1.0), (0.9829, 1.0), "no more than the bounds"),
+        (0.9458, 0.38, (0.9555, 1.0), (0.9555, 1.0), "no more than the bounds"),
+        (0.99, 0.02, (0.9555, 1.0), (0.97, 1.0), "0.9700 to 1.0000"),
+        (0.97, 0.01, (0.9555, 1.0), (0.96, 0.98), "0.9600 to 0.9800"),
+        (1.05, 0.01, (0.9555, 1.0), (math.nan, math.nan), "contradicts the bounds"),
+    ],
+)
+def test_a_bar_is_cut_at_what_is_known(value, error, bounds, left, words) -> None:
+    found = replace(extrapolate(U, Y), value=value, error=error)
+    assert found.within(*bounds) == pytest.approx(left, nan_ok=True)
+    assert words in found.describe(*bounds)
 
 
 def test_directions_converge_within_their_cone() -> None:
@@ -159,9 +191,6 @@ def test_a_run_predicts_itself_ten_times_on_and_the_certified_optimum(run) -> No
     ).angle(limit.zeta)
 
 
-U, Y = 1 / np.linspace(1, 7, 25), np.linspace(0.5, 0.9, 25)
-
-
 @pytest.mark.parametrize(
     ("u", "values", "status"),
     [
@@ -180,7 +209,7 @@ def test_series_that_cannot_be_extrapolated_are_refused_with_advice(u, values, s
     found = extrapolate(u, values)
     assert found.status is status
     assert math.isnan(found.value) and math.isnan(found.error)
-    assert str(found) == f"no estimate: {status.advice}"
+    assert str(found) == found.describe(0.5, 1.0) == f"no estimate: {status.advice}"
     assert all(math.isnan(v) for v in found.predict(0.0))
     direction = extrapolate_direction(u, np.stack([values, 1 + 0 * values], axis=1))
     assert direction.status is status

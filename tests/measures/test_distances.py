@@ -210,7 +210,7 @@ def test_what_compare_says_is_what_the_observer_says(case) -> None:
     shared = set(record) & set(now)
     assert {"margin_ratio", "agreement", "kkt_residual", "zeta_cosine"} <= shared
     for name in shared:
-        assert record[name] == now[name]
+        np.testing.assert_array_equal(record[name], now[name])
 
 
 def test_the_l2_limit_measures_a_gln_in_its_own_norm_and_is_no_kkt_point_of_it() -> None:
@@ -241,9 +241,15 @@ def test_a_saddle_with_a_dead_unit_is_stationary_and_reported_as_not_optimal(qua
     assert at_saddle["kkt_residual"] < 1e-6
     assert (at_saddle["n_dead"], at_saddle["n_wrongly_dead"]) == (1, 1)
     np.testing.assert_allclose(at_saddle["dual_norms"], [1, 2], rtol=1e-9)
+    alone = Distances(None, quadrants.train, quadrants.held_out)(quadrants.random(0))
+    assert at_saddle["n_wrongly_small"] == alone["n_wrongly_small"] == 1
     assert at_saddle["margin_ratio"] == pytest.approx(0.5, rel=1e-9)
     at_limit = quadrants.distances()(quadrants.at_limit())
-    assert (at_limit["n_dead"], at_limit["n_wrongly_dead"]) == (1, 0)
+    assert [at_limit[f"n_{name}"] for name in ("dead", "wrongly_dead", "wrongly_small")] == [
+        1,
+        0,
+        0,
+    ]
     for network, wrong in ((quadrants.random(0), 1), (quadrants.at_limit(), 0)):
         comparison = compare(quadrants.limit, network, quadrants.train, quadrants.held_out)
         assert comparison.n_wrongly_dead == wrong

@@ -10,7 +10,14 @@ import pytest
 
 from implicit_bias import DeepLinear, TrainingSettings, solve_linear_svm, train
 from implicit_bias.measures.extrapolation import SeriesStatus
-from implicit_bias.measures.rates import KNOWN_RATES, fit_rate, measure_rates
+from implicit_bias.measures.rates import (
+    ANGLE,
+    MARGIN,
+    WEIGHTS,
+    fit_rate,
+    measure_rates,
+    proved_method,
+)
 
 T = np.geomspace(1, 1e6, 40)
 
@@ -66,26 +73,50 @@ def test_what_has_no_rate_is_refused(x, y, status) -> None:
     assert rate.row()[1] == "no estimate"
 
 
-def test_a_table_sets_measured_rates_beside_known_ones() -> None:
-    log_inverse = np.log(T) + 2
-    rates = measure_rates(
-        T, -log_inverse, {"1 - ratio": 1 / log_inverse}, weight_norm=log_inverse**0.5, degree=2,
-        trainer="constant",
-    )  # fmt: skip
-    table = {(r.quantity, r.variable): r for r in rates}
-    assert len(table) == 5
-    assert table["1 - ratio", "log(1/loss)"].exponent == pytest.approx(-1)
-    assert table["1 - ratio", "log(1/loss)"].known.exponent == -1
-    assert table["1 - ratio", "log t"].known is KNOWN_RATES["constant", "log t"]
-    assert table["1 - ratio", "t"].known is None
-    growth = table["norm of the weights", "log(1/loss)"]
-    assert growth.exponent == pytest.approx(0.5) and growth.known.exponent == 0.5
-    assert table["norm of the weights", "log t"].known.exponent == 0.5
-    json.dumps([r.to_dict() for r in rates])
-    assert all(len(r.row()) == 4 for r in rates)
-    dual = measure_rates(T, -log_inverse, {"angle": T**-2.0}, trainer="dual")
-    row = next(r for r in dual if r.variable == "t").row()
-    assert row[:3] == ("angle against t", row[1], "-2") and row[1].startswith("-2.000")
+LOG_INVERSE = np.log(T) + 2
+CLOSE = {MARGIN: 1 / LOG_INVERSE, ANGLE: T**-2.0, "another distance": 1 / T}
+
+
+def known(**run) -> dict[tuple[str, str], float]:
+    rates = measure_rates(T, -LOG_INVERSE, CLOSE, weight_norm=LOG_INVERSE**0.5, **run)
+    assert len(rates) == 3 * 3 + 2
+    json.dumps([rate.to_dict() for rate in rates])
+    return {(r.quantity, r.variable): r.known.exponent for r in rates if r.known is not None}
+
+
+def test_exponents_stand_beside_theorems_about_that_quantity_and_that_method_alone() -> None:
+    linear = {(of, x): -1 for of in (MARGIN, ANGLE) for x in ("log t", "log(1/loss)")}
+    growth = {(WEIGHTS, "log t"): 0.5, (WEIGHTS, "log(1/loss)"): 0.5}
+    assert known(trainer="constant") == linear | dict.fromkeys(growth, 1)
+    assert known(trainer="constant", degree=2) == growth
+    assert known(trainer="normalised") == {
+        (of, x): -1 for of in (MARGIN, ANGLE) for x in ("t", "log(1/loss)")
+    }
+    assert known(trainer="dual") == {(MARGIN, "t"): -2}
+    for other in ({"trainer": "normalised", "degree": 2}, {"trainer": "annealed"}, {}):
+        assert known(**other) == {}
+
+
+@pytest.mark.parametrize(
+    ("settings", "method"),
+    [
+        ({"trainer": "constant", "batch_size": None}, "constant"),
+        ({"trainer": "constant"}, None),
+        ({"trainer": "constant", "batch_size": None, "momentum": 0.9}, None),
+        ({"trainer": "normalised", "batch_size": None}, "normalised"),
+        ({"trainer": "normalised", "batch_size": None, "schedule": ((9, None),)}, None),
+        ({"trainer": "dual", "batch_size": None, "schedule": ((9, None),)}, "dual"),
+    ],
+)
+def test_rates_are_proved_of_full_batches_without_momentum_at_given_rates(settings, method) -> None:
+    assert proved_method(TrainingSettings(**settings)) == method
+
+
+def test_rows_say_what_was_measured_and_what_is_proved() -> None:
+    rates = measure_rates(T, -LOG_INVERSE, {MARGIN: T**-2.0}, trainer="dual")
+    rows = {rate.variable: rate.row() for rate in rates}
+    assert rows["t"][1].startswith("-2.000") and rows["t"][2] == "-2"
+    assert rows["log t"][2:] == ("-", "-")
     with pytest.raises(ValueError, match="adam"):
         measure_rates(T, T, {}, trainer="adam")
     with pytest.raises(ValueError, match=r"one shape \(T,\)"):
@@ -109,15 +140,14 @@ def rates_of(separable, steps: int, rate: float, trainer: str):
     return measure_rates(
         trajectory.step,
         trajectory.log_loss,
-        {"1 - ratio": 1 - trajectory.normalised_margin * limit.dual_objective},
-        weight_norm=trajectory.weight_norm,
+        {MARGIN: 1 - trajectory.normalised_margin * limit.dual_objective},
         trainer=trainer,
     )
 
 
 def test_linear_predictors_under_normalised_steps_go_at_their_proved_rates(separable) -> None:
     known = [r for r in rates_of(separable, 4000, 0.3, "normalised") if r.known is not None]
-    assert {r.variable for r in known} == {"t", "log(1/loss)"} and len(known) == 3
+    assert [r.variable for r in known] == ["t", "log(1/loss)"]
     for rate in known:
         assert rate.exponent == pytest.approx(rate.known.exponent, abs=0.1)
 

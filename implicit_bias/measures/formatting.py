@@ -1,0 +1,46 @@
+"""Numbers as the tables show them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+__all__ = ["DASH", "aligned", "number", "share", "spread"]
+
+DASH = "-"
+"""What a table shows where a quantity is not defined."""
+
+
+def number(value: float, style: str = ".4g") -> str:
+    """A number in a format of Python's, a dash where it is NaN or infinite.
+
+    Quantities are NaN where they are not defined, and bounds of a program without a solution are
+    infinite.
+    """
+    return format(value, style) if math.isfinite(value) else DASH
+
+
+def share(value: float) -> str:
+    """A share in per cent, to two digits behind the point."""
+    return number(value, ".2%")
+
+
+def spread(values: ArrayLike) -> str:
+    """Mean, smallest and largest of several numbers."""
+    values = np.asarray(values, dtype=np.float64)
+    mean, least, most = (
+        number(float(v), ".4f") for v in (values.mean(), values.min(), values.max())
+    )
+    return f"{mean} ({least} to {most})"
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of equally many cells as text, each column as wide as its longest cell."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    )
