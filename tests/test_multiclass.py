@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner, Result
-from matplotlib.figure import Figure
 from safetensors.torch import load_file
 from sklearn.datasets import load_digits as load_bundled
 from sklearn.metrics import confusion_matrix
@@ -24,9 +23,6 @@ from sklearn.metrics import confusion_matrix
 from implicit_bias import GLN, GLNLimit, HyperplaneContexts, cli, load_digits
 from implicit_bias.data.images import load_digit_classes, load_idx_classes
 from implicit_bias.data.labelled import ClassDataset
-from implicit_bias.drawing.classes import plot_class_ratios, plot_label_confusion
-from implicit_bias.measures.comparison import Comparison
-from implicit_bias.measures.labels import compare_argmax
 from implicit_bias.models import MODELS
 from implicit_bias.models.linear.formulation import LinearLimit
 from implicit_bias.pipeline.families import FAMILIES
@@ -129,47 +125,6 @@ def test_the_digest_changes_with_each_array(change) -> None:
 def test_malformed_classes_are_refused(change, error, message) -> None:
     with pytest.raises(error, match=message):
         small(**change)
-
-
-# Labels by the largest score
-
-CLASSES, TRUTH = [2, 5, 9], [2, 2, 5, 9, 9]
-LIMITS = np.array([[3, 1, 0], [0, 1, -1], [0, 2, 1], [0, 1, 2], [0, 0, 1.0]])
-# Column 5 is ten times too large: at margin 1 it wins where it should.
-NETWORKS = np.array([[3, 9, 0], [2, 9, 0], [0, 20, 1], [0, 9, 2], [0, 0, 1.0]])
-
-
-def test_labels_are_counted_as_scikit_learn_counts_them() -> None:
-    found = compare_argmax(CLASSES, TRUTH, LIMITS, NETWORKS, [1, 10, 1])
-    predicted, trained = [2, 5, 5, 9, 9], [5, 5, 5, 5, 9]
-    np.testing.assert_array_equal(
-        found.confusion, confusion_matrix(predicted, trained, labels=CLASSES)
-    )
-    assert found.accuracy_limit == 4 / 5
-    assert (found.accuracy_network, found.agreement) == (2 / 5, 3 / 5)
-    assert (found.accuracy_scaled, found.agreement_scaled) == (1, 4 / 5)
-
-
-def test_the_scale_of_a_network_does_not_matter_at_margin_one() -> None:
-    factors = np.array([5.0, 0.01, 300.0])
-    found = compare_argmax(CLASSES, TRUTH, LIMITS, LIMITS * factors, factors)
-    assert (found.agreement_scaled, found.accuracy_scaled) == (1, found.accuracy_limit)
-    assert found.agreement < 1
-
-
-def test_networks_that_do_not_separate_have_no_margin_to_be_scaled_by() -> None:
-    found = compare_argmax(CLASSES, TRUTH, LIMITS, NETWORKS, [1, -10, 1])
-    assert np.isnan(found.accuracy_scaled) and np.isnan(found.agreement_scaled)
-    assert [row[-1] for row in found.rows()] == ["-", "-"]
-    assert found.agreement == 3 / 5
-
-
-@pytest.mark.parametrize("margins", [[1, 1], [[1, 1, 1]]])
-def test_scores_of_another_shape_are_refused(margins) -> None:
-    with pytest.raises(ValueError, match="`smallest_margins` shape"):
-        compare_argmax(CLASSES, TRUTH, LIMITS, NETWORKS, margins)
-    with pytest.raises(ValueError, match="at least one row"):
-        compare_argmax(CLASSES, [], np.empty((0, 3)), np.empty((0, 3)), [1, 1, 1])
 
 
 # The command
@@ -382,25 +337,3 @@ def test_idx_files_have_their_classes(tmp_path: Path) -> None:
     }
     pixels = np.rint((data.X_val[:, :-1] + 1) * 127.5).astype(int)
     assert [number[tuple(row)] for row in pixels.tolist()] == data.labels_val.tolist()
-
-
-# Pictures
-
-
-def test_the_picture_has_a_bar_for_each_quantity_and_a_number_for_each_pair_of_labels() -> None:
-    numbers = dict.fromkeys(Comparison.__dataclass_fields__, 0.5)
-    comparisons = {
-        k: Comparison(
-            **numbers
-            | {"margin_ratio": ratio, "dead_units": (), "small_units": (), "dual_norms": ()}
-        )
-        for k, ratio in ((3, 0.75), (8, -0.2))
-    }
-    left, right = Figure().subplots(1, 2)
-    heights = [bar.get_height() for bar in plot_class_ratios(comparisons, left).patches]
-    assert heights[:2] == [0.75, 0.0] and len(heights) == 6
-    assert [label.get_text() for label in left.get_xticklabels()] == ["3", "8"]
-    found = compare_argmax(CLASSES, TRUTH, LIMITS, NETWORKS, [1, 10, 1])
-    texts = {text.get_position(): text.get_text() for text in
-             plot_label_confusion(found, right).texts}  # fmt: skip
-    assert texts == {(1, 0): "1", (1, 1): "2", (1, 2): "1", (2, 2): "1"}

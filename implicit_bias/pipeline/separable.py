@@ -10,7 +10,7 @@ import numpy as np
 
 from .._solve import MaxMarginProgram, Settings, Solution, solve
 from ..data.sample import Sample
-from ..drawing.maps import gating_lines, map_row, plane_snapshots
+from ..drawing.decision_maps import gating_lines, map_row, plane_snapshots
 from ..drawing.runs import plot_run
 from ..limits.limit import Limit
 from ..measures.comparison import Comparison, compare, measure_network

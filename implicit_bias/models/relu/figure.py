@@ -8,11 +8,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..._solve import to_numpy
 from ...data.sample import Sample
-from ...drawing.figures import Panel, Row
-from ...drawing.maps import map_row, relu_lines
+from ...drawing.decision_maps import map_row, plane_lines
+from ...drawing.figures import Panel, Row, legend_above
 from ...drawing.runs import plot_gate_changes, plot_margin_ratio, plot_margins, plot_run
 from ...gates.changes import GateChanges
 from ...limits.limit import Limit
@@ -23,10 +24,11 @@ from .frozen_run import FrozenRun
 from .network import DeepReLU
 
 if TYPE_CHECKING:
+    import torch
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["relu_figure", "relu_map_row"]
+__all__ = ["relu_figure", "relu_lines", "relu_map_row"]
 
 
 def relu_figure(
@@ -62,12 +64,18 @@ def relu_map_row(
     )
 
 
+def relu_lines(network: torch.nn.Module, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Hyperplanes (H, 3) of the first layer `w1` (H, D) of a ReLU network."""
+    normals = to_numpy(network.w1).astype(np.float64)  # type: ignore[arg-type]
+    return plane_lines(normals, np.zeros(len(normals)), X)
+
+
 def _gates(ax: Axes, changes: GateChanges, frozen: FrozenRun | None) -> None:
     plot_gate_changes(changes.step, changes.since_start, ax)
     if frozen is not None:
         step = frozen.comparison.freeze_at
         ax.axvline(step, color="0.6", linestyle=":", label=f"a copy freezes them at {step}")
-        ax.legend(loc="best", fontsize="small")
+        legend_above(ax)
 
 
 def _copy(limit: Limit, after: Trajectory, ax: Axes) -> None:
@@ -76,4 +84,4 @@ def _copy(limit: Limit, after: Trajectory, ax: Axes) -> None:
     else:
         plot_margins(after, ax)
     ax.set_xlabel("gradient steps since the freeze")
-    ax.set_title("the copy with frozen gates", fontsize="medium")
+    ax.set_ylabel(f"frozen copy: {ax.get_ylabel()}")

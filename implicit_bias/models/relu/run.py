@@ -11,7 +11,7 @@ import numpy as np
 
 from ..._solve import Status
 from ...data.sample import Sample
-from ...drawing.maps import plane_snapshots
+from ...drawing.decision_maps import plane_snapshots
 from ...gates.changes import GateChanges, gate_changes
 from ...gates.hyperplanes import HyperplaneGates
 from ...limits.limit import Limit
