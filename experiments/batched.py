@@ -25,10 +25,10 @@ STEPS = 60
 # What is trained, with how many units, by which trainer, in batches of how many samples.
 CASES = (
     ("gln", 10, "constant", 128),
-    ("gln", 10, "annealed", None),
+    ("gln", 10, "annealed", 0),
     ("gln", 50, "constant", 128),
     ("frelu", 50, "constant", 128),
-    ("frelu", 50, "annealed", None),
+    ("frelu", 50, "annealed", 0),
 )
 
 
@@ -49,7 +49,7 @@ def measure(
     model: str,
     n_units: int,
     trainer: str,
-    batch_size: int | None,
+    batch_size: int,
     *,
     n_runs: int,
     repeats: int,

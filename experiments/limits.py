@@ -10,7 +10,6 @@ an interrupted run keeps what it has finished.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +19,8 @@ import click
 import pandas as pd
 
 from implicit_bias.models import MODELS
-from implicit_bias.pipeline.options import Reporter, resolve
+from implicit_bias.pipeline.keeping import Keeping
+from implicit_bias.pipeline.progress import Progress
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -68,20 +68,17 @@ def run(case: Case, seed: int, data_dir: Path | None) -> tuple[dict[str, Any], p
     given = {**case.options, "seed": seed}
     if case.needs_files:
         given["data_dir"] = data_dir
-    options = resolve(MODELS[case.model].defaults, given)
-    report = MODELS[case.model].run(options, Reporter())
+    model = MODELS[case.model]
+    report = model.run(model, model.choose(**given), Progress(), Keeping())
     found = report.results
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "trajectory.parquet"
-        report.artefacts["trajectory.parquet"](path)
-        trajectory = pd.read_parquet(path)
+    options = found["options"]
     network, comparison = found["network"], found["comparison"]
     row = {
         "model": case.model,
-        "data": options.data,
+        "data": options["data"],
         "n_train": found["data"]["n_train"],
-        "hidden_units": options.hidden_units,
-        "trainer": options.trainer,
+        "hidden_units": options.get("hidden_units"),
+        "trainer": options["trainer"],
         "seed": seed,
         "steps": network["steps"],
         "seconds": network["seconds"],
@@ -95,7 +92,7 @@ def run(case: Case, seed: int, data_dir: Path | None) -> tuple[dict[str, Any], p
         "status": found["limit"]["status"],
         "gap": found["limit"]["gap"],
     }
-    return row, trajectory
+    return row, report.objects["trajectory"].to_frame()
 
 
 def draw(frontier: pd.DataFrame) -> Figure:

@@ -11,14 +11,14 @@ from scipy.optimize import nnls
 
 from implicit_bias._solve import Status
 from implicit_bias.data.sample import Sample
+from implicit_bias.limits.predictors import GateColumns, Predictor
 from implicit_bias.measures.comparison import compare
 from implicit_bias.measures.kkt import kkt_distance
 from implicit_bias.models.gln.formulation import solve_gln_svm
 from implicit_bias.models.relu.formulation import (
     FReLULimit,
-    GatePredictor,
+    SVMFReLU,
     frelu_kernels,
-    frelu_program,
     solve_frelu_svm,
 )
 from implicit_bias.models.relu.frozen_network import FReLU
@@ -188,7 +188,7 @@ def test_gates_of_every_kind_are_the_same_gates(kind) -> None:
 )
 def test_wrong_input_is_refused_by_name(spoil, message) -> None:
     with pytest.raises(ValueError, match=message):
-        frelu_program(*spoil(*random_problem()))
+        SVMFReLU().program(*spoil(*random_problem()))
 
 
 def assert_proves_inseparability(limit: FReLULimit, X: Array, y: Array, gates: Array) -> None:
@@ -257,13 +257,13 @@ def test_predictor_scores_by_the_sum_over_open_units() -> None:
     X, _, gates = random_problem(n=6)
     zeta = np.random.default_rng(3).normal(size=(4, 5))
     expected = [sum(np.dot(zeta[h], X[n]) for h in range(4) if gates[n, h]) for n in range(6)]
-    predictor = GatePredictor(zeta)
+    predictor = Predictor(zeta, GateColumns(4, binary=True))
     np.testing.assert_allclose(predictor(X, gates), expected, rtol=1e-12)
     assert predictor(X[:0], gates[:0]).shape == (0,)
     for args, message in [
         ((X[:, :4], gates), "made from 5 inputs"),
-        ((X, gates[:, :3]), "the gating must be the one"),
-        ((X, gates[:5]), r"shape \(6, H\)"),
+        ((X, gates[:, :3]), "one column per unit of the limit"),
+        ((X, gates[:5]), r"shape \(6, 4\)"),
         ((X, gates + 1), "exactly 0"),
     ]:
         with pytest.raises(ValueError, match=message):

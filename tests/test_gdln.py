@@ -8,12 +8,12 @@ import torch
 from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 
+from implicit_bias.limits.predictors import GateColumns, Predictor
 from implicit_bias.models.gdln.data import single_pulse_population
 from implicit_bias.models.gdln.flow import gated_flow, gated_flow_from_moments
 from implicit_bias.models.gdln.formulation import (
     GatedOLS,
-    GatedPredictor,
-    literal_gated_ols,
+    literal,
     solve_gated_ols,
     solve_gated_ols_from_moments,
 )
@@ -38,6 +38,7 @@ GATES = {
     "never open": COIN * [1, 0, 1],
     "soft": RNG.normal(size=(N, K)),
 }
+REAL = GateColumns(K, binary=False)
 EVERY_GATING = pytest.mark.parametrize("gates", GATES.values(), ids=GATES.keys())
 
 
@@ -200,12 +201,14 @@ def test_more_weights_than_samples_move_in_the_span_of_the_samples_alone() -> No
 
 @EVERY_GATING
 def test_the_literal_program_has_the_same_optimum(gates) -> None:
-    problem = literal_gated_ols(X, Y, gates)
+    problem = literal(X, Y, gates)
     problem.solve(solver="CLARABEL")
     limit = solve_gated_ols(X, Y, gates)
     assert problem.value == pytest.approx(limit.loss, abs=1e-9)
     zeta = problem.variables()[0].value
-    np.testing.assert_allclose(limit.predictor(X, gates), GatedPredictor(zeta)(X, gates), atol=1e-4)
+    np.testing.assert_allclose(
+        limit.predictor(X, gates), Predictor(zeta, REAL)(X, gates), atol=1e-4
+    )
 
 
 PULSES = single_pulse_population(n_inputs=8, xi_1=4, xi_0=2)
@@ -437,8 +440,8 @@ def test_status_speaks_for_itself() -> None:
         ),
         (lambda: class_moments(X, 2 * Y - 1, COIN), "targets 0 and 1"),
         (lambda: class_moments(X, 0 * Y, COIN), "both of them"),
-        (lambda: GatedPredictor(W0)(X[:, :2], COIN), r"`X` must have shape \(n, 4\)"),
-        (lambda: GatedPredictor(W0)(X, COIN[:5]), r"`gates` must have shape \(60, 3\)"),
+        (lambda: Predictor(W0, REAL)(X[:, :2], COIN), r"`X` must have shape \(n, 4\)"),
+        (lambda: Predictor(W0, REAL)(X, COIN[:5]), r"`gates` must have shape \(60, 3\)"),
     ],
 )
 def test_bad_input_is_named(call, message) -> None:

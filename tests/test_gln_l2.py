@@ -11,11 +11,10 @@ from implicit_bias.data.sample import Sample
 from implicit_bias.measures.comparison import compare
 from implicit_bias.models.gln.formulation import solve_gln_svm
 from implicit_bias.models.gln.l2 import (
+    SVML2,
     GLNL2Limit,
     gln_l2_gate_kernel,
-    gln_l2_literal_program,
     gln_l2_norm,
-    gln_l2_program,
     gln_l2_root,
     solve_gln_l2_svm,
 )
@@ -39,10 +38,12 @@ def problem(n_units: int, n_contexts: int, *, n: int = 40, D: int = 6, seed: int
 
 
 def literal_solution(X, y, contexts, n_contexts):
-    literal, zeta = gln_l2_literal_program(X, y, contexts, n_contexts=n_contexts)
+    literal = SVML2(n_contexts).literal(X, y, contexts)
     literal.solve(solver="CLARABEL")
     n_units = contexts.shape[1]
-    return literal.value, zeta.value.reshape(n_units, n_contexts, X.shape[1], order="C")
+    return literal.value, literal.variables()[0].value.reshape(
+        n_units, n_contexts, X.shape[1], order="C"
+    )
 
 
 @pytest.mark.parametrize(("n_units", "n_contexts"), SIZES)
@@ -67,7 +68,7 @@ def test_gate_columns_are_a_root_of_the_kernel_without_superfluous_ones(
     n_units, n_contexts
 ) -> None:
     X, y, contexts = problem(n_units, n_contexts)
-    Z = gln_l2_program(X, y, contexts, n_contexts=n_contexts).design.Z
+    Z = SVML2(n_contexts).program(X, y, contexts).design.Z
     assert Z.shape[1] == (n_contexts - 1) * n_units + 1
     agree = (contexts[:, None, :] == contexts[None, :, :]).sum(axis=2)
     np.testing.assert_allclose(Z @ Z.T, n_contexts * agree - n_units + 1, atol=1e-12)

@@ -12,7 +12,7 @@ from implicit_bias.models.gln.l2 import gln_l2_norm, gln_l2_root, solve_gln_l2_s
 from implicit_bias.models.gln.norms import (
     MainEffects,
     gln_norm,
-    gln_norm_program,
+    literal,
     predictor_family,
 )
 
@@ -104,7 +104,7 @@ def test_lemma_b6_predictors_that_break_it_belong_to_no_network() -> None:
         MainEffects.of_predictors(beta)
     with pytest.raises(ValueError, match="no two-layer gated linear network"):
         gln_norm(beta)
-    problem, _ = gln_norm_program(beta)
+    problem = literal(beta)
     problem.solve(solver="CLARABEL")
     assert problem.status in {cp.INFEASIBLE, cp.INFEASIBLE_INACCURATE}
 
@@ -179,13 +179,15 @@ def test_erratum_printed_matrix_of_23_and_25_gives_no_multiple_of_the_norm(
 @pytest.mark.parametrize("seed", [0, 1])
 def test_gln_norm_is_the_optimum_of_its_program(n_units, n_contexts, seed) -> None:
     beta = predictor_family(unequal_zeta(n_units, n_contexts, seed))
-    problem, zeta = gln_norm_program(beta)
+    problem = literal(beta)
     problem.solve(solver="CLARABEL")
     assert gln_norm(beta) == pytest.approx(problem.value, rel=1e-6)
     least = MainEffects.of_predictors(beta).coefficients()
     # Units of unequal size: a norm over the wrong rows would differ.
     np.testing.assert_allclose(
-        least, zeta.value.reshape(n_units, n_contexts, D, order="C"), atol=1e-3 * abs(beta).max()
+        least,
+        problem.variables()[0].value.reshape(n_units, n_contexts, D, order="C"),
+        atol=1e-3 * abs(beta).max(),
     )
 
 
@@ -209,7 +211,7 @@ def test_proposition_b9_closed_form_for_two_units_of_two_contexts(seed) -> None:
     a, b = np.linalg.norm(b11 - b12), np.linalg.norm(b11 - b21)
     right = 0.5 * ((a + b) ** 2 + np.linalg.norm(b12 + b21) ** 2)
     also = 0.5 * (sum(float(v @ v) for v in (b11, b12, b21, b22)) + 2 * a * b)
-    problem, _ = gln_norm_program(beta)
+    problem = literal(beta)
     problem.solve(solver="CLARABEL")
     assert problem.value**2 == pytest.approx(right, rel=1e-6)
     assert gln_norm(beta) ** 2 == pytest.approx(right, rel=1e-12)

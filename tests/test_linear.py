@@ -9,11 +9,12 @@ import torch
 from sklearn.svm import SVC
 
 from implicit_bias.data.sample import Sample
+from implicit_bias.limits.predictors import Predictor
 from implicit_bias.measures.comparison import compare
 from implicit_bias.measures.kkt import kkt_distance
 from implicit_bias.models.linear.formulation import (
     LinearLimit,
-    LinearPredictor,
+    Ungated,
     linear_program,
     solve_linear_svm,
 )
@@ -208,7 +209,7 @@ def test_predictor_of_a_saved_limit_scores_as_before(tmp_path) -> None:
     limit = solve_linear_svm(X, y)
     limit.save(tmp_path / "limit.safetensors")
     loaded = LinearLimit.load(tmp_path / "limit.safetensors")
-    np.testing.assert_array_equal(loaded.predictor(X), X @ limit.zeta)
+    np.testing.assert_allclose(loaded.predictor(X), X @ limit.zeta, rtol=1e-12)
     np.testing.assert_allclose(y * loaded.predictor(X), limit.margins)
 
 
@@ -268,6 +269,6 @@ def test_malformed_networks_and_inputs_are_refused() -> None:
     with pytest.raises(ValueError, match=r"`X` must be a torch.float64 tensor of shape \(n, 3\)"):
         DeepLinear(3)(torch.ones(4, 2, dtype=torch.float64))
     with pytest.raises(ValueError, match=r"`X` must have shape \(n, 2\), got \(3, 4\)"):
-        LinearPredictor(LIMIT)(np.ones((3, 4)))
+        Predictor(LIMIT, Ungated())(np.ones((3, 4)))
     with pytest.raises(ValueError, match="`hidden_widths`"):
         solve_linear_svm(*CORNER).balanced_weights((0,))

@@ -127,7 +127,7 @@ def test_training_keeps_signs_and_balance_and_freezes_dead_neurons() -> None:
 def test_small_steps_keep_the_balance_that_gradient_flow_keeps() -> None:
     def imbalance(rate: float) -> float:
         network = BalancedReLU(2, 16, init_scale=0.01, random_state=0)
-        settings = TrainingSettings(batch_size=None, schedule=((round(20 / rate), rate),))
+        settings = TrainingSettings(batch_size=0, schedule=((round(20 / rate), rate),))
         train(network, X, Y, None, settings=settings)
         drift = network.a.detach() ** 2 - network.W.detach().square().sum(1)
         return float(drift.abs().max())

@@ -13,7 +13,8 @@ from implicit_bias._solve import Status
 from implicit_bias.gates.changes import GateChanges, GateRecorder, gate_changes
 from implicit_bias.gates.hyperplanes import HyperplaneContexts, HyperplaneGates
 from implicit_bias.gates.relu import ReLUGates
-from implicit_bias.models.relu.formulation import GatePredictor, solve_frelu_svm
+from implicit_bias.limits.predictors import GateColumns, Predictor
+from implicit_bias.models.relu.formulation import solve_frelu_svm
 
 
 def inputs(n, d, *, seed=0, shift=0.0):
@@ -67,7 +68,8 @@ def test_loaded_gates_give_the_same_gates_and_the_same_scores(tmp_path, cutoffs,
     loaded = HyperplaneGates.load(tmp_path / "gates")
     assert np.array_equal(loaded.transform(X), gating.transform(X))
     assert loaded.get_params() == gating.get_params()
-    predictor = GatePredictor(inputs(4 + always_open, 5, seed=2))
+    zeta = inputs(4 + always_open, 5, seed=2)
+    predictor = Predictor(zeta, GateColumns(len(zeta), binary=True))
     assert np.array_equal(predictor(X, loaded.transform(X)), predictor(X, gating.transform(X)))
     again = clone(loaded).fit(inputs(31, 5, shift=2.0))
     assert np.array_equal(again.transform(X), gating.transform(X))

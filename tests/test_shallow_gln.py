@@ -7,12 +7,13 @@ import pytest
 import torch
 
 from implicit_bias.data.sample import Sample
+from implicit_bias.limits.predictors import Predictor
 from implicit_bias.measures.comparison import compare
 from implicit_bias.measures.kkt import kkt_distance
 from implicit_bias.models.gln.shallow import (
+    ContextSVMs,
+    GlobalContextColumns,
     ShallowGLNLimit,
-    ShallowGLNPredictor,
-    shallow_gln_program,
     solve_shallow_gln_svm,
 )
 from implicit_bias.models.gln.shallow_network import ShallowGLN
@@ -79,7 +80,7 @@ def test_one_sample_a_context_has_its_closed_form() -> None:
 
 def test_kernel_is_that_of_the_inputs_within_a_global_context() -> None:
     X, y, contexts = problem()
-    program = shallow_gln_program(X, y, contexts)
+    program = ContextSVMs().program(X, y, contexts)
     same = (contexts[:, None, :] == contexts[None, :, :]).all(axis=2)
     np.testing.assert_array_equal(program.design.Z @ program.design.Z.T, same)
     assert program.n_groups == 1
@@ -87,15 +88,15 @@ def test_kernel_is_that_of_the_inputs_within_a_global_context() -> None:
 
 def test_a_context_unseen_in_training_scores_zero_and_is_reported() -> None:
     X, y, contexts = problem()
-    predictor = solve_shallow_gln_svm(X, y, contexts).predictor
+    limit = solve_shallow_gln_svm(X, y, contexts)
     wanted = np.array([[1, 0, 0], [1, 0, 1], [9, 9, 9], [0, 2, 0], [-1, 0, 0]])
     inputs = np.arange(20.0).reshape(5, D) + 1
-    scores = predictor(inputs, wanted)
-    np.testing.assert_array_equal(predictor.covers(wanted), [True, False, False, True, False])
+    scores = limit.predictor(inputs, wanted)
+    np.testing.assert_array_equal(limit.covers(wanted), [True, False, False, True, False])
     np.testing.assert_array_equal(scores[[1, 2, 4]], 0)
-    assert scores[0] == pytest.approx(float(inputs[0] @ predictor.zeta[2]))
-    assert scores[3] == pytest.approx(float(inputs[3] @ predictor.zeta[1]))
-    network = ShallowGLN.from_zeta(predictor.zeta, predictor.global_contexts)
+    assert scores[0] == pytest.approx(float(inputs[0] @ limit.zeta[2]))
+    assert scores[3] == pytest.approx(float(inputs[3] @ limit.zeta[1]))
+    network = ShallowGLN.from_zeta(limit.zeta, limit.global_contexts)
     ours = network(torch.tensor(inputs), torch.tensor(wanted)).detach()
     np.testing.assert_allclose(ours, scores, rtol=1e-12)
 
@@ -237,10 +238,10 @@ def test_malformed_input_is_refused() -> None:
         solve_shallow_gln_svm(X, y, contexts.astype(float))
     with pytest.raises(ValueError, match="one row per row of X"):
         solve_shallow_gln_svm(X, y, contexts[1:])
-    predictor = ShallowGLNPredictor(np.ones((4, D)), SORTED)
+    predictor = Predictor(np.ones((4, D)), GlobalContextColumns(SORTED))
     with pytest.raises(ValueError, match="one column per unit"):
         predictor(X, contexts[:, 1:])
-    with pytest.raises(ValueError, match="must have 30 rows"):
+    with pytest.raises(ValueError, match=r"must have shape \(30, 3\)"):
         predictor(X, contexts[1:])
     with pytest.raises(ValueError, match="4 inputs, the constant column included"):
         predictor(X[:, 1:], contexts)

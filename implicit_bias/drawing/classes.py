@@ -9,14 +9,13 @@ import numpy as np
 
 from ..measures.comparison import Comparison
 from ..measures.labels import MulticlassComparison
-from .figures import legend_above
+from .figures import Row, legend_above
 from .palette import BLUE, GREEN, ORANGE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-__all__ = ["plot_class_ratios", "plot_label_confusion", "plot_multiclass"]
+__all__ = ["class_row", "plot_class_ratios", "plot_label_confusion"]
 
 _MARKS = (
     ("1 - margin ratio", "margin_ratio", BLUE, "o"),
@@ -74,34 +73,12 @@ def plot_label_confusion(comparison: MulticlassComparison, ax: Axes) -> Axes:
     return ax
 
 
-def plot_multiclass(
-    comparisons: Mapping[int, Comparison],
-    comparison: MulticlassComparison | None,
-    *,
-    title: str,
-) -> Figure:
-    """Ratios of every class, and the confusion of labels where all classes have a network.
+def class_row(comparisons: Mapping[int, Comparison], labels: MulticlassComparison | None) -> Row:
+    """Ratios of every class, at least one, and the confusion of labels where all have a network."""
 
-    Parameters
-    ----------
-    comparisons : mapping of class to Comparison
-        At least one.
-    comparison : MulticlassComparison or None
-    title : str
+    def draw(axes: list[Axes]) -> None:
+        plot_class_ratios(comparisons, axes[0])
+        if labels is not None:
+            plot_label_confusion(labels, axes[1])
 
-    Returns
-    -------
-    Figure
-        Not attached to pyplot: save it, or show it in a notebook.
-    """
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(11 if comparison else 6.5, 4.6), layout="constrained")
-    if comparison is None:
-        plot_class_ratios(comparisons, figure.subplots())
-    else:
-        left, right = figure.subplots(1, 2, width_ratios=(1.3, 1))
-        plot_class_ratios(comparisons, left)
-        plot_label_confusion(comparison, right)
-    figure.suptitle(title)
-    return figure
+    return Row(1 if labels is None else 2, draw, height=4.6)

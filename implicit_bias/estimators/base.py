@@ -5,7 +5,8 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, Self
+from dataclasses import replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,6 +34,7 @@ from .._solve import (
     solve,
     solve_one_vs_rest,
 )
+from ..limits.formulation import Formulation
 from ..limits.limit import Limit
 from .ridge import ridge_coefficients
 
@@ -47,8 +49,6 @@ class InseparableWarning(UserWarning):
 
 class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc,unused-ignore]
     """Base of the classifiers that predict with the limit of training; see its subclasses."""
-
-    _limit_class: ClassVar[type[Limit]]
 
     solver: str
     tol: float
@@ -89,7 +89,8 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
             )
         inputs = self._with_constant(inputs)
         gates = self._fit_gating(inputs)
-        program = self._program(inputs, np.where(labels == 1, 1.0, -1.0), gates)
+        formulation = self._formulation()
+        program = formulation.program(inputs, np.where(labels == 1, 1.0, -1.0), gates)
         programs: tuple[MaxMarginProgram, ...] = (program,)
         if self._several:
             programs = one_vs_rest_programs(program.design, labels)
@@ -98,15 +99,16 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
             )
         else:
             solutions = (solve(program, solver=self.solver, settings=settings),)
-        shape = self._shape(program)
         limits = tuple(
-            self._limit_class.from_solution(own, solution, shape)
+            formulation.limit(own, solution, gates)
             for own, solution in zip(programs, solutions, strict=True)
         )
         self._judge(limits)
         zeta = np.stack(
             [
-                limit.zeta if _separates(limit) else ridge_coefficients(own).reshape(shape)
+                limit.zeta
+                if _separates(limit)
+                else ridge_coefficients(own).reshape(limit.zeta.shape)
                 for limit, own in zip(limits, programs, strict=True)
             ]
         )
@@ -127,7 +129,12 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
         inputs = self._with_constant(validate_data(self, X, dtype=np.float64, reset=False))
         gates = self._gates(inputs)
         zetas = self.zeta_ if self._several else self.zeta_[None]
-        scores = np.stack([self._predictor(zeta)(inputs, gates) for zeta in zetas], axis=1)
+        # The coefficients are those of the limits but where a ridge regression stands in.
+        predictors = [
+            replace(limit, zeta=zeta).predictor
+            for limit, zeta in zip(self.limits_, zetas, strict=True)
+        ]
+        scores = np.stack([predictor(inputs, gates) for predictor in predictors], axis=1)
         return scores if self._several else scores[:, 0]
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
@@ -217,18 +224,8 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
         return None
 
     @abstractmethod
-    def _program(
-        self, inputs: Floats, y: Floats, gates: NDArray[np.int64] | None
-    ) -> MaxMarginProgram:
-        """The program of labels `y` (n,) in {-1, +1}."""
-
-    @abstractmethod
-    def _shape(self, program: MaxMarginProgram) -> tuple[int, ...]:
-        """The model's own shape of the coefficients (J, D)."""
-
-    @abstractmethod
-    def _predictor(self, zeta: Floats) -> Callable[..., Floats]:
-        """Scores of inputs and gates under these coefficients."""
+    def _formulation(self) -> Formulation[Limit]:
+        """The program that this classifier's limit solves, once its gating is fitted."""
 
 
 def _separates(limit: Limit) -> bool:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,13 +10,10 @@ from sklearn.base import clone  # type: ignore[import-untyped,unused-ignore]
 from sklearn.exceptions import NotFittedError  # type: ignore[import-untyped,unused-ignore]
 from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped,unused-ignore]
 
-from .._solve import MaxMarginProgram
 from ..gates.hyperplanes import HyperplaneContexts, HyperplaneGates
-from ..limits.limit import Limit
-from ..limits.predictors import ContextPredictor
-from ..models.gln.formulation import GLNLimit, gln_program
-from ..models.linear.formulation import LinearLimit, LinearPredictor, linear_program
-from ..models.relu.formulation import FReLULimit, GatePredictor, frelu_program
+from ..models.gln.formulation import SVMGLN
+from ..models.linear.formulation import HardMarginSVM
+from ..models.relu.formulation import SVMFReLU
 from .base import Floats, InseparableWarning, LimitClassifier
 
 __all__ = [
@@ -87,8 +83,6 @@ class LinearLimitClassifier(LimitClassifier):
     ['cat']
     """
 
-    _limit_class: ClassVar[type[Limit]] = LinearLimit
-
     def __init__(
         self,
         *,
@@ -104,16 +98,8 @@ class LinearLimitClassifier(LimitClassifier):
         self.on_inseparable = on_inseparable
         self.add_constant = add_constant
 
-    def _program(
-        self, inputs: Floats, y: Floats, gates: NDArray[np.int64] | None
-    ) -> MaxMarginProgram:
-        return linear_program(inputs, y)
-
-    def _shape(self, program: MaxMarginProgram) -> tuple[int, ...]:
-        return (program.design.X.shape[1],)
-
-    def _predictor(self, zeta: Floats) -> Callable[..., Floats]:
-        return LinearPredictor(zeta)
+    def _formulation(self) -> HardMarginSVM:
+        return HardMarginSVM()
 
 
 class _GatedLimitClassifier(LimitClassifier):
@@ -196,23 +182,11 @@ class GLNLimitClassifier(_GatedLimitClassifier):
     linear networks", equation (20).
     """
 
-    _limit_class: ClassVar[type[Limit]] = GLNLimit
-
     def _default_gating(self) -> Any:
         return HyperplaneContexts()
 
-    def _program(
-        self, inputs: Floats, y: Floats, gates: NDArray[np.int64] | None
-    ) -> MaxMarginProgram:
-        n_contexts = getattr(self.gating_, "n_contexts", None)
-        return gln_program(inputs, y, gates, n_contexts=n_contexts)
-
-    def _shape(self, program: MaxMarginProgram) -> tuple[int, ...]:
-        n_columns = program.design.Z.shape[1]
-        return program.n_groups, n_columns // program.n_groups, program.design.X.shape[1]
-
-    def _predictor(self, zeta: Floats) -> Callable[..., Floats]:
-        return ContextPredictor(zeta)
+    def _formulation(self) -> SVMGLN:
+        return SVMGLN(getattr(self.gating_, "n_contexts", None))
 
 
 class FReLULimitClassifier(_GatedLimitClassifier):
@@ -243,21 +217,11 @@ class FReLULimitClassifier(_GatedLimitClassifier):
     linear networks", equation (22).
     """
 
-    _limit_class: ClassVar[type[Limit]] = FReLULimit
-
     def _default_gating(self) -> Any:
         return HyperplaneGates()
 
-    def _program(
-        self, inputs: Floats, y: Floats, gates: NDArray[np.int64] | None
-    ) -> MaxMarginProgram:
-        return frelu_program(inputs, y, gates)
-
-    def _shape(self, program: MaxMarginProgram) -> tuple[int, ...]:
-        return program.n_groups, program.design.X.shape[1]
-
-    def _predictor(self, zeta: Floats) -> Callable[..., Floats]:
-        return GatePredictor(zeta)
+    def _formulation(self) -> SVMFReLU:
+        return SVMFReLU()
 
 
 def _is_fitted(gating: Any) -> bool:

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import linregress
 
+from ..training.catalogue import get_trainer
 from ..training.settings import TrainingSettings
-from ..training.trainers import get_trainer
 from .formatting import DASH
 from .series import SeriesStatus
 
@@ -257,6 +257,6 @@ def proved_method(settings: TrainingSettings) -> str | None:
     They are proved of full batches without momentum, at rates that are given in advance; of dual
     acceleration as it is.
     """
-    if settings.batch_size is not None or settings.momentum:
+    if settings.batch_size or settings.momentum:
         return None
     return None if settings.automatic and settings.trainer != "dual" else settings.trainer

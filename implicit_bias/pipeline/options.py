@@ -1,166 +1,255 @@
-"""The choices of one comparison, and the seeds that follow from one number."""
+"""Options: each a field of a dataclass, declared once, where it is obeyed.
+
+A model's options are the groups that its run reads, put together by inheritance. The command line,
+its help, the record of a run and its messages follow from the fields.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Literal
 
-__all__ = ["TRAINERS", "Options", "Reporter", "Seeds", "resolve"]
+from ..training.catalogue import TRAINERS, get_trainer
 
-# What the trainers of `training.TRAINERS` begin from, unless told otherwise: constant steps from
-# the published experiment, the others from the full batch and step sizes of their own.
-_AUTOMATIC: Mapping[str, Any] = {"batch_size": 0, "steps": (3000,), "learning_rates": ()}
-TRAINERS: Mapping[str, Mapping[str, Any]] = {
-    "annealed": _AUTOMATIC,
-    "constant": {"batch_size": 128, "steps": (1600, 1600), "learning_rates": (0.04, 0.01)},
-    "dual": _AUTOMATIC,
-    "momentum": _AUTOMATIC,
-    "normalised": _AUTOMATIC,
-}
-_OF_TRAINING = ("batch_size", "learning_rates", "momentum", "steps", "trainer")
+__all__ = [
+    "EVERY_CLASS",
+    "PLANE",
+    "ClassOptions",
+    "ContextOptions",
+    "DeviceOptions",
+    "GateOptions",
+    "ImageOptions",
+    "Options",
+    "ScheduleOptions",
+    "SolverOptions",
+    "SplitOptions",
+    "StartOptions",
+    "TrainerOptions",
+    "UnitOptions",
+    "flag",
+    "option",
+    "resolve",
+]
 
 
-@dataclass(frozen=True)
-class Options:
-    """What `compare` was asked for; None leaves a choice to the model.
+def option(
+    default: Any,
+    help: str,
+    *,
+    least: int | None = None,
+    choices: tuple[str, ...] = (),
+    example: str = "",
+    words: Mapping[str, Any] = MappingProxyType({}),
+    unset: str = "",
+) -> Any:
+    """A field of a dataclass of options.
 
-    Attributes
+    Parameters
     ----------
-    data : {"digits", "mnist", "orthants", "pulse", "quadrants", "ring"}
-        scikit-learn's bundled digits; IDX files in `data_dir`; orthogonally separable data; four
-        quadrants of the plane; two length scales on a ring, of single pulses or of a nonlinear
-        Gaussian process.
-    classes : {"two", "all"}
-        Digits 0-4 against 5-9, or every class against the rest.
-    n_train, n_val : int or None
-    hidden_units, contexts : int
-        H and C.
-    depth : int or None
-        Layers of a deep linear or a ReLU network; for the latter 2 is one hidden layer.
-    length_scales : (xi_1, xi_0) or None
-        Of the classes y = 1 and y = 0 on the ring, for the model gdln.
-    network : {"two-layer", "residual"}
-        Of the model orthosep.
-    cutoffs : {"median", "random", "axes"}
-    solver : str
-    tol : float
-        Relative duality gap.
-    trainer : str
-        A name in `training.TRAINERS`.
-    loss : {"logistic", "exponential"}
-    steps : tuple of int
-        Steps of the phases of training; empty for a schedule of the model's own.
-    learning_rates : tuple of float
-        One for each phase; empty where the trainer finds its own.
-    momentum : float
-    batch_size : int
-        0 for the full batch.
-    freeze_at : int or None
-        Step at which a ReLU network's gates are frozen, for the model relu; half of the steps.
-    init : str
-    init_scale : float
-    device, dtype : str
-    seed : int
+    default
+        Its value where neither the user nor the model nor the trainer says otherwise.
+    help : str
+    least : int, optional
+        The smallest value of a number.
+    choices : tuple of str
+        The values of a string, where its type does not name them.
+    example : str
+        A list of numbers as it is typed, for messages.
+    words : mapping of str to value
+        Words that stand for a value, beside the values themselves.
+    unset : str
+        What None stands for, for the help.
     """
-
-    data: str = "digits"
-    data_dir: Path | None = None
-    classes: str = "two"
-    n_train: int | None = None
-    n_val: int | None = None
-    hidden_units: int = 10
-    depth: int | None = None
-    length_scales: tuple[float, ...] | None = None
-    contexts: int = 2
-    network: str = "two-layer"
-    cutoffs: str = "median"
-    solver: str = "interior-point"
-    tol: float = 1e-8
-    trainer: str = "constant"
-    loss: str = "logistic"
-    steps: tuple[int, ...] = (1600, 1600)
-    learning_rates: tuple[float, ...] = (0.04, 0.01)
-    momentum: float = 0.0
-    batch_size: int = 128
-    freeze_at: int | None = None
-    init: str = "orthogonal"
-    init_scale: float = 1.0
-    device: str = "cpu"
-    dtype: str = "float64"
-    seed: int = 0
+    about = {"help": help, "least": least, "choices": choices, "example": example,
+             "words": words, "unset": unset}  # fmt: skip
+    return field(default=default, metadata=about)
 
 
-def resolve(defaults: Mapping[str, Any], given: Mapping[str, Any]) -> Options:
-    """The options that follow from those given, from a model's defaults and from the trainer's.
+def flag(name: str) -> str:
+    """How an option is typed: `n_train` is `--n-train`."""
+    return "--" + name.replace("_", "-")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What every run takes."""
+
+    seed: int = option(0, "Seed of data split, gates, weights and batches.", least=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SplitOptions(Options):
+    """How many samples; `None` leaves it to the data."""
+
+    n_train: int | None = option(None, "Training samples.", least=1, unset="by data")
+    n_val: int | None = option(None, "Held-out samples.", least=1, unset="by data")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageOptions(SplitOptions):
+    """Data of two labels."""
+
+    data: Literal["digits", "mnist", "orthants", "quadrants"] = option(
+        "digits",
+        "scikit-learn's bundled digits or IDX files of MNIST's kind, 0-4 against 5-9; orthogonally "
+        "separable orthants; four quadrants of the plane.",
+    )
+    data_dir: Path | None = option(None, "Folder of the IDX files of --data mnist, gzipped or not.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassOptions(ImageOptions):
+    """Data of two labels or of several classes."""
+
+    classes: Literal["two", "all"] = option(
+        "two", "0-4 against 5-9, or each of the ten classes against the rest."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SolverOptions(Options):
+    """How limits are solved."""
+
+    solver: str = option("interior-point", "interior-point, or cvxpy:NAME (CLARABEL, ECOS, SCS).")
+    tol: float = option(1e-8, "Relative duality gap to reach.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnitOptions(Options):
+    """The width of a network."""
+
+    hidden_units: int = option(10, "Units H.", least=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GateOptions(UnitOptions):
+    """Units gated by hyperplanes."""
+
+    cutoffs: Literal["median", "random", "axes"] = option(
+        "median", "Where the hyperplanes cut; axes: one coordinate plane each."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextOptions(GateOptions):
+    """Units with several contexts each."""
+
+    contexts: int = option(2, "Contexts C of a unit, a power of two.", least=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartOptions(Options):
+    """The weights that a network begins with."""
+
+    init: Literal["orthogonal", "kaiming", "balanced"] = option("orthogonal", "Initial weights.")
+    init_scale: float = option(1.0, "Factor on the initial weights.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeviceOptions(Options):
+    """Where a network is trained, and how precisely."""
+
+    device: str = option("cpu", "Device of the network: cpu, cuda, cuda:1, ...")
+    dtype: Literal["float32", "float64"] = option(
+        "float64", "Precision of the network; the limit is always solved in float64."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScheduleOptions(DeviceOptions):
+    """Steps of gradient descent, in phases."""
+
+    steps: tuple[int, ...] | None = option(
+        None, "Gradient steps of each phase of training.", example="1600,1600", unset="by trainer"
+    )
+    learning_rate: tuple[float, ...] | None = option(
+        None,
+        "Learning rate of each phase, or auto: found by the trainer.",
+        example="0.04,0.01 (or auto)",
+        words={"auto": ()},
+        unset="by trainer",
+    )
+    batch_size: int | None = option(
+        None, "Samples of a step; 0 is the full batch.", least=0, unset="by trainer"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainerOptions(ScheduleOptions):
+    """Gradient methods for exponential-like losses."""
+
+    trainer: str = option(
+        "constant",
+        "Gradient method: constant steps, or one that goes far along.",
+        choices=tuple(sorted(TRAINERS)),
+    )
+    loss: Literal["logistic", "exponential"] = option("logistic", "Loss of a margin.")
+    momentum: float = option(0.0, "Heavy-ball momentum of the trainers constant and normalised.")
+
+
+# What a model's own defaults say of training goes with its own trainer.
+_OF_TRAINING = ("batch_size", "learning_rate", "momentum", "steps", "trainer")
+
+
+def resolve(
+    options: type[Options], defaults: Mapping[str, Any], given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Every choice of a run, from those given, a model's defaults and the trainer's.
 
     A model's defaults for training go with its own trainer; another one begins from its own.
+
+    Raises
+    ------
+    ValueError
+        If steps and learning rates name different numbers of phases.
     """
-    usual = str(defaults.get("trainer", "constant"))
-    trainer = str(given.get("trainer", usual))
-    own = {k: v for k, v in defaults.items() if trainer == usual or k not in _OF_TRAINING}
-    return Options(**{"trainer": trainer, **TRAINERS[trainer], **own, **given})
+    known = {field.name: field.default for field in fields(options)}
+    usual = dict(defaults)
+    if "trainer" in known:
+        own = str(usual.get("trainer", known["trainer"]))
+        trainer = str(given.get("trainer", own))
+        if trainer != own:
+            usual = {name: value for name, value in usual.items() if name not in _OF_TRAINING}
+        begins = get_trainer(trainer)
+        usual = {
+            "batch_size": begins.batch_size,
+            "steps": begins.steps,
+            "learning_rate": begins.learning_rates,
+            **usual,
+            "trainer": trainer,
+        }
+    if "steps" in known:
+        usual |= _phases(usual, given)
+    return {**known, **usual, **given}
 
 
-@dataclass(frozen=True)
-class Seeds:
-    """Independent seeds of the parts of a run.
-
-    Contexts and weights drawn from one seed would be correlated, so each part has its own child.
-    """
-
-    data: int
-    gating: int
-    weights: int
-    batches: int
-
-    @classmethod
-    def from_seed(cls, seed: int) -> Seeds:
-        """The children of `seed`, a non-negative integer."""
-        import numpy as np
-
-        if seed < 0:
-            raise ValueError(f"`seed` must not be negative, got {seed}")
-        children = np.random.SeedSequence(seed).spawn(4)
-        return cls(*(int(child.generate_state(1)[0]) for child in children))
+def _phases(usual: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Steps and learning rates where one of them was given, the other cut to as many phases."""
+    if "steps" not in given and "learning_rate" not in given:
+        return {}
+    own_steps, own_rates = usual["steps"] or (), usual["learning_rate"] or ()
+    steps: tuple[int, ...] = given.get("steps", own_steps)
+    rates: tuple[float, ...] = given.get("learning_rate", own_rates[: len(steps)])
+    if "steps" not in given and rates:
+        steps = steps[: len(rates)]
+    if rates and len(steps) != len(rates):
+        raise ValueError(
+            f"{_count(len(steps), 'phase')} of steps, but {_count(len(rates), 'learning rate')}: "
+            "give as many of one as of the other"
+        )
+    return {"steps": steps, "learning_rate": rates}
 
 
-@dataclass(frozen=True)
-class Reporter:
-    """How a run tells of its progress, and where it keeps it.
+def _count(number: int, name: str) -> str:
+    return f"{number} {name}" + ("" if number == 1 else "s")
 
-    Attributes
-    ----------
-    stage, advance : callable
-        `stage(text)` once, `advance(done, of)` along it.
-    folder : Path or None
-        Where an unfinished run is kept.
-    resume : bool
-        Whether to go on from there.
-    """
 
-    stage: Callable[[str], None] = lambda text: None
-    advance: Callable[[int, int], None] = lambda done, of: None
-    folder: Path | None = None
-    resume: bool = False
-
-    def state(self, name: str) -> Path | None:
-        """The file of that name in `folder`, if there is one to keep runs in."""
-        return None if self.folder is None else self.folder / name
-
-    def check_resumable(self) -> None:
-        """See, before any work, that there is a run to go on with if that was asked for.
-
-        Raises
-        ------
-        ValueError
-            If there is none.
-        """
-        if not self.resume or self.folder is None:
-            return
-        if not any(self.folder.glob("*run*.safetensors")):
-            raise ValueError(
-                f"there is no run to resume in {str(self.folder)!r}: leave `--resume` out to begin "
-                "one"
-            )
+# Training ten networks, or on the plane: the defaults of models that take these options.
+EVERY_CLASS: Mapping[tuple[str, str], Mapping[str, Any]] = {("classes", "all"): {"steps": (1500,)}}
+# The smallest gated network: two units, each gated by the sign of one coordinate of the plane.
+PLANE: Mapping[tuple[str, str], Mapping[str, Any]] = {
+    ("data", "quadrants"): {"hidden_units": 2, "contexts": 2, "cutoffs": "axes"}
+}

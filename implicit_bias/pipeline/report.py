@@ -1,121 +1,188 @@
-"""What a comparison leaves behind: tables for people, one object for programs, files to keep."""
+"""A report: the findings of a run gathered, for people, programs, disks and pictures."""
 
 from __future__ import annotations
 
 import json
 import math
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from .._files import write_atomically
+from .finding import Assumption, Finding, Standing, Table, Writer
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from .._solve import Status
+    from .setup import Heading
 
-__all__ = ["Assumption", "Report", "Table", "check_writable"]
+__all__ = ["Report", "check_writable", "gather"]
 
-
-@dataclass(frozen=True)
-class Table:
-    """Rows of text under column titles; the first column is the label."""
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-    def __post_init__(self) -> None:
-        for row in self.rows:
-            if len(row) != len(self.columns):
-                raise ValueError(f"row {row} of table {self.title!r} has not {len(self.columns)}")
-
-    def __str__(self) -> str:
-        cells = [self.columns, *self.rows]
-        widths = [max(len(row[k]) for row in cells) for k in range(len(self.columns))]
-        lines = [
-            "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in cells
-        ]
-        rule = "-" * max(len(line) for line in lines)
-        return "\n".join([self.title, rule, lines[0], rule, *lines[1:], rule])
-
-
-@dataclass(frozen=True)
-class Assumption:
-    """One assumption of a theorem and whether it holds in this run; None where nothing tells."""
-
-    text: str
-    holds: bool | None
-
-    def __str__(self) -> str:
-        mark = {True: "holds", False: "DOES NOT HOLD", None: "not checked"}[self.holds]
-        return f"{self.text}: {mark}"
+RESULTS = "results.json"
+# A proof that there is no limit comes before failures to find it.
+WORST_FIRST = ("NOT_SEPARABLE", "INCONSISTENT", "FAILED", "UNDECIDED", "INACCURATE", "SOLVED")
 
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """The outcome of one `compare` run.
+    """The outcome of one run.
 
     Attributes
     ----------
-    model : str
-    theorem : str
-        What is predicted, and by which theorem of which paper.
-    setup : str
-        The data and the choices that matter, in a line.
-    assumptions : tuple of Assumption
-    tables : tuple of Table
-        For people.
-    results : dict
-        For programs: plain Python values, floats may be infinite or NaN.
-    status : Status
-        Of the predicted limit.
-    finished : bool
-        False if training was interrupted; everything else is of what was finished.
+    heading : Heading
+        The model, its theorem, data and choices.
+    findings : tuple of Finding
+        In the order of a reader, at least one.
+    interrupted : bool
+        Whether a part of the run was not begun any more.
     failure : str, optional
         Why there is a prediction but no comparison, for instance that training diverged.
-    artefacts : mapping of file name to writer
-        `writer(path)` writes one file of the saved results.
-    figure : callable, optional
-        Makes the picture of the run.
-    concerns : str
-        What the status is of, where a report has several limits; empty where it has one.
     """
 
-    model: str
-    theorem: str
-    setup: str
-    assumptions: tuple[Assumption, ...]
-    tables: tuple[Table, ...]
-    results: dict[str, Any]
-    status: Status
-    finished: bool
+    heading: Heading
+    findings: tuple[Finding, ...]
+    interrupted: bool = False
     failure: str | None = None
-    artefacts: Mapping[str, Callable[[Path], None]] = field(default_factory=dict)
-    figure: Callable[[], Figure] | None = None
-    concerns: str = ""
+
+    @property
+    def finished(self) -> bool:
+        """False if training was interrupted; everything else is of what was finished."""
+        return not self.interrupted and all(finding.finished for finding in self.findings)
+
+    @property
+    def status(self) -> Standing:
+        """The worst status of the limits."""
+        return min(self._statuses().values(), key=lambda status: WORST_FIRST.index(status.name))
+
+    @property
+    def concerns(self) -> str:
+        """The limits that the status is of, where it is no good news and there are several."""
+        statuses, worst = self._statuses(), self.status
+        if worst.name == "SOLVED" or len(statuses) == 1:
+            return ""
+        return ", ".join(name for name, status in statuses.items() if status is worst)
+
+    @property
+    def shortfall(self) -> str:
+        """What training did not reach; empty where there is nothing to say."""
+        return next((finding.shortfall for finding in self.findings if finding.shortfall), "")
+
+    @property
+    def assumptions(self) -> tuple[Assumption, ...]:
+        """Of the theorem, and whether they hold."""
+        return tuple(one for finding in self.findings for one in finding.assumptions)
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """For people."""
+        return tuple(table for finding in self.findings for table in finding.tables)
+
+    @property
+    def files(self) -> dict[str, Writer]:
+        """Writers of the saved files, `results.json` aside, by name."""
+        return {name: write for one in self.findings for name, write in one.files.items()}
+
+    @property
+    def certificates(self) -> dict[str, Mapping[str, Any]]:
+        """What is proved about each limit, by its name."""
+        return {name: proof for one in self.findings for name, proof in one.certificates.items()}
+
+    @property
+    def objects(self) -> dict[str, Any]:
+        """Limits, networks, trajectories, comparisons: the things themselves, by name."""
+        return {name: thing for one in self.findings for name, thing in one.objects.items()}
+
+    @property
+    def results(self) -> dict[str, Any]:
+        """For programs: plain Python values, floats may be infinite or NaN."""
+        found: dict[str, Any] = dict(self.heading.record)
+        for finding in self.findings:
+            for name, entry in finding.record.items():
+                # Two findings may speak of one thing: their entries are joined.
+                joined = isinstance(entry, dict) and isinstance(found.get(name), dict)
+                found[name] = {**found[name], **entry} if joined else entry
+        return found | {
+            "assumptions": [asdict(assumption) for assumption in self.assumptions],
+            "finished": self.finished,
+            "failure": self.failure,
+            "shortfall": self.shortfall or None,
+        }
 
     def __str__(self) -> str:
-        head = [
-            f"model {self.model}: {self.theorem}",
-            f"data: {self.setup}",
-            *(f"  - {a}" for a in self.assumptions),
-        ]
-        return "\n\n".join(["\n".join(head), *(str(table) for table in self.tables)])
+        from .terminal import render_text
+
+        return render_text(self)
+
+    def figure(self) -> Figure | None:
+        """The picture of the run; None where nothing was trained."""
+        from ..drawing.figures import Panel, Row, compose, panel_rows
+
+        # Panels in a row of rows share as few of them as hold them; whole rows stay as they are.
+        rows: list[Row] = []
+        single: list[Panel] = []
+        for panel in (panel for finding in self.findings for panel in finding.panels):
+            if isinstance(panel, Row):
+                rows += [*panel_rows(single), panel]
+                single = []
+            else:
+                single.append(panel)
+        rows += panel_rows(single)
+        return compose(rows, title=self.heading.title) if rows else None
 
     def to_json(self) -> str:
         """`results` as one JSON object; infinities and NaN become null."""
         return json.dumps(_finite(self.results), allow_nan=False)
 
-    def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write every artefact and `results.json` into `folder`, made if it is not there."""
+    def save(self, folder: str | os.PathLike[str]) -> list[str]:
+        """Write every file and `results.json` into `folder`, made if it is not there.
+
+        Returns
+        -------
+        list of str
+            The names of the files.
+
+        Raises
+        ------
+        OSError
+            If one of them cannot be written; the message names it.
+        """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "results.json").write_text(self.to_json() + "\n", encoding="utf-8")
-        for name, write in self.artefacts.items():
+        write_atomically(folder / RESULTS, (self.to_json() + "\n").encode())
+        for name, write in self.files.items():
             write(folder / name)
+        return [RESULTS, *self.files]
+
+    def _statuses(self) -> dict[str, Standing]:
+        return {name: status for one in self.findings for name, status in one.statuses.items()}
+
+
+def gather(heading: Heading, findings: Iterator[Finding]) -> Report:
+    """The report of a run's findings, in the order in which they were first spoken of.
+
+    What was found before an interrupt, a divergence or a full disk is kept.
+
+    Raises
+    ------
+    KeyboardInterrupt, FloatingPointError, OSError
+        If one of them came before the first finding.
+    """
+    found: dict[str, Finding] = {}
+    interrupted, failure = False, None
+    try:
+        for finding in findings:
+            found[finding.key] = finding
+    except KeyboardInterrupt:
+        interrupted = True
+        if not found:
+            raise
+    except (FloatingPointError, OSError) as error:
+        failure = str(error)
+        if not found:
+            raise
+    return Report(heading, tuple(found.values()), interrupted, failure)
 
 
 def check_writable(path: str | os.PathLike[str], *, folder: bool) -> None:

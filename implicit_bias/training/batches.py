@@ -28,7 +28,7 @@ class Batches:
     ) -> None:
         n = len(data.y)
         self._data = data
-        self.size = n if batch_size is None else min(batch_size, n)
+        self.size = min(batch_size or n, n)
         self._rng = np.random.default_rng(random_state)
         self._epoch: Any = None
         self._order: torch.Tensor | None = None

@@ -9,11 +9,9 @@ from torch import Tensor
 
 from .data import GatedData
 from .objectives import log_mean_loss, log_mean_loss_gradient, mean_loss_gradient
-from .stacked import Runs
+from .stacked import Rate, Runs
 
 __all__ = ["Descent", "Rate", "Stepper", "assign", "dot", "log_loss", "log_loss_gradient"]
-
-Rate = float | Tensor | None
 
 
 class Stepper(Protocol):

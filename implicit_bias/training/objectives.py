@@ -72,7 +72,7 @@ def _exponential_log_slope(margins: Tensor) -> Tensor:
     return -torch.ones_like(margins)
 
 
-LOSSES: Mapping[str, Loss] = MappingProxyType(
+OBJECTIVES: Mapping[str, Loss] = MappingProxyType(
     {
         "logistic": Loss(
             _logistic_value, _logistic_slope, _logistic_log_value, _logistic_log_slope
@@ -85,16 +85,16 @@ LOSSES: Mapping[str, Loss] = MappingProxyType(
 
 
 def get_loss(kind: str) -> Loss:
-    """Look a loss up in `LOSSES`.
+    """Look a loss up in `OBJECTIVES`.
 
     Raises
     ------
     ValueError
-        If `kind` is not a name in `LOSSES`.
+        If `kind` is not a name in `OBJECTIVES`.
     """
-    if kind not in LOSSES:
-        raise ValueError(f"`kind` of loss must be one of {sorted(LOSSES)}, got {kind!r}")
-    return LOSSES[kind]
+    if kind not in OBJECTIVES:
+        raise ValueError(f"`kind` of loss must be one of {sorted(OBJECTIVES)}, got {kind!r}")
+    return OBJECTIVES[kind]
 
 
 def mean_loss(margins: Tensor, kind: str = "logistic") -> Tensor:

@@ -34,12 +34,12 @@ class Recorder:
     def __init__(
         self,
         network: torch.nn.Module,
-        data: GatedData,
-        watched: GatedData | None,
+        samples: tuple[GatedData, GatedData | None],
         kind: str,
         observer: Observer | None,
     ) -> None:
-        self._network, self._data, self._watched = network, data, watched
+        self._network = network
+        self._data, self._watched = samples
         self._kind, self._observer = kind, observer
         self.rows: list[dict[str, Any]] = []
 

@@ -1,30 +1,44 @@
 """How to train."""
 
+from __future__ import annotations
+
 import math
+import operator
+from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
+from .catalogue import Trainer, check_loss, get_trainer
 
-from .objectives import get_loss
-from .trainers import get_trainer
+if TYPE_CHECKING:
+    import numpy as np
 
-__all__ = ["TrainingSettings"]
+__all__ = ["Phases", "TrainingSettings", "schedule_of"]
+
+Phases = tuple[tuple[int, float | None], ...]
+
+# A trajectory counts steps in float64, which knows every whole number up to here.
+MOST_STEPS = 2**53
 
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    r"""How to train; the defaults are those of the published GLN experiment (seed 004, A.2).
+    r"""How to train; the defaults are those of the published GLN experiment.
+
+    What is None is the trainer's own choice in `catalogue.TRAINERS`, and is filled in.
 
     Parameters
     ----------
     trainer : str
-        A name in `TRAINERS`.
-    loss : {"logistic", "exponential"}
+        A name in `catalogue.TRAINERS`.
+    loss : str
+        A name in `catalogue.LOSSES`.
     batch_size : int or None
         Samples a step: each epoch is a new permutation cut into batches, the last one as small as
-        it falls. None: the full training set, every step; the only choice of every trainer but
+        it falls. 0: the full training set, every step; the only choice of every trainer but
         "constant", since batches that each divide by a loss of their own have another limit.
-    schedule : tuple of (steps, learning rate)
+    schedule : tuple of (steps, learning rate), or None
         Phases, one after the other. A rate of None leaves the step size to the trainer, which
         chooses it by itself; "constant" needs numbers, "dual" and "annealed" take None alone.
     momentum : float
@@ -38,77 +52,168 @@ class TrainingSettings:
     ------
     ValueError
         If a setting is out of its range, or not one that the trainer has.
+
+    References
+    ----------
+    S. Lippl, L. F. Abbott, S. Chung, "The implicit bias of gradient descent on generalized gated
+    linear networks", appendix A.2.
     """
 
     trainer: str = "constant"
     loss: str = "logistic"
-    batch_size: int | None = 128
-    schedule: tuple[tuple[int, float | None], ...] = ((1600, 0.04), (1600, 0.01))
+    batch_size: int | None = None
+    schedule: Phases | None = None
     momentum: float = 0.0
     n_checkpoints: int = 40
     random_state: int | np.random.Generator = 0
 
     def __post_init__(self) -> None:
-        get_loss(self.loss)
-        if self.batch_size is not None and self.batch_size < 1:
-            raise ValueError(f"`batch_size` must be at least 1 or None, got {self.batch_size}")
-        phases = tuple(
-            (int(steps), None if rate is None else float(rate)) for steps, rate in self.schedule
-        )
-        if not phases or not all(
-            steps > 0 and (rate is None or 0 < rate < math.inf) for steps, rate in phases
-        ):
-            raise ValueError(
-                "`schedule` must be pairs (steps, learning rate), at least one, all numbers "
-                f"positive and finite, a rate None where the trainer finds its own, got "
-                f"{self.schedule}"
-            )
+        trainer = get_trainer(self.trainer)
+        check_loss(self.loss, self.trainer)
+        size = trainer.batch_size if self.batch_size is None else self.batch_size
+        phases = schedule_of(self.trainer) if self.schedule is None else _read(self.schedule)
+        object.__setattr__(self, "batch_size", _whole("`batch_size`", size, least=0))
         object.__setattr__(self, "schedule", phases)
+        _whole("`n_checkpoints`", self.n_checkpoints, least=2)
         if not 0 <= self.momentum < 1:
             raise ValueError(f"`momentum` must lie in [0, 1), got {self.momentum}")
-        if self.n_checkpoints < 2:
-            raise ValueError(f"`n_checkpoints` must be at least 2, got {self.n_checkpoints}")
-        trainer = get_trainer(self.trainer)
-        if self.batch_size is not None and trainer.full_batch:
-            raise ValueError(
-                f"trainer {self.trainer!r} works with the loss over all samples, so it needs "
-                f"batch_size=None (full batch), got batch_size={self.batch_size}"
-            )
-        found = {rate is None for _, rate in phases}
-        if not found <= trainer.rates:
-            wanted = (
-                "numbers"
-                if trainer.rates == {False}
-                else "None (auto on the command line): it finds its own"
-            )
-            raise ValueError(
-                f"the learning rates of trainer {self.trainer!r} must be {wanted}, got a schedule "
-                f"of {self.schedule}"
-            )
-        if len(found) > 1:
-            raise ValueError(
-                "learning rates must be numbers in every phase or None in every phase, got "
-                f"{self.schedule}"
-            )
-        if self.momentum and not trainer.takes_momentum:
-            raise ValueError(
-                f"trainer {self.trainer!r} has a momentum of its own, got momentum={self.momentum}"
-            )
+        _check_fit(self, trainer)
+
+    @property
+    def phases(self) -> Phases:
+        """The schedule, whoever chose it."""
+        return self.schedule or ()
 
     @property
     def n_steps(self) -> int:
         """Number of gradient steps of all phases together."""
-        return sum(steps for steps, _ in self.schedule)
+        return sum(steps for steps, _ in self.phases)
 
     @property
     def automatic(self) -> bool:
         """Whether the trainer finds its step sizes by itself."""
-        return self.schedule[0][1] is None
+        return self.phases[0][1] is None
 
     def checkpoints(self) -> list[int]:
         """Return the increasing steps at which a trajectory has a row, 0 and `n_steps` among them.
 
         Spaced logarithmically, since directions converge like 1 / log(step).
         """
+        import numpy as np
+
         spaced = np.geomspace(self.n_steps, 1, self.n_checkpoints - 1).round().astype(int)
         return sorted({0, self.n_steps, *spaced.tolist()})
+
+
+def schedule_of(
+    trainer: str,
+    steps: Sequence[int] | None = None,
+    learning_rates: Sequence[float] | None = None,
+) -> Phases:
+    """The phases that follow from what was given, the rest from where the trainer begins.
+
+    Parameters
+    ----------
+    trainer : str
+        A name in `catalogue.TRAINERS`.
+    steps : sequence of int, optional
+        Of each phase. Fewer than the trainer's own phases take the first of its rates.
+    learning_rates : sequence of float, optional
+        Of each phase; none at all: the trainer finds them. Fewer than the trainer's own phases
+        take the first of its steps.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of its range, or there are not as many of one as of the other.
+    """
+    own = get_trainer(trainer)
+    n_phases = len(own.steps if steps is None else steps)
+    rates: Sequence[float | None] = own.learning_rates[:n_phases]
+    if learning_rates is not None:
+        rates = [_rate("the learning rates", rate) for rate in learning_rates]
+        if steps is None:
+            n_phases = len(rates) or n_phases
+    counts = own.steps[:n_phases] if steps is None else _counts("`steps`", steps)
+    rates = rates or [None] * len(counts)
+    if len(counts) != len(rates):
+        raise ValueError(
+            f"{_number(len(counts), 'phase')} of steps, but {_number(len(rates), 'learning rate')}"
+            ": give as many of one as of the other"
+        )
+    return tuple(zip(counts, rates, strict=True))
+
+
+def _read(schedule: Any) -> Phases:
+    """A schedule as it was given, checked."""
+    wanted = "`schedule` must be pairs (steps, learning rate) such as ((1600, 0.04), (1600, 0.01))"
+    try:
+        pairs = [(steps, rate) for steps, rate in schedule]
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{wanted}, got {schedule!r}") from error
+    if not pairs:
+        raise ValueError(f"{wanted}, at least one; got none")
+    counts = _counts("the steps of `schedule`", [steps for steps, _ in pairs])
+    rates = [
+        None if rate is None else _rate("the learning rates of `schedule`", rate)
+        for _, rate in pairs
+    ]
+    return tuple(zip(counts, rates, strict=True))
+
+
+def _check_fit(settings: TrainingSettings, trainer: Trainer) -> None:
+    """See that the trainer has what the settings ask of it."""
+    name = settings.trainer
+    if settings.batch_size and trainer.full_batch:
+        raise ValueError(
+            f"trainer {name!r} works with the loss over all samples, so it needs batch_size=0 "
+            f"(full batch), got batch_size={settings.batch_size}"
+        )
+    found = {rate is None for _, rate in settings.phases}
+    if len(found) > 1:
+        raise ValueError(
+            "learning rates must be numbers in every phase or None in every phase, got "
+            f"{settings.schedule}"
+        )
+    if not found <= trainer.rates:
+        wanted = "None (auto on the command line): it finds its own"
+        if trainer.rates == {False}:
+            wanted = "numbers"
+        raise ValueError(
+            f"the learning rates of trainer {name!r} must be {wanted}, got a schedule of "
+            f"{settings.schedule}"
+        )
+    if settings.momentum and not trainer.takes_momentum:
+        raise ValueError(
+            f"trainer {name!r} has a momentum of its own, got momentum={settings.momentum}"
+        )
+
+
+def _counts(name: str, steps: Sequence[int]) -> list[int]:
+    counts = [_whole(name, count, least=1) for count in steps]
+    if not counts or sum(counts) > MOST_STEPS:
+        raise ValueError(
+            f"{name} must be at least one number, together at most {MOST_STEPS} (2^53, as far as "
+            f"a trajectory can count), got {', '.join(map(str, counts)) or 'none'}"
+        )
+    return counts
+
+
+def _whole(name: str, value: Any, *, least: int) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError as error:
+        raise ValueError(f"{name} must be a whole number, got {value!r}") from error
+    if number < least:
+        raise ValueError(f"{name} must be at least {least}, got {number}")
+    return number
+
+
+def _rate(name: str, value: Any) -> float:
+    if not isinstance(value, Real) or not 0 < float(value) < math.inf:
+        raise ValueError(f"{name} must be positive and finite numbers, got {value!r}")
+    return float(value)
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

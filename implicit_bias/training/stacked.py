@@ -1,15 +1,20 @@
 """Networks side by side: every weight and every score has a leading axis, one entry a run."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from dataclasses import replace
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 from torch.func import functional_call, vmap
 
 from .data import GatedData, trained_weights
+from .settings import TrainingSettings
 
-__all__ = ["OneRun", "Runs", "StackedRuns", "along"]
+__all__ = ["OneRun", "Rate", "Runs", "StackedRuns", "along", "stacked_schedule"]
+
+
+Rate = float | Tensor | None
 
 
 def along(values: Tensor, weight: Tensor) -> Tensor:
@@ -72,34 +77,8 @@ class StackedRuns:
     def __init__(self, networks: Sequence[torch.nn.Module]) -> None:
         self.networks = list(networks)
         first = self.networks[0]
-        shapes = [{k: (v.shape, v.dtype, v.device) for k, v in n.state_dict().items()}
-                  for n in self.networks]  # fmt: skip
-        if any(type(n) is not type(first) for n in self.networks) or any(
-            s != shapes[0] for s in shapes
-        ):
-            raise ValueError(
-                "networks that train as one must be of one class, with weights of the same shapes, "
-                "dtype and device: train those that differ one by one"
-            )
-        if len({id(n) for n in self.networks}) < len(self.networks):
-            raise ValueError(
-                "networks that train as one must be different objects, and one is there twice: "
-                "copy it with copy.deepcopy"
-            )
-        trained_weights(first)
-        names = [k for k, p in first.named_parameters() if p.requires_grad]
-        if any([k for k, p in n.named_parameters() if p.requires_grad] != names
-               for n in self.networks):  # fmt: skip
-            raise ValueError(
-                "networks that train as one must have the same trained weights: set requires_grad "
-                "of their parameters alike"
-            )
-        if any(not all(torch.equal(a, b) for a, b in zip(n.buffers(), first.buffers(), strict=True))
-               for n in self.networks):  # fmt: skip
-            raise ValueError(
-                "networks that train as one must have equal buffers (contexts, for instance): "
-                "train those that differ one by one"
-            )
+        _check_alike(self.networks)
+        names = _trained_names(first)
         everything = [dict(n.named_parameters()) | dict(n.named_buffers()) for n in self.networks]
         stacked = {k: torch.stack([e[k].detach() for e in everything]) for k in everything[0]}
         self._fixed = {k: v for k, v in stacked.items() if k not in names}
@@ -127,3 +106,68 @@ class StackedRuns:
                 parameters = dict(network.named_parameters())
                 for name, weight in zip(self._names, self.weights, strict=True):
                     parameters[name].copy_(weight[b])
+
+
+def _check_alike(networks: list[torch.nn.Module]) -> None:
+    """See that networks differ in the values of their trained weights alone."""
+    first, *others = networks
+    trained_weights(first)
+    together = "networks that train as one must"
+    if len(set(map(id, networks))) < len(networks):
+        raise ValueError(
+            f"{together} be different objects, and one is there twice: copy it with copy.deepcopy"
+        )
+    for other in others:
+        if type(other) is not type(first) or _shapes(other) != _shapes(first):
+            raise ValueError(
+                f"{together} be of one class, with weights of the same shapes, dtype and device: "
+                "train those that differ one by one"
+            )
+        if _trained_names(other) != _trained_names(first):
+            raise ValueError(
+                f"{together} have the same trained weights: set requires_grad of their parameters "
+                "alike"
+            )
+        if not all(map(torch.equal, other.buffers(), first.buffers())):
+            raise ValueError(
+                f"{together} have equal buffers (contexts, for instance): train those that differ "
+                "one by one"
+            )
+
+
+def _shapes(network: torch.nn.Module) -> dict[str, tuple[Any, ...]]:
+    return {k: (v.shape, v.dtype, v.device) for k, v in network.state_dict().items()}
+
+
+def _trained_names(network: torch.nn.Module) -> list[str]:
+    return [name for name, weight in network.named_parameters() if weight.requires_grad]
+
+
+def stacked_schedule(
+    settings: Sequence[TrainingSettings], network: torch.nn.Module
+) -> tuple[tuple[int, Rate], ...]:
+    """The schedule of all runs, with rates (B,) where they differ.
+
+    Raises
+    ------
+    ValueError
+        If the settings differ in more than their rates.
+    """
+    first = settings[0]
+    for other in settings[1:]:
+        steps = [[phase[0] for phase in s.phases] for s in (first, other)]
+        alike = steps[0] == steps[1] and other.automatic == first.automatic
+        if not alike or replace(other, schedule=first.schedule) != first:
+            raise ValueError(
+                "settings of networks that train as one may differ in learning rates alone, all of "
+                f"them numbers or all None, got {first} and {other}"
+            )
+    phases: list[tuple[int, Rate]] = []
+    for parts in zip(*(s.phases for s in settings), strict=True):
+        rates = [rate for _, rate in parts]
+        if len(set(rates)) == 1:
+            phases.append((parts[0][0], rates[0]))
+        else:
+            device = next(network.parameters()).device
+            phases.append((parts[0][0], torch.tensor(rates, dtype=torch.float64, device=device)))
+    return tuple(phases)

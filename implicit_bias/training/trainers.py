@@ -1,54 +1,23 @@
-"""The gradient methods, by name, each with what theory promises for it."""
+"""The gradient methods at work: a stepper for every name in the catalogue."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+
+import torch
 
 from .annealed import Annealed
+from .catalogue import get_trainer
 from .descent import Descent, Stepper
 from .dual import DualAcceleration
 from .line_search import SafeDescent
+from .settings import TrainingSettings
+from .stacked import Runs
 
-if TYPE_CHECKING:
-    import torch
+__all__ = ["STEPPERS", "check_trainer", "make_stepper"]
 
-    from .settings import TrainingSettings
-    from .stacked import Runs
-
-__all__ = ["TRAINERS", "Trainer", "check_trainer", "get_trainer"]
-
-
-@dataclass(frozen=True)
-class Trainer:
-    """One gradient method.
-
-    Attributes
-    ----------
-    method : str
-        What a step does, in a line.
-    promise : str
-        What is known about where it goes, and how fast.
-    make : callable
-        `make(runs, settings, n_samples)` returns the `Stepper`.
-    full_batch : bool
-        Whether mini-batches would change its limit.
-    rates : set of bool
-        Whether learning rates may be given (False) or left to it (True).
-    takes_momentum : bool
-    degree : int or None
-        Degree of homogeneity that a network must have; None: any, or 0: none at all.
-    """
-
-    method: str
-    promise: str
-    make: Callable[[Runs, TrainingSettings, int], Stepper]
-    full_batch: bool = True
-    rates: frozenset[bool] = field(default=frozenset({True}))
-    takes_momentum: bool = False
-    degree: int | None = 0
+HEAVY = 0.9
 
 
 def _constant(runs: Runs, settings: TrainingSettings, n_samples: int) -> Stepper:
@@ -73,56 +42,21 @@ def _annealed(runs: Runs, settings: TrainingSettings, n_samples: int) -> Stepper
     return Annealed(runs, settings.loss, n_samples)
 
 
-HEAVY = 0.9
-_FLOW = (
-    "limits are KKT points of the margin problem for homogeneous networks that separate the data "
-    "(Lyu and Li)"
-)
-
-TRAINERS: Mapping[str, Trainer] = MappingProxyType(
+STEPPERS: Mapping[str, Callable[[Runs, TrainingSettings, int], Stepper]] = MappingProxyType(
     {
-        "constant": Trainer(
-            method="steps of a given size along the gradient of the mean loss; (mini-batch) SGD",
-            promise=f"{_FLOW}; for linear predictors the direction errs by O(1 / log steps) "
-            "(Soudry et al.)",
-            make=_constant,
-            full_batch=False,
-            rates=frozenset({False}),
-            takes_momentum=True,
-        ),
-        "normalised": Trainer(
-            method="steps along the gradient of log(loss), at given rates or as long as a line "
-            "search allows",
-            promise=f"{_FLOW}; for linear predictors the margin errs by O(1 / steps) (Ji and "
-            "Telgarsky)",
-            make=_normalised,
-            rates=frozenset({False, True}),
-            takes_momentum=True,
-        ),
-        "momentum": Trainer(
-            method="the normalised steps with heavy-ball momentum 0.9, dropped where the "
-            "loss would rise or the smoothed margin fall",
-            promise="fixed points are those of the normalised steps; no rate is proved",
-            make=_momentum,
-        ),
-        "dual": Trainer(
-            method="Nesterov's method on the dual of the margin problem, as momentum on normalised "
-            "steps; for predictors that are linear in their weights",
-            promise="margins err by O(log n / steps^2) (Ji, Srebro and Telgarsky)",
-            make=_dual,
-            degree=1,
-        ),
-        "annealed": Trainer(
-            method="Nesterov's method for the smoothed margin on the sphere of weights, its "
-            "temperature lowered in proportion to the steps done",
-            promise="for linear predictors margins err by O(sqrt(log n) / steps) (Nesterov's "
-            "smoothing); for homogeneous networks its fixed points tend to KKT points of the "
-            "margin problem, and no rate is proved",
-            make=_annealed,
-            degree=None,
-        ),
+        "constant": _constant,
+        "normalised": _normalised,
+        "momentum": _momentum,
+        "dual": _dual,
+        "annealed": _annealed,
     }
 )
+
+
+def make_stepper(runs: Runs, settings: TrainingSettings, n_samples: int) -> Stepper:
+    """The gradient method that `settings` name, at its start; raises as `check_trainer` does."""
+    check_trainer(settings.trainer, runs.networks[0])
+    return STEPPERS[settings.trainer](runs, settings, n_samples)
 
 
 def check_trainer(name: str, network: torch.nn.Module) -> None:
@@ -132,14 +66,13 @@ def check_trainer(name: str, network: torch.nn.Module) -> None:
         return
     need = "homogeneous" if wanted is None else "linear in its weights"
     other = "'momentum'" if wanted is None else "'annealed'"
+    kind = type(network).__name__
+    if degree is None:
+        raise ValueError(
+            f"the trainer {name!r} needs a network that is {need}, and {kind} does not say "
+            f"whether it is: give the class `degree` (1 if scores are linear in the weights, L "
+            "if they scale like their L-th power), or use 'momentum'"
+        )
     raise ValueError(
-        f"the trainer {name!r} needs a network that is {need}, and {type(network).__name__} is "
-        f"not: use {other}"
+        f"the trainer {name!r} needs a network that is {need}, and {kind} is not: use {other}"
     )
-
-
-def get_trainer(name: str) -> Trainer:
-    """Look a trainer up in `TRAINERS`; raises ValueError for a name that is not there."""
-    if name not in TRAINERS:
-        raise ValueError(f"`trainer` must be one of {sorted(TRAINERS)}, got {name!r}")
-    return TRAINERS[name]

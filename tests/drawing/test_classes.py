@@ -3,7 +3,8 @@
 import numpy as np
 from matplotlib.figure import Figure
 
-from implicit_bias.drawing.classes import plot_class_ratios, plot_label_confusion, plot_multiclass
+from implicit_bias.drawing.classes import class_row, plot_class_ratios, plot_label_confusion
+from implicit_bias.drawing.figures import compose
 from implicit_bias.measures.comparison import Comparison
 from implicit_bias.measures.labels import MulticlassComparison
 
@@ -33,5 +34,7 @@ def test_every_pair_of_labels_has_its_number() -> None:
     assert {text.get_position(): text.get_text() for text in texts} == {
         (1, 0): "1", (1, 1): "2", (1, 2): "1", (2, 2): "1"
     }  # fmt: skip
-    assert len(plot_multiclass({3: comparison()}, found, title="t").axes) == 2
-    assert len(plot_multiclass({3: comparison()}, None, title="t").axes) == 1
+    for labels, n in ((found, 2), (None, 1)):
+        row = class_row({3: comparison()}, labels)
+        assert row.n == n
+        assert len(compose([row], title="t").axes) == n

@@ -148,8 +148,8 @@ def gated_flow(
 
     References
     ----------
-    Seed 002, equations (8) to (11), with the 1/K of the network's output restored and an initial
-    condition of any sign.
+    Notes on gated deep linear networks, equations (8) to (11), with the 1/K of the
+    network's output restored and an initial condition of any sign.
 
     Examples
     --------

@@ -22,6 +22,7 @@ from ..._solve import (
     solve_least_squares,
     to_numpy,
 )
+from ...limits.predictors import GateColumns, Predictor
 from ...limits.saved import read_saved, write_saved
 
 if TYPE_CHECKING:
@@ -29,9 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "GatedOLS",
-    "GatedPredictor",
     "gated_program",
-    "literal_gated_ols",
+    "literal",
     "moment_program",
     "solve_gated_ols",
     "solve_gated_ols_from_moments",
@@ -39,44 +39,6 @@ __all__ = [
 
 
 _SCALARS = ("loss", "rank", "rcond", "condition", "tol", "seconds")
-
-
-@dataclass(frozen=True, eq=False)
-class GatedPredictor:
-    """Scores of the gated network with the coefficients `zeta`.
-
-        f(x) = sum_k g_k(x) <zeta[k], x>
-
-    Parameters
-    ----------
-    zeta : (K, D) float64 array
-        NumPy array or torch tensor; inputs must be of the same kind.
-    """
-
-    zeta: Array
-
-    def __call__(self, X: Array, gates: Array) -> Array:
-        """(n,) float64 scores of `X` (n, D) behind `gates` (n, K).
-
-        Raises
-        ------
-        ValueError
-            If shapes disagree.
-        """
-        xp = array_namespace(self.zeta)
-        X, gates = as_float64(X, like=self.zeta), as_float64(gates, like=self.zeta)
-        n_units, n_inputs = (int(size) for size in self.zeta.shape)
-        if X.ndim != 2 or X.shape[1] != n_inputs:
-            raise ValueError(
-                f"`X` must have shape (n, {n_inputs}), got {tuple(X.shape)}: the predictor was "
-                f"made from {n_inputs} inputs"
-            )
-        if tuple(gates.shape) != (int(X.shape[0]), n_units):
-            raise ValueError(
-                f"`gates` must have shape ({X.shape[0]}, {n_units}), got {tuple(gates.shape)}: "
-                "one row per row of X, one column per unit"
-            )
-        return xp.sum((X @ self.zeta.T) * gates, axis=1)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -142,9 +104,9 @@ class GatedOLS:
         return xp.sqrt(xp.sum(self.zeta * self.zeta, axis=1))
 
     @property
-    def predictor(self) -> GatedPredictor:
-        """The limit as a function of new inputs and gates."""
-        return GatedPredictor(self.zeta)
+    def predictor(self) -> Predictor:
+        """The limit as a function of new inputs and gates (n, K), any real numbers."""
+        return Predictor(self.zeta, GateColumns(int(self.zeta.shape[0]), binary=False))
 
     def require(self) -> Self:
         """This limit if it is `SOLVED`; raises `FitNotCertified` with the advice otherwise."""
@@ -286,7 +248,8 @@ def solve_gated_ols(
     Returns
     -------
     GatedOLS
-        With its certificate; call `.require()` to insist on `SOLVED`.
+        With its certificate; call `.require()` to insist on `SOLVED`. What it solves can be read
+        in cvxpy's words: `literal`.
 
     Raises
     ------
@@ -295,7 +258,7 @@ def solve_gated_ols(
 
     References
     ----------
-    Notes on gated deep linear networks (seed 002), section 3.3, whose equations (8) to (11) lack
+    Notes on gated deep linear networks, section 3.3, whose equations (8) to (11) lack
     the factor K of w and the singular case.
 
     Examples
@@ -331,7 +294,7 @@ def _solve(program: LeastSquaresProgram, rcond: float | None, tol: float) -> Gat
     return GatedOLS.from_solution(solve_least_squares(program, rcond=rcond, tol=tol))
 
 
-def literal_gated_ols(X: Array, y: Array, gates: Array) -> cvxpy.Problem:
+def literal(X: Array, y: Array, gates: Array) -> cvxpy.Problem:
     """The program as written, for cvxpy; its one variable is zeta (K, D).
 
     Its value is the optimal loss; among several minimisers a solver may return any.

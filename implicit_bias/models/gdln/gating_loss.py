@@ -56,7 +56,7 @@ def gating_loss(X: Array, y: Array, gates: Array, *, rcond: float | None = None)
 
     References
     ----------
-    Seed 002, equations (13) to (15).
+    Notes on gated deep linear networks, equations (13) to (15).
     """
     return solve_gated_ols(X, y, gates, rcond=rcond).loss
 
@@ -99,7 +99,8 @@ def balanced_gating_loss(moments: ClassMoments, *, rcond: float | None = None) -
 
     References
     ----------
-    Seed 002, equation (16); its (18) puts outer products of the means for the second moments.
+    Notes on gated deep linear networks, equation (16); its (18) puts outer products of
+    the means for the second moments.
     """
     total = solve_gated_ols_from_moments(
         moments.S1 + moments.S0, moments.m1, moments.n_units, rcond=rcond

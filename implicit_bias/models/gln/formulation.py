@@ -4,24 +4,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral
+from typing import TYPE_CHECKING, ClassVar, Unpack
 
 from ..._solve import (
     Array,
     GatedDesign,
     MaxMarginProgram,
-    Progress,
-    Settings,
     Solution,
     array_namespace,
     as_float64,
     is_torch_array,
-    solve,
     to_numpy,
 )
+from ...limits.formulation import Formulation, Solving, labelled, solve_limit
 from ...limits.limit import Limit
-from ...limits.predictors import ContextPredictor
+from ...limits.predictors import ContextColumns, ContextPredictor
 
-__all__ = ["GLNLimit", "gln_limit", "gln_program", "solve_gln_svm"]
+if TYPE_CHECKING:
+    import cvxpy
+
+__all__ = ["GLNLimit", "SVMGLN", "checked_contexts", "gln_program", "solve_gln_svm"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -46,45 +48,84 @@ class GLNLimit(Limit):
         return self.zeta / safe[:, None, None], roots
 
 
-def gln_program(
-    X: Array, y: Array, contexts: Array, *, n_contexts: int | None = None
-) -> MaxMarginProgram:
+@dataclass(frozen=True)
+class SVMGLN(Formulation[GLNLimit]):
     """The SVM-GLN program of data in contexts.
 
         minimise  sum_h ||zeta[h]||_F   s.t.   y[n] sum_h <zeta[h, c[n, h]], x[n]> >= 1
 
+    X is an (n, D) real array, NumPy or torch, whose constant column is the bias; y holds -1 and
+    +1; the gates are contexts, an (n, H) array of integers in 0 .. C-1.
+
     Parameters
     ----------
-    X : (n, D) real array
-        Inputs; a bias is a constant column. NumPy array or torch tensor.
-    y : (n,) real or integer array
-        Labels in {-1, +1}.
-    contexts : (n, H) integer array
-        Context of every sample in every unit, in 0 .. C-1.
     n_contexts : int, optional
-        C; by default one more than the largest entry of `contexts`.
-
-    Returns
-    -------
-    MaxMarginProgram
-        Column h * C + c of its design is context c of unit h; group h is unit h.
-
-    Raises
-    ------
-    TypeError
-        If `contexts` does not hold integers.
-    ValueError
-        If shapes disagree, values are not finite, labels are not -1 and +1, or a context is out
-        of range.
+        C; by default one more than the largest context that is given.
 
     References
     ----------
     S. Lippl, L. F. Abbott, S. Chung, "The implicit bias of gradient descent on generalized gated
     linear networks", equation (20) and proposition B.8.
     """
-    X = as_float64(X)
+
+    name: ClassVar[str] = "SVM-GLN"
+
+    n_contexts: int | None = None
+
+    def program(self, X: Array, y: Array, gates: Array | None = None) -> MaxMarginProgram:
+        """Column h * C + c of its design is context c of unit h; group h is unit h.
+
+        Raises
+        ------
+        TypeError
+            If the contexts are not integers.
+        ValueError
+            If shapes disagree, values are not finite, labels are not -1 and +1, or a context is
+            out of range.
+        """
+        X = as_float64(X)
+        xp = array_namespace(X)
+        contexts, n_contexts = checked_contexts(gates, X, self.n_contexts)
+        n_units = int(contexts.shape[1])
+        Z = ContextColumns(n_units, n_contexts)(contexts)
+        owner = xp.arange(n_units * n_contexts, device=X.device) // n_contexts
+        design = GatedDesign(X=X, Z=Z, group=owner)
+        return MaxMarginProgram(design=design, y=as_float64(y, like=X))
+
+    def limit(
+        self, program: MaxMarginProgram, solution: Solution, gates: Array | None = None
+    ) -> GLNLimit:
+        """Read a solution as coefficients (H, C, D)."""
+        n_units = program.n_groups
+        n_columns = int(program.design.Z.shape[1])
+        shape = (n_units, n_columns // n_units, int(program.design.X.shape[1]))
+        return GLNLimit.from_solution(program, solution, shape)
+
+    def literal(self, X: Array, y: Array, gates: Array | None = None) -> cvxpy.Problem:
+        """Minimise `sum_h ||zeta[h]||_F`; row h C + c of the variable is zeta[h, c]."""
+        import cvxpy as cp
+
+        program = self.program(X, y, gates)
+        X, y, contexts = to_numpy(program.design.X), to_numpy(program.y), to_numpy(gates)
+        n_units = contexts.shape[1]
+        n_contexts = int(program.design.Z.shape[1]) // n_units
+        zeta = cp.Variable((n_units * n_contexts, X.shape[1]), name="zeta")
+        units = [zeta[h * n_contexts : (h + 1) * n_contexts, :] for h in range(n_units)]
+        scores = cp.sum(
+            [  # sum_h <zeta[h, c[n, h]], x[n]>
+                cp.sum(cp.multiply(unit[contexts[:, h], :], X), axis=1)
+                for h, unit in enumerate(units)
+            ]
+        )
+        return cp.Problem(
+            cp.Minimize(cp.sum([cp.norm(unit, "fro") for unit in units])),
+            [labelled(cp.multiply(y, scores) >= 1, "margins")],
+        )
+
+
+def checked_contexts(contexts: Array, X: Array, n_contexts: int | None = None) -> tuple[Array, int]:
+    """Contexts (n, H) of the kind of `X`, and C; raises as `SVMGLN.program` says."""
     xp = array_namespace(X)
-    y = as_float64(y, like=X)
     if not is_torch_array(X):
         contexts = to_numpy(contexts)
     contexts = xp.asarray(contexts, device=X.device)
@@ -108,12 +149,14 @@ def gln_program(
         n_contexts = largest + 1
     if largest >= n_contexts:
         raise ValueError(f"`contexts` holds {largest}, but `n_contexts` is {n_contexts}")
-    n_units = int(contexts.shape[1])
-    columns = xp.arange(n_units * n_contexts, device=X.device)
-    # Column h C + c is one exactly where unit h is in context c.
-    owner, context = columns // n_contexts, columns % n_contexts
-    Z = xp.astype(contexts[:, owner] == context[None, :], X.dtype)
-    return MaxMarginProgram(design=GatedDesign(X=X, Z=Z, group=owner), y=y)
+    return contexts, int(n_contexts)
+
+
+def gln_program(
+    X: Array, y: Array, contexts: Array, *, n_contexts: int | None = None
+) -> MaxMarginProgram:
+    """The program of `SVMGLN(n_contexts)`, which says what it takes and raises."""
+    return SVMGLN(n_contexts).program(X, y, contexts)
 
 
 def solve_gln_svm(
@@ -122,32 +165,22 @@ def solve_gln_svm(
     contexts: Array,
     *,
     n_contexts: int | None = None,
-    solver: str = "interior-point",
-    tol: float = 1e-8,
-    max_iterations: int | None = None,
-    progress: Progress | None = None,
+    **solving: Unpack[Solving],
 ) -> GLNLimit:
     """Where gradient descent takes a two-layer gated linear network, in direction.
-
-    Solves SVM-GLN, see `gln_program` for the program, its arguments and what they raise.
 
     Parameters
     ----------
     X, y, contexts, n_contexts
-        As in `gln_program`.
-    solver : str
-        "interior-point", or "cvxpy:CLARABEL", "cvxpy:ECOS", "cvxpy:SCS" for the literal program.
-    tol : float
-        Relative duality gap to reach, in (0, 1).
-    max_iterations : int, optional
-        Iterations of each run of the solver; by default as many as it thinks right.
-    progress : callable, optional
-        `progress(iteration, gap)`, called once an iteration by the interior point.
+        As in `SVMGLN`, whose `program` says what they raise.
+    **solving
+        `solver`, `tol`, `max_iterations`, `progress`: see `Solving`.
 
     Returns
     -------
     GLNLimit
-        With its certificate; call `.require()` to insist on `SOLVED`.
+        With its certificate; call `.require()` to insist on `SOLVED`. What it solves can be read
+        in cvxpy's words: `SVMGLN.literal`.
 
     Examples
     --------
@@ -157,14 +190,4 @@ def solve_gln_svm(
     >>> limit.status.name, round(limit.objective, 9)
     ('SOLVED', 0.2)
     """
-    program = gln_program(X, y, contexts, n_contexts=n_contexts)
-    settings = Settings(tol=tol, max_iterations=max_iterations, progress=progress)
-    return gln_limit(program, solve(program, solver=solver, settings=settings))
-
-
-def gln_limit(program: MaxMarginProgram, solution: Solution) -> GLNLimit:
-    """Read a solution of a `gln_program` as a limit."""
-    n_units = program.n_groups
-    n_columns = int(program.design.Z.shape[1])
-    shape = (n_units, n_columns // n_units, int(program.design.X.shape[1]))
-    return GLNLimit.from_solution(program, solution, shape)
+    return solve_limit(SVMGLN(n_contexts), X, y, contexts, **solving)

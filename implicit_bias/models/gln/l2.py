@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,17 +13,15 @@ from ..._solve import (
     Array,
     GatedDesign,
     MaxMarginProgram,
-    Progress,
-    Settings,
     Solution,
     array_namespace,
     as_float64,
-    solve,
     to_numpy,
 )
+from ...limits.formulation import Formulation, Solving, solve_limit
 from ...limits.limit import Limit
 from ...limits.predictors import ContextPredictor
-from .formulation import gln_program
+from .formulation import SVMGLN
 from .norms import MainEffects
 
 if TYPE_CHECKING:
@@ -31,11 +29,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "GLNL2Limit",
+    "SVML2",
     "gln_l2_gate_kernel",
-    "gln_l2_limit",
-    "gln_l2_literal_program",
     "gln_l2_norm",
-    "gln_l2_program",
     "gln_l2_root",
     "solve_gln_l2_svm",
 ]
@@ -77,60 +73,82 @@ class GLNL2Limit(Limit):
         return _exp(self.log_beta_norm)
 
 
-def gln_l2_program(
-    X: Array, y: Array, contexts: Array, *, n_contexts: int | None = None
-) -> MaxMarginProgram:
+@dataclass(frozen=True)
+class SVML2(Formulation[GLNL2Limit]):
     """The SVM-L2 program of data in contexts, as one group of (C - 1) H + 1 gate columns.
 
         minimise  ||beta||_2   s.t.   y[n] <beta[c[n]], x[n]> >= 1,
                                       beta[gamma] = sum_h zeta[h, gamma_h]
 
-    With `(mean, effects)` as in `gln_norms`, `||beta||_2^2 = C^H (||mean||^2 + sum_h
+    With `(mean, effects)` as in `MainEffects`, `||beta||_2^2 = C^H (||mean||^2 + sum_h
     ||effects[h]||^2 / C)`. Coordinates `effects[h] = sqrt(C) U V[h]`, where the C - 1 columns
     of U are orthonormal and orthogonal to the ones vector, make this `C^H` times the squared
     norm of the coefficients `(mean, V)`; the objective leaves `C^(H/2)` out. The kernel is
     `<x, x'> (1 + C sum_h ([c_h = c'_h] - 1/C)) = <x, x'> (C agree - H + 1)`.
 
+    It takes what `SVMGLN` takes. Contexts that no sample is in count: the norm is over all C^H
+    predictors.
+
     Parameters
     ----------
-    X : (n, D) real array
-        Inputs; a bias is a constant column. NumPy array or torch tensor.
-    y : (n,) real or integer array
-        Labels in {-1, +1}.
-    contexts : (n, H) integer array
-        Context of every sample in every unit, in 0 .. C-1.
     n_contexts : int, optional
-        C; by default one more than the largest entry of `contexts`. Contexts that no sample is
-        in count: the norm is over all C^H predictors.
-
-    Returns
-    -------
-    MaxMarginProgram
-        Column 0 is the mean, column 1 + h (C - 1) + k the k-th coordinate of the effect of h.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `gln_program`.
+        C; by default one more than the largest context that is given.
 
     References
     ----------
     S. Lippl, L. F. Abbott, S. Chung, "The implicit bias of gradient descent on generalized gated
     linear networks", equations (23) to (25), with the matrix of `gln_l2_root`.
     """
-    design = gln_program(X, y, contexts, n_contexts=n_contexts).design
-    xp = array_namespace(design.X)
-    n_units, n_contexts = _sizes(design)
-    U = as_float64(_contrasts(n_contexts), like=design.X)
-    one_hot = design.Z.reshape((design.n_samples, n_units, n_contexts))
-    effects = math.sqrt(n_contexts) * (one_hot @ U)
-    ones = xp.ones((design.n_samples, 1), dtype=design.X.dtype, device=design.X.device)
-    n_effects = n_units * (n_contexts - 1)
-    Z = xp.concat([ones, effects.reshape((design.n_samples, n_effects))], axis=1)
-    group = xp.zeros((1 + n_effects,), dtype=xp.int64, device=design.X.device)
-    return MaxMarginProgram(
-        design=GatedDesign(X=design.X, Z=Z, group=group), y=as_float64(y, like=design.X)
-    )
+
+    name: ClassVar[str] = "SVM-L2"
+
+    n_contexts: int | None = None
+
+    def program(self, X: Array, y: Array, gates: Array | None = None) -> MaxMarginProgram:
+        """Column 0 is the mean, column 1 + h (C - 1) + k the k-th coordinate of the effect of h.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As `SVMGLN.program`.
+        """
+        standard = SVMGLN(self.n_contexts).program(X, y, gates)
+        design = standard.design
+        xp = array_namespace(design.X)
+        n_units, n_contexts = _sizes(design)
+        U = as_float64(_contrasts(n_contexts), like=design.X)
+        one_hot = design.Z.reshape((design.n_samples, n_units, n_contexts))
+        effects = math.sqrt(n_contexts) * (one_hot @ U)
+        ones = xp.ones((design.n_samples, 1), dtype=design.X.dtype, device=design.X.device)
+        n_effects = n_units * (n_contexts - 1)
+        Z = xp.concat([ones, effects.reshape((design.n_samples, n_effects))], axis=1)
+        group = xp.zeros((1 + n_effects,), dtype=xp.int64, device=design.X.device)
+        return MaxMarginProgram(design=GatedDesign(X=design.X, Z=Z, group=group), y=standard.y)
+
+    def limit(
+        self, program: MaxMarginProgram, solution: Solution, gates: Array | None = None
+    ) -> GLNL2Limit:
+        """Read a solution as the coefficients (H, C, D) of least GLN norm."""
+        n_units = int(to_numpy(gates).shape[1])
+        n_columns, n_inputs = (int(size) for size in solution.primal.shape)
+        n_contexts = 1 + (n_columns - 1) // n_units
+        limit = GLNL2Limit.from_solution(program, solution, (n_columns, n_inputs))
+        U = as_float64(_contrasts(n_contexts), like=limit.zeta)
+        V = limit.zeta[1:, :].reshape((n_units, n_contexts - 1, n_inputs))
+        family = MainEffects(mean=limit.zeta[0, :], effects=math.sqrt(n_contexts) * (U @ V))
+        return replace(limit, zeta=family.coefficients())
+
+    def literal(self, X: Array, y: Array, gates: Array | None = None) -> cvxpy.Problem:
+        """Minimise `||A zeta||_F`, (25) with the right A: C times the optimum of `program`.
+
+        Row h C + c of the variable is zeta[h, c]; solvers may add what no predictor sees.
+        """
+        import cvxpy as cp
+
+        sizes = _sizes(SVMGLN(self.n_contexts).program(X, y, gates).design)
+        gln = SVMGLN(self.n_contexts).literal(X, y, gates)
+        (zeta,) = gln.variables()
+        return cp.Problem(cp.Minimize(cp.norm(gln_l2_root(*sizes) @ zeta, "fro")), gln.constraints)
 
 
 def solve_gln_l2_svm(
@@ -139,10 +157,7 @@ def solve_gln_l2_svm(
     contexts: Array,
     *,
     n_contexts: int | None = None,
-    solver: str = "interior-point",
-    tol: float = 1e-8,
-    max_iterations: int | None = None,
-    progress: Progress | None = None,
+    **solving: Unpack[Solving],
 ) -> GLNL2Limit:
     """The predictors of a gated linear network with the least plain norm.
 
@@ -152,14 +167,15 @@ def solve_gln_l2_svm(
     Parameters
     ----------
     X, y, contexts, n_contexts
-        As in `gln_l2_program`, which says what they raise.
-    solver, tol, max_iterations, progress
-        As in `solve_gln_svm`; "cvxpy:OSQP" works too, there is one group.
+        As in `SVML2`, whose `program` says what they raise.
+    **solving
+        `solver`, `tol`, `max_iterations`, `progress`: see `Solving`.
 
     Returns
     -------
     GLNL2Limit
-        With its certificate; call `.require()` to insist on `SOLVED`.
+        With its certificate; call `.require()` to insist on `SOLVED`. What it solves can be read
+        in cvxpy's words: `SVML2.literal`.
 
     Examples
     --------
@@ -169,25 +185,11 @@ def solve_gln_l2_svm(
     >>> round(limit.objective * 5, 9)  # 1 / sqrt((C agree - H + 1) <x, x>), agree = H = 3
     0.5
     """
-    program = gln_l2_program(X, y, contexts, n_contexts=n_contexts)
-    settings = Settings(tol=tol, max_iterations=max_iterations, progress=progress)
-    solution = solve(program, solver=solver, settings=settings)
-    return gln_l2_limit(program, solution, n_units=int(to_numpy(contexts).shape[1]))
-
-
-def gln_l2_limit(program: MaxMarginProgram, solution: Solution, *, n_units: int) -> GLNL2Limit:
-    """Read a solution of a `gln_l2_program` of H = `n_units` units as coefficients (H, C, D)."""
-    n_columns, n_inputs = (int(size) for size in solution.primal.shape)
-    n_contexts = 1 + (n_columns - 1) // n_units
-    limit = GLNL2Limit.from_solution(program, solution, (n_columns, n_inputs))
-    U = as_float64(_contrasts(n_contexts), like=limit.zeta)
-    V = limit.zeta[1:, :].reshape((n_units, n_contexts - 1, n_inputs))
-    family = MainEffects(mean=limit.zeta[0, :], effects=math.sqrt(n_contexts) * (U @ V))
-    return replace(limit, zeta=family.coefficients())
+    return solve_limit(SVML2(n_contexts), X, y, contexts, **solving)
 
 
 def gln_l2_root(n_units: int, n_contexts: int) -> NDArray[np.float64]:
-    """The matrix A of seed 004 (23), (25) as it has to be: `||beta||^2 = C^(H-2) ||A zeta||^2`.
+    """The matrix A of the paper's (23), (25) as it has to be: `||beta||^2 = C^(H-2) ||A zeta||^2`.
 
         A = sqrt(C) I - B / sqrt(C) + J / sqrt(H C)
 
@@ -246,35 +248,6 @@ def gln_l2_gate_kernel(contexts: Array, others: Array, *, n_contexts: int) -> Ar
     for h in range(n_units):  # no (n, m, H) temporary
         agree = agree + xp.astype(contexts[:, h][:, None] == others[:, h][None, :], xp.int64)
     return n_contexts * agree - n_units + 1
-
-
-def gln_l2_literal_program(
-    X: Array, y: Array, contexts: Array, *, n_contexts: int | None = None
-) -> tuple[cvxpy.Problem, cvxpy.Variable]:
-    """SVM-L2 in cvxpy as seed 004 (25) states it, with the right matrix.
-
-        minimise  ||A zeta||_F   s.t.   y[n] sum_h <zeta[h, c[n, h]], x[n]> >= 1
-
-    Parameters
-    ----------
-    X, y, contexts, n_contexts
-        As in `gln_l2_program`.
-
-    Returns
-    -------
-    (cvxpy.Problem, cvxpy.Variable)
-        The problem, whose optimum is C times the objective of `gln_l2_program`, and its variable
-        (H C, D); row h C + c is zeta[h, c]. Solvers may add to zeta what no predictor sees.
-    """
-    import cvxpy as cp
-
-    program = gln_program(X, y, contexts, n_contexts=n_contexts)
-    inputs, Z = to_numpy(program.design.X), to_numpy(program.design.Z)
-    zeta = cp.Variable((Z.shape[1], inputs.shape[1]))
-    scores = cp.sum(cp.multiply(Z, inputs @ zeta.T), axis=1)
-    margins = cp.multiply(to_numpy(program.y), scores)
-    objective = cp.norm(gln_l2_root(*_sizes(program.design)) @ zeta, "fro")
-    return cp.Problem(cp.Minimize(objective), [margins >= 1]), zeta
 
 
 def _sizes(design: GatedDesign) -> tuple[int, int]:

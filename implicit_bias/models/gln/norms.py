@@ -5,8 +5,10 @@ A network with H units of C contexts holds C^H linear predictors, one per global
     beta[gamma] = sum_h zeta[h, gamma_h] = mean + sum_h effects[h, gamma_h],
 
 with sum_c effects[h, c] = 0: a family is the mean of its predictors and one main effect per unit,
-which is (C - 1) H + 1 free vectors (seed 004, lemmas B.6 and B.7, in the words of the analysis of
-variance). Every norm here is a function of the sizes of these, so that no C^H is ever enumerated.
+which is (C - 1) H + 1 free vectors (lemmas B.6 and B.7 of S. Lippl, L. F. Abbott, S. Chung, "The
+implicit bias of gradient descent on generalized gated linear networks", in the words of the
+analysis of variance). Every norm here is a function of the sizes of these, so that no C^H is ever
+enumerated.
 """
 
 from __future__ import annotations
@@ -19,11 +21,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..._solve import Array, array_namespace
+from ...limits.formulation import labelled
 
 if TYPE_CHECKING:
     import cvxpy
 
-__all__ = ["MainEffects", "gln_norm", "gln_norm_program", "predictor_family"]
+__all__ = ["MainEffects", "gln_norm", "literal", "predictor_family"]
 
 # Entries of a family that may be enumerated: one gigabyte.
 _MAX_ENTRIES = 2**27
@@ -97,7 +100,7 @@ class MainEffects:
 
         References
         ----------
-        For H = C = 2 seed 004, proposition B.9, whose (21) and (60) print twice the square.
+        For H = C = 2 the same paper, proposition B.9, whose (21) and (60) print twice the square.
         """
         n_contexts = int(self.effects.shape[1])
         within = float(self.effect_norms().sum())
@@ -189,8 +192,8 @@ def gln_norm(beta: ArrayLike) -> float:
     return MainEffects.of_predictors(beta).gln_norm()
 
 
-def gln_norm_program(beta: ArrayLike) -> tuple[cvxpy.Problem, cvxpy.Variable]:
-    """The GLN norm as the program that defines it, in cvxpy (seed 004, equation 20).
+def literal(beta: ArrayLike) -> cvxpy.Problem:
+    """The GLN norm as the program that defines it, in cvxpy.
 
     Parameters
     ----------
@@ -198,27 +201,31 @@ def gln_norm_program(beta: ArrayLike) -> tuple[cvxpy.Problem, cvxpy.Variable]:
 
     Returns
     -------
-    (cvxpy.Problem, cvxpy.Variable)
-        The problem, infeasible if no network has these predictors, and its variable (H C, D);
-        row h C + c is zeta[h, c].
+    cvxpy.Problem
+        Infeasible if no network has these predictors; row h C + c of its variable zeta (H C, D)
+        is zeta[h, c].
 
     Raises
     ------
     ValueError
         If the shape is not that of a family.
+
+    References
+    ----------
+    S. Lippl, L. F. Abbott, S. Chung, "The implicit bias of gradient descent on generalized gated
+    linear networks", equation (20).
     """
     import cvxpy as cp
 
     family = _family(beta)
     n_units, n_contexts = family.ndim - 1, family.shape[0]
-    zeta = cp.Variable((n_units * n_contexts, family.shape[-1]))
+    zeta = cp.Variable((n_units * n_contexts, family.shape[-1]), name="zeta")
     units = [zeta[h * n_contexts : (h + 1) * n_contexts, :] for h in range(n_units)]
     constraints = [
-        cp.sum([units[h][c, :] for h, c in enumerate(gamma)]) == family[gamma]
-        for gamma in np.ndindex(*family.shape[:-1])
+        labelled(cp.sum([units[h][c, :] for h, c in enumerate(g)]) == family[g], f"beta{g}")
+        for g in np.ndindex(*family.shape[:-1])
     ]
-    norm = cp.sum([cp.norm(unit, "fro") for unit in units])
-    return cp.Problem(cp.Minimize(norm), constraints), zeta
+    return cp.Problem(cp.Minimize(cp.sum([cp.norm(unit, "fro") for unit in units])), constraints)
 
 
 def _family(beta: ArrayLike) -> NDArray[np.float64]:

@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..._solve import (
     Array,
+    Certificate,
     GatedDesign,
     MaxMarginProgram,
-    Progress,
-    Settings,
     Solution,
     array_namespace,
     as_float64,
     certify,
-    solve,
     to_numpy,
 )
+from ...limits.formulation import Formulation, Solving, labelled, solve_limit
 from ...limits.limit import Limit
-from .formulation import gln_program
+from ...limits.predictors import Predictor
+from .formulation import checked_contexts
+
+if TYPE_CHECKING:
+    import cvxpy
 
 __all__ = [
+    "ContextSVMs",
     "ShallowGLNLimit",
-    "ShallowGLNPredictor",
-    "shallow_gln_limit",
-    "shallow_gln_program",
     "solve_shallow_gln_svm",
 ]
 
@@ -36,57 +37,39 @@ _CONTEXT_ARRAYS = ("global_contexts", "context_objectives", "context_dual_object
 
 
 @dataclass(frozen=True, eq=False)
-class ShallowGLNPredictor:
-    """Scores `f(x) = <zeta[g(x)], x>`, g(x) the global context of x: the contexts of all units.
+class GlobalContextColumns:
+    """Column g is one where the contexts of all units are row g of a table.
 
-    A global context that is not in the table has no predictor. Its inputs get the score 0, which
-    is on neither side: nothing in the training data says anything about them, and the network's
-    weights for them stay where they were drawn.
+    An input in a global context that is not in the table has zeros in all columns and so the
+    score 0, which is on neither side: nothing in the training data says anything about it, and
+    the network's weights for it stay where they were drawn.
 
     Parameters
     ----------
-    zeta : (G, D) float64 array
-        NumPy array or torch tensor; inputs must be of the same kind.
-    global_contexts : (G, H) integer array
-        Distinct rows; row g belongs to zeta[g].
+    table : (G, H) integer array
+        Distinct rows.
     """
 
-    zeta: Array
-    global_contexts: Array
+    table: Array
 
-    def __call__(self, X: Array, contexts: Array) -> Array:
-        """(n,) float64 scores of `X` (n, D) in `contexts` (n, H) integers.
-
-        Raises
-        ------
-        ValueError
-            If shapes disagree.
-        """
-        xp = array_namespace(self.zeta)
-        X = as_float64(X, like=self.zeta)
-        n_known, n_inputs = (int(size) for size in self.zeta.shape)
-        if X.ndim != 2 or X.shape[1] != n_inputs:
+    def check(self, gates: Array, X: Array) -> Array:
+        """(n,) rows of the table, G for one that is not there; see `Columns.check`."""
+        rows, shape = self.rows(gates), (int(X.shape[0]), int(self.table.shape[1]))
+        if len(rows) != shape[0]:
             raise ValueError(
-                f"`X` must have shape (n, {n_inputs}), got {tuple(X.shape)}: the predictor was "
-                f"made from {n_inputs} inputs, the constant column included"
+                f"`contexts` must have shape {shape}, got {len(rows)} rows: one row per row of X"
             )
-        rows = self._rows(contexts)
-        if rows.shape[0] != X.shape[0]:
-            raise ValueError(
-                f"`contexts` must have {X.shape[0]} rows, got {tuple(contexts.shape)}: one row "
-                "per row of X"
-            )
-        rows = xp.asarray(rows, device=X.device)
-        scores = xp.sum(X * self.zeta[xp.clip(rows, max=n_known - 1)], axis=1)
-        return xp.where(rows < n_known, scores, xp.zeros_like(scores))
+        return array_namespace(X).asarray(rows, device=X.device)
 
-    def covers(self, contexts: Array) -> NDArray[np.bool_]:
-        """(n,) booleans: which rows of `contexts` (n, H) are global contexts with a predictor."""
-        return self._rows(contexts) < int(self.global_contexts.shape[0])
+    def __call__(self, gates: Array) -> Array:
+        """(n, G) columns."""
+        xp = array_namespace(gates)
+        known = xp.arange(int(self.table.shape[0]), device=gates.device)
+        return xp.astype(gates[:, None] == known, xp.float64)
 
-    def _rows(self, contexts: Array) -> NDArray[np.int64]:
-        """(n,) rows of zeta, G for a context without one."""
-        table, wanted = to_numpy(self.global_contexts), to_numpy(contexts)
+    def rows(self, contexts: Array) -> NDArray[np.int64]:
+        """(n,) rows of the table that hold these contexts (n, H), G for one that is not there."""
+        table, wanted = to_numpy(self.table), to_numpy(contexts)
         if wanted.ndim != 2 or wanted.shape[1] != table.shape[1]:
             raise ValueError(
                 f"`contexts` must have shape (n, {table.shape[1]}), got {wanted.shape}: one "
@@ -121,9 +104,13 @@ class ShallowGLNLimit(Limit):
     context_dual_objectives: Array
 
     @property
-    def predictor(self) -> ShallowGLNPredictor:
+    def predictor(self) -> Predictor:
         """The limit as a function of new inputs and contexts; 0 in contexts unseen in training."""
-        return ShallowGLNPredictor(self.zeta, self.global_contexts)
+        return Predictor(self.zeta, GlobalContextColumns(self.global_contexts))
+
+    def covers(self, contexts: Array) -> NDArray[np.bool_]:
+        """(n,) booleans: which rows of `contexts` (n, H) occurred in training."""
+        return GlobalContextColumns(self.global_contexts).rows(contexts) < len(self.zeta)
 
     def to_dict(self) -> dict[str, Any]:
         """As `Limit.to_dict`, with the contexts and the bounds of their own optima."""
@@ -132,78 +119,103 @@ class ShallowGLNLimit(Limit):
         }
 
 
-def shallow_gln_program(X: Array, y: Array, contexts: Array) -> MaxMarginProgram:
+@dataclass(frozen=True)
+class ContextSVMs(Formulation[ShallowGLNLimit]):
     """One hard-margin program for a predictor per global context, as one group.
 
         minimise  (sum_g ||beta[g]||^2)^(1/2)   s.t.   y[n] <beta[g(n)], x[n]> >= 1
 
     No constraint ties two contexts, so that each beta[g] is the hard-margin SVM of the samples
-    in its own context.
-
-    Parameters
-    ----------
-    X : (n, D) real array
-        Inputs; a bias is a constant column. NumPy array or torch tensor.
-    y : (n,) real or integer array
-        Labels in {-1, +1}.
-    contexts : (n, H) integer array
-        Context of every sample in every unit; the row is its global context.
-
-    Returns
-    -------
-    MaxMarginProgram
-        One gate column per global context that occurs, in lexicographic order; one group.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `gln_program`.
+    in its own context. It takes what `SVMGLN` takes: a row of contexts is a global context.
 
     References
     ----------
     S. Lippl, L. F. Abbott, S. Chung, "The implicit bias of gradient descent on generalized gated
     linear networks": the shallow network of section 4.
     """
-    checked = gln_program(X, y, contexts)
-    X, y = checked.design.X, checked.y
-    global_contexts, row = _global_contexts(contexts)
-    xp = array_namespace(X)
-    columns = xp.arange(len(global_contexts), device=X.device)
-    Z = xp.astype(xp.asarray(row, device=X.device)[:, None] == columns[None, :], X.dtype)
-    return MaxMarginProgram(GatedDesign(X=X, Z=Z, group=xp.zeros_like(columns)), y)
+
+    name: ClassVar[str] = "one SVM a context"
+
+    def program(self, X: Array, y: Array, gates: Array | None = None) -> MaxMarginProgram:
+        """One gate column per global context that occurs, in lexicographic order; one group.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As `SVMGLN.program`.
+        """
+        X = as_float64(X)
+        contexts, _ = checked_contexts(gates, X)
+        columns = GlobalContextColumns(_global_contexts(contexts)[0])
+        Z = columns(columns.check(contexts, X))
+        xp = array_namespace(X)
+        group = xp.zeros((int(Z.shape[1]),), dtype=xp.int64, device=X.device)
+        return MaxMarginProgram(GatedDesign(X=X, Z=Z, group=group), as_float64(y, like=X))
+
+    def limit(
+        self, program: MaxMarginProgram, solution: Solution, gates: Array | None = None
+    ) -> ShallowGLNLimit:
+        """Read a solution as a predictor (G, D) per global context, with bounds of its own."""
+        global_contexts, row = _global_contexts(gates)
+        xp, y = array_namespace(program.y), program.y
+        rows = [
+            xp.asarray(np.flatnonzero(row == g), device=y.device)
+            for g in range(len(global_contexts))
+        ]
+        bounds = [_alone(program, solution, g, own) for g, own in enumerate(rows)]
+        return ShallowGLNLimit.from_solution(
+            program,
+            solution,
+            tuple(solution.primal.shape),
+            global_contexts=xp.asarray(global_contexts, device=y.device),
+            context_objectives=as_float64(np.array([b.objective for b in bounds]), like=y),
+            context_dual_objectives=as_float64(
+                np.array([b.dual_objective for b in bounds]), like=y
+            ),
+        )
+
+    def literal(self, X: Array, y: Array, gates: Array | None = None) -> cvxpy.Problem:
+        """Minimise the norm of all predictors beta[g] together, `(sum_g ||beta[g]||^2)^(1/2)`."""
+        import cvxpy as cp
+
+        program = self.program(X, y, gates)
+        X, y = to_numpy(program.design.X), to_numpy(program.y)
+        global_contexts, row = _global_contexts(gates)
+        beta = cp.Variable((len(global_contexts), X.shape[1]), name="beta")
+        scores = cp.sum(cp.multiply(beta[row, :], X), axis=1)  # <beta[g(n)], x[n]>
+        return cp.Problem(
+            cp.Minimize(cp.norm(beta, "fro")), [labelled(cp.multiply(y, scores) >= 1, "margins")]
+        )
+
+
+def _alone(program: MaxMarginProgram, solution: Solution, g: int, rows: Array) -> Certificate:
+    """What the solution proves of global context g alone, whose samples are `rows`."""
+    # Empty columns of the design stay out: the norm of the context's own predictor alone.
+    design = program.design.subset(rows)
+    own = GatedDesign(X=design.X, Z=design.Z[:, g : g + 1], group=program.design.group[:1])
+    alone = MaxMarginProgram(design=own, y=program.y[rows])
+    return certify(alone, solution.primal[g : g + 1, :], solution.dual[rows])
 
 
 def solve_shallow_gln_svm(
-    X: Array,
-    y: Array,
-    contexts: Array,
-    *,
-    solver: str = "interior-point",
-    tol: float = 1e-8,
-    max_iterations: int | None = None,
-    progress: Progress | None = None,
+    X: Array, y: Array, contexts: Array, **solving: Unpack[Solving]
 ) -> ShallowGLNLimit:
     """Where gradient descent takes a linear predictor per global context, in direction.
 
     Parameters
     ----------
     X, y, contexts
-        As in `shallow_gln_program`, which says what they raise.
-    solver : str
-        "interior-point", or "cvxpy:CLARABEL", "cvxpy:ECOS", "cvxpy:SCS", "cvxpy:OSQP".
-    tol : float
-        Relative duality gap of the whole program to reach, in (0, 1). A context whose optimum
-        is a small share of the whole may have a larger gap of its own.
-    max_iterations : int, optional
-        Iterations of each run of the solver; by default as many as it thinks right.
-    progress : callable, optional
-        `progress(iteration, gap)`, called once an iteration by the interior point.
+        As in `ContextSVMs`, whose `program` says what they raise.
+    **solving
+        `solver`, `tol`, `max_iterations`, `progress`: see `Solving`. The gap is that of the whole
+        program: a context whose optimum is a small share of it may have a larger one of its own.
 
     Returns
     -------
     ShallowGLNLimit
         With its certificate; call `.require()` to insist on `SOLVED`. Its predictor scores
-        inputs in contexts that did not occur in training with 0.
+        inputs in contexts that did not occur in training with 0. What it solves can be read in
+        cvxpy's words: `ContextSVMs.literal`.
 
     Examples
     --------
@@ -213,37 +225,7 @@ def solve_shallow_gln_svm(
     >>> np.round(limit.context_objectives, 6).tolist()
     [0.2, 0.5]
     """
-    program = shallow_gln_program(X, y, contexts)
-    settings = Settings(tol=tol, max_iterations=max_iterations, progress=progress)
-    return shallow_gln_limit(program, solve(program, solver=solver, settings=settings), contexts)
-
-
-def shallow_gln_limit(
-    program: MaxMarginProgram, solution: Solution, contexts: Array
-) -> ShallowGLNLimit:
-    """Read a solution of the `shallow_gln_program` of `contexts` (n, H) as a limit."""
-    global_contexts, row = _global_contexts(contexts)
-    xp, y = array_namespace(program.y), program.y
-    bounds = []
-    for g in range(len(global_contexts)):
-        rows = xp.asarray(np.flatnonzero(row == g), device=y.device)
-        # Empty columns of the design stay out: the norm of the context's own predictor alone.
-        design = program.design.subset(rows)
-        alone = MaxMarginProgram(
-            design=GatedDesign(
-                X=design.X, Z=design.Z[:, g : g + 1], group=program.design.group[:1]
-            ),
-            y=y[rows],
-        )
-        bounds.append(certify(alone, solution.primal[g : g + 1, :], solution.dual[rows]))
-    return ShallowGLNLimit.from_solution(
-        program,
-        solution,
-        tuple(solution.primal.shape),
-        global_contexts=xp.asarray(global_contexts, device=y.device),
-        context_objectives=as_float64(np.array([b.objective for b in bounds]), like=y),
-        context_dual_objectives=as_float64(np.array([b.dual_objective for b in bounds]), like=y),
-    )
+    return solve_limit(ContextSVMs(), X, y, contexts, **solving)
 
 
 def _global_contexts(contexts: Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -4,57 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Unpack
 
 from ..._solve import (
     Array,
     GatedDesign,
     MaxMarginProgram,
-    Progress,
-    Settings,
     Solution,
     array_namespace,
     as_float64,
-    solve,
+    to_numpy,
 )
+from ...limits.formulation import Formulation, Solving, labelled, solve_limit
 from ...limits.limit import Limit
+from ...limits.predictors import Predictor
+
+if TYPE_CHECKING:
+    import cvxpy
 
 __all__ = [
+    "HardMarginSVM",
     "LinearLimit",
-    "LinearPredictor",
-    "linear_limit",
     "linear_program",
     "solve_linear_svm",
 ]
 
 
-@dataclass(frozen=True, eq=False)
-class LinearPredictor:
-    """Scores `f(x) = <zeta, x>`.
+class Ungated:
+    """One column of ones: there are no gates, and those given are not looked at."""
 
-    Parameters
-    ----------
-    zeta : (D,) float64 array
-        NumPy array or torch tensor; inputs must be of the same kind.
-    """
+    def check(self, gates: Array, X: Array) -> Array:
+        """The column itself; see `Columns.check`."""
+        return array_namespace(X).ones_like(X[:, :1])
 
-    zeta: Array
-
-    def __call__(self, X: Array, gates: Array | None = None) -> Array:
-        """(n,) float64 scores of `X` (n, D); `gates` are not looked at.
-
-        Raises
-        ------
-        ValueError
-            If `X` has the wrong shape.
-        """
-        X = as_float64(X, like=self.zeta)
-        n_inputs = int(self.zeta.shape[0])
-        if X.ndim != 2 or X.shape[1] != n_inputs:
-            raise ValueError(
-                f"`X` must have shape (n, {n_inputs}), got {tuple(X.shape)}: the predictor was "
-                f"made from {n_inputs} inputs, the constant column included"
-            )
-        return X @ self.zeta
+    def __call__(self, gates: Array) -> Array:
+        """(n, 1) ones."""
+        return gates
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -62,9 +47,9 @@ class LinearLimit(Limit):
     """The hard-margin SVM solution; `zeta` is the end-to-end vector (D,), in one unit."""
 
     @property
-    def predictor(self) -> LinearPredictor:
+    def predictor(self) -> Predictor:
         """The limit as a function of new inputs, at smallest margin 1."""
-        return LinearPredictor(self.zeta)
+        return Predictor(self.zeta, Ungated())
 
     def balanced_weights(self, hidden_widths: Sequence[int] = ()) -> tuple[Array, ...]:
         """Matrices W_1, ..., W_L of the deep linear network of least norm with this product.
@@ -99,27 +84,14 @@ class LinearLimit(Limit):
         return tuple(layers)
 
 
-def linear_program(X: Array, y: Array) -> MaxMarginProgram:
+@dataclass(frozen=True)
+class HardMarginSVM(Formulation[LinearLimit]):
     """The hard-margin SVM without intercept.
 
         minimise  ||b||_2   s.t.   y[n] <b, x[n]> >= 1
 
-    Parameters
-    ----------
-    X : (n, D) real array
-        Inputs; a bias is a constant column. NumPy array or torch tensor.
-    y : (n,) real or integer array
-        Labels in {-1, +1}.
-
-    Returns
-    -------
-    MaxMarginProgram
-        One gate column of ones, one group.
-
-    Raises
-    ------
-    ValueError
-        If shapes disagree, values are not finite, or labels are not -1 and +1.
+    X is an (n, D) real array, NumPy or torch, whose constant column is the bias; y holds -1 and
+    +1; there are no gates, and those given are not looked at.
 
     References
     ----------
@@ -127,44 +99,64 @@ def linear_program(X: Array, y: Array) -> MaxMarginProgram:
     one layer; Z. Ji, M. Telgarsky, "Gradient descent aligns the layers of deep linear networks",
     for any depth.
     """
-    X = as_float64(X)
-    y = as_float64(y, like=X)
-    if X.ndim != 2 or X.shape[0] == 0:
-        raise ValueError(f"`X` must have shape (n, D) with n, D >= 1, got {tuple(X.shape)}")
-    xp = array_namespace(X)
-    Z = xp.ones((int(X.shape[0]), 1), dtype=X.dtype, device=X.device)
-    group = xp.zeros((1,), dtype=xp.int64, device=X.device)
-    return MaxMarginProgram(design=GatedDesign(X=X, Z=Z, group=group), y=y)
+
+    name: ClassVar[str] = "hard-margin SVM"
+
+    def program(self, X: Array, y: Array, gates: Array | None = None) -> MaxMarginProgram:
+        """One gate column of ones, one group.
+
+        Raises
+        ------
+        ValueError
+            If shapes disagree, values are not finite, or labels are not -1 and +1.
+        """
+        X = as_float64(X)
+        y = as_float64(y, like=X)
+        if X.ndim != 2 or X.shape[0] == 0:
+            raise ValueError(f"`X` must have shape (n, D) with n, D >= 1, got {tuple(X.shape)}")
+        xp = array_namespace(X)
+        Z = xp.ones_like(X[:, :1])
+        group = xp.zeros((1,), dtype=xp.int64, device=X.device)
+        return MaxMarginProgram(design=GatedDesign(X=X, Z=Z, group=group), y=y)
+
+    def limit(
+        self, program: MaxMarginProgram, solution: Solution, gates: Array | None = None
+    ) -> LinearLimit:
+        """Read a solution as the end-to-end vector (D,)."""
+        return LinearLimit.from_solution(program, solution, (int(program.design.X.shape[1]),))
+
+    def literal(self, X: Array, y: Array, gates: Array | None = None) -> cvxpy.Problem:
+        """Minimise `||b||` with margins of at least 1."""
+        import cvxpy as cp
+
+        program = self.program(X, y)
+        X, y = to_numpy(program.design.X), to_numpy(program.y)
+        b = cp.Variable(X.shape[1], name="b")
+        return cp.Problem(
+            cp.Minimize(cp.norm(b, 2)), [labelled(cp.multiply(y, X @ b) >= 1, "margins")]
+        )
 
 
-def solve_linear_svm(
-    X: Array,
-    y: Array,
-    *,
-    solver: str = "interior-point",
-    tol: float = 1e-8,
-    max_iterations: int | None = None,
-    progress: Progress | None = None,
-) -> LinearLimit:
+def linear_program(X: Array, y: Array) -> MaxMarginProgram:
+    """The program of `HardMarginSVM`, which says what it takes and raises."""
+    return HardMarginSVM().program(X, y)
+
+
+def solve_linear_svm(X: Array, y: Array, **solving: Unpack[Solving]) -> LinearLimit:
     """Where gradient descent takes a linear network of any depth, in direction, end to end.
 
     Parameters
     ----------
     X, y
-        As in `linear_program`, which says what they raise.
-    solver : str
-        "interior-point", or "cvxpy:CLARABEL", "cvxpy:ECOS", "cvxpy:SCS", "cvxpy:OSQP".
-    tol : float
-        Relative duality gap to reach, in (0, 1).
-    max_iterations : int, optional
-        Iterations of each run of the solver; by default as many as it thinks right.
-    progress : callable, optional
-        `progress(iteration, gap)`, called once an iteration by the interior point.
+        As in `HardMarginSVM`, whose `program` says what they raise.
+    **solving
+        `solver`, `tol`, `max_iterations`, `progress`: see `Solving`.
 
     Returns
     -------
     LinearLimit
-        With its certificate; call `.require()` to insist on `SOLVED`.
+        With its certificate; call `.require()` to insist on `SOLVED`. What it solves can be read
+        in cvxpy's words: `HardMarginSVM.literal`.
 
     Examples
     --------
@@ -173,11 +165,4 @@ def solve_linear_svm(
     >>> np.round(limit.zeta, 6).tolist()
     [0.5, -1.0]
     """
-    program = linear_program(X, y)
-    settings = Settings(tol=tol, max_iterations=max_iterations, progress=progress)
-    return linear_limit(program, solve(program, solver=solver, settings=settings))
-
-
-def linear_limit(program: MaxMarginProgram, solution: Solution) -> LinearLimit:
-    """Read a solution of a `linear_program` as a limit."""
-    return LinearLimit.from_solution(program, solution, (int(program.design.X.shape[1]),))
+    return solve_limit(HardMarginSVM(), X, y, **solving)

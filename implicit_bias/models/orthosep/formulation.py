@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
@@ -11,21 +12,23 @@ from ..._solve import (
     Array,
     GatedDesign,
     MaxMarginProgram,
-    Progress,
-    Settings,
     Solution,
     Status,
     array_namespace,
     as_float64,
     certify,
-    solve,
     support_vectors,
     to_numpy,
 )
 from ...data.orthants import checked_data, is_orthogonally_separable
+from ...limits.formulation import Solving, labelled, solve_program
 from .limit import LABELS, OneSidedSolution, OrthosepLimit
 
+if TYPE_CHECKING:
+    import cvxpy
+
 __all__ = [
+    "literal",
     "NotOrthogonallySeparable",
     "one_sided_program",
     "orthosep_program",
@@ -93,15 +96,29 @@ def one_sided_program(X: Array, y: Array, *, label: int) -> MaxMarginProgram:
     return MaxMarginProgram(design=GatedDesign(X=X, Z=ones[:, None], group=group), y=ones)
 
 
-def solve_orthosep(
-    X: Array,
-    y: Array,
-    *,
-    solver: str = "interior-point",
-    tol: float = 1e-8,
-    max_iterations: int | None = None,
-    progress: Progress | None = None,
-) -> OrthosepLimit:
+def literal(X: Array, y: Array) -> cvxpy.Problem:
+    """Both one-sided programs as the paper prints them, the sum of their optima, in cvxpy.
+
+    Raises
+    ------
+    ValueError
+        As `orthosep_program`.
+    """
+    import cvxpy as cp
+
+    X, y = checked_data(X, y)
+    w = {name: cp.Variable(X.shape[1], name=f"w_{name}") for name in LABELS}
+    return cp.Problem(
+        cp.Minimize(cp.sum([cp.norm(vector, 2) for vector in w.values()])),
+        [
+            labelled(X[y == label] @ w[name] >= 1, f"margins of {name} samples")
+            for name, label in LABELS.items()
+            if label in y
+        ],
+    )
+
+
+def solve_orthosep(X: Array, y: Array, **solving: Unpack[Solving]) -> OrthosepLimit:
     """Where gradient flow from near zero takes a two-layer ReLU network, in direction.
 
     Solves a one-sided max-margin program for each class that has samples. Every neuron that
@@ -114,19 +131,15 @@ def solve_orthosep(
     ----------
     X, y
         As in `orthosep_program`.
-    solver : str
-        "interior-point", or "cvxpy:CLARABEL", "cvxpy:OSQP", ... for the literal programs.
-    tol : float
-        Relative duality gap to reach in each program, in (0, 1).
-    max_iterations : int, optional
-        Iterations of each run of the solver; by default as many as it thinks right.
-    progress : callable, optional
-        `progress(iteration, gap)`, called once an iteration by the interior point.
+    **solving
+        `solver`, `tol`, `max_iterations`, `progress`: see `Solving`. They hold for each program;
+        both have one group.
 
     Returns
     -------
     OrthosepLimit
-        With its certificate; call `.require()` to insist on `SOLVED`.
+        With its certificate; call `.require()` to insist on `SOLVED`. What it solves can be read
+        in cvxpy's words: `literal`.
 
     Warns
     -----
@@ -159,7 +172,6 @@ def solve_orthosep(
             NotOrthogonallySeparable,
             stacklevel=2,
         )
-    settings = Settings(tol=tol, max_iterations=max_iterations, progress=progress)
     xp = array_namespace(program.y)
     primal = program.dual_blocks(xp.zeros_like(program.y))
     dual = xp.zeros_like(program.y)
@@ -169,7 +181,7 @@ def solve_orthosep(
         if not bool(xp.any(own)):
             continue
         one_sided = one_sided_program(program.design.X, program.y, label=label)
-        solution = solve(one_sided, solver=solver, settings=settings)
+        solution = solve_program(one_sided, **solving)
         primal[row] = label * solution.primal[0]
         dual[own] = solution.dual
         parts.append(_part(label, one_sided, solution))

@@ -62,7 +62,6 @@ def halving_settings(
             raise ValueError(f"`{name}` must be positive and finite, got {number}")
     phases = [escape, *((steps * 2**k, rate / 2**k) for k in range(n_phases))]
     return TrainingSettings(
-        batch_size=None,
         trainer="normalised",
         schedule=tuple((count, size / longest) for count, size in phases),
         n_checkpoints=n_checkpoints,

@@ -125,7 +125,7 @@ def _split(
     settings: TrainingSettings, at: int
 ) -> tuple[TrainingSettings | None, TrainingSettings | None]:
     first, second, start = [], [], 0
-    for steps, rate in settings.schedule:
+    for steps, rate in settings.phases:
         early = min(max(at - start, 0), steps)
         first.append((early, rate))
         second.append((steps - early, rate))

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from types import MappingProxyType
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._solve import Array, Progress
-from ..linear.formulation import LinearLimit, solve_linear_svm
-from .formulation import FReLULimit, solve_frelu_svm
+from ..._solve import Array
+from ...limits.formulation import Formulation, Solving, solve_limit
+from ..linear.formulation import HardMarginSVM, LinearLimit
+from .formulation import FReLULimit, SVMFReLU
 
 __all__ = ["RELU_SVMS", "ReLULimits", "ReLUView", "solve_relu_svms"]
 
@@ -62,6 +64,15 @@ class ReLUView:
             array.flags.writeable = False
             object.__setattr__(self, field.name, array)
 
+    def machines(self) -> dict[str, tuple[Formulation[Any], Array, Array | None]]:
+        """Program, inputs and gates of the four machines, by their names in results."""
+        return {
+            "rc": (SVMFReLU(), self.X, self.random_gates),
+            "lc": (SVMFReLU(), self.X, self.learned_gates),
+            "hl": (HardMarginSVM(), self.features, None),
+            "gates_only": (HardMarginSVM(), self.learned_gates, None),
+        }
+
 
 @dataclass(frozen=True, eq=False)
 class ReLULimits:
@@ -91,27 +102,15 @@ class ReLULimits:
 
         A machine that does not separate has no coefficients to predict with and is left out.
         """
-        seen: dict[str, tuple[FReLULimit | LinearLimit, Array, Array | None]] = {
-            "rc": (self.rc, view.X, view.random_gates),
-            "lc": (self.lc, view.X, view.learned_gates),
-            "hl": (self.hl, view.features, None),
-            "gates_only": (self.gates_only, view.learned_gates, None),
-        }
+        limits = {name: getattr(self, name) for name in RELU_SVMS}
         return {
-            name: limit.predictor(inputs, gates)
-            for name, (limit, inputs, gates) in seen.items()
-            if limit.certificate.proves_separability()
+            name: limits[name].predictor(inputs, gates)
+            for name, (_, inputs, gates) in view.machines().items()
+            if limits[name].certificate.proves_separability()
         }
 
 
-def solve_relu_svms(
-    view: ReLUView,
-    *,
-    solver: str = "interior-point",
-    tol: float = 1e-8,
-    max_iterations: int | None = None,
-    progress: Progress | None = None,
-) -> ReLULimits:
+def solve_relu_svms(view: ReLUView, **solving: Unpack[Solving]) -> ReLULimits:
     """Solve the four max-margin machines on training data.
 
         SVM-RC, SVM-LC   minimise sum_h ||zeta[h]||   s.t.   y_n sum_h g_h(n) <zeta[h], x_n> >= 1
@@ -125,9 +124,10 @@ def solve_relu_svms(
     Parameters
     ----------
     view : ReLUView
-        Training data; `relu_comparison.view_relu` makes it from a trained network.
-    solver, tol, max_iterations, progress
-        As in `solve_frelu_svm`.
+        Training data; `comparison.view_relu` makes it from a trained network.
+    **solving
+        `solver`, `tol`, `max_iterations`, `progress`: see `Solving`. What they solve can be read
+        in cvxpy's words: `literal` of the formulations in `ReLUView.machines`.
 
     Raises
     ------
@@ -139,22 +139,9 @@ def solve_relu_svms(
     S. Lippl, L. F. Abbott, S. Chung, "The implicit bias of gradient descent on generalized gated
     linear networks", section 5.2.
     """
-
-    def frelu(gates: Array) -> FReLULimit:
-        return solve_frelu_svm(
-            view.X, view.y, gates, solver=solver, tol=tol, max_iterations=max_iterations,
-            progress=progress,
-        )  # fmt: skip
-
-    def linear(features: Array) -> LinearLimit:
-        return solve_linear_svm(
-            features, view.y, solver=solver, tol=tol, max_iterations=max_iterations,
-            progress=progress,
-        )  # fmt: skip
-
     return ReLULimits(
-        rc=frelu(view.random_gates),
-        lc=frelu(view.learned_gates),
-        hl=linear(view.features),
-        gates_only=linear(view.learned_gates),
+        **{
+            name: solve_limit(formulation, inputs, view.y, gates, **solving)
+            for name, (formulation, inputs, gates) in view.machines().items()
+        }
     )

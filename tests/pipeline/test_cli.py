@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import gzip
 import json
 import os
 import signal
-import struct
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,27 +15,30 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from click.testing import CliRunner, Result
 from safetensors.torch import load_file
 
 from implicit_bias import (
     GLN,
-    Dataset,
     GLNLimit,
     HyperplaneContexts,
     TrainingSettings,
     __version__,
     cli,
-    load_digits,
-    load_idx,
     train,
 )
 from implicit_bias.models import MODELS
-from implicit_bias.pipeline import options as options_module
-from implicit_bias.pipeline.options import Reporter, resolve
-from implicit_bias.training.trainers import TRAINERS
+from tests.commands import (
+    dataset_of,
+    entry_point,
+    environment,
+    interrupting,
+    results,
+    run,
+    without_times,
+    write_idx,
+    write_mnist,
+)
 
-ROOT = Path(__file__).parents[1]
 N_TRAIN, N_VAL = 60, 50
 SMALL = (
     f"--model gln --n-train {N_TRAIN} --n-val {N_VAL} --trainer constant --steps 30 "
@@ -49,75 +47,14 @@ SMALL = (
 # One linear predictor for 700 digits of ten kinds: not separable.
 INSEPARABLE = [*SMALL, *["--hidden-units", "1", "--contexts", "1", "--n-train", "700"]]
 TOO_TIGHT = ["--n-train", "500", "--tol", "1e-16"]
+# Enough steps to separate its data.
+LONGER = [*SMALL, *["--steps", "400"]]
 HEAVY = {"torch", "numpy", "scipy", "cvxpy", "sklearn", "pandas", "matplotlib", "safetensors"}
-
-
-def run(*arguments: str) -> Result:
-    """`compare` in this process; anything but a clean exit is an error here."""
-    result = CliRunner().invoke(cli.compare, [str(argument) for argument in arguments])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
-    assert "Traceback" not in result.stderr
-    return result
-
-
-def results(*arguments: str) -> dict[str, Any]:
-    result = run(*arguments, "--json", "--quiet")
-    assert result.exit_code == 0, result.stderr
-    return json.loads(result.stdout)
-
-
-def environment() -> dict[str, str]:
-    return os.environ | {"PYTHONPATH": str(ROOT)}
-
-
-def entry_point(*arguments: str, code: int) -> subprocess.CompletedProcess[str]:
-    """`python -m implicit_bias compare` in a process of its own."""
-    done = subprocess.run(
-        [sys.executable, "-m", "implicit_bias", "compare", *map(str, arguments)],
-        capture_output=True, text=True, timeout=300, check=False, env=environment(),
-    )  # fmt: skip
-    assert done.returncode == code, done.stderr
-    assert "Traceback" not in done.stderr
-    return done
-
-
-def write_idx(path: Path, array: np.ndarray, *, zipped: bool) -> None:
-    content = struct.pack(f">BBBB{array.ndim}I", 0, 0, 8, array.ndim, *array.shape)
-    content += array.astype(np.uint8).tobytes()
-    if zipped:
-        path.with_name(path.name + ".gz").write_bytes(gzip.compress(content))
-    else:
-        path.write_bytes(content)
-
-
-def write_mnist(folder: Path, *, pair: str = "t10k", zipped: bool = True, n: int = 130) -> Path:
-    rng = np.random.default_rng(0)
-    images = rng.integers(0, 256, size=(n, 28, 28))
-    write_idx(folder / f"{pair}-images-idx3-ubyte", images, zipped=zipped)
-    write_idx(folder / f"{pair}-labels-idx1-ubyte", np.arange(n) % 10, zipped=zipped)
-    return folder
 
 
 @pytest.fixture(scope="module")
 def base() -> dict[str, Any]:
     return results(*SMALL)
-
-
-def without_times(record: dict[str, Any]) -> dict[str, Any]:
-    return {
-        key: without_times(value) if isinstance(value, dict) else value
-        for key, value in record.items()
-        if key != "seconds"
-    }
-
-
-def dataset_of(record: dict[str, Any]) -> Dataset:
-    data, options = record["data"], record["options"]
-    sizes = {"n_train": data["n_train"], "n_val": data["n_val"]}
-    seed = record["seeds"]["data"]
-    if options["data"] == "digits":
-        return load_digits(**sizes, random_state=seed)
-    return load_idx(options["data_dir"], **sizes, random_state=seed)
 
 
 def test_the_entry_point_ends_with_0_and_writes_one_json_object_to_stdout_alone() -> None:
@@ -184,7 +121,6 @@ def test_an_interrupt_from_the_keyboard_ends_with_130_and_what_was_finished(tmp_
         for line in process.stderr:
             if line.startswith("training a GLN"):
                 break
-        time.sleep(5)  # the first steps of a busy machine take their time
         process.send_signal(signal.SIGINT)
         stdout, stderr = process.communicate(timeout=120)
     finally:
@@ -323,8 +259,8 @@ def test_damaged_idx_files_end_with_2(tmp_path, damage, message) -> None:
         ("--solver cvxpy:OSQP", "use a conic solver"),
         ("--steps a,b", "'a,b' is not a list such as 1600,1600"),
         ("--steps 10,10", "2 phases of steps, but 1 learning rates"),
-        ("--steps 0", "`schedule` must be pairs"),
-        ("--learning-rate nan", "`schedule` must be pairs"),
+        ("--steps 0", "must be at least 1, got 0"),
+        ("--learning-rate nan", "must be positive and finite numbers, got nan"),
         ("--learning-rate ,", "is not a list such as 0.04,0.01"),
         ("--momentum 1", "`momentum` must lie in [0, 1)"),
         ("--batch-size -1", "Invalid value for '--batch-size'"),
@@ -404,17 +340,8 @@ def test_training_that_diverges_ends_with_2_and_the_limit_is_reported(tmp_path) 
     assert not (tmp_path / "x.png").exists()
 
 
-@contextlib.contextmanager
-def interrupting_progress(quiet: bool) -> Iterator[Reporter]:
-    def advance(done: int, of: int) -> None:
-        if done >= of / 2:
-            raise KeyboardInterrupt
-
-    yield Reporter(advance=advance)
-
-
 def test_training_that_is_interrupted_ends_with_130_and_a_table(monkeypatch, tmp_path) -> None:
-    monkeypatch.setattr(cli, "_progress", interrupting_progress)
+    monkeypatch.setattr(cli, "_progress", interrupting("training", at=0.5))
     result = run(*SMALL, "--save", tmp_path, "--plot", tmp_path / "x.png")
     assert result.exit_code == 130
     line = next(line for line in result.stdout.splitlines() if line.startswith("iterations | "))
@@ -425,14 +352,7 @@ def test_training_that_is_interrupted_ends_with_130_and_a_table(monkeypatch, tmp
 
 
 def test_an_interrupt_before_training_ends_with_130_and_says_so(monkeypatch) -> None:
-    @contextlib.contextmanager
-    def progress(quiet: bool) -> Iterator[Reporter]:
-        def stage(text: str) -> None:
-            raise KeyboardInterrupt
-
-        yield Reporter(stage=stage)
-
-    monkeypatch.setattr(cli, "_progress", progress)
+    monkeypatch.setattr(cli, "_progress", interrupting("solving", count=0))
     result = run(*SMALL)
     assert result.exit_code == 130
     assert result.stdout == ""
@@ -557,11 +477,11 @@ def expected_network(record: dict[str, Any], **changes: Any) -> float:
         ("--batch-size 7", {"settings": {"batch_size": 7}}),
         (
             "--batch-size 0 --trainer normalised",
-            {"settings": {"batch_size": None, "trainer": "normalised"}},
+            {"settings": {"batch_size": 0, "trainer": "normalised"}},
         ),
         (
             "--trainer momentum --learning-rate auto --batch-size 0",
-            {"settings": {"batch_size": None, "trainer": "momentum", "schedule": ((30, None),)}},
+            {"settings": {"batch_size": 0, "trainer": "momentum", "schedule": ((30, None),)}},
         ),
         ("--loss exponential", {"settings": {"loss": "exponential"}}),
         (
@@ -586,7 +506,7 @@ def test_an_option_does_what_the_library_does(base, arguments, changes) -> None:
 
 def test_a_batch_size_of_zero_is_the_full_batch() -> None:
     record = results(*SMALL, "--n-train", "200", "--batch-size", "0")
-    expected = expected_network(record, settings={"batch_size": None})
+    expected = expected_network(record, settings={"batch_size": 0})
     assert record["network"]["log_loss"] == pytest.approx(expected, rel=1e-10)
     other = results(*SMALL, "--n-train", "200")
     assert other["network"]["log_loss"] != record["network"]["log_loss"]
@@ -601,31 +521,6 @@ def test_solver_and_tolerance_reach_the_solver(base) -> None:
     assert base["limit"]["solver"] == "interior-point"
     loose = results(*SMALL, "--tol", "0.01")["limit"]
     assert loose["iterations"] < base["limit"]["iterations"]
-
-
-def test_constant_steps_begin_from_the_published_experiment() -> None:
-    options = resolve(MODELS["gln"].defaults, {"trainer": "constant"})
-    assert (options.steps, options.learning_rates) == ((1600, 1600), (0.04, 0.01))
-    assert (options.batch_size, options.momentum) == (128, 0.0)
-    assert (options.hidden_units, options.contexts, options.cutoffs) == (10, 2, "median")
-
-
-def test_a_model_s_defaults_for_training_go_with_its_own_trainer() -> None:
-    defaults = {"trainer": "dual", "steps": (7,), "init": "kaiming"}
-    own = resolve(defaults, {})
-    assert (own.trainer, own.steps, own.learning_rates, own.init) == ("dual", (7,), (), "kaiming")
-    other = resolve(defaults, {"trainer": "constant", "seed": 3})
-    assert (other.steps, other.batch_size, other.init, other.seed) == (
-        (1600, 1600),
-        128,
-        "kaiming",
-        3,
-    )
-    assert resolve(defaults, {"steps": (2,)}).steps == (2,)
-
-
-def test_every_trainer_has_a_place_on_the_command_line() -> None:
-    assert set(options_module.TRAINERS) == set(TRAINERS)
 
 
 def test_training_on_all_the_data_says_that_nothing_is_held_out() -> None:

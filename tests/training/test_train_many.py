@@ -56,7 +56,7 @@ TRAINERS: dict[str, dict[str, Any]] = {
 
 
 def settings_for(trainer: str, **changes: Any) -> TrainingSettings:
-    given = {"batch_size": None, "n_checkpoints": 12} | TRAINERS[trainer] | changes
+    given = {"batch_size": 0, "n_checkpoints": 12} | TRAINERS[trainer] | changes
     return TrainingSettings(**given)
 
 

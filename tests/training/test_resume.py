@@ -22,7 +22,8 @@ from safetensors.torch import save_file
 
 from implicit_bias import GLN, DeepLinear, ReLU, cli
 from implicit_bias.pipeline.options import Reporter
-from implicit_bias.training.loop import _interrupts_between_steps, train, train_many
+from implicit_bias.training.interrupts import interrupts_held, termination_interrupts
+from implicit_bias.training.loop import train, train_many
 from implicit_bias.training.settings import TrainingSettings
 from implicit_bias.training.trajectory import Trajectory
 
@@ -49,7 +50,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 
 def settings_for(name: str, **changes: Any) -> TrainingSettings:
-    return TrainingSettings(**{"batch_size": None, "n_checkpoints": 9} | SETTINGS[name] | changes)
+    return TrainingSettings(**{"batch_size": 0, "n_checkpoints": 9} | SETTINGS[name] | changes)
 
 
 class Remembering:
@@ -96,6 +97,10 @@ def press_ctrl_c() -> None:
     os.kill(os.getpid(), signal.SIGINT)
 
 
+def terminate() -> None:
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
 def raise_interrupt() -> None:
     raise KeyboardInterrupt
 
@@ -116,8 +121,10 @@ def assert_equal_weights(a: torch.nn.Module, b: torch.nn.Module) -> None:
 # The same as if it had never stopped
 
 
-@pytest.mark.parametrize("how", [raise_interrupt, press_ctrl_c])
-@pytest.mark.parametrize("at", [0, 1, 33, 60])
+@pytest.mark.parametrize(
+    ("how", "at"),
+    [(raise_interrupt, 0), (terminate, 1), (press_ctrl_c, 33), (terminate, 33), (press_ctrl_c, 60)],
+)
 @pytest.mark.parametrize("name", SETTINGS)
 def test_a_resumed_run_equals_one_that_never_stopped_to_the_bit(tmp_path, name, at, how) -> None:
     whole = network_for(name)
@@ -215,7 +222,7 @@ def test_runs_are_kept_between_checkpoints_when_these_are_far_apart(tmp_path, mo
     monkeypatch.setattr(
         RunState, "write", lambda self, **kw: (steps.append(kw["step"]), write(self, **kw))
     )
-    settings = TrainingSettings(batch_size=None, schedule=((1000, 1e-3),), n_checkpoints=2)
+    settings = TrainingSettings(batch_size=0, schedule=((1000, 1e-3),), n_checkpoints=2)
     train(DeepLinear(D), X[:3], Y[:3], None, settings=settings, state=tmp_path / "run")
     assert steps == list(range(1001))
 
@@ -318,16 +325,41 @@ def test_a_process_that_ignores_interrupts_goes_on_ignoring_them() -> None:
     assert trajectory.finished
 
 
+@pytest.mark.parametrize("how", [press_ctrl_c, terminate])
+@pytest.mark.parametrize("many", [False, True])
+def test_an_interrupt_before_the_first_step_returns_the_row_of_the_start(how, many) -> None:
+    class Stopping(GLN):
+        def prepare(self, contexts: Any) -> torch.Tensor:
+            how()
+            return super().prepare(contexts)
+
+    network = Stopping(D, H, C, random_state=2)
+    if many:
+        (trajectory,) = train_many([network], X, Y, CONTEXTS)
+    else:
+        trajectory = train(network, X, Y, CONTEXTS)
+    assert trajectory.step.tolist() == [0]
+    assert not trajectory.finished
+    assert_equal_weights(network, network_for("constant"))
+
+
+def test_termination_interrupts_like_ctrl_c_and_its_handler_comes_back() -> None:
+    usual = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(KeyboardInterrupt), termination_interrupts():
+        terminate()
+    assert signal.getsignal(signal.SIGTERM) is usual
+
+
 def test_a_handler_from_outside_of_python_is_left_alone(monkeypatch) -> None:
     monkeypatch.setattr(signal, "getsignal", lambda number: None)
-    with _interrupts_between_steps() as check:
+    with interrupts_held() as check:
         check()
 
 
 def test_an_interrupt_of_a_run_that_has_diverged_keeps_the_last_finite_state(tmp_path) -> None:
     network = network_for("constant")
     settings = TrainingSettings(
-        loss="exponential", batch_size=None, schedule=((2000, 1e9),), n_checkpoints=3
+        loss="exponential", batch_size=0, schedule=((2000, 1e9),), n_checkpoints=3
     )  # rows at 0, 1 and 2000, reports every 20 steps
     forward, calls = network.forward, []
 

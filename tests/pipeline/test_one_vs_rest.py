@@ -1,33 +1,25 @@
-"""Several classes: their data, labels by the largest score, and `compare --classes all`."""
+"""`compare --classes all`: every class against the rest."""
 
 from __future__ import annotations
 
-import contextlib
-import gzip
 import json
 import os
-import struct
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import cvxpy as cp
 import numpy as np
 import pytest
 import torch
-from click.testing import CliRunner, Result
 from safetensors.torch import load_file
-from sklearn.datasets import load_digits as load_bundled
 from sklearn.metrics import confusion_matrix
 
-from implicit_bias import GLN, GLNLimit, HyperplaneContexts, cli, load_digits
-from implicit_bias.data.images import load_digit_classes, load_idx_classes
-from implicit_bias.data.labelled import ClassDataset
+from implicit_bias import GLN, GLNLimit, HyperplaneContexts, cli
+from implicit_bias.data.images import load_idx_classes
 from implicit_bias.models import MODELS
 from implicit_bias.models.linear.formulation import LinearLimit
-from implicit_bias.pipeline.families import FAMILIES
-from implicit_bias.pipeline.options import Reporter
+from tests.commands import DONE, classes_of, interrupting, results, run, without_times, write_idx
 
+EVERY_CLASS = [name for name, model in MODELS.items() if "classes" in model.option_names]
 ALL = ("--classes", "all")
 SMALL = ("--model", "gln", *ALL, "--trainer", "constant", "--n-train", "120",
          "--hidden-units", "3", "--steps", "40", "--learning-rate", "0.1")  # fmt: skip
@@ -35,104 +27,9 @@ SMALL = ("--model", "gln", *ALL, "--trainer", "constant", "--n-train", "120",
 INSEPARABLE = (*SMALL, "--hidden-units", "1", "--contexts", "1", "--n-train", "1000")
 
 
-def run(*arguments: object) -> Result:
-    result = CliRunner().invoke(cli.compare, [str(argument) for argument in arguments])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
-    assert "Traceback" not in result.stderr
-    return result
-
-
-def results(*arguments: object, code: int = 0) -> dict[str, Any]:
-    result = run(*arguments, "--json", "--quiet")
-    assert result.exit_code == code, result.stderr
-    record: dict[str, Any] = json.loads(result.stdout)
-    return record
-
-
-def data_of(record: dict[str, Any]) -> ClassDataset:
-    sizes = {"n_train": record["data"]["n_train"], "n_val": record["data"]["n_val"]}
-    dataset = load_digit_classes(**sizes, random_state=record["seeds"]["data"])
-    assert dataset.digest() == record["data"]["sha256"]
-    return dataset
-
-
-def small(**changes: Any) -> ClassDataset:
-    given = {
-        "X_train": [[0.0, 1.0], [2.0, 1.0], [3.0, 1.0]],
-        "labels_train": [4, -1, 7],
-        "X_val": [[4.0, 1.0]],
-        "labels_val": [7],
-    }
-    return ClassDataset(name="small", source="four points", **given | changes)
-
-
-# Data
-
-
-def test_digit_classes_are_the_labels_of_the_bundled_images() -> None:
-    data = load_digit_classes(n_train=600)
-    X = np.vstack([data.X_train, data.X_val])
-    labels = np.append(data.labels_train, data.labels_val)
-    bundled = load_bundled()
-    ours = sorted(map(tuple, np.column_stack([(X[:, :-1] + 1) * 8, labels]).tolist()))
-    theirs = sorted(map(tuple, np.column_stack([bundled.data, bundled.target]).tolist()))
-    assert ours == theirs
-    assert data.classes == tuple(range(10))
-
-
-def test_two_labels_and_ten_classes_are_of_the_same_samples() -> None:
-    classes, halves = load_digit_classes(n_train=90, n_val=40), load_digits(n_train=90, n_val=40)
-    for part in ("train", "val"):
-        X, y = getattr(halves, f"X_{part}"), getattr(halves, f"y_{part}")
-        np.testing.assert_array_equal(X, getattr(classes, f"X_{part}"))
-        np.testing.assert_array_equal(y > 0, getattr(classes, f"labels_{part}") <= 4)
-
-
-def test_read_only_inputs_are_shared_and_others_copied() -> None:
-    X = np.ones((3, 2))
-    data = small(X_train=X)
-    X[:] = 7
-    assert np.all(data.X_train == 1)
-    two = data.two_classes({4}, "4 against the rest")
-    assert two.X_train is data.X_train
-    assert two.y_train.tolist() == [1, -1, -1]
-    assert "4 against the rest" in two.description
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"X_train": [[0.0, 1.0], [2.0, 1.0], [np.nextafter(3.0, 4.0), 1.0]]},
-        {"labels_train": [4, -1, 4]},
-        {"X_val": [[5.0, 1.0]]},
-        {"labels_val": [4]},
-    ],
-)
-def test_the_digest_changes_with_each_array(change) -> None:
-    assert small(**change).digest() != small().digest()
-    assert small().digest() == small(X_train=np.array([[0, 1], [2, 1], [3, 1]], order="F")).digest()
-
-
-@pytest.mark.parametrize(
-    ("change", "error", "message"),
-    [
-        ({"labels_train": [4.0, -1.0, 7.0]}, TypeError, "`labels_train` must hold integers"),
-        ({"labels_val": [7, 7]}, ValueError, r"`labels_val` must have shape \(1,\), got \(2,\)"),
-        ({"X_val": [[4.0]]}, ValueError, "`X_val` must have 2 columns"),
-        ({"X_val": [[np.nan, 1.0]]}, ValueError, "`X_val` must be finite"),
-    ],
-)
-def test_malformed_classes_are_refused(change, error, message) -> None:
-    with pytest.raises(error, match=message):
-        small(**change)
-
-
-# The command
-
-
 def test_every_class_has_the_optimum_and_labels_of_its_own_quadratic_program(tmp_path) -> None:
     record = results("--model", "linear", *ALL, "--steps", "50", "--save", tmp_path)
-    data = data_of(record)
+    data = classes_of(record)
     assert [entry["class"] for entry in record["one_vs_rest"]] == list(range(10))
     columns = []
     for k, entry in enumerate(record["one_vs_rest"]):
@@ -151,25 +48,25 @@ def test_every_class_has_the_optimum_and_labels_of_its_own_quadratic_program(tmp
     assert record["worst_gap"] == max(entry["limit"]["gap"] for entry in record["one_vs_rest"])
 
 
-@pytest.mark.parametrize("model", sorted(FAMILIES))
+@pytest.mark.parametrize("model", EVERY_CLASS)
 def test_every_family_compares_all_classes(model, tmp_path) -> None:
-    result = run("--model", model, *ALL, "--n-train", "100", "--steps", "30", "--hidden-units", "2",
+    result = run("--model", model, *ALL, "--n-train", "100", "--steps", "30",
                  "--plot", tmp_path / "x.png", "--json")  # fmt: skip
-    assert result.exit_code == 0, result.stderr
+    assert result.exit_code in DONE, result.stderr
     record = json.loads(result.stdout)
     assert record["theorem"] == MODELS[model].theorem
     for entry in record["one_vs_rest"]:
         assert entry["comparison"]["margin_ratio"] <= 1
         assert entry["network"]["steps"] == 30
     rows = [line.split() for line in result.stderr.splitlines() if line[:1].isdigit()]
-    assert [row[:2] for row in rows] == [[str(k), "SOLVED"] for k in range(10)]
+    assert [row[:2] for row in rows if "SOLVED" in row] == [[str(k), "SOLVED"] for k in range(10)]
     assert "label by the largest score" in result.stderr
     assert (tmp_path / "x.png").stat().st_size > 10_000
 
 
 def test_saved_limits_networks_and_gates_give_the_reported_agreement(tmp_path) -> None:
     record = results(*SMALL, "--save", tmp_path)
-    data = data_of(record)
+    data = classes_of(record)
     contexts = HyperplaneContexts.load(tmp_path / "gating.npz").transform(data.X_val)
     predicted, trained = [], []
     for k, entry in enumerate(record["one_vs_rest"]):
@@ -202,13 +99,13 @@ def test_classes_that_are_not_separable_end_with_3_and_are_named_with_their_proo
     failed = [k for k, status in statuses.items() if status == "NOT_SEPARABLE"]
     assert 0 < len(failed) < 10 and set(statuses.values()) == {"NOT_SEPARABLE", "SOLVED"}
     names = ", ".join(map(str, failed))
-    assert f"NOT_SEPARABLE (class {names}): not separable" in result.stderr
+    assert f"NOT_SEPARABLE ({', '.join(f'class {k}' for k in failed)}): not" in result.stderr
     assert f"class {names} can be separated from the rest in these gates: DOES NOT HOLD" in (
         result.stderr
     )
     assert all("network" not in entry for entry in record["one_vs_rest"])
     assert record["multiclass"] is None and not (tmp_path / "x.png").exists()
-    data = data_of(record)
+    data = classes_of(record)
     for k in failed:
         lam = GLNLimit.load(tmp_path / f"limit-{k}.safetensors").dual
         assert lam.min() >= 0 and lam.sum() == pytest.approx(1)
@@ -221,7 +118,7 @@ def test_classes_short_of_the_tolerance_end_with_4_and_are_named() -> None:
     assert result.exit_code == 4
     record = json.loads(result.stdout)
     short = [e["class"] for e in record["one_vs_rest"] if e["limit"]["status"] == "INACCURATE"]
-    assert f"INACCURATE (class {', '.join(map(str, short))}): separable" in result.stderr
+    assert f"INACCURATE ({', '.join(f'class {k}' for k in short)}): separable" in result.stderr
     assert record["multiclass"] is not None
 
 
@@ -254,27 +151,6 @@ def test_training_that_diverges_names_the_class_and_keeps_the_limits() -> None:
     assert record["multiclass"] is None
 
 
-def interrupt_at(stage_of: str, count: int) -> Any:
-    """Progress that raises in the `count`th report of the stage whose text begins so."""
-
-    @contextlib.contextmanager
-    def progress(quiet: bool) -> Iterator[Reporter]:
-        now = {"stage": "", "count": 0}
-
-        def stage(text: str) -> None:
-            now.update(stage=text, count=0)
-
-        def advance(done: int, of: int) -> None:
-            if str(now["stage"]).startswith(stage_of):
-                now["count"] = int(now["count"]) + 1
-                if now["count"] == count:
-                    raise KeyboardInterrupt
-
-        yield Reporter(stage=stage, advance=advance)
-
-    return progress
-
-
 @pytest.mark.parametrize(
     ("stage", "solved", "trained"),
     [
@@ -285,7 +161,7 @@ def interrupt_at(stage_of: str, count: int) -> Any:
 def test_an_interrupt_keeps_the_classes_that_are_done(
     stage, solved, trained, monkeypatch, tmp_path
 ) -> None:
-    monkeypatch.setattr(cli, "_progress", interrupt_at(stage, 4))
+    monkeypatch.setattr(cli, "_progress", interrupting(stage, count=4))
     picture = tmp_path / "x.png"
     result = run(*SMALL, "--json", "--save", tmp_path, "--plot", picture)
     assert result.exit_code == 130
@@ -299,17 +175,11 @@ def test_an_interrupt_keeps_the_classes_that_are_done(
     assert sum(name.startswith("limit-") for name in files) == len(solved)
 
 
-def without_times(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {k: without_times(v) for k, v in value.items() if k != "seconds"}
-    return [without_times(v) for v in value] if isinstance(value, list) else value
-
-
 def test_a_run_that_is_resumed_ends_like_one_that_never_stopped(monkeypatch, tmp_path) -> None:
     whole = results(*SMALL)
     assert run(*SMALL, "--save", tmp_path, "--resume").exit_code == 2  # nothing to go on with
     with monkeypatch.context() as patched:
-        patched.setattr(cli, "_progress", interrupt_at("training a GLN for class 3", 4))
+        patched.setattr(cli, "_progress", interrupting("training a GLN for class 3", count=4))
         results(*SMALL, "--save", tmp_path, code=130)
     resumed = results(*SMALL, "--save", tmp_path, "--resume")
     assert without_times(resumed) == without_times(whole)
@@ -325,9 +195,7 @@ def test_idx_files_have_their_classes(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     images, labels = rng.integers(0, 256, size=(150, 6, 6)), np.arange(150) % 10
     for stem, array in (("images-idx3", images), ("labels-idx1", labels)):
-        header = struct.pack(f">BBBB{array.ndim}I", 0, 0, 8, array.ndim, *array.shape)
-        content = gzip.compress(header + array.astype(np.uint8).tobytes())
-        (tmp_path / f"t10k-{stem}-ubyte.gz").write_bytes(content)
+        write_idx(tmp_path / f"t10k-{stem}-ubyte", array, zipped=True)
     record = results(*SMALL, "--data", "mnist", "--data-dir", tmp_path, "--n-train", "90")
     data = load_idx_classes(tmp_path, n_train=90, random_state=record["seeds"]["data"])
     assert data.digest() == record["data"]["sha256"]

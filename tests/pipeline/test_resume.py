@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner, Result
 from safetensors.numpy import load_file
 
-from implicit_bias import cli
-from implicit_bias.pipeline.options import Reporter
+from tests.commands import clocks, cut, results, run, saved_arrays, without_times
 
 RELU = (
     "--model", "relu", "--n-train", "50", "--n-val", "200", "--hidden-units", "12",
@@ -28,63 +20,6 @@ CLASSES = (
     "--model", "frelu", "--classes", "all", "--n-train", "60", "--n-val", "100", "--hidden-units",
     "5", "--steps", "40",
 )  # fmt: skip
-
-
-def run(*arguments: object) -> Result:
-    result = CliRunner().invoke(cli.compare, [str(argument) for argument in arguments])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
-    return result
-
-
-def results(*arguments: object, code: int = 0) -> dict[str, Any]:
-    result = run(*arguments, "--json", "--quiet")
-    assert result.exit_code == code, result.stderr
-    return dict(json.loads(result.stdout))
-
-
-def without_times(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {k: without_times(v) for k, v in value.items() if k != "seconds"}
-    return [without_times(v) for v in value] if isinstance(value, list) else value
-
-
-def interrupt(in_stage: str, at: float) -> Callable[[bool], Any]:
-    """Progress that presses Ctrl-C at a share of the training stage of that name."""
-
-    @contextlib.contextmanager
-    def progress(quiet: bool) -> Iterator[Reporter]:
-        stages: list[str] = []
-
-        def advance(done: int, of: int) -> None:
-            if stages[-1].startswith(in_stage) and done >= of * at:
-                raise KeyboardInterrupt
-
-        yield Reporter(stage=stages.append, advance=advance)
-
-    return progress
-
-
-def cut(monkeypatch, arguments: tuple[object, ...], in_stage: str, at: float) -> None:
-    with monkeypatch.context() as patched:
-        patched.setattr(cli, "_progress", interrupt(in_stage, at))
-        results(*arguments, code=130)
-
-
-def files(folder: Path) -> dict[str, Any]:
-    """Weights and trajectories that were saved, without clocks."""
-    content: dict[str, Any] = {}
-    for path in sorted(folder.iterdir()):
-        if path.suffix == ".parquet":
-            frame = pd.read_parquet(path).drop(columns="seconds")
-            content |= {f"{path.name} {name}": frame[name].to_numpy() for name in frame}
-        elif "network" in path.name:
-            content |= {f"{path.name} {k}": v for k, v in load_file(path).items()}
-    return content
-
-
-def clocks(folder: Path) -> dict[str, list[float]]:
-    frames = {path.name: pd.read_parquet(path) for path in sorted(folder.glob("*.parquet"))}
-    return {name: frame["seconds"].tolist() for name, frame in frames.items()}
 
 
 @pytest.mark.parametrize(
@@ -103,10 +38,10 @@ def test_a_run_that_is_resumed_ends_like_one_that_never_stopped(
 ) -> None:
     whole = results(*arguments, "--save", tmp_path / "whole")
     there = (*arguments, "--save", tmp_path / "cut")
-    cut(monkeypatch, there, stage, at)
+    cut(monkeypatch, there, stage, at=at)
     resumed = results(*there, "--resume")
     assert without_times(resumed) == without_times(whole)
-    expected, found = files(tmp_path / "whole"), files(tmp_path / "cut")
+    expected, found = saved_arrays(tmp_path / "whole"), saved_arrays(tmp_path / "cut")
     assert found.keys() == expected.keys() and len(found) > 10
     for name, array in expected.items():
         np.testing.assert_array_equal(found[name], array, err_msg=name)
@@ -123,7 +58,7 @@ def test_without_a_run_of_these_options_there_is_nothing_to_go_on_with(
     there = (*arguments, "--save", tmp_path)
     nothing = run(*there, "--resume")
     assert nothing.exit_code == 2 and "there is no run to resume" in nothing.stderr
-    cut(monkeypatch, there, "training a ReLU network", 0.01)
+    cut(monkeypatch, there, "training a ReLU network", at=0.01)
     other = run(*there, "--seed", "1", "--resume")
     assert other.exit_code == 2 and "of other data or other settings" in other.stderr
     other = run(*there, "--init-scale", "0.5", "--resume")
@@ -132,8 +67,8 @@ def test_without_a_run_of_these_options_there_is_nothing_to_go_on_with(
 
 def test_a_new_run_forgets_what_an_older_one_kept_of_the_frozen_copy(monkeypatch, tmp_path) -> None:
     there = (*RELU, "--save", tmp_path, "--freeze-at")
-    cut(monkeypatch, (*there, "40"), "training it again", 0.8)
-    cut(monkeypatch, (*there, "20"), "training a ReLU network", 0.5)
+    cut(monkeypatch, (*there, "40"), "training it again", at=0.8)
+    cut(monkeypatch, (*there, "20"), "training a ReLU network", at=0.5)
     resumed = results(*there, "20", "--resume")
     assert without_times(resumed) == without_times(results(*RELU, "--freeze-at", "20"))
 

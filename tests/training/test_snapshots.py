@@ -15,7 +15,7 @@ X, Y = np.array([[1.0, 0.5], [-0.5, 1.0], [0.2, -1.0]]), np.array([1.0, -1.0, 1.
 
 def weights_after(n_steps: int) -> torch.Tensor:
     network = DeepLinear(2)
-    settings = TrainingSettings(schedule=((n_steps, 0.1),), batch_size=None)
+    settings = TrainingSettings(schedule=((n_steps, 0.1),), batch_size=0)
     train(network, X, Y, None, settings=settings)
     return network.zeta().detach()
 
@@ -23,7 +23,7 @@ def weights_after(n_steps: int) -> torch.Tensor:
 def test_a_copy_is_the_network_of_a_run_that_ends_there() -> None:
     network = DeepLinear(2)
     snapshots = Snapshots(network, [0, 1, 40])
-    settings = TrainingSettings(schedule=((40, 0.1),), batch_size=None)
+    settings = TrainingSettings(schedule=((40, 0.1),), batch_size=0)
     train(network, X, Y, None, settings=settings, callback=snapshots)
     assert snapshots.steps == [0, 1, 40]
     for step, then in snapshots:

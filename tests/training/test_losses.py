@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from implicit_bias.training.objectives import (
-    LOSSES,
+    OBJECTIVES,
     get_loss,
     log_mean_loss,
     log_mean_loss_gradient,
@@ -16,7 +16,7 @@ from implicit_bias.training.objectives import (
     mean_loss_gradient,
 )
 
-KINDS = sorted(LOSSES)
+KINDS = sorted(OBJECTIVES)
 MARGINS = [-1e6, -800.0, -40.0, -1.0, 0.0, 1e-8, 3.0, 17.0, 35.9, 36.1, 60.0, 120.0, 900.0]
 
 

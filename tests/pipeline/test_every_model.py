@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from implicit_bias.pipeline.families import FAMILIES
 from safetensors.numpy import load_file
 
 from implicit_bias import GLN, solve_gln_l2_svm
@@ -17,7 +18,6 @@ from implicit_bias.data.sample import Sample
 from implicit_bias.models import MODELS
 from implicit_bias.models.gdln.data import make_nlgp, make_single_pulse
 from implicit_bias.models.gdln.formulation import GatedOLS
-from implicit_bias.pipeline.families import FAMILIES
 
 # Few steps, and for the models without defaults of their own a small problem.
 QUICK = {

@@ -1,0 +1,126 @@
+"""Formulations: a program, how its solution is read as a limit, and solving any of them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, ClassVar, Generic, TypedDict, TypeVar, Unpack
+
+from .._solve import Array, MaxMarginProgram, Progress, Settings, Solution, solve
+from .limit import Limit
+
+if TYPE_CHECKING:
+    import cvxpy
+
+__all__ = ["Formulation", "Solving", "labelled", "solve_limit", "solve_program"]
+
+LimitT = TypeVar("LimitT", bound=Limit, covariant=True)
+
+
+class Formulation(ABC, Generic[LimitT]):
+    """A max-margin program and how to read its solution: a frozen dataclass of its parameters.
+
+    Attributes
+    ----------
+    name : str
+        What the literature calls the program, for messages and pictures.
+    """
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def program(self, X: Array, y: Array, gates: Array | None = None) -> MaxMarginProgram:
+        """The program of inputs `X` (n, D), labels `y` (n,) in {-1, +1} and `gates` (n, H).
+
+        Its design depends on inputs and gates alone, so that one serves several labellings.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an array is not what the class says that it takes.
+        """
+
+    @abstractmethod
+    def limit(
+        self, program: MaxMarginProgram, solution: Solution, gates: Array | None = None
+    ) -> LimitT:
+        """Read a solution of a `program` made with these `gates`."""
+
+    @abstractmethod
+    def literal(self, X: Array, y: Array, gates: Array | None = None) -> cvxpy.Problem:
+        """The program as the paper prints it, for cvxpy; what is printed wrongly is mended here.
+
+        Its optimum is that of `program`, unless the class says otherwise. Variables have the
+        paper's letters, and constraints are called "margins".
+
+        Raises
+        ------
+        TypeError, ValueError
+            As `program`.
+        """
+
+
+def labelled(constraint: cvxpy.Constraint, name: str) -> cvxpy.Constraint:
+    """The constraint, printed under this name by a cvxpy that knows labels (from 1.7 on)."""
+    return constraint.set_label(name) if hasattr(constraint, "set_label") else constraint
+
+
+class Solving(TypedDict, total=False):
+    """How a program is solved: keywords of every `solve_*` of a max-margin limit.
+
+    Attributes
+    ----------
+    solver : str
+        "interior-point", the default, or "cvxpy:NAME" with NAME one of CLARABEL, ECOS, SCS; OSQP
+        for programs of one group, which is every one but SVM-GLN and SVM-FReLU. cvxpy is given
+        the standard form, `Formulation.program`; `Formulation.literal` is it in the paper's words.
+    tol : float
+        Relative duality gap to reach, in (0, 1); by default 1e-8.
+    max_iterations : int or None
+        Iterations of each run of the solver; by default None, as many as it thinks right.
+    progress : callable or None
+        `progress(iteration, gap)`, called once an iteration by the interior point.
+    """
+
+    solver: str
+    tol: float
+    max_iterations: int | None
+    progress: Progress | None
+
+
+def solve_limit(
+    formulation: Formulation[LimitT],
+    X: Array,
+    y: Array,
+    gates: Array | None = None,
+    **solving: Unpack[Solving],
+) -> LimitT:
+    """Formulate, solve, read: the limit of these data, with its certificate.
+
+    Parameters
+    ----------
+    formulation : Formulation
+    X, y, gates
+        As the formulation takes them; it says what they raise.
+    **solving
+        See `Solving`.
+
+    Raises
+    ------
+    ValueError
+        If there is no such solver, or a setting is out of range.
+    """
+    program = formulation.program(X, y, gates)
+    return formulation.limit(program, solve_program(program, **solving), gates)
+
+
+def solve_program(
+    program: MaxMarginProgram,
+    *,
+    solver: str = "interior-point",
+    tol: float = 1e-8,
+    max_iterations: int | None = None,
+    progress: Progress | None = None,
+) -> Solution:
+    """Solve a program as the keywords of `Solving` say; raises as `solve_limit`."""
+    settings = Settings(tol=tol, max_iterations=max_iterations, progress=progress)
+    return solve(program, solver=solver, settings=settings)

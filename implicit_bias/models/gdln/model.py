@@ -1,0 +1,49 @@
+"""Gated linear networks under squared loss in the table of models."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ...pipeline.model import Model, own_run
+from ...pipeline.options import ScheduleOptions, UnitOptions, option
+
+__all__ = ["MODELS"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GDLNOptions(ScheduleOptions, UnitOptions):
+    """Targets on a ring, averaged units, gradient descent on the squared loss."""
+
+    data: Literal["ring", "pulse"] = option(
+        "ring", "Two length scales on a ring: of a nonlinear Gaussian process or of pulses."
+    )
+    length_scales: tuple[float, ...] | None = option(
+        None,
+        "Length scales XI_1,XI_0 of the classes y = 1 and y = 0.",
+        example="5,1",
+        unset="5,1 on the ring, 10,5 for pulses",
+    )
+    n_train: int | None = option(None, "Training samples.", least=1, unset="8000")
+    init_scale: float = option(0.01, "Size of the initial weights.")
+    tol: float = option(1e-8, "Largest residual of the least-squares limit.")
+
+
+MODELS = (
+    Model(
+        "gdln",
+        theorem="gradient flow of a gated linear network with fixed gates, at every time, and its "
+        "limit, gated least squares (notes on gated deep linear networks and least squares, "
+        "corrected)",
+        program="min <(y - yhat)^2>, least norm;  w(t) = e^(-At/K^2) w(0) + K A^+ (I - "
+        "e^(-At/K^2)) b",
+        options=GDLNOptions,
+        run=own_run(f"{__package__}.run", "run_gdln"),
+        defaults={
+            "hidden_units": 8,
+            "batch_size": 0,
+            "steps": (2000,),
+            "learning_rate": (2.0,),
+        },
+    ),
+)

@@ -1,0 +1,61 @@
+"""Gated linear networks in the table of models: the deep one, the plain norm, the shallow one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...pipeline.model import Model, separable_run
+from ...pipeline.options import (
+    EVERY_CLASS,
+    PLANE,
+    ClassOptions,
+    ContextOptions,
+    SolverOptions,
+    StartOptions,
+    TrainerOptions,
+)
+
+__all__ = ["MODELS"]
+
+LIPPL = (
+    "Lippl, Abbott and Chung, The implicit bias of gradient descent on generalized gated linear "
+    "networks"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GLNOptions(TrainerOptions, StartOptions, SolverOptions, ContextOptions, ClassOptions):
+    """A network of units with contexts, data, a solver and a trainer."""
+
+
+MODELS = (
+    Model(
+        "gln",
+        theorem=f"directional limit of a two-layer GLN is SVM-GLN ({LIPPL}, proposition B.8)",
+        program="min sum_h ||zeta_h||_F  s.t.  y_n sum_h <zeta_h,c_h(n), x_n> >= 1",
+        options=GLNOptions,
+        run=separable_run(f"{__package__}.parts", "gln"),
+        defaults={"trainer": "annealed"},
+        variants={**EVERY_CLASS, **PLANE},
+    ),
+    Model(
+        "gln-l2",
+        theorem="control experiment, the limit of no network here: SVM-L2 has the GLN's predictors "
+        f"but the plain norm ({LIPPL}, equations 23-25, corrected)",
+        program="min ||beta||_2  s.t.  y_n <beta_c(n), x_n> >= 1,  beta_c = sum_h zeta_h,c_h",
+        options=GLNOptions,
+        run=separable_run(f"{__package__}.parts", "gln_l2"),
+        defaults={"trainer": "annealed"},
+        variants={**EVERY_CLASS, **PLANE},
+    ),
+    Model(
+        "shallow-gln",
+        theorem="directional limit of a shallow GLN is one hard-margin SVM per global context, "
+        f"weighed by their norms ({LIPPL}, theorem 3.1)",
+        program="min sum_g ||beta_g||^2  s.t.  y_n <beta_g(n), x_n> >= 1",
+        options=GLNOptions,
+        run=separable_run(f"{__package__}.parts", "shallow_gln"),
+        defaults={"hidden_units": 2, "n_train": 300, "trainer": "dual"},
+        variants={**EVERY_CLASS, **PLANE},
+    ),
+)

@@ -1,0 +1,57 @@
+"""What gated linear networks add to a run: contexts, formulations, networks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ...data.sample import Sample
+from ...gates.hyperplanes import HyperplaneContexts
+from ...pipeline.parts import Parts
+from ...pipeline.setup import start
+from .formulation import SVMGLN
+from .l2 import SVML2
+from .network import GLN
+from .shallow import ContextSVMs
+from .shallow_network import ShallowGLN
+
+if TYPE_CHECKING:
+    from .model import GLNOptions
+
+__all__ = ["gln", "gln_l2", "shallow_gln"]
+
+
+def gln(options: GLNOptions) -> Parts:
+    """The GLN beside its limit."""
+    return Parts(SVMGLN(options.contexts), _deep(options), "GLN", _contexts(options))
+
+
+def gln_l2(options: GLNOptions) -> Parts:
+    """The GLN beside its predictors under the plain norm, which is no network's limit here."""
+    return Parts(SVML2(options.contexts), _deep(options), "GLN", _contexts(options), control=True)
+
+
+def shallow_gln(options: GLNOptions) -> Parts:
+    """One free predictor a global context."""
+
+    def network(sample: Sample, seed: int) -> ShallowGLN:
+        return ShallowGLN(sample.X.shape[1], sample.gates, **start(options, seed))
+
+    return Parts(ContextSVMs(), network, "shallow GLN", _contexts(options))
+
+
+def _deep(options: GLNOptions) -> Callable[[Sample, int], GLN]:
+    def network(sample: Sample, seed: int) -> GLN:
+        inputs = sample.X.shape[1]
+        return GLN(inputs, options.hidden_units, options.contexts, **start(options, seed))
+
+    return network
+
+
+def _contexts(options: GLNOptions) -> Callable[[int], HyperplaneContexts]:
+    def gating(seed: int) -> HyperplaneContexts:
+        return HyperplaneContexts(
+            options.hidden_units, options.contexts, cutoffs=options.cutoffs, random_state=seed
+        )
+
+    return gating

@@ -1,0 +1,54 @@
+"""Linear networks in the table of models."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...pipeline.model import Model, separable_run
+from ...pipeline.options import (
+    EVERY_CLASS,
+    ClassOptions,
+    SolverOptions,
+    StartOptions,
+    TrainerOptions,
+    UnitOptions,
+    option,
+)
+
+__all__ = ["MODELS"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearOptions(TrainerOptions, StartOptions, SolverOptions, ClassOptions):
+    """Data, a solver and a trainer."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeepLinearOptions(UnitOptions, LinearOptions):
+    """Linear layers of one width."""
+
+    depth: int = option(3, "Linear layers.", least=1)
+
+
+MODELS = (
+    Model(
+        "deep-linear",
+        theorem="directional limit of a deep linear network, end to end, is the hard-margin SVM "
+        "(Ji and Telgarsky, Gradient descent aligns the layers of deep linear networks)",
+        program="min ||b||  s.t.  y_n <b, x_n> >= 1",
+        options=DeepLinearOptions,
+        run=separable_run(f"{__package__}.parts", "deep_linear"),
+        defaults={"n_train": 60, "trainer": "annealed"},
+        variants=EVERY_CLASS,
+    ),
+    Model(
+        "linear",
+        theorem="directional limit of a linear predictor is the hard-margin SVM (Soudry et al., "
+        "The implicit bias of gradient descent on separable data, theorem 3)",
+        program="min ||b||  s.t.  y_n <b, x_n> >= 1",
+        options=LinearOptions,
+        run=separable_run(f"{__package__}.parts", "linear"),
+        defaults={"n_train": 60, "trainer": "dual"},
+        variants=EVERY_CLASS,
+    ),
+)

@@ -1,0 +1,33 @@
+"""What linear networks add to a run: the hard-margin SVM and a network of any depth."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...data.sample import Sample
+from ...pipeline.parts import Parts
+from ...pipeline.setup import start
+from .formulation import HardMarginSVM
+from .network import DeepLinear
+
+if TYPE_CHECKING:
+    from .model import DeepLinearOptions, LinearOptions
+
+__all__ = ["deep_linear", "linear"]
+
+
+def linear(options: LinearOptions) -> Parts:
+    """A linear predictor."""
+    return _chain(options, (), "linear predictor")
+
+
+def deep_linear(options: DeepLinearOptions) -> Parts:
+    """A chain of linear layers."""
+    return _chain(options, (options.hidden_units,) * (options.depth - 1), "deep linear network")
+
+
+def _chain(options: LinearOptions, widths: tuple[int, ...], name: str) -> Parts:
+    def network(sample: Sample, seed: int) -> DeepLinear:
+        return DeepLinear(sample.X.shape[1], hidden_widths=widths, **start(options, seed))
+
+    return Parts(HardMarginSVM(), network, name)

@@ -1,0 +1,52 @@
+"""Small ReLU networks on orthogonally separable data in the table of models."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ...pipeline.model import Model, own_run
+from ...pipeline.options import ImageOptions, SolverOptions, TrainerOptions, UnitOptions, option
+
+__all__ = ["MODELS"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrthosepOptions(TrainerOptions, SolverOptions, UnitOptions, ImageOptions):
+    """A network that begins small and balanced, data, a solver and a trainer."""
+
+    network: Literal["two-layer", "residual"] = option(
+        "two-layer", "The theorem's network, or four layers with skip connections."
+    )
+    init_scale: float = option(0.01, "Size of the initial weights.")
+
+
+MODELS = (
+    Model(
+        "orthosep",
+        theorem="every surviving neuron of a small ReLU network turns to one of two max-margin "
+        "vectors (Phuong, Underspecification in Deep Learning, theorem 3.1 and corollary 3.1 with "
+        "its constants)",
+        program="w+- = argmin ||w||  s.t.  <w, x_n> >= 1 for the samples of one class",
+        options=OrthosepOptions,
+        run=own_run(f"{__package__}.run", "run_orthosep"),
+        # Without steps: the phases that take this network to its limit follow from the data.
+        defaults={
+            "data": "orthants",
+            "hidden_units": 100,
+            "trainer": "normalised",
+            "steps": None,
+            "learning_rate": None,
+        },
+        # As published: 500 epochs of 500 samples.
+        variants={
+            ("network", "residual"): {
+                "trainer": "constant",
+                "batch_size": 50,
+                "steps": (5000,),
+                "learning_rate": (0.1,),
+                "init_scale": 0.05,
+            }
+        },
+    ),
+)

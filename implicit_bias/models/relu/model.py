@@ -1,0 +1,67 @@
+"""ReLU networks in the table of models: with frozen gates, and with gates that learn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...pipeline.model import Model, own_run, separable_run
+from ...pipeline.options import (
+    EVERY_CLASS,
+    ClassOptions,
+    GateOptions,
+    ImageOptions,
+    SolverOptions,
+    StartOptions,
+    TrainerOptions,
+    option,
+)
+
+__all__ = ["MODELS"]
+
+LIPPL = (
+    "Lippl, Abbott and Chung, The implicit bias of gradient descent on generalized gated linear "
+    "networks"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FReLUOptions(TrainerOptions, StartOptions, SolverOptions, GateOptions, ClassOptions):
+    """A network of units behind hyperplanes, data, a solver and a trainer."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReLUOptions(TrainerOptions, StartOptions, SolverOptions, GateOptions, ImageOptions):
+    """A network whose gates learn, and machines on gates that do not."""
+
+    depth: int = option(2, "Layers; 2 is one hidden layer.", least=1)
+    freeze_at: int | None = option(
+        None,
+        "Step at which a copy of the network freezes its gates and goes on without changing them.",
+        least=0,
+        unset="half of the steps",
+    )
+
+
+MODELS = (
+    Model(
+        "frelu",
+        theorem="directional limit of a two-layer frozen-gate ReLU network is the group lasso over "
+        f"its units ({LIPPL}, equation 22)",
+        program="min sum_h ||zeta_h||  s.t.  y_n sum_h g_h(x_n) <zeta_h, x_n> >= 1",
+        options=FReLUOptions,
+        run=separable_run(f"{__package__}.parts", "frelu"),
+        defaults={"init": "kaiming", "trainer": "annealed"},
+        variants={**EVERY_CLASS, ("data", "quadrants"): {"hidden_units": 2, "cutoffs": "axes"}},
+    ),
+    Model(
+        "relu",
+        theorem="no theorem names the limit of a ReLU network on general data; four machines that "
+        f"freeze part of it stand in ({LIPPL}, section 5.2). Once its gates are frozen at a step, "
+        "its limit is the group lasso on them (equation 22)",
+        program="SVM-FReLU on random (RC) or learned gates (LC), hard-margin SVM on hidden "
+        "activations (HL) or on gates alone",
+        options=ReLUOptions,
+        run=own_run(f"{__package__}.run", "run_relu"),
+        defaults={"hidden_units": 50, "init": "kaiming", "momentum": 0.9},
+    ),
+)

@@ -1,0 +1,30 @@
+"""What networks with frozen gates add to a run: hyperplanes, the group lasso, a network."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...data.sample import Sample
+from ...gates.hyperplanes import HyperplaneGates
+from ...pipeline.parts import Parts
+from ...pipeline.setup import start
+from .formulation import SVMFReLU
+from .frozen_network import FReLU
+
+if TYPE_CHECKING:
+    from .model import FReLUOptions
+
+__all__ = ["frelu"]
+
+
+def frelu(options: FReLUOptions) -> Parts:
+    """ReLU-like units behind random hyperplanes, and one that is always open."""
+
+    def gating(seed: int) -> HyperplaneGates:
+        return HyperplaneGates(options.hidden_units, cutoffs=options.cutoffs, random_state=seed)
+
+    def network(sample: Sample, seed: int) -> FReLU:
+        return FReLU(sample.X.shape[1], sample.gates.shape[1], **start(options, seed))
+
+    name = f"frozen-gate ReLU network ({options.hidden_units} units and one always open)"
+    return Parts(SVMFReLU(), network, name, gating)

@@ -1,0 +1,90 @@
+"""What a run finds: one object for each thing, in every form that a reader may ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from ..drawing.figures import Panel, Row
+
+__all__ = ["Assumption", "Finding", "Standing", "Table", "Writer"]
+
+Writer = Callable[[Path], None]
+
+
+class Standing(Protocol):
+    """What an answer is worth: the status of a limit, of whatever kind its program is."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def advice(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of text under column titles; the first column is the label."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    def __post_init__(self) -> None:
+        for row in self.rows:
+            if len(row) != len(self.columns):
+                raise ValueError(f"row {row} of table {self.title!r} has not {len(self.columns)}")
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """One assumption of a theorem and whether it holds in this run; None where nothing tells."""
+
+    text: str
+    holds: bool | None
+
+    def __str__(self) -> str:
+        mark = {True: "holds", False: "DOES NOT HOLD", None: "not checked"}[self.holds]
+        return f"{self.text}: {mark}"
+
+
+@dataclass(frozen=True, eq=False)
+class Finding:
+    """One thing that a run has found.
+
+    Attributes
+    ----------
+    key : str
+        What it is about: a later finding about the same thing takes the place of an earlier one.
+    record : mapping
+        Its entries of `results.json`: plain Python values, floats may be infinite or NaN.
+    tables : tuple of Table
+    files : mapping of file name to writer
+        `writer(path)` writes one file of the saved results.
+    panels : tuple of Panel and Row
+        Its part of the picture: functions of axes, and whole rows of them.
+    assumptions : tuple of Assumption
+    statuses : mapping of name to status
+        Of its limits; the name says which, where a report has several.
+    certificates : mapping of name to mapping
+        What is proved about each of its limits, for the page.
+    objects : mapping
+        The things themselves, by name, for a script that goes on with them.
+    finished : bool
+        False if training was interrupted; the finding is of what was finished.
+    shortfall : str
+        What training did not reach, and the way out; empty where there is nothing to say.
+    """
+
+    key: str
+    record: Mapping[str, Any] = field(default_factory=dict)
+    tables: tuple[Table, ...] = ()
+    files: Mapping[str, Writer] = field(default_factory=dict)
+    panels: tuple[Panel | Row, ...] = ()
+    assumptions: tuple[Assumption, ...] = ()
+    statuses: Mapping[str, Standing] = field(default_factory=dict)
+    certificates: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    objects: Mapping[str, Any] = field(default_factory=dict)
+    finished: bool = True
+    shortfall: str = ""

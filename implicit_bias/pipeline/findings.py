@@ -1,0 +1,318 @@
+"""The findings that runs of several theories share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._files import write_atomically
+from .._solve import Status
+from .._version import __version__
+from ..data.sample import Sample
+from ..drawing.figures import Panel, Row
+from ..drawing.runs import run_panels
+from ..limits.limit import Limit
+from ..measures.comparison import Comparison, NetworkState
+from ..measures.extrapolation import SeriesStatus, extrapolate, inverse_log_loss
+from ..measures.formatting import number
+from ..measures.rates import ANGLE, MARGIN, measure_rates, proved_method
+from ..measures.scalars import accuracy
+from ..training.settings import TrainingSettings
+from ..training.trajectory import Trajectory
+from .finding import Assumption, Finding, Table, Writer
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = [
+    "beside",
+    "gating_file",
+    "limit_alone",
+    "loss_in_words",
+    "network_record",
+    "outlook",
+    "shortfall",
+    "trained",
+    "usable",
+    "write_frame",
+    "write_weights",
+]
+
+
+def usable(limit: Limit) -> bool:
+    """Whether a limit separates the training data, so that a network can be compared with it."""
+    return limit.status in (Status.SOLVED, Status.INACCURATE)
+
+
+def limit_alone(limit: Limit, name: str) -> Finding:
+    """A limit that no network has been compared with, its certificate included."""
+    certificate = limit.certificate
+    separable = certificate.proves_separability() or None
+    rows = (
+        ("status", limit.status.name),
+        ("norm per unit margin", f"{limit.objective:.8g}"),
+        ("  certified lower bound", f"{limit.dual_objective:.8g}"),
+        ("  duality gap", f"{limit.gap:.2e}"),
+        ("best margin, as a share of the data's scale, <=", f"{certificate.separation_bound:.3e}"),
+        ("  its rounding error", f"{certificate.separation_rounding:.3e}"),
+        ("samples with a multiplier", f"{int((limit.dual > 0).sum())} of {len(limit.dual)}"),
+        ("iterations", str(limit.iterations)),
+        ("seconds", f"{limit.seconds:.2f}"),
+    )
+    return Finding(
+        "limit",
+        record={"limit": limit.to_dict()},
+        tables=(Table("prediction", ("", name), rows),),
+        assumptions=(
+            Assumption(
+                "the data are separable in these gates (certified)",
+                False if limit.status is Status.NOT_SEPARABLE else separable,
+            ),
+        ),
+        **_of_limit(limit, name),
+    )
+
+
+def trained(
+    network: torch.nn.Module,
+    trajectory: Trajectory,
+    *,
+    limit: Limit | None = None,
+    scores: Any = None,
+    panels: tuple[Panel | Row, ...] = (),
+) -> Finding:
+    """A network as training has left it: its weights, its trajectory and the panels of the run."""
+    return Finding(
+        "network",
+        record={"network": network_record(trajectory)},
+        files={
+            "network.safetensors": write_weights(network),
+            "trajectory.parquet": write_frame(trajectory),
+        },
+        panels=panels or tuple(run_panels(trajectory, limit, scores)),
+        objects={"network": network, "trajectory": trajectory},
+        finished=trajectory.finished,
+        shortfall=shortfall(trajectory),
+    )
+
+
+def beside(
+    limit: Limit,
+    name: str,
+    samples: tuple[Sample, Sample],
+    state: NetworkState,
+    trajectory: Trajectory,
+    comparison: Comparison,
+    assumptions: tuple[Assumption, ...],
+) -> Finding:
+    """Limit and network side by side, and what sets them apart."""
+    scores = [limit.predictor(sample.X, sample.gates) for sample in samples]
+    at_train, at_val = (accuracy(s.y, f) for s, f in zip(samples, scores, strict=True))
+    steps = network_record(trajectory)
+    return Finding(
+        "limit",
+        record={
+            "limit": limit.to_dict() | {"train_accuracy": at_train, "val_accuracy": at_val},
+            "network": asdict(state) | steps,
+            "comparison": comparison.to_dict(),
+        },
+        tables=(
+            Table(
+                "prediction and training",
+                ("", name, "trained network"),
+                _both(limit, (at_train, at_val), state, trajectory, comparison),
+            ),
+            Table("comparison", ("", "value"), _measures(comparison)),
+        ),
+        assumptions=assumptions,
+        objects={"comparison": comparison},
+        **_of_limit(limit, name),
+    )
+
+
+def separable_assumptions(comparison: Comparison, trajectory: Trajectory) -> tuple[Assumption, ...]:
+    """Of the theorems about homogeneous networks on separable data."""
+    return (
+        Assumption("the data are separable by such a network (certified)", True),
+        Assumption("the network is homogeneous, its loss exponential-like (by construction)", True),
+        Assumption(
+            f"the loss tends to 0: log(1/loss) is {-trajectory.log_loss[-1]:.3g} at the end", None
+        ),
+        Assumption(
+            "every unit of the network has a dual norm of at most 1, to a hundredth",
+            comparison.dual_condition,
+        ),
+    )
+
+
+def outlook(
+    trajectory: Trajectory, *, degree: int, settings: TrainingSettings, control: bool
+) -> Finding:
+    """Where the margin ratio was going when the run ended, and how fast.
+
+    Parameters
+    ----------
+    trajectory : Trajectory
+        With `margin_ratio` and `zeta_cosine` observed along it.
+    degree : int
+        Degree of homogeneity of the network.
+    settings : TrainingSettings
+        Of the run: known exponents stand beside measured ones where they are proved of its steps.
+    control : bool
+        Whether the limit is another network's, so that no distance from it tends to 0.
+    """
+    ratio = trajectory.observed["margin_ratio"]
+    limit = extrapolate(inverse_log_loss(trajectory.log_loss), ratio)
+    distances = {}
+    if not control:
+        cosines = np.clip(trajectory.observed["zeta_cosine"], -1, 1)
+        distances = {MARGIN: 1 - ratio, ANGLE: np.arccos(cosines)}
+    rates = measure_rates(
+        trajectory.step,
+        trajectory.log_loss,
+        distances,
+        weight_norm=trajectory.weight_norm,
+        degree=degree,
+        trainer=proved_method(settings),
+    )
+    exponents = tuple(
+        rate.row()
+        for rate in rates
+        if rate.status is SeriesStatus.ESTIMATED
+        and (rate.variable != "log t" or settings.trainer == "constant")
+    )
+    tables = [
+        Table(
+            "where the margin ratio is going",
+            ("", "value"),
+            (
+                ("margin ratio reached", number(float(ratio[-1]), ".4f")),
+                ("extrapolated to zero loss", limit.describe(float(ratio[-1]), 1.0)),
+                ("proved of the limit, by the certificate", "at most 1"),
+            ),
+        )
+    ]
+    if exponents:
+        title = "exponents over the last half of the checkpoints"
+        tables.append(Table(title, ("", "measured", "known", "of what"), exponents))
+    return Finding(
+        "outlook",
+        record={"extrapolation": limit.to_dict(), "rates": [rate.to_dict() for rate in rates]},
+        tables=tuple(tables),
+    )
+
+
+def gating_file(gating: Any) -> Finding:
+    """The gating of a run, to be loaded again; nothing of a run without one."""
+    return Finding("gating", files={} if gating is None else {"gating.npz": gating.save})
+
+
+def network_record(trajectory: Trajectory) -> dict[str, Any]:
+    """How training went, for the record."""
+    return {
+        "steps": int(trajectory.step[-1]),
+        "loss": float(trajectory.loss[-1]),
+        "log_loss": float(trajectory.log_loss[-1]),
+        "seconds": float(trajectory.seconds[-1]),
+        "finished": trajectory.finished,
+    }
+
+
+def shortfall(trajectory: Trajectory, name: str = "the network") -> str:
+    """A sentence where a run that ended does not separate its training data; empty otherwise."""
+    margin = float(trajectory.smallest_margin[-1])
+    if margin > 0 or not trajectory.finished:
+        return ""
+    return (
+        f"{name} does not separate its training data after {int(trajectory.step[-1])} steps "
+        f"(smallest margin {margin:.3g}), so it is on no way to a limit yet: give more `--steps`, "
+        "or take another `--trainer`, `--init` or `--seed`"
+    )
+
+
+def loss_in_words(log_loss: float) -> str:
+    """exp(log_loss), as a power of ten where that underflows."""
+    if log_loss > -700:
+        return f"{math.exp(log_loss):.4g}" if log_loss < 700 else "inf"
+    return f"1e{log_loss / math.log(10):.0f}"
+
+
+def write_frame(trajectory: Trajectory) -> Writer:
+    """A writer of the trajectory's scalar columns as Parquet."""
+
+    def write(path: Path) -> None:
+        import io
+
+        content = io.BytesIO()
+        trajectory.to_frame().to_parquet(content, index=False)
+        write_atomically(path, content.getvalue())
+
+    return write
+
+
+def write_weights(network: torch.nn.Module) -> Writer:
+    """A writer of the network's weights as safetensors."""
+
+    def write(path: Path) -> None:
+        from safetensors.torch import save
+
+        tensors = {name: tensor.contiguous() for name, tensor in network.state_dict().items()}
+        write_atomically(path, save(tensors, metadata={"implicit-bias": __version__}))
+
+    return write
+
+
+def _of_limit(limit: Limit, name: str) -> dict[str, Any]:
+    """What every finding about one limit hands on."""
+    certificates: Mapping[str, Any] = {name: limit.to_dict()}
+    return {
+        "statuses": {name: limit.status},
+        "certificates": certificates,
+        "files": {"limit.safetensors": limit.save},
+    }
+
+
+def _both(
+    limit: Limit,
+    accuracies: tuple[float, float],
+    state: NetworkState,
+    trajectory: Trajectory,
+    comparison: Comparison,
+) -> tuple[tuple[str, str, str], ...]:
+    n_samples, n_units = len(limit.dual), len(limit.unit_norms)
+    norm = comparison.network_norm
+    norm_per_margin = "not separating yet"
+    if state.smallest_margin > 0:
+        norm_per_margin = number(norm / state.smallest_margin, ".8g")
+    support = f"{state.support} of {n_samples}" if state.support >= 0 else "-"
+    units = (
+        "live units",
+        f"{int(limit.live.sum())} of {n_units}",
+        f"{state.live} of {state.n_units}" if state.n_units else "-",
+    )
+    return (
+        ("status", limit.status.name, "finished" if trajectory.finished else "interrupted"),
+        ("norm per unit margin", f"{limit.objective:.8g}", norm_per_margin),
+        ("  certified lower bound", f"{limit.dual_objective:.8g}", "-"),
+        ("  duality gap", f"{limit.gap:.2e}", "-"),
+        ("smallest margin", f"{float(limit.margins.min()):.6g}", f"{state.smallest_margin:.6g}"),
+        ("norm", f"{float(limit.unit_norms.sum()):.6g}", number(norm, ".6g")),
+        *([units] if n_units > 1 else []),
+        ("support vectors", f"{int(limit.support.sum())} of {n_samples}", support),
+        ("training accuracy", f"{accuracies[0]:.2%}", f"{state.train_accuracy:.2%}"),
+        ("held-out accuracy", f"{accuracies[1]:.2%}", f"{state.val_accuracy:.2%}"),
+        ("iterations | steps", str(limit.iterations), str(int(trajectory.step[-1]))),
+        ("loss", "0 (in the limit)", loss_in_words(float(trajectory.log_loss[-1]))),
+        ("log(1/loss)", "inf", f"{-trajectory.log_loss[-1]:.4g}"),
+        ("seconds", f"{limit.seconds:.2f}", f"{trajectory.seconds[-1]:.2f}"),
+    )
+
+
+def _measures(comparison: Comparison) -> tuple[tuple[str, str], ...]:
+    """What sets them apart; their errors are what the accuracies beside each other leave."""
+    return tuple(row for row in comparison.rows() if not row[0].startswith("held-out error"))

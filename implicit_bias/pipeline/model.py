@@ -1,0 +1,94 @@
+"""A model of the table: which limit, by which theorem, with which options, run by what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from .options import Options, resolve
+
+if TYPE_CHECKING:
+    from .keeping import Keeping
+    from .progress import Progress
+    from .report import Report
+
+__all__ = ["Model", "Run", "own_run", "separable_run"]
+
+
+Run = Callable[["Model", Any, "Progress", "Keeping"], "Report"]
+
+
+@dataclass(frozen=True)
+class Model:
+    """One predicted limit, and how a run of it is put together.
+
+    Attributes
+    ----------
+    name : str
+    theorem : str
+        The statement in a sentence, and where it stands.
+    program : str
+        The convex program in one line.
+    options : type
+        The dataclass of the options that its run obeys; a model without a field has no such option.
+    run : callable
+        `run(model, options, progress, keeping)` predicts, trains, compares and returns a `Report`.
+    defaults : mapping
+        Choices that differ from those of the fields unless they are given, so that the
+        assumptions of the theorem hold on the bundled data.
+    variants : mapping of (option, value) to mapping
+        Further ones where that option has that value.
+    """
+
+    name: str
+    theorem: str
+    program: str
+    options: type[Options]
+    run: Run
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    variants: Mapping[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
+
+    @property
+    def option_names(self) -> tuple[str, ...]:
+        """The names of its options, as fields."""
+        return tuple(field.name for field in fields(self.options))
+
+    def choose(self, **given: Any) -> Options:
+        """The options of a run with these choices, all others by the model and the trainer.
+
+        Raises
+        ------
+        ValueError
+            If choices do not go together.
+        """
+        usual = dict(self.defaults)
+        for (option, value), further in self.variants.items():
+            if given.get(option) == value:
+                usual.update(further)
+        return self.options(**resolve(self.options, usual, given))
+
+
+def separable_run(module: str, name: str) -> Run:
+    """The run of separable data with the parts `module.name(options)`, imported when it begins."""
+
+    def run(model: Model, options: Any, progress: Progress, keeping: Keeping) -> Report:
+        from .one_vs_rest import run_one_vs_rest
+        from .separable import run_separable
+
+        parts = getattr(import_module(module), name)(options)
+        whole = run_one_vs_rest if options.classes == "all" else run_separable
+        return whole(model, options, parts, progress, keeping)
+
+    return run
+
+
+def own_run(module: str, name: str) -> Run:
+    """A theory's own run, `module.name(model, options, progress, keeping)`, imported likewise."""
+
+    def run(model: Model, options: Any, progress: Progress, keeping: Keeping) -> Report:
+        report: Report = getattr(import_module(module), name)(model, options, progress, keeping)
+        return report
+
+    return run

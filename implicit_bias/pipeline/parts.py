@@ -1,0 +1,50 @@
+"""What a separable theory adds to a run: gates, a formulation, a network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .._solve import Settings, solve
+from ..data.sample import Sample
+from ..limits.formulation import Formulation
+from ..limits.limit import Limit
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["Parts"]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a model adds to the run of separable data.
+
+    Attributes
+    ----------
+    formulation : Formulation
+        The program of the limit. Its design depends on inputs and gates alone, so that one serves
+        several labellings.
+    network : callable
+        `network(sample, seed)` returns the untrained network of a training sample.
+    network_name : str
+        For messages and pictures.
+    gating : callable, optional
+        `gating(seed)` returns an unfitted transformer of inputs to gates, if there are gates.
+    control : bool
+        Whether the limit is not that of the network, which it stands beside as a control.
+    """
+
+    formulation: Formulation[Any]
+    network: Callable[[Sample, int], torch.nn.Module]
+    network_name: str
+    gating: Callable[[int], Any] | None = None
+    control: bool = False
+
+    def solve(self, sample: Sample, *, solver: str, tol: float) -> Limit:
+        """The limit on a training sample."""
+        program = self.formulation.program(*sample)
+        solution = solve(program, solver=solver, settings=Settings(tol=tol))
+        limit: Limit = self.formulation.limit(program, solution, sample.gates)
+        return limit

@@ -1,0 +1,260 @@
+"""All that is fixed before any work: data, gates, settings, and what a report says of them."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .._version import __version__
+from ..data.catalogue import load_data
+from ..data.dataset import Dataset
+from ..data.labelled import ClassDataset
+from ..data.sample import Sample
+from ..training.settings import TrainingSettings
+from .keeping import Keeping
+from .model import Model
+from .options import Options
+from .progress import Progress
+from .seeds import Seeds
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = [
+    "Heading",
+    "Setup",
+    "data_record",
+    "prepare",
+    "provenance",
+    "require_device",
+    "start",
+    "torch_dtype",
+    "training_settings",
+]
+
+PACKAGES = ("numpy", "scipy", "torch", "cvxpy", "clarabel", "ecos", "osqp", "scs", "scikit-learn")
+
+
+@dataclass(frozen=True)
+class Heading:
+    """What stands above the findings of a run.
+
+    Attributes
+    ----------
+    model, theorem, program : str
+        What is predicted, by which theorem of which paper, as which program.
+    setup : str
+        The data and the choices that matter, in a line.
+    title : str
+        Of the picture.
+    record : mapping
+        What it takes to repeat the run: versions, choices, seeds, data.
+    """
+
+    model: str
+    theorem: str
+    program: str
+    setup: str
+    title: str
+    record: Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Setup:
+    """What a run is given.
+
+    Attributes
+    ----------
+    model : Model
+    options : Options
+    progress, keeping : Progress, Keeping
+    seeds : Seeds
+    dataset : Dataset or ClassDataset
+    gating : fitted transformer or None
+    gates : pair
+        Of the training and of the held-out inputs; None without a gating.
+    settings : TrainingSettings
+    """
+
+    model: Model
+    options: Any
+    progress: Progress
+    keeping: Keeping
+    seeds: Seeds
+    dataset: Dataset | ClassDataset
+    gating: Any
+    gates: tuple[Any, Any]
+    settings: TrainingSettings
+
+    @property
+    def train(self) -> Sample:
+        """The training part of data of two labels, with its gates."""
+        return self.samples[0]
+
+    @property
+    def held_out(self) -> Sample:
+        """The held-out part of data of two labels, with its gates."""
+        return self.samples[1]
+
+    @cached_property
+    def samples(self) -> tuple[Sample, Sample]:
+        """Both parts of data of two labels, with their gates."""
+        data = self.dataset
+        assert isinstance(data, Dataset)
+        return (
+            Sample(data.X_train, data.y_train, self.gates[0]),
+            Sample(data.X_val, data.y_val, self.gates[1]),
+        )
+
+    def gates_of(self, X: Any) -> Any:
+        """Gates of new inputs; None without a gating."""
+        return None if self.gating is None else self.gating.transform(X)
+
+    def heading(self, *, title: str, theorem: str = "") -> Heading:
+        """The heading of this run's report; `theorem` where it is not the model's usual one."""
+        model, options = self.model, self.options
+        theorem = theorem or model.theorem
+        return Heading(
+            model=model.name,
+            theorem=theorem,
+            program=model.program,
+            setup=f"{self.dataset.description}; seed {options.seed}",
+            title=title,
+            record={"model": model.name, "theorem": theorem}
+            | provenance(options)
+            | data_record(self.dataset),
+        )
+
+
+def prepare(
+    model: Model,
+    options: Any,
+    progress: Progress,
+    keeping: Keeping,
+    *,
+    gating: Callable[[int], Any] | None = None,
+    settings: TrainingSettings | None = None,
+    load: Callable[..., Dataset | ClassDataset] = load_data,
+) -> Setup:
+    """Load the data, fit the gating, and see that training can begin.
+
+    Parameters
+    ----------
+    options : Options
+        With those of data, gradient steps and device.
+    gating : callable, optional
+        `gating(seed)` returns an unfitted transformer of inputs to gates.
+    settings : TrainingSettings, optional
+        Those that the options name, unless they are given.
+    load : callable
+        Of `data.catalogue`: data of two labels or of several classes.
+
+    Raises
+    ------
+    ValueError, FileNotFoundError
+        If an option is out of range or the data are not there.
+    """
+    seeds = Seeds.from_seed(options.seed)
+    settings = settings or training_settings(options, seeds)
+    require_device(options.device)
+    dataset = load(
+        options.data,
+        folder=options.data_dir,
+        n_train=options.n_train,
+        n_val=options.n_val,
+        random_state=seeds.data,
+    )
+    fitted = None if gating is None else gating(seeds.gating).fit(dataset.X_train)
+    train, held_out = (
+        None if fitted is None else fitted.transform(X) for X in (dataset.X_train, dataset.X_val)
+    )
+    gates = (train, held_out)
+    return Setup(model, options, progress, keeping, seeds, dataset, fitted, gates, settings)
+
+
+def training_settings(options: Any, seeds: Seeds) -> TrainingSettings:
+    """The trainer's settings that the options name."""
+    steps = options.steps or ()
+    rates: tuple[float | None, ...] = options.learning_rate or (None,) * len(steps)
+    return TrainingSettings(
+        trainer=options.trainer,
+        loss=options.loss,
+        batch_size=options.batch_size,
+        schedule=tuple(zip(steps, rates, strict=True)),
+        momentum=options.momentum,
+        random_state=seeds.batches,
+    )
+
+
+def torch_dtype(name: str) -> torch.dtype:
+    """The floating-point dtype of that name."""
+    import torch
+
+    return {"float32": torch.float32, "float64": torch.float64}[name]
+
+
+def require_device(name: str) -> None:
+    """See that torch can compute on the device of that name.
+
+    Raises
+    ------
+    ValueError
+        If it cannot.
+    """
+    import torch
+
+    try:
+        torch.zeros(1, device=name).item()
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise ValueError(f"torch cannot use device {name!r} here: use --device cpu") from error
+
+
+def start(options: Any, seed: int) -> dict[str, Any]:
+    """What every network takes: how its weights begin, in which precision, and where."""
+    return {
+        "init": options.init,
+        "init_scale": options.init_scale,
+        "random_state": seed,
+        "dtype": torch_dtype(options.dtype),
+        "device": options.device,
+    }
+
+
+def provenance(options: Options) -> dict[str, Any]:
+    """Versions, choices and seeds of a run."""
+    return {
+        "version": __version__,
+        "python": platform.python_version(),
+        "packages": {name: _version(name) for name in PACKAGES},
+        "options": {
+            key: str(value) if isinstance(value, Path) else value
+            for key, value in asdict(options).items()
+        },
+        "seeds": asdict(Seeds.from_seed(options.seed)),
+    }
+
+
+def data_record(dataset: Dataset | ClassDataset) -> dict[str, Any]:
+    """Which data a run was given."""
+    return {
+        "data": {
+            "name": dataset.name,
+            "description": dataset.description,
+            "n_train": len(dataset.X_train),
+            "n_val": len(dataset.X_val),
+            "n_inputs": int(dataset.X_train.shape[1]),
+            "sha256": dataset.digest(),
+        },
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

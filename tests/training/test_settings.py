@@ -1,0 +1,128 @@
+"""What a run may be told: the catalogue's own choices, schedules from parts, and refusals."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+
+import pytest
+
+from implicit_bias import GLN, train
+from implicit_bias.training.catalogue import LOSSES, TRAINERS, losses_of
+from implicit_bias.training.objectives import OBJECTIVES
+from implicit_bias.training.settings import MOST_STEPS, TrainingSettings, schedule_of
+from implicit_bias.training.trainers import STEPPERS
+
+PUBLISHED = ((1600, 0.04), (1600, 0.01))
+
+
+def test_the_catalogue_has_a_stepper_for_every_trainer_and_an_objective_for_every_loss() -> None:
+    assert STEPPERS.keys() == TRAINERS.keys()
+    assert OBJECTIVES.keys() == LOSSES.keys()
+    assert all(trainer.method and trainer.promise for trainer in TRAINERS.values())
+    assert all(losses_of(trainer) for trainer in TRAINERS)
+
+
+def test_settings_and_catalogue_load_neither_torch_nor_numpy() -> None:
+    program = (
+        "import sys; from implicit_bias.training.settings import TrainingSettings as T; T();"
+        "sys.exit(len({'torch', 'numpy'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_defaults_are_those_of_the_published_experiment() -> None:
+    settings = TrainingSettings()
+    assert (settings.schedule, settings.n_steps) == (PUBLISHED, 3200)
+    assert (settings.loss, settings.batch_size, settings.momentum) == ("logistic", 128, 0.0)
+
+
+@pytest.mark.parametrize("trainer", TRAINERS)
+def test_a_trainer_alone_begins_from_its_own_row_of_the_catalogue(trainer) -> None:
+    settings, row = TrainingSettings(trainer=trainer), TRAINERS[trainer]
+    assert settings.batch_size == row.batch_size
+    assert [steps for steps, _ in settings.phases] == list(row.steps)
+    assert settings.automatic == (not row.learning_rates)
+
+
+@pytest.mark.parametrize(
+    ("given", "schedule"),
+    [
+        (("constant",), PUBLISHED),
+        (("constant", (200,)), ((200, 0.04),)),
+        (("constant", (7, 8)), ((7, 0.04), (8, 0.01))),
+        (("constant", None, (0.5,)), ((1600, 0.5),)),
+        (("constant", None, (0.5, 1)), ((1600, 0.5), (1600, 1.0))),
+        (("constant", (9, 5, 2), (3, 2, 1)), ((9, 3.0), (5, 2.0), (2, 1.0))),
+        (("annealed", (200,)), ((200, None),)),
+        (("annealed", (20, 30)), ((20, None), (30, None))),
+        (("normalised", None, (0.1,)), ((3000, 0.1),)),
+        (("normalised", (4, 5), ()), ((4, None), (5, None))),
+        (("constant", None, ()), ((1600, None), (1600, None))),
+    ],
+)
+def test_a_schedule_takes_what_is_not_given_from_where_the_trainer_begins(given, schedule) -> None:
+    assert schedule_of(*given) == schedule
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (("constant", (9,), (0.1, 0.2)), "^1 phase of steps, but 2 learning rates: give as many"),
+        (("constant", (1, 2, 3)), "^3 phases of steps, but 2 learning rates"),
+        (("constant", (1, 2), (0.1,)), "^2 phases of steps, but 1 learning rate:"),
+        (("normalised", None, (0.1, 0.2)), "^1 phase of steps, but 2 learning rates"),
+        (("constant", (0,)), "^`steps` must be at least 1, got 0"),
+        (("constant", (2.5,)), "^`steps` must be a whole number, got 2.5"),
+        (("constant", ()), "^`steps` must be at least one number"),
+        (("constant", (10**26 - 1,)), "^`steps` must .* at most 9007199254740992 .*got 99999999"),
+        (("constant", (MOST_STEPS, 1)), "^`steps` must .* together at most"),
+        (("constant", (9,), (-1.0,)), "^the learning rates must be positive and finite"),
+        (("adam",), r"`trainer` must be one of \['annealed'"),
+    ],
+)
+def test_a_schedule_that_does_not_come_together_says_which_part(given, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        schedule_of(*given)
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "message"),
+    [
+        ({"loss": "hinge"}, r"`loss` must be one of \['exponential', 'logistic'"),
+        ({"trainer": "adam"}, r"`trainer` must be one of \['annealed'"),
+        ({"batch_size": -1}, "`batch_size` must be at least 0"),
+        ({"batch_size": 2.5}, "`batch_size` must be a whole number, got 2.5"),
+        ({"schedule": ()}, "`schedule` must be pairs .*; got none"),
+        ({"schedule": (10, 0.1)}, r"`schedule` must be pairs .*got \(10, 0.1\)"),
+        ({"schedule": 10}, "`schedule` must be pairs .*got 10"),
+        ({"schedule": ((10.5, 0.1),)}, "steps of `schedule` must be a whole number, got 10.5"),
+        ({"schedule": ((10, 0.1), (0, 0.1))}, "steps of `schedule` must be at least 1, got 0"),
+        ({"schedule": ((10**26, 0.1),)}, "steps of `schedule` must .* at most 9007199254740992"),
+        ({"schedule": ((10, math.nan),)}, "rates of `schedule` must be positive"),
+        ({"schedule": ((10, "0.1"),)}, "rates of `schedule` must be positive .*got '0.1'"),
+        ({"schedule": ((10, math.inf),)}, "rates of `schedule` must be positive"),
+        ({"momentum": 1.0}, "`momentum`"),
+        ({"momentum": math.nan}, "`momentum`"),
+        ({"n_checkpoints": 1}, "`n_checkpoints` must be at least 2"),
+        ({"trainer": "normalised", "batch_size": 128}, "batch_size=0"),
+        ({"trainer": "annealed", "schedule": PUBLISHED}, "'annealed' must be None"),
+        ({"trainer": "dual", "schedule": PUBLISHED}, "'dual' must be None"),
+        ({"trainer": "momentum", "schedule": PUBLISHED}, "'momentum' must be None"),
+        ({"schedule": ((10, None),)}, "'constant' must be numbers"),
+        (
+            {"trainer": "normalised", "schedule": ((10, None), (10, 0.1))},
+            "numbers in every phase or None in every phase",
+        ),
+        ({"trainer": "annealed", "momentum": 0.5}, "has a momentum of its own"),
+    ],
+)
+def test_settings_that_do_not_go_together_are_refused(kwargs, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        TrainingSettings(**kwargs)
+
+
+def test_settings_in_a_dict_are_told_what_to_become() -> None:
+    with pytest.raises(TypeError, match=r"TrainingSettings, got dict: .*TrainingSettings\(\*\*"):
+        train(GLN(2, 1, 2), [[1.0, 0.0]], [1.0], [[0]], settings={"loss": "logistic"})
