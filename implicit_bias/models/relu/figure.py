@@ -20,13 +20,14 @@ from ...limits.limit import Limit
 from ...training.snapshots import Snapshots
 from ...training.trajectory import Trajectory
 from .formulation import FReLULimit
-from .frozen_run import FrozenRun
 from .network import DeepReLU
 
 if TYPE_CHECKING:
     import torch
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from .frozen_run import FrozenRun
 
 __all__ = ["relu_figure", "relu_lines", "relu_map_row"]
 
