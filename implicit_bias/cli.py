@@ -159,7 +159,7 @@ def _write(
 
 def _tell(report: Report) -> None:
     """What a reader must not miss, on stderr."""
-    if report.status.name != "SOLVED":
+    if report.status is not None and report.status.name != "SOLVED":
         where = f" ({report.concerns})" if report.concerns else ""
         click.echo(f"{report.status.name}{where}: {report.status.advice}", err=True)
     if report.shortfall:
@@ -175,7 +175,7 @@ def _exit_code(report: Report) -> int:
         return INTERRUPTED
     if report.failure is not None:
         return BAD_INPUT
-    if report.status.name != "SOLVED":
+    if report.status is not None and report.status.name != "SOLVED":
         return NOT_SEPARABLE if report.status.name == "NOT_SEPARABLE" else NOT_SOLVED
     return NOT_TRAINED if report.shortfall else DONE
 

@@ -94,7 +94,7 @@ def test_digest_tells_shapes_apart_when_the_numbers_run_alike():
         ({"y_train": [0, 1, 1]}, ValueError, r"`y_train` must hold -1 and \+1 only, got 0"),
         ({"y_val": [2]}, ValueError, r"`y_val` must hold -1 and \+1 only, got 2"),
         ({"y_train": [1, 1, 1]}, ValueError, r"`y_train` must hold both classes.*\[1.0\] only"),
-        ({"X_val": [["a", "b"]]}, TypeError, "`X_val` must be an array of numbers"),
+        ({"X_val": [["a", "b"]]}, TypeError, "`X_val` must hold numbers, got strings"),
     ],
 )
 def test_dataset_refuses_what_is_not_two_labelled_classes(change, error, message):

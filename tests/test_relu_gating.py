@@ -78,7 +78,9 @@ def test_loaded_gates_give_the_same_gates_and_the_same_scores(tmp_path, cutoffs,
 def test_files_that_save_did_not_write_are_refused(tmp_path):
     path = tmp_path / "contexts.npz"
     HyperplaneContexts(3, 2).fit(inputs(9, 2)).save(path)
-    with pytest.raises(ValueError, match="plain contexts"):
+    with pytest.raises(
+        ValueError, match=r"holds HyperplaneContexts: load it with HyperplaneContexts\.load"
+    ):
         HyperplaneGates.load(path)
     path.write_bytes(b"nothing")
     for gating in (HyperplaneGates, ReLUGates):
@@ -88,7 +90,7 @@ def test_files_that_save_did_not_write_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"ReLUGates\.save wrote"):
         ReLUGates.load(path)
     ReLUGates(np.ones((2, 2))).save(path)
-    with pytest.raises(ValueError, match=r"HyperplaneContexts\.save wrote"):
+    with pytest.raises(ValueError, match=r"load it with ReLUGates\.load"):
         HyperplaneGates.load(path)
 
 

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._checks import require_real
+
 __all__ = ["Dataset", "check_same_inputs", "digest", "frozen"]
 
 _ARRAYS = ("X_train", "y_train", "X_val", "y_val")
@@ -92,15 +94,10 @@ def frozen(name: str, value: object, n_axes: int) -> NDArray[np.float64]:
     TypeError, ValueError
         If it is no such array; the message calls it `name`.
     """
-    try:
-        # One that nobody can write to any more is shared, which saves a copy of large data.
-        kept = isinstance(value, np.ndarray) and value.base is None and not value.flags.writeable
-        array = np.array(value, dtype=np.float64, order="C", copy=None if kept else True)
-    except (TypeError, ValueError) as error:
-        raise TypeError(
-            f"`{name}` must be an array of numbers, got {type(value).__name__} ({error}): "
-            "encode the samples as float64"
-        ) from error
+    require_real(name, value)
+    # One that nobody can write to any more is shared, which saves a copy of large data.
+    kept = isinstance(value, np.ndarray) and value.base is None and not value.flags.writeable
+    array = np.array(value, dtype=np.float64, order="C", copy=None if kept else True)
     if array.ndim != n_axes:
         wanted = "(n, D): one row per sample" if n_axes == 2 else "(n,): one label per row of X"
         raise ValueError(f"`{name}` must have shape {wanted}; got shape {array.shape}: reshape it")

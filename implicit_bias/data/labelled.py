@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._checks import require_real
 from .dataset import Dataset, check_same_inputs, digest, frozen
 
 __all__ = ["ClassDataset"]
@@ -98,6 +99,7 @@ class ClassDataset:
 
 
 def _integers(name: str, values: ArrayLike, n: int) -> NDArray[np.int64]:
+    require_real(name, values, "integers")
     labels = np.array(values)
     if labels.size and not np.issubdtype(labels.dtype, np.integer):
         raise TypeError(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from .._checks import require_real
 from .._solve import Array, to_numpy
 from .dataset import Dataset
 
@@ -228,6 +229,8 @@ def _describe(pair: tuple[int, int], product: float, same: bool, share: str) -> 
 
 def checked_data(X: Array, y: Array) -> tuple[Float, Float]:
     """`X` (n, D) and `y` (n,) as checked float64 NumPy arrays."""
+    require_real("X", X)
+    require_real("y", y)
     X, y = np.asarray(to_numpy(X), dtype=float), np.asarray(to_numpy(y), dtype=float)
     if X.ndim != 2 or X.shape[0] == 0 or X.shape[1] == 0:
         raise ValueError(f"`X` must have shape (n, D) with n, D >= 1, got {X.shape}")

@@ -25,6 +25,7 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
     validate_data,
 )
 
+from .._checks import refuse_disguised, refuse_masked
 from .._solve import (
     MaxMarginProgram,
     NotCertified,
@@ -79,6 +80,8 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
         # A fit that fails leaves no earlier answer behind.
         for name in ("zeta_", "limits_"):
             self.__dict__.pop(name, None)
+        refuse_disguised("X", X)
+        refuse_masked("y", y)
         inputs, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
         self.classes_, labels = np.unique(y, return_inverse=True)
@@ -126,6 +129,7 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
             If `X` is malformed or has another width than the training data.
         """
         check_is_fitted(self)
+        refuse_disguised("X", X)
         inputs = self._with_constant(validate_data(self, X, dtype=np.float64, reset=False))
         gates = self._gates(inputs)
         zetas = self.zeta_ if self._several else self.zeta_[None]

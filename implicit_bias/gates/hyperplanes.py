@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import zipfile
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,7 +17,12 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
     validate_data,
 )
 
+from .._checks import refuse_disguised
+from .saved import read_gating, write_gating
+
 __all__ = ["HyperplaneContexts", "HyperplaneGates"]
+
+_Contexts = TypeVar("_Contexts", bound="HyperplaneContexts")
 
 _NORMAL_SCALE = 36.0  # standard deviations of the reference, appendix A.1
 _CUTOFF_SCALE = 9.0
@@ -96,6 +100,7 @@ class HyperplaneContexts(TransformerMixin, BaseEstimator):  # type: ignore[misc,
             If a parameter is out of range, or `X` is empty, not finite, or too narrow for "axes".
         """
         n_hyperplanes = _n_hyperplanes(self.n_units, self.n_contexts, self.cutoffs)
+        refuse_disguised("X", X)
         reference: NDArray[np.float64] = validate_data(self, X, dtype=np.float64)
         shape = (self.n_units, n_hyperplanes, reference.shape[1])
         if self.cutoffs == "axes":
@@ -120,6 +125,7 @@ class HyperplaneContexts(TransformerMixin, BaseEstimator):  # type: ignore[misc,
             If `X` is not finite or has another width than the reference data.
         """
         check_is_fitted(self)
+        refuse_disguised("X", X)
         inputs: NDArray[np.float64] = validate_data(self, X, dtype=np.float64, reset=False)
         bits = _projections(inputs, self.normals_) >= self.cutoffs_
         weights = 2 ** np.arange(self.normals_.shape[1], dtype=np.int64)
@@ -141,11 +147,7 @@ class HyperplaneContexts(TransformerMixin, BaseEstimator):  # type: ignore[misc,
             If there are no hyperplanes yet.
         """
         check_is_fitted(self)
-        seed = str(self.random_state) if isinstance(self.random_state, Integral) else ""
-        names = np.array(getattr(self, "feature_names_in_", []), dtype=np.str_)
-        values = (self.normals_, self.cutoffs_, np.array(self.cutoffs), np.array(seed), names)
-        with open(path, "wb") as file:  # given a name, savez would append .npz to it
-            np.savez(file, **dict(zip(_SAVED, values, strict=True)))  # type: ignore[arg-type]
+        write_gating(path, type(self), **_saved(self))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -156,20 +158,7 @@ class HyperplaneContexts(TransformerMixin, BaseEstimator):  # type: ignore[misc,
         ValueError
             If the file is damaged or was not written by `save`.
         """
-        saved = _read(path)
-        normals, cutoffs = saved["normals"], saved["cutoffs"]
-        seed = str(saved["random_state"])
-        gating = cls(
-            normals.shape[0],
-            2 ** normals.shape[1],
-            cutoffs=str(saved["cutoff_rule"]),
-            random_state=int(seed) if seed else None,
-        )
-        gating.normals_, gating.cutoffs_ = normals, cutoffs
-        gating.n_features_in_ = normals.shape[2]
-        if saved["feature_names"].size:
-            gating.feature_names_in_ = saved["feature_names"].astype(object)
-        return gating
+        return _loaded(cls, read_gating(path, cls, _SAVED), os.fspath(path), cls)
 
 
 class HyperplaneGates(TransformerMixin, BaseEstimator):  # type: ignore[misc,unused-ignore]
@@ -273,9 +262,8 @@ class HyperplaneGates(TransformerMixin, BaseEstimator):  # type: ignore[misc,unu
             If there are no hyperplanes yet.
         """
         check_is_fitted(self)
-        self.contexts_.save(path)
-        with zipfile.ZipFile(path, "a") as archive, archive.open("always_open.npy", "w") as entry:
-            np.lib.format.write_array(entry, np.array(bool(self.always_open)))  # type: ignore[no-untyped-call,unused-ignore]
+        always_open = np.array(bool(self.always_open))
+        write_gating(path, type(self), **_saved(self.contexts_), always_open=always_open)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -286,17 +274,11 @@ class HyperplaneGates(TransformerMixin, BaseEstimator):  # type: ignore[misc,unu
         ValueError
             If the file is damaged or was not written by `save`.
         """
-        contexts = HyperplaneContexts.load(path)
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-            if "always_open" not in archive or contexts.n_contexts != 2:
-                raise ValueError(
-                    f"{os.fspath(path)!r} must be a file that HyperplaneGates.save wrote, but it "
-                    "holds plain contexts: load it with HyperplaneContexts.load"
-                )
-            always_open = bool(archive["always_open"])
+        saved = read_gating(path, cls, (*_SAVED, "always_open"))
+        contexts = _loaded(HyperplaneContexts, saved, os.fspath(path), cls)
         gates = cls(
             contexts.n_units,
-            always_open=always_open,
+            always_open=bool(saved["always_open"]),
             cutoffs=contexts.cutoffs,
             random_state=contexts.random_state,
         )
@@ -380,18 +362,36 @@ def _median_cutoff(projections: NDArray[np.float64], *, smallest_gap: float) -> 
     return float(ordered[split - 1] + gaps[split - 1] / 2)
 
 
-def _read(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
-    problem = f"{os.fspath(path)!r} must be a file that HyperplaneContexts.save wrote"
-    try:
-        # Given a name, np.load would leave the file of a damaged archive open.
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-            saved = {name: archive[name] for name in _SAVED}
-    except (KeyError, EOFError, TypeError, ValueError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{problem}, got {error}: save the contexts again") from error
-    normals, cutoffs = saved["normals"], saved["cutoffs"]
+def _saved(contexts: HyperplaneContexts) -> dict[str, NDArray[Any]]:
+    """What is kept of fitted contexts, under the names `_SAVED`."""
+    seed = contexts.random_state
+    values = (
+        contexts.normals_,
+        contexts.cutoffs_,
+        np.array(contexts.cutoffs),
+        np.array(str(seed) if isinstance(seed, Integral) else ""),
+        np.array(getattr(contexts, "feature_names_in_", []), dtype=np.str_),
+    )
+    return dict(zip(_SAVED, values, strict=True))
+
+
+def _loaded(
+    contexts_class: type[_Contexts], saved: dict[str, NDArray[Any]], path: str, gating_class: type
+) -> _Contexts:
+    normals, cutoffs, seed = saved["normals"], saved["cutoffs"], str(saved["random_state"])
     if normals.ndim != 3 or cutoffs.shape != normals.shape[:2]:
         raise ValueError(
-            f"{problem}, got normals of shape {normals.shape} and cutoffs of shape "
-            f"{cutoffs.shape}: save the contexts again"
+            f"{path!r} must be a file that {gating_class.__name__}.save wrote, got normals of "
+            f"shape {normals.shape} and cutoffs of shape {cutoffs.shape}: save the gates again"
         )
-    return saved
+    contexts = contexts_class(
+        normals.shape[0],
+        2 ** normals.shape[1],
+        cutoffs=str(saved["cutoff_rule"]),
+        random_state=int(seed) if seed else None,
+    )
+    contexts.normals_, contexts.cutoffs_ = normals, cutoffs
+    contexts.n_features_in_ = normals.shape[2]
+    if saved["feature_names"].size:
+        contexts.feature_names_in_ = saved["feature_names"].astype(object)
+    return contexts

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import zipfile
 from typing import Any, Self
 
 import numpy as np
@@ -16,7 +15,9 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
     check_array,
 )
 
+from .._checks import refuse_disguised
 from .._solve import to_numpy
+from .saved import read_gating, write_gating
 
 __all__ = ["ReLUGates"]
 
@@ -61,6 +62,7 @@ class ReLUGates(TransformerMixin, BaseEstimator):  # type: ignore[misc,unused-ig
             If `X` is not finite or not as wide as the weights, or these are no finite matrix.
         """
         weights = self._matrix()
+        refuse_disguised("X", X)
         inputs: NDArray[np.float64] = check_array(X, dtype=np.float64)
         if inputs.shape[1] != weights.shape[1]:
             raise ValueError(
@@ -80,9 +82,7 @@ class ReLUGates(TransformerMixin, BaseEstimator):  # type: ignore[misc,unused-ig
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the weights to `path`, an npz archive without pickles."""
-        weights = self._matrix()
-        with open(path, "wb") as file:  # given a name, savez would append .npz to it
-            np.savez(file, relu_weights=weights)
+        write_gating(path, type(self), weights=self._matrix())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -93,15 +93,8 @@ class ReLUGates(TransformerMixin, BaseEstimator):  # type: ignore[misc,unused-ig
         ValueError
             If the file is damaged or was not written by `save`.
         """
-        try:
-            with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-                gating = cls(archive["relu_weights"])
-            gating._matrix()
-        except (KeyError, EOFError, IndexError, TypeError, ValueError, zipfile.BadZipFile) as error:
-            raise ValueError(
-                f"{os.fspath(path)!r} must be a file that ReLUGates.save wrote, got {error}: "
-                "save the gates again"
-            ) from error
+        gating = cls(read_gating(path, cls, ("weights",))["weights"])
+        gating._matrix()
         return gating
 
     def _matrix(self) -> NDArray[np.float64]:

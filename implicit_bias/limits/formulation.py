@@ -5,13 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Generic, TypedDict, TypeVar, Unpack
 
-from .._solve import Array, MaxMarginProgram, Progress, Settings, Solution, solve
+from .._checks import require_real
+from .._solve import Array, MaxMarginProgram, Progress, Settings, Solution, as_float64, solve
 from .limit import Limit
 
 if TYPE_CHECKING:
     import cvxpy
 
-__all__ = ["Formulation", "Solving", "labelled", "solve_limit", "solve_program"]
+__all__ = ["Formulation", "Solving", "labelled", "real_data", "solve_limit", "solve_program"]
 
 LimitT = TypeVar("LimitT", bound=Limit, covariant=True)
 
@@ -57,6 +58,20 @@ class Formulation(ABC, Generic[LimitT]):
         TypeError, ValueError
             As `program`.
         """
+
+
+def real_data(X: Array, y: Array) -> tuple[Array, Array]:
+    """Inputs and labels in float64, the labels of the kind and on the device of the inputs.
+
+    Raises
+    ------
+    TypeError
+        If either is complex, masked, sparse, or no array of numbers.
+    """
+    require_real("X", X)
+    require_real("y", y)
+    X = as_float64(X)
+    return X, as_float64(y, like=X)
 
 
 def labelled(constraint: cvxpy.Constraint, name: str) -> cvxpy.Constraint:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -21,9 +22,13 @@ from .._solve import (
     support_vectors,
     to_numpy,
 )
-from .saved import read_saved, write_saved
+from .saved import read_saved, refused, write_saved
 
 __all__ = ["Limit"]
+
+_SCALARS = ("tol", "iterations", "seconds", "solver")
+# Norms and margins are sums of many terms, computed in another order when they are checked.
+_CLOSE = 1e-9
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -146,38 +151,90 @@ class Limit(ABC):
         Raises
         ------
         OSError
-            If the file cannot be written.
+            If the file cannot be written, with its path; what was there before is there still.
         """
         arrays = {name: to_numpy(getattr(self, name)) for name in self._array_names()}
         arrays["support"] = arrays["support"].astype(np.uint8)
-        record = {
-            "status": self.status.name,
-            "certificate": self.certificate.to_dict(),
-            "tol": self.tol,
-            "iterations": self.iterations,
-            "seconds": self.seconds,
-            "solver": self.solver,
-        }
-        write_saved(path, type(self), arrays, record)
+        write_saved(path, type(self), arrays, self._record())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read what `save` wrote, as NumPy arrays.
+
+        A checksum tells whether the file is as it was written, and the certificate has to claim
+        no more than the arrays beside it say. Only the data themselves can prove it again:
+        `certify` a program with the coefficients and multipliers for that.
 
         Raises
         ------
         FileNotFoundError
             If there is no such file.
         ValueError
-            If the file is not a saved limit of this class.
+            If the file is not a saved limit of this class, whole, unchanged and consistent.
         """
         arrays, record = read_saved(path, cls, cls._array_names())
         arrays["support"] = arrays["support"].astype(bool)
-        return cls(
-            **arrays,
-            status=Status[record["status"]],
-            certificate=Certificate(**record["certificate"]),
-            **{key: record[key] for key in ("tol", "iterations", "seconds", "solver")},
+        try:
+            limit = cls(**arrays, **cls._fields(record))
+        except (KeyError, TypeError) as error:
+            raise refused(path, cls, f"its record lacks or misnames {error}") from error
+        fault = limit._fault()
+        if fault:
+            raise refused(path, cls, fault)
+        return limit
+
+    def _record(self) -> dict[str, Any]:
+        """What is saved beside the arrays, as JSON can hold it."""
+        return {
+            "status": self.status.name,
+            "certificate": self.certificate.to_dict(),
+            **{name: getattr(self, name) for name in _SCALARS},
+        }
+
+    @classmethod
+    def _fields(cls, record: dict[str, Any]) -> dict[str, Any]:
+        """Fields from what `_record` returned."""
+        return {
+            "status": Status[record["status"]],
+            "certificate": Certificate(**record["certificate"]),
+            **{name: record[name] for name in _SCALARS},
+        }
+
+    def _fault(self) -> str:
+        """What is wrong with the shapes, numbers and claims of a loaded limit; empty if nothing."""
+        n, n_units = len(self.dual), len(self.unit_norms)
+        shapes = {
+            "dual": (n,),
+            "margins": (n,),
+            "support": (n,),
+            "unit_norms": (n_units,),
+            "dual_norms": (n_units,),
+        }
+        for name, shape in shapes.items():
+            if getattr(self, name).shape != shape:
+                return f"`{name}` has the shape {getattr(self, name).shape}, not {shape}"
+        for name in ("zeta", *shapes):
+            if not np.all(np.isfinite(getattr(self, name))):
+                return f"`{name}` is not finite"
+        if not math.isclose(self._norm(), float(np.linalg.norm(self.unit_norms)), rel_tol=_CLOSE):
+            return "`zeta` does not have the norms of its units"
+        if self.status is Status.SOLVED and not self._supports_certificate():
+            return "its arrays do not support its certificate"
+        return ""
+
+    def _norm(self) -> float:
+        """Root of the sum of the squares of `unit_norms`, from `zeta`."""
+        return float(np.linalg.norm(self.zeta))
+
+    def _supports_certificate(self) -> bool:
+        """Whether norms, margins and multipliers give bounds as good as the certified ones."""
+        margin, total = float(self.margins.min()), float(self.dual.sum())
+        above, below = float(self.unit_norms.sum()), float(self.dual_norms.max())
+        return (
+            bool(margin > 0 and self.dual.min() >= 0)
+            and above <= self.objective * margin * (1 + _CLOSE)
+            and self.dual_objective * below * (1 - _CLOSE) <= total
+            and self.gap <= self.tol
         )
 
     @classmethod

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from .._checks import require_real
 from .._solve import Array, array_namespace, as_float64, is_torch_array, to_numpy
 
 __all__ = ["Columns", "ContextColumns", "ContextPredictor", "GateColumns", "Predictor"]
@@ -76,6 +77,7 @@ class ContextColumns:
 
     def check(self, gates: Array, X: Array) -> Array:
         """Contexts as int64; see `Columns.check`."""
+        require_real("contexts", gates, "integers")
         xp = array_namespace(X)
         contexts = xp.asarray(gates if is_torch_array(X) else to_numpy(gates), device=X.device)
         if not xp.isdtype(contexts.dtype, "integral"):
@@ -110,6 +112,7 @@ class GateColumns:
     def check(self, gates: Array, X: Array) -> Array:
         """Gates as float64; see `Columns.check`."""
         xp = array_namespace(X)
+        require_real("gates", gates)
         gates = as_float64(gates, like=X)
         if tuple(gates.shape) != (int(X.shape[0]), self.n_units):
             raise ValueError(
@@ -146,6 +149,7 @@ class ContextPredictor(Predictor):
 
 
 def _inputs(X: Array, zeta: Array) -> Array:
+    require_real("X", X)
     X, n_inputs = as_float64(X, like=zeta), int(zeta.shape[-1])
     if X.ndim != 2 or X.shape[1] != n_inputs:
         raise ValueError(

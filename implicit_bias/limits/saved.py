@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Collection, Mapping
@@ -11,9 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._files import write_atomically
 from .._version import __version__
 
-__all__ = ["read_saved", "write_saved"]
+__all__ = ["read_saved", "refused", "write_saved"]
+
+_KEY = "implicit-bias"
 
 
 def write_saved(
@@ -27,13 +31,14 @@ def write_saved(
     Raises
     ------
     OSError
-        If the file cannot be written.
+        If the file cannot be written, with its path.
     """
     from safetensors.numpy import save
 
-    whole = {"class": saved_class.__name__, "version": __version__, **record}
     contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    Path(path).write_bytes(save(contiguous, metadata={"implicit-bias": json.dumps(whole)}))
+    whole = {"class": saved_class.__name__, "version": __version__, **record}
+    whole["checksum"] = _checksum(contiguous, whole)
+    write_atomically(path, save(contiguous, metadata={_KEY: json.dumps(whole)}))
 
 
 def read_saved(
@@ -46,7 +51,7 @@ def read_saved(
     FileNotFoundError
         If there is no such file.
     ValueError
-        If the file is not a saved result of this class.
+        If the file is not a saved result of this class, whole and unchanged.
     """
     from safetensors import SafetensorError, safe_open
 
@@ -54,10 +59,36 @@ def read_saved(
         raise FileNotFoundError(f"there is no file {os.fspath(path)!r} to load a limit from")
     try:
         with safe_open(path, framework="numpy") as file:
-            record = json.loads((file.metadata() or {}).get("implicit-bias", "{}"))
+            text = (file.metadata() or {}).get(_KEY, "{}")
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except SafetensorError as error:
         raise ValueError(f"{os.fspath(path)!r} is not a safetensors file: {error}") from error
-    if record.get("class") != saved_class.__name__ or set(arrays) != set(names):
+    try:
+        record = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise refused(path, saved_class, f"its metadata is no JSON ({error})") from error
+    if not isinstance(record, dict) or record.get("class") != saved_class.__name__:
         raise ValueError(f"{os.fspath(path)!r} holds no saved {saved_class.__name__}")
+    if set(arrays) != set(names):
+        raise refused(path, saved_class, f"it has the arrays {sorted(arrays)}")
+    if record.pop("checksum", None) != _checksum(arrays, record):
+        raise refused(path, saved_class, "its checksum is that of other numbers")
     return arrays, record
+
+
+def refused(path: str | os.PathLike[str], saved_class: type, why: str) -> ValueError:
+    """The error of a file that is not what `saved_class` saves."""
+    return ValueError(
+        f"{os.fspath(path)!r} must be a file as {saved_class.__name__}.save writes it, but {why}: "
+        "it has been damaged or changed, save the result again"
+    )
+
+
+def _checksum(arrays: Mapping[str, NDArray[Any]], record: Mapping[str, Any]) -> str:
+    """SHA-256, in hexadecimal, of names, types, shapes and bytes of arrays, and of the record."""
+    sha = hashlib.sha256(json.dumps(record, sort_keys=True).encode())
+    for name in sorted(arrays):
+        array = arrays[name]
+        sha.update(f"{name} {array.dtype} {array.shape}".encode())
+        sha.update(array.tobytes())
+    return sha.hexdigest()

@@ -96,7 +96,7 @@ def render_html(report: Report, *, command: str) -> str:
 
 def _notices(report: Report) -> list[str]:
     found = []
-    if report.status.name != "SOLVED":
+    if report.status is not None and report.status.name != "SOLVED":
         where = f" ({report.concerns})" if report.concerns else ""
         found.append(f"{report.status.name}{where}: {report.status.advice}")
     if report.shortfall:

@@ -52,15 +52,16 @@ class Report:
         return not self.interrupted and all(finding.finished for finding in self.findings)
 
     @property
-    def status(self) -> Standing:
-        """The worst status of the limits."""
-        return min(self._statuses().values(), key=lambda status: WORST_FIRST.index(status.name))
+    def status(self) -> Standing | None:
+        """The worst status of the limits; None if an interrupt came before the first of them."""
+        statuses = self._statuses().values()
+        return min(statuses, key=lambda one: WORST_FIRST.index(one.name), default=None)
 
     @property
     def concerns(self) -> str:
         """The limits that the status is of, where it is no good news and there are several."""
         statuses, worst = self._statuses(), self.status
-        if worst.name == "SOLVED" or len(statuses) == 1:
+        if worst is None or worst.name == "SOLVED" or len(statuses) == 1:
             return ""
         return ", ".join(name for name, status in statuses.items() if status is worst)
 

@@ -7,6 +7,9 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+
+from ..._checks import require_real
 from ..._solve import (
     Array,
     FitCertificate,
@@ -22,8 +25,9 @@ from ..._solve import (
     solve_least_squares,
     to_numpy,
 )
+from ...limits.formulation import real_data
 from ...limits.predictors import GateColumns, Predictor
-from ...limits.saved import read_saved, write_saved
+from ...limits.saved import read_saved, refused, write_saved
 
 if TYPE_CHECKING:
     import cvxpy
@@ -154,15 +158,20 @@ class GatedOLS:
         FileNotFoundError
             If there is no such file.
         ValueError
-            If the file is not a saved limit of this class.
+            If the file is not a saved limit of this class, whole and unchanged.
         """
         arrays, record = read_saved(path, cls, {"zeta"})
-        return cls(
-            zeta=arrays["zeta"],
-            status=FitStatus[record["status"]],
-            certificate=FitCertificate(**record["certificate"]),
-            **{name: record[name] for name in _SCALARS},
-        )
+        if arrays["zeta"].ndim != 2 or not np.all(np.isfinite(arrays["zeta"])):
+            raise refused(path, cls, "`zeta` is no finite matrix")
+        try:
+            return cls(
+                zeta=arrays["zeta"],
+                status=FitStatus[record["status"]],
+                certificate=FitCertificate(**record["certificate"]),
+                **{name: record[name] for name in _SCALARS},
+            )
+        except (KeyError, TypeError) as error:
+            raise refused(path, cls, f"its record lacks or misnames {error}") from error
 
     def __repr__(self) -> str:
         n_units, n_inputs = (int(size) for size in self.zeta.shape)
@@ -193,9 +202,9 @@ def gated_program(X: Array, y: Array, gates: Array) -> SampledLeastSquares:
     ValueError
         If shapes disagree or values are not finite.
     """
-    X = as_float64(X)
-    xp = array_namespace(X)
-    y, Z = as_float64(y, like=X), as_float64(gates, like=X)
+    X, y = real_data(X, y)
+    require_real("gates", gates)
+    xp, Z = array_namespace(X), as_float64(gates, like=X)
     columns = xp.arange(int(Z.shape[1]) if Z.ndim == 2 else 0, device=X.device)
     return SampledLeastSquares(design=GatedDesign(X=X, Z=Z, group=columns), y=y)
 

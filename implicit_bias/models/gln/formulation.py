@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING, ClassVar, Unpack
 
+from ..._checks import require_memory, require_real
 from ..._solve import (
     Array,
     GatedDesign,
     MaxMarginProgram,
     Solution,
     array_namespace,
-    as_float64,
     is_torch_array,
     to_numpy,
 )
-from ...limits.formulation import Formulation, Solving, labelled, solve_limit
+from ...limits.formulation import Formulation, Solving, labelled, real_data, solve_limit
 from ...limits.limit import Limit
 from ...limits.predictors import ContextColumns, ContextPredictor
 
@@ -83,14 +83,19 @@ class SVMGLN(Formulation[GLNLimit]):
             If shapes disagree, values are not finite, labels are not -1 and +1, or a context is
             out of range.
         """
-        X = as_float64(X)
+        X, y = real_data(X, y)
         xp = array_namespace(X)
         contexts, n_contexts = checked_contexts(gates, X, self.n_contexts)
         n_units = int(contexts.shape[1])
+        require_memory(
+            n_units * n_contexts * (int(X.shape[0]) + int(X.shape[1])),
+            f"gates and coefficients of {n_units} units x {n_contexts} contexts",
+            "take fewer units or contexts",
+        )
         Z = ContextColumns(n_units, n_contexts)(contexts)
         owner = xp.arange(n_units * n_contexts, device=X.device) // n_contexts
         design = GatedDesign(X=X, Z=Z, group=owner)
-        return MaxMarginProgram(design=design, y=as_float64(y, like=X))
+        return MaxMarginProgram(design=design, y=y)
 
     def limit(
         self, program: MaxMarginProgram, solution: Solution, gates: Array | None = None
@@ -126,6 +131,7 @@ class SVMGLN(Formulation[GLNLimit]):
 def checked_contexts(contexts: Array, X: Array, n_contexts: int | None = None) -> tuple[Array, int]:
     """Contexts (n, H) of the kind of `X`, and C; raises as `SVMGLN.program` says."""
     xp = array_namespace(X)
+    require_real("contexts", contexts, "integers in 0 .. C-1")
     if not is_torch_array(X):
         contexts = to_numpy(contexts)
     contexts = xp.asarray(contexts, device=X.device)

@@ -56,6 +56,9 @@ class GLNL2Limit(Limit):
         """The program's norm of coefficients (H, C, D): root mean square of `||beta[gamma]||`."""
         return MainEffects.of_coefficients(zeta).rms_norm()
 
+    def _norm(self) -> float:
+        return self.norm_of(self.zeta)
+
     @property
     def gln_norm(self) -> float:
         """`sum_h ||zeta[h]||`: at least the optimum of SVM-GLN on the same data."""

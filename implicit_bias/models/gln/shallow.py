@@ -19,7 +19,7 @@ from ..._solve import (
     certify,
     to_numpy,
 )
-from ...limits.formulation import Formulation, Solving, labelled, solve_limit
+from ...limits.formulation import Formulation, Solving, labelled, real_data, solve_limit
 from ...limits.limit import Limit
 from ...limits.predictors import Predictor
 from .formulation import checked_contexts
@@ -144,13 +144,13 @@ class ContextSVMs(Formulation[ShallowGLNLimit]):
         TypeError, ValueError
             As `SVMGLN.program`.
         """
-        X = as_float64(X)
+        X, y = real_data(X, y)
         contexts, _ = checked_contexts(gates, X)
         columns = GlobalContextColumns(_global_contexts(contexts)[0])
         Z = columns(columns.check(contexts, X))
         xp = array_namespace(X)
         group = xp.zeros((int(Z.shape[1]),), dtype=xp.int64, device=X.device)
-        return MaxMarginProgram(GatedDesign(X=X, Z=Z, group=group), as_float64(y, like=X))
+        return MaxMarginProgram(GatedDesign(X=X, Z=Z, group=group), y)
 
     def limit(
         self, program: MaxMarginProgram, solution: Solution, gates: Array | None = None

@@ -12,10 +12,9 @@ from ..._solve import (
     MaxMarginProgram,
     Solution,
     array_namespace,
-    as_float64,
     to_numpy,
 )
-from ...limits.formulation import Formulation, Solving, labelled, solve_limit
+from ...limits.formulation import Formulation, Solving, labelled, real_data, solve_limit
 from ...limits.limit import Limit
 from ...limits.predictors import Predictor
 
@@ -110,8 +109,7 @@ class HardMarginSVM(Formulation[LinearLimit]):
         ValueError
             If shapes disagree, values are not finite, or labels are not -1 and +1.
         """
-        X = as_float64(X)
-        y = as_float64(y, like=X)
+        X, y = real_data(X, y)
         if X.ndim != 2 or X.shape[0] == 0:
             raise ValueError(f"`X` must have shape (n, D) with n, D >= 1, got {tuple(X.shape)}")
         xp = array_namespace(X)

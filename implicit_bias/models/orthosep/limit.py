@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import os
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
-from typing import Any, Self
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
@@ -195,26 +192,13 @@ class OrthosepLimit(Limit):
             "supports_span": self.supports_span,
         }
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write arrays and results to one safetensors file; `load` reads it back."""
-        from safetensors import safe_open
-        from safetensors.numpy import load_file, save_file
-
-        super().save(path)
-        with safe_open(path, framework="numpy") as file:
-            metadata = dict(file.metadata())
-        metadata["classes"] = json.dumps([_record(part) for part in self.classes])
-        save_file(load_file(path), Path(path), metadata=metadata)
+    def _record(self) -> dict[str, Any]:
+        return super()._record() | {"classes": [_record(part) for part in self.classes]}
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read what `save` wrote, as NumPy arrays; raises as `Limit.load` does."""
-        from safetensors import safe_open
-
-        limit = super().load(path)
-        with safe_open(path, framework="numpy") as file:
-            records = json.loads(file.metadata()["classes"])
-        return replace(limit, classes=tuple(_from_record(record) for record in records))
+    def _fields(cls, record: dict[str, Any]) -> dict[str, Any]:
+        classes = tuple(_from_record(part) for part in record["classes"])
+        return super()._fields(record) | {"classes": classes}
 
 
 def _record(part: OneSidedSolution) -> dict[str, Any]:

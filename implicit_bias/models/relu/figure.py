@@ -1,8 +1,7 @@
-"""The picture of a ReLU network's training, and of the copy that froze its gates on the way."""
+"""Panels of a ReLU network's training, and of the copy that froze its gates on the way."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -14,8 +13,7 @@ from ..._solve import to_numpy
 from ...data.sample import Sample
 from ...drawing.decision_maps import map_row, plane_lines
 from ...drawing.figures import Panel, Row, legend_above
-from ...drawing.runs import plot_gate_changes, plot_margin_ratio, plot_margins, plot_run
-from ...gates.changes import GateChanges
+from ...drawing.runs import plot_gate_changes, plot_margin_ratio, plot_margins, run_panels
 from ...limits.limit import Limit
 from ...training.snapshots import Snapshots
 from ...training.trajectory import Trajectory
@@ -25,29 +23,22 @@ from .network import DeepReLU
 if TYPE_CHECKING:
     import torch
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-    from .frozen_run import FrozenRun
-
-__all__ = ["relu_figure", "relu_lines", "relu_map_row"]
+__all__ = ["copy_panel", "network_panels", "relu_lines", "relu_map_row"]
 
 
-def relu_figure(
-    trajectory: Trajectory,
-    changes: GateChanges,
-    frozen: FrozenRun | None,
-    *,
-    below: Sequence[Row] = (),
-) -> Figure:
-    """The network over training, its gates, and the frozen copy on the way to its own limit."""
-    panels: list[Panel] = [lambda ax: _gates(ax, changes, frozen)]
-    after = None if frozen is None else frozen.parts.after
-    if frozen is not None and after is not None:
-        panels.append(partial(_copy, frozen.limit, after))
-    # The gates have a panel above, with the freeze in it.
+def network_panels(trajectory: Trajectory, freeze_at: int | None) -> tuple[Panel, ...]:
+    """The network over training, and its gates with the step at which a copy freezes them."""
     others = {k: v for k, v in trajectory.observed.items() if k != "gate_changes"}
-    trajectory = replace(trajectory, observed=others)
-    return plot_run(trajectory, title="ReLU network over training", panels=panels, below=below)
+    return (
+        *run_panels(replace(trajectory, observed=others)),
+        partial(_gates, trajectory, freeze_at),
+    )
+
+
+def copy_panel(limit: Limit, after: Trajectory) -> Panel:
+    """The copy with frozen gates on the way to its own limit."""
+    return partial(_copy, limit, after)
 
 
 def relu_map_row(
@@ -71,11 +62,11 @@ def relu_lines(network: torch.nn.Module, X: NDArray[np.float64]) -> NDArray[np.f
     return plane_lines(normals, np.zeros(len(normals)), X)
 
 
-def _gates(ax: Axes, changes: GateChanges, frozen: FrozenRun | None) -> None:
-    plot_gate_changes(changes.step, changes.since_start, ax)
-    if frozen is not None:
-        step = frozen.comparison.freeze_at
-        ax.axvline(step, color="0.6", linestyle=":", label=f"a copy freezes them at {step}")
+def _gates(trajectory: Trajectory, freeze_at: int | None, ax: Axes) -> None:
+    plot_gate_changes(trajectory.step, trajectory.observed["gate_changes"], ax)
+    if freeze_at is not None:
+        label = f"a copy freezes them at {freeze_at}"
+        ax.axvline(freeze_at, color="0.6", linestyle=":", label=label)
         legend_above(ax)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Unpack
 
+from ..._checks import require_real
 from ..._solve import (
     Array,
     GatedDesign,
@@ -14,7 +15,7 @@ from ..._solve import (
     as_float64,
     to_numpy,
 )
-from ...limits.formulation import Formulation, Solving, labelled, solve_limit
+from ...limits.formulation import Formulation, Solving, labelled, real_data, solve_limit
 from ...limits.limit import Limit
 from ...limits.predictors import GateColumns, Predictor
 
@@ -79,12 +80,12 @@ class SVMFReLU(Formulation[FReLULimit]):
             If shapes disagree, values are not finite, labels are not -1 and +1, or a gate is
             neither 0 nor 1.
         """
-        X = as_float64(X)
+        X, y = real_data(X, y)
         if X.ndim != 2:
             raise ValueError(f"`X` must have shape (n, D), got {tuple(X.shape)}")
         Z = _binary(gates, X)
         group = array_namespace(X).arange(int(Z.shape[1]), device=X.device)
-        return MaxMarginProgram(design=GatedDesign(X=X, Z=Z, group=group), y=as_float64(y, like=X))
+        return MaxMarginProgram(design=GatedDesign(X=X, Z=Z, group=group), y=y)
 
     def limit(
         self, program: MaxMarginProgram, solution: Solution, gates: Array | None = None
@@ -159,6 +160,7 @@ def solve_frelu_svm(X: Array, y: Array, gates: Array, **solving: Unpack[Solving]
 
 
 def _binary(gates: Array, X: Array) -> Array:
+    require_real("gates", gates)
     gates = as_float64(gates, like=X)
     if gates.ndim != 2 or gates.shape[0] != X.shape[0] or gates.shape[1] == 0:
         raise ValueError(

@@ -3,104 +3,39 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..._solve import Status, to_numpy
 from ...data.sample import Sample
-from ...measures.comparison import NetworkState, measure_network
-from ...pipeline.classification import trace, write_frame, write_weights
-from ...pipeline.options import Options, Reporter
-from ...pipeline.report import Assumption
+from ...gates.changes import gate_changes
+from ...measures.comparison import measure_network
+from ...measures.formatting import DASH, number, share
+from ...pipeline.finding import Assumption, Finding, Table, Writer
+from ...pipeline.findings import loss_in_words, shortfall, usable, write_frame, write_weights
+from ...pipeline.setup import Setup
 from ...training.settings import TrainingSettings
-from .comparison import FrozenComparison, compare_frozen
+from .comparison import FrozenComparison, ReLUComparison, compare_frozen
+from .figure import copy_panel
 from .formulation import FReLULimit, solve_frelu_svm
 from .freezing import PartlyTrained, train_then_freeze
-from .network import ReLU
+from .network import DeepReLU, ReLU
 
-__all__ = ["FrozenRun", "forget_frozen", "freezing_step", "run_frozen"]
+if TYPE_CHECKING:
+    from ...pipeline.keeping import Keeping
+    from .model import ReLUOptions
+
+__all__ = ["find_frozen", "forget_frozen", "freezing_step"]
 
 # Where the two parts of an unfinished run are kept: before and after the freeze.
 RUNS = ("frozen-run-before.safetensors", "frozen-run-after.safetensors")
 
 
-@dataclass(frozen=True, eq=False)
-class FrozenRun:
-    """A partly trained network and the limit on its frozen gates.
-
-    Attributes
-    ----------
-    parts : PartlyTrained
-    limit : FReLULimit
-    comparison : FrozenComparison
-    state : NetworkState
-    gates : (n, H) array
-        Of the training samples, as they were frozen.
-    finished : bool
-    """
-
-    parts: PartlyTrained
-    limit: FReLULimit
-    comparison: FrozenComparison
-    state: NetworkState
-    gates: NDArray[Any]
-    finished: bool
-
-    @property
-    def name(self) -> str:
-        """What to call the limit in a message."""
-        return f"SVM-FReLU on the gates of step {self.comparison.freeze_at}"
-
-    @property
-    def log_loss(self) -> float:
-        """Logarithm of the last loss; NaN if there was no step after the freeze."""
-        return math.nan if self.parts.after is None else float(self.parts.after.log_loss[-1])
-
-    def assumptions(self) -> tuple[Assumption, ...]:
-        """Of the theorem about networks whose gates do not change."""
-        step = self.comparison.freeze_at
-        separable = self.limit.certificate.proves_separability() or None
-        return (
-            Assumption(
-                f"the data are separable in the gates of step {step} (certified)",
-                False if self.limit.status is Status.NOT_SEPARABLE else separable,
-            ),
-            Assumption(
-                f"the loss of the copy that froze them tends to 0: log(1/loss) is "
-                f"{-self.log_loss:.3g} at the end, and directions converge like its inverse",
-                None,
-            ),
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        after = self.parts.after
-        steps = {"steps_since": 0 if after is None else int(after.step[-1])}
-        return {
-            "freeze_at": self.comparison.freeze_at,
-            "limit": self.limit.to_dict(),
-            "network": asdict(self.state)
-            | steps
-            | {"log_loss": self.log_loss, "finished": self.finished},
-            "comparison": self.comparison.to_dict(),
-        }
-
-    def artefacts(self) -> dict[str, Any]:
-        """Files to keep, by name."""
-        files: dict[str, Any] = {
-            "frozen-limit.safetensors": self.limit.save,
-            "frozen-network.safetensors": write_weights(self.parts.network),
-            "frozen-gating.npz": self.parts.gating.save,
-        }
-        if self.parts.after is not None:
-            files["frozen-trajectory.parquet"] = write_frame(self.parts.after)
-        return files
-
-
-def freezing_step(options: Options, settings: TrainingSettings) -> int:
+def freezing_step(options: ReLUOptions, settings: TrainingSettings) -> int:
     """The step that the options name, or half of the steps.
 
     Raises
@@ -118,56 +53,166 @@ def freezing_step(options: Options, settings: TrainingSettings) -> int:
     return options.freeze_at
 
 
-def forget_frozen(reporter: Reporter) -> None:
-    """Delete what an earlier run has kept: another one would take it for its own unfinished one."""
-    for path in map(reporter.state, RUNS):
-        if path is not None:
+def forget_frozen(keeping: Keeping) -> None:
+    """Delete what an older run has kept: a new one would take it for its own when it resumes."""
+    for path in map(keeping.state, RUNS):
+        if path is not None and not keeping.resume:
             path.unlink(missing_ok=True)
 
 
-def run_frozen(
-    network: ReLU,
-    samples: tuple[Sample, Sample],
-    settings: TrainingSettings,
-    options: Options,
-    reporter: Reporter,
-    *,
-    freeze_at: int,
-) -> FrozenRun | None:
-    """Train `network`, not yet trained, up to `freeze_at`, freeze its gates, go on, compare.
+def find_frozen(
+    setup: Setup, twin: ReLU, network: DeepReLU, machines: ReLUComparison, *, freeze_at: int
+) -> Iterator[Finding]:
+    """Train a copy up to `freeze_at`, freeze its gates, go on, solve its limit, compare.
 
-    None if it was interrupted before it had frozen them.
+    Parameters
+    ----------
+    setup : Setup
+    twin : ReLU
+        As `network` began; trained in place up to the freeze.
+    network : DeepReLU
+        As it ended: some of its gates have changed after the freeze.
+    machines : ReLUComparison
+        Whose lines the table has.
+    freeze_at : int
+
+    Yields
+    ------
+    Finding
+        About one thing, known better each time; unfinished alone if the freeze was not reached.
 
     Raises
     ------
     FloatingPointError
         If training diverges.
     """
-    train_part, held_out = samples
-    reporter.stage(f"training it again, with its gates frozen at step {freeze_at}")
-    before, after = map(reporter.state, RUNS)
-    parts = train_then_freeze(
-        network, train_part.X, train_part.y, freeze_at=freeze_at, settings=settings,
-        monitor=held_out.X, callback=trace(reporter),
-        states=None if before is None or after is None else (before, after),
-        resume=reporter.resume,
-    )  # fmt: skip
+    setup.progress.stage(f"training it again, with its gates frozen at step {freeze_at}")
+    parts = _train(setup, twin, freeze_at)
+    unknown = Finding("frozen", record={"frozen": None}, finished=_finished(parts))
     if parts.before is not None and not parts.before.finished:
-        return None
-    reporter.stage(f"solving SVM-FReLU on the gates of step {freeze_at} ({options.solver})")
+        yield unknown
+        return
+    found = replace(unknown, files=_files(parts), objects={"frozen": parts})
+    yield found
+    options = setup.options
+    setup.progress.stage(f"solving SVM-FReLU on the gates of step {freeze_at} ({options.solver})")
     # Limit and network get the same gates: those that the ReLU network had when it stopped.
-    gated_train, gated_held_out = (
-        Sample(sample.X, sample.y, to_numpy(network.gates(sample.X)).astype(np.float64))
-        for sample in samples
+    gated = [Sample(sample.X, sample.y, _gates(twin, sample)) for sample in setup.samples]
+    limit = solve_frelu_svm(*gated[0], solver=options.solver, tol=options.tol)
+    comparison = compare_frozen(limit, parts.network, *gated, freeze_at=freeze_at)
+    changed = float(gate_changes(gated[0].gates, network.gates(setup.train.X)).mean())
+    state = asdict(measure_network(parts.network, gated[0], gated[1]))
+    record = {
+        "freeze_at": freeze_at,
+        "limit": limit.to_dict(),
+        "network": state | _record(parts),
+        "comparison": comparison.to_dict(),
+        "gates_that_changed_later": changed,
+    }
+    rows = (*_rows(machines, comparison), *_training_rows(parts, changed))
+    title = f"a copy with the gates of step {freeze_at}, beside its limit"
+    yield replace(
+        _with_limit(found, parts, limit, freeze_at),
+        record={"frozen": record},
+        tables=(Table(title, ("", "SVM-FReLU"), rows),),
     )
-    limit = solve_frelu_svm(*gated_train, solver=options.solver, tol=options.tol)
-    return FrozenRun(
-        parts=parts,
-        limit=limit,
-        comparison=compare_frozen(
-            limit, parts.network, gated_train, gated_held_out, freeze_at=freeze_at
+
+
+def _train(setup: Setup, twin: ReLU, freeze_at: int) -> PartlyTrained:
+    before, after = map(setup.keeping.state, RUNS)
+    return train_then_freeze(
+        twin,
+        setup.train.X,
+        setup.train.y,
+        freeze_at=freeze_at,
+        settings=setup.settings,
+        monitor=setup.held_out.X,
+        callback=setup.progress.training(),
+        states=None if before is None or after is None else (before, after),
+        resume=setup.keeping.resume,
+    )
+
+
+def _gates(network: DeepReLU, sample: Sample) -> NDArray[np.float64]:
+    return to_numpy(network.gates(sample.X)).astype(np.float64)
+
+
+def _with_limit(found: Finding, parts: PartlyTrained, limit: FReLULimit, freeze_at: int) -> Finding:
+    """What is known of the copy, and its limit."""
+    after = parts.after
+    missed = ""
+    if after is not None and usable(limit):
+        missed = shortfall(after, "the copy with frozen gates")
+    return replace(
+        found,
+        files={**found.files, "frozen-limit.safetensors": limit.save},
+        panels=() if after is None else (copy_panel(limit, after),),
+        assumptions=_assumptions(limit, freeze_at, _log_loss(parts)),
+        statuses={f"SVM-FReLU on the gates of step {freeze_at}": limit.status},
+        certificates={"frozen gates": limit.to_dict()},
+        objects={**found.objects, "frozen_limit": limit},
+        shortfall=missed,
+    )
+
+
+def _files(parts: PartlyTrained) -> dict[str, Writer]:
+    files: dict[str, Writer] = {
+        "frozen-network.safetensors": write_weights(parts.network),
+        "frozen-gating.npz": parts.gating.save,
+    }
+    if parts.after is not None:
+        files["frozen-trajectory.parquet"] = write_frame(parts.after)
+    return files
+
+
+def _record(parts: PartlyTrained) -> dict[str, Any]:
+    """How training went on after the freeze."""
+    return {
+        "steps_since": 0 if parts.after is None else int(parts.after.step[-1]),
+        "log_loss": _log_loss(parts),
+        "finished": _finished(parts),
+    }
+
+
+def _rows(machines: ReLUComparison, frozen: FrozenComparison) -> tuple[tuple[str, str], ...]:
+    """The lines that the four machines have, of this one."""
+    return (
+        *((row[0], row[-1]) for row in machines.rows(frozen)[1:]),
+        ("KKT stationarity, cosine (1)", number(frozen.kkt_cosine, ".4f")),
+        ("KKT stationarity, relative residual (0)", number(frozen.kkt_residual)),
+        ("KKT multipliers beyond the margin (0)", number(frozen.kkt_complementarity)),
+    )
+
+
+def _training_rows(parts: PartlyTrained, changed: float) -> tuple[tuple[str, str], ...]:
+    known = _record(parts)
+    log_loss = known["log_loss"]
+    end = "" if known["finished"] else " (interrupted)"
+    return (
+        ("steps since the freeze", f"{known['steps_since']}{end}"),
+        ("loss", DASH if math.isnan(log_loss) else loss_in_words(log_loss)),
+        ("log(1/loss)", number(-log_loss)),
+        ("gates that the other network changed since", share(changed)),
+    )
+
+
+def _assumptions(limit: FReLULimit, freeze_at: int, log_loss: float) -> tuple[Assumption, ...]:
+    """Of the theorem about networks whose gates do not change."""
+    separable = limit.certificate.proves_separability() or None
+    end = "" if math.isnan(log_loss) else f": log(1/loss) is {-log_loss:.3g} at the end"
+    return (
+        Assumption(
+            f"the data are separable in the gates of step {freeze_at} (certified)",
+            False if limit.status is Status.NOT_SEPARABLE else separable,
         ),
-        state=measure_network(parts.network, gated_train, gated_held_out),
-        gates=gated_train.gates,
-        finished=parts.after is None or parts.after.finished,
+        Assumption(f"the loss of the copy that froze them tends to 0{end}", None),
     )
+
+
+def _finished(parts: PartlyTrained) -> bool:
+    return all(part is None or part.finished for part in (parts.before, parts.after))
+
+
+def _log_loss(parts: PartlyTrained) -> float:
+    """Logarithm of the last loss; NaN if there was no step after the freeze."""
+    return math.nan if parts.after is None else float(parts.after.log_loss[-1])

@@ -1,47 +1,47 @@
-"""The pipeline of ReLU networks: one trained network beside four max-margin machines."""
+"""The run of ReLU networks: one that learns its gates, four machines, and a copy that froze them.
+
+What is learned comes before what is solved: there is no prediction without learned gates.
+"""
 
 from __future__ import annotations
 
 import copy
 import math
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..._solve import Status
-from ...data.sample import Sample
 from ...drawing.decision_maps import plane_snapshots
-from ...gates.changes import GateChanges, gate_changes
+from ...gates.changes import GateChanges
 from ...gates.hyperplanes import HyperplaneGates
-from ...limits.limit import Limit
 from ...measures.comparison import measure_network
 from ...measures.distances import Distances
+from ...measures.formatting import DASH, number, share
 from ...measures.kkt import kkt_distance
-from ...pipeline.classification import (
-    RUN,
-    load_data,
-    network_results,
-    provenance,
-    require_device,
-    setup_line,
-    torch_dtype,
-    trace,
-    training_settings,
-    worst_status,
-    write_frame,
-    write_weights,
-)
-from ...pipeline.options import Options, Reporter, Seeds
-from ...pipeline.report import Assumption, Report, Table
+from ...pipeline.finding import Assumption, Finding, Table
+from ...pipeline.findings import gating_file, loss_in_words, network_record, trained
+from ...pipeline.report import Report, gather
+from ...pipeline.separable import RUN
+from ...pipeline.setup import Setup, prepare, start
 from ...training.loop import train
 from ...training.trainers import check_trainer
 from ...training.trajectory import Trajectory
-from .comparison import compare_relu, view_relu
-from .figure import relu_figure, relu_map_row
-from .frozen_run import FrozenRun, forget_frozen, freezing_step, run_frozen
-from .machines import RELU_SVMS, solve_relu_svms
+from .comparison import ReLUComparison, compare_relu, view_relu
+from .figure import network_panels, relu_map_row
+from .frozen_run import find_frozen, forget_frozen, freezing_step
+from .machines import RELU_SVMS, ReLULimits, solve_relu_svms
 from .network import DeepReLU, ReLU
+
+if TYPE_CHECKING:
+    from ...measures.comparison import NetworkState
+    from ...measures.kkt import KKTDistance
+    from ...pipeline.keeping import Keeping
+    from ...pipeline.model import Model
+    from ...pipeline.progress import Progress
+    from ...training.snapshots import Snapshots
+    from .model import ReLUOptions
 
 __all__ = ["run_relu"]
 
@@ -53,7 +53,7 @@ DEEP = (
 )
 
 
-def run_relu(options: Options, reporter: Reporter) -> Report:
+def run_relu(model: Model, options: ReLUOptions, progress: Progress, keeping: Keeping) -> Report:
     """Train a ReLU network, freeze what it learned in four ways, and compare all of them.
 
     Beside them stands a network that froze its gates on the way and went on without changing
@@ -66,155 +66,201 @@ def run_relu(options: Options, reporter: Reporter) -> Report:
         If an option is out of range or the data are not there, before any long work; or if
         training diverges.
     """
-    from .. import MODELS
-
-    reporter.check_resumable()
-    seeds = Seeds.from_seed(options.seed)
-    settings = training_settings(options, seeds)
-    n_hidden = _hidden_layers(options)
-    freeze_at = freezing_step(options, settings)
-    require_device(options.device)
-    dataset = load_data(options, seeds)
-    # As many random gates as there are learned ones.
-    gating = HyperplaneGates(
-        n_hidden * options.hidden_units, cutoffs=options.cutoffs, random_state=seeds.gating
-    ).fit(dataset.X_train)
-    samples = (
-        Sample(dataset.X_train, dataset.y_train, None),
-        Sample(dataset.X_val, dataset.y_val, None),
+    _check_depth(options)
+    setup = prepare(model, options, progress, keeping)
+    network = _network(setup)
+    check_trainer(options.trainer, network)
+    freeze_at = freezing_step(options, setup.settings) if options.depth == 2 else None
+    forget_frozen(keeping)
+    heading = setup.heading(
+        title=f"{_name(options)} beside four machines on what it has learned",
+        theorem="" if options.depth == 2 else DEEP,
     )
-    network = _network(options, seeds, dataset.X_train.shape[1])
+    return gather(heading, _find(setup, network, freeze_at))
+
+
+def _find(setup: Setup, network: DeepReLU, freeze_at: int | None) -> Iterator[Finding]:
+    """What there is to find, each as soon as it is known."""
+    options, n_steps = setup.options, setup.settings.n_steps
     # Twins: one stays a ReLU network, one freezes its gates.
     twin = copy.deepcopy(network) if isinstance(network, ReLU) else None
-    check_trainer(options.trainer, network)
-    theorem = MODELS["relu"].theorem if n_hidden == 1 else DEEP
-    setup = setup_line(options, dataset)
-    if not reporter.resume:
-        forget_frozen(reporter)
-    reporter.stage(f"training a ReLU network for {settings.n_steps} steps")
-    snapshots = plane_snapshots(network, dataset.X_train, settings.n_steps)
+    snapshots = plane_snapshots(network, setup.train.X, n_steps)
+    setup.progress.stage(f"training a {_name(options)} for {n_steps} steps")
+    trajectory = _train(setup, network, snapshots)
+    found = trained(network, trajectory, panels=network_panels(trajectory, freeze_at))
+    yield found
+    yield _measured(setup, network, trajectory, found)
+    setup.progress.stage(f"solving four SVMs ({options.solver})")
+    # As many random gates as there are learned ones, and one that is always open.
+    gating = HyperplaneGates(
+        sum(_widths(options)), cutoffs=options.cutoffs, random_state=setup.seeds.gating
+    ).fit(setup.train.X)
+    views = [view_relu(network, sample.X, sample.y, gating) for sample in setup.samples]
+    limits = solve_relu_svms(views[0], solver=options.solver, tol=options.tol)
+    machines = _solved(limits)
+    yield machines
+    yield gating_file(gating)
+    setup.progress.stage("comparing")
+    comparison = compare_relu(limits, network, *views)
+    yield _compared(machines, comparison)
+    # Its place is before the maps, whenever it is known.
+    yield Finding("frozen", record={"frozen": None})
+    if snapshots is not None and limits.lc.certificate.proves_separability():
+        snapshots.take(int(trajectory.step[-1]))
+        row = relu_map_row(limits.lc, network, snapshots, setup.train)
+        yield Finding("maps", panels=(row,))
+    if twin is not None and freeze_at is not None and trajectory.finished:
+        yield from find_frozen(setup, twin, network, comparison, freeze_at=freeze_at)
+
+
+def _train(setup: Setup, network: DeepReLU, snapshots: Snapshots | None) -> Trajectory:
     try:
-        trajectory = train(
+        return train(
             network,
-            *samples[0],
-            settings=settings,
-            monitor=(samples[1].X, None),
-            callback=trace(reporter, snapshots),
-            observer=Distances(None, *samples, loss=options.loss),
-            state=reporter.state(RUN),
-            resume=reporter.resume,
+            *setup.train,
+            settings=setup.settings,
+            monitor=(setup.held_out.X, None),
+            callback=setup.progress.training(snapshots),
+            observer=Distances(None, *setup.samples, loss=setup.options.loss),
+            state=setup.keeping.state(RUN),
+            resume=setup.keeping.resume,
         )
     except FloatingPointError as error:  # there is no prediction without learned gates
         raise ValueError(str(error)) from error
-    reporter.stage(f"solving four SVMs ({options.solver})")
-    views = [view_relu(network, sample.X, sample.y, gating) for sample in samples]
-    limits = solve_relu_svms(views[0], solver=options.solver, tol=options.tol)
-    frozen: FrozenRun | None = None
-    failure = None
-    if trajectory.finished and twin is not None:
-        try:
-            frozen = run_frozen(twin, samples, settings, options, reporter, freeze_at=freeze_at)
-        except KeyboardInterrupt:
-            pass  # what is finished is reported
-        except FloatingPointError as error:  # diverged after the freeze: the rest stands
-            failure = str(error)
-    reporter.stage("comparing")
-    maps = []
-    if snapshots is not None and limits.lc.certificate.proves_separability():
-        snapshots.take(int(trajectory.step[-1]))
-        maps.append(relu_map_row(limits.lc, network, snapshots, samples[0]))
-    comparison = compare_relu(limits, network, *views)
-    separates = trajectory.smallest_margin[-1] > 0
-    kkt = kkt_distance(network, *samples[0]) if separates else None
-    state = measure_network(network, *samples, kkt)
-    changes = _changes(trajectory)
+
+
+def _measured(setup: Setup, network: DeepReLU, trajectory: Trajectory, found: Finding) -> Finding:
+    """The finding of the trained network with its measures, its gates and what they assume."""
+    separates = bool(trajectory.smallest_margin[-1] > 0)
+    kkt = kkt_distance(network, *setup.train) if separates else None
+    state = measure_network(network, *setup.samples, kkt)
+    changes = GateChanges(
+        step=trajectory.step.astype(np.int64),
+        since_start=trajectory.observed["gate_changes"],
+        since_last=trajectory.observed["gate_flips"],
+    )
     flips = float(changes.since_start[-1])
-    assumptions: tuple[Assumption, ...] = (
-        Assumption(f"the gates no longer change: {flips:.1%} of them changed since the start, and "
-                   "nothing says that the rest will stay", None),
-        Assumption("the network separates the training data", bool(separates)),
-    )  # fmt: skip
-    if n_hidden > 1:
-        assumptions += (
-            Assumption(f"the network has one hidden layer: it has {n_hidden}, and SVM-LC and "
-                       "gates-only see the gates of all of them. No convex program predicts a "
-                       "deeper network with frozen gates, so no copy freezes them here", False),
-        )  # fmt: skip
-    results_frozen: dict[str, Any] | None = None
-    later: list[tuple[str, str]] = []
-    certified: dict[str, Limit] = {"SVM-LC": limits.lc}
-    if frozen is not None:
-        certified[frozen.name] = frozen.limit
-        assumptions += frozen.assumptions()
-        changed = float(gate_changes(frozen.gates, network.gates(dataset.X_train)).mean())
-        results_frozen = frozen.to_dict() | {"gates_that_changed_later": changed}
-        later.append((f"  since step {freeze_at}", f"{changed:.2%}"))
-    status, concerns = worst_status(certified)
-    names, *rows = comparison.rows(None if frozen is None else frozen.comparison)
-    network_rows = (
-        ("smallest margin", f"{state.smallest_margin:.6g}"),
-        *(
-            []
-            if math.isnan(state.group_norm)
-            else [("sum of unit norms", f"{state.group_norm:.6g}")]
-        ),
-        ("training accuracy", f"{state.train_accuracy:.2%}"),
-        ("validation accuracy", f"{state.val_accuracy:.2%}"),
-        ("steps", str(int(trajectory.step[-1]))),
-        ("log(1/loss)", f"{-trajectory.log_loss[-1]:.4g}"),
-        ("gates changed since the start", f"{flips:.2%}"),
-        *later,
-        ("KKT cosine", "-" if kkt is None else f"{kkt.cosine:.4f}"),
-        ("KKT relative residual", "-" if kkt is None else f"{kkt.residual:.4g}"),
-        ("seconds", f"{trajectory.seconds[-1]:.2f}"),
-    )
-    results = {
-        "model": "relu",
-        "theorem": theorem,
-        **provenance(options, dataset),
-        "limits": {key: getattr(limits, key).to_dict() for key in RELU_SVMS},
-        **network_results(state, trajectory),
-        "gate_changes": changes.to_dict(),
-        "comparison": comparison.to_dict(),
-        "frozen": results_frozen,
-        "failure": failure,
-        "assumptions": [asdict(assumption) for assumption in assumptions],
-    }
-    return Report(
-        model="relu",
-        theorem=theorem,
-        setup=setup,
-        assumptions=assumptions,
+    return replace(
+        found,
+        record={
+            "network": asdict(state) | network_record(trajectory),
+            "gate_changes": changes.to_dict(),
+        },
         tables=(
-            Table("trained network", ("", "value"), network_rows),
-            Table("machines beside the networks", names, tuple(rows)),
+            Table(
+                "trained network",
+                ("", "value"),
+                (
+                    ("hidden units", " + ".join(map(str, _widths(setup.options)))),
+                    *_state_rows(state, trajectory),
+                    ("gates changed since the start", share(flips)),
+                    *_kkt_rows(kkt),
+                    ("seconds", f"{trajectory.seconds[-1]:.2f}"),
+                ),
+            ),
         ),
-        results=results,
-        status=status,
-        finished=_finished(trajectory, frozen, failure, n_hidden),
-        failure=failure,
-        artefacts={
-            "limit.safetensors": limits.lc.save,
-            "network.safetensors": write_weights(network),
-            "gating.npz": gating.save,
-            "trajectory.parquet": write_frame(trajectory),
-        }
-        | ({} if frozen is None else frozen.artefacts()),
-        figure=lambda: relu_figure(trajectory, changes, frozen, below=maps),
-        concerns="" if status is Status.SOLVED else ", ".join(concerns),
+        assumptions=_assumptions(flips, separates, len(_widths(setup.options))),
     )
 
 
-def _hidden_layers(options: Options) -> int:
-    """How many hidden layers the options name.
+def _state_rows(state: NetworkState, trajectory: Trajectory) -> tuple[tuple[str, str], ...]:
+    norm = number(state.group_norm, ".6g")
+    return (
+        ("status", "finished" if trajectory.finished else "interrupted"),
+        ("smallest margin", f"{state.smallest_margin:.6g}"),
+        *([("sum of unit norms", norm)] if norm != DASH else []),
+        ("training accuracy", share(state.train_accuracy)),
+        ("steps", str(int(trajectory.step[-1]))),
+        ("loss", loss_in_words(float(trajectory.log_loss[-1]))),
+        ("log(1/loss)", f"{-trajectory.log_loss[-1]:.4g}"),
+    )
+
+
+def _kkt_rows(kkt: KKTDistance | None) -> tuple[tuple[str, str], ...]:
+    cosine, residual, beyond = (
+        (kkt.cosine, kkt.residual, kkt.complementarity) if kkt else (math.nan,) * 3
+    )
+    return (
+        ("KKT stationarity, cosine (1)", number(cosine, ".4f")),
+        ("KKT stationarity, relative residual (0)", number(residual)),
+        ("KKT multipliers beyond the margin (0)", number(beyond)),
+    )
+
+
+def _assumptions(flips: float, separates: bool, n_hidden: int) -> tuple[Assumption, ...]:
+    """Of theorems that there could be, were the gates to stay as they are."""
+    found = (
+        Assumption(
+            f"the gates no longer change: {flips:.1%} of them changed since the start, and "
+            "nothing says that the rest will stay",
+            None,
+        ),
+        Assumption("the network separates the training data", separates),
+    )
+    if n_hidden == 1:
+        return found
+    deep = Assumption(
+        f"the network has one hidden layer: it has {n_hidden}, and SVM-LC and gates-only see the "
+        "gates of all of them. No convex program predicts a deeper network with frozen gates, so "
+        "no copy freezes them here",
+        False,
+    )
+    return (*found, deep)
+
+
+def _solved(limits: ReLULimits) -> Finding:
+    """The four machines. The exit code is that of SVM-LC, the nearest to a limit among them."""
+    record = {key: getattr(limits, key).to_dict() for key in RELU_SVMS}
+    return Finding(
+        "machines",
+        record={"limits": record},
+        files={"limit.safetensors": limits.lc.save},
+        statuses={RELU_SVMS["lc"]: limits.lc.status},
+        certificates={name: record[key] for key, name in RELU_SVMS.items()},
+        objects={"limits": limits},
+    )
+
+
+def _compared(machines: Finding, comparison: ReLUComparison) -> Finding:
+    names, *rows = comparison.rows()
+    table = Table("machines beside the network", names, tuple(rows))
+    return replace(
+        machines,
+        record={**machines.record, "comparison": comparison.to_dict()},
+        tables=(table,),
+        objects={**machines.objects, "comparison": comparison},
+    )
+
+
+def _network(setup: Setup) -> DeepReLU:
+    options, n_inputs = setup.options, setup.train.X.shape[1]
+    begins = start(options, setup.seeds.weights)
+    if options.depth == 2:
+        return ReLU(n_inputs, options.hidden_units, **begins)
+    return DeepReLU(n_inputs, _widths(options), **begins)
+
+
+def _name(options: ReLUOptions) -> str:
+    """What to call the network, its size included."""
+    layers = f"{options.depth - 1} hidden layers of " if options.depth > 2 else ""
+    units = f"{options.hidden_units} unit" + ("" if options.hidden_units == 1 else "s")
+    return f"ReLU network of {layers}{units}"
+
+
+def _widths(options: ReLUOptions) -> tuple[int, ...]:
+    """Units of each hidden layer."""
+    return (options.hidden_units,) * (options.depth - 1)
+
+
+def _check_depth(options: ReLUOptions) -> None:
+    """See that there is a hidden layer, and one alone where gates are to be frozen.
 
     Raises
     ------
     ValueError
-        If there is none, or gates are to be frozen where that has no predicted limit.
+        Otherwise: more of them frozen have no predicted limit.
     """
     depth = options.depth
-    assert depth is not None  # the model's defaults name one
     if depth < 2:
         raise ValueError(
             f"`--depth {depth}` leaves a ReLU network without a hidden layer: take 2 or more, or "
@@ -225,36 +271,3 @@ def _hidden_layers(options: Options) -> int:
             f"`--freeze-at {options.freeze_at}` is for `--depth 2`, one hidden layer: no convex "
             f"program predicts {depth} layers with frozen gates. Leave one of them out"
         )
-    return depth - 1
-
-
-def _network(options: Options, seeds: Seeds, n_inputs: int) -> DeepReLU:
-    start: dict[str, Any] = {
-        "init": options.init,
-        "init_scale": options.init_scale,
-        "random_state": seeds.weights,
-        "dtype": torch_dtype(options.dtype),
-        "device": options.device,
-    }
-    n_hidden = _hidden_layers(options)
-    if n_hidden == 1:
-        return ReLU(n_inputs, options.hidden_units, **start)
-    return DeepReLU(n_inputs, (options.hidden_units,) * n_hidden, **start)
-
-
-def _changes(trajectory: Trajectory) -> GateChanges:
-    """How the gates changed from checkpoint to checkpoint."""
-    return GateChanges(
-        step=trajectory.step.astype(np.int64),
-        since_start=trajectory.observed["gate_changes"],
-        since_last=trajectory.observed["gate_flips"],
-    )
-
-
-def _finished(
-    trajectory: Trajectory, frozen: FrozenRun | None, failure: str | None, n_hidden: int
-) -> bool:
-    if n_hidden > 1:
-        return trajectory.finished
-    # Without a failure, a frozen part that is not there was interrupted.
-    return failure is not None or (frozen is not None and frozen.finished)

@@ -1,0 +1,127 @@
+"""Saved limits: what comes back is what was written, or is refused."""
+
+import json
+import os
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from safetensors import safe_open
+from safetensors.numpy import load_file, save_file
+
+from implicit_bias.limits.saved import write_saved
+from implicit_bias.models.gdln.formulation import GatedOLS, solve_gated_ols
+from implicit_bias.models.gln.formulation import GLNLimit, solve_gln_svm
+from implicit_bias.models.gln.l2 import GLNL2Limit, solve_gln_l2_svm
+from implicit_bias.models.gln.shallow import ShallowGLNLimit, solve_shallow_gln_svm
+from implicit_bias.models.linear.formulation import LinearLimit, solve_linear_svm
+from implicit_bias.models.orthosep.formulation import solve_orthosep
+from implicit_bias.models.orthosep.limit import OrthosepLimit
+from implicit_bias.models.relu.formulation import FReLULimit, solve_frelu_svm
+
+RNG = np.random.default_rng(6)
+N, H, C, D = 20, 2, 3, 4
+X = RNG.normal(size=(N, D))
+Y = np.where(X[:, 0] > 0, 1.0, -1.0)
+CONTEXTS = RNG.integers(0, C, size=(N, H))
+GATES = np.ones((N, H))
+LIMITS = {
+    LinearLimit: lambda: solve_linear_svm(X, Y),
+    GLNLimit: lambda: solve_gln_svm(X, Y, CONTEXTS),
+    GLNL2Limit: lambda: solve_gln_l2_svm(X, Y, CONTEXTS),
+    ShallowGLNLimit: lambda: solve_shallow_gln_svm(X, Y, CONTEXTS),
+    FReLULimit: lambda: solve_frelu_svm(X, Y, GATES),
+    OrthosepLimit: lambda: solve_orthosep(Y[:, None] * np.abs(X), Y),
+    GatedOLS: lambda: solve_gated_ols(X, Y, GATES),
+}
+every_limit = pytest.mark.parametrize("kind", LIMITS, ids=lambda kind: kind.__name__)
+
+
+@every_limit
+def test_a_saved_limit_comes_back_to_the_last_bit(kind, tmp_path) -> None:
+    limit = LIMITS[kind]()
+    limit.save(tmp_path / "limit.safetensors")
+    again = kind.load(tmp_path / "limit.safetensors")
+    for name, value in vars(limit).items():
+        np.testing.assert_array_equal(getattr(again, name), value, err_msg=name)
+    assert os.listdir(tmp_path) == ["limit.safetensors"]
+
+
+def spoiled(arrays: dict, name: str, change) -> dict:
+    return arrays | {name: np.ascontiguousarray(change(arrays[name]))}
+
+
+@every_limit
+@pytest.mark.parametrize(
+    "change",
+    [lambda a: a * np.nan, lambda a: -a, lambda a: a.ravel()[:-1], lambda a: a + 1e-15],
+    ids=["NaN", "negated", "shortened", "nudged"],
+)
+def test_a_file_whose_arrays_have_changed_is_refused(kind, change, tmp_path) -> None:
+    path = tmp_path / "limit.safetensors"
+    LIMITS[kind]().save(path)
+    with safe_open(path, framework="numpy") as file:
+        metadata = file.metadata()
+    save_file(spoiled(load_file(path), "zeta", change), path, metadata=metadata)
+    with pytest.raises(ValueError, match=f"as {kind.__name__}.save writes it.*checksum.*again"):
+        kind.load(path)
+
+
+@every_limit
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda text: "junk", "no JSON"),
+        (lambda text: "[]", "holds no saved"),
+        (lambda text: text.replace("SOLVED", "BETTER"), "checksum"),
+        (lambda text: json.dumps(json.loads(text) | {"tol": 0.5}), "checksum"),
+        (lambda text: text.replace('"checksum"', '"sum"'), "checksum"),
+    ],
+    ids=["junk", "list", "status", "tol", "no checksum"],
+)
+def test_a_file_whose_record_has_changed_is_refused(kind, change, message, tmp_path) -> None:
+    path = tmp_path / "limit.safetensors"
+    LIMITS[kind]().save(path)
+    with safe_open(path, framework="numpy") as file:
+        text = file.metadata()["implicit-bias"]
+    save_file(load_file(path), path, metadata={"implicit-bias": change(text)})
+    with pytest.raises(ValueError, match=message):
+        kind.load(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"zeta": np.full((H, C, D), np.nan)}, "`zeta` is not finite"),
+        ({"zeta": np.zeros((H, C, D))}, "norms of its units"),
+        ({"dual": np.ones(1)}, r"`margins` has the shape \(20,\), not \(1,\)"),
+        ({"dual_norms": np.ones(3)}, r"`dual_norms` has the shape"),
+        ({"margins": np.full(N, 0.5)}, "do not support"),
+        ({"margins": np.zeros(N)}, "do not support"),
+        ({"dual": np.full(N, 1e-9)}, "do not support"),
+        ({"tol": 1e-300}, "do not support"),
+    ],
+)
+def test_a_limit_that_contradicts_its_certificate_is_not_loaded(change, message, tmp_path) -> None:
+    # Saved as it is, with a checksum that fits.
+    replace(LIMITS[GLNLimit](), **change).save(tmp_path / "limit")
+    with pytest.raises(ValueError, match=message):
+        GLNLimit.load(tmp_path / "limit")
+
+
+def test_a_record_that_lacks_an_entry_is_refused(tmp_path) -> None:
+    names = GLNLimit._array_names()
+    write_saved(tmp_path / "limit", GLNLimit, {name: np.ones(2) for name in names}, {})
+    with pytest.raises(ValueError, match="lacks or misnames 'status'"):
+        GLNLimit.load(tmp_path / "limit")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is always full")
+def test_a_full_disk_is_told_with_the_path_and_leaves_what_was_there(tmp_path) -> None:
+    path = tmp_path / "limit.safetensors"
+    limit = LIMITS[LinearLimit]()
+    limit.save(path)
+    (tmp_path / "limit.safetensors.new").symlink_to("/dev/full")
+    with pytest.raises(OSError, match=r"No space left on device: .*limit\.safetensors'"):
+        replace(limit, seconds=0.0).save(path)
+    assert LinearLimit.load(path).seconds == limit.seconds
