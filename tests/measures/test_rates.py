@@ -103,7 +103,7 @@ def test_exponents_stand_beside_theorems_about_that_quantity_and_that_method_alo
         ({"trainer": "constant", "batch_size": 0}, "constant"),
         ({"trainer": "constant"}, None),
         ({"trainer": "constant", "batch_size": 0, "momentum": 0.9}, None),
-        ({"trainer": "normalised", "batch_size": 0}, "normalised"),
+        ({"trainer": "normalised", "schedule": ((9, 0.1),)}, "normalised"),
         ({"trainer": "normalised", "batch_size": 0, "schedule": ((9, None),)}, None),
         ({"trainer": "dual", "batch_size": 0, "schedule": ((9, None),)}, "dual"),
     ],
