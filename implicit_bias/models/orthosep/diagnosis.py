@@ -66,8 +66,8 @@ class OrthosepDiagnosis:
     function_cosine : float
         Cosine between the scores of network and limit on held-out inputs.
     log_inverse_loss : float
-        `log(1 / mean logistic loss)` on the training data: errors of directions and constants
-        fall like its inverse.
+        `log(1 / mean loss)` on the training data: errors of directions and constants fall like
+        its inverse.
     growth_positive, growth_negative : float
         `||W_plus||_F^2 / log(1/loss)`, which tends to `||w_plus||`, and its mirror image.
     u, z : float
@@ -136,7 +136,12 @@ class OrthosepDiagnosis:
 
 
 def diagnose_orthosep(
-    network: torch.nn.Module, limit: OrthosepLimit, train: Sample, held_out: Sample
+    network: torch.nn.Module,
+    limit: OrthosepLimit,
+    train: Sample,
+    held_out: Sample,
+    *,
+    loss: str = "logistic",
 ) -> OrthosepDiagnosis:
     """Measure a network against the limit that `solve_orthosep` found on its training data.
 
@@ -148,6 +153,8 @@ def diagnose_orthosep(
     limit : OrthosepLimit
     train, held_out : Sample
         Gates may be None.
+    loss : {"logistic", "exponential"}
+        That the network descends.
 
     Raises
     ------
@@ -174,7 +181,7 @@ def diagnose_orthosep(
     fitted = _constants(network, limit, train, group) if two_layers else {}
     live = group != 0
     predicted = to_numpy(limit.predictor(held_out.X))
-    log_inverse = _log_inverse_loss(network, train)
+    log_inverse = _log_inverse_loss(network, train, loss)
     return OrthosepDiagnosis(
         singular_values=singular_values,
         group=group,
@@ -211,21 +218,27 @@ class OrthosepDistances(Distances):
     limit : OrthosepLimit
     train, held_out : Sample
         Gates may be None.
-    kkt : bool
+    loss, kkt
         As in `Distances`.
     """
 
     def __init__(
-        self, limit: OrthosepLimit, train: Sample, held_out: Sample, *, kkt: bool = True
+        self,
+        limit: OrthosepLimit,
+        train: Sample,
+        held_out: Sample,
+        *,
+        loss: str = "logistic",
+        kkt: bool = True,
     ) -> None:
-        super().__init__(limit, train, held_out, kkt=kkt)
+        super().__init__(limit, train, held_out, loss=loss, kkt=kkt)
         self._data = limit, train, held_out
 
     def __call__(
         self, network: torch.nn.Module, *, kkt: KKTDistance | None = None
     ) -> dict[str, Any]:
         """Measure `network`; `kkt` is its KKT distance if that is known already."""
-        diagnosis = diagnose_orthosep(network, *self._data)
+        diagnosis = diagnose_orthosep(network, *self._data, loss=self._loss)
         live = diagnosis.cosines[diagnosis.group != 0]
         own = {name: getattr(diagnosis, name) for name in _FOLLOWED}
         own["smallest_cosine"] = float(live.min()) if len(live) else math.nan
@@ -292,8 +305,8 @@ def _constants(
     }
 
 
-def _log_inverse_loss(network: torch.nn.Module, sample: Sample) -> float:
-    return -float(log_mean_loss(torch.as_tensor(sample.y * scores(network, sample)), "logistic"))
+def _log_inverse_loss(network: torch.nn.Module, sample: Sample, loss: str) -> float:
+    return -float(log_mean_loss(torch.as_tensor(sample.y * scores(network, sample)), loss))
 
 
 def _growth(norms: Float, log_inverse: float) -> float:
