@@ -36,6 +36,7 @@ _FOLLOWED = (
     "growth_negative", "u", "z", "cosines", "singular_values",
 )  # fmt: skip
 
+_KINDS = {1: "positive", -1: "negative", 0: "dead"}
 _OF_TWO_LAYERS = (
     "growth_positive", "growth_negative", "u", "z", "normalised_margin", "constant", "imbalance",
 )  # fmt: skip
@@ -178,14 +179,12 @@ def diagnose_orthosep(
     a = _weights(network.output_weights) if two_layers else aligned[:, 0] - aligned[:, 1]
     group = neuron_groups(W, a, train.X)
     cosines = np.where(group == 0, np.nan, np.where(group == 1, aligned[:, 0], aligned[:, 1]))
-    _, singular_values, right = np.linalg.svd(W, full_matrices=False)
-    basis = np.zeros((2, W.shape[1]))
-    basis[: min(2, len(right))] = right[:2]
+    singular_values, basis = _top_plane(W)
     log_inverse = _log_inverse_loss(network, train, loss)
     of_two_layers = dict.fromkeys(_OF_TWO_LAYERS, math.nan)
     if two_layers:
-        of_two_layers = _two_layers(norms, a, group, log_inverse)
-        of_two_layers |= _constants(network, limit, train, group)
+        growth = _two_layers(norms, a, group, log_inverse)
+        of_two_layers = growth | _constants(network, limit, train, group)
     live = group != 0
     predicted = to_numpy(limit.predictor(held_out.X))
     return OrthosepDiagnosis(
@@ -195,9 +194,7 @@ def diagnose_orthosep(
         cosines=cosines,
         plane=W @ basis.T,
         directions=targets @ basis.T,
-        share_positive=float(np.mean(group == 1)),
-        share_negative=float(np.mean(group == -1)),
-        share_dead=float(np.mean(group == 0)),
+        **{f"share_{name}": float(np.mean(group == k)) for k, name in _KINDS.items()},
         mean_cosine=_ratio(norms[live] @ cosines[live], norms[live].sum()),
         function_cosine=cosine(predicted, scores(network, held_out)),
         log_inverse_loss=log_inverse,
@@ -288,6 +285,14 @@ def layer_rows(layers: Sequence[Float], *, n_shown: int = 4) -> list[tuple[str, 
 def _directions(limit: OrthosepLimit) -> Float:
     """(2, D) unit `w_plus` and `w_minus`."""
     return np.stack([_unit(to_numpy(limit.w_plus)), _unit(to_numpy(limit.w_minus))])
+
+
+def _top_plane(W: Float) -> tuple[Float, Float]:
+    """All singular values, and the first two right singular vectors, with zeros for missing."""
+    _, values, right = np.linalg.svd(W, full_matrices=False)
+    basis = np.zeros((2, W.shape[1]))
+    basis[: min(2, len(right))] = right[:2]
+    return values, basis
 
 
 def _two_layers(
