@@ -186,7 +186,6 @@ def diagnose_orthosep(
         growth = _two_layers(norms, a, group, log_inverse)
         of_two_layers = growth | _constants(network, limit, train, group)
     live = group != 0
-    predicted = to_numpy(limit.predictor(held_out.X))
     return OrthosepDiagnosis(
         singular_values=singular_values,
         group=group,
@@ -196,7 +195,7 @@ def diagnose_orthosep(
         directions=targets @ basis.T,
         **{f"share_{name}": float(np.mean(group == k)) for k, name in _KINDS.items()},
         mean_cosine=_ratio(norms[live] @ cosines[live], norms[live].sum()),
-        function_cosine=cosine(predicted, scores(network, held_out)),
+        function_cosine=cosine(to_numpy(limit.predictor(held_out.X)), scores(network, held_out)),
         log_inverse_loss=log_inverse,
         **of_two_layers,
     )
