@@ -7,18 +7,18 @@ import math
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
-from implicit_bias.pipeline.families import FAMILIES
 from safetensors.numpy import load_file
 
 from implicit_bias import GLN, solve_gln_l2_svm
 from implicit_bias import compare as compare_network
-from implicit_bias.cli import compare
 from implicit_bias.data.sample import Sample
 from implicit_bias.models import MODELS
 from implicit_bias.models.gdln.data import make_nlgp, make_single_pulse
 from implicit_bias.models.gdln.formulation import GatedOLS
+from tests.commands import DONE
+from tests.commands import run as run_command
 
+SEPARABLE = [name for name, model in MODELS.items() if "classes" in model.option_names]
 # Few steps, and for the models without defaults of their own a small problem.
 QUICK = {
     "deep-linear": ("--steps", "300"),
@@ -34,8 +34,7 @@ QUICK = {
 
 
 def run(*arguments: str) -> tuple[int, dict[str, object], str]:
-    result = CliRunner().invoke(compare, [*arguments, "--json"])
-    assert "Traceback" not in result.output
+    result = run_command(*arguments, "--json")
     record = json.loads(result.stdout) if result.stdout else {}
     return result.exit_code, record, result.stderr
 
@@ -46,15 +45,15 @@ def test_every_model_predicts_trains_compares_and_draws(model, tmp_path) -> None
     code, record, text = run(
         "--model", model, *QUICK[model], "--plot", str(picture), "--save", str(tmp_path / "saved")
     )
-    assert code == 0, text
+    assert code in DONE, text
     assert record["model"] == model and record["theorem"] == MODELS[model].theorem
-    assert MODELS[model].theorem in text
+    assert " ".join(MODELS[model].theorem.split()) in " ".join(text.split())
     assert record["assumptions"], "the assumptions of the theorem are part of the answer"
     assert picture.stat().st_size > 10_000
     assert json.loads((tmp_path / "saved" / "results.json").read_text()) == record
 
 
-@pytest.mark.parametrize("model", sorted(FAMILIES))
+@pytest.mark.parametrize("model", SEPARABLE)
 def test_every_family_reports_a_certified_limit_and_a_margin_ratio_of_at_most_one(model) -> None:
     _, record, _ = run("--model", model, *QUICK[model])
     limit, comparison = record["limit"], record["comparison"]
@@ -134,23 +133,6 @@ def test_data_of_another_kind_are_refused_before_any_work() -> None:
     assert run("--model", "gln", "--data", "pulse")[0] == 2
     code, _, text = run("--model", "gdln", "--data", "digits")
     assert code == 2 and "--data ring" in text
-
-
-@pytest.mark.parametrize("model", sorted(MODELS))
-@pytest.mark.parametrize(
-    ("arguments", "takers"),
-    [
-        # Also where the value is another model's default.
-        ("--depth 3", {"deep-linear", "relu"}),
-        ("--length-scales 1,5", {"gdln"}),
-    ],
-)
-def test_an_option_of_other_models_is_refused_with_their_names(model, arguments, takers) -> None:
-    # A trainer's step size that is refused next tells that the option was taken.
-    code, _, text = run("--model", model, *arguments.split(), "--learning-rate", "-1")
-    assert code == 2
-    refusal = f"`{arguments}` is not for the model {model}: leave it out, or take one of "
-    assert (refusal + ", ".join(sorted(takers)) in text) == (model not in takers)
 
 
 def test_gdln_takes_the_length_scales_in_both_orders() -> None:
