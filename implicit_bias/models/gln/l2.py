@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 __all__ = [
     "GLNL2Limit",
     "SVML2",
-    "gln_l2_gate_kernel",
-    "gln_l2_norm",
     "gln_l2_root",
     "solve_gln_l2_svm",
 ]
@@ -209,48 +207,6 @@ def gln_l2_root(n_units: int, n_contexts: int) -> NDArray[np.float64]:
     B = np.kron(np.eye(n_units), np.ones((n_contexts, n_contexts)))
     root = math.sqrt(n_contexts)
     return np.asarray(root * np.eye(size) - B / root + 1 / math.sqrt(size))
-
-
-def gln_l2_norm(zeta: Array) -> float:
-    """`||beta||_2` of the predictors of zeta (H, C, D): by its main effects, inf beyond float64."""
-    n_units, n_contexts, _ = zeta.shape
-    rms = MainEffects.of_coefficients(as_float64(zeta)).rms_norm()
-    return _exp(0.5 * n_units * math.log(n_contexts) + math.log(rms)) if rms > 0 else 0.0
-
-
-def gln_l2_gate_kernel(contexts: Array, others: Array, *, n_contexts: int) -> Array:
-    """The gate part of the SVM-L2 kernel, `C agree - H + 1`, times `C^H`.
-
-    `agree` counts the units in which both samples have the same context. The kernel of the plain
-    norm is `<x, x'>` times this over `C^H`, that of the root mean square `<x, x'>` times this.
-
-    Parameters
-    ----------
-    contexts : (n, H) integer array
-    others : (m, H) integer array
-    n_contexts : int
-        C.
-
-    Returns
-    -------
-    (n, m) integer array
-
-    Raises
-    ------
-    ValueError
-        If the numbers of units differ.
-    """
-    if contexts.ndim != 2 or others.ndim != 2 or contexts.shape[1] != others.shape[1]:
-        raise ValueError(
-            "`contexts` and `others` must have shapes (n, H) and (m, H), got "
-            f"{tuple(contexts.shape)} and {tuple(others.shape)}: contexts of the same units"
-        )
-    xp = array_namespace(contexts)
-    n_units = int(contexts.shape[1])
-    agree = xp.zeros((contexts.shape[0], others.shape[0]), dtype=xp.int64, device=contexts.device)
-    for h in range(n_units):  # no (n, m, H) temporary
-        agree = agree + xp.astype(contexts[:, h][:, None] == others[:, h][None, :], xp.int64)
-    return n_contexts * agree - n_units + 1
 
 
 def _sizes(design: GatedDesign) -> tuple[int, int]:
