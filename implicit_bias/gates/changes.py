@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._solve import to_numpy
+from .._types import Floats
 
 __all__ = ["GateChanges", "gate_changes"]
 
 
-def gate_changes(before: Any, after: Any) -> NDArray[np.float64]:
+def gate_changes(before: Any, after: Any) -> Floats:
     """(H,) share of samples on which each unit's gate differs: its mean is the share of all gates.
 
     Parameters
@@ -49,8 +50,8 @@ class GateChanges:
     """
 
     step: NDArray[np.int64]
-    since_start: NDArray[np.float64]
-    since_last: NDArray[np.float64]
+    since_start: Floats
+    since_last: Floats
 
     def __post_init__(self) -> None:
         for array in (self.step, self.since_start, self.since_last):

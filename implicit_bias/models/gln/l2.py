@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..._solve import (
     Array,
@@ -18,6 +17,7 @@ from ..._solve import (
     as_float64,
     to_numpy,
 )
+from ..._types import Floats
 from ...limits.formulation import Formulation, Solving, solve_limit
 from ...limits.limit import Limit
 from ...limits.predictors import ContextPredictor
@@ -189,7 +189,7 @@ def solve_gln_l2_svm(
     return solve_limit(SVML2(n_contexts), X, y, contexts, **solving)
 
 
-def gln_l2_root(n_units: int, n_contexts: int) -> NDArray[np.float64]:
+def gln_l2_root(n_units: int, n_contexts: int) -> Floats:
     """The matrix A of the paper's (23), (25) as it has to be: `||beta||^2 = C^(H-2) ||A zeta||^2`.
 
         A = sqrt(C) I - B / sqrt(C) + J / sqrt(H C)
@@ -214,7 +214,7 @@ def _sizes(design: GatedDesign) -> tuple[int, int]:
     return design.n_groups, int(design.Z.shape[1]) // design.n_groups
 
 
-def _contrasts(n_contexts: int) -> NDArray[np.float64]:
+def _contrasts(n_contexts: int) -> Floats:
     """U (C, C - 1) with orthonormal columns that sum to zero: `U U^T = I - J / C` (Helmert)."""
     steps = np.arange(1, n_contexts)
     rows = np.arange(n_contexts)[:, None]
