@@ -17,7 +17,7 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
     validate_data,
 )
 
-from .._checks import refuse_disguised
+from .._checks import refuse_disguised, require_memory
 from .._types import Floats
 from .planes import coordinate_planes, median_cutoffs, projections
 from .saved import read_gating, write_gating
@@ -105,6 +105,11 @@ class HyperplaneContexts(TransformerMixin, BaseEstimator):  # type: ignore[misc,
         refuse_disguised("X", X)
         reference: Floats = validate_data(self, X, dtype=np.float64)
         shape = (self.n_units, n_hyperplanes, reference.shape[1])
+        require_memory(
+            self.n_units * n_hyperplanes * sum(reference.shape),
+            f"normals and projections of {self.n_units} units",
+            "take fewer units",
+        )
         if self.cutoffs == "axes":
             self.normals_, self.cutoffs_ = coordinate_planes(shape)
             return self

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Unpack
 
 import numpy as np
 
+from ..._checks import require_memory
 from ..._solve import (
     Array,
     GatedDesign,
@@ -117,6 +118,7 @@ class SVML2(Formulation[GLNL2Limit]):
         design = standard.design
         xp = array_namespace(design.X)
         n_units, n_contexts = _sizes(design)
+        require_memory(n_contexts**2, f"contrasts of {n_contexts} contexts", "take fewer contexts")
         U = as_float64(_contrasts(n_contexts), like=design.X)
         one_hot = design.Z.reshape((design.n_samples, n_units, n_contexts))
         effects = math.sqrt(n_contexts) * (one_hot @ U)
