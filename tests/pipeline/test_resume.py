@@ -15,6 +15,10 @@ RELU = (
 )  # fmt: skip
 ORTHOSEP = ("--model", "orthosep", "--n-train", "40", "--hidden-units", "8")
 RESIDUAL = (*ORTHOSEP, "--network", "residual", "--steps", "100", "--batch-size", "10")
+GDLN = (
+    "--model", "gdln", "--n-train", "200", "--hidden-units", "3", "--steps", "40,20",
+    "--learning-rate", "2,1", "--batch-size", "100",
+)  # fmt: skip
 DEEP = (*RELU, "--depth", "3")
 CLASSES = (
     "--model", "frelu", "--classes", "all", "--n-train", "60", "--n-val", "100", "--hidden-units",
@@ -31,6 +35,8 @@ CLASSES = (
         (DEEP, "training a ReLU network", 0.6),
         (ORTHOSEP, "training a ReLU network", 0.02),
         (RESIDUAL, "training a residual ReLU network", 0.5),
+        (GDLN, "training a ReLU network", 0.5),
+        (GDLN, "training its gated linear twin", 0.5),
     ],
 )
 def test_a_run_that_is_resumed_ends_like_one_that_never_stopped(
@@ -42,7 +48,7 @@ def test_a_run_that_is_resumed_ends_like_one_that_never_stopped(
     resumed = results(*there, "--resume")
     assert without_times(resumed) == without_times(whole)
     expected, found = saved_arrays(tmp_path / "whole"), saved_arrays(tmp_path / "cut")
-    assert found.keys() == expected.keys() and len(found) > 10
+    assert found.keys() == expected.keys() and len(found) >= 8
     for name, array in expected.items():
         np.testing.assert_array_equal(found[name], array, err_msg=name)
     # What is done is not done again: its clocks stand still.
@@ -65,12 +71,17 @@ def test_without_a_run_of_these_options_there_is_nothing_to_go_on_with(
     assert other.exit_code == 2 and "began from other weights" in other.stderr
 
 
-def test_a_new_run_forgets_what_an_older_one_kept_of_the_frozen_copy(monkeypatch, tmp_path) -> None:
-    there = (*RELU, "--save", tmp_path, "--freeze-at")
-    cut(monkeypatch, (*there, "40"), "training it again", at=0.8)
-    cut(monkeypatch, (*there, "20"), "training a ReLU network", at=0.5)
-    resumed = results(*there, "20", "--resume")
-    assert without_times(resumed) == without_times(results(*RELU, "--freeze-at", "20"))
+@pytest.mark.parametrize(
+    ("arguments", "other"), [(RELU, ("--freeze-at", "20")), (GDLN, ("--seed", "1"))]
+)
+def test_a_new_run_forgets_what_an_older_one_kept_of_its_second_network(
+    arguments, other, monkeypatch, tmp_path
+) -> None:
+    there = (*arguments, "--save", tmp_path)
+    results(*there)
+    cut(monkeypatch, (*there, *other), "training a ReLU network", at=0.5)
+    resumed = results(*there, *other, "--resume")
+    assert without_times(resumed) == without_times(results(*arguments, *other))
 
 
 # What is observed along training
