@@ -174,6 +174,7 @@ def prepare(
         None if fitted is None else fitted.transform(X) for X in (dataset.X_train, dataset.X_val)
     )
     gates = (train, held_out)
+    keeping.begin(model.name)
     return Setup(model, options, progress, keeping, seeds, dataset, fitted, gates, settings)
 
 
