@@ -68,8 +68,9 @@ class Keeping:
             ) from error
         try:
             if not self.resume:
-                for name in before.get("files", ()):
-                    (self.folder / name).unlink(missing_ok=True)
+                older = [self.folder / name for name in before.get("files", ())]
+                for path in (*older, *self.folder.glob(STATES)):
+                    path.unlink(missing_ok=True)
             self._note({"model": model, "finished": False, "files": before.get("files", [])})
             yield
         finally:

@@ -178,14 +178,14 @@ def prepare(
 
 
 def training_settings(options: Any, seeds: Seeds) -> TrainingSettings:
-    """The trainer's settings that the options name."""
+    """The trainer's settings that the options name; its own phases where they name none."""
     steps = options.steps or ()
     rates: tuple[float | None, ...] = options.learning_rate or (None,) * len(steps)
     return TrainingSettings(
         trainer=options.trainer,
         loss=options.loss,
         batch_size=options.batch_size,
-        schedule=tuple(zip(steps, rates, strict=True)),
+        schedule=None if options.steps is None else tuple(zip(steps, rates, strict=True)),
         momentum=options.momentum,
         random_state=seeds.batches,
     )

@@ -6,6 +6,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from .objectives import get_loss
 from .weights import as_tensor
 
 __all__ = ["GatedData", "Inputs", "place_data", "trained_weights"]
@@ -14,7 +15,7 @@ Inputs = ArrayLike | Tensor
 
 
 class GatedData(NamedTuple):
-    """Inputs (n, D), labels (n,) and gates (n, ...) as tensors where a network wants them."""
+    """Inputs (n, D), targets (n,) and gates (n, ...) as tensors where a network wants them."""
 
     X: Tensor
     y: Tensor
@@ -27,9 +28,13 @@ class GatedData(NamedTuple):
 
 
 def place_data(
-    network: torch.nn.Module, X: Inputs, y: Inputs | None, gates: Inputs | None
+    network: torch.nn.Module,
+    X: Inputs,
+    y: Inputs | None,
+    gates: Inputs | None,
+    loss: str = "logistic",
 ) -> GatedData:
-    """Check data and move them to the dtype and device of the network's weights.
+    """Check data for a loss and move them to the dtype and device of the network's weights.
 
     Without labels (`y` None) ones stand in for them.
 
@@ -39,8 +44,8 @@ def place_data(
     Raises
     ------
     ValueError
-        If shapes disagree, a value is not finite, a label is not in {-1, +1}, or the network has
-        no weights to train.
+        If shapes disagree, a value is not finite, a target is not one of the loss, or the network
+        has no weights to train.
     """
     weight = trained_weights(network)[0]
     inputs = as_tensor(X).to(weight)
@@ -51,10 +56,11 @@ def place_data(
         )
     n = len(inputs)
     labels = weight.new_ones(n) if y is None else as_tensor(y).to(weight)
-    if tuple(labels.shape) != (n,) or not bool((labels.abs() == 1).all()):
+    objective = get_loss(loss)
+    if tuple(labels.shape) != (n,) or not bool(objective.takes(labels).all()):
         raise ValueError(
-            f"`y` must have shape ({n},) and values in {{-1, +1}}, got shape "
-            f"{tuple(labels.shape)}: one label a row of X; map two classes with 2 * (y == a) - 1"
+            f"`y` must have shape ({n},), one target a row of X, got shape {tuple(labels.shape)}, "
+            f"and {objective.targets}"
         )
     if gates is None:
         return GatedData(inputs, labels, None)

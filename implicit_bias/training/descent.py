@@ -57,9 +57,9 @@ def log_loss_gradient(
     """
     if scores is None:
         scores = runs.scores(batch)
-    margins = batch.y * scores.detach()
-    coefficients = batch.y * log_mean_loss_gradient(margins, kind)
-    return log_loss(margins, kind), runs.pull(scores, coefficients)
+    known = scores.detach()
+    coefficients = log_mean_loss_gradient(known, batch.y, kind)
+    return log_loss(batch.y * known, kind), runs.pull(scores, coefficients)
 
 
 class Descent:
@@ -73,8 +73,8 @@ class Descent:
 
     def step(self, batch: GatedData, rate: Rate) -> None:
         scores = self._runs.scores(batch)
-        coefficients = self._gradient(batch.y * scores.detach(), self._kind)
-        directions = self._runs.pull(scores, batch.y * coefficients)
+        coefficients = self._gradient(scores.detach(), batch.y, self._kind)
+        directions = self._runs.pull(scores, coefficients)
         for i, (w, g) in enumerate(zip(self._runs.weights, directions, strict=True)):
             if self._momentum:
                 g = self.state[f"velocity.{i}"].mul_(self._momentum).add_(g)

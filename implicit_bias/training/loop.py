@@ -58,7 +58,7 @@ def train(
     X : (n, D)
         Inputs, NumPy or torch.
     y : (n,)
-        Labels in {-1, +1}.
+        Labels in {-1, +1}; any finite targets for the squared loss.
     gates : (n, ...) or None
         What the network's gates do on each sample, contexts for instance; never changed.
     settings : TrainingSettings, optional
@@ -87,10 +87,11 @@ def train(
     Raises
     ------
     ValueError
-        If shapes disagree, a value is not finite, a label is not in {-1, +1}, or there is nothing
-        fitting to resume, or the network is not of the kind that the trainer is for.
+        If shapes disagree, a value is not finite, a target is not one of the loss, or there is
+        nothing fitting to resume, or the network is not of the kind that the trainer is for.
     FloatingPointError
-        If the loss is not finite at a checkpoint: the run diverged.
+        If the run diverged: the loss is not finite where it is looked at, or the squared loss a
+        thousand times what it was.
     KeyboardInterrupt
         After a second signal, which does not wait for a step to end: weights may be halfway
         through it, `state` is what was kept last.
@@ -99,7 +100,8 @@ def train(
     if resume and state is None:
         raise ValueError("`resume` needs `state`, the file that the run was kept in")
     with interrupts_held() as check:
-        run = _Loop(OneRun(network), _place(network, X, y, gates, monitor), settings, [observer])
+        samples = _place(network, X, y, gates, monitor, settings.loss)
+        run = _Loop(OneRun(network), samples, settings, [observer])
         keeper = None if state is None else run.keeper(state)
         if resume and keeper is not None:
             run.restore(keeper)
@@ -169,7 +171,7 @@ def train_many(
         )
     schedule = stacked_schedule(each, networks[0])
     with interrupts_held() as check:
-        samples = _place(networks[0], X, y, gates, monitor)
+        samples = _place(networks[0], X, y, gates, monitor, each[0].loss)
         run = _Loop(StackedRuns(networks), samples, each[0], observing)
         trajectories = run.go(schedule, callback, check)
     if all(failure is not None for failure in run.failures):
@@ -189,10 +191,15 @@ def _checked(settings: TrainingSettings | None) -> TrainingSettings:
 
 
 def _place(
-    network: torch.nn.Module, X: Inputs, y: Inputs, gates: Inputs | None, monitor: Monitor | None
+    network: torch.nn.Module,
+    X: Inputs,
+    y: Inputs,
+    gates: Inputs | None,
+    monitor: Monitor | None,
+    loss: str,
 ) -> Samples:
     watched = None if monitor is None else place_data(network, monitor[0], None, monitor[1])
-    return place_data(network, X, y, gates), watched
+    return place_data(network, X, y, gates, loss), watched
 
 
 class _Loop:
@@ -292,7 +299,8 @@ class _Loop:
     def _stop(self) -> None:
         """Keep the run as it is, and give it a last row."""
         self._runs.write_back()
-        if self._keeper is not None and math.isfinite(self._measure(0, keep=False)):
+        diverged = self._recorders[0].diverged
+        if self._keeper is not None and not diverged(self._measure(0, keep=False)):
             self._keep(self._keeper)
         for b, recorder in enumerate(self._recorders):
             if self._done != recorder.last_step and self.failures[b] is None:
@@ -315,7 +323,7 @@ class _Loop:
             if self.failures[b] is not None:
                 continue
             loss = self._measure(b, keep=self._done in self._rows)
-            if math.isfinite(loss):
+            if not recorder.diverged(loss):
                 losses.append(loss)
                 continue
             failure = _divergence(loss, self._done, rate, b, recorder.last_step)
@@ -343,7 +351,9 @@ def _divergence(loss: float, step: int, rate: Rate, run: int, last_step: int) ->
     since = f"finite at step {last_step}" if last_step >= 0 else "from the start"
     own = float(rate[run]) if isinstance(rate, Tensor) else rate
     given = "" if own is None else f"learning rate {own:g}; "
+    with np.errstate(over="ignore"):
+        shown = loss if not math.isfinite(loss) else float(np.exp(loss))
     return (
-        f"training diverged: the loss is {loss} at step {step} ({given}{since}): use a smaller "
+        f"training diverged: the loss is {shown:g} at step {step} ({given}{since}): use a smaller "
         "learning rate or smaller initial weights"
     )

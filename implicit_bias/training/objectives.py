@@ -1,7 +1,7 @@
-r"""Exponential-like losses of margins, and their logarithm beyond the reach of the loss itself.
+r"""Losses of scores and targets, and the logarithm of those that have one.
 
-A loss :math:`\ell(m)` of the margin :math:`m = y f(x)` is averaged over samples. Near the end of
-training it underflows, so the normalised trainer works with :math:`\log \frac1n \sum_n \ell(m_n)`.
+A loss of the margin :math:`m = y f(x)`, y in {-1, +1}, that falls exponentially underflows near the
+end of training; trainers that go far along work with :math:`\log \frac1n \sum_n \ell(m_n)` instead.
 """
 
 import math
@@ -19,25 +19,57 @@ _TAIL_START = 36.0
 
 
 @dataclass(frozen=True)
-class Loss:
-    r"""One loss of a margin m: four elementwise functions of a tensor of margins.
+class MarginLogarithm:
+    r"""The logarithm of a loss of margins m, as elementwise functions.
 
     Attributes
     ----------
     value : callable
-        :math:`\ell(m)`.
-    slope : callable
-        :math:`\ell'(m)`.
-    log_value : callable
         :math:`\log \ell(m)`, finite wherever m is (differentiable by autograd).
-    log_slope : callable
-        :math:`\ell'(m) / \ell(m)`, the derivative of `log_value`.
+    slope : callable
+        :math:`\ell'(m) / \ell(m)`, the derivative of `value`.
     """
 
     value: Callable[[Tensor], Tensor]
     slope: Callable[[Tensor], Tensor]
-    log_value: Callable[[Tensor], Tensor]
-    log_slope: Callable[[Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class Objective:
+    """One loss, averaged over samples.
+
+    Attributes
+    ----------
+    value, slope : callable
+        Of scores and targets: the loss, and its derivative in the score, elementwise.
+    targets : str
+        Which targets it takes.
+    takes : callable
+        Whether it takes them, elementwise.
+    logarithm : MarginLogarithm or None
+        None for a loss that is not one of margins.
+    """
+
+    value: Callable[[Tensor, Tensor], Tensor]
+    slope: Callable[[Tensor, Tensor], Tensor]
+    targets: str
+    takes: Callable[[Tensor], Tensor]
+    logarithm: MarginLogarithm | None = None
+
+
+def _of_margins(
+    value: Callable[[Tensor], Tensor],
+    slope: Callable[[Tensor], Tensor],
+    log_value: Callable[[Tensor], Tensor],
+    log_slope: Callable[[Tensor], Tensor],
+) -> Objective:
+    return Objective(
+        value=lambda scores, y: value(y * scores),
+        slope=lambda scores, y: y * slope(y * scores),
+        targets="values in {-1, +1}: map two classes with 2 * (y == a) - 1",
+        takes=lambda y: y.abs() == 1,
+        logarithm=MarginLogarithm(log_value, log_slope),
+    )
 
 
 def _logistic_value(margins: Tensor) -> Tensor:
@@ -72,40 +104,64 @@ def _exponential_log_slope(margins: Tensor) -> Tensor:
     return -torch.ones_like(margins)
 
 
-OBJECTIVES: Mapping[str, Loss] = MappingProxyType(
+def _half_square(scores: Tensor, targets: Tensor) -> Tensor:
+    return 0.5 * (scores - targets).square()
+
+
+OBJECTIVES: Mapping[str, Objective] = MappingProxyType(
     {
-        "logistic": Loss(
+        "logistic": _of_margins(
             _logistic_value, _logistic_slope, _logistic_log_value, _logistic_log_slope
         ),
-        "exponential": Loss(
+        "exponential": _of_margins(
             _exponential_value, _exponential_slope, torch.neg, _exponential_log_slope
+        ),
+        "squared": Objective(
+            value=_half_square,
+            slope=torch.sub,
+            targets="finite values",
+            takes=torch.isfinite,
         ),
     }
 )
 
 
-def get_loss(kind: str) -> Loss:
-    """Look a loss up in `OBJECTIVES`.
+def get_loss(kind: str) -> Objective:
+    """Look a loss up in `OBJECTIVES`; raises ValueError for a name that is not there."""
+    if kind not in OBJECTIVES:
+        raise ValueError(f"`loss` must be one of {sorted(OBJECTIVES)}, got {kind!r}")
+    return OBJECTIVES[kind]
+
+
+def get_logarithm(kind: str) -> MarginLogarithm:
+    """The logarithm of a loss of margins.
 
     Raises
     ------
     ValueError
-        If `kind` is not a name in `OBJECTIVES`.
+        If there is no such loss, or it is not one of margins.
     """
-    if kind not in OBJECTIVES:
-        raise ValueError(f"`kind` of loss must be one of {sorted(OBJECTIVES)}, got {kind!r}")
-    return OBJECTIVES[kind]
+    logarithm = get_loss(kind).logarithm
+    if logarithm is None:
+        known = sorted(name for name, objective in OBJECTIVES.items() if objective.logarithm)
+        raise ValueError(f"`loss` must be one of margins, {known}, got {kind!r}")
+    return logarithm
 
 
-def mean_loss(margins: Tensor, kind: str = "logistic") -> Tensor:
-    r"""Return the mean loss :math:`\frac1n \sum_n \ell(m_n)`.
+def mean_loss_gradient(scores: Tensor, targets: Tensor, kind: str) -> Tensor:
+    """Return the gradient (..., n) of the mean loss in the scores."""
+    return get_loss(kind).slope(scores, targets) / scores.shape[-1]
+
+
+def log_mean_loss(margins: Tensor, kind: str = "logistic") -> Tensor:
+    r"""Return :math:`\log \frac1n \sum_n \ell(m_n)`, finite for margins of any finite size.
 
     Parameters
     ----------
     margins : Tensor (..., n)
         Margins :math:`y_n f(x_n)`, float32 or float64; the mean is over the last axis.
-    kind : {"logistic", "exponential"}
-        :math:`\ell(m) = \log(1 + e^{-m})` or :math:`e^{-m}`.
+    kind : str
+        A loss of margins in `OBJECTIVES`.
 
     Returns
     -------
@@ -115,16 +171,7 @@ def mean_loss(margins: Tensor, kind: str = "logistic") -> Tensor:
     Raises
     ------
     ValueError
-        If `kind` is unknown or `margins` has no samples.
-    """
-    _require_samples(margins)
-    return get_loss(kind).value(margins).mean(-1)
-
-
-def log_mean_loss(margins: Tensor, kind: str = "logistic") -> Tensor:
-    r"""Return :math:`\log \frac1n \sum_n \ell(m_n)`, finite for margins of any finite size.
-
-    Parameters and errors are those of `mean_loss`.
+        If `kind` is no loss of margins or `margins` has no samples.
 
     Notes
     -----
@@ -132,7 +179,7 @@ def log_mean_loss(margins: Tensor, kind: str = "logistic") -> Tensor:
     of the negative margins.
     """
     _require_samples(margins)
-    log_values = get_loss(kind).log_value(margins)
+    log_values = get_logarithm(kind).value(margins)
     # Not torch.logsumexp: its gradient exp(log l_n - result) takes the rounding of the result, some
     # hundredths at 1e6 in float32, for a factor. Relative to the peak the weights sum to 1.
     peak = log_values.detach().amax(-1, keepdim=True)
@@ -140,19 +187,15 @@ def log_mean_loss(margins: Tensor, kind: str = "logistic") -> Tensor:
     return peak.squeeze(-1) + torch.log(total) - math.log(margins.shape[-1])
 
 
-def mean_loss_gradient(margins: Tensor, kind: str = "logistic") -> Tensor:
-    r"""Return the gradient (..., n) of `mean_loss` in the margins, :math:`\ell'(m_n) / n`."""
-    return get_loss(kind).slope(margins) / margins.shape[-1]
+def log_mean_loss_gradient(scores: Tensor, targets: Tensor, kind: str) -> Tensor:
+    r"""Return the gradient (..., n) of `log_mean_loss` in the scores.
 
-
-def log_mean_loss_gradient(margins: Tensor, kind: str = "logistic") -> Tensor:
-    r"""Return the gradient (..., n) of `log_mean_loss` in the margins.
-
-    Written as :math:`\mathrm{softmax}(\log \ell)_n \, \ell'(m_n) / \ell(m_n)`, in which nothing
-    under- or overflows.
+    Written as :math:`y_n \, \mathrm{softmax}(\log \ell)_n \, \ell'(m_n) / \ell(m_n)`, in which
+    nothing under- or overflows.
     """
-    loss = get_loss(kind)
-    return torch.softmax(loss.log_value(margins), dim=-1) * loss.log_slope(margins)
+    logarithm, margins = get_logarithm(kind), targets * scores
+    shares = torch.softmax(logarithm.value(margins), dim=-1)
+    return targets * (shares * logarithm.slope(margins))
 
 
 def _require_samples(margins: Tensor) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .data import GatedData, trained_weights
-from .objectives import log_mean_loss
+from .objectives import get_loss, log_mean_loss
 from .trajectory import Trajectory
 
 __all__ = ["Observer", "Recorder"]
@@ -40,7 +40,7 @@ class Recorder:
     ) -> None:
         self._network = network
         self._data, self._watched = samples
-        self._kind, self._observer = kind, observer
+        self._kind, self._objective, self._observer = kind, get_loss(kind), observer
         self.rows: list[dict[str, Any]] = []
 
     @property
@@ -59,12 +59,13 @@ class Recorder:
             remind(state)
 
     def measure(self, step: int, seconds: float, *, keep: bool) -> float:
-        """log(loss) after `step` steps, with a row if `keep`; not finite where it diverged."""
+        """log(loss) after `step` steps, with a row if `keep` and it has not diverged."""
         with torch.no_grad():
-            margins = (self._data.y * self._network(self._data.X, self._data.gates)).double()
-            log_loss = float(log_mean_loss(margins, self._kind))
-            if keep and math.isfinite(log_loss):
-                row = self._row(step, log_loss, float(margins.min()), seconds)
+            scores = self._network(self._data.X, self._data.gates)
+            row = self._of_margins(scores) if self._objective.logarithm else self._of_fit(scores)
+            log_loss: float = row["log_loss"]
+            if keep and not self.diverged(log_loss):
+                row |= {"step": step, "seconds": seconds} | self._of_network(row)
                 observed = {} if self._observer is None else self._observer(self._network)
                 row |= {f"observed.{k}": v for k, v in observed.items()}
                 if self.rows and row.keys() != self.rows[0].keys():
@@ -75,32 +76,52 @@ class Recorder:
                 self.rows.append(row)
         return log_loss
 
-    def _row(
-        self, step: int, log_loss: float, smallest_margin: float, seconds: float
-    ) -> dict[str, Any]:
-        norms = np.empty(0)
+    def diverged(self, log_loss: float) -> bool:
+        """Whether what `measure` gave is no longer that of a run that descends.
+
+        The squared loss may come to 0; far above where it began, or where scores of 0 would
+        leave it, it is on its way to overflow.
+        """
+        if self._objective.logarithm is not None:
+            return not math.isfinite(log_loss)
+        if not self.rows:
+            return not log_loss < math.inf
+        targets = self._data.y.double()
+        at_zero = float(self._objective.value(torch.zeros_like(targets), targets).mean())
+        return not math.exp(min(log_loss, 700.0)) <= 1e3 * (self.rows[0]["loss"] + at_zero)
+
+    def _of_margins(self, scores: Tensor) -> dict[str, Any]:
+        margins = (self._data.y * scores).double()
+        log_loss = float(log_mean_loss(margins, self._kind))
+        with np.errstate(over="ignore"):
+            loss = float(np.exp(log_loss))
+        return {"loss": loss, "log_loss": log_loss, "smallest_margin": float(margins.min())}
+
+    def _of_fit(self, scores: Tensor) -> dict[str, Any]:
+        values = self._objective.value(scores.double(), self._data.y.double())
+        loss = float(values.mean())
+        return {
+            "loss": loss,
+            "log_loss": math.log(loss) if loss > 0 else loss - math.inf,
+            "smallest_margin": math.nan,
+        }
+
+    def _of_network(self, row: dict[str, Any]) -> dict[str, Any]:
+        norms, scores = np.empty(0), np.empty(0)
         unit_norms = getattr(self._network, "unit_norms", None)
         if unit_norms is not None:
             norms = _to_numpy(unit_norms())
-        total = float(norms.sum()) or math.nan
-        log_sum = log_loss + math.log(len(self._data.y))
-        scores = np.empty(0)
         if self._watched is not None:
             scores = _to_numpy(self._network(self._watched.X, self._watched.gates))
-        with np.errstate(over="ignore"):
-            loss = float(np.exp(log_loss))
+        total = float(norms.sum()) or math.nan
+        log_sum = row["log_loss"] + math.log(len(self._data.y))
         weights = trained_weights(self._network)
         return {
-            "step": step,
-            "loss": loss,
-            "log_loss": log_loss,
-            "smallest_margin": smallest_margin,
-            "normalised_margin": smallest_margin / total,
-            "smooth_margin": -log_sum / total,
+            "normalised_margin": row["smallest_margin"] / total,
+            "smooth_margin": -log_sum / total if self._objective.logarithm else math.nan,
             "weight_norm": math.hypot(*(float(w.double().norm()) for w in weights)),
             "unit_norms": norms,
             "scores": scores,
-            "seconds": seconds,
         }
 
     def trajectory(self, *, finished: bool) -> Trajectory:

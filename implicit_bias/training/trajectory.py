@@ -27,7 +27,7 @@ class Trajectory:
         Mean loss over the whole training set and its natural logarithm, which stays finite where
         the loss underflows to 0.
     smallest_margin : (T,)
-        ``min_n y_n f(x_n)``.
+        ``min_n y_n f(x_n)``; NaN, like the other margins, for a loss that is not one of margins.
     normalised_margin : (T,)
         ``smallest_margin / sum_h ||zeta_h||``; NaN for a network without `unit_norms`.
     smooth_margin : (T,)

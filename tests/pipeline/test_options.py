@@ -57,6 +57,7 @@ OTHER = {
 }
 WITH = {
     ("orthosep", "data"): "quadrants",
+    ("gdln", "batch_size"): "150",  # fewer samples want smaller steps
     ("gdln", "data"): "pulse",
     ("gdln", "tol"): "1e-17",
     ("shallow-gln", "init"): "kaiming",

@@ -116,6 +116,7 @@ def test_a_schedule_that_does_not_come_together_says_which_part(given, message) 
             "numbers in every phase or None in every phase",
         ),
         ({"trainer": "annealed", "momentum": 0.5}, "has a momentum of its own"),
+        ({"trainer": "annealed", "loss": "squared"}, "logarithm of the loss, which 'squared' has"),
     ],
 )
 def test_settings_that_do_not_go_together_are_refused(kwargs, message) -> None:

@@ -47,6 +47,7 @@ TRAINERS: dict[str, dict[str, Any]] = {
     "constant, momentum, mini-batches": {
         "schedule": ((30, 0.2),), "momentum": 0.8, "batch_size": 7, "random_state": 4,
     },
+    "squared": {"loss": "squared", "schedule": ((30, 0.1),)},
     "normalised": {"trainer": "normalised", "schedule": ((30, 0.02),)},
     "normalised, automatic": {"trainer": "normalised", "schedule": ((30, None),)},
     "momentum": {"trainer": "momentum", "schedule": ((30, None),)},

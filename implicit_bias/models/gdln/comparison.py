@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...measures.formatting import aligned, number, share, spread
-from .data import RingData
+from ...training.settings import TrainingSettings
+from ...training.trajectory import Trajectory
 from .flow import GatedFlow, gated_flow
-from .network import ReLUMean
-from .training import RegressionSettings, RegressionTrajectory, train_regression
+from .training import check_descent, flow_times
 
 __all__ = [
     "GDLNComparison",
-    "GDLNRun",
     "GatePrediction",
     "compare_with_gdln",
-    "flow_errors",
     "inverse_participation_ratio",
-    "run_gdln",
+    "path_errors",
 ]
 
 Floats = NDArray[np.float64]
@@ -146,31 +142,13 @@ class GDLNComparison:
         return aligned(self.rows())
 
 
-@dataclass(frozen=True, eq=False)
-class GDLNRun:
-    """Both networks of an experiment, from the same initial weights.
-
-    Attributes
-    ----------
-    relu : RegressionTrajectory
-        ReLU units; their gates move.
-    gdln : RegressionTrajectory
-        Linear units behind the ReLU network's initial gates.
-    descent_errors : (T,) array
-        Distance of the latter from full-batch descent in closed form, relative, at each
-        checkpoint: rounding alone, if the batches were full.
-    comparison : GDLNComparison
-        The ReLU network beside the predictions.
-    """
-
-    relu: RegressionTrajectory
-    gdln: RegressionTrajectory
-    descent_errors: Floats
-    comparison: GDLNComparison
-
-
 def compare_with_gdln(
-    X: Floats, y: Floats, trajectory: RegressionTrajectory, *, rcond: float | None = None
+    X: Floats,
+    y: Floats,
+    trajectory: Trajectory,
+    settings: TrainingSettings,
+    *,
+    rcond: float | None = None,
 ) -> GDLNComparison:
     """Compare a trained `ReLUMean` with gated networks whose gates never moved.
 
@@ -178,8 +156,10 @@ def compare_with_gdln(
     ----------
     X, y : (n, D) and (n,) arrays
         The training data.
-    trajectory : RegressionTrajectory
-        Of the ReLU network on these data.
+    trajectory : Trajectory
+        Of the ReLU network on these data, with what a `WeightsObserver` measured.
+    settings : TrainingSettings
+        Those that it was trained with.
     rcond : float, optional
         As in `gated_flow`.
 
@@ -192,73 +172,28 @@ def compare_with_gdln(
         (`<w_k, x_n>` near 0), is stationary for neither side's gates and keeps a distance.
     """
     X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    initial, trained = trajectory.weights[0], trajectory.weights[-1]
+    check_descent(settings)
+    path = trajectory.observed["weights"]
+    initial, trained = path[0], path[-1]
+    trained_time = float(flow_times(settings, trajectory.step)[-1])
     predictions = []
     for name, w in (("initial", initial), ("final", trained)):
         flow = gated_flow(X, y, X @ w.T >= 0, initial, rcond=rcond)
-        for t in (float(trajectory.time[-1]), math.inf):
+        for t in (trained_time, math.inf):
             predictions.append(_prediction(name, t, flow, trained))
     return GDLNComparison(
         weights=trained,
         loss=float(trajectory.loss[-1]),
-        sign_flips=float(trajectory.sign_flips[-1]),
+        sign_flips=float(trajectory.observed["sign_flips"][-1]),
         localisation_start=inverse_participation_ratio(initial),
         localisation=inverse_participation_ratio(trained),
         predictions=tuple(predictions),
     )
 
 
-def flow_errors(trajectory: RegressionTrajectory, flow: GatedFlow) -> Floats:
-    """(T,) distances `||w - flow(t)|| / ||flow(t)||` of a trained network from its flow."""
-    return _path_errors(trajectory, flow(trajectory.time))
-
-
-def run_gdln(
-    data: RingData,
-    *,
-    n_units: int = 8,
-    init_scale: float = 0.01,
-    settings: RegressionSettings | None = None,
-    random_state: int | np.random.Generator = 0,
-    progress: Callable[[str, int, int, float], None] | None = None,
-) -> GDLNRun:
-    """Train averaged ReLU units and their gated linear twin, and predict both.
-
-    Parameters
-    ----------
-    data : RingData
-    n_units : int
-        K.
-    init_scale : float
-        Of the initial weights, positive; gates do not depend on it.
-    settings : RegressionSettings, optional
-    random_state : int or numpy Generator
-        Of the initial weights.
-    progress : callable, optional
-        `progress(stage, step, n_steps, loss)`, with stage "relu" or "gdln".
-    """
-    if not init_scale > 0:
-        raise ValueError(f"`init_scale` must be positive, got {init_scale}: zero opens every gate")
-    settings = RegressionSettings() if settings is None else settings
-    relu = ReLUMean(data.X.shape[1], n_units, init_scale=init_scale, random_state=random_state)
-    gdln, start = relu.frozen(), relu.w.detach().numpy().copy()
-    gates = data.X @ start.T >= 0
-
-    def stage(name: str) -> Callable[[int, int, float], None] | None:
-        return None if progress is None else partial(progress, name)
-
-    relu_path = train_regression(relu, data.X, data.y, settings=settings, callback=stage("relu"))
-    gdln_path = train_regression(
-        gdln, data.X, data.y, gates, settings=settings, callback=stage("gdln")
-    )
-    flow = gated_flow(data.X, data.y, gates, start)
-    descent = flow.descent(gdln_path.step, settings.learning_rate)
-    return GDLNRun(
-        relu=relu_path,
-        gdln=gdln_path,
-        descent_errors=_path_errors(gdln_path, descent),
-        comparison=compare_with_gdln(data.X, data.y, relu_path),
-    )
+def path_errors(path: Floats, predicted: Floats) -> Floats:
+    """(T,) distances of weights (T, K, D) along a run from predicted ones, relative to those."""
+    return _norm(path - predicted, (1, 2)) / _norm(predicted, (1, 2))
 
 
 def inverse_participation_ratio(weights: NDArray[np.float64]) -> Floats:
@@ -288,10 +223,6 @@ def _prediction(gates: str, t: float, flow: GatedFlow, trained: Floats) -> GateP
         loss=float(flow.loss(t)),
         localisation=inverse_participation_ratio(weights),
     )
-
-
-def _path_errors(trajectory: RegressionTrajectory, predicted: Floats) -> Floats:
-    return _norm(trajectory.weights - predicted, (1, 2)) / _norm(predicted, (1, 2))
 
 
 def _norm(array: Floats, axis: int | tuple[int, int]) -> Floats:

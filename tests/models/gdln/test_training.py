@@ -11,18 +11,15 @@ import torch
 from implicit_bias.measures.kkt import kkt_distance
 from implicit_bias.models.gdln.comparison import (
     compare_with_gdln,
-    flow_errors,
     inverse_participation_ratio,
-    run_gdln,
 )
-from implicit_bias.models.gdln.data import make_nlgp, make_single_pulse
+from implicit_bias.models.gdln.data import make_nlgp
 from implicit_bias.models.gdln.flow import gated_flow
 from implicit_bias.models.gdln.network import GDLN, ReLUMean
-from implicit_bias.models.gdln.training import (
-    RegressionSettings,
-    RegressionTrajectory,
-    train_regression,
-)
+from implicit_bias.models.gdln.training import WeightsObserver, descent_path, flow_times
+from implicit_bias.training.loop import train
+from implicit_bias.training.settings import TrainingSettings
+from implicit_bias.training.trajectory import Trajectory
 
 matplotlib.use("Agg")
 
@@ -31,6 +28,16 @@ RNG = np.random.default_rng(2)
 X = RNG.normal(size=(N, D)) * [1.0, 2.0, 0.5, 1.5]
 Y = RNG.normal(size=N)
 GATES = RNG.integers(0, 2, size=(N, K))
+
+
+def plain_steps(n_steps: int, rate: float, **kwargs) -> TrainingSettings:
+    return TrainingSettings(
+        **{"loss": "squared", "batch_size": 0, "schedule": ((n_steps, rate),)} | kwargs
+    )
+
+
+def fit(network, settings, gates=GATES, X=X, y=Y, **kwargs) -> Trajectory:
+    return train(network, X, y, gates, settings=settings, observer=WeightsObserver(X), **kwargs)
 
 
 def test_networks_are_means_of_gated_and_of_rectified_units() -> None:
@@ -88,34 +95,39 @@ def test_kkt_distance_takes_the_gated_network_as_it_is() -> None:
 
 
 class TestTraining:
-    def test_full_batch_training_is_the_closed_form_descent(self) -> None:
+    @pytest.mark.parametrize("schedule", [((400, 0.9),), ((30, 0.9), (1, 0.2), (200, 0.4))])
+    def test_full_batch_training_is_the_closed_form_descent(self, schedule) -> None:
         network = GDLN(D, K, random_state=4)
-        start = network.w.detach().numpy().copy()
-        settings = RegressionSettings(learning_rate=0.9, n_steps=400, n_checkpoints=10)
-        path = train_regression(network, X, Y, GATES, settings=settings)
-        flow = gated_flow(X, Y, GATES, start)
-        np.testing.assert_allclose(path.weights, flow.descent(path.step, 0.9), atol=1e-12)
-        np.testing.assert_allclose(path.weights[-1], network.w.detach(), rtol=0)
-        assert (path.step[0], path.step[-1], path.finished) == (0, 400, True)
-        np.testing.assert_allclose(path.time, 0.9 * path.step)
-        np.testing.assert_array_equal(path.sign_flips, 0.0)
+        flow = gated_flow(X, Y, GATES, network.w.detach().numpy().copy())
+        settings = plain_steps(0, 0, schedule=schedule)
+        run = fit(network, settings)
+        path = descent_path(flow, settings, run.step)
+        np.testing.assert_allclose(run.observed["weights"], path, atol=1e-12)
+        np.testing.assert_array_equal(run.observed["weights"][-1], network.w.detach())
+        np.testing.assert_array_equal(run.observed["sign_flips"], 0.0)
+        rates = np.concatenate([[0.0], *([rate] * count for count, rate in schedule)])
+        times = np.cumsum(rates)[run.step.astype(int)]
+        np.testing.assert_allclose(flow_times(settings, run.step), times, rtol=1e-12)
 
     def test_small_steps_follow_the_flow_in_weights_and_loss(self) -> None:
         network = GDLN(D, K, random_state=4)
         start = network.w.detach().numpy().copy()
-        settings = RegressionSettings(learning_rate=5e-3, n_steps=2000)
-        path = train_regression(network, X, Y, GATES, settings=settings)
-        flow = gated_flow(X, Y, GATES, start)
-        assert flow_errors(path, flow).max() < 2e-3
-        np.testing.assert_allclose(path.loss, flow.loss(path.time), rtol=5e-3)
+        settings = plain_steps(2000, 5e-3)
+        run = fit(network, settings)
+        flow, times = gated_flow(X, Y, GATES, start), flow_times(settings, run.step)
+        np.testing.assert_allclose(run.observed["weights"], flow(times), atol=5e-3)
+        np.testing.assert_allclose(run.loss, flow.loss(times), rtol=5e-3)
         # Behind other gates the same weights would have gone elsewhere.
-        assert flow_errors(path, gated_flow(X, Y, 1 - GATES, start))[-1] > 0.1
+        elsewhere = gated_flow(X, Y, 1 - GATES, start)(times[-1])
+        assert np.abs(run.observed["weights"][-1] - elsewhere).max() > 0.1
 
     def test_recorded_loss_is_half_the_mean_square_over_all_samples(self) -> None:
-        settings = RegressionSettings(learning_rate=0.1, n_steps=30, batch_size=7)
-        path = train_regression(GDLN(D, K), X, Y, GATES, settings=settings)
-        scores = np.einsum("nk,nd,tkd->tn", GATES, X, path.weights) / K
-        np.testing.assert_allclose(path.loss, 0.5 * np.mean((Y - scores) ** 2, axis=1), rtol=1e-12)
+        run = fit(GDLN(D, K), plain_steps(30, 0.1, batch_size=7))
+        scores = np.einsum("nk,nd,tkd->tn", GATES, X, run.observed["weights"]) / K
+        expected = 0.5 * np.mean((Y - scores) ** 2, axis=1)
+        np.testing.assert_allclose(run.loss, expected, rtol=1e-12)
+        np.testing.assert_allclose(run.log_loss, np.log(expected), rtol=1e-12)
+        assert np.isnan([run.smallest_margin, run.normalised_margin, run.smooth_margin]).all()
 
     def test_mini_batches_reach_the_limit_where_all_samples_can_be_fitted(self) -> None:
         # Fewer samples than weights: the noise of the batches vanishes at the solution, and no
@@ -123,107 +135,62 @@ class TestTraining:
         x, y, gates = np.eye(4) * [1.0, 1.2, 0.8, 1.1], Y[:4], np.c_[np.ones(4), GATES[:4, 1:]]
         network = GDLN(D, K, random_state=1)
         start = network.w.detach().numpy().copy()
-        settings = RegressionSettings(learning_rate=2.0, n_steps=1500, batch_size=3)
-        path = train_regression(network, x, y, gates, settings=settings)
+        fit(network, plain_steps(1500, 2.0, batch_size=3), gates, x, y)
         limit = gated_flow(x, y, gates, start).limit
-        np.testing.assert_allclose(path.weights[-1], limit, atol=1e-8)
+        np.testing.assert_allclose(network.w.detach(), limit, atol=1e-8)
         assert np.linalg.norm(limit - gated_flow(x, y, gates, 0 * start).limit) > 0.3
 
-    def test_batches_depend_on_the_random_state_alone(self) -> None:
-        runs = []
-        for seed in (0, 0, 1):
-            settings = RegressionSettings(
-                learning_rate=0.1, n_steps=20, batch_size=8, random_state=seed
-            )
-            runs.append(train_regression(ReLUMean(D, K), X, Y, settings=settings).weights[-1])
-        np.testing.assert_array_equal(runs[0], runs[1])
-        assert not np.array_equal(runs[0], runs[2])
-
-    def test_a_batch_is_an_epochs_share_without_replacement(self) -> None:
-        seen = []
-
-        class Spy(GDLN):
-            def forward(self, X, gates):
-                if len(X) < N:
-                    seen.append(X[:, 0].clone())
-                return super().forward(X, gates)
-
-        settings = RegressionSettings(learning_rate=0.01, n_steps=8, batch_size=15)
-        train_regression(Spy(D, K), X, Y, GATES, settings=settings)
-        assert [len(batch) for batch in seen] == [15, 15, 15, 5] * 2
-        for epoch in (seen[:4], seen[4:]):
-            np.testing.assert_array_equal(np.sort(torch.cat(epoch)), np.sort(X[:, 0]))
-
-    def test_sign_flips_count_gates_that_left_their_start(self) -> None:
-        network = ReLUMean(D, K, init_scale=0.1, random_state=6)
-        settings = RegressionSettings(learning_rate=1.0, n_steps=100)
-        path = train_regression(network, X, Y, settings=settings)
-        gates = np.einsum("nd,tkd->tnk", X, path.weights) >= 0
-        expected = [np.mean(now != gates[0]) for now in gates]
-        np.testing.assert_allclose(path.sign_flips, expected)
-        assert path.sign_flips[-1] > 0.05
-
-    def test_an_interrupt_keeps_what_is_done(self) -> None:
-        def stop(step, n_steps, loss):
+    def test_sign_flips_count_gates_that_left_their_start_also_after_a_stop(self, tmp_path) -> None:
+        def stop(step, n_steps, log_loss):
             if step >= 37:
                 raise KeyboardInterrupt
 
-        settings = RegressionSettings(learning_rate=0.1, n_steps=100)
-        network = GDLN(D, K)
-        path = train_regression(network, X, Y, GATES, settings=settings, callback=stop)
-        assert not path.finished
-        assert path.step[-1] == 37
-        np.testing.assert_array_equal(path.weights[-1], network.w.detach())
+        def go(**kwargs) -> Trajectory:
+            network = ReLUMean(D, K, init_scale=0.1, random_state=6)
+            return fit(network, plain_steps(100, 1.0), None, state=tmp_path / "run", **kwargs)
 
-    def test_progress_is_reported_from_start_to_end(self) -> None:
-        calls = []
-        settings = RegressionSettings(learning_rate=0.1, n_steps=1000)
-        path = train_regression(
-            GDLN(D, K), X, Y, GATES, settings=settings, callback=lambda *c: calls.append(c)
-        )
-        assert calls[0][:2] == (0, 1000)
-        assert calls[-1] == (1000, 1000, path.loss[-1])
-        assert 100 <= len(calls) <= 150
+        assert not go(callback=stop).finished
+        run = go(resume=True)
+        gates = np.einsum("nd,tkd->tnk", X, run.observed["weights"]) >= 0
+        expected = [np.mean(now != gates[0]) for now in gates]
+        np.testing.assert_allclose(run.observed["sign_flips"], expected)
+        assert run.observed["sign_flips"][-1] > 0.05
+        whole = go()
+        np.testing.assert_array_equal(run.observed["weights"], whole.observed["weights"])
 
-    def test_divergence_is_said_with_the_way_out(self) -> None:
-        settings = RegressionSettings(learning_rate=1e3, n_steps=1000)
-        with pytest.raises(FloatingPointError, match="smaller `learning_rate`"):
-            train_regression(GDLN(D, K), X, Y, GATES, settings=settings)
+    def test_a_perfect_fit_is_no_divergence_and_growth_is(self) -> None:
+        # Steps of 1 on 1/2 w^2 x^2 with x = 1 come to 0 at once; of 3 they double w.
+        x, y, gates = np.ones((1, 1)), np.zeros(1), np.ones((1, 1))
+        run = fit(GDLN(1, 1, random_state=1), plain_steps(5, 1.0), gates, x, y)
+        assert run.finished
+        assert (run.loss[-1], run.log_loss[-1]) == (0, -math.inf)
+        with pytest.raises(FloatingPointError, match=r"diverged.*smaller learning rate"):
+            fit(GDLN(1, 1, random_state=1), plain_steps(30, 3.0), gates, x, y)
 
     def test_float32_networks_train_in_float32(self) -> None:
-        network = ReLUMean(D, K, dtype=torch.float32)
-        settings = RegressionSettings(learning_rate=0.5, n_steps=50)
-        path = train_regression(network, X, Y, settings=settings)
-        double = train_regression(ReLUMean(D, K), X, Y, settings=settings)
+        network, settings = ReLUMean(D, K, dtype=torch.float32), plain_steps(50, 0.5)
+        single, double = fit(network, settings, None), fit(ReLUMean(D, K), settings, None)
         assert network.w.dtype == torch.float32
-        np.testing.assert_allclose(path.weights, double.weights, atol=1e-4)
-
-    def test_trajectories_are_read_only_and_go_to_json(self) -> None:
-        settings = RegressionSettings(learning_rate=0.1, n_steps=5, n_checkpoints=3)
-        path = train_regression(GDLN(D, K), X, Y, GATES, settings=settings)
-        with pytest.raises(ValueError, match="read-only"):
-            path.weights[0] = 0.0
-        record = json.loads(json.dumps(path.to_dict()))
-        assert record["step"] == [0, 1, 5]
-        assert np.shape(record["weights"]) == (3, K, D)
+        a, b = (run.observed["weights"] for run in (single, double))
+        np.testing.assert_allclose(a, b, atol=1e-4)
 
 
+LONG = plain_steps(1500, 5.0)
 TEACHER = 3 * np.eye(K, D)
 X_TAUGHT = np.random.default_rng(7).normal(size=(120, D))
 Y_TAUGHT = np.maximum(X_TAUGHT @ TEACHER.T, 0).mean(axis=1) + 0.3 * np.sin(np.arange(120))
 
 
 @pytest.fixture(scope="module")
-def converged() -> RegressionTrajectory:
+def converged() -> Trajectory:
     """Units that do not share gates, so that A is regular, and no sample ends on a boundary."""
     network = ReLUMean.from_weights(TEACHER + np.random.default_rng(6).normal(size=(K, D)))
-    settings = RegressionSettings(learning_rate=5.0, n_steps=1500)
-    return train_regression(network, X_TAUGHT, Y_TAUGHT, settings=settings)
+    return fit(network, LONG, None, X_TAUGHT, Y_TAUGHT)
 
 
 class TestComparison:
     def test_a_stationary_relu_network_is_gated_ols_on_its_final_gates(self, converged) -> None:
-        comparison = compare_with_gdln(X_TAUGHT, Y_TAUGHT, converged)
+        comparison = compare_with_gdln(X_TAUGHT, Y_TAUGHT, converged, LONG)
         final = comparison.prediction("final", limit=True)
         # Its gates open on enough samples to leave no null space here, so nothing remembers w(0).
         assert np.abs(X_TAUGHT @ comparison.weights.T).min() > 1e-3
@@ -235,11 +202,12 @@ class TestComparison:
         assert comparison.prediction("initial", limit=True).relative_error > 0.05
 
     def test_quantities_are_those_of_the_named_arrays(self, converged) -> None:
-        comparison = compare_with_gdln(X_TAUGHT, Y_TAUGHT, converged)
-        start, trained = converged.weights[0], converged.weights[-1]
+        comparison = compare_with_gdln(X_TAUGHT, Y_TAUGHT, converged, LONG)
+        path = converged.observed["weights"]
+        start, trained = path[0], path[-1]
         for name, w in (("initial", start), ("final", trained)):
             gates = X_TAUGHT @ w.T >= 0
-            for limit, t in ((False, converged.time[-1]), (True, math.inf)):
+            for limit, t in ((False, 5.0 * 1500), (True, math.inf)):
                 p = comparison.prediction(name, limit=limit)
                 flow = gated_flow(X_TAUGHT, Y_TAUGHT, gates, start)
                 np.testing.assert_array_equal(p.weights, flow(t))
@@ -260,29 +228,12 @@ class TestComparison:
             comparison.prediction("middle")
 
     def test_the_table_has_a_line_for_every_quantity(self, converged) -> None:
-        comparison = compare_with_gdln(X_TAUGHT, Y_TAUGHT, converged)
+        comparison = compare_with_gdln(X_TAUGHT, Y_TAUGHT, converged, LONG)
         labels = [label for label, _ in comparison.rows()]
         assert len(labels) == len(set(labels)) == 5 + 4 * 4
         assert all(label in str(comparison) for label in labels)
         record = json.loads(json.dumps(comparison.to_dict()))
         assert [p["gates"] for p in record["predictions"]] == ["initial"] * 2 + ["final"] * 2
-
-    def test_a_run_trains_both_networks_from_one_start_and_checks_the_linear_one(self) -> None:
-        stages = []
-        data = make_single_pulse(300, n_inputs=10, xi_1=4, xi_0=2)
-        settings = RegressionSettings(learning_rate=0.05, n_steps=400)
-        run = run_gdln(
-            data, n_units=3, settings=settings, random_state=1,
-            progress=lambda stage, step, n_steps, loss: stages.append(stage),
-        )  # fmt: skip
-        np.testing.assert_array_equal(run.relu.weights[0], run.gdln.weights[0])
-        assert run.descent_errors.max() < 1e-12
-        assert run.comparison.sign_flips == run.relu.sign_flips[-1]
-        initial = run.comparison.prediction("initial")
-        np.testing.assert_allclose(run.gdln.weights[-1], initial.weights, rtol=0.02, atol=0.02)
-        assert initial.loss == pytest.approx(run.gdln.loss[-1], rel=1e-2)
-        assert initial.loss > 1.1 * run.comparison.prediction("initial", limit=True).loss
-        assert sorted(set(stages)) == ["gdln", "relu"]
 
 
 class TestLocalisation:
@@ -307,10 +258,11 @@ class TestLocalisation:
             for seed in (0, 1):
                 data = make_nlgp(4000, xi_1=xi_1, xi_0=xi_0, random_state=seed)
                 network = ReLUMean(40, 8, init_scale=0.01, random_state=seed)
-                settings = RegressionSettings(learning_rate=3.0, n_steps=600)
-                path = train_regression(network, data.X, data.y, settings=settings)
-                trained.append(path.weights[-1])
-                assert path.sign_flips[-1] > 0.2  # gates are not constant, as has been hoped
+                run = fit(network, plain_steps(600, 3.0), None, data.X, data.y)
+                trained.append(run.observed["weights"][-1])
+                assert (
+                    run.observed["sign_flips"][-1] > 0.2
+                )  # gates are not constant, as has been hoped
             w = np.concatenate(trained)
             ratios[xi_1] = inverse_participation_ratio(w).mean()
             power = np.abs(np.fft.fft(w)) ** 2
@@ -335,7 +287,7 @@ class TestPlots:
     def test_unit_plots_show_the_trained_and_both_predicted_weights(self, axes, converged) -> None:
         from implicit_bias.models.gdln.figure import plot_units
 
-        comparison = compare_with_gdln(X_TAUGHT, Y_TAUGHT, converged)
+        comparison = compare_with_gdln(X_TAUGHT, Y_TAUGHT, converged, LONG)
         assert plot_units(axes, comparison) is axes
         for unit in range(K):
             drawn = [line.get_ydata() for line in axes[unit].get_lines()[1:]]
@@ -357,9 +309,9 @@ class TestPlots:
 
         for ax, draw, expected in (
             (axes[0], plots.plot_localisation,
-             inverse_participation_ratio(converged.weights).mean(axis=1)),
+             inverse_participation_ratio(converged.observed["weights"]).mean(axis=1)),
             (axes[1], plots.plot_loss, converged.loss),
-            (axes[2], plots.plot_sign_flips, converged.sign_flips),
+            (axes[2], plots.plot_sign_flips, converged.observed["sign_flips"]),
         ):  # fmt: skip
             assert draw(ax, converged, label="name") is ax
             line = ax.get_lines()[0]
@@ -374,7 +326,7 @@ class TestPlots:
         from implicit_bias.models.gdln.figure import plot_unit
 
         with pytest.raises(ValueError, match=r"`unit` must lie in 0 \.\. 2"):
-            plot_unit(axes[0], compare_with_gdln(X_TAUGHT, Y_TAUGHT, converged), 3)
+            plot_unit(axes[0], compare_with_gdln(X_TAUGHT, Y_TAUGHT, converged, LONG), 3)
 
 
 NETWORK = GDLN(D, K)
@@ -391,20 +343,11 @@ NETWORK = GDLN(D, K)
         (lambda: NETWORK.prepare(GATES * np.nan), "NaN or infinite"),
         (lambda: NETWORK(torch.ones(5, 3).double(), torch.ones(5, 3)), "`X` must be a"),
         (lambda: ReLUMean(D, K)(torch.tensor(X), torch.tensor(GATES)), "opens its own"),
-        (lambda: train_regression(NETWORK, X, Y[1:], GATES), r"`y` must be finite, of shape"),
-        (lambda: train_regression(NETWORK, X, Y * np.nan, GATES), "`y` must be finite"),
-        (lambda: train_regression(NETWORK, X * np.inf, Y, GATES), "`X` must be finite"),
-        (lambda: train_regression(NETWORK, X, Y, GATES[:9]), "`gates` must have 50 rows"),
-        (lambda: train_regression(torch.nn.Linear(2, 1), X, Y), "trained weights `w`"),
-        (lambda: RegressionSettings(learning_rate=0.0), "`learning_rate`"),
-        (lambda: RegressionSettings(n_steps=0), "`n_steps`"),
-        (lambda: RegressionSettings(batch_size=0), "`batch_size`"),
-        (lambda: RegressionSettings(n_checkpoints=1), "`n_checkpoints`"),
-        (lambda: run_gdln(make_single_pulse(4), init_scale=0.0), "zero opens every gate"),
-        (
-            lambda: RegressionTrajectory([0], [0], [1], np.ones((2, 1, 1)), [0], [0], True),
-            "`weights` must have 3 axes",
-        ),
+        (lambda: fit(NETWORK, LONG, y=Y[1:]), r"`y` must have shape \(50,\)"),
+        (lambda: fit(NETWORK, LONG, y=Y * np.nan), "`y` must .*finite values"),
+        (lambda: fit(NETWORK, plain_steps(9, 1.0, loss="logistic")), r"`y` must .*\{-1, \+1\}"),
+        (lambda: fit(NETWORK, LONG, GATES[:9]), "`gates` must have 50 rows"),
+        (lambda: compare_with_gdln(X, Y, None, TrainingSettings()), "plain steps on"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:invalid value")

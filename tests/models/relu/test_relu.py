@@ -19,9 +19,10 @@ from implicit_bias.gates.hyperplanes import HyperplaneGates
 from implicit_bias.gates.relu import ReLUGates
 from implicit_bias.measures.comparison import compare
 from implicit_bias.measures.kkt import kkt_distance
-from implicit_bias.models.relu.comparison import compare_relu, view_relu
+from implicit_bias.models.relu.comparison import compare_frozen, compare_relu, view_relu
 from implicit_bias.models.relu.formulation import solve_frelu_svm
 from implicit_bias.models.relu.freezing import train_then_freeze
+from implicit_bias.models.relu.frozen_network import FReLU
 from implicit_bias.models.relu.machines import ReLUView, solve_relu_svms
 from implicit_bias.models.relu.network import DeepReLU, ReLU
 from implicit_bias.training.loop import train
@@ -76,6 +77,12 @@ def test_the_network_is_the_composition_of_its_layers(widths) -> None:
     scaled = network(torch.tensor(X)).detach()
     np.testing.assert_allclose(scaled, 0.5**network.degree * expected, rtol=1e-12)
     np.testing.assert_array_equal(network.gates(X), np.hstack(opened))
+
+
+def test_two_layers_are_the_two_layer_network() -> None:
+    X = torch.tensor(random_problem()[0])
+    deep, shallow = DeepReLU(5, (4,), random_state=1), ReLU(5, 4, random_state=1)
+    torch.testing.assert_close(deep(X), shallow(X))
 
 
 def test_a_network_from_weights_has_them() -> None:
@@ -531,6 +538,24 @@ def test_a_partly_trained_network_comes_to_the_limit_of_the_gates_it_froze() -> 
     sample = Sample(X, y, gates)
     found = compare(limit, result.network, sample, sample)
     assert 0.99 < found.margin_ratio < 1 + 1e-8
+
+
+def test_a_network_at_the_limit_on_its_gates_has_margin_ratio_and_cosine_one() -> None:
+    rng = np.random.default_rng(0)
+    X, gates = rng.normal(size=(20, 6)), (rng.random((20, 5)) < 0.6).astype(float)
+    gates[:, 0] = 1
+    y = np.sign(X[:, 0])
+    limit = solve_frelu_svm(X, y, gates).require()
+    sample = Sample(X, y, gates)
+    found = compare_frozen(limit, FReLU.from_zeta(3 * limit.zeta), sample, sample, freeze_at=7)
+    assert found.machine.margin_ratio == pytest.approx(1, abs=1e-6)
+    assert found.zeta_cosine == pytest.approx(1) and found.machine.agreement == 1
+    assert found.kkt_cosine == pytest.approx(1, abs=1e-6) and found.kkt_residual < 1e-3
+    assert found.to_dict()["freeze_at"] == 7
+    spoiled = limit.zeta.copy()
+    spoiled[0] *= -1
+    worse = compare_frozen(limit, FReLU.from_zeta(spoiled), sample, sample, freeze_at=7)
+    assert worse.machine.margin_ratio < 0.9 and worse.zeta_cosine < 0.9
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
