@@ -20,7 +20,6 @@ from implicit_bias.models.gln.norms import predictor_family
 from implicit_bias.models.linear.formulation import solve_linear_svm
 from implicit_bias.training.loop import train
 from implicit_bias.training.settings import TrainingSettings
-from solvers import Status
 from tests.oracles import l2_gate_kernel, l2_norm
 
 SIZES = [(1, 1), (1, 4), (3, 1), (2, 2), (3, 2), (2, 5), (4, 3), (7, 2)]
@@ -111,16 +110,6 @@ def test_solution_is_the_hard_margin_svm_of_the_closed_form_kernel() -> None:
     np.testing.assert_allclose(scores, oracle, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("solver", ["cvxpy:CLARABEL", "cvxpy:OSQP"])
-def test_general_solvers_agree_on_the_standard_form(solver) -> None:
-    X, y, contexts = problem(3, 2)
-    ours = solve_gln_l2_svm(X, y, contexts, n_contexts=2).require()
-    theirs = solve_gln_l2_svm(X, y, contexts, n_contexts=2, solver=solver, tol=1e-4).require()
-    assert ours.dual_objective <= theirs.objective * (1 + 1e-12)
-    assert theirs.objective == pytest.approx(ours.objective, rel=1e-4)
-    np.testing.assert_allclose(theirs.zeta, ours.zeta, atol=0.02 * abs(ours.zeta).max())
-
-
 def test_erratum_the_printed_matrix_has_another_solution() -> None:
     import cvxpy as cp
 
@@ -197,27 +186,6 @@ def test_many_units_do_not_overflow() -> None:
     assert limit.log_beta_norm == pytest.approx(1050 * math.log(2) + math.log(limit.objective))
     assert l2_norm(limit.zeta) == math.inf
     np.testing.assert_allclose(y * limit.predictor(X, wide), limit.margins, rtol=1e-8)
-
-
-def test_inseparable_data_come_back_with_their_proof() -> None:
-    X, y, contexts = problem(3, 2)
-    X, contexts = np.vstack([X, X[:1]]), np.vstack([contexts, contexts[:1]])
-    y = np.append(y, -y[0])
-    limit = solve_gln_l2_svm(X, y, contexts)
-    assert limit.status is Status.NOT_SEPARABLE
-    assert limit.dual.sum() == pytest.approx(1)
-    agree = (contexts[:, None] == contexts[None]).sum(axis=2)
-    kernel = X @ X.T * (2 * agree - 3 + 1)
-    signed = limit.dual * y
-    assert math.sqrt(max(signed @ kernel @ signed, 0)) < 1e-6 * np.linalg.norm(X)
-
-
-def test_torch_inputs_give_the_same_solution_as_tensors() -> None:
-    X, y, contexts = problem(3, 2)
-    ours = solve_gln_l2_svm(X, y, contexts).require()
-    theirs = solve_gln_l2_svm(torch.tensor(X), torch.tensor(y), torch.tensor(contexts)).require()
-    assert isinstance(theirs.zeta, torch.Tensor)
-    np.testing.assert_allclose(theirs.zeta, ours.zeta, atol=1e-5 * abs(ours.zeta).max())
 
 
 def test_malformed_contexts_are_refused() -> None:

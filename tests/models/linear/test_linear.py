@@ -14,13 +14,11 @@ from implicit_bias.measures.comparison import compare
 from implicit_bias.measures.kkt import kkt_distance
 from implicit_bias.models.linear.formulation import (
     Ungated,
-    linear_program,
     solve_linear_svm,
 )
 from implicit_bias.models.linear.network import DeepLinear
 from implicit_bias.training.loop import train
 from implicit_bias.training.settings import TrainingSettings
-from solvers import Status
 
 DEPTHS = [(), (4,), (3, 6), (5, 2, 3)]
 # <w, (2, 0)> >= 1 and <w, (0, 1)> <= -1: w = (1/2, -1). The third sample is far from the margin.
@@ -64,22 +62,6 @@ def test_limit_is_the_hard_margin_machine_of_scikit_learn(seed) -> None:
     np.testing.assert_allclose(limit.zeta, machine.coef_[0], rtol=1e-4, atol=1e-5)
     support = set(np.flatnonzero(limit.support))
     assert support == {i % len(y) for i in machine.support_}
-
-
-@pytest.mark.parametrize("solver", ["cvxpy:CLARABEL", "cvxpy:OSQP"])
-def test_general_solvers_agree(solver) -> None:
-    X, y = separable()
-    ours = solve_linear_svm(X, y).require()
-    theirs = solve_linear_svm(X, y, solver=solver, tol=1e-5).require()
-    np.testing.assert_allclose(theirs.zeta, ours.zeta, rtol=1e-3, atol=1e-4)
-
-
-def test_contradiction_comes_back_with_its_proof() -> None:
-    X, y = separable()
-    limit = solve_linear_svm(np.vstack([X, 3 * X[:1]]), np.append(y, -y[0]))
-    assert limit.status is Status.NOT_SEPARABLE
-    signed = np.append(y, -y[0]) * limit.dual
-    np.testing.assert_allclose(signed @ np.vstack([X, 3 * X[:1]]), 0, atol=1e-12)
 
 
 @pytest.mark.parametrize("hidden_widths", DEPTHS)
@@ -210,29 +192,6 @@ def test_torch_inputs_give_tensors() -> None:
     np.testing.assert_allclose(limit.zeta, solve_linear_svm(X, y).zeta, rtol=1e-6)
     layers = limit.balanced_weights((3,))
     torch.testing.assert_close((layers[1] @ layers[0])[0], limit.zeta)
-
-
-def test_scaling_inputs_scales_the_limit_inversely_and_flips_leave_it() -> None:
-    X, y = separable()
-    limit = solve_linear_svm(X, y).require()
-    np.testing.assert_allclose(solve_linear_svm(1e3 * X, y).zeta, limit.zeta / 1e3, rtol=1e-6)
-    np.testing.assert_allclose(solve_linear_svm(-X, -y).zeta, limit.zeta, rtol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("X", "y", "message"),
-    [
-        (np.ones(()), np.ones(()), r"`X` must have shape \(n, D\)"),
-        (np.ones(3), np.ones(3), r"`X` must have shape \(n, D\)"),
-        (np.ones((0, 3)), np.ones(0), r"`X` must have shape \(n, D\)"),
-        (np.ones((2, 3)), np.ones(3), r"`y` must have shape \(2,\), got \(3,\)"),
-        (np.ones((2, 3)), np.array([0.0, 1.0]), "labels -1 and"),
-        (np.full((2, 3), np.nan), np.ones(2), "NaN or infinite"),
-    ],
-)
-def test_malformed_data_are_refused(X, y, message) -> None:
-    with pytest.raises(ValueError, match=message):
-        linear_program(X, y)
 
 
 @pytest.mark.parametrize("seed", range(8))
