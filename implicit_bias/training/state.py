@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,12 +13,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from .._files import write_atomically
 from .data import GatedData
 from .settings import TrainingSettings
 
 __all__ = ["RunState", "Saved"]
 
-FORMAT = "implicit-bias run 1"
+FORMAT = "implicit-bias run 2"
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,21 +71,21 @@ class RunState:
             tensors[f"row.{name}"] = torch.from_numpy(stacked)
         for name, value in observer.items():
             tensors[f"observer.{name}"] = torch.as_tensor(np.array(value))
+        run = {
+            "step": step, "seconds": seconds, "batches": batches,
+            # Tensors come back in another order.
+            "columns": list(rows[0]) if rows else [],
+        }  # fmt: skip
         metadata = {
             "format": FORMAT,
             "fingerprint": self._fingerprint,
             "began": self._began,
-            "run": json.dumps({
-                "step": step, "seconds": seconds, "batches": batches,
-                # Tensors come back in another order.
-                "columns": list(rows[0]) if rows else [],
-            }),
-        }  # fmt: skip
-        content = save({k: v.contiguous().cpu() for k, v in tensors.items()}, metadata=metadata)
+            "run": json.dumps(run),
+        }
+        tensors = {name: tensor.contiguous().cpu() for name, tensor in tensors.items()}
+        metadata["checksum"] = _checksum(metadata, tensors)
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        beside = self._path.with_name(self._path.name + ".new")
-        beside.write_bytes(content)
-        os.replace(beside, self._path)
+        write_atomically(self._path, save(tensors, metadata=metadata))
 
     def read(self, weights: list[Tensor], stepper: dict[str, Tensor]) -> Saved:
         """The run that was kept; `weights` and `stepper` say what it must look like.
@@ -96,6 +96,36 @@ class RunState:
             If there is none, or it is of other settings, other data or another network, or of
             a network that began from other weights. Where it stopped is a place to go on from.
         """
+        metadata, tensors = self._load(weights[0].device)
+        if metadata["fingerprint"] != self._fingerprint:
+            raise ValueError(
+                f"the run in {str(self._path)!r} is of other data or other settings: resume with "
+                "the options that it began with, or begin anew in another place"
+            )
+        wanted = {f"weight.{i}": w for i, w in enumerate(weights)}
+        wanted |= {f"stepper.{name}": value for name, value in stepper.items()}
+        self._check_network(tensors, wanted)
+        kept = [tensors[f"weight.{i}"] for i in range(len(weights))]
+        if _digest(weights) not in (metadata["began"], _digest(kept)):
+            raise ValueError(
+                f"the run in {str(self._path)!r} began from other weights: make the network as it "
+                "was made then, from the same seed and at the same scale"
+            )
+        self._began = metadata["began"]
+        run = json.loads(metadata["run"])
+        observed = {k: v.cpu().numpy() for k, v in tensors.items() if k.startswith("observer.")}
+        return Saved(
+            step=run["step"],
+            seconds=run["seconds"],
+            weights=kept,
+            stepper={name: tensors[f"stepper.{name}"] for name in stepper},
+            batches=run["batches"],
+            rows=_rows(run["columns"], tensors),
+            observer={name.removeprefix("observer."): value for name, value in observed.items()},
+        )
+
+    def _load(self, device: torch.device) -> tuple[dict[str, str], dict[str, Tensor]]:
+        """What is in the file, if it is one of a run and as it was written."""
         from safetensors import SafetensorError, safe_open
 
         if not self._path.is_file():
@@ -103,23 +133,27 @@ class RunState:
                 f"there is no run to resume: {str(self._path)!r} does not exist; leave `resume` "
                 "out to begin one"
             )
-        device = str(weights[0].device)
         try:
-            with safe_open(self._path, framework="pt", device=device) as file:
+            with safe_open(self._path, framework="pt", device=str(device)) as file:
                 metadata = file.metadata() or {}
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         except (SafetensorError, OSError) as error:
             raise ValueError(
                 f"{str(self._path)!r} is no file of a run: {error}; delete it and begin anew"
             ) from error
-        if metadata.get("format") != FORMAT or metadata["fingerprint"] != self._fingerprint:
+        if metadata.get("format") != FORMAT:
             raise ValueError(
-                f"the run in {str(self._path)!r} is of other data or other settings: resume with "
-                "the options that it began with, or begin anew in another place"
+                f"{str(self._path)!r} is no file of a run that this version kept (format "
+                f"{FORMAT!r}): begin anew in another place"
             )
-        run = json.loads(metadata["run"])
-        wanted = {f"weight.{i}": w for i, w in enumerate(weights)}
-        wanted |= {f"stepper.{name}": value for name, value in stepper.items()}
+        if metadata.pop("checksum", None) != _checksum(metadata, tensors):
+            raise ValueError(
+                f"the run in {str(self._path)!r} is damaged: it is not what was written; delete it "
+                "and begin anew"
+            )
+        return metadata, tensors
+
+    def _check_network(self, tensors: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> None:
         for name, like in wanted.items():
             found = tensors.get(name)
             if found is None or found.shape != like.shape or found.dtype != like.dtype:
@@ -127,28 +161,19 @@ class RunState:
                     f"the run in {str(self._path)!r} is of another network: its {name} does not "
                     f"have shape {tuple(like.shape)} and dtype {like.dtype}"
                 )
-        stopped = _digest([tensors[f"weight.{i}"] for i in range(len(weights))])
-        if _digest(weights) not in (metadata["began"], stopped):
-            raise ValueError(
-                f"the run in {str(self._path)!r} began from other weights: make the network as it "
-                "was made then, from the same seed and at the same scale"
-            )
-        self._began = metadata["began"]
-        columns = {name: tensors[f"row.{name}"].cpu().numpy() for name in run["columns"]}
-        n_rows = len(columns["step"]) if columns else 0
-        return Saved(
-            step=run["step"],
-            seconds=run["seconds"],
-            weights=[tensors[f"weight.{i}"] for i in range(len(weights))],
-            stepper={name: tensors[f"stepper.{name}"] for name in stepper},
-            batches=run["batches"],
-            rows=[{k: column[t] for k, column in columns.items()} for t in range(n_rows)],
-            observer={
-                k.removeprefix("observer."): v.cpu().numpy()
-                for k, v in tensors.items()
-                if k.startswith("observer.")
-            },
-        )
+
+
+def _rows(names: Sequence[str], tensors: Mapping[str, Tensor]) -> list[dict[str, Any]]:
+    """The rows of a trajectory, from the columns that are kept of it."""
+    columns = {name: tensors[f"row.{name}"].cpu().numpy() for name in names}
+    n_rows = len(columns["step"]) if columns else 0
+    return [{name: column[t] for name, column in columns.items()} for t in range(n_rows)]
+
+
+def _checksum(metadata: Mapping[str, str], tensors: Mapping[str, Tensor]) -> str:
+    """A digest of all that a file says, names included."""
+    names = sorted(tensors)
+    return _digest([tensors[name] for name in names], json.dumps([sorted(metadata.items()), names]))
 
 
 def _fingerprint(

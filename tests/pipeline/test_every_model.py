@@ -68,13 +68,6 @@ def test_with_its_defaults_a_convex_model_comes_near_its_limit(model, least) -> 
     assert record["comparison"]["zeta_cosine"] > 0.98
 
 
-def test_relu_reports_machines_that_do_not_separate_as_such() -> None:
-    _, record, text = run("--model", "relu", *QUICK["relu"])
-    statuses = {name: entry["status"] for name, entry in record["limits"].items()}
-    assert statuses["gates_only"] == "NOT_SEPARABLE" and "NOT_SEPARABLE" in text
-    assert record["limits"]["gates_only"]["separation_bound"] <= 1e-12
-
-
 def test_data_of_another_kind_are_refused_before_any_work() -> None:
     assert run("--model", "gln", "--data", "ring")[0] == 2
     assert run("--model", "gln", "--data", "pulse")[0] == 2

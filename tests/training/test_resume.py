@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import os
+import re
 import signal
 import threading
 from collections.abc import Callable
@@ -465,13 +466,25 @@ def test_a_truncated_file_is_refused_in_one_sentence(kept, length) -> None:
         go_on(kept)
 
 
+def test_a_flipped_bit_anywhere_is_refused(kept) -> None:
+    content = kept.read_bytes()
+    for place in np.linspace(0, len(content) - 1, 200).astype(int):
+        damaged = bytearray(content)
+        damaged[place] ^= 4
+        kept.write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"is no file of a run|is damaged"):
+            go_on(kept)
+    kept.write_bytes(content)
+    assert go_on(kept).finished
+
+
 def test_other_files_are_refused(kept, tmp_path) -> None:
     with pytest.raises(ValueError, match=r"no run to resume: .* does not exist"):
         go_on(tmp_path / "nowhere")
     with pytest.raises(ValueError, match=r"no run to resume: .* does not exist"):
         go_on(tmp_path)
     save_file({"weight.0": torch.zeros(2)}, tmp_path / "weights")
-    with pytest.raises(ValueError, match="other data or other settings"):
+    with pytest.raises(ValueError, match="no file of a run that this version kept"):
         go_on(tmp_path / "weights")
     (tmp_path / "text").write_text("not a run at all, but longer than a header\n" * 3)
     with pytest.raises(ValueError, match="is no file of a run"):
@@ -484,12 +497,13 @@ def test_a_write_that_fails_halfway_leaves_the_file_of_before(kept, monkeypatch)
 
     def full_disk(self: Path, data: bytes) -> int:
         whole(self, data[: len(data) // 2])
-        raise OSError("no space left on device")
+        raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "write_bytes", full_disk)
-    with pytest.raises(OSError, match="no space left"):
+    with pytest.raises(OSError, match=re.escape(f"No space left on device: '{kept}'")):
         go_on(kept)
     monkeypatch.undo()
+    assert os.listdir(kept.parent) == [kept.name]
     assert kept.read_bytes() == content
     assert go_on(kept).finished
 
