@@ -60,14 +60,12 @@ def test_without_a_run_of_these_options_there_is_nothing_to_go_on_with(
     assert other.exit_code == 2 and "began from other weights" in other.stderr
 
 
-def test_a_new_run_forgets_what_an_older_one_kept_of_its_second_network(
-    monkeypatch, tmp_path
-) -> None:
-    there, other = (*GDLN, "--save", tmp_path), ("--seed", "1")
-    results(*there)
-    cut(monkeypatch, (*there, *other), "training a ReLU network", at=0.5)
-    resumed = results(*there, *other, "--resume")
-    assert without_times(resumed) == without_times(results(*GDLN, *other))
+def test_a_new_run_forgets_what_an_older_one_kept_of_its_twin(monkeypatch, tmp_path) -> None:
+    results(*GDLN, "--save", tmp_path)
+    other = (*GDLN, "--seed", "1")
+    cut(monkeypatch, (*other, "--save", tmp_path), "training a ReLU network", at=0.5)
+    resumed = results(*other, "--save", tmp_path, "--resume")
+    assert without_times(resumed) == without_times(results(*other))
 
 
 # What is observed along training

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
+from implicit_bias import cli
 from implicit_bias.models.gdln.data import make_nlgp, make_single_pulse
 from implicit_bias.models.gdln.formulation import GatedOLS
-from tests.commands import results, run
+from implicit_bias.pipeline.progress import Progress
+from tests.commands import cut, results, run
 
 QUICK = ("--model", "gdln", "--n-train", "600", "--steps", "60", "--hidden-units", "3")
 
@@ -52,6 +57,23 @@ def test_it_keeps_what_it_takes_to_see_its_numbers_again(data, make, tmp_path) -
     trained = np.einsum("nk,kd,nd->n", rows.X @ weights[0].T >= 0, gated["weights"][-1], rows.X)
     loss = np.mean((rows.y - trained / len(weights[0])) ** 2) / 2
     assert gated["step"][-1] == 60 and gated["loss"][-1] == pytest.approx(loss)
+
+
+@pytest.mark.parametrize("stage", ["training a ReLU network", "training its gated linear twin"])
+def test_steps_that_are_done_are_not_done_again(stage, monkeypatch, tmp_path) -> None:
+    there = (*QUICK, "--save", tmp_path)
+    cut(monkeypatch, there, stage, at=0.5)
+    first: dict[str, int] = {}
+
+    @contextlib.contextmanager
+    def progress(quiet: bool) -> Iterator[Progress]:
+        stages: list[str] = []
+        yield Progress(stages.append, lambda done, of: first.setdefault(stages[-1], done))
+
+    monkeypatch.setattr(cli, "_progress", progress)
+    results(*there, "--resume")
+    (begun,) = [done for text, done in first.items() if text.startswith(stage)]
+    assert begun == 31
 
 
 def test_a_fit_above_its_tolerance_says_so_in_its_own_words() -> None:
