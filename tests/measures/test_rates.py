@@ -100,12 +100,12 @@ def test_exponents_stand_beside_theorems_about_that_quantity_and_that_method_alo
 @pytest.mark.parametrize(
     ("settings", "method"),
     [
-        ({"trainer": "constant", "batch_size": None}, "constant"),
+        ({"trainer": "constant", "batch_size": 0}, "constant"),
         ({"trainer": "constant"}, None),
-        ({"trainer": "constant", "batch_size": None, "momentum": 0.9}, None),
-        ({"trainer": "normalised", "batch_size": None}, "normalised"),
-        ({"trainer": "normalised", "batch_size": None, "schedule": ((9, None),)}, None),
-        ({"trainer": "dual", "batch_size": None, "schedule": ((9, None),)}, "dual"),
+        ({"trainer": "constant", "batch_size": 0, "momentum": 0.9}, None),
+        ({"trainer": "normalised", "schedule": ((9, 0.1),)}, "normalised"),
+        ({"trainer": "normalised", "batch_size": 0, "schedule": ((9, None),)}, None),
+        ({"trainer": "dual", "batch_size": 0, "schedule": ((9, None),)}, "dual"),
     ],
 )
 def test_rates_are_proved_of_full_batches_without_momentum_at_given_rates(settings, method) -> None:

@@ -472,7 +472,7 @@ def test_a_flipped_bit_anywhere_is_refused(kept) -> None:
         damaged = bytearray(content)
         damaged[place] ^= 4
         kept.write_bytes(damaged)
-        with pytest.raises(ValueError, match="is no file of a run|is damaged"):
+        with pytest.raises(ValueError, match=r"is no file of a run|is damaged"):
             go_on(kept)
     kept.write_bytes(content)
     assert go_on(kept).finished
