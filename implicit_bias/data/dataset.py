@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import require_real
+from .._types import Floats
 
 __all__ = ["Dataset", "check_same_inputs", "digest", "frozen"]
 
@@ -44,10 +45,10 @@ class Dataset:
     """
 
     name: str
-    X_train: NDArray[np.float64] = field(repr=False)
-    y_train: NDArray[np.float64] = field(repr=False)
-    X_val: NDArray[np.float64] = field(repr=False)
-    y_val: NDArray[np.float64] = field(repr=False)
+    X_train: Floats = field(repr=False)
+    y_train: Floats = field(repr=False)
+    X_val: Floats = field(repr=False)
+    y_val: Floats = field(repr=False)
     description: str
 
     def __post_init__(self) -> None:
@@ -86,7 +87,7 @@ def digest(*arrays: NDArray[Any]) -> str:
     return sha.hexdigest()
 
 
-def frozen(name: str, value: object, n_axes: int) -> NDArray[np.float64]:
+def frozen(name: str, value: object, n_axes: int) -> Floats:
     """`value` as a finite, read-only float64 array of so many axes.
 
     Raises
@@ -110,7 +111,7 @@ def frozen(name: str, value: object, n_axes: int) -> NDArray[np.float64]:
     return array
 
 
-def check_same_inputs(X_train: NDArray[np.float64], X_val: NDArray[np.float64]) -> None:
+def check_same_inputs(X_train: Floats, X_val: Floats) -> None:
     """See that both parts have as many columns; raises ValueError if they do not."""
     if X_train.shape[1] != X_val.shape[1]:
         raise ValueError(
@@ -119,7 +120,7 @@ def check_same_inputs(X_train: NDArray[np.float64], X_val: NDArray[np.float64]) 
         )
 
 
-def _check_labels(part: str, X: NDArray[np.float64], y: NDArray[np.float64]) -> None:
+def _check_labels(part: str, X: Floats, y: Floats) -> None:
     if len(X) != len(y):
         raise ValueError(
             f"`y_{part}` must have shape ({len(X)},), got {y.shape}: one label per row of "

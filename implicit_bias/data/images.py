@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._types import Floats
 from .dataset import Dataset
 from .idx import find_idx, read_idx
 from .labelled import ClassDataset
@@ -173,7 +174,7 @@ def _dataset(
     return ClassDataset(name, X_train, train, X_val, val, source)
 
 
-def _inputs(images: NDArray[Any], brightest: int) -> NDArray[np.float64]:
+def _inputs(images: NDArray[Any], brightest: int) -> Floats:
     """Pixels from [0, brightest] to [-1, 1] with the constant last, read-only."""
     n_images, n_pixels = len(images), math.prod(images.shape[1:])
     X = np.ones((n_images, n_pixels + 1))

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._checks import require_real
+from .._types import Floats
 from .dataset import Dataset, check_same_inputs, digest, frozen
 
 __all__ = ["ClassDataset"]
@@ -42,9 +43,9 @@ class ClassDataset:
     """
 
     name: str
-    X_train: NDArray[np.float64] = field(repr=False)
+    X_train: Floats = field(repr=False)
     labels_train: NDArray[np.int64] = field(repr=False)
-    X_val: NDArray[np.float64] = field(repr=False)
+    X_val: Floats = field(repr=False)
     labels_val: NDArray[np.int64] = field(repr=False)
     source: str
 

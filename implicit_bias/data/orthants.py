@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._checks import require_real
 from .._solve import Array, to_numpy
+from .._types import Floats
 from .dataset import Dataset
 
 __all__ = [
@@ -20,8 +20,6 @@ __all__ = [
     "make_orthosep",
     "orthosep_dataset",
 ]
-
-Float = NDArray[np.float64]
 
 # Rows of the Gram matrix that are held at once.
 _BLOCK = 1024
@@ -134,7 +132,7 @@ def is_orthogonally_separable(X: Array, y: Array) -> OrthogonalSeparability:
 
 def make_orthosep(
     n: int = 500, d: int = 20, *, random_state: int | np.random.Generator = 0
-) -> tuple[Float, Float]:
+) -> tuple[Floats, Floats]:
     """Orthogonally separable data in two opposite orthants, cut by one half-space.
 
     The law is that of rows x ~ N(0, I) kept with label +1 in the positive orthant and with label
@@ -200,7 +198,7 @@ def orthosep_dataset(
     )
 
 
-def inner_products(A: Float, B: Float) -> Float:
+def inner_products(A: Floats, B: Floats) -> Floats:
     """(n, m) inner products of rows, 0 where rounding cannot tell them from 0."""
     products = np.asarray(A @ B.T, dtype=np.float64)
     # |fl(<a, b>) - <a, b>| <= D eps ||a|| ||b||, whatever the order of summation.
@@ -227,7 +225,7 @@ def _describe(pair: tuple[int, int], product: float, same: bool, share: str) -> 
     )
 
 
-def checked_data(X: Array, y: Array) -> tuple[Float, Float]:
+def checked_data(X: Array, y: Array) -> tuple[Floats, Floats]:
     """`X` (n, D) and `y` (n,) as checked float64 NumPy arrays."""
     require_real("X", X)
     require_real("y", y)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._types import Floats
 from .dataset import Dataset
 
 __all__ = ["make_quadrants", "quadrant_dataset"]
-
-Float = NDArray[np.float64]
 
 # The labels of |x_1| > |x_2| as a network, and the most that is added to its weights at random:
 # below 1/2 no slope changes its sign, and it stays an hourglass.
@@ -22,7 +20,7 @@ _SURPLUS, _ROUNDS = 4, 25
 
 def make_quadrants(
     n: int, *, gap: float = 0.05, random_state: int | np.random.Generator = 0
-) -> tuple[Float, Float]:
+) -> tuple[Floats, Floats]:
     r"""Draw points of a square, labelled by a gated linear network with H = C = 2.
 
     .. math:: y = \operatorname{sign} \langle \beta_{c(x)}, x \rangle, \qquad

@@ -9,35 +9,40 @@ import numpy as np
 
 from ..measures.comparison import Comparison
 from ..measures.labels import MulticlassComparison
-from .figures import Row
+from .figures import Row, legend_above
+from .palette import BLUE, GREEN, ORANGE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["class_row", "plot_class_ratios", "plot_label_confusion"]
 
-# Colours of the Okabe-Ito palette, which stay apart for colour-blind readers.
-_BARS = (
-    ("margin ratio", "margin_ratio", "#0072B2"),
-    ("cosine of zeta", "zeta_cosine", "#E69F00"),
-    ("agreement on held-out labels", "agreement", "#009E73"),
+_MARKS = (
+    ("1 - margin ratio", "margin_ratio", BLUE, "o"),
+    ("1 - cosine of zeta", "zeta_cosine", ORANGE, "s"),
+    ("held-out labels that differ", "agreement", GREEN, "^"),
 )
 
 
 def plot_class_ratios(comparisons: Mapping[int, Comparison], ax: Axes) -> Axes:
-    """Draw, class by class, how near each network has come to its limit: 1 is there.
+    """Draw, class by class, how far each network is from its limit, on a log axis.
 
-    A network that does not separate its training data yet has no bar of its (negative) ratio.
+    A distance of 0, no label that differs for instance, has no mark. A network that does not
+    separate its training data yet is farther than 1 in its margin.
     """
-    places, width = np.arange(len(comparisons)), 0.8 / len(_BARS)
-    for index, (name, key, colour) in enumerate(_BARS):
-        values = [getattr(comparison, key) for comparison in comparisons.values()]
-        offset = (index - (len(_BARS) - 1) / 2) * width
-        ax.bar(places + offset, np.clip(values, 0, None), width, color=colour, label=name)
-    ax.axhline(1, color="0.4", linestyle="--", linewidth=1)
-    ax.set_xticks(places, [str(k) for k in comparisons])
-    ax.set(xlabel="class, against the rest", ylim=(0, 1.05), title="Each network and its limit")
-    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=len(_BARS), frameon=False)
+    for index, (name, key, color, marker) in enumerate(_MARKS):
+        values = 1 - np.array([getattr(comparison, key) for comparison in comparisons.values()])
+        places = np.arange(len(values)) + 0.15 * (index - 1)
+        shown = values > 0
+        ax.plot(
+            places[shown], values[shown], marker=marker, color=color, linestyle="none", label=name
+        )
+    ax.set_yscale("log")
+    ax.set_xticks(np.arange(len(comparisons)), [str(k) for k in comparisons])
+    ax.set(xlabel="class, against the rest", ylabel="distance from the limit (0: no mark)")
+    ax.set_xlim(-0.6, len(comparisons) - 0.4)
+    ax.grid(axis="y", linewidth=0.5, color="0.9")
+    legend_above(ax)
     return ax
 
 

@@ -1,22 +1,34 @@
-"""Decision maps on the plane: the limit's beside the network's at chosen times."""
+"""Decision maps on the plane: the limit's beside the network's at times of its training."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._solve import to_numpy
+from ..data.sample import Sample
+from ..limits.limit import Limit
+from ..measures.scalars import network_norm, scores
+from ..training.snapshots import Snapshots, spread_steps
+from .figures import Row
+from .palette import NEGATIVE, POSITIVE
 
 if TYPE_CHECKING:
+    import torch
     from matplotlib.axes import Axes
 
 __all__ = [
     "DecisionMap",
+    "gating_lines",
     "is_planar",
+    "map_row",
+    "plane_lines",
+    "plane_snapshots",
     "plot_decision_map",
     "plot_decision_maps",
 ]
@@ -26,8 +38,10 @@ Extent = tuple[float, float, float, float]
 
 # Of the square that the samples span, left free around them.
 _MARGIN = 0.08
-# Okabe-Ito colours in place of red and green; shapes tell the classes apart as well.
-_CLASSES = ((1.0, "o", "#08306B"), (-1.0, "^", "#67000D"))
+# Shapes tell the classes apart as well.
+_CLASSES = ((1.0, "o", POSITIVE), (-1.0, "^", NEGATIVE))
+# The limit and the network at three times fill a row of the figure.
+TIMES = 3
 
 
 @dataclass(frozen=True)
@@ -50,6 +64,10 @@ class DecisionMap:
     norm: float = 1.0
     hyperplanes: Array | None = None
 
+    def __post_init__(self) -> None:
+        if not 0 < self.norm < np.inf:
+            raise ValueError(f"`norm` must be positive and finite, got {self.norm}")
+
 
 def is_planar(X: ArrayLike) -> bool:
     """Whether inputs (n, D) are points of the plane: D = 2, or 3 with a constant last column."""
@@ -61,14 +79,11 @@ def is_planar(X: ArrayLike) -> bool:
 
 def plot_decision_map(
     ax: Axes,
-    scorer: Callable[[Array], ArrayLike],
+    shown: DecisionMap,
     X: ArrayLike,
     y: ArrayLike,
     *,
-    extent: Extent | None = None,
-    norm: float = 1.0,
     largest: float | None = None,
-    hyperplanes: Array | None = None,
     levels: Sequence[float] = (),
     resolution: int = 201,
 ) -> Axes:
@@ -77,22 +92,16 @@ def plot_decision_map(
     Parameters
     ----------
     ax : Axes
-    scorer : callable
-        `scorer(inputs)` gives the scores (m,) of inputs (m, D) like `X`.
+    shown : DecisionMap
     X : (n, D) array
-        Samples: points of the plane, with or without a constant last column.
+        Samples: points of the plane, with or without a constant last column. The map is a square
+        around them.
     y : (n,) array
         Labels in {-1, +1}.
-    extent : (left, right, bottom, top), optional
-        By default a square around the samples.
-    norm : float
-        Divides the scores.
     largest : float, optional
         Where the colours end on both sides; by default at the largest absolute value.
-    hyperplanes : (K, 3) array, optional
-        Rows (a, b, c): thin lines `a x_1 + b x_2 = c`.
     levels : sequence of float
-        Further level lines, dashed, in units of `norm`.
+        Further level lines, dashed, in units of the map's norm.
     resolution : int
         Pixels along each side; the function is evaluated at their centres.
 
@@ -107,41 +116,16 @@ def plot_decision_map(
         If `X` is not planar, or shapes or numbers do not fit.
     """
     X, y = np.asarray(to_numpy(X), dtype=np.float64), np.asarray(to_numpy(y), dtype=np.float64)
-    if not is_planar(X):
-        raise ValueError(
-            f"`X` must be points of the plane, (n, 2) or (n, 3) with a constant last column, got "
-            f"shape {X.shape}"
-        )
-    if y.shape != (len(X),):
-        raise ValueError(f"`y` must have shape ({len(X)},), got {y.shape}: one label a row of X")
-    if not 0 < norm < np.inf or resolution < 2:
-        raise ValueError(
-            f"`norm` must be positive and finite and `resolution` at least 2, got {norm} and "
-            f"{resolution}"
-        )
-    extent = _square_around(X) if extent is None else extent
+    _check_plane(X, y, resolution)
+    extent = _square_around(X)
     x1, x2 = _centres(extent, resolution)
-    values = _values(scorer, X, x1, x2) / norm
+    values = _values(shown.scorer, X, x1, x2) / shown.norm
     largest = float(np.abs(values).max()) or 1.0 if largest is None else largest
     ax.imshow(
         values, extent=extent, origin="lower", cmap="RdBu", vmin=-largest, vmax=largest,
         interpolation="nearest", zorder=0,
     )  # fmt: skip
-    lines = np.empty((0, 3)) if hyperplanes is None else np.asarray(hyperplanes)
-    alpha = 0.8 if len(lines) < 10 else 0.4  # those of many units would hide the map
-    for a, b, c in lines:
-        length = float(np.hypot(a, b))
-        if length > 0:
-            foot = np.array([a, b]) * c / length**2
-            end = foot + np.array([-b, a]) / length
-            ax.axline(
-                tuple(foot),
-                tuple(end),
-                color="0.3",
-                linewidth=0.6,
-                alpha=alpha,
-                zorder=1,
-            )
+    _hyperplanes(ax, shown.hyperplanes)
     _level_lines(ax, x1, x2, values, levels)
     for label, marker, color in _CLASSES:
         ax.scatter(
@@ -170,7 +154,7 @@ def plot_decision_maps(
     X : (n, D) array
     y : (n,) array
     **options
-        `extent` and `resolution` of `plot_decision_map`.
+        `resolution` of `plot_decision_map`.
 
     Returns
     -------
@@ -194,10 +178,8 @@ def plot_decision_maps(
         )
     largest: float | None = None
     for ax, entry in zip(axes, maps, strict=True):
-        plot_decision_map(
-            ax, entry.scorer, X, y, norm=entry.norm * unit, largest=largest,
-            hyperplanes=entry.hyperplanes, levels=(-1, 1), **options,
-        )  # fmt: skip
+        scaled = replace(entry, norm=entry.norm * unit)
+        plot_decision_map(ax, scaled, X, y, largest=largest, levels=(-1, 1), **options)
         largest = ax.images[0].get_clim()[1]
         ax.set_title(entry.title, fontsize="medium")
         ax.set_xlabel("$x_1$")
@@ -209,6 +191,102 @@ def plot_decision_maps(
     bar = axes[0].figure.colorbar(axes[0].images[0], ax=list(axes), fraction=0.04, pad=0.01)
     bar.set_label("score per norm, in margins")
     return list(axes)
+
+
+def plane_snapshots(network: torch.nn.Module, X: Array, n_steps: int) -> Snapshots | None:
+    """A callback that keeps the network at times to be drawn; None if `X` is not of the plane."""
+    # The start says little: without it, times are spread over the training itself.
+    return Snapshots(network, spread_steps(n_steps, TIMES + 1)[1:]) if is_planar(X) else None
+
+
+def map_row(
+    limit: Limit,
+    snapshots: Snapshots,
+    train: Sample,
+    transform: Callable[[Array], Any],
+    *,
+    network_gates: Callable[[Array], Any] | None = None,
+    limit_title: str,
+    lines: Callable[[torch.nn.Module | None], Array | None],
+) -> Row:
+    """A row of decision maps, the limit's first, on one colour scale.
+
+    Parameters
+    ----------
+    limit : Limit
+    snapshots : Snapshots
+    train : Sample
+        The samples to draw.
+    transform : callable
+        The limit's gates of new inputs.
+    network_gates : callable, optional
+        The network's, where they differ.
+    limit_title : str
+    lines : callable
+        `lines(network)` returns the hyperplanes (K, 3) where its gates change, those of the limit
+        for None.
+    """
+    gates = network_gates or transform
+
+    def network_scores(network: torch.nn.Module, X: Array) -> Array:
+        return scores(network, Sample(X, np.ones(len(X)), gates(X)))
+
+    def network_map(step: int, network: torch.nn.Module) -> DecisionMap:
+        norm = network_norm(limit, network)
+        return DecisionMap(
+            f"network after {step} steps" if step else "network at the start",
+            partial(network_scores, network),
+            norm=norm if norm > 0 else 1.0,
+            hyperplanes=lines(network),
+        )
+
+    first = DecisionMap(
+        limit_title,
+        lambda X: to_numpy(limit.predictor(X, transform(X))),
+        norm=limit.objective,
+        hyperplanes=lines(None),
+    )
+    maps = [first, *(network_map(step, network) for step, network in snapshots)]
+    return Row(len(maps), lambda axes: plot_decision_maps(axes, maps, train.X, train.y), height=3.4)
+
+
+def gating_lines(gating: Any, X: Array) -> Array | None:
+    """Hyperplanes (K, 3) of fitted contexts or gates on inputs of the plane; None without any."""
+    hyperplanes = getattr(gating, "contexts_", gating)
+    if hyperplanes is None:
+        return None
+    normals = hyperplanes.normals_.reshape(-1, X.shape[1])
+    return plane_lines(normals, hyperplanes.cutoffs_.ravel(), X)
+
+
+def plane_lines(normals: Array, cutoffs: Array, X: Array) -> Array:
+    """Rows (a, b, c) of the lines `a x_1 + b x_2 = c` in which hyperplanes (K, D) cut the plane."""
+    # <w, (x_1, x_2, constant)> = b is a line of the plane with the constant's share moved over.
+    shift = normals[:, 2] * X[0, 2] if X.shape[1] == 3 else 0.0
+    return np.column_stack([normals[:, :2], cutoffs - shift])
+
+
+def _check_plane(X: Array, y: Array, resolution: int) -> None:
+    if not is_planar(X):
+        raise ValueError(
+            f"`X` must be points of the plane, (n, 2) or (n, 3) with a constant last column, got "
+            f"shape {X.shape}"
+        )
+    if y.shape != (len(X),):
+        raise ValueError(f"`y` must have shape ({len(X)},), got {y.shape}: one label a row of X")
+    if resolution < 2:
+        raise ValueError(f"`resolution` must be at least 2, got {resolution}")
+
+
+def _hyperplanes(ax: Axes, lines: Array | None) -> None:
+    lines = np.empty((0, 3)) if lines is None else np.asarray(lines)
+    alpha = 0.8 if len(lines) < 10 else 0.4  # those of many units would hide the map
+    for a, b, c in lines:
+        length = float(np.hypot(a, b))
+        if length > 0:
+            foot = np.array([a, b]) * c / length**2
+            end = foot + np.array([-b, a]) / length
+            ax.axline(tuple(foot), tuple(end), color="0.3", linewidth=0.6, alpha=alpha, zorder=1)
 
 
 def _square_around(X: Array) -> Extent:

@@ -6,17 +6,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from .palette import SERIES
+
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Panel", "Row", "compose", "panel_rows"]
+__all__ = ["Panel", "Row", "compose", "legend_above", "panel_rows"]
 
 Panel = Callable[["Axes"], object]
 
 # Inches: a page's width on a screen, and panels about as high as wide where three share it.
 _WIDTH, _HEIGHT, _TITLE = 12.0, 3.1, 0.4
 _ABREAST = 3
+# Letters of all labels that fit side by side above a panel of a row of three; points of a line.
+_LETTERS, _LINE = 36, 13
 
 
 @dataclass(frozen=True)
@@ -75,8 +80,26 @@ def compose(rows: Sequence[Row], *, title: str) -> Figure:
     figure.suptitle(title)
     parts = figure.subfigures(len(rows), 1, squeeze=False, height_ratios=heights)[:, 0]
     for row, part in zip(rows, parts, strict=True):
-        row.draw(list(part.subplots(1, row.n, squeeze=False)[0]))
+        axes = list(part.subplots(1, row.n, squeeze=False)[0])
+        for ax in axes:
+            ax.set_prop_cycle(color=SERIES)
+        row.draw(axes)
     return figure
+
+
+def legend_above(ax: Axes, handles: Sequence[Artist] | None = None) -> None:
+    """Give a panel its legend between frame and title, where it covers no curve."""
+    if handles is None:
+        handles = ax.get_legend_handles_labels()[0]
+    if not handles:
+        return
+    names = [str(handle.get_label()) for handle in handles]
+    columns = len(names) if sum(map(len, names)) <= _LETTERS else 2
+    ax.legend(
+        handles=handles, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.1, ncols=columns,
+        frameon=False, fontsize="small", columnspacing=1.2, handlelength=1.6,
+    )  # fmt: skip
+    ax.set_title(ax.get_title(), pad=6 + _LINE * -(-len(names) // columns), fontsize="medium")
 
 
 def _draw(panels: Sequence[Panel], axes: list[Axes]) -> None:

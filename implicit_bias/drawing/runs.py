@@ -16,11 +16,13 @@ from .._solve import to_numpy
 from ..limits.limit import Limit
 from ..measures.scalars import dead_units
 from ..training.trajectory import Trajectory
-from .figures import Panel, Row, compose, panel_rows
+from .figures import Panel, Row, compose, legend_above, panel_rows
+from .palette import BLUE, GREEN, PURPLE, SERIES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
 __all__ = [
     "plot_agreement",
@@ -36,10 +38,7 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-# The Okabe-Ito palette, told apart by colour-blind readers.
-BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 TICK = 0  # matplotlib's marker "a tick to the left"
-UNIT_COLORS = (BLUE, ORANGE, GREEN, PURPLE, "#E69F00", "#56B4E9", "#000000", "#7A5195")
 KKT = {
     "kkt_residual": ("relative residual", BLUE),
     "kkt_cosine": ("1 - cosine", GREEN),
@@ -56,49 +55,37 @@ def plot_margins(trajectory: Trajectory, ax: Axes) -> Axes:
 
 
 def plot_margin_ratio(trajectory: Trajectory, limit: Limit, ax: Axes) -> Axes:
-    """Normalised margin, exact and smoothed, as a share of the predicted optimum.
+    """What the normalised margin, exact and smoothed, lacks of the predicted optimum, as a share.
 
-    What an observer measured (`margin_ratio`, `smooth_margin_ratio`) comes first. Otherwise it is
-    computed from the trajectory, for limits whose norm is the sum of unit norms. Points below 0,
-    where the network does not separate yet, are not drawn.
+    On a log axis: at the limit nothing is lacking. What an observer measured (`margin_ratio`,
+    `smooth_margin_ratio`) comes first. Otherwise it is computed from the trajectory, for limits
+    whose norm is the sum of unit norms. Points where the network does not separate yet are not
+    drawn.
     """
     colors = {"exact": BLUE, "smoothed": GREEN}
-    for name, ratio in _margin_ratios(trajectory, limit).items():
-        # A ratio below 0 is no distance from the limit: nothing is separated yet.
-        shown = ratio > 0
-        # All the same for the exact one, an empty line if need be: it is what the panel is about.
-        if name == "exact" or shown.any():
-            ax.plot(
-                trajectory.step[shown], ratio[shown], color=colors[name], marker=".", label=name
-            )
-    ax.axhline(1, color=ORANGE, linestyle="--", label="predicted limit")
-    ax.set_ylim(0, 1.05)
-    ax.set_ylabel("margin ratio")
-    ax.legend(loc="best", fontsize="small")
-    return _steps(ax, trajectory)
+    curves = {
+        # A ratio below 0 is no distance from the limit.
+        name: (np.where(ratio > 0, 1 - ratio, np.nan), colors[name])
+        for name, ratio in _margin_ratios(trajectory, limit).items()
+    }
+    return _log_curves(ax, trajectory, curves, "1 - margin ratio")
 
 
 def plot_agreement(trajectory: Trajectory, scores: Array, ax: Axes) -> Axes:
-    """Agreement of held-out labels with the limit's, and cosines of scores and coefficients.
+    """Share of held-out labels that differ from the limit's; 1 - cosine of scores and coefficients.
 
     `scores` (m,) are the limit's on the inputs that the trajectory has scores of; the cosine of
-    coefficients is an observer's `zeta_cosine`.
+    coefficients is an observer's `zeta_cosine`. On a log axis, where they are positive.
     """
     predicted = to_numpy(scores)
-    same = np.sign(trajectory.scores) == np.sign(predicted)
-    lines = {
-        "same label": (same.mean(axis=1), BLUE),
-        "cosine of scores": (_cosines(trajectory.scores, predicted), GREEN),
+    differ = np.sign(trajectory.scores) != np.sign(predicted)
+    curves = {
+        "labels that differ": (differ.mean(axis=1), BLUE),
+        "1 - cosine of scores": (1 - _cosines(trajectory.scores, predicted), GREEN),
     }
     if "zeta_cosine" in trajectory.observed:
-        lines["cosine of coefficients"] = (trajectory.observed["zeta_cosine"], PURPLE)
-    for label, (values, color) in lines.items():
-        ax.plot(trajectory.step, values, color=color, marker=".", label=label)
-    ax.axhline(1, color=ORANGE, linestyle="--", label="predicted limit")
-    ax.set_ylim(top=1.05)
-    ax.set_ylabel("agreement on held-out data")
-    ax.legend(loc="best", fontsize="small")
-    return _steps(ax, trajectory)
+        curves["1 - cosine of zeta"] = (1 - trajectory.observed["zeta_cosine"], PURPLE)
+    return _log_curves(ax, trajectory, curves, "difference on held-out data")
 
 
 def plot_kkt(trajectory: Trajectory, ax: Axes) -> Axes:
@@ -107,19 +94,12 @@ def plot_kkt(trajectory: Trajectory, ax: Axes) -> Axes:
     Draws those of `kkt_residual`, `1 - kkt_cosine` and `kkt_complementarity` that there are, where
     they are positive: all are 0 at a KKT point.
     """
+    curves = {}
     for name, (label, color) in KKT.items():
         if name in trajectory.observed:
             values = trajectory.observed[name]
-            values = 1 - values if name == "kkt_cosine" else values
-            shown = values > 0
-            ax.plot(
-                trajectory.step[shown], values[shown], color=color, marker=".", label=label
-            )  # fmt: skip
-    ax.set_yscale("log")
-    _plain_ticks(ax)
-    ax.set_ylabel("KKT distance (0 in the limit)")
-    ax.legend(loc="best", fontsize="small")
-    return _steps(ax, trajectory)
+            curves[label] = (1 - values if name == "kkt_cosine" else values, color)
+    return _log_curves(ax, trajectory, curves, "KKT distance (0 in the limit)")
 
 
 def plot_unit_norms(trajectory: Trajectory, ax: Axes, limit: Limit | None = None) -> Axes:
@@ -133,30 +113,22 @@ def plot_unit_norms(trajectory: Trajectory, ax: Axes, limit: Limit | None = None
     total = norms.sum(axis=1, keepdims=True)
     shares = np.divide(norms, total, out=np.full_like(norms, np.nan), where=total > 0)
     n_units = norms.shape[1]
-    predicted = None if limit is None else to_numpy(limit.unit_norms)
-    if limit is None or predicted is None or predicted.shape != (n_units,):
-        live, targets = np.ones(n_units, dtype=bool), np.full(n_units, np.nan)
-    else:
-        live, targets = to_numpy(limit.live), predicted / predicted.sum()
-    few = n_units <= len(UNIT_COLORS)
+    live, targets = _predicted_shares(limit, n_units)
+    few = n_units <= len(SERIES)
     order = np.argsort(np.argsort(np.where(np.isnan(targets), shares[-1], targets)))
     for h in range(n_units):
-        color = UNIT_COLORS[h] if few else _ramp(order[h] / (n_units - 1))
+        color = SERIES[h] if few else _ramp(order[h] / (n_units - 1))
         style: dict[str, Any] = {"color": color} if live[h] else {"color": "0.6", "linestyle": ":"}
         ax.plot(trajectory.step, shares[:, h], linewidth=1.5 if few else 0.8, **style)
-        if few and not np.isnan(targets[h]):
-            ax.axhline(targets[h], linestyle="--", linewidth=1, color=style["color"])
-        elif not np.isnan(targets[h]):
-            ax.plot(
-                1, targets[h], marker=TICK, markersize=8, markeredgewidth=1.5,
-                color=style["color"], transform=ax.get_yaxis_transform(),
-            )  # fmt: skip
+        if not np.isnan(targets[h]):
+            _asymptote(ax, targets[h], style["color"], few)
     dead = np.zeros(n_units, dtype=bool)
     dead[dead_units(norms[-1])] = True
     if dead.any():
         last = np.full(int(dead.sum()), trajectory.step[-1])
         ax.plot(last, shares[-1, dead], "kx", clip_on=False, zorder=4)
-    _unit_legend(ax, live, dead, targets, few)
+    predicted = not np.isnan(targets).any()
+    legend_above(ax, _unit_entries(live, dead, predicted=predicted, few=few))
     ax.set_ylim(bottom=0)
     ax.set_ylabel("unit's share of the norm")
     return _steps(ax, trajectory)
@@ -165,15 +137,8 @@ def plot_unit_norms(trajectory: Trajectory, ax: Axes, limit: Limit | None = None
 def plot_growth(trajectory: Trajectory, ax: Axes) -> Axes:
     """Weight norm and log(1/loss) on a log axis: both grow without bound on separable data."""
     depth = -trajectory.log_loss
-    ax.plot(trajectory.step, trajectory.weight_norm, color=BLUE, marker=".", label="weight norm")
-    ax.plot(
-        trajectory.step[depth > 0], depth[depth > 0], color=GREEN, marker=".", label="log(1/loss)"
-    )
-    ax.set_yscale("log")
-    _plain_ticks(ax)
-    ax.set_ylabel("growth")
-    ax.legend(loc="best", fontsize="small")
-    return _steps(ax, trajectory)
+    curves = {"weight norm": (trajectory.weight_norm, BLUE), "log(1/loss)": (depth, GREEN)}
+    return _log_curves(ax, trajectory, curves, "growth")
 
 
 def plot_gate_changes(step: ArrayLike, changed: ArrayLike, ax: Axes) -> Axes:
@@ -281,40 +246,70 @@ def _ramp(share: float) -> tuple[float, float, float, float]:
     return red, green, blue, alpha
 
 
-def _unit_legend(
-    ax: Axes, live: NDArray[np.bool_], dead: NDArray[np.bool_], targets: Array, few: bool
-) -> None:
+def _predicted_shares(limit: Limit | None, n_units: int) -> tuple[NDArray[np.bool_], Array]:
+    """Which units live in the limit, and their shares; all and NaN if it has other units."""
+    predicted = None if limit is None else to_numpy(limit.unit_norms)
+    if limit is None or predicted is None or predicted.shape != (n_units,):
+        return np.ones(n_units, dtype=bool), np.full(n_units, np.nan)
+    return to_numpy(limit.live), predicted / predicted.sum()
+
+
+def _asymptote(ax: Axes, height: float, color: Any, few: bool) -> None:
+    if few:
+        ax.axhline(height, linestyle="--", linewidth=1, color=color)
+        return
+    ax.plot(
+        1, height, marker=TICK, markersize=8, markeredgewidth=1.5, color=color,
+        transform=ax.get_yaxis_transform(),
+    )  # fmt: skip
+
+
+def _unit_entries(
+    live: NDArray[np.bool_], dead: NDArray[np.bool_], *, predicted: bool, few: bool
+) -> list[Line2D]:
     from matplotlib.lines import Line2D
 
     entries = [Line2D([], [], color="0.2", label=f"{len(live)} units of the network")]
-    if not np.isnan(targets).any():
+    if predicted:
         style: dict[str, Any] = (
             {"linestyle": "--"} if few else {"linestyle": "none", "marker": TICK, "markersize": 8}
         )
-        where = "" if few else " (on the right)"
-        entries.append(Line2D([], [], color="0.2", label=f"predicted limit{where}", **style))
+        label = "predicted limit" if few else "predicted limit (on the right)"
+        entries.append(Line2D([], [], color="0.2", label=label, **style))
     if not live.all():
-        entries.append(
-            Line2D([], [], color="0.6", linestyle=":", label=f"dead in the limit ({(~live).sum()})")
-        )
+        label = f"dead in the limit ({(~live).sum()})"
+        entries.append(Line2D([], [], color="0.6", linestyle=":", label=label))
     if dead.any():
-        entries.append(
-            Line2D(
-                [], [], color="black", marker="x", linestyle="none",
-                label=f"dead in the network ({dead.sum()})",
-            )
-        )  # fmt: skip
-    ax.legend(handles=entries, loc="best", fontsize="small")
+        label = f"dead in the network ({dead.sum()})"
+        entries.append(Line2D([], [], color="black", marker="x", linestyle="none", label=label))
+    return entries
+
+
+def _log_curves(
+    ax: Axes, trajectory: Trajectory, curves: dict[str, tuple[Array, str]], ylabel: str
+) -> Axes:
+    """Draw every curve where it is positive on a log axis; one that never is is left out."""
+    for label, (values, color) in curves.items():
+        shown = values > 0
+        if not shown.any():
+            continue
+        ax.plot(trajectory.step[shown], values[shown], color=color, marker=".", label=label)
+    ax.set_yscale("log")
+    _plain_ticks(ax)
+    ax.set_ylabel(ylabel)
+    legend_above(ax)
+    return _steps(ax, trajectory)
 
 
 def _plain_ticks(ax: Axes) -> None:
-    """Decimal numbers along the logarithmic y axis, at 1, 2 and 5 where it is short."""
+    """Decimal numbers along a logarithmic y axis that is short, at 1, 2 and 5 if very short."""
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
     low, high = ax.get_ylim()
-    ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 1e3 * low else (1,)))
-    ax.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    ax.yaxis.set_minor_formatter(NullFormatter())
+    if high < 1e5 * low:
+        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 1e3 * low else (1,)))
+        ax.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        ax.yaxis.set_minor_formatter(NullFormatter())
 
 
 def _steps(ax: Axes, trajectory: Trajectory) -> Axes:

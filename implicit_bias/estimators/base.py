@@ -35,13 +35,12 @@ from .._solve import (
     solve,
     solve_one_vs_rest,
 )
+from .._types import Floats
 from ..limits.formulation import Formulation
 from ..limits.limit import Limit
 from .ridge import ridge_coefficients
 
-__all__ = ["Floats", "InseparableWarning", "LimitClassifier"]
-
-Floats = NDArray[np.float64]
+__all__ = ["InseparableWarning", "LimitClassifier"]
 
 
 class InseparableWarning(UserWarning):

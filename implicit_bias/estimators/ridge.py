@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, lsmr
 
 from .._solve import MaxMarginProgram
+from .._types import Floats
 
 __all__ = ["RIDGE", "ridge_coefficients"]
 
@@ -16,7 +16,7 @@ __all__ = ["RIDGE", "ridge_coefficients"]
 RIDGE = 1e-3
 
 
-def ridge_coefficients(program: MaxMarginProgram) -> NDArray[np.float64]:
+def ridge_coefficients(program: MaxMarginProgram) -> Floats:
     r"""Ridge regression of the labels on the gated inputs of `program`, a (J, D) array.
 
     .. math:: \min_V \tfrac1n \sum_n (y_n - f_V(x_n))^2 + \alpha r^2 \|V\|_F^2,

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._solve import to_numpy
+from .._types import Floats
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-__all__ = ["GateChanges", "GateRecorder", "gate_changes"]
+__all__ = ["GateChanges", "gate_changes"]
 
 
-def gate_changes(before: Any, after: Any) -> NDArray[np.float64]:
+def gate_changes(before: Any, after: Any) -> Floats:
     """(H,) share of samples on which each unit's gate differs: its mean is the share of all gates.
 
     Parameters
@@ -52,8 +50,8 @@ class GateChanges:
     """
 
     step: NDArray[np.int64]
-    since_start: NDArray[np.float64]
-    since_last: NDArray[np.float64]
+    since_start: Floats
+    since_last: Floats
 
     def __post_init__(self) -> None:
         for array in (self.step, self.since_start, self.since_last):
@@ -62,49 +60,3 @@ class GateChanges:
     def to_dict(self) -> dict[str, list[float]]:
         """Lists, ready for JSON."""
         return {name: array.tolist() for name, array in asdict(self).items()}
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row a report."""
-        import pandas as pd
-
-        return pd.DataFrame(asdict(self))
-
-
-class GateRecorder:
-    """A callback for `train` that records how a ReLU network's gates change.
-
-    Parameters
-    ----------
-    network : Module
-        With a method `gates(X)`; the one that is trained.
-    X : (n, D) array or tensor
-        Samples whose gates are followed.
-
-    Examples
-    --------
-    `recorder = GateRecorder(network, X); train(network, X, y, None, callback=recorder)` leaves
-    the result in `recorder.changes`.
-    """
-
-    def __init__(self, network: Any, X: Any) -> None:
-        self._network, self._X = network, X
-        self._seen: list[NDArray[np.bool_]] = []
-        self._rows: list[tuple[int, float, float]] = []
-
-    def __call__(self, step: int, n_steps: int, log_loss: float) -> None:
-        """Compare the gates of now with the first and the last ones seen."""
-        now = np.asarray(to_numpy(self._network.gates(self._X)))
-        first, last = (self._seen[0], self._seen[-1]) if self._seen else (now, now)
-        since_start, since_last = (float(gate_changes(a, now).mean()) for a in (first, last))
-        self._rows.append((step, since_start, since_last))
-        self._seen = [first, now]
-
-    @property
-    def changes(self) -> GateChanges:
-        """What has been recorded so far."""
-        step, start, last = zip(*self._rows, strict=True) if self._rows else ((), (), ())
-        return GateChanges(
-            step=np.array(step, dtype=np.int64),
-            since_start=np.array(start, dtype=np.float64),
-            since_last=np.array(last, dtype=np.float64),
-        )

@@ -17,7 +17,9 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
     validate_data,
 )
 
-from .._checks import refuse_disguised
+from .._checks import refuse_disguised, require_memory
+from .._types import Floats
+from .planes import coordinate_planes, median_cutoffs, projections
 from .saved import read_gating, write_gating
 
 __all__ = ["HyperplaneContexts", "HyperplaneGates"]
@@ -72,8 +74,8 @@ class HyperplaneContexts(TransformerMixin, BaseEstimator):  # type: ignore[misc,
     ((50, 2), dtype('int64'))
     """
 
-    normals_: NDArray[np.float64]
-    cutoffs_: NDArray[np.float64]
+    normals_: Floats
+    cutoffs_: Floats
     n_features_in_: int
 
     def __init__(
@@ -101,17 +103,22 @@ class HyperplaneContexts(TransformerMixin, BaseEstimator):  # type: ignore[misc,
         """
         n_hyperplanes = _n_hyperplanes(self.n_units, self.n_contexts, self.cutoffs)
         refuse_disguised("X", X)
-        reference: NDArray[np.float64] = validate_data(self, X, dtype=np.float64)
+        reference: Floats = validate_data(self, X, dtype=np.float64)
         shape = (self.n_units, n_hyperplanes, reference.shape[1])
+        require_memory(
+            self.n_units * n_hyperplanes * sum(reference.shape),
+            f"normals and projections of {self.n_units} units",
+            "take fewer units",
+        )
         if self.cutoffs == "axes":
-            self.normals_, self.cutoffs_ = _coordinate_planes(shape)
+            self.normals_, self.cutoffs_ = coordinate_planes(shape)
             return self
         rng = np.random.default_rng(self.random_state)
         # Both are drawn under either rule, so a shared Generator goes on from the same state.
         self.normals_ = rng.normal(scale=_NORMAL_SCALE, size=shape)
         self.cutoffs_ = rng.normal(scale=_CUTOFF_SCALE, size=shape[:2])
         if self.cutoffs == "median":
-            self.cutoffs_ = _median_cutoffs(reference, self.normals_)
+            self.cutoffs_ = median_cutoffs(reference, self.normals_)
         return self
 
     def transform(self, X: ArrayLike) -> NDArray[np.int64]:
@@ -126,8 +133,8 @@ class HyperplaneContexts(TransformerMixin, BaseEstimator):  # type: ignore[misc,
         """
         check_is_fitted(self)
         refuse_disguised("X", X)
-        inputs: NDArray[np.float64] = validate_data(self, X, dtype=np.float64, reset=False)
-        bits = _projections(inputs, self.normals_) >= self.cutoffs_
+        inputs: Floats = validate_data(self, X, dtype=np.float64, reset=False)
+        bits = projections(inputs, self.normals_) >= self.cutoffs_
         weights = 2 ** np.arange(self.normals_.shape[1], dtype=np.int64)
         return bits.astype(np.int64) @ weights
 
@@ -309,57 +316,6 @@ def _n_hyperplanes(n_units: int, n_contexts: int, cutoffs: str) -> int:
     if cutoffs not in _CUTOFF_RULES:
         raise ValueError(f"`cutoffs` must be one of {_CUTOFF_RULES}, got {cutoffs!r}: choose one")
     return exponent
-
-
-def _coordinate_planes(
-    shape: tuple[int, int, int],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    n_units, n_hyperplanes, n_inputs = shape
-    wanted = n_units * n_hyperplanes
-    if wanted > n_inputs:
-        raise ValueError(
-            f'`cutoffs="axes"` needs one input for each of {wanted} hyperplanes, got {n_inputs} '
-            "inputs: take fewer units, fewer contexts, or other cutoffs"
-        )
-    return np.eye(wanted, n_inputs).reshape(shape, order="C"), np.zeros(shape[:2])
-
-
-def _projections(X: NDArray[np.float64], normals: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.tensordot(X, normals, axes=(1, 2))
-
-
-def _median_cutoffs(X: NDArray[np.float64], normals: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The cutoff of each hyperplane, shape (H, k), that splits the rows of X in half.
-
-    An inner product of D terms is computed to within D u ||w|| ||x||, u half the machine
-    epsilon, and its rounding may differ between batches. A cutoff in the middle of a gap keeps
-    every row on its side in each of them if half the gap exceeds twice that bound.
-    """
-    lengths = np.linalg.norm(normals, axis=2)
-    epsilon = np.finfo(np.float64).eps
-    smallest_gap = 2 * X.shape[1] * epsilon * lengths * np.linalg.norm(X, axis=1).max()
-    projections = _projections(X, normals)
-    cutoffs = np.empty(normals.shape[:2])
-    for unit, plane in np.ndindex(*cutoffs.shape):
-        cutoffs[unit, plane] = _median_cutoff(
-            projections[:, unit, plane], smallest_gap=smallest_gap[unit, plane]
-        )
-    return cutoffs
-
-
-def _median_cutoff(projections: NDArray[np.float64], *, smallest_gap: float) -> float:
-    """The middle of the gap whose split comes nearest to half and half.
-
-    Without ties that is the gap at the median. If all the projections (n,) agree, the cutoff
-    lies below them.
-    """
-    ordered = np.sort(projections)
-    gaps = np.diff(ordered)
-    n_below = np.flatnonzero(gaps > smallest_gap) + 1
-    if not n_below.size:
-        return float(ordered[0] - smallest_gap)
-    split = n_below[np.argmin(np.abs(2 * n_below - len(ordered)))]
-    return float(ordered[split - 1] + gaps[split - 1] / 2)
 
 
 def _saved(contexts: HyperplaneContexts) -> dict[str, NDArray[Any]]:

@@ -17,6 +17,7 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
 
 from .._checks import refuse_disguised
 from .._solve import to_numpy
+from .._types import Floats
 from .saved import read_gating, write_gating
 
 __all__ = ["ReLUGates"]
@@ -38,7 +39,7 @@ class ReLUGates(TransformerMixin, BaseEstimator):  # type: ignore[misc,unused-ig
     [[1], [0]]
     """
 
-    weights: NDArray[np.float64]
+    weights: Floats
 
     def __init__(self, weights: ArrayLike) -> None:
         self.weights = weights  # type: ignore[assignment]  # as given: `clone` insists on it
@@ -63,7 +64,7 @@ class ReLUGates(TransformerMixin, BaseEstimator):  # type: ignore[misc,unused-ig
         """
         weights = self._matrix()
         refuse_disguised("X", X)
-        inputs: NDArray[np.float64] = check_array(X, dtype=np.float64)
+        inputs: Floats = check_array(X, dtype=np.float64)
         if inputs.shape[1] != weights.shape[1]:
             raise ValueError(
                 f"`X` must have shape (n, {weights.shape[1]}), got {inputs.shape}: the units "
@@ -97,7 +98,7 @@ class ReLUGates(TransformerMixin, BaseEstimator):  # type: ignore[misc,unused-ig
         gating._matrix()
         return gating
 
-    def _matrix(self) -> NDArray[np.float64]:
+    def _matrix(self) -> Floats:
         weights = np.asarray(to_numpy(self.weights), dtype=np.float64)
         if weights.ndim != 2 or 0 in weights.shape or not np.all(np.isfinite(weights)):
             raise ValueError(

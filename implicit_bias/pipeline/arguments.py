@@ -15,7 +15,7 @@ from click.core import ParameterSource
 from .model import Model
 from .options import Options, flag
 
-__all__ = ["ModelCommand", "given"]
+__all__ = ["ModelCommand", "given", "model_parameters"]
 
 MODEL = "implicit_bias.model"
 ARGUMENTS = "implicit_bias.arguments"
@@ -44,7 +44,7 @@ class ModelCommand(click.Command):
         own, *rest = super().get_params(ctx)
         model = ctx.meta.get(MODEL)
         if model is not None:
-            return [own, *_parameters(model.choose()), *rest]
+            return [own, *model_parameters(model), *rest]
         return [own, *_shared([one.choose() for one in self.models.values()]), *rest]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -105,12 +105,13 @@ def _shared(models: list[Options]) -> list[click.Parameter]:
     return found
 
 
-def _parameters(usual: Options) -> list[click.Parameter]:
-    """A parameter a field; `usual` holds the defaults that its help names."""
-    hints = get_type_hints(type(usual))
+def model_parameters(model: Model) -> list[click.Parameter]:
+    """A parameter for each option of a model, with its defaults in the help."""
+    usual = model.choose()
+    hints = get_type_hints(model.options)
     return [
         _parameter(field, hints[field.name], _shown(getattr(usual, field.name), field.metadata))
-        for field in fields(usual)
+        for field in fields(model.options)
     ]
 
 

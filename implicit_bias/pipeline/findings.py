@@ -113,6 +113,8 @@ def beside(
     """Limit and network side by side, and what sets them apart."""
     scores = [limit.predictor(sample.X, sample.gates) for sample in samples]
     at_train, at_val = (accuracy(s.y, f) for s, f in zip(samples, scores, strict=True))
+    # Of the function, whose accuracy stands beside it: the programs may have margins of their own.
+    margin = float((samples[0].y * scores[0]).min())
     steps = network_record(trajectory)
     return Finding(
         "limit",
@@ -125,7 +127,7 @@ def beside(
             Table(
                 "prediction and training",
                 ("", name, "trained network"),
-                _both(limit, (at_train, at_val), state, trajectory, comparison),
+                _both(limit, margin, (at_train, at_val), state, trajectory, comparison),
             ),
             Table("comparison", ("", "value"), _measures(comparison)),
         ),
@@ -231,7 +233,7 @@ def shortfall(trajectory: Trajectory, name: str = "the network") -> str:
     return (
         f"{name} does not separate its training data after {int(trajectory.step[-1])} steps "
         f"(smallest margin {margin:.3g}), so it is on no way to a limit yet: give more `--steps`, "
-        "or take another `--trainer`, `--init` or `--seed`"
+        "or take another `--trainer` or `--seed`"
     )
 
 
@@ -279,6 +281,7 @@ def _of_limit(limit: Limit, name: str) -> dict[str, Any]:
 
 def _both(
     limit: Limit,
+    margin: float,
     accuracies: tuple[float, float],
     state: NetworkState,
     trajectory: Trajectory,
@@ -300,7 +303,7 @@ def _both(
         ("norm per unit margin", f"{limit.objective:.8g}", norm_per_margin),
         ("  certified lower bound", f"{limit.dual_objective:.8g}", "-"),
         ("  duality gap", f"{limit.gap:.2e}", "-"),
-        ("smallest margin", f"{float(limit.margins.min()):.6g}", f"{state.smallest_margin:.6g}"),
+        ("smallest margin", f"{margin:.6g}", f"{state.smallest_margin:.6g}"),
         ("norm", f"{float(limit.unit_norms.sum()):.6g}", number(norm, ".6g")),
         *([units] if n_units > 1 else []),
         ("support vectors", f"{int(limit.support.sum())} of {n_samples}", support),

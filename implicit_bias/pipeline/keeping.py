@@ -42,8 +42,6 @@ class Keeping:
     def opened(self, model: str) -> Iterator[None]:
         """Hold the folder for a run of `model`, from before any work until its files are written.
 
-        What an older, finished run has written is removed: a folder never holds two runs.
-
         Raises
         ------
         ValueError
@@ -56,8 +54,7 @@ class Keeping:
         from filelock import FileLock, Timeout
 
         lock = FileLock(self.folder / LOCK)
-        before = self._index()
-        self._check(before, model)
+        self._check(self._index(), model)
         self.folder.mkdir(parents=True, exist_ok=True)
         try:
             lock.acquire(timeout=0)
@@ -67,16 +64,26 @@ class Keeping:
                 "wait for it to end"
             ) from error
         try:
-            if not self.resume:
-                for name in before.get("files", ()):
-                    (self.folder / name).unlink(missing_ok=True)
-            self._note({"model": model, "finished": False, "files": before.get("files", [])})
             yield
         finally:
             # Away before it is released: whoever waits for it has given up at once.
             with contextlib.suppress(OSError):
                 (self.folder / LOCK).unlink()
             lock.release()
+
+    def begin(self, model: str) -> None:
+        """Note that a run begins, now that nothing can keep it from it.
+
+        What an older, finished run has written is removed: a folder never holds two runs.
+        """
+        if self.folder is None:
+            return
+        older = self._index().get("files", [])
+        if not self.resume:
+            named = [self.folder / name for name in older if Path(name).name == name]
+            for path in (*named, *self.folder.glob(STATES)):
+                path.unlink(missing_ok=True)
+        self._note({"model": model, "finished": False, "files": older})
 
     def finish(self, model: str, files: list[str], *, finished: bool) -> None:
         """Note what the run has written, and whether there is more of it to do."""

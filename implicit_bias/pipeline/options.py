@@ -163,14 +163,14 @@ class ScheduleOptions(DeviceOptions):
     """Steps of gradient descent, in phases."""
 
     steps: tuple[int, ...] | None = option(
-        None, "Gradient steps of each phase of training.", example="1600,1600", unset="by trainer"
+        None, "Gradient steps of each phase of training.", example="1600,1600", unset="by data"
     )
     learning_rate: tuple[float, ...] | None = option(
         None,
         "Learning rate of each phase, or auto: found by the trainer.",
         example="0.04,0.01 (or auto)",
         words={"auto": ()},
-        unset="by trainer",
+        unset="by data",
     )
     batch_size: int | None = option(
         None, "Samples of a step; 0 is the full batch.", least=0, unset="by trainer"
@@ -221,6 +221,9 @@ def resolve(
             **usual,
             "trainer": trainer,
         }
+        # Phases that follow from the data are of rates that were chosen with them.
+        if usual["steps"] is None and given.get("learning_rate") is not None:
+            usual["steps"] = begins.steps
     if "steps" in known:
         usual |= _phases(usual, given)
     return {**known, **usual, **given}

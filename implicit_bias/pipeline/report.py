@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._files import write_atomically
+from ..limits.severity import worst
 from .finding import Assumption, Finding, Standing, Table, Writer
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["Report", "check_writable", "gather"]
 
 RESULTS = "results.json"
-# A proof that there is no limit comes before failures to find it.
-WORST_FIRST = ("NOT_SEPARABLE", "INCONSISTENT", "FAILED", "UNDECIDED", "INACCURATE", "SOLVED")
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,8 +53,8 @@ class Report:
     @property
     def status(self) -> Standing | None:
         """The worst status of the limits; None if an interrupt came before the first of them."""
-        statuses = self._statuses().values()
-        return min(statuses, key=lambda one: WORST_FIRST.index(one.name), default=None)
+        statuses = self._statuses()
+        return worst(statuses.values()) if statuses else None
 
     @property
     def concerns(self) -> str:

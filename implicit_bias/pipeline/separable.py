@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..drawing.maps import gating_lines, map_row, plane_snapshots
+from ..drawing.decision_maps import gating_lines, map_row, plane_snapshots
 from ..measures.comparison import compare, measure_network
 from ..measures.distances import Distances
 from ..measures.kkt import kkt_distance

@@ -174,18 +174,19 @@ def prepare(
         None if fitted is None else fitted.transform(X) for X in (dataset.X_train, dataset.X_val)
     )
     gates = (train, held_out)
+    keeping.begin(model.name)
     return Setup(model, options, progress, keeping, seeds, dataset, fitted, gates, settings)
 
 
 def training_settings(options: Any, seeds: Seeds) -> TrainingSettings:
-    """The trainer's settings that the options name."""
+    """The trainer's settings that the options name; its own phases where they name none."""
     steps = options.steps or ()
     rates: tuple[float | None, ...] = options.learning_rate or (None,) * len(steps)
     return TrainingSettings(
         trainer=options.trainer,
         loss=options.loss,
         batch_size=options.batch_size,
-        schedule=tuple(zip(steps, rates, strict=True)),
+        schedule=None if options.steps is None else tuple(zip(steps, rates, strict=True)),
         momentum=options.momentum,
         random_state=seeds.batches,
     )

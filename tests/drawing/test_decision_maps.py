@@ -14,11 +14,13 @@ from implicit_bias.data.quadrants import make_quadrants
 from implicit_bias.data.sample import Sample
 from implicit_bias.drawing.decision_maps import (
     DecisionMap,
+    gating_lines,
     is_planar,
+    map_row,
+    plane_snapshots,
     plot_decision_map,
     plot_decision_maps,
 )
-from implicit_bias.drawing.maps import gating_lines, map_row, plane_snapshots, relu_lines
 from implicit_bias.measures.scalars import network_norm
 from implicit_bias.models.relu.network import ReLU
 from implicit_bias.training.snapshots import Snapshots
@@ -26,11 +28,13 @@ from implicit_bias.training.snapshots import Snapshots
 X = np.array([[1.0, 1.0], [-1.0, -1.0], [1.0, -0.5], [-0.5, 1.0]])
 Y = np.array([1.0, -1.0, 1.0, -1.0])
 NORMAL = np.array([2.0, -1.0])
-EXTENT = (-2.0, 2.0, -1.0, 3.0)
 
 
 def linear(inputs: np.ndarray) -> np.ndarray:
     return inputs[:, :2] @ NORMAL
+
+
+PLAIN = DecisionMap("plain", linear)
 
 
 @pytest.fixture
@@ -52,9 +56,8 @@ def pixels(ax: Axes) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("kind", [np.asarray, torch.tensor])
 def test_colours_are_the_scores_at_the_centres_of_the_pixels(ax, kind) -> None:
-    drawn = plot_decision_map(
-        ax, lambda inputs: kind(linear(inputs)), X, Y, extent=EXTENT, norm=4.0, resolution=40
-    )
+    scorer = DecisionMap("", lambda inputs: kind(linear(inputs)), norm=4.0)
+    drawn = plot_decision_map(ax, scorer, kind(X), kind(Y), resolution=40)
     assert drawn is ax
     values, points = pixels(ax)
     np.testing.assert_allclose(values, points @ NORMAL / 4, atol=1e-12)
@@ -73,20 +76,21 @@ def test_a_constant_column_is_part_of_every_input(ax) -> None:
         seen.append(inputs)
         return linear(inputs)
 
-    plot_decision_map(ax, scorer, np.column_stack([X, np.full(4, 3.0)]), Y, resolution=5)
+    constant = np.column_stack([X, np.full(4, 3.0)])
+    plot_decision_map(ax, DecisionMap("", scorer), constant, Y, resolution=5)
     assert seen[0].shape == (25, 3)
     assert np.all(seen[0][:, 2] == 3)
 
 
 def test_the_zero_level_is_the_line_where_the_score_vanishes(ax) -> None:
-    plot_decision_map(ax, linear, X, Y, extent=EXTENT, resolution=50)
+    plot_decision_map(ax, PLAIN, X, Y, resolution=50)
     (zero,) = ax.collections[0].get_paths()
     np.testing.assert_allclose(zero.vertices @ NORMAL, 0, atol=1e-9)
-    assert np.ptp(zero.vertices[:, 1]) > 3.8
+    assert np.ptp(zero.vertices[:, 1]) > 2.2  # of the square's 2.32
 
 
 def test_samples_of_each_class_lie_on_top_with_a_marker_of_their_own(ax) -> None:
-    plot_decision_map(ax, linear, X, Y)
+    plot_decision_map(ax, PLAIN, X, Y)
     positive, negative = ax.collections[-2:]
     np.testing.assert_array_equal(positive.get_offsets(), X[Y > 0])
     np.testing.assert_array_equal(negative.get_offsets(), X[Y < 0])
@@ -98,7 +102,7 @@ def test_samples_of_each_class_lie_on_top_with_a_marker_of_their_own(ax) -> None
 
 def test_hyperplanes_are_lines_through_their_points(ax) -> None:
     planes = np.array([[1.0, 0, 0.5], [0, -2, 1], [3, 4, 5], [0, 0, 1]])
-    plot_decision_map(ax, linear, X, Y, hyperplanes=planes)
+    plot_decision_map(ax, DecisionMap("", linear, hyperplanes=planes), X, Y)
     assert len(ax.lines) == 3  # the last one is no line
     for line, (a, b, c) in zip(ax.lines, planes, strict=False):
         for x1, x2 in (line.get_xy1(), line.get_xy2()):
@@ -111,15 +115,16 @@ def test_hyperplanes_are_lines_through_their_points(ax) -> None:
         ({"X": np.ones((4, 4))}, "points of the plane"),
         ({"X": np.column_stack([X, X[:, 0]])}, "points of the plane"),
         ({"y": Y[:3]}, r"`y` must have shape \(4,\)"),
-        ({"norm": 0.0}, "`norm` must be positive"),
-        ({"resolution": 1}, "`resolution` at least 2"),
-        ({"scorer": lambda inputs: inputs}, "one score for each of 40401"),
+        ({"resolution": 1}, "`resolution` must be at least 2"),
+        ({"shown": DecisionMap("", lambda inputs: inputs)}, "one score for each of 40401"),
     ],
 )
 def test_what_is_no_map_is_refused(ax, arguments, message) -> None:
-    given = {"scorer": linear, "X": X, "y": Y} | arguments
+    given = {"shown": PLAIN, "X": X, "y": Y} | arguments
     with pytest.raises(ValueError, match=message):
         plot_decision_map(ax, **given)
+    with pytest.raises(ValueError, match="`norm` must be positive"):
+        DecisionMap("", linear, norm=0.0)
 
 
 @pytest.mark.parametrize(
@@ -171,15 +176,6 @@ def test_lines_of_a_gating_are_where_its_contexts_change() -> None:
             before, after = gating.transform(sides)
             assert np.sum(before != after) == 1
     assert gating_lines(None, inputs) is None
-
-
-def test_lines_of_a_relu_network_are_where_its_gates_change() -> None:
-    inputs, _ = make_quadrants(50)
-    network = ReLU(3, 4)
-    for h, (a, b, c) in enumerate(relu_lines(network, inputs)):
-        foot = np.array([a, b]) * c / (a * a + b * b)
-        w = network.w1[h].detach().numpy()
-        assert w @ np.array([*foot, 1.0]) == pytest.approx(0, abs=1e-12)
 
 
 def test_the_row_of_a_run_shows_the_limit_and_then_the_network_per_unit_of_norm() -> None:

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from implicit_bias import GLNLimit, Trajectory, solve_gln_svm
-from implicit_bias.drawing.figures import Row, compose, panel_rows
+from implicit_bias.drawing.figures import Row, compose, legend_above, panel_rows
 from implicit_bias.drawing.runs import (
     plot_agreement,
     plot_gate_changes,
@@ -91,17 +91,18 @@ def test_margins_are_drawn_at_their_steps(ax) -> None:
     assert ax.get_ylabel() == "smallest margin"
 
 
-def test_margin_ratios_are_drawn_where_they_are_positive_below_an_asymptote_at_1(ax, limit) -> None:
+def test_what_the_margin_ratio_lacks_is_drawn_on_a_log_axis_where_the_network_separates(
+    ax, limit
+) -> None:
     assert plot_margin_ratio(trajectory(), limit, ax) is ax
     drawn = lines_by_label(ax)
-    np.testing.assert_array_equal(drawn["exact"][0], STEPS[2:])
-    np.testing.assert_allclose(drawn["exact"][1], MARGINS[2:] / 5, rtol=1e-7)
+    # The ratios 0.1, 0.4 and 1: nothing is lacking at the last, which a log axis cannot show.
+    np.testing.assert_array_equal(drawn["exact"][0], STEPS[2:4])
+    np.testing.assert_allclose(drawn["exact"][1], 1 - MARGINS[2:4] / 5, rtol=1e-7)
     np.testing.assert_array_equal(drawn["smoothed"][0], STEPS[3:])
-    np.testing.assert_allclose(drawn["smoothed"][1], (MARGINS[3:] - 1) / 5, rtol=1e-7)
-    assert dashed(ax) == [1]
-    assert ax.get_ylim() == (0, 1.05)
-    named = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert named == ["exact", "smoothed", "predicted limit"]
+    np.testing.assert_allclose(drawn["smoothed"][1], 1 - (MARGINS[3:] - 1) / 5, rtol=1e-7)
+    assert ax.get_yscale() == "log"
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["exact", "smoothed"]
 
 
 def test_a_measured_margin_ratio_comes_before_a_computed_one(ax, limit) -> None:
@@ -109,24 +110,28 @@ def test_a_measured_margin_ratio_comes_before_a_computed_one(ax, limit) -> None:
     observed = {"margin_ratio": measured, "smooth_margin_ratio": measured - 0.15}
     plot_margin_ratio(trajectory(observed=observed), limit, ax)
     drawn = lines_by_label(ax)
-    np.testing.assert_array_equal(drawn["exact"], [STEPS[1:], measured[1:]])
-    np.testing.assert_array_equal(drawn["smoothed"], [STEPS[2:], measured[2:] - 0.15])
+    np.testing.assert_array_equal(drawn["exact"], [STEPS[1:], 1 - measured[1:]])
+    np.testing.assert_allclose(drawn["smoothed"], [STEPS[2:], 1.15 - measured[2:]])
 
 
 def test_a_network_that_never_separates_has_no_margin_ratio_but_the_same_axis(ax, limit) -> None:
     plot_margin_ratio(trajectory(smallest_margin=-np.abs(MARGINS)), limit, ax)
-    assert len(ax.lines[0].get_xdata()) == 0
-    assert dashed(ax) == [1]
+    assert list(ax.lines) == [] and ax.get_legend() is None
     assert ax.get_xlim()[1] > STEPS[-1]
 
 
-def test_cosines_join_the_agreement(ax) -> None:
+@pytest.mark.parametrize("kind", [np.asarray, torch.tensor])
+def test_held_out_data_show_what_differs_and_leave_out_what_does_not(ax, kind) -> None:
     zeta = np.linspace(0, 1, 5)
-    plot_agreement(trajectory(observed={"zeta_cosine": zeta}), LIMIT_SCORES, ax)
+    plot_agreement(trajectory(observed={"zeta_cosine": zeta}), kind(LIMIT_SCORES), ax)
     drawn = lines_by_label(ax)
     lengths = np.linalg.norm(SCORES, axis=1) * np.linalg.norm(LIMIT_SCORES)
-    np.testing.assert_allclose(drawn["cosine of scores"][1], SCORES @ LIMIT_SCORES / lengths)
-    np.testing.assert_array_equal(drawn["cosine of coefficients"][1], zeta)
+    np.testing.assert_allclose(
+        drawn["1 - cosine of scores"][1], 1 - SCORES @ LIMIT_SCORES / lengths
+    )
+    np.testing.assert_array_equal(drawn["1 - cosine of zeta"], [STEPS[:4], 1 - zeta[:4]])
+    np.testing.assert_allclose(drawn["labels that differ"], [STEPS[:4], [0.75, 0.5, 0.5, 0.25]])
+    assert ax.get_yscale() == "log"
 
 
 def test_the_cosine_of_scores_survives_huge_ones_and_zeros(ax) -> None:
@@ -134,9 +139,9 @@ def test_the_cosine_of_scores_survives_huge_ones_and_zeros(ax) -> None:
     plot_agreement(trajectory(scores=huge), LIMIT_SCORES, ax)
     plain = Figure().subplots()
     plot_agreement(trajectory(), LIMIT_SCORES, plain)
-    cosines, wanted = (lines_by_label(a)["cosine of scores"][1] for a in (ax, plain))
-    assert np.isnan(cosines[0])
-    np.testing.assert_allclose(cosines[1:], wanted[1:], rtol=1e-12)
+    cosines, wanted = (lines_by_label(a)["1 - cosine of scores"] for a in (ax, plain))
+    # Scores of zero have no direction, hence no point.
+    np.testing.assert_allclose(cosines, np.array(wanted)[:, 1:], rtol=1e-12)
 
 
 def test_the_kkt_distance_is_drawn_on_a_log_axis_where_it_is_positive(ax) -> None:
@@ -207,14 +212,6 @@ def test_gate_changes_are_drawn_at_steps_of_their_own(ax) -> None:
     assert ax.get_ylim()[0] == 0
 
 
-@pytest.mark.parametrize("kind", [np.asarray, torch.tensor])
-def test_agreement_is_the_share_of_equal_signs_below_an_asymptote_at_1(ax, kind) -> None:
-    assert plot_agreement(trajectory(), kind(LIMIT_SCORES), ax) is ax
-    np.testing.assert_array_equal(ax.lines[0].get_xdata(), STEPS)
-    np.testing.assert_allclose(ax.lines[0].get_ydata(), [0.25, 0.5, 0.5, 0.75, 1.0])
-    assert dashed(ax) == [1]
-
-
 def test_all_panels_show_the_steps_from_0_to_the_last_on_one_logarithmic_axis(limit) -> None:
     figure = plot_run(trajectory(), limit, LIMIT_SCORES, title="t")
     limits = {ax.get_xlim() for ax in figure.axes}
@@ -236,7 +233,7 @@ def test_a_run_of_one_row_can_be_drawn(limit) -> None:
 
 
 RATIO, AGREEMENT, KKT, UNITS, GROWTH, GATES = (
-    "margin ratio", "agreement on held-out data", "KKT distance (0 in the limit)",
+    "1 - margin ratio", "difference on held-out data", "KKT distance (0 in the limit)",
     "unit's share of the norm", "growth", "gates changed since the start",
 )  # fmt: skip
 
@@ -299,6 +296,23 @@ def test_rows_below_a_run_are_drawn_on_as_many_axes_as_they_ask_for(limit) -> No
     )
     assert figure.axes[-4:] == given[0]
     assert labels(figure) == [RATIO, GROWTH, GATES, *[""] * 4]
+
+
+@pytest.mark.parametrize("name", ["", "its title"])
+def test_a_legend_stands_above_its_panel_and_below_the_title(name) -> None:
+    def draw(ax: Axes) -> None:
+        for label in ("one", "another one", "a third one of many letters"):
+            ax.plot([0, 1], [0, 1], label=label)
+        ax.set_title(name)
+        legend_above(ax)
+
+    figure = compose(panel_rows([draw]), title="t")
+    figure.draw_without_rendering()
+    (ax,) = figure.axes
+    legend, title = ax.get_legend().get_window_extent(), ax.title.get_window_extent()
+    assert legend.y0 >= ax.get_window_extent().y1
+    assert not name or title.y0 >= legend.y1 - 1
+    assert figure.bbox.y1 > max(legend.y1, title.y1)
 
 
 def test_a_figure_of_no_rows_is_refused() -> None:

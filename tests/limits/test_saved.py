@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
+from implicit_bias._solve import Status
 from implicit_bias.limits.saved import write_saved
 from implicit_bias.models.gdln.formulation import GatedOLS, solve_gated_ols
 from implicit_bias.models.gln.formulation import GLNLimit, solve_gln_svm
@@ -45,6 +47,37 @@ def test_a_saved_limit_comes_back_to_the_last_bit(kind, tmp_path) -> None:
     for name, value in vars(limit).items():
         np.testing.assert_array_equal(getattr(again, name), value, err_msg=name)
     assert os.listdir(tmp_path) == ["limit.safetensors"]
+
+
+def test_a_limit_of_tensors_and_a_proof_of_inseparability_come_back(tmp_path) -> None:
+    limit = solve_gln_svm(
+        torch.ones(2, 1), torch.tensor([1, -1]), torch.zeros(2, 1, dtype=torch.int64)
+    )
+    assert limit.status is Status.NOT_SEPARABLE
+    limit.save(tmp_path / "limit")
+    again = GLNLimit.load(tmp_path / "limit")
+    assert again.status is Status.NOT_SEPARABLE
+    assert again.objective == again.gap == np.inf
+    np.testing.assert_array_equal(again.dual, limit.dual.numpy())
+
+
+@every_limit
+def test_what_is_no_file_of_this_limit_is_told(kind, tmp_path) -> None:
+    path = tmp_path / "limit"
+    with pytest.raises(FileNotFoundError, match=r"no file .*limit' to load a limit from"):
+        kind.load(path)
+    path.write_bytes(b"not a tensor in sight")
+    with pytest.raises(ValueError, match="is not a safetensors file"):
+        kind.load(path)
+    save_file({"zeta": np.ones(3)}, path)
+    with pytest.raises(ValueError, match=f"holds no saved {kind.__name__}"):
+        kind.load(path)
+    other = LinearLimit if kind is not LinearLimit else GLNLimit
+    LIMITS[other]().save(path)
+    with pytest.raises(ValueError, match=f"holds no saved {kind.__name__}"):
+        kind.load(path)
+    with pytest.raises(OSError, match=r"No such file or directory: .*missing/limit"):
+        LIMITS[kind]().save(tmp_path / "missing" / "limit")
 
 
 def spoiled(arrays: dict, name: str, change) -> dict:

@@ -88,32 +88,16 @@ def test_a_torch_limit_compares_like_a_numpy_one(limit) -> None:
         assert other[key] == pytest.approx(one[key], rel=1e-4)
 
 
-def test_every_measure_gets_worse_with_the_damage(limit) -> None:
-    results = [
-        compare(limit, spoiled(limit.zeta, size), TRAIN, HELD_OUT) for size in (0.0, 0.02, 0.2, 2)
-    ]
-    for key in ("margin_ratio", "zeta_cosine", "score_cosine"):
+def test_cosines_and_agreement_fall_with_the_damage(limit) -> None:
+    sizes = np.array([0.0, 0.02, 0.2, 2])
+    results = [compare(limit, spoiled(limit.zeta, size), TRAIN, HELD_OUT) for size in sizes]
+    for key in ("zeta_cosine", "score_cosine"):
         assert np.all(np.diff([getattr(result, key) for result in results]) < 0)
-    assert [result.agreement for result in results] == sorted(
-        (result.agreement for result in results), reverse=True
-    )
+    assert np.all(np.diff([result.agreement for result in results]) <= 0)
     assert results[-1].agreement < 0.95
     # Noise is at right angles to zeta on average: cosine 1 / sqrt(1 + size^2).
-    for result, size in zip(results, (0.0, 0.02, 0.2, 2), strict=True):
-        assert result.zeta_cosine == pytest.approx(
-            1 / math.sqrt(1 + size**2), abs=0.1 * size + 1e-12
-        )
-    residuals = [result.kkt_residual for result in results[:3]]
-    assert np.all(np.diff(residuals) > 0)
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_no_network_has_a_margin_ratio_above_one(limit, seed) -> None:
-    rng = np.random.default_rng(seed)
-    size = 10 ** rng.uniform(-4, 1)
-    zeta = limit.zeta + size * rng.normal(size=(H, C, D))
-    for factor in (1.0, 3.0):
-        assert compare(limit, GLN.from_zeta(factor * zeta), TRAIN, HELD_OUT).margin_ratio <= 1
+    off = np.abs([r.zeta_cosine for r in results] - 1 / np.sqrt(1 + sizes**2))
+    assert np.all(off <= 0.1 * sizes + 1e-12)
 
 
 def test_margin_ratio_is_the_normalised_margin_times_the_lower_bound(limit) -> None:
@@ -177,49 +161,42 @@ def test_agreement_of_independent_classifiers_is_what_shuffled_errors_show(limit
     wrong = [np.arange(200) < round(200 * rate) for rate in (p, q)]
     agreement = [np.mean(wrong[0] == np.roll(wrong[1], shift)) for shift in range(200)]
     assert comparison.agreement_independent == pytest.approx(np.mean(agreement), rel=1e-12)
-    rng = np.random.default_rng(0)
-    errors = [rng.uniform(size=200_000) < rate for rate in (p, q)]
-    assert comparison.agreement_independent == pytest.approx(
-        np.mean(errors[0] == errors[1]), abs=0.005
-    )
+
+
+# y follows both coordinates in all contexts. Unit 0 is enough with norm sqrt(2), since both of its
+# contexts need a coefficient of 1; unit 1, in context 0 throughout, needs 1 and is the limit.
+TWO = Sample(np.array([[1.0, 1], [-1, -1]]), np.array([1.0, -1]), np.array([[0, 0], [1, 0]]))
+
+
+def two_units(first: float, second: float) -> Comparison:
+    """Units of the norms `first` sqrt(2) and `second`, times the length of a sample, compared."""
+    zeta = np.zeros((2, 2, 2))
+    zeta[0], zeta[1, 0] = first / 2, second / 2
+    return compare(solve_gln_svm(*TWO, n_contexts=2).require(), GLN.from_zeta(zeta), TWO, TWO)
 
 
 def test_dead_units_are_named_with_their_dual_norms() -> None:
-    # y follows coordinate 0 in all contexts: unit 0 is enough with norm sqrt(2), since both of
-    # its contexts need a coefficient of 1. Unit 1, in context 0 throughout, would need 1 alone.
-    X = np.diag([1.0, -1.0]) @ np.ones((2, 2))
-    data = Sample(X, np.array([1.0, -1.0]), np.array([[0, 0], [1, 0]]))
-    limit = solve_gln_svm(*data, n_contexts=2).require()
-    zeta = np.zeros((2, 2, 2))
-    zeta[0] = 0.5
-    comparison = compare(limit, GLN.from_zeta(zeta), data, data)
-    assert comparison.dead_units == (1,)
+    found = two_units(1, 0)
+    assert (found.dead_units, found.small_units, found.dual_condition) == ((1,), (1,), False)
     # ||v_0|| = 1 needs lam ||x|| sqrt(2) = 1, and then ||v_1|| = 2 lam ||x|| = sqrt(2).
-    assert comparison.dead_dual_norms == (pytest.approx(math.sqrt(2), rel=1e-9),)
-    assert comparison.margin_ratio == pytest.approx(1 / math.sqrt(2), rel=1e-7)
-    rows = dict(comparison.rows())
+    assert found.dead_dual_norms == (pytest.approx(math.sqrt(2), rel=1e-9),)
+    assert found.margin_ratio == pytest.approx(1 / math.sqrt(2), rel=1e-7)
+    rows = dict(found.rows())
     assert rows["dead units of the network"] == rows["units wrongly small (0)"] == "1 of 2: 1"
     assert rows["largest dual norm of a unit (at most 1)"] == "1.414"
 
 
 def test_a_unit_that_is_alive_and_much_too_small_is_named() -> None:
-    # The same data: unit 1 alone is optimal. Beside unit 0 it holds 1/50 of the norm and hardly
-    # shows in the residual, which weighs units by their share.
-    X = np.diag([1.0, -1.0]) @ np.ones((2, 2))
-    data = Sample(X, np.array([1.0, -1.0]), np.array([[0, 0], [1, 0]]))
-    limit = solve_gln_svm(*data, n_contexts=2).require()
-    zeta = np.zeros((2, 2, 2))
-    zeta[0], zeta[1, 0] = 0.5, 0.01
-    found = compare(limit, GLN.from_zeta(zeta), data, data)
+    # It holds 1/70 of the norm and hardly shows in the residual, which weighs units by their share.
+    found = two_units(1, 0.02)
     assert found.kkt_residual < 0.1
     assert (found.dead_units, found.n_wrongly_dead) == ((), 0)
     assert (found.small_units, found.n_wrongly_small, found.dual_condition) == ((1,), 1, False)
     assert found.largest_dual_norm > 1.3
-    there = compare(limit, GLN.from_zeta(limit.zeta), data, data)
+    there = two_units(0, 1)
     assert (there.small_units, there.dual_condition) == ((), True)
     # A dual norm above 1 is no verdict by itself: it falls while such a unit still grows.
-    zeta[1, 0] = 0.8
-    on_its_way = compare(limit, GLN.from_zeta(zeta), data, data)
+    on_its_way = two_units(1, 1.6)
     assert on_its_way.largest_dual_norm > 1.01
     assert (on_its_way.small_units, on_its_way.dual_condition) == ((), None)
 
@@ -249,16 +226,12 @@ def test_a_sample_is_a_tuple_of_its_parts() -> None:
     assert Sample(torch.tensor(X), torch.tensor(y), None)[1].dtype is torch.float64
 
 
-def test_a_unit_counts_as_dead_up_to_a_thousandth_of_the_largest() -> None:
+def test_a_unit_counts_as_dead_up_to_a_thousandth_of_the_largest(limit) -> None:
     zeta = np.zeros((H, C, D))
     zeta[:, 0, 0] = 1.0, 0.9e-3, 1.1e-3
-    comparison = compare(_any_limit(), GLN.from_zeta(zeta), TRAIN, HELD_OUT)
+    comparison = compare(limit, GLN.from_zeta(zeta), TRAIN, HELD_OUT)
     assert comparison.dead_units == (1,)
     assert measure_network(GLN.from_zeta(zeta), TRAIN, HELD_OUT).live == 2
-
-
-def _any_limit() -> GLNLimit:
-    return solve_gln_svm(*TRAIN)
 
 
 def test_a_network_of_zeros_is_dead_and_has_no_direction(limit) -> None:
@@ -347,15 +320,3 @@ def test_to_dict_to_frame_and_str_say_the_same(limit) -> None:
         np.testing.assert_equal(frame[name].item(), record[name])
     assert str(comparison).splitlines() == aligned(comparison.rows()).splitlines()
     assert dict(comparison.rows())["agreement on held-out labels"] == f"{comparison.agreement:.2%}"
-
-
-def test_complementarity_is_zero_at_the_optimum_though_multipliers_are_not_unique() -> None:
-    rng = np.random.default_rng(1)
-    X, contexts = rng.normal(size=(40, 5)), rng.integers(0, 2, size=(40, 3))
-    zeta = np.random.default_rng(0).normal(size=(3, 2, 5))
-    f = [sum(zeta[h, c] @ x for h, c in enumerate(row)) for x, row in zip(X, contexts, strict=True)]
-    y = np.sign(np.array(f))
-    limit = solve_gln_svm(X, y, contexts, tol=1e-10).require()
-    distance = kkt_distance(GLN.from_zeta(limit.zeta), X, y, contexts)
-    assert distance.residual < 1e-4
-    assert abs(distance.complementarity) < 1e-3

@@ -1,14 +1,9 @@
-"""Labels by the largest score, of limits and of networks, and their picture."""
-
-from __future__ import annotations
+"""Labels of several classes, by limits and by networks."""
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 from sklearn.metrics import confusion_matrix
 
-from implicit_bias.drawing.classes import plot_class_ratios, plot_label_confusion
-from implicit_bias.measures.comparison import Comparison
 from implicit_bias.measures.labels import compare_argmax
 
 CLASSES, TRUTH = [2, 5, 9], [2, 2, 5, 9, 9]
@@ -48,22 +43,3 @@ def test_scores_of_another_shape_are_refused(margins) -> None:
         compare_argmax(CLASSES, TRUTH, LIMITS, NETWORKS, margins)
     with pytest.raises(ValueError, match="at least one row"):
         compare_argmax(CLASSES, [], np.empty((0, 3)), np.empty((0, 3)), [1, 1, 1])
-
-
-def test_the_picture_has_a_bar_for_each_quantity_and_a_number_for_each_pair_of_labels() -> None:
-    numbers = dict.fromkeys(Comparison.__dataclass_fields__, 0.5)
-    comparisons = {
-        k: Comparison(
-            **numbers
-            | {"margin_ratio": ratio, "dead_units": (), "small_units": (), "dual_norms": ()}
-        )
-        for k, ratio in ((3, 0.75), (8, -0.2))
-    }
-    left, right = Figure().subplots(1, 2)
-    heights = [bar.get_height() for bar in plot_class_ratios(comparisons, left).patches]
-    assert heights[:2] == [0.75, 0.0] and len(heights) == 6
-    assert [label.get_text() for label in left.get_xticklabels()] == ["3", "8"]
-    found = compare_argmax(CLASSES, TRUTH, LIMITS, NETWORKS, [1, 10, 1])
-    texts = {text.get_position(): text.get_text() for text in
-             plot_label_confusion(found, right).texts}  # fmt: skip
-    assert texts == {(1, 0): "1", (1, 1): "2", (1, 2): "1", (2, 2): "1"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import os
 import platform
 import re
@@ -11,13 +10,14 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
-from matplotlib.figure import Figure
 
-from implicit_bias import Status, __version__, cli
-from implicit_bias.models import MODELS
+from implicit_bias import Status, __version__
+from implicit_bias.drawing.figures import Row
+from implicit_bias.pipeline.finding import Assumption, Finding, Table
 from implicit_bias.pipeline.page import render_html, write_html
-from implicit_bias.pipeline.report import Assumption, Report, Table
+from implicit_bias.pipeline.report import Report
+from implicit_bias.pipeline.setup import Heading
+from tests.commands import DONE, run
 
 VOID = {"meta", "img", "br", "link", "hr", "input"}
 NASTY = "<b> & \"quoted\" 'text' </table>"
@@ -58,39 +58,40 @@ class Page(HTMLParser):
         return [value for _, attribute, value in self.attributes if attribute == name]
 
 
-def report(**changes) -> Report:
-    given = {
-        "model": "gln",
-        "theorem": "everything tends to <i>1</i>",
-        "setup": "ten points & a seed",
+RECORD = {
+    "version": __version__,
+    "python": "3.99",
+    "packages": {"numpy": "9.9", "absent": None},
+    "options": {"tol": 1e-8, "steps": (1, 2), "batch_size": 0, "learning_rate": (),
+                "data_dir": "typed/by/user"},
+    "seeds": {"data": 17},
+    "data": {"name": "private-folder", "n_train": 10, "sha256": "ab" * 32},
+}  # fmt: skip
+PROOF = {"status": "SOLVED", "objective": 2.5, "gap": 1e-9, "unit_norms": [1.0]}
+
+
+def report(*, theorem: str = "everything tends to <i>1</i>", **changes) -> Report:
+    heading = Heading("gln", theorem, "min x", "ten points & a seed", "network & limit", RECORD)
+    about = {
         "assumptions": (
             Assumption("first", True), Assumption(NASTY, False), Assumption("third", None),
         ),
         "tables": (
             Table("numbers", ("", "limit", "network"), (("  a", "1 < 2", NASTY), ("b", "-", "3"))),
         ),
-        "results": {
-            "version": __version__,
-            "python": "3.99",
-            "packages": {"numpy": "9.9", "absent": None},
-            "options": {"tol": 1e-8, "steps": (1, 2), "data_dir": "typed/by/user"},
-            "seeds": {"data": 17},
-            "data": {"name": "private-folder", "n_train": 10, "sha256": "ab" * 32},
-            "limit": {"status": "SOLVED", "objective": 2.5, "gap": 1e-9, "unit_norms": [1.0]},
-        },
-        "status": Status.SOLVED,
-        "finished": True,
+        "statuses": {"SVM": Status.SOLVED},
+        "certificates": {"SVM": PROOF},
     }  # fmt: skip
-    return Report(**given | changes)
+    of_report = {k: changes.pop(k) for k in ("interrupted", "failure") if k in changes}
+    return Report(heading, (Finding("limit", **about | changes),), **of_report)
 
 
-def figure() -> Figure:
-    drawn = Figure(figsize=(2, 2))
-    drawn.suptitle("network & limit")
-    left, right = drawn.subplots(1, 2)
-    left.set_ylabel("margin ratio")
-    right.set_title("limit: SVM")
-    return drawn
+def draw(axes) -> None:
+    axes[0].set_ylabel("margin ratio")
+    axes[1].set_title("limit: SVM")
+
+
+PANELS = (Row(2, draw),)
 
 
 def assert_self_contained(text: str) -> None:
@@ -104,7 +105,7 @@ def assert_self_contained(text: str) -> None:
 
 
 def test_the_page_is_well_formed_and_self_contained() -> None:
-    text = render_html(report(figure=figure), command="compare --model gln")
+    text = render_html(report(panels=PANELS), command="compare --model gln")
     assert text.startswith("<!DOCTYPE html>\n")
     assert_self_contained(text)
     page = Page(text)
@@ -125,7 +126,7 @@ def test_every_cell_and_assumption_is_there_as_text() -> None:
     assert page.texts["li"] == ["first", NASTY, "third"]
     assert page.texts["b"] == ["holds", "does not hold", "not checked"]
     assert "everything tends to <i>1</i>" in page.texts["p"]
-    assert MODELS["gln"].program in page.texts["pre"]
+    assert "min x" in page.texts["pre"]
 
 
 def test_the_certificate_the_command_and_the_origin_are_on_the_page() -> None:
@@ -139,30 +140,28 @@ def test_the_certificate_the_command_and_the_origin_are_on_the_page() -> None:
 
 
 def test_no_name_of_the_machine_or_of_folders_that_were_not_typed_is_on_the_page() -> None:
-    text = render_html(report(figure=figure), command="compare --model gln")
+    text = render_html(report(panels=PANELS), command="compare --model gln")
     readable = re.sub(r"base64,[^\"]*", "", text)
     for private in (platform.node(), "private-folder", str(Path.home()), str(Path.cwd())):
         assert private not in readable
 
 
-def test_several_limits_are_columns_of_one_certificate() -> None:
-    limits = {"rc": {"status": "SOLVED", "gap": 0.5}, "lc": {"status": "UNDECIDED"}}
-    page = Page(render_html(report(results={"limits": limits}), command="x"))
-    assert {"SVM-RC", "SVM-LC"} <= set(page.texts["th"])
+def test_several_limits_are_columns_of_one_certificate_and_trouble_says_which() -> None:
+    proofs = {"class 0": {"status": "SOLVED", "gap": 0.5}, "class 3": {"status": "UNDECIDED"}}
+    statuses = {"class 0": Status.SOLVED, "class 3": Status.UNDECIDED}
+    page = Page(render_html(report(certificates=proofs, statuses=statuses), command="x"))
+    assert set(proofs) <= set(page.texts["th"])
     assert {"UNDECIDED", "0.5", "-"} <= set(page.texts["td"])
+    assert any("UNDECIDED (class 3): " in text for text in page.texts["p"])
 
 
-def test_every_class_against_the_rest_has_a_column_and_trouble_says_which() -> None:
-    ones = [{"class": k, "limit": {"status": "SOLVED", "gap": k / 4}} for k in (0, 1, 3)]
-    given = report(results={"one_vs_rest": ones}, status=Status.INACCURATE, concerns="class 3")
-    page = Page(render_html(given, command="x"))
-    assert {"class 0", "class 1", "class 3"} <= set(page.texts["th"])
-    assert {"0", "0.25", "0.75"} <= set(page.texts["td"])
-    assert any("INACCURATE (class 3): " in text for text in page.texts["p"])
+def test_values_that_do_not_speak_for_themselves_are_in_words() -> None:
+    cells = Page(render_html(report(), command="x")).texts["td"]
+    assert {"0 (the full batch)", "found by the trainer"} <= set(cells)
 
 
 def test_the_picture_is_inside_and_says_what_it_shows() -> None:
-    page = Page(render_html(report(figure=figure), command="x"))
+    page = Page(render_html(report(panels=PANELS), command="x"))
     (source,) = page.values("src")
     assert base64.b64decode(source.split(",")[1]).startswith(b"\x89PNG\r\n")
     assert page.values("alt") == ["network & limit. Panels: margin ratio; limit: SVM."]
@@ -171,7 +170,8 @@ def test_the_picture_is_inside_and_says_what_it_shows() -> None:
 
 def test_what_went_wrong_stands_at_the_top() -> None:
     text = render_html(
-        report(status=Status.NOT_SEPARABLE, failure="it diverged", finished=False), command="x"
+        report(statuses={"SVM": Status.NOT_SEPARABLE}, failure="it diverged", interrupted=True),
+        command="x",
     )
     notices = [p for p in Page(text).texts["p"] if "NOT_SEPARABLE" in p or "diverged" in p]
     assert len(notices) == 2
@@ -184,26 +184,19 @@ def test_the_page_is_written_as_utf_8(tmp_path) -> None:
     assert "λ ≥ 0" in (tmp_path / "r.html").read_bytes().decode("utf-8")
 
 
-def run(*arguments: object) -> Result:
-    result = CliRunner().invoke(cli.compare, [str(a) for a in arguments])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
-    return result
-
-
 @pytest.mark.parametrize(
     ("model", "extra"),
     [
         ("gln", ["--data", "quadrants"]),
         ("frelu", ["--data", "quadrants"]),
         ("relu", ["--data", "quadrants", "--hidden-units", "6", "--batch-size", "0"]),
-        ("gdln", ["--n-train", "200"]),
         ("orthosep", []),
     ],
 )
 def test_the_command_line_writes_the_page_of_a_run(tmp_path, model, extra) -> None:
     path = tmp_path / "a page.html"
     result = run("--model", model, *TINY, *extra, "--quiet", "--report", path)
-    assert result.exit_code == 0, result.stderr
+    assert result.exit_code in DONE, result.stderr
     text = path.read_text(encoding="utf-8")
     assert_self_contained(text)
     page = Page(text)
@@ -223,7 +216,7 @@ def test_data_that_are_not_separable_have_a_page_with_the_certificate(tmp_path) 
     page = Page(path.read_text(encoding="utf-8"))
     assert "NOT_SEPARABLE" in page.texts["td"]
     assert "img" not in page.tags
-    assert any("best margin of unit norm" in cell for cell in page.texts["th"])
+    assert any("best margin, as a share of the data's scale" in cell for cell in page.texts["th"])
 
 
 @pytest.mark.parametrize(
@@ -240,12 +233,3 @@ def test_a_page_that_cannot_be_written_ends_with_2_before_any_work(tmp_path, nam
     assert result.exit_code == 2
     assert message in result.stderr
     assert "solving" not in result.stderr
-
-
-def test_quadrants_have_two_units_of_two_contexts_unless_told_otherwise() -> None:
-    arguments = ["--model", "gln", "--data", "quadrants", *TINY, "--json", "--quiet"]
-    options = json.loads(run(*arguments).stdout)["options"]
-    assert (options["hidden_units"], options["contexts"], options["cutoffs"]) == (2, 2, "axes")
-    told = json.loads(run(*arguments, "--hidden-units", 3, "--cutoffs", "median").stdout)
-    assert (told["options"]["hidden_units"], told["options"]["cutoffs"]) == (3, "median")
-    assert told["data"]["n_inputs"] == 3

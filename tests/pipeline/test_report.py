@@ -1,52 +1,55 @@
-"""Tables, the JSON object, saved files, and paths that are checked before any work."""
+"""Findings gathered: as text, as the JSON object, as files; paths are checked before any work."""
 
 from __future__ import annotations
 
 import json
 import math
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from implicit_bias import Status
-from implicit_bias.pipeline.report import Assumption, Report, Table, check_writable
+from implicit_bias.pipeline.finding import Assumption, Finding, Table
+from implicit_bias.pipeline.report import Report, check_writable, gather
+from implicit_bias.pipeline.setup import Heading
+from implicit_bias.pipeline.terminal import render_text
 
 ROWS = (("a", "1.5"), ("a long label", "2"), ("", "three"))
+HEADING = Heading("toy", "everything tends to 1", "min x", "ten points, seed 3", "a toy", {"x": 1})
+SOLVED = {"SVM": Status.SOLVED}
 
 
-def report(**changes) -> Report:
-    given = {
-        "model": "toy",
-        "theorem": "everything tends to 1",
-        "setup": "ten points, seed 3",
-        "assumptions": (Assumption("the data are there", True),),
-        "tables": (Table("numbers", ("", "value"), ROWS),),
-        "results": {"x": 1},
-        "status": Status.SOLVED,
-        "finished": True,
-    }
-    return Report(**given | changes)
+def report(*findings: Finding, **changes) -> Report:
+    first = Finding("limit", tables=(Table("numbers", ("", "value"), ROWS),), statuses=SOLVED)
+    return Report(HEADING, findings or (first,), **changes)
+
+
+def table(*rows: tuple[str, ...], columns: tuple[str, ...] = ("", "value")) -> Finding:
+    return Finding("t", tables=(Table("numbers", columns, rows),), statuses=SOLVED)
 
 
 def test_columns_of_a_table_begin_at_one_place_in_every_line() -> None:
-    lines = str(Table("numbers", ("name", "value"), ROWS)).splitlines()
-    title, rule, head, second_rule, *body, last_rule = lines
-    assert title == "numbers"
-    assert rule == second_rule == last_rule == "-" * max(len(line) for line in (head, *body))
+    text = render_text(report(table(*ROWS, columns=("name", "value"))))
+    title, head, rule, *body = text[text.index("numbers") :].splitlines()
+    assert title == "numbers" and set(rule) == {"─"}
     start = len("a long label") + 2
     assert head[start:] == "value"
     assert [line[start:] for line in body] == [value for _, value in ROWS]
     assert [line[:start].rstrip() for line in body] == [label for label, _ in ROWS]
 
 
-def test_lines_of_a_table_have_no_blanks_at_their_ends() -> None:
-    table = Table("t", ("name", "value"), (("x", ""), ("y", "a wide one")))
-    assert all(line == line.rstrip() for line in str(table).splitlines())
-
-
-def test_a_table_without_rows_is_a_title_and_a_head() -> None:
-    assert str(Table("t", ("name", "value"), ())).splitlines()[2] == "name  value"
+@pytest.mark.parametrize("width", [40, 60, 100, 300])
+def test_text_is_as_wide_as_the_terminal_and_breaks_no_word(width) -> None:
+    columns = ("class", *(f"measure number {k}" for k in range(9)))
+    rows = [(str(k), *(f"{k}.{j}234567" for j in range(9))) for k in range(3)]
+    wide = table(*rows, columns=columns)
+    sentence = Assumption("a sentence that is longer than most terminals are wide " * 3, None)
+    text = render_text(report(wide, Finding("a", assumptions=(sentence,))), width)
+    assert max(map(len, text.splitlines())) <= width
+    for cell in {cell for row in (columns, *rows) for cell in row}:
+        assert all(word in text.split() for word in cell.split())
 
 
 @pytest.mark.parametrize("row", [("a",), ("a", "b", "c")])
@@ -63,50 +66,100 @@ def test_an_assumption_says_whether_it_holds(holds, word) -> None:
 
 
 def test_the_text_of_a_report_goes_from_the_theorem_to_the_tables() -> None:
-    tables = (Table("first", ("x",), ()), Table("second", ("x",), ()))
-    text = str(report(tables=tables))
-    parts = [
-        "model toy: everything tends to 1",
-        "ten points, seed 3",
-        "  - the data are there: holds",
-        "first",
-        "second",
-    ]
+    holds = Finding(
+        "one",
+        assumptions=(Assumption("the data are there", True),),
+        tables=(Table("first", ("x",), ()),),
+    )
+    text = str(report(holds, Finding("two", tables=(Table("second", ("x",), ()),))))
+    parts = ["model toy: everything tends to 1", "ten points, seed 3",
+             "  - the data are there: holds", "first", "second"]  # fmt: skip
     places = [text.index(part) for part in parts]
     assert places == sorted(places)
 
 
 def test_json_is_one_line_in_which_nan_and_infinities_are_null() -> None:
-    results = {
+    record = {
         "nan": math.nan,
         "inf": math.inf,
         "nested": {"list": [1.5, -math.inf], "tuple": (math.nan, "inf")},
         "kept": [True, None, 3, "text", 0.1],
     }
-    text = report(results=results).to_json()
+    given = report(Finding("a", record=record, statuses=SOLVED))
+    text = given.to_json()
     assert "\n" not in text
-    assert json.loads(text, parse_constant=pytest.fail) == {
+    found = json.loads(text, parse_constant=pytest.fail)
+    assert {key: found[key] for key in record} == {
         "nan": None,
         "inf": None,
         "nested": {"list": [1.5, None], "tuple": [None, "inf"]},
         "kept": [True, None, 3, "text", 0.1],
     }
-    assert math.isnan(results["nan"])
+    assert found["x"] == 1 and math.isnan(record["nan"])
 
 
-def test_save_makes_the_folder_and_writes_results_and_every_artefact(tmp_path) -> None:
-    artefacts = {
+def test_entries_of_two_findings_about_one_thing_are_joined() -> None:
+    one, two = Finding("a", {"network": {"loss": 1}}), Finding("b", {"network": {"norm": 2}})
+    assert report(one, two).results["network"] == {"loss": 1, "norm": 2}
+
+
+def test_save_makes_the_folder_and_writes_results_and_every_file(tmp_path) -> None:
+    files = {
         "a.txt": lambda path: path.write_text("first"),
         "b.bin": lambda path: path.write_bytes(b"\0"),
     }
     folder = tmp_path / "deep" / "down"
-    saved = report(results={"x": math.inf}, artefacts=artefacts)
-    saved.save(folder)
+    saved = report(Finding("a", record={"x": math.inf}, files=files))
+    assert saved.save(folder) == ["results.json", "a.txt", "b.bin"]
     assert sorted(os.listdir(folder)) == ["a.txt", "b.bin", "results.json"]
     assert (folder / "a.txt").read_text() == "first"
     assert (folder / "results.json").read_text() == saved.to_json() + "\n"
-    saved.save(str(folder))
-    assert json.loads((folder / "results.json").read_text()) == {"x": None}
+
+
+@pytest.mark.parametrize(
+    ("names", "worst", "concerns"),
+    [
+        (("SOLVED",), "SOLVED", ""),
+        (("INACCURATE",), "INACCURATE", ""),
+        (("SOLVED", "UNDECIDED", "INACCURATE"), "UNDECIDED", "limit 1"),
+        (("NOT_SEPARABLE", "FAILED", "NOT_SEPARABLE"), "NOT_SEPARABLE", "limit 0, limit 2"),
+    ],
+)
+def test_the_status_is_the_worst_and_names_its_limits(names, worst, concerns) -> None:
+    findings = [
+        Finding(str(k), statuses={f"limit {k}": Status[name]}) for k, name in enumerate(names)
+    ]
+    assert report(*findings).status is Status[worst]
+    assert report(*findings).concerns == concerns
+
+
+@pytest.mark.parametrize(
+    ("ends", "interrupted", "failure"),
+    [
+        (None, False, None),
+        (KeyboardInterrupt(), True, None),
+        (FloatingPointError("it diverged"), False, "it diverged"),
+        (OSError("the disk is full"), False, "the disk is full"),
+    ],
+)
+def test_what_was_found_before_the_end_is_kept_the_last_word_on_each_thing(
+    ends, interrupted, failure
+) -> None:
+    def find(*keys: str) -> Iterator[Finding]:
+        for number, key in enumerate(keys):
+            yield Finding(key, record={"number": number})
+        if ends is not None:
+            raise ends
+
+    found = gather(HEADING, find("limit", "network", "limit"))
+    assert [(one.key, one.record["number"]) for one in found.findings] == [
+        ("limit", 2), ("network", 1),
+    ]  # fmt: skip
+    assert (found.interrupted, found.failure) == (interrupted, failure)
+    assert found.finished != interrupted
+    if ends is not None:
+        with pytest.raises(type(ends)):
+            gather(HEADING, find())
 
 
 @pytest.mark.parametrize(

@@ -5,17 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from safetensors.numpy import load_file
 
 from tests.commands import clocks, cut, results, run, saved_arrays, without_times
 
-RELU = (
-    "--model", "relu", "--n-train", "50", "--n-val", "200", "--hidden-units", "12",
-    "--steps", "60,40", "--learning-rate", "0.05,0.01", "--batch-size", "16",
-)  # fmt: skip
 ORTHOSEP = ("--model", "orthosep", "--n-train", "40", "--hidden-units", "8")
 RESIDUAL = (*ORTHOSEP, "--network", "residual", "--steps", "100", "--batch-size", "10")
-DEEP = (*RELU, "--depth", "3")
+GDLN = (
+    "--model", "gdln", "--n-train", "200", "--hidden-units", "3", "--steps", "40,20",
+    "--learning-rate", "2,1", "--batch-size", "100",
+)  # fmt: skip
 CLASSES = (
     "--model", "frelu", "--classes", "all", "--n-train", "60", "--n-val", "100", "--hidden-units",
     "5", "--steps", "40",
@@ -25,12 +23,10 @@ CLASSES = (
 @pytest.mark.parametrize(
     ("arguments", "stage", "at"),
     [
-        (RELU, "training a ReLU network", 0.3),
-        (RELU, "training it again", 0.2),  # before the freeze
-        (RELU, "training it again", 0.8),  # after it
-        (DEEP, "training a ReLU network", 0.6),
         (ORTHOSEP, "training a ReLU network", 0.02),
         (RESIDUAL, "training a residual ReLU network", 0.5),
+        (GDLN, "training a ReLU network", 0.5),
+        (GDLN, "training its gated linear twin", 0.5),
     ],
 )
 def test_a_run_that_is_resumed_ends_like_one_that_never_stopped(
@@ -42,7 +38,7 @@ def test_a_run_that_is_resumed_ends_like_one_that_never_stopped(
     resumed = results(*there, "--resume")
     assert without_times(resumed) == without_times(whole)
     expected, found = saved_arrays(tmp_path / "whole"), saved_arrays(tmp_path / "cut")
-    assert found.keys() == expected.keys() and len(found) > 10
+    assert found.keys() == expected.keys() and len(found) >= 8
     for name, array in expected.items():
         np.testing.assert_array_equal(found[name], array, err_msg=name)
     # What is done is not done again: its clocks stand still.
@@ -51,11 +47,10 @@ def test_a_run_that_is_resumed_ends_like_one_that_never_stopped(
     assert clocks(tmp_path / "cut") == before
 
 
-@pytest.mark.parametrize("arguments", [RELU, ORTHOSEP])
 def test_without_a_run_of_these_options_there_is_nothing_to_go_on_with(
-    arguments, monkeypatch, tmp_path
+    monkeypatch, tmp_path
 ) -> None:
-    there = (*arguments, "--save", tmp_path)
+    there = (*ORTHOSEP, "--save", tmp_path)
     nothing = run(*there, "--resume")
     assert nothing.exit_code == 2 and "there is no run to resume" in nothing.stderr
     cut(monkeypatch, there, "training a ReLU network", at=0.01)
@@ -65,34 +60,17 @@ def test_without_a_run_of_these_options_there_is_nothing_to_go_on_with(
     assert other.exit_code == 2 and "began from other weights" in other.stderr
 
 
-def test_a_new_run_forgets_what_an_older_one_kept_of_the_frozen_copy(monkeypatch, tmp_path) -> None:
-    there = (*RELU, "--save", tmp_path, "--freeze-at")
-    cut(monkeypatch, (*there, "40"), "training it again", at=0.8)
-    cut(monkeypatch, (*there, "20"), "training a ReLU network", at=0.5)
-    resumed = results(*there, "20", "--resume")
-    assert without_times(resumed) == without_times(results(*RELU, "--freeze-at", "20"))
+def test_a_new_run_forgets_what_an_older_one_kept_of_its_second_network(
+    monkeypatch, tmp_path
+) -> None:
+    there, other = (*GDLN, "--save", tmp_path), ("--seed", "1")
+    results(*there)
+    cut(monkeypatch, (*there, *other), "training a ReLU network", at=0.5)
+    resumed = results(*there, *other, "--resume")
+    assert without_times(resumed) == without_times(results(*GDLN, *other))
 
 
 # What is observed along training
-
-
-def test_a_relu_network_is_measured_along_its_training(tmp_path) -> None:
-    record = results(*RELU, "--steps", "200,100", "--save", tmp_path)
-    frame = pd.read_parquet(tmp_path / "trajectory.parquet")
-    assert frame["error_network"].iloc[-1] == record["comparison"]["error_network"]
-    changes = record["gate_changes"]
-    assert frame["step"].tolist() == changes["step"]
-    assert frame["gate_changes"].tolist() == changes["since_start"]
-    assert frame["gate_flips"].tolist() == changes["since_last"]
-    assert changes["since_start"][0] == 0 < changes["since_start"][-1]
-    saved = load_file(tmp_path / "network.safetensors")
-    incoming = (saved["layers.0"] ** 2).sum(axis=1)
-    outgoing = saved["layers.1"][0] ** 2
-    size = sum((weights**2).sum() for weights in saved.values())
-    balance = np.abs(incoming - outgoing).max() / size
-    assert frame["balancedness"].iloc[-1] == pytest.approx(balance)
-    assert np.isfinite(frame["kkt_residual"].iloc[-1])
-    assert "margin_ratio" not in frame  # no theorem names a limit
 
 
 def test_neurons_are_followed_towards_the_two_directions(tmp_path) -> None:

@@ -3,33 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from ...measures.formatting import aligned, number, share, spread
-from ...training.loop import train
 from ...training.settings import TrainingSettings
 from ...training.trajectory import Trajectory
-from ...training.weights import as_tensor
-from .data import RingData
 from .flow import GatedFlow, gated_flow
-from .network import ReLUMean
-from .training import DEFAULTS, WeightsObserver, check_descent, descent_path, flow_times
+from .training import check_descent, flow_times
 
 __all__ = [
     "GDLNComparison",
-    "GDLNRun",
     "GatePrediction",
     "compare_with_gdln",
     "inverse_participation_ratio",
-    "run_gdln",
+    "path_errors",
 ]
 
 Floats = NDArray[np.float64]
@@ -151,38 +142,6 @@ class GDLNComparison:
         return aligned(self.rows())
 
 
-@dataclass(frozen=True, eq=False)
-class GDLNRun:
-    """Both networks of an experiment, from the same initial weights.
-
-    Attributes
-    ----------
-    relu : Trajectory
-        ReLU units; their gates move. A `WeightsObserver` measured it.
-    gdln : Trajectory or None
-        Linear units behind the ReLU network's initial gates, measured alike; None if the other
-        run was interrupted.
-    time : (T,) array
-        Times of the gradient flow at the checkpoints of both.
-    descent_errors : (T,) array
-        Distance of the latter from full-batch descent in closed form, relative, at each
-        checkpoint: rounding alone, if the batches were full. Empty if it was not trained.
-    comparison : GDLNComparison
-        The ReLU network beside the predictions.
-    """
-
-    relu: Trajectory
-    gdln: Trajectory | None
-    time: Floats
-    descent_errors: Floats
-    comparison: GDLNComparison
-
-    @property
-    def finished(self) -> bool:
-        """Whether both runs came to their end."""
-        return self.gdln is not None and self.gdln.finished
-
-
 def compare_with_gdln(
     X: Floats,
     y: Floats,
@@ -232,63 +191,9 @@ def compare_with_gdln(
     )
 
 
-def run_gdln(
-    data: RingData,
-    network: ReLUMean,
-    *,
-    settings: TrainingSettings = DEFAULTS,
-    progress: Callable[[str, int, int, float], None] | None = None,
-    states: tuple[Path, Path] | None = None,
-    resume: bool = False,
-) -> GDLNRun:
-    """Train averaged ReLU units and their gated linear twin, and predict both.
-
-    Parameters
-    ----------
-    data : RingData
-    network : ReLUMean
-        Trained in place; its twin begins from the same weights.
-    settings : TrainingSettings
-        Plain steps on the squared loss.
-    progress : callable, optional
-        `progress(stage, step, n_steps, log_loss)`, with stage "relu" or "gdln".
-    states : (path, path), optional
-        Files in which the two runs, first that of `network`, keep what it takes to go on.
-    resume : bool
-        Go on from those files; a run whose file is not there begins.
-
-    Raises
-    ------
-    ValueError
-        If the initial weights vanish, or as `check_descent` and `train` do.
-    """
-    if not bool(network.w.any()):
-        raise ValueError("the initial weights are all zero, which opens every gate")
-    check_descent(settings)
-    twin, start = network.frozen(), network.w.detach().double().cpu().numpy().copy()
-    gates = network.open_gates(as_tensor(data.X).to(network.w)).cpu().numpy()
-    files = states or (None, None)
-
-    def go(stage: str, trained: torch.nn.Module, given: Any, state: Path | None) -> Trajectory:
-        return train(
-            trained, data.X, data.y, given, settings=settings, observer=WeightsObserver(data.X),
-            callback=None if progress is None else partial(progress, stage), state=state,
-            resume=resume and state is not None and state.exists(),
-        )  # fmt: skip
-
-    relu = go("relu", network, None, files[0])
-    gdln = go("gdln", twin, gates, files[1]) if relu.finished else None
-    errors = np.empty(0)
-    if gdln is not None:
-        descent = descent_path(gated_flow(data.X, data.y, gates, start), settings, gdln.step)
-        errors = _path_errors(gdln.observed["weights"], descent)
-    return GDLNRun(
-        relu=relu,
-        gdln=gdln,
-        time=flow_times(settings, relu.step),
-        descent_errors=errors,
-        comparison=compare_with_gdln(data.X, data.y, relu, settings),
-    )
+def path_errors(path: Floats, predicted: Floats) -> Floats:
+    """(T,) distances of weights (T, K, D) along a run from predicted ones, relative to those."""
+    return _norm(path - predicted, (1, 2)) / _norm(predicted, (1, 2))
 
 
 def inverse_participation_ratio(weights: NDArray[np.float64]) -> Floats:
@@ -318,10 +223,6 @@ def _prediction(gates: str, t: float, flow: GatedFlow, trained: Floats) -> GateP
         loss=float(flow.loss(t)),
         localisation=inverse_participation_ratio(weights),
     )
-
-
-def _path_errors(path: Floats, predicted: Floats) -> Floats:
-    return _norm(path - predicted, (1, 2)) / _norm(predicted, (1, 2))
 
 
 def _norm(array: Floats, axis: int | tuple[int, int]) -> Floats:

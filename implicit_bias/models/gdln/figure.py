@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...drawing.figures import legend_above
+from ...drawing.palette import BLACK, BLUE, VERMILLION
 from ...training.trajectory import Trajectory
 from .comparison import GDLNComparison, inverse_participation_ratio
 
@@ -15,8 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_loss", "plot_localisation", "plot_sign_flips", "plot_unit", "plot_units"]
 
-# Colours of the Okabe-Ito palette, told apart by the colour-blind; lines differ in style too.
-_TRAINED, _INITIAL, _FINAL = "#000000", "#0072B2", "#D55E00"
+# Colour, style and width of each line of a unit.
+_TRAINED, _INITIAL, _FINAL = (BLACK, "-", 2.2), (BLUE, "--", 1.3), (VERMILLION, ":", 1.6)
 
 
 def plot_unit(ax: Axes, comparison: GDLNComparison, unit: int) -> Axes:
@@ -33,30 +35,30 @@ def plot_unit(ax: Axes, comparison: GDLNComparison, unit: int) -> Axes:
     initial, final = comparison.prediction("initial"), comparison.prediction("final")
     place = np.arange(n_inputs)
     ax.axhline(0.0, color="0.85", linewidth=0.8, zorder=0)
-    ax.plot(place, comparison.weights[unit], color=_TRAINED, linewidth=2.2, label="ReLU, trained")
-    ax.plot(
-        place, initial.weights[unit], color=_INITIAL, linestyle="--", linewidth=1.3,
-        label="GDLN, initial gates",
-    )  # fmt: skip
-    ax.plot(
-        place, final.weights[unit], color=_FINAL, linestyle=":", linewidth=1.6,
-        label="GDLN, final gates",
-    )  # fmt: skip
+    for label, weights, (color, style, width) in (
+        ("ReLU, trained", comparison.weights, _TRAINED),
+        ("gated linear, initial gates", initial.weights, _INITIAL),
+        ("gated linear, final gates", final.weights, _FINAL),
+    ):
+        ax.plot(place, weights[unit], color=color, linestyle=style, linewidth=width, label=label)
     ax.set_title(
-        f"unit {unit}: cos {initial.cosines[unit]:.2f} initial, {final.cosines[unit]:.2f} final",
+        f"unit {unit}: cosine {initial.cosines[unit]:.2f} initial, {final.cosines[unit]:.2f} final",
         fontsize=9,
     )
+    ax.set_xlabel("input on the ring")
     return ax
 
 
 def plot_units(axes: Sequence[Axes], comparison: GDLNComparison) -> Sequence[Axes]:
-    """Draw the first units, one on each of the axes; the first has the legend."""
+    """Draw the first units, one on each of the axes; one legend below is for all."""
     for unit, ax in enumerate(axes[: len(comparison.weights)]):
         plot_unit(ax, comparison, unit)
         ax.tick_params(labelsize=8)
     for ax in axes[len(comparison.weights) :]:
         ax.set_visible(False)
-    axes[0].legend(fontsize=7, loc="best", framealpha=0.85)
+    axes[0].set_ylabel("weight")
+    handles = axes[0].get_legend_handles_labels()[0]
+    axes[0].figure.legend(handles=handles, loc="outside lower center", ncols=3, fontsize="small")
     return axes
 
 
@@ -94,5 +96,5 @@ def _over_steps(ax: Axes, trajectory: Trajectory) -> Axes:
     ax.set_xscale("symlog", linthresh=1.0)
     ax.set_xlim(0.0, max(float(trajectory.step[-1]), 1.0))
     ax.set_xlabel("gradient steps")
-    ax.legend(fontsize=7)
+    legend_above(ax)
     return ax

@@ -24,7 +24,10 @@ class GDLNOptions(ScheduleOptions, UnitOptions):
         example="5,1",
         unset="5,1 on the ring, 10,5 for pulses",
     )
-    n_train: int | None = option(None, "Training samples.", least=1, unset="8000")
+    n_train: int | None = option(None, "Training samples.", least=2, unset="8000")
+    learning_rate: tuple[float, ...] | None = option(
+        None, "Learning rate of each phase, stable below 2 K^2 / lambda_max(A).", example="2,3"
+    )
     init_scale: float = option(0.01, "Size of the initial weights.")
     tol: float = option(1e-8, "Largest residual of the least-squares limit.")
 

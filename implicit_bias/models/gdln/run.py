@@ -1,134 +1,135 @@
-"""The pipeline of gated deep linear networks: closed-form gradient flow beside ReLU training."""
+"""The run of gated linear networks: gradient flow in closed form beside ReLU training."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
+from numpy.typing import NDArray
 
-from ..._solve import FitStatus, Status
+from ..._files import write_atomically
 from ..._version import __version__
-from ...drawing.figures import Panel, Row, compose, panel_rows
-from ...pipeline.classification import software
-from ...pipeline.options import Options, Reporter, Seeds
-from ...pipeline.report import Assumption, Report, Table
-from ...training.settings import TrainingSettings, schedule_of
+from ...drawing.figures import Row
+from ...measures.formatting import number
+from ...pipeline.finding import Assumption, Finding, Table, Writer
+from ...pipeline.keeping import Keeping
+from ...pipeline.model import Model
+from ...pipeline.progress import Progress
+from ...pipeline.report import Report, gather
+from ...pipeline.seeds import Seeds
+from ...pipeline.setup import Heading, provenance, require_device, torch_dtype
+from ...training.loop import train
+from ...training.settings import TrainingSettings
 from ...training.trajectory import Trajectory
-from .comparison import GDLNRun, run_gdln
+from ...training.weights import as_tensor
+from .comparison import compare_with_gdln, path_errors
 from .data import RingData, make_nlgp, make_single_pulse
 from .figure import plot_localisation, plot_loss, plot_sign_flips, plot_units
-from .formulation import solve_gated_ols
+from .flow import gated_flow
+from .formulation import GatedOLS, solve_gated_ols
 from .network import ReLUMean
+from .training import WeightsObserver, descent_path, flow_times
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-__all__ = ["run_gdln_pipeline"]
+__all__ = ["run_gdln"]
 
+NAME = "gated least squares"
 SAMPLES = 8000
 UNITS = 4  # shown in the picture
+# Where the unfinished runs of the ReLU network and of its gated twin are kept.
+RUN, TWIN = "run.safetensors", "gated-run.safetensors"
 RINGS: Mapping[str, Callable[..., RingData]] = {"ring": make_nlgp, "pulse": make_single_pulse}
 
 
-def run_gdln_pipeline(options: Options, reporter: Reporter) -> Report:
-    """Predict a gated linear network and its ReLU twin on ring data, train both, compare."""
-    from .. import MODELS
+@dataclass(frozen=True, eq=False)
+class Setup:
+    """What a run is given.
 
-    if options.data not in RINGS:
-        raise ValueError(
-            "the model gdln is compared on `--data ring` or `--data pulse` (real targets on a ring "
-            f"of inputs), got {options.data!r}"
-        )
-    if reporter.resume:
-        raise ValueError(
-            "`--resume` is not for the model gdln, which keeps no unfinished run: leave it out"
-        )
+    Attributes
+    ----------
+    options : GDLNOptions
+    progress, keeping : Progress, Keeping
+    data : RingData
+    settings : TrainingSettings
+        Plain steps on the squared loss.
+    start : (K, D) array
+        The weights that both networks begin from.
+    gates : (n, K) boolean array
+        Those of the ReLU network with these weights, which its twin keeps.
+    """
+
+    options: Any
+    progress: Progress
+    keeping: Keeping
+    data: RingData
+    settings: TrainingSettings
+    start: NDArray[np.float64]
+    gates: NDArray[np.bool_]
+
+
+def run_gdln(model: Model, options: Any, progress: Progress, keeping: Keeping) -> Report:
+    """Predict a gated linear network and its ReLU twin on ring data, train both, compare.
+
+    Raises
+    ------
+    ValueError
+        If an option is out of range, before any long work.
+    """
     seeds = Seeds.from_seed(options.seed)
-    scales = _length_scales(options)
-    data = RINGS[options.data](options.n_train or SAMPLES, random_state=seeds.data, **scales)
+    require_device(options.device)
+    if not options.init_scale > 0:
+        raise ValueError(
+            f"`--init-scale` must be positive, got {options.init_scale}: zero opens every gate"
+        )
+    scales, size = _length_scales(options), options.n_train or SAMPLES
+    data = RINGS[options.data](size, random_state=seeds.data, **scales)
     settings = TrainingSettings(
         loss="squared",
         batch_size=options.batch_size,
-        schedule=schedule_of("constant", options.steps, options.learning_rates),
+        schedule=tuple(zip(options.steps, options.learning_rate, strict=True)),
         random_state=seeds.batches,
     )
     network = ReLUMean(
-        data.X.shape[1], options.hidden_units, init_scale=options.init_scale,
+        data.X.shape[1],
+        options.hidden_units,
+        init_scale=options.init_scale,
         random_state=seeds.weights,
-    )  # fmt: skip
-    reporter.stage(f"training a ReLU and a gated linear network for {settings.n_steps} steps each")
-    run = run_gdln(
-        data,
-        network,
-        settings=settings,
-        progress=lambda stage, step, n_steps, loss: reporter.advance(step, n_steps),
+        dtype=torch_dtype(options.dtype),
+        device=options.device,
     )
-    reporter.stage("solving the gated least-squares limit at the initial gates")
-    fit = solve_gated_ols(
-        data.X, data.y, data.X @ run.relu.observed["weights"][0].T >= 0, tol=options.tol
-    )
-    flips = run.comparison.sign_flips
-    error = float(run.descent_errors.max(initial=0.0))
-    assumptions = (
-        Assumption("the gates of the gated linear network are frozen (by construction)", True),
-        Assumption("the gates of the ReLU network stay as they began: "
-                   f"{flips:.1%} of them changed", flips == 0),
-    )  # fmt: skip
-    certificate = fit.certificate
-    prediction = (
-        ("status of the least-squares limit", fit.status.name),
-        ("  stationarity residual", f"{certificate.stationarity:.2e}"),
-        ("optimal loss of these gates", f"{fit.loss:.6g}"),
-        ("rank of the gated moments", f"{fit.rank} of {fit.zeta.size}"),
-        ("trained gated network off its predicted path", f"{error:.2e}"),
-    )
-    theorem = MODELS["gdln"].theorem
-    return Report(
-        model="gdln",
-        theorem=theorem,
-        setup=f"{data.description}; {len(data.y)} samples; seed {options.seed}",
-        assumptions=assumptions,
-        tables=(
-            Table("gated linear network: prediction and training", ("", "value"), prediction),
-            Table(
-                "ReLU network beside the prediction", ("", "value"), tuple(run.comparison.rows())
-            ),
-        ),
-        results={
-            "model": "gdln",
-            "theorem": theorem,
-            **software(options),
-            "data": {
-                "description": data.description,
-                "n_train": len(data.y),
-                "n_inputs": int(data.X.shape[1]),
-                "sha256": data.digest(),
-            },
-            "limit": fit.to_dict(),
-            "path_error": error,
-            "comparison": run.comparison.to_dict(),
-            "assumptions": [asdict(assumption) for assumption in assumptions],
-        },
-        status=Status.SOLVED if fit.status is FitStatus.SOLVED else Status.INACCURATE,
-        finished=run.finished,
-        artefacts={
-            "limit.safetensors": fit.save,
-            "network.safetensors": _write_path(run.relu, run.time),
-            **(
-                {}
-                if run.gdln is None
-                else {"gated-network.safetensors": _write_path(run.gdln, run.time)}
-            ),
-        },
-        figure=lambda: _figure(run),
+    start = network.w.detach().double().cpu().numpy().copy()
+    gates = network.open_gates(as_tensor(data.X).to(network.w)).cpu().numpy()
+    keeping.begin(model.name)
+    setup = Setup(options, progress, keeping, data, settings, start, gates)
+    return gather(_heading(model, setup), _find(setup, network))
+
+
+def _heading(model: Model, setup: Setup) -> Heading:
+    data = setup.data
+    about = {
+        "description": data.description,
+        "n_train": len(data.y),
+        "n_inputs": int(data.X.shape[1]),
+        "sha256": data.digest(),
+    }
+    return Heading(
+        model=model.name,
+        theorem=model.theorem,
+        program=model.program,
+        setup=f"{data.description}; {len(data.y)} samples; seed {setup.options.seed}",
+        title="ReLU units beside gated linear ones, and both over training",
+        record={"model": model.name, "theorem": model.theorem}
+        | provenance(setup.options)
+        | {"data": about},
     )
 
 
-def _length_scales(options: Options) -> dict[str, float]:
+def _length_scales(options: Any) -> dict[str, float]:
     """The length scales that the options name, as arguments of the data's maker."""
     if options.length_scales is None:
         return {}
@@ -148,32 +149,136 @@ def _length_scales(options: Options) -> dict[str, float]:
     return {name: int(scale) for name, scale in scales.items()}
 
 
-def _write_path(trajectory: Trajectory, time: np.ndarray) -> Callable[[Path], None]:
-    """A writer of the weights (T, K, D) of every checkpoint, and of its steps and losses (T,)."""
+def _find(setup: Setup, relu: ReLUMean) -> Iterator[Finding]:
+    """What there is to find, each as soon as it is known."""
+    data, n_steps, twin = setup.data, setup.settings.n_steps, relu.frozen()
+    setup.progress.stage("solving the gated least-squares limit at the initial gates")
+    limit = solve_gated_ols(data.X, data.y, setup.gates, tol=setup.options.tol)
+    yield _limit(limit)
+    setup.progress.stage(f"training a ReLU network for {n_steps} steps")
+    path = _train(setup, relu, None, RUN, resume=setup.keeping.resume)
+    yield _trained(setup, path)
+    setup.progress.stage("comparing")
+    yield _comparison(setup, path)
+    if not path.finished:
+        return
+    setup.progress.stage(f"training its gated linear twin for {n_steps} steps")
+    kept = setup.keeping.state(TWIN)
+    begun = kept is not None and kept.exists()
+    of_twin = _train(setup, twin, setup.gates, TWIN, resume=setup.keeping.resume and begun)
+    yield _trained(setup, path, of_twin)
+    yield _limit(limit, _off_path(setup, of_twin))
 
-    def write(path: Path) -> None:
+
+def _train(
+    setup: Setup, network: torch.nn.Module, gates: Any, state: str, *, resume: bool
+) -> Trajectory:
+    return train(
+        network,
+        setup.data.X,
+        setup.data.y,
+        gates,
+        settings=setup.settings,
+        callback=setup.progress.training(),
+        observer=WeightsObserver(setup.data.X),
+        state=setup.keeping.state(state),
+        resume=resume,
+    )
+
+
+def _off_path(setup: Setup, twin: Trajectory) -> float:
+    """How far the gated network came off full-batch descent in closed form."""
+    flow = gated_flow(setup.data.X, setup.data.y, setup.gates, setup.start)
+    path = descent_path(flow, setup.settings, twin.step)
+    return float(path_errors(twin.observed["weights"], path).max())
+
+
+def _limit(limit: GatedOLS, off_path: float | None = None) -> Finding:
+    """The least-squares limit of the initial gates, and how well its path was kept to."""
+    rows = [
+        ("status of the least-squares limit", limit.status.name),
+        ("  stationarity residual", f"{limit.certificate.stationarity:.2e}"),
+        ("optimal loss of these gates", number(limit.loss, ".6g")),
+        ("rank of the gated moments", f"{limit.rank} of {limit.zeta.size}"),
+    ]
+    if off_path is not None:
+        rows.append(("trained gated network off its predicted path", number(off_path, ".2e")))
+    table = Table("gated linear network: prediction and training", ("", "value"), tuple(rows))
+    return Finding(
+        "limit",
+        record={"limit": limit.to_dict()} | ({} if off_path is None else {"path_error": off_path}),
+        tables=(table,),
+        files={"limit.safetensors": limit.save},
+        assumptions=(
+            Assumption("the gates of the gated linear network are frozen (by construction)", True),
+        ),
+        statuses={NAME: limit.status},
+        certificates={NAME: limit.to_dict()},
+        objects={"limit": limit},
+    )
+
+
+def _trained(setup: Setup, relu: Trajectory, twin: Trajectory | None = None) -> Finding:
+    """The ReLU network over training, and its gated twin once it is trained too."""
+    runs = {"network": relu} | ({} if twin is None else {"gated-network": twin})
+
+    def losses(ax: Axes) -> None:
+        plot_loss(ax, relu, label="ReLU")
+        if twin is not None:
+            plot_loss(ax, twin, label="gated linear, initial gates")
+
+    return Finding(
+        "network",
+        files={f"{name}.safetensors": _write_path(setup, run) for name, run in runs.items()},
+        panels=(
+            losses,
+            lambda ax: plot_localisation(ax, relu),
+            lambda ax: plot_sign_flips(ax, relu),
+        ),
+        objects={f"{name} trajectory": run for name, run in runs.items()},
+        finished=all(run.finished for run in runs.values()),
+    )
+
+
+def _write_path(setup: Setup, run: Trajectory) -> Writer:
+    """A writer of the weights (T, K, D) of every checkpoint, its steps, times and losses (T,)."""
+
+    def write(path: Any) -> None:
         from safetensors.numpy import save
 
-        arrays = {"step": trajectory.step, "time": time, "loss": trajectory.loss}
-        arrays |= {"weights": trajectory.observed["weights"]}
+        arrays = {
+            "weights": run.observed["weights"],
+            "step": run.step,
+            "time": flow_times(setup.settings, run.step),
+            "loss": run.loss,
+        }
         content = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-        path.write_bytes(save(content, metadata={"implicit-bias": __version__}))
+        write_atomically(path, save(content, metadata={"implicit-bias": __version__}))
 
     return write
 
 
-def _figure(run: GDLNRun) -> Figure:
-    panels: list[Panel] = [
-        lambda ax: _losses(ax, run),
-        lambda ax: plot_localisation(ax, run.relu),
-        lambda ax: plot_sign_flips(ax, run.relu),
-    ]
-    units = Row(min(len(run.comparison.weights), UNITS), lambda a: plot_units(a, run.comparison))
-    title = "ReLU units beside gated linear ones, and both over training"
-    return compose([units, *panel_rows(panels)], title=title)
-
-
-def _losses(ax: Axes, run: GDLNRun) -> None:
-    plot_loss(ax, run.relu, label="ReLU")
-    if run.gdln is not None:
-        plot_loss(ax, run.gdln, label="gated linear, initial gates")
+def _comparison(setup: Setup, relu: Trajectory) -> Finding:
+    """The ReLU network beside gated networks with its gates before and after training."""
+    found = compare_with_gdln(setup.data.X, setup.data.y, relu, setup.settings)
+    flips = found.sign_flips
+    n_shown = min(len(found.weights), UNITS)
+    return Finding(
+        "comparison",
+        record={"comparison": found.to_dict()},
+        tables=(
+            Table(
+                "ReLU network beside the prediction",
+                ("", "value; of units: mean (least to largest)"),
+                tuple(found.rows()),
+            ),
+        ),
+        panels=(Row(n_shown, lambda axes: plot_units(axes, found)),),
+        assumptions=(
+            Assumption(
+                f"the gates of the ReLU network stay as they began: {flips:.1%} of them changed",
+                flips == 0,
+            ),
+        ),
+        objects={"comparison": found},
+    )

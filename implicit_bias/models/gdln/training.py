@@ -15,13 +15,9 @@ from ...training.weights import as_tensor
 from .flow import GatedFlow
 from .network import GDLN, ReLUMean
 
-__all__ = ["DEFAULTS", "WeightsObserver", "check_descent", "descent_path", "flow_times"]
+__all__ = ["WeightsObserver", "check_descent", "descent_path", "flow_times"]
 
 Floats = NDArray[np.float64]
-
-# A full-batch step of rate eta follows gradient flow (tau = 1) for the time eta, and is stable
-# below 2 K^2 / lambda_max(A) for K averaged units.
-DEFAULTS = TrainingSettings(loss="squared", batch_size=0, schedule=((2000, 2.0),))
 
 
 class WeightsObserver:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._checks import require_memory
 from ..._solve import (
     Array,
     GatedDesign,
@@ -18,6 +18,7 @@ from ..._solve import (
     as_float64,
     to_numpy,
 )
+from ..._types import Floats
 from ...limits.formulation import Formulation, Solving, solve_limit
 from ...limits.limit import Limit
 from ...limits.predictors import ContextPredictor
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 __all__ = [
     "GLNL2Limit",
     "SVML2",
-    "gln_l2_gate_kernel",
-    "gln_l2_norm",
     "gln_l2_root",
     "solve_gln_l2_svm",
 ]
@@ -119,6 +118,7 @@ class SVML2(Formulation[GLNL2Limit]):
         design = standard.design
         xp = array_namespace(design.X)
         n_units, n_contexts = _sizes(design)
+        require_memory(n_contexts**2, f"contrasts of {n_contexts} contexts", "take fewer contexts")
         U = as_float64(_contrasts(n_contexts), like=design.X)
         one_hot = design.Z.reshape((design.n_samples, n_units, n_contexts))
         effects = math.sqrt(n_contexts) * (one_hot @ U)
@@ -191,7 +191,7 @@ def solve_gln_l2_svm(
     return solve_limit(SVML2(n_contexts), X, y, contexts, **solving)
 
 
-def gln_l2_root(n_units: int, n_contexts: int) -> NDArray[np.float64]:
+def gln_l2_root(n_units: int, n_contexts: int) -> Floats:
     """The matrix A of the paper's (23), (25) as it has to be: `||beta||^2 = C^(H-2) ||A zeta||^2`.
 
         A = sqrt(C) I - B / sqrt(C) + J / sqrt(H C)
@@ -211,54 +211,12 @@ def gln_l2_root(n_units: int, n_contexts: int) -> NDArray[np.float64]:
     return np.asarray(root * np.eye(size) - B / root + 1 / math.sqrt(size))
 
 
-def gln_l2_norm(zeta: Array) -> float:
-    """`||beta||_2` of the predictors of zeta (H, C, D): by its main effects, inf beyond float64."""
-    n_units, n_contexts, _ = zeta.shape
-    rms = MainEffects.of_coefficients(as_float64(zeta)).rms_norm()
-    return _exp(0.5 * n_units * math.log(n_contexts) + math.log(rms)) if rms > 0 else 0.0
-
-
-def gln_l2_gate_kernel(contexts: Array, others: Array, *, n_contexts: int) -> Array:
-    """The gate part of the SVM-L2 kernel, `C agree - H + 1`, times `C^H`.
-
-    `agree` counts the units in which both samples have the same context. The kernel of the plain
-    norm is `<x, x'>` times this over `C^H`, that of the root mean square `<x, x'>` times this.
-
-    Parameters
-    ----------
-    contexts : (n, H) integer array
-    others : (m, H) integer array
-    n_contexts : int
-        C.
-
-    Returns
-    -------
-    (n, m) integer array
-
-    Raises
-    ------
-    ValueError
-        If the numbers of units differ.
-    """
-    if contexts.ndim != 2 or others.ndim != 2 or contexts.shape[1] != others.shape[1]:
-        raise ValueError(
-            "`contexts` and `others` must have shapes (n, H) and (m, H), got "
-            f"{tuple(contexts.shape)} and {tuple(others.shape)}: contexts of the same units"
-        )
-    xp = array_namespace(contexts)
-    n_units = int(contexts.shape[1])
-    agree = xp.zeros((contexts.shape[0], others.shape[0]), dtype=xp.int64, device=contexts.device)
-    for h in range(n_units):  # no (n, m, H) temporary
-        agree = agree + xp.astype(contexts[:, h][:, None] == others[:, h][None, :], xp.int64)
-    return n_contexts * agree - n_units + 1
-
-
 def _sizes(design: GatedDesign) -> tuple[int, int]:
     """H and C of a design of one-hot contexts."""
     return design.n_groups, int(design.Z.shape[1]) // design.n_groups
 
 
-def _contrasts(n_contexts: int) -> NDArray[np.float64]:
+def _contrasts(n_contexts: int) -> Floats:
     """U (C, C - 1) with orthonormal columns that sum to zero: `U U^T = I - J / C` (Helmert)."""
     steps = np.arange(1, n_contexts)
     rows = np.arange(n_contexts)[:, None]

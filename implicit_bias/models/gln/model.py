@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from ...pipeline.model import Model, separable_run
 from ...pipeline.options import (
@@ -13,6 +14,7 @@ from ...pipeline.options import (
     SolverOptions,
     StartOptions,
     TrainerOptions,
+    option,
 )
 
 __all__ = ["MODELS"]
@@ -26,6 +28,13 @@ LIPPL = (
 @dataclass(frozen=True, kw_only=True)
 class GLNOptions(TrainerOptions, StartOptions, SolverOptions, ContextOptions, ClassOptions):
     """A network of units with contexts, data, a solver and a trainer."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShallowGLNOptions(GLNOptions):
+    """The same, but for a start that needs a second layer."""
+
+    init: Literal["orthogonal", "kaiming"] = option("orthogonal", "Initial weights.")
 
 
 MODELS = (
@@ -53,7 +62,7 @@ MODELS = (
         theorem="directional limit of a shallow GLN is one hard-margin SVM per global context, "
         f"weighed by their norms ({LIPPL}, theorem 3.1)",
         program="min sum_g ||beta_g||^2  s.t.  y_n <beta_g(n), x_n> >= 1",
-        options=GLNOptions,
+        options=ShallowGLNOptions,
         run=separable_run(f"{__package__}.parts", "shallow_gln"),
         defaults={"hidden_units": 2, "n_train": 300, "trainer": "dual"},
         variants={**EVERY_CLASS, **PLANE},

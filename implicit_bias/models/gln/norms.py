@@ -18,9 +18,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..._solve import Array, array_namespace
+from ..._types import Floats
 from ...limits.formulation import labelled
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ class MainEffects:
         return self.effects + shares[:, None, None] * self.mean[None, None, :]
 
 
-def predictor_family(zeta: ArrayLike) -> NDArray[np.float64]:
+def predictor_family(zeta: ArrayLike) -> Floats:
     """All predictors of a network: beta (C, ..., C, D) with one axis of length C a unit.
 
     Parameters
@@ -228,7 +229,7 @@ def literal(beta: ArrayLike) -> cvxpy.Problem:
     return cp.Problem(cp.Minimize(cp.sum([cp.norm(unit, "fro") for unit in units])), constraints)
 
 
-def _family(beta: ArrayLike) -> NDArray[np.float64]:
+def _family(beta: ArrayLike) -> Floats:
     family = np.asarray(beta, dtype=np.float64)
     if family.ndim < 2 or len(set(family.shape[:-1])) != 1 or family.size == 0:
         raise ValueError(

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ..._solve import to_numpy
 from ...data.sample import Sample
 from ...measures.distances import Distances
+from ...measures.formatting import number
 from ...measures.kkt import KKTDistance
 from ...measures.scalars import cosine, scores
 from ...training.objectives import log_mean_loss
@@ -33,6 +34,11 @@ Float = NDArray[np.float64]
 _FOLLOWED = (
     "mean_cosine", "share_positive", "share_negative", "share_dead", "growth_positive",
     "growth_negative", "u", "z", "cosines", "singular_values",
+)  # fmt: skip
+
+_KINDS = {1: "positive", -1: "negative", 0: "dead"}
+_OF_TWO_LAYERS = (
+    "growth_positive", "growth_negative", "u", "z", "normalised_margin", "constant", "imbalance",
 )  # fmt: skip
 
 
@@ -66,8 +72,8 @@ class OrthosepDiagnosis:
     function_cosine : float
         Cosine between the scores of network and limit on held-out inputs.
     log_inverse_loss : float
-        `log(1 / mean logistic loss)` on the training data: errors of directions and constants
-        fall like its inverse.
+        `log(1 / mean loss)` on the training data: errors of directions and constants fall like
+        its inverse.
     growth_positive, growth_negative : float
         `||W_plus||_F^2 / log(1/loss)`, which tends to `||w_plus||`, and its mirror image.
     u, z : float
@@ -114,29 +120,34 @@ class OrthosepDiagnosis:
 
     def rows(self) -> list[tuple[str, str]]:
         """Label and value of every line of a printed table."""
-        top = ", ".join(f"{value:.3g}" for value in self.singular_values[:4])
+        top = ", ".join(number(value, ".3g") for value in self.singular_values[:4])
+        shares = (self.share_positive, self.share_negative, self.share_dead)
         live = self.cosines[self.group != 0]
-        share = float(np.mean(live > 0.9)) if len(live) else math.nan
+        near = float(np.mean(live > 0.9)) if len(live) else math.nan
+        limit = f"(limit {number(self.constant)})"
         # Of networks that are homogeneous of degree 2 alone.
         constants = [
-            ("constants u, z", f"{self.u:.4g}, {self.z:.4g} (limit {self.constant:.4g})"),
-            ("normalised margin", f"{self.normalised_margin:.4g} (limit {self.constant:.4g})"),
+            ("constants u, z", f"{number(self.u)}, {number(self.z)} {limit}"),
+            ("normalised margin", f"{number(self.normalised_margin)} {limit}"),
         ]
         return [
             ("top singular values (2 at the limit)", top),
-            ("neurons positive / negative / dead", " / ".join(
-                f"{s:.0%}" for s in (self.share_positive, self.share_negative, self.share_dead)
-            )),
-            ("norm-weighted mean cosine (1)", f"{self.mean_cosine:.4f}"),
-            ("live neurons with cosine > 0.9", f"{share:.0%}"),
-            ("cosine of held-out functions (1)", f"{self.function_cosine:.4f}"),
-            ("log(1/loss)", f"{self.log_inverse_loss:.4g}"),
+            ("neurons positive / negative / dead", " / ".join(number(s, ".0%") for s in shares)),
+            ("norm-weighted mean cosine (1)", number(self.mean_cosine, ".4f")),
+            ("live neurons with cosine > 0.9", number(near, ".0%")),
+            ("cosine of held-out functions (1)", number(self.function_cosine, ".4f")),
+            ("log(1/loss)", number(self.log_inverse_loss)),
             *(constants if math.isfinite(self.normalised_margin) else []),
-        ]  # fmt: skip
+        ]
 
 
 def diagnose_orthosep(
-    network: torch.nn.Module, limit: OrthosepLimit, train: Sample, held_out: Sample
+    network: torch.nn.Module,
+    limit: OrthosepLimit,
+    train: Sample,
+    held_out: Sample,
+    *,
+    loss: str = "logistic",
 ) -> OrthosepDiagnosis:
     """Measure a network against the limit that `solve_orthosep` found on its training data.
 
@@ -148,33 +159,33 @@ def diagnose_orthosep(
     limit : OrthosepLimit
     train, held_out : Sample
         Gates may be None.
+    loss : {"logistic", "exponential"}
+        That the network descends.
 
     Raises
     ------
     ValueError
         If a sample is malformed or the limit has another number of inputs.
     """
-    W = _weights(network.first_layer)
-    w_plus, w_minus = to_numpy(limit.w_plus), to_numpy(limit.w_minus)
-    if W.shape[1] != len(w_plus):
+    W, targets = _weights(network.first_layer), _directions(limit)
+    if W.shape[1] != targets.shape[1]:
         raise ValueError(
-            f"the network has {W.shape[1]} inputs, the limit {len(w_plus)}: "
+            f"the network has {W.shape[1]} inputs, the limit {targets.shape[1]}: "
             "solve the limit on the data that the network was trained on"
         )
-    targets = np.stack([_unit(w_plus), _unit(w_minus)])
     norms = np.linalg.norm(W, axis=1)
     aligned = W @ targets.T / np.where(norms > 0, norms, 1.0)[:, None]
     two_layers = hasattr(network, "output_weights")
     a = _weights(network.output_weights) if two_layers else aligned[:, 0] - aligned[:, 1]
     group = neuron_groups(W, a, train.X)
     cosines = np.where(group == 0, np.nan, np.where(group == 1, aligned[:, 0], aligned[:, 1]))
-    _, singular_values, right = np.linalg.svd(W, full_matrices=False)
-    basis = np.zeros((2, W.shape[1]))
-    basis[: min(2, len(right))] = right[:2]
-    fitted = _constants(network, limit, train, group) if two_layers else {}
+    singular_values, basis = _top_plane(W)
+    log_inverse = _log_inverse_loss(network, train, loss)
+    of_two_layers = dict.fromkeys(_OF_TWO_LAYERS, math.nan)
+    if two_layers:
+        growth = _two_layers(norms, a, group, log_inverse)
+        of_two_layers = growth | _constants(network, limit, train, group)
     live = group != 0
-    predicted = to_numpy(limit.predictor(held_out.X))
-    log_inverse = _log_inverse_loss(network, train)
     return OrthosepDiagnosis(
         singular_values=singular_values,
         group=group,
@@ -182,19 +193,11 @@ def diagnose_orthosep(
         cosines=cosines,
         plane=W @ basis.T,
         directions=targets @ basis.T,
-        share_positive=float(np.mean(group == 1)),
-        share_negative=float(np.mean(group == -1)),
-        share_dead=float(np.mean(group == 0)),
+        **{f"share_{name}": float(np.mean(group == k)) for k, name in _KINDS.items()},
         mean_cosine=_ratio(norms[live] @ cosines[live], norms[live].sum()),
-        function_cosine=cosine(predicted, scores(network, held_out)),
+        function_cosine=cosine(to_numpy(limit.predictor(held_out.X)), scores(network, held_out)),
         log_inverse_loss=log_inverse,
-        growth_positive=_growth(norms[group == 1], log_inverse) if two_layers else math.nan,
-        growth_negative=_growth(norms[group == -1], log_inverse) if two_layers else math.nan,
-        u=fitted.get("u", math.nan),
-        z=fitted.get("z", math.nan),
-        normalised_margin=fitted.get("normalised_margin", math.nan),
-        constant=fitted.get("constant", math.nan),
-        imbalance=_ratio(np.abs(np.abs(a) - norms).max(), norms.max()) if two_layers else math.nan,
+        **of_two_layers,
     )
 
 
@@ -211,21 +214,27 @@ class OrthosepDistances(Distances):
     limit : OrthosepLimit
     train, held_out : Sample
         Gates may be None.
-    kkt : bool
+    loss, kkt
         As in `Distances`.
     """
 
     def __init__(
-        self, limit: OrthosepLimit, train: Sample, held_out: Sample, *, kkt: bool = True
+        self,
+        limit: OrthosepLimit,
+        train: Sample,
+        held_out: Sample,
+        *,
+        loss: str = "logistic",
+        kkt: bool = True,
     ) -> None:
-        super().__init__(limit, train, held_out, kkt=kkt)
+        super().__init__(limit, train, held_out, loss=loss, kkt=kkt)
         self._data = limit, train, held_out
 
     def __call__(
         self, network: torch.nn.Module, *, kkt: KKTDistance | None = None
     ) -> dict[str, Any]:
         """Measure `network`; `kkt` is its KKT distance if that is known already."""
-        diagnosis = diagnose_orthosep(network, *self._data)
+        diagnosis = diagnose_orthosep(network, *self._data, loss=self._loss)
         live = diagnosis.cosines[diagnosis.group != 0]
         own = {name: getattr(diagnosis, name) for name in _FOLLOWED}
         own["smallest_cosine"] = float(live.min()) if len(live) else math.nan
@@ -262,14 +271,37 @@ def layer_rows(layers: Sequence[Float], *, n_shown: int = 4) -> list[tuple[str, 
         the squared norm that the top two have, 1 at rank two.
     """
     lines: list[tuple[str, ...]] = []
-    for number, values in enumerate(layers, start=1):
+    for layer, values in enumerate(layers, start=1):
         if len(values) < 2:
             continue
         third = _ratio(float(values[2]), float(values[1])) if len(values) > 2 else 0.0
         energy = _ratio(float(values[:2] @ values[:2]), float(values @ values))
-        shown = ", ".join(f"{value:.3g}" for value in values[:n_shown])
-        lines.append((f"W_{number}", shown, f"{third:.3f}", f"{energy:.4f}"))
+        shown = ", ".join(number(value, ".3g") for value in values[:n_shown])
+        lines.append((f"W_{layer}", shown, number(third, ".3f"), number(energy, ".4f")))
     return lines
+
+
+def _directions(limit: OrthosepLimit) -> Float:
+    """(2, D) unit `w_plus` and `w_minus`."""
+    return np.stack([_unit(to_numpy(limit.w_plus)), _unit(to_numpy(limit.w_minus))])
+
+
+def _top_plane(W: Float) -> tuple[Float, Float]:
+    """All singular values, and the first two right singular vectors, with zeros for missing."""
+    _, values, right = np.linalg.svd(W, full_matrices=False)
+    basis = np.zeros((2, W.shape[1]))
+    basis[: min(2, len(right))] = right[:2]
+    return values, basis
+
+
+def _two_layers(
+    norms: Float, a: Float, group: NDArray[np.int64], log_inverse: float
+) -> dict[str, float]:
+    return {
+        "growth_positive": _growth(norms[group == 1], log_inverse),
+        "growth_negative": _growth(norms[group == -1], log_inverse),
+        "imbalance": _ratio(np.abs(np.abs(a) - norms).max(), norms.max()),
+    }
 
 
 def _constants(
@@ -292,8 +324,8 @@ def _constants(
     }
 
 
-def _log_inverse_loss(network: torch.nn.Module, sample: Sample) -> float:
-    return -float(log_mean_loss(torch.as_tensor(sample.y * scores(network, sample)), "logistic"))
+def _log_inverse_loss(network: torch.nn.Module, sample: Sample, loss: str) -> float:
+    return -float(log_mean_loss(torch.as_tensor(sample.y * scores(network, sample)), loss))
 
 
 def _growth(norms: Float, log_inverse: float) -> float:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ...drawing.figures import legend_above
+from ...drawing.palette import BLUE, GREY, VERMILLION
 from .diagnosis import OrthosepDiagnosis
 
 if TYPE_CHECKING:
@@ -29,11 +31,10 @@ class _Style(NamedTuple):
     marker: str
 
 
-# Colours of the Okabe-Ito palette, which stay apart for colour-blind readers; marker shapes too.
 _GROUPS = (
-    _Style(1, "positive", "#D55E00", "o"),
-    _Style(-1, "negative", "#0072B2", "s"),
-    _Style(0, "dead", "#999999", "x"),
+    _Style(1, "positive", VERMILLION, "o"),
+    _Style(-1, "negative", BLUE, "s"),
+    _Style(0, "dead", GREY, "x"),
 )
 
 
@@ -83,7 +84,7 @@ def plot_singular_values(diagnosis: OrthosepDiagnosis, ax: Axes, *, largest: int
     values = diagnosis.singular_values[:largest]
     shares = values / (values[0] or 1.0) if len(values) else values
     ax.plot(np.arange(1, len(shares) + 1), shares, "o", color="black", clip_on=False)
-    ax.axvline(2.5, color="#999999", linestyle=":", linewidth=1)
+    ax.axvline(2.5, color=GREY, linestyle=":", linewidth=1)
     ax.set(
         title="Singular values of W",
         xlabel="index (the limit has rank 2)",
@@ -111,7 +112,7 @@ def plot_layers(layers: Sequence[NDArray[np.float64]], ax: Axes, *, largest: int
                 np.arange(1, len(shares) + 1), shares, marker=marker, alpha=0.8, linewidth=0.8,
                 label=f"W_{number}", clip_on=False,
             )  # fmt: skip
-    ax.axvline(2.5, color="#999999", linestyle=":", linewidth=1)
+    ax.axvline(2.5, color=GREY, linestyle=":", linewidth=1)
     ax.set(
         title="Singular values of every layer",
         xlabel="index (rank 2 is conjectured)",
@@ -120,7 +121,7 @@ def plot_layers(layers: Sequence[NDArray[np.float64]], ax: Axes, *, largest: int
         ylim=(0, 1.05),
     )
     ax.set_xticks(np.arange(1, largest + 1))
-    ax.legend(fontsize="small")
+    legend_above(ax)
     return ax
 
 
@@ -153,7 +154,7 @@ def plot_neurons(diagnosis: OrthosepDiagnosis, ax: Axes) -> Axes:
         xlabel="first direction",
         ylabel="second direction",
     )
-    ax.legend(fontsize="small")
+    legend_above(ax)
     return ax
 
 
@@ -172,11 +173,11 @@ def plot_cosines(diagnosis: OrthosepDiagnosis, ax: Axes, *, n_bins: int = 40) ->
             color=[style.color for style in shown],
             label=[style.name for style in shown],
         )
-        ax.legend(fontsize="small", loc="upper left")
     ax.set(
         title="Cosine with own max-margin direction",
         xlabel="cosine",
         ylabel="neurons",
         xlim=(edges[0], 1.0),
     )
+    legend_above(ax)
     return ax

@@ -22,6 +22,7 @@ from ..._solve import (
 )
 from ...data.orthants import checked_data, is_orthogonally_separable
 from ...limits.formulation import Solving, labelled, solve_program
+from ...limits.severity import worst
 from .limit import LABELS, OneSidedSolution, OrthosepLimit
 
 if TYPE_CHECKING:
@@ -192,32 +193,30 @@ def solve_orthosep(X: Array, y: Array, **solving: Unpack[Solving]) -> OrthosepLi
     return replace(limit, classes=tuple(parts))
 
 
-# A proof of inseparability in one class holds for both; short of that, the worse answer counts.
-_SEVERITY = (
-    Status.NOT_SEPARABLE, Status.FAILED, Status.UNDECIDED, Status.INACCURATE, Status.SOLVED,
-)  # fmt: skip
-
-
 def _join(
     program: MaxMarginProgram, primal: Array, dual: Array, solutions: list[Solution]
 ) -> Solution:
     """One solution of the joint program from those of its parts.
 
     Multipliers of the parts come with block norm 1 and so do those of the whole, whose gap is then
-    a mean of theirs. A proof of inseparability is a set of multipliers on one class alone.
+    a mean of theirs, to rounding: two solved parts may make a whole just above the tolerance. A
+    proof of inseparability is a set of multipliers on one class alone, and holds for both.
     """
-    status = min((solution.status for solution in solutions), key=_SEVERITY.index)
+    status, tol = worst(solution.status for solution in solutions), solutions[0].tol
     if status is Status.NOT_SEPARABLE:
         for label, solution in zip(_labels(program), solutions, strict=True):
             if solution.status is not Status.NOT_SEPARABLE:
                 dual[program.y == label] = 0.0
         dual = dual / array_namespace(dual).sum(dual)
+    certificate = certify(program, primal, dual)
+    if status is Status.SOLVED and not certificate.proves_optimality(tol):
+        status = Status.INACCURATE
     return Solution(
         primal=primal,
         dual=dual,
         status=status,
-        certificate=certify(program, primal, dual),
-        tol=solutions[0].tol,
+        certificate=certificate,
+        tol=tol,
         iterations=sum(solution.iterations for solution in solutions),
         seconds=sum(solution.seconds for solution in solutions),
         solver=solutions[0].solver,

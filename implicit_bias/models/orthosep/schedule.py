@@ -7,21 +7,20 @@ import math
 import numpy as np
 
 from ..._solve import Array, to_numpy
-from ...training.settings import TrainingSettings
+from ...training.settings import Phases
 
-__all__ = ["halving_settings"]
+__all__ = ["halving_phases"]
 
 
-def halving_settings(
+def halving_phases(
     X: Array,
     *,
     escape: tuple[int, float] = (100, 0.3),
     steps: int = 30,
     rate: float = 0.2,
     n_phases: int = 8,
-    n_checkpoints: int = 40,
-) -> TrainingSettings:
-    """Settings of the normalised full-batch trainer with a rate that halves as steps double.
+) -> Phases:
+    """Steps and rates of the trainer "normalised": a rate that halves as steps double.
 
     In the rescaled time of `d theta / ds = -grad(loss) / loss` a network of degree 2 near its
     limit has q = log(1/loss) grow like `dq/ds = 2 q / S`, S the optimum of its program, so that a
@@ -41,8 +40,6 @@ def halving_settings(
         logarithmic in the initial scale.
     steps, rate, n_phases
         Of the phases after it.
-    n_checkpoints : int
-        As in `TrainingSettings`.
 
     Raises
     ------
@@ -52,7 +49,7 @@ def halving_settings(
     Examples
     --------
     >>> X = [[0.0, 2.0]]
-    >>> halving_settings(X, escape=(100, 0.5), steps=10, rate=0.2, n_phases=3).schedule
+    >>> halving_phases(X, escape=(100, 0.5), steps=10, rate=0.2, n_phases=3)
     ((100, 0.25), (10, 0.1), (20, 0.05), (40, 0.025))
     """
     longest = float(np.linalg.norm(np.asarray(to_numpy(X), dtype=float), axis=1).max())
@@ -61,8 +58,4 @@ def halving_settings(
         if not 0 < number < math.inf:
             raise ValueError(f"`{name}` must be positive and finite, got {number}")
     phases = [escape, *((steps * 2**k, rate / 2**k) for k in range(n_phases))]
-    return TrainingSettings(
-        trainer="normalised",
-        schedule=tuple((count, size / longest) for count, size in phases),
-        n_checkpoints=n_checkpoints,
-    )
+    return tuple((count, size / longest) for count, size in phases)

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...data.orthants import Float, checked_data, inner_products
+from ..._types import Floats
+from ...data.orthants import checked_data, inner_products
 
 __all__ = ["ExtremalDirections", "ExtremalSectors", "early_objective", "extremal_directions",
            "extremal_sectors"]  # fmt: skip
@@ -16,8 +17,8 @@ __all__ = ["ExtremalDirections", "ExtremalSectors", "early_objective", "extremal
 class ExtremalDirections(NamedTuple):
     """Unit vectors (D,) that positive and negative neurons turn to; zeros without the class."""
 
-    positive: Float
-    negative: Float
+    positive: Floats
+    negative: Floats
 
 
 class ExtremalSectors(NamedTuple):
@@ -27,7 +28,7 @@ class ExtremalSectors(NamedTuple):
     negative: NDArray[np.int8]
 
 
-def early_objective(W: Float, X: Float, y: Float) -> Float:
+def early_objective(W: Floats, X: Floats, y: Floats) -> Floats:
     """`G(w) = 1/2 sum_i y_i relu(<w, x_i>)` for every row of `W` (k, D): (k,) values.
 
     Near zero weights a neuron's direction ascends G if its output weight is positive and
@@ -38,11 +39,11 @@ def early_objective(W: Float, X: Float, y: Float) -> Float:
     M. Phuong, "Underspecification in Deep Learning", equation (3.12).
     """
     X, y = checked_data(X, y)
-    values: Float = np.maximum(np.atleast_2d(W) @ X.T, 0.0) @ y / 2
+    values: Floats = np.maximum(np.atleast_2d(W) @ X.T, 0.0) @ y / 2
     return values
 
 
-def extremal_directions(X: Float, y: Float) -> ExtremalDirections:
+def extremal_directions(X: Floats, y: Floats) -> ExtremalDirections:
     """The maximiser and the minimiser of `early_objective` on the unit sphere.
 
     On orthogonally separable data each is unique and is the sum of its class, normalised: there
@@ -62,7 +63,7 @@ def extremal_directions(X: Float, y: Float) -> ExtremalDirections:
     return ExtremalDirections(*(s / (np.linalg.norm(s) or 1.0) for s in sums))
 
 
-def extremal_sectors(X: Float, y: Float) -> ExtremalSectors:
+def extremal_sectors(X: Floats, y: Floats) -> ExtremalSectors:
     """Sign patterns that neurons reach early, and keep, on orthogonally separable data.
 
     The positive one is +1 on positive samples; on a negative sample j it is -1 if

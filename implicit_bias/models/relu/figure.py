@@ -7,11 +7,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..._solve import to_numpy
 from ...data.sample import Sample
-from ...drawing.figures import Panel, Row
-from ...drawing.maps import map_row, relu_lines
+from ...drawing.decision_maps import map_row, plane_lines
+from ...drawing.figures import Panel, Row, legend_above
 from ...drawing.runs import plot_gate_changes, plot_margin_ratio, plot_margins, run_panels
 from ...limits.limit import Limit
 from ...training.snapshots import Snapshots
@@ -20,9 +21,10 @@ from .formulation import FReLULimit
 from .network import DeepReLU
 
 if TYPE_CHECKING:
+    import torch
     from matplotlib.axes import Axes
 
-__all__ = ["copy_panel", "network_panels", "relu_map_row"]
+__all__ = ["copy_panel", "network_panels", "relu_lines", "relu_map_row"]
 
 
 def network_panels(trajectory: Trajectory, freeze_at: int | None) -> tuple[Panel, ...]:
@@ -54,12 +56,18 @@ def relu_map_row(
     )
 
 
+def relu_lines(network: torch.nn.Module, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Hyperplanes (H, 3) of the first layer `w1` (H, D) of a ReLU network."""
+    normals = to_numpy(network.w1).astype(np.float64)  # type: ignore[arg-type]
+    return plane_lines(normals, np.zeros(len(normals)), X)
+
+
 def _gates(trajectory: Trajectory, freeze_at: int | None, ax: Axes) -> None:
     plot_gate_changes(trajectory.step, trajectory.observed["gate_changes"], ax)
     if freeze_at is not None:
         label = f"a copy freezes them at {freeze_at}"
         ax.axvline(freeze_at, color="0.6", linestyle=":", label=label)
-        ax.legend(loc="best", fontsize="small")
+        legend_above(ax)
 
 
 def _copy(limit: Limit, after: Trajectory, ax: Axes) -> None:
@@ -68,4 +76,4 @@ def _copy(limit: Limit, after: Trajectory, ax: Axes) -> None:
     else:
         plot_margins(after, ax)
     ax.set_xlabel("gradient steps since the freeze")
-    ax.set_title("the copy with frozen gates", fontsize="medium")
+    ax.set_ylabel(f"frozen copy: {ax.get_ylabel()}")

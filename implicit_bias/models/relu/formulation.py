@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 __all__ = [
     "FReLULimit",
     "SVMFReLU",
-    "frelu_kernels",
     "solve_frelu_svm",
 ]
 
@@ -106,26 +105,6 @@ class SVMFReLU(Formulation[FReLULimit]):
             cp.Minimize(cp.sum(cp.norm(zeta, 2, axis=1))),
             [labelled(cp.multiply(y, scores) >= 1, "margins")],
         )
-
-
-def frelu_kernels(X: Array, gates: Array) -> Array:
-    """(H, n, n) kernels of the units: `K_h(n, m) = g_h(n) g_h(m) <x_n, x_m>`.
-
-    In their terms the dual program is
-
-        maximise  sum_n lam[n]   s.t.  lam >= 0,  (y lam)^T K_h (y lam) <= 1  for every h.
-
-    They take H n^2 numbers, which the solvers here never form: for looking at and for other
-    solvers of multiple-kernel machines.
-
-    Raises
-    ------
-    ValueError
-        If shapes disagree or a gate is neither 0 nor 1.
-    """
-    X = as_float64(X)
-    opened = _binary(gates, X).T
-    return opened[:, :, None] * opened[:, None, :] * (X @ X.T)[None, :, :]
 
 
 def solve_frelu_svm(X: Array, y: Array, gates: Array, **solving: Unpack[Solving]) -> FReLULimit:

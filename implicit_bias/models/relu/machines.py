@@ -8,9 +8,9 @@ from types import MappingProxyType
 from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..._solve import Array
+from ..._types import Floats
 from ...limits.formulation import Formulation, Solving, solve_limit
 from ..linear.formulation import HardMarginSVM, LinearLimit
 from .formulation import FReLULimit, SVMFReLU
@@ -46,11 +46,11 @@ class ReLUView:
         If the rows of these arrays are not as many, or an array is not of the right dimension.
     """
 
-    X: NDArray[np.float64]
-    y: NDArray[np.float64]
-    random_gates: NDArray[np.float64]
-    learned_gates: NDArray[np.float64]
-    features: NDArray[np.float64]
+    X: Floats
+    y: Floats
+    random_gates: Floats
+    learned_gates: Floats
+    features: Floats
 
     def __post_init__(self) -> None:
         for field in fields(self):

@@ -12,9 +12,8 @@ from implicit_bias.measures.kkt import kkt_distance
 from implicit_bias.models.gdln.comparison import (
     compare_with_gdln,
     inverse_participation_ratio,
-    run_gdln,
 )
-from implicit_bias.models.gdln.data import make_nlgp, make_single_pulse
+from implicit_bias.models.gdln.data import make_nlgp
 from implicit_bias.models.gdln.flow import gated_flow
 from implicit_bias.models.gdln.network import GDLN, ReLUMean
 from implicit_bias.models.gdln.training import WeightsObserver, descent_path, flow_times
@@ -236,46 +235,6 @@ class TestComparison:
         record = json.loads(json.dumps(comparison.to_dict()))
         assert [p["gates"] for p in record["predictions"]] == ["initial"] * 2 + ["final"] * 2
 
-    def test_a_run_trains_both_networks_from_one_start_and_checks_the_linear_one(self) -> None:
-        stages = []
-        data = make_single_pulse(300, n_inputs=10, xi_1=4, xi_0=2)
-        run = run_gdln(
-            data, ReLUMean(10, 3, init_scale=0.01, random_state=1), settings=plain_steps(400, 0.05),
-            progress=lambda stage, step, n_steps, loss: stages.append(stage),
-        )  # fmt: skip
-        assert run.finished and run.gdln is not None
-        relu, gdln = run.relu.observed["weights"], run.gdln.observed["weights"]
-        np.testing.assert_array_equal(relu[0], gdln[0])
-        assert run.descent_errors.max() < 1e-12
-        assert run.comparison.sign_flips == run.relu.observed["sign_flips"][-1]
-        initial = run.comparison.prediction("initial")
-        np.testing.assert_allclose(gdln[-1], initial.weights, rtol=0.02, atol=0.02)
-        assert initial.loss == pytest.approx(run.gdln.loss[-1], rel=1e-2)
-        assert initial.loss > 1.1 * run.comparison.prediction("initial", limit=True).loss
-        assert sorted(set(stages)) == ["gdln", "relu"]
-
-    @pytest.mark.parametrize("stopped", ["relu", "gdln"])
-    def test_a_run_that_is_interrupted_goes_on_in_the_part_where_it_was(
-        self, stopped, tmp_path
-    ) -> None:
-        data = make_single_pulse(40, n_inputs=5, xi_1=2, xi_0=1)
-
-        def stop(stage, step, n_steps, loss):
-            if (stage, step) == (stopped, 20):
-                raise KeyboardInterrupt
-
-        def go(**kwargs):
-            network = ReLUMean(5, 2, init_scale=0.01, random_state=1)
-            return run_gdln(data, network, settings=plain_steps(40, 0.5), **kwargs)
-
-        states = (tmp_path / "relu", tmp_path / "gdln")
-        part = go(states=states, progress=stop)
-        assert not part.finished
-        assert (part.gdln is None) == (stopped == "relu") == (len(part.descent_errors) == 0)
-        resumed, whole = go(states=states, resume=True), go()
-        np.testing.assert_array_equal(resumed.descent_errors, whole.descent_errors)
-        assert resumed.comparison.to_dict() == whole.comparison.to_dict()
-
 
 class TestLocalisation:
     def test_ratio_of_one_entry_of_equal_entries_of_a_wave_and_of_noise(self) -> None:
@@ -370,11 +329,7 @@ class TestPlots:
             plot_unit(axes[0], compare_with_gdln(X_TAUGHT, Y_TAUGHT, converged, LONG), 3)
 
 
-NETWORK, PULSES = GDLN(D, K), make_single_pulse(4)
-
-
-def zeros() -> ReLUMean:
-    return ReLUMean(40, 2, init_scale=0.0)
+NETWORK = GDLN(D, K)
 
 
 @pytest.mark.parametrize(
@@ -389,8 +344,7 @@ def zeros() -> ReLUMean:
         (lambda: fit(NETWORK, LONG, y=Y * np.nan), "`y` must .*finite values"),
         (lambda: fit(NETWORK, plain_steps(9, 1.0, loss="logistic")), r"`y` must .*\{-1, \+1\}"),
         (lambda: fit(NETWORK, LONG, GATES[:9]), "`gates` must have 50 rows"),
-        (lambda: run_gdln(PULSES, zeros()), "opens every gate"),
-        (lambda: run_gdln(PULSES, ReLUMean(40, 2), settings=TrainingSettings()), "plain steps on"),
+        (lambda: compare_with_gdln(X, Y, None, TrainingSettings()), "plain steps on"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:invalid value")

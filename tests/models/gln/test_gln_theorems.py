@@ -8,13 +8,14 @@ import pytest
 import torch
 
 from implicit_bias.models.gln.formulation import gln_program, solve_gln_svm
-from implicit_bias.models.gln.l2 import gln_l2_norm, gln_l2_root, solve_gln_l2_svm
+from implicit_bias.models.gln.l2 import gln_l2_root, solve_gln_l2_svm
 from implicit_bias.models.gln.norms import (
     MainEffects,
     gln_norm,
     literal,
     predictor_family,
 )
+from tests.oracles import l2_norm
 
 D = 3
 # (1, C): no other unit; (H, 1): no contexts; unequal otherwise, so that swapped axes show.
@@ -139,7 +140,7 @@ def test_main_effects_of_the_coefficients_are_those_of_the_predictors(n_units, n
 def test_plain_norm_is_the_sum_over_all_contexts(n_units, n_contexts) -> None:
     zeta = unequal_zeta(n_units, n_contexts)
     squared = sum(float(beta @ beta) for beta in enumerated(zeta).values())
-    assert gln_l2_norm(zeta) ** 2 == pytest.approx(squared, rel=1e-12)
+    assert l2_norm(zeta) ** 2 == pytest.approx(squared, rel=1e-12)
     rms = MainEffects.of_coefficients(zeta).rms_norm()
     assert n_contexts**n_units * rms**2 == pytest.approx(squared, rel=1e-12)
 
@@ -162,7 +163,7 @@ def test_erratum_printed_matrix_of_23_and_25_gives_no_multiple_of_the_norm(
     printed = printed_root(n_units, n_contexts)
 
     def ratio(zeta: np.ndarray) -> float:
-        return quadratic_form(printed, zeta) / gln_l2_norm(zeta) ** 2
+        return quadratic_form(printed, zeta) / l2_norm(zeta) ** 2
 
     zeta = unequal_zeta(n_units, n_contexts)
     squared = sum(float(beta @ beta) for beta in enumerated(zeta).values())
@@ -258,8 +259,8 @@ def test_norms_need_no_enumeration_and_do_not_overflow() -> None:
     family = MainEffects.of_coefficients(zeta)
     assert family.rms_norm() == pytest.approx(1.0)
     assert family.gln_norm() == pytest.approx(math.sqrt(2))
-    assert gln_l2_norm(zeta) == math.inf
-    assert gln_l2_norm(0 * zeta) == 0.0
+    assert l2_norm(zeta) == math.inf
+    assert l2_norm(0 * zeta) == 0.0
     with pytest.raises(ValueError, match="too many to enumerate"):
         predictor_family(zeta)
 

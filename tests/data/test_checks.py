@@ -82,6 +82,19 @@ def test_contexts_that_no_memory_holds_are_refused_with_their_size() -> None:
         ib.solve_gln_svm(X, Y, ONES, n_contexts=10**12)
 
 
+@pytest.mark.parametrize("gating", [ib.HyperplaneContexts, ib.HyperplaneGates])
+def test_hyperplanes_that_no_memory_holds_are_refused_with_their_size(gating) -> None:
+    with pytest.raises(ValueError, match=r"1000000000000 units would take 37,253 GiB"):
+        gating(10**12).fit(X)
+
+
+def test_contrasts_that_no_memory_holds_are_refused(monkeypatch) -> None:
+    monkeypatch.setattr(_checks, "_memory", lambda: 8.0 * 10**4)
+    solve_gln_l2_svm(X, Y, ONES, n_contexts=100)
+    with pytest.raises(ValueError, match="contrasts of 101 contexts"):
+        solve_gln_l2_svm(X, Y, ONES, n_contexts=101)
+
+
 def test_the_least_that_a_program_takes_is_compared_with_the_memory_of_the_machine(
     monkeypatch,
 ) -> None:

@@ -10,23 +10,24 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from scipy.optimize import nnls
 
 from implicit_bias._solve import Status
 from implicit_bias.data.images import load_digits
 from implicit_bias.data.sample import Sample
-from implicit_bias.gates.changes import GateRecorder, gate_changes
+from implicit_bias.gates.changes import gate_changes
 from implicit_bias.gates.hyperplanes import HyperplaneGates
 from implicit_bias.gates.relu import ReLUGates
 from implicit_bias.measures.comparison import compare
 from implicit_bias.measures.kkt import kkt_distance
-from implicit_bias.models.relu.comparison import compare_relu, view_relu
+from implicit_bias.models.relu.comparison import compare_frozen, compare_relu, view_relu
 from implicit_bias.models.relu.formulation import solve_frelu_svm
 from implicit_bias.models.relu.freezing import train_then_freeze
+from implicit_bias.models.relu.frozen_network import FReLU
 from implicit_bias.models.relu.machines import ReLUView, solve_relu_svms
 from implicit_bias.models.relu.network import DeepReLU, ReLU
 from implicit_bias.training.loop import train
 from implicit_bias.training.settings import TrainingSettings
+from tests.oracles import hard_margin
 
 Array = NDArray[np.float64]
 WIDTHS = [(4,), (4, 3), (5, 2, 6)]
@@ -35,17 +36,6 @@ WIDTHS = [(4,), (4, 3), (5, 2, 6)]
 def random_problem(n: int = 30, D: int = 5, seed: int = 0) -> tuple[Array, Array]:
     rng = np.random.default_rng(seed)
     return rng.normal(size=(n, D)), np.sign(rng.normal(size=n))
-
-
-def hard_margin(A: Array) -> Array:
-    """argmin ||w|| s.t. A w >= 1, by Lawson and Hanson's reduction to non-negative least squares.
-
-    With E = [A^T; 1^T] and r = E u - e_last at the least-squares u >= 0: w = -r[:-1] / r[-1].
-    """
-    E = np.vstack([A.T, np.ones(len(A))])
-    f = np.append(np.zeros(A.shape[1]), 1.0)
-    r = E @ nnls(E, f, maxiter=100 * len(A))[0] - f
-    return -r[:-1] / r[-1]
 
 
 def orthant_data(n: int = 24, D: int = 6, seed: int = 0) -> tuple[Array, Array]:
@@ -87,6 +77,12 @@ def test_the_network_is_the_composition_of_its_layers(widths) -> None:
     scaled = network(torch.tensor(X)).detach()
     np.testing.assert_allclose(scaled, 0.5**network.degree * expected, rtol=1e-12)
     np.testing.assert_array_equal(network.gates(X), np.hstack(opened))
+
+
+def test_two_layers_are_the_two_layer_network() -> None:
+    X = torch.tensor(random_problem()[0])
+    deep, shallow = DeepReLU(5, (4,), random_state=1), ReLU(5, 4, random_state=1)
+    torch.testing.assert_close(deep(X), shallow(X))
 
 
 def test_a_network_from_weights_has_them() -> None:
@@ -268,8 +264,10 @@ def test_a_relu_network_trained_from_small_weights_comes_to_that_limit() -> None
     X, y = orthant_data(n=9, D=4)
     w_plus, w_minus, _ = learned_patterns(X, y)
     network = ReLU(4, 8, init="balanced", init_scale=0.05, random_state=0)
-    recorder = GateRecorder(network, X)
-    trajectory = train(network, X, y, None, settings=FAR, callback=recorder)
+    seen: list[Array] = []
+    trajectory = train(
+        network, X, y, None, settings=FAR, callback=lambda *_: seen.append(network.gates(X).numpy())
+    )
     assert trajectory.log_loss[-1] < -20
     alive = (network.unit_norms() > 1e-3 * network.unit_norms().max()).numpy()
     gates = network.gates(X).numpy()[:, alive]
@@ -279,9 +277,8 @@ def test_a_relu_network_trained_from_small_weights_comes_to_that_limit() -> None
     optimum = float(np.linalg.norm(w_plus) + np.linalg.norm(w_minus))
     ratio = float(trajectory.normalised_margin[-1]) * optimum
     assert 0.99 < ratio < 1 + 1e-8
-    assert recorder.changes.since_start[0] == 0
-    assert recorder.changes.since_start[-1] > 0.1
-    assert np.all(recorder.changes.since_last[-20:] == 0)
+    assert gate_changes(seen[0], seen[-1]).mean() > 0.1
+    assert all(np.array_equal(gates, seen[-1]) for gates in seen[-20:])
     assert solve_frelu_svm(X, y, gates).objective == pytest.approx(optimum, rel=1e-7)
 
 
@@ -536,6 +533,24 @@ def test_a_partly_trained_network_comes_to_the_limit_of_the_gates_it_froze() -> 
     sample = Sample(X, y, gates)
     found = compare(limit, result.network, sample, sample)
     assert 0.99 < found.margin_ratio < 1 + 1e-8
+
+
+def test_a_network_at_the_limit_on_its_gates_has_margin_ratio_and_cosine_one() -> None:
+    rng = np.random.default_rng(0)
+    X, gates = rng.normal(size=(20, 6)), (rng.random((20, 5)) < 0.6).astype(float)
+    gates[:, 0] = 1
+    y = np.sign(X[:, 0])
+    limit = solve_frelu_svm(X, y, gates).require()
+    sample = Sample(X, y, gates)
+    found = compare_frozen(limit, FReLU.from_zeta(3 * limit.zeta), sample, sample, freeze_at=7)
+    assert found.machine.margin_ratio == pytest.approx(1, abs=1e-6)
+    assert found.zeta_cosine == pytest.approx(1) and found.machine.agreement == 1
+    assert found.kkt_cosine == pytest.approx(1, abs=1e-6) and found.kkt_residual < 1e-3
+    assert found.to_dict()["freeze_at"] == 7
+    spoiled = limit.zeta.copy()
+    spoiled[0] *= -1
+    worse = compare_frozen(limit, FReLU.from_zeta(spoiled), sample, sample, freeze_at=7)
+    assert worse.machine.margin_ratio < 0.9 and worse.zeta_cosine < 0.9
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.9])

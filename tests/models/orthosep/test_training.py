@@ -21,7 +21,7 @@ from implicit_bias.models.orthosep.diagnosis import (
 from implicit_bias.models.orthosep.figure import plot_orthosep
 from implicit_bias.models.orthosep.formulation import solve_orthosep
 from implicit_bias.models.orthosep.network import BalancedReLU, ResidualReLU
-from implicit_bias.models.orthosep.schedule import halving_settings
+from implicit_bias.models.orthosep.schedule import halving_phases
 from implicit_bias.models.orthosep.sectors import extremal_sectors
 from implicit_bias.training.loop import train
 from implicit_bias.training.settings import TrainingSettings
@@ -37,6 +37,10 @@ CONSTANT = 1 / (2 * (NORM_PLUS + NORM_MINUS))
 TRAIN = Sample(X, Y, None)
 
 
+def halving(inputs: np.ndarray, **phases: int) -> TrainingSettings:
+    return TrainingSettings(trainer="normalised", schedule=halving_phases(inputs, **phases))
+
+
 def ring() -> Sample:
     """Held-out inputs in all directions; labels play no part for them."""
     turns = np.linspace(0, 2 * np.pi, 90, endpoint=False)
@@ -47,7 +51,7 @@ def ring() -> Sample:
 @pytest.fixture(scope="module")
 def trained() -> BalancedReLU:
     network = BalancedReLU(2, 16, init_scale=0.01, random_state=0)
-    train(network, X, Y, None, settings=halving_settings(X))
+    train(network, X, Y, None, settings=halving(X))
     return network
 
 
@@ -113,7 +117,7 @@ def test_training_keeps_signs_and_balance_and_freezes_dead_neurons() -> None:
     dead = ~np.any(W @ data.T > 0, axis=1)
     np.testing.assert_array_equal(dead, [False, False, True, True])
     network = BalancedReLU.from_weights(W, a)
-    train(network, data, labels, None, settings=halving_settings(data, n_phases=5))
+    train(network, data, labels, None, settings=halving(data, n_phases=5))
     after = network.W.detach().numpy()
     np.testing.assert_array_equal(after[dead], W[dead])
     assert np.all(after[~dead] != W[~dead])
@@ -140,7 +144,7 @@ def test_neurons_of_one_sign_alone_have_the_constant_of_one_class() -> None:
     own = X[Y > 0]
     start = BalancedReLU(2, 12, init_scale=0.01, random_state=1)
     network = BalancedReLU.from_weights(start.W, start.a.abs())
-    train(network, own, np.ones(3), None, settings=halving_settings(own))
+    train(network, own, np.ones(3), None, settings=halving(own))
     d = diagnose_orthosep(network, solve_orthosep(X, Y), Sample(own, np.ones(3), None), ring())
     assert not np.any(d.group == -1)
     assert d.constant == pytest.approx(1 / (2 * NORM_PLUS), rel=1e-7)
@@ -174,7 +178,7 @@ def test_a_loss_with_a_polynomial_tail_has_another_limit_direction() -> None:
     for tail in ("polynomial", "logistic"):
         network = BalancedReLU.from_weights(starts.W, starts.a.abs())
         if tail == "logistic":
-            train(network, data, np.ones(4), None, settings=halving_settings(data))
+            train(network, data, np.ones(4), None, settings=halving(data))
         else:
             inputs, parameters = torch.tensor(data), list(network.parameters())
             for _ in range(800):
@@ -281,8 +285,8 @@ def test_dual_norms_are_those_of_the_samples_that_a_neuron_sees() -> None:
     [
         (lambda: BalancedReLU.from_weights(np.ones((2, 3)), np.ones(3)), "`W` must have shape"),
         (lambda: ResidualReLU(2, 3, n_layers=1), "`n_layers`"),
-        (lambda: halving_settings(np.zeros((2, 2))), "max"),
-        (lambda: halving_settings(X, rate=0.0), "`rate`"),
+        (lambda: halving_phases(np.zeros((2, 2))), "max"),
+        (lambda: halving_phases(X, rate=0.0), "`rate`"),
     ],
 )
 def test_impossible_sizes_are_refused(make, words) -> None:
@@ -295,7 +299,7 @@ def test_rates_are_in_units_of_the_longest_input() -> None:
     # rate divided by s moves it by 1 / sqrt(s) of the step. All of training scales along.
     networks = [BalancedReLU(2, 4, init_scale=0.1 / math.sqrt(s), random_state=0) for s in (1, 100)]
     for network, s in zip(networks, (1, 100), strict=True):
-        train(network, s * X, Y, None, settings=halving_settings(s * X, n_phases=3))
+        train(network, s * X, Y, None, settings=halving(s * X, n_phases=3))
     torch.testing.assert_close(10 * networks[1].W, networks[0].W, rtol=1e-6, atol=1e-12)
 
 

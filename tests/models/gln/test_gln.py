@@ -381,49 +381,6 @@ def test_inputs_times_s_give_coefficients_and_multipliers_over_s(limit, scale) -
     np.testing.assert_allclose(scaled.dual * scale, limit.dual, atol=2e-3)
 
 
-@pytest.mark.parametrize("kind", [np.asarray, torch.tensor])
-def test_a_saved_limit_loads_with_the_same_arrays_and_certificate(tmp_path, kind) -> None:
-    limit = solve_gln_svm(*(kind(part) for part in constructed()), tol=1e-7)
-    limit.save(tmp_path / "limit.safetensors")
-    loaded = GLNLimit.load(str(tmp_path / "limit.safetensors"))
-    for name in ARRAYS:
-        np.testing.assert_array_equal(getattr(loaded, name), np.asarray(getattr(limit, name)))
-    assert loaded.support.dtype == bool
-    assert loaded.certificate == limit.certificate
-    assert loaded.status is limit.status
-    for name in ("tol", "iterations", "seconds", "solver"):
-        assert getattr(loaded, name) == getattr(limit, name)
-    X, _, contexts = constructed()
-    np.testing.assert_allclose(
-        loaded.predictor(X, contexts), scores(np.asarray(limit.zeta), X, contexts), rtol=1e-10
-    )
-
-
-def test_a_saved_proof_of_inseparability_loads_with_its_infinities(tmp_path) -> None:
-    limit = solve_gln_svm(np.ones((2, 1)), np.array([1, -1]), np.zeros((2, 1), dtype=int))
-    limit.save(tmp_path / "limit")
-    loaded = GLNLimit.load(tmp_path / "limit")
-    assert loaded.status is Status.NOT_SEPARABLE
-    assert loaded.objective == loaded.gap == math.inf
-    np.testing.assert_allclose(loaded.dual, [0.5, 0.5], rtol=1e-9)
-
-
-def test_what_cannot_be_loaded_or_saved_is_told(tmp_path, limit) -> None:
-    path = tmp_path / "limit.safetensors"
-    with pytest.raises(FileNotFoundError, match="there is no file"):
-        GLNLimit.load(path)
-    path.write_bytes(b"not a tensor in sight")
-    with pytest.raises(ValueError, match="is not a safetensors file"):
-        GLNLimit.load(path)
-    from safetensors.numpy import save_file
-
-    save_file({"zeta": np.ones(3)}, path)
-    with pytest.raises(ValueError, match="holds no saved GLNLimit"):
-        GLNLimit.load(path)
-    with pytest.raises(OSError, match="No such file or directory"):
-        limit.save(tmp_path / "missing" / "limit.safetensors")
-
-
 def test_a_limit_can_be_pickled(limit) -> None:
     copy = pickle.loads(pickle.dumps(limit))
     np.testing.assert_array_equal(copy.zeta, limit.zeta)

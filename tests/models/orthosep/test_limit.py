@@ -211,6 +211,16 @@ def test_a_solve_cut_short_is_not_called_solved_and_its_bounds_hold() -> None:
     assert limit.dual_objective < optimum < limit.objective
 
 
+def test_a_whole_above_the_tolerance_is_not_solved_though_its_parts_are() -> None:
+    tol = 1e-17  # below rounding: parts meet it to the last bit or not at all
+    limits = [solve_orthosep(*make_orthosep(40, 8, random_state=s), tol=tol) for s in range(12)]
+    of_parts = [all(part.status is Status.SOLVED for part in limit.classes) for limit in limits]
+    assert [limit.status is Status.SOLVED for limit in limits] == [
+        solved and limit.gap <= tol for solved, limit in zip(of_parts, limits, strict=True)
+    ]
+    assert any(solved and limit.gap > tol for solved, limit in zip(of_parts, limits, strict=True))
+
+
 def test_lemma_b6_neurons_on_both_rays_in_any_split_are_a_kkt_point() -> None:
     X, y = plane_data()
     limit = solve_orthosep(X, y, tol=1e-13)

@@ -13,7 +13,6 @@ from implicit_bias.limits.predictors import Predictor
 from implicit_bias.measures.comparison import compare
 from implicit_bias.measures.kkt import kkt_distance
 from implicit_bias.models.linear.formulation import (
-    LinearLimit,
     Ungated,
     linear_program,
     solve_linear_svm,
@@ -202,15 +201,6 @@ def test_initial_weights_come_from_random_state_alone(init) -> None:
         assert torch.equal(a, b)
         assert torch.equal(a.float(), c)
         assert not torch.equal(a, d) or a.numel() == 1
-
-
-def test_predictor_of_a_saved_limit_scores_as_before(tmp_path) -> None:
-    X, y = separable()
-    limit = solve_linear_svm(X, y)
-    limit.save(tmp_path / "limit.safetensors")
-    loaded = LinearLimit.load(tmp_path / "limit.safetensors")
-    np.testing.assert_allclose(loaded.predictor(X), X @ limit.zeta, rtol=1e-12)
-    np.testing.assert_allclose(y * loaded.predictor(X), limit.margins)
 
 
 def test_torch_inputs_give_tensors() -> None:

@@ -13,7 +13,6 @@ from implicit_bias.measures.kkt import kkt_distance
 from implicit_bias.models.gln.shallow import (
     ContextSVMs,
     GlobalContextColumns,
-    ShallowGLNLimit,
     solve_shallow_gln_svm,
 )
 from implicit_bias.models.gln.shallow_network import ShallowGLN
@@ -129,22 +128,6 @@ def test_relabelling_contexts_only_permutes_the_predictors() -> None:
     other = solve_shallow_gln_svm(X, y, relabelled).require()
     np.testing.assert_allclose(other.zeta, limit.zeta[::-1], rtol=1e-5, atol=1e-6)
     np.testing.assert_array_equal(other.global_contexts, 3 - SORTED[::-1])
-
-
-def test_saved_limit_scores_as_before_contexts_included(tmp_path) -> None:
-    X, y, contexts = problem()
-    limit = solve_shallow_gln_svm(X, y, contexts)
-    limit.save(tmp_path / "limit.safetensors")
-    loaded = ShallowGLNLimit.load(tmp_path / "limit.safetensors")
-    np.testing.assert_array_equal(loaded.predictor(X, contexts), limit.predictor(X, contexts))
-    np.testing.assert_array_equal(loaded.context_objectives, limit.context_objectives)
-    assert loaded.status is limit.status
-    assert loaded.support.dtype == bool
-    solve_linear_svm(X, np.sign(X[:, 0])).save(tmp_path / "other.safetensors")
-    with pytest.raises(ValueError, match="no saved ShallowGLNLimit"):
-        ShallowGLNLimit.load(tmp_path / "other.safetensors")
-    with pytest.raises(FileNotFoundError, match="to load a limit from"):
-        ShallowGLNLimit.load(tmp_path / "missing.safetensors")
 
 
 def test_torch_inputs_give_the_same_as_tensors() -> None:

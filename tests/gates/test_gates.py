@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
 from implicit_bias._solve import Status
-from implicit_bias.gates.changes import GateChanges, GateRecorder, gate_changes
+from implicit_bias.gates.changes import GateChanges, gate_changes
 from implicit_bias.gates.hyperplanes import HyperplaneContexts, HyperplaneGates
 from implicit_bias.gates.relu import ReLUGates
 from implicit_bias.limits.predictors import GateColumns, Predictor
@@ -176,24 +176,10 @@ def test_changes_are_shares_of_samples_unit_by_unit():
             gate_changes(before, other)
 
 
-def test_a_recorder_compares_with_the_first_and_with_the_last_report():
-    script = [[[1, 1], [0, 0]], [[0, 1], [0, 0]], [[1, 1], [0, 1]], [[1, 1], [0, 1]]]
-
-    class Network:
-        def gates(self, X):
-            assert X == "samples"
-            return np.array(script[self.time], dtype=bool)
-
-    network = Network()
-    recorder = GateRecorder(network, "samples")
-    assert recorder.changes.step.tolist() == []
-    for network.time, step in enumerate([0, 10, 30, 70]):
-        recorder(step, 70, -1.0)
-    changes = recorder.changes
-    assert isinstance(changes, GateChanges)
+def test_changes_along_training_are_read_only_and_ready_for_json():
+    changes = GateChanges(np.array([0, 10]), np.array([0.0, 0.25]), np.array([0.0, 0.5]))
     assert changes.to_dict() == {
-        "step": [0, 10, 30, 70],
-        "since_start": [0.0, 0.25, 0.25, 0.25],
-        "since_last": [0.0, 0.25, 0.5, 0.0],
-    }
-    assert changes.to_frame()["since_last"].tolist() == [0.0, 0.25, 0.5, 0.0]
+        "step": [0, 10], "since_start": [0.0, 0.25], "since_last": [0.0, 0.5],
+    }  # fmt: skip
+    with pytest.raises(ValueError, match="read-only"):
+        changes.since_last[0] = 1.0

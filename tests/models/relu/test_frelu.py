@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from scipy.optimize import nnls
 
 from implicit_bias._solve import Status
 from implicit_bias.data.sample import Sample
@@ -18,12 +17,12 @@ from implicit_bias.models.gln.formulation import solve_gln_svm
 from implicit_bias.models.relu.formulation import (
     FReLULimit,
     SVMFReLU,
-    frelu_kernels,
     solve_frelu_svm,
 )
 from implicit_bias.models.relu.frozen_network import FReLU
 from implicit_bias.training.loop import train
 from implicit_bias.training.settings import TrainingSettings
+from tests.oracles import frelu_kernels, hard_margin
 from tests.problems import Construction, constructed
 
 Array = NDArray[np.float64]
@@ -45,17 +44,6 @@ def known_optimum() -> Construction:
     gates = (rng.random(size=(50, 5)) < 0.5).astype(np.int64)
     gates[:, 2] = 1
     return constructed(gates, np.arange(5), NORMS, n_support=20, n_inputs=18, random_state=1)
-
-
-def hard_margin(A: Array) -> Array:
-    """argmin ||w|| s.t. A w >= 1, by Lawson and Hanson's reduction to non-negative least squares.
-
-    With E = [A^T; 1^T] and r = E u - e_last at the least-squares u >= 0: w = -r[:-1] / r[-1].
-    """
-    E = np.vstack([A.T, np.ones(len(A))])
-    f = np.append(np.zeros(A.shape[1]), 1.0)
-    r = E @ nnls(E, f, maxiter=100 * len(A))[0] - f
-    return -r[:-1] / r[-1]
 
 
 def quadrants(a: float = 2.0, b: float = 1.0) -> tuple[Array, Array, NDArray[np.int64]]:
@@ -268,15 +256,6 @@ def test_predictor_scores_by_the_sum_over_open_units() -> None:
     ]:
         with pytest.raises(ValueError, match=message):
             predictor(*args)
-
-
-def test_a_saved_limit_comes_back(tmp_path) -> None:
-    X, y, gates = random_problem()
-    limit = solve_frelu_svm(X, y, gates)
-    limit.save(tmp_path / "limit.safetensors")
-    loaded = FReLULimit.load(tmp_path / "limit.safetensors")
-    np.testing.assert_array_equal(loaded.predictor(X, gates), limit.predictor(X, gates))
-    assert loaded.certificate == limit.certificate
 
 
 @pytest.mark.parametrize("upper_widths", [(), (3,), (2, 4)])

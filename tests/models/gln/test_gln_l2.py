@@ -12,9 +12,6 @@ from implicit_bias.measures.comparison import compare
 from implicit_bias.models.gln.formulation import solve_gln_svm
 from implicit_bias.models.gln.l2 import (
     SVML2,
-    GLNL2Limit,
-    gln_l2_gate_kernel,
-    gln_l2_norm,
     gln_l2_root,
     solve_gln_l2_svm,
 )
@@ -24,6 +21,7 @@ from implicit_bias.models.linear.formulation import solve_linear_svm
 from implicit_bias.training.loop import train
 from implicit_bias.training.settings import TrainingSettings
 from solvers import Status
+from tests.oracles import l2_gate_kernel, l2_norm
 
 SIZES = [(1, 1), (1, 4), (3, 1), (2, 2), (3, 2), (2, 5), (4, 3), (7, 2)]
 
@@ -58,7 +56,7 @@ def test_gate_kernel_is_the_pseudo_inverse_of_the_enumerated_norm(n_units, n_con
         ]
     )
     contexts = np.array(gammas)
-    ours = gln_l2_gate_kernel(contexts, contexts, n_contexts=n_contexts)
+    ours = l2_gate_kernel(contexts, contexts, n_contexts)
     oracle = Q @ np.linalg.pinv(Q.T @ Q, rcond=1e-10) @ Q.T
     np.testing.assert_allclose(ours / n_contexts**n_units, oracle, atol=1e-12)
 
@@ -197,7 +195,7 @@ def test_many_units_do_not_overflow() -> None:
     assert np.isfinite(limit.zeta).all()
     assert limit.beta_norm == math.inf
     assert limit.log_beta_norm == pytest.approx(1050 * math.log(2) + math.log(limit.objective))
-    assert gln_l2_norm(limit.zeta) == math.inf
+    assert l2_norm(limit.zeta) == math.inf
     np.testing.assert_allclose(y * limit.predictor(X, wide), limit.margins, rtol=1e-8)
 
 
@@ -220,19 +218,6 @@ def test_torch_inputs_give_the_same_solution_as_tensors() -> None:
     theirs = solve_gln_l2_svm(torch.tensor(X), torch.tensor(y), torch.tensor(contexts)).require()
     assert isinstance(theirs.zeta, torch.Tensor)
     np.testing.assert_allclose(theirs.zeta, ours.zeta, atol=1e-5 * abs(ours.zeta).max())
-    kernel = gln_l2_gate_kernel(torch.tensor(contexts), torch.tensor(contexts[:7]), n_contexts=2)
-    assert torch.equal(
-        kernel, torch.tensor(gln_l2_gate_kernel(contexts, contexts[:7], n_contexts=2))
-    )
-
-
-def test_saved_solution_scores_as_before(tmp_path) -> None:
-    X, y, contexts = problem(3, 2)
-    limit = solve_gln_l2_svm(X, y, contexts)
-    limit.save(tmp_path / "limit.safetensors")
-    loaded = GLNL2Limit.load(tmp_path / "limit.safetensors")
-    np.testing.assert_array_equal(loaded.predictor(X, contexts), limit.predictor(X, contexts))
-    assert loaded.log_beta_norm == limit.log_beta_norm
 
 
 def test_malformed_contexts_are_refused() -> None:
@@ -241,8 +226,6 @@ def test_malformed_contexts_are_refused() -> None:
         solve_gln_l2_svm(X, y, contexts.astype(float))
     with pytest.raises(ValueError, match="`n_contexts` is 1"):
         solve_gln_l2_svm(X, y, contexts, n_contexts=1)
-    with pytest.raises(ValueError, match="of the same units"):
-        gln_l2_gate_kernel(contexts, contexts[:, :2], n_contexts=2)
 
 
 def test_trained_gln_goes_to_svm_gln_and_not_to_the_control() -> None:
@@ -263,5 +246,5 @@ def test_trained_gln_goes_to_svm_gln_and_not_to_the_control() -> None:
     assert to_control.score_cosine < to_gln.score_cosine - 0.01
     # In its own norm, the plain one, the network falls short of the control.
     smallest = float((y * network(torch.tensor(X), torch.tensor(contexts)).detach().numpy()).min())
-    plain = smallest / gln_l2_norm(network.zeta().detach()) * control.beta_norm
+    plain = smallest / l2_norm(network.zeta().detach()) * control.beta_norm
     assert plain < 0.99

@@ -1,0 +1,25 @@
+"""Colours of every picture: those of Okabe and Ito, which stay apart for colour-blind readers."""
+
+from __future__ import annotations
+
+__all__ = [
+    "BLACK",
+    "BLUE",
+    "GREEN",
+    "GREY",
+    "NEGATIVE",
+    "ORANGE",
+    "POSITIVE",
+    "PURPLE",
+    "SERIES",
+    "SKY",
+    "VERMILLION",
+]
+
+BLACK, GREY = "#000000", "#999999"
+BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
+ORANGE, SKY = "#E69F00", "#56B4E9"
+# For lines that have no meaning of their own. The eighth, yellow, is lost on white: a violet.
+SERIES = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK, "#7A5195")
+# Samples of either class on a map that runs from red to blue: the dark ends of that map.
+POSITIVE, NEGATIVE = "#08306B", "#67000D"

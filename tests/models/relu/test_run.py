@@ -1,0 +1,355 @@
+"""`compare --model relu`: a network that learns its gates, four machines, a copy that froze them.
+
+What the copy is compared with is checked against the library, the machines against cvxpy.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from implicit_bias import FReLULimit, ReLUGates, TrainingSettings, solve_frelu_svm, train
+from implicit_bias.models import MODELS
+from implicit_bias.models.relu import frozen_run
+from implicit_bias.models.relu.freezing import train_then_freeze
+from implicit_bias.models.relu.network import DeepReLU, ReLU
+from implicit_bias.pipeline.keeping import Keeping
+from implicit_bias.pipeline.progress import Progress
+from implicit_bias.pipeline.report import Report
+from implicit_bias.pipeline.terminal import render_text
+from tests.commands import clocks, cut, dataset_of, results, run, saved_arrays, without_times
+
+H = 8
+SMALL = ("--model", "relu", "--n-train", 60, "--n-val", 200, "--hidden-units", H,
+         "--steps", "60,40", "--learning-rate", "0.05,0.01")  # fmt: skip
+SETTINGS: dict[str, Any] = {"schedule": ((60, 0.05), (40, 0.01)), "momentum": 0.9}
+DEEP = (*SMALL, "--depth", 3)
+
+
+def report(**given: Any) -> Report:
+    sizes = {"n_train": 60, "n_val": 200, "hidden_units": H, "steps": (60, 40)}
+    model = MODELS["relu"]
+    options = model.choose(**{**sizes, "learning_rate": (0.05, 0.01), **given})
+    return model.run(model, options, Progress(), Keeping())
+
+
+# The copy that froze its gates
+
+
+@pytest.mark.parametrize(("arguments", "step"), [((), 50), (("--freeze-at", "70"), 70)])
+def test_the_frozen_network_is_the_librarys_and_its_limit_has_its_gates(
+    arguments, step, tmp_path
+) -> None:
+    record = results(*SMALL, *arguments, "--save", tmp_path)
+    frozen, data, seeds = record["frozen"], dataset_of(record), record["seeds"]
+    assert (frozen["freeze_at"], frozen["network"]["steps_since"]) == (step, 100 - step)
+    network = ReLU(data.X_train.shape[1], H, init="kaiming", random_state=seeds["weights"])
+    settings = TrainingSettings(**SETTINGS, random_state=seeds["batches"])
+    expected = train_then_freeze(
+        network, data.X_train, data.y_train, freeze_at=step, settings=settings
+    )
+    saved = load_file(tmp_path / "frozen-network.safetensors")
+    torch.testing.assert_close(saved["w1"], expected.network.w1.detach())
+    # The limit, by the library on gates computed here.
+    gates = data.X_train @ network.w1.detach().numpy().T >= 0
+    limit = FReLULimit.load(tmp_path / "frozen-limit.safetensors")
+    alone = solve_frelu_svm(data.X_train, data.y_train, gates)
+    assert limit.objective == pytest.approx(alone.objective, rel=1e-7)
+    gating = ReLUGates.load(tmp_path / "frozen-gating.npz")
+    np.testing.assert_array_equal(gating.transform(data.X_train), gates)
+    # What is said of both, from the saved files.
+    held_out = gating.transform(data.X_val)
+    predicted = limit.predictor(data.X_val, held_out)
+    w1, w2 = saved["w1"].numpy(), saved["upper.0"].numpy()[0]
+    trained = (np.maximum(held_out, 0) * (data.X_val @ w1.T)) @ w2
+    row = frozen["comparison"]
+    assert row["error_network"] == np.mean(trained * data.y_val <= 0)
+    assert row["machine"]["error"] == np.mean(predicted * data.y_val <= 0)
+    assert row["machine"]["agreement"] == np.mean(np.sign(predicted) == np.sign(trained))
+    margins = data.y_train * ((gates * (data.X_train @ w1.T)) @ w2)
+    norm = np.sum(np.abs(w2) * np.linalg.norm(w1, axis=1))
+    ratio = margins.min() / norm * limit.dual_objective
+    assert row["machine"]["margin_ratio"] == pytest.approx(ratio)
+    trajectory = pd.read_parquet(tmp_path / "frozen-trajectory.parquet")
+    assert trajectory["step"].iloc[-1] == 100 - step
+
+
+def test_the_step_of_the_freeze_decides_about_the_copy_and_nothing_else() -> None:
+    start, late, end = (report(freeze_at=step).results for step in (0, 90, 100))
+    for key in ("comparison", "gate_changes"):
+        assert json.dumps(start[key]) == json.dumps(late[key]) == json.dumps(end[key])
+    assert start["network"]["log_loss"] == end["network"]["log_loss"]
+    frozen = [record["frozen"] for record in (start, late, end)]
+    assert [one["network"]["steps_since"] for one in frozen] == [100, 10, 0]
+    changed = [one["gates_that_changed_later"] for one in frozen]
+    assert changed[0] > changed[1] >= changed[2] == 0
+    assert frozen[0]["limit"]["objective"] != frozen[1]["limit"]["objective"]
+    # Frozen at the end it is the ReLU network itself, and its limit is SVM-LC.
+    optimum = end["limits"]["lc"]["objective"]
+    assert frozen[2]["limit"]["objective"] == pytest.approx(optimum, rel=1e-7)
+    machine, learned = frozen[2]["comparison"]["machine"], end["comparison"]["lc"]
+    for key in ("margin_ratio", "error", "agreement", "score_cosine"):
+        assert machine[key] == pytest.approx(learned[key], abs=1e-6)
+    assert frozen[2]["comparison"]["error_network"] == end["comparison"]["error_network"]
+    texts = [one["text"] for one in end["assumptions"]]
+    assert "the loss of the copy that froze them tends to 0" in texts  # and no number of no step
+
+
+def test_gates_in_which_the_data_are_not_separable_are_reported_with_3() -> None:
+    result = run(*SMALL, "--hidden-units", "1", "--n-train", "300", "--freeze-at", "5", "--json")
+    assert result.exit_code == 3
+    frozen = json.loads(result.stdout)["frozen"]
+    assert frozen["limit"]["status"] == "NOT_SEPARABLE"
+    assert frozen["comparison"]["machine"]["agreement"] is None
+    assert "NOT_SEPARABLE (SVM-LC, SVM-FReLU on the gates of step 5)" in result.stderr
+    assert "in the gates of step 5 (certified): DOES NOT HOLD" in " ".join(result.stderr.split())
+
+
+# What is told
+
+
+def test_every_table_names_what_it_is_about_within_the_width() -> None:
+    found = report()
+    network, machines, copy = found.tables
+    assert dict(network.rows)["hidden units"] == str(H) and f"of {H} units" in found.heading.title
+    assert machines.columns == ("", "SVM-RC", "SVM-LC", "SVM-HL", "gates-only")
+    rows = {label: cells for label, *cells in machines.rows}
+    assert rows["sees"][:3] == ["random gates", "learned gates", "hidden activations"]
+    error = found.results["comparison"]["error_network"]
+    assert rows["held-out error, network"] == [f"{error:.2%}"] * 4
+    rows = {label: cells for label, *cells in copy.rows}
+    assert rows["sees"] == ["gates of step 50"]
+    error = found.results["frozen"]["comparison"]["error_network"]
+    assert rows["held-out error, network"] == [f"{error:.2%}"]
+    for width in (80, 100):
+        assert max(map(len, render_text(found, width).splitlines())) <= width
+    assert list(found.certificates) == ["SVM-RC", "SVM-LC", "SVM-HL", "gates-only", "frozen gates"]
+    # Controls that do not separate decide nothing.
+    assert found.certificates["gates-only"]["status"] == "NOT_SEPARABLE"
+    assert found.status is not None and found.status.name == "SOLVED"
+
+
+def test_one_phase_of_steps_has_the_first_of_the_models_rates() -> None:
+    result = run("--model", "relu", "--n-train", 50, "--steps", "60", "--json")
+    assert result.exit_code == 0, result.stderr
+    assert "training a ReLU network of 50 units for 60 steps" in result.stderr
+    assert json.loads(result.stdout)["options"]["learning_rate"] == [0.04]
+
+
+def test_a_network_that_does_not_separate_its_data_ends_with_5() -> None:
+    result = run(*SMALL, "--momentum", "0", "--n-train", "100")
+    assert result.exit_code == 5
+    assert "NOT SEPARATED: the network does not separate its training data" in result.stderr
+    assert "the network separates the training data: DOES NOT HOLD" in result.stdout
+    (copy,) = (one for one in report(momentum=0.0, n_train=100).findings if one.key == "frozen")
+    assert "the copy with frozen gates does not separate" in copy.shortfall
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("--freeze-at 101", "lies beyond the 100 steps"),
+        ("--freeze-at -1", "Invalid value for '--freeze-at'"),
+        ("--model gln --freeze-at 5", "`--freeze-at 5` is not for the model gln"),
+        ("--depth 1", "`--depth 1` leaves a ReLU network without a hidden layer"),
+        ("--depth 0", "Invalid value for '--depth'"),
+        ("--depth 3 --freeze-at 5", "`--freeze-at 5` is for `--depth 2`"),
+        ("--trainer dual --learning-rate auto --momentum 0 --steps 5", "linear in its weights"),
+    ],
+)
+def test_what_has_no_meaning_ends_with_2_before_any_work(arguments, message) -> None:
+    head = () if "--model" in arguments else SMALL
+    result = run(*head, *arguments.split())
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert message in result.stderr and "training" not in result.stderr
+
+
+def test_the_picture_has_the_maps_of_the_plane_and_the_freeze() -> None:
+    def axes(**given: Any) -> dict[str, Any]:
+        figure = report(n_train=40, **given).figure()
+        assert figure is not None
+        return {ax.get_title() or ax.get_ylabel(): ax for ax in figure.axes}
+
+    gates = "gates changed since the start"
+    shallow, plane = axes(), axes(data="quadrants", depth=3)
+    assert list(shallow)[-2:] == [gates, "the copy with frozen gates"]
+    legend = shallow[gates].get_legend().get_texts()
+    assert [text.get_text() for text in legend] == ["a copy freezes them at 50"]
+    assert plane[gates].get_legend() is None
+    assert list(plane)[-5:-1] == [
+        "SVM-LC, gates of the end",
+        *(f"network after {step} steps" for step in (5, 22, 100)),
+    ]
+
+
+# Interrupts, divergence, resume
+
+
+@pytest.mark.parametrize(
+    ("stage", "where", "missing"),
+    [
+        ("training a ReLU network", {"at": 0.3}, {"frozen"}),
+        ("solving four SVMs", {"count": 0}, {"limits", "comparison", "frozen"}),
+        ("comparing", {"count": 0}, {"comparison", "frozen"}),
+        ("training it again", {"at": 0.2}, {"frozen"}),
+        ("solving SVM-FReLU", {"count": 0}, {"frozen"}),
+        ("training it again", {"at": 0.8}, set()),
+    ],
+)
+def test_an_interrupt_keeps_what_was_found(stage, where, missing, monkeypatch, tmp_path) -> None:
+    page = tmp_path / "run.html"
+    cut(monkeypatch, (*SMALL, "--save", tmp_path, "--report", page), stage, **where)
+    record = json.loads((tmp_path / "results.json").read_text())
+    whole = {"network", "gate_changes", "limits", "comparison", "frozen"}
+    assert {key for key in whole if record.get(key) is not None} == whole - missing
+    assert record["finished"] is False and "interrupted" in page.read_text()
+    assert record["network"]["finished"] is (stage != "training a ReLU network")
+    if not missing:
+        assert record["frozen"]["network"]["finished"] is False
+        assert record["frozen"]["network"]["steps_since"] == 30
+    frozen = {path.name for path in tmp_path.glob("frozen-*") if "-run-" not in path.name}
+    kept = {"frozen-network.safetensors", "frozen-gating.npz", "frozen-trajectory.parquet"}
+    if stage == "solving SVM-FReLU":
+        assert frozen == kept
+    else:
+        assert frozen == (set() if missing else kept | {"frozen-limit.safetensors"})
+
+
+def test_training_that_diverges_ends_with_2_and_what_was_found_before(monkeypatch) -> None:
+    result = run(*SMALL, "--loss", "exponential", "--learning-rate", "1e6,1e6")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "Error: training diverged" in result.stderr
+
+    def diverge(*_: Any, **__: Any) -> None:
+        raise FloatingPointError("the copy diverged")
+
+    monkeypatch.setattr(frozen_run, "train_then_freeze", diverge)
+    result = run(*SMALL, "--json")
+    assert result.exit_code == 2 and "Error: the copy diverged" in result.stderr
+    record = json.loads(result.stdout)
+    assert (record["failure"], record["frozen"]) == ("the copy diverged", None)
+    assert record["finished"] and record["comparison"]["lc"]["status"] == "SOLVED"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stage", "at"),
+    [
+        (SMALL, "training a ReLU network", 0.3),
+        (SMALL, "training it again", 0.2),  # before the freeze
+        (SMALL, "training it again", 0.8),  # after it
+        (DEEP, "training a ReLU network", 0.6),
+    ],
+)
+def test_a_run_that_is_resumed_ends_like_one_that_never_stopped(
+    arguments, stage, at, monkeypatch, tmp_path
+) -> None:
+    whole = results(*arguments, "--batch-size", 16, "--save", tmp_path / "whole")
+    there = (*arguments, "--batch-size", 16, "--save", tmp_path / "cut")
+    cut(monkeypatch, there, stage, at=at)
+    assert without_times(results(*there, "--resume")) == without_times(whole)
+    expected, found = saved_arrays(tmp_path / "whole"), saved_arrays(tmp_path / "cut")
+    assert found.keys() == expected.keys() and len(found) > 10
+    for name, array in expected.items():
+        np.testing.assert_array_equal(found[name], array, err_msg=name)
+    # What is done is not done again: its clocks stand still.
+    before = clocks(tmp_path / "cut")
+    results(*there, "--resume")
+    assert clocks(tmp_path / "cut") == before
+
+
+def test_a_new_run_forgets_what_an_older_one_kept_of_the_frozen_copy(monkeypatch, tmp_path) -> None:
+    there = (*SMALL, "--save", tmp_path, "--freeze-at")
+    results(*there, "40")
+    cut(monkeypatch, (*there, "20"), "training a ReLU network", at=0.5)
+    resumed = results(*there, "20", "--resume")
+    assert without_times(resumed) == without_times(results(*SMALL, "--freeze-at", "20"))
+
+
+def test_the_network_is_measured_along_its_training(tmp_path) -> None:
+    record = results(*SMALL, "--steps", "200,100", "--save", tmp_path)
+    frame = pd.read_parquet(tmp_path / "trajectory.parquet")
+    assert frame["error_network"].iloc[-1] == record["comparison"]["error_network"]
+    changes = record["gate_changes"]
+    assert frame["step"].tolist() == changes["step"]
+    assert frame["gate_changes"].tolist() == changes["since_start"]
+    assert frame["gate_flips"].tolist() == changes["since_last"]
+    assert changes["since_start"][0] == 0 < changes["since_start"][-1]
+    below, above = (
+        W.numpy() for _, W in sorted(load_file(tmp_path / "network.safetensors").items())
+    )
+    drift = np.abs((below**2).sum(axis=1) - above[0] ** 2).max()
+    balance = drift / ((below**2).sum() + (above**2).sum())
+    assert frame["balancedness"].iloc[-1] == pytest.approx(balance)
+    assert np.isfinite(frame["kkt_residual"].iloc[-1])
+    assert "margin_ratio" not in frame  # no theorem names a limit
+
+
+# Several hidden layers
+
+
+@pytest.fixture(scope="module")
+def deep(tmp_path_factory) -> tuple[dict[str, Any], Any, str]:
+    """Results, folder and text of a network of three layers."""
+    folder = tmp_path_factory.mktemp("deep")
+    result = run(*DEEP, "--n-train", 40, "--save", folder, "--json")
+    assert result.exit_code == 0, result.stderr
+    return json.loads(result.stdout), folder, " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize("depth", [2, 3, 5])
+def test_depth_counts_layers_of_the_libraries_network(depth, tmp_path) -> None:
+    record = results(*SMALL, "--depth", depth, "--save", tmp_path)
+    data, seeds = dataset_of(record), record["seeds"]
+    network = DeepReLU(data.X_train.shape[1], (H,) * (depth - 1), random_state=seeds["weights"])
+    settings = TrainingSettings(**SETTINGS, random_state=seeds["batches"])
+    start = network.gates(data.X_train)
+    trajectory = train(network, data.X_train, data.y_train, None, settings=settings)
+    assert record["network"]["log_loss"] == pytest.approx(trajectory.log_loss[-1], rel=1e-10)
+    saved = load_file(tmp_path / "network.safetensors")
+    assert len(saved) == depth
+    for index, weight in enumerate(network.layers):
+        torch.testing.assert_close(saved[f"layers.{index}"], weight.detach())
+    flips = float((start != network.gates(data.X_train)).double().mean())
+    assert record["gate_changes"]["since_start"][-1] == pytest.approx(flips)
+
+
+def test_the_machines_see_every_hidden_layer_or_the_last_one(deep) -> None:
+    record, folder, _ = deep
+    data = dataset_of(record)
+    w1, w2, _ = (W.numpy() for _, W in sorted(load_file(folder / "network.safetensors").items()))
+    first = data.X_train @ w1.T
+    second = np.maximum(first, 0) @ w2.T
+    gates = np.hstack([first, second]) >= 0
+
+    def optimum(norm: cp.Expression, scores: cp.Expression) -> float:
+        constraints = [cp.multiply(data.y_train, scores) >= 1]
+        return float(cp.Problem(cp.Minimize(norm), constraints).solve(solver=cp.CLARABEL))
+
+    w = cp.Variable(H)
+    hidden = optimum(cp.norm(w), np.maximum(second, 0) @ w)
+    assert record["limits"]["hl"]["objective"] == pytest.approx(hidden, rel=1e-5)
+    zeta = cp.Variable((2 * H, data.X_train.shape[1]))
+    scores = sum(cp.multiply(gates[:, h], data.X_train @ zeta[h]) for h in range(2 * H))
+    learned = optimum(cp.sum(cp.norm(zeta, 2, axis=1)), scores)
+    assert record["limits"]["lc"]["objective"] == pytest.approx(learned, rel=1e-5)
+    # As many random gates as learned ones, and one that is always open.
+    assert len(record["limits"]["rc"]["unit_norms"]) == 2 * H + 1
+
+
+def test_what_a_deep_network_does_not_have_is_left_out_and_said(deep) -> None:
+    record, folder, text = deep
+    assert record["frozen"] is None and record["theorem"].startswith("no theorem")
+    assert f"training a ReLU network of 2 hidden layers of {H} units" in text
+    assert "it has 2, and SVM-LC and gates-only see the gates of all of them" in text
+    assert "no copy freezes them here: DOES NOT HOLD" in text
+    assert "sum of unit norms" not in text and "SVM-FReLU" not in text
+    assert record["comparison"]["lc"]["margin_ratio"] is None
+    assert 0 < record["comparison"]["hl"]["margin_ratio"] <= 1
+    assert not list(folder.glob("frozen-*"))

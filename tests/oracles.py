@@ -1,0 +1,56 @@
+"""Statements that the tests hold the library against: slow, plain, and of their own making."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import nnls
+
+from implicit_bias.models.gln.norms import MainEffects
+
+Floats = NDArray[np.float64]
+
+
+def hard_margin(A: Floats) -> Floats:
+    """argmin ||w|| s.t. A w >= 1, by Lawson and Hanson's reduction to non-negative least squares.
+
+    With E = [A^T; 1^T] and r = E u - e_last at the least-squares u >= 0: w = -r[:-1] / r[-1].
+    """
+    E = np.vstack([A.T, np.ones(len(A))])
+    f = np.append(np.zeros(A.shape[1]), 1.0)
+    r = E @ nnls(E, f, maxiter=100 * len(A))[0] - f
+    return np.asarray(-r[:-1] / r[-1])
+
+
+def frelu_kernels(X: Floats, gates: NDArray[np.int64]) -> Floats:
+    """(H, n, n) kernels of units behind gates: `K_h(n, m) = g_h(n) g_h(m) <x_n, x_m>`.
+
+    In their terms the dual program is
+
+        maximise  sum_n lam[n]   s.t.  lam >= 0,  (y lam)^T K_h (y lam) <= 1  for every h.
+    """
+    opened = np.asarray(gates, dtype=float).T
+    return opened[:, :, None] * opened[:, None, :] * (X @ X.T)
+
+
+def l2_gate_kernel(
+    contexts: NDArray[np.int64], others: NDArray[np.int64], n_contexts: int
+) -> NDArray[np.int64]:
+    """(n, m) gate part of the SVM-L2 kernel, `C agree - H + 1`, times `C^H`.
+
+    `agree` counts the units in which both samples have the same context. The kernel of the plain
+    norm is `<x, x'>` times this over `C^H`, that of the root mean square `<x, x'>` times this.
+    """
+    agree = (contexts[:, None, :] == others[None, :, :]).sum(axis=2)
+    return np.asarray(n_contexts * agree - contexts.shape[1] + 1)
+
+
+def l2_norm(zeta: Floats) -> float:
+    """`||beta||_2` of the predictors of zeta (H, C, D): by its main effects, inf beyond float64."""
+    n_units, n_contexts, _ = zeta.shape
+    with np.errstate(over="ignore"):
+        factor = float(np.exp(0.5 * n_units * math.log(n_contexts)))
+    rms = MainEffects.of_coefficients(zeta).rms_norm()
+    return factor * rms if rms > 0 else 0.0

@@ -1,0 +1,160 @@
+"""Models x options: each is obeyed, or refused with the models that take it; none is ignored."""
+
+from __future__ import annotations
+
+from typing import Any, get_args, get_type_hints
+
+import pytest
+from click import Choice
+
+from implicit_bias.data.catalogue import CLASS_DATA, DATA
+from implicit_bias.models import MODELS
+from implicit_bias.pipeline.arguments import model_parameters
+from implicit_bias.pipeline.options import ClassOptions, ImageOptions, flag
+from implicit_bias.training.catalogue import LOSSES, TRAINERS
+from tests.commands import results, run, without_times, write_mnist
+
+# Runs of a second, by trainers that take what is varied below.
+SMALL = {
+    "deep-linear": "--trainer constant --n-train 40 --n-val 40 --steps 20 --hidden-units 3",
+    "frelu": "--trainer constant --n-train 40 --n-val 40 --steps 20 --hidden-units 3",
+    "gdln": "--n-train 300 --steps 20 --hidden-units 3",
+    "gln": "--trainer constant --n-train 40 --n-val 40 --steps 20 --hidden-units 3",
+    "gln-l2": "--trainer constant --n-train 40 --n-val 40 --steps 20 --hidden-units 3",
+    "linear": "--trainer constant --n-train 40 --n-val 40 --steps 20",
+    "orthosep": "--trainer constant --n-train 40 --n-val 40 --steps 20 --learning-rate 0.05 "
+    "--batch-size 0 --hidden-units 6",
+    "relu": "--n-train 40 --n-val 40 --steps 20 --hidden-units 4",
+    "shallow-gln": "--trainer constant --n-train 40 --n-val 40 --steps 20",
+}
+# Another value of every option, typed after the small run's own.
+OTHER = {
+    "batch_size": "7",
+    "classes": "all",
+    "contexts": "4",
+    "cutoffs": "axes",
+    "data": "orthants",
+    "data_dir": "{mnist}",
+    "depth": "4",
+    "device": "cuda:77",
+    "dtype": "float32",
+    "freeze_at": "3",
+    "hidden_units": "5",
+    "init": "balanced",
+    "init_scale": "0.7",
+    "learning_rate": "0.003",
+    "length_scales": "4,2",
+    "loss": "exponential",
+    "momentum": "0.5",
+    "n_train": "31",
+    "n_val": "21",
+    "network": "residual",
+    "seed": "5",
+    "solver": "cvxpy:CLARABEL",
+    "steps": "9",
+    "tol": "1e-5",
+    "trainer": "normalised",
+}
+WITH = {
+    ("orthosep", "data"): "quadrants",
+    ("gdln", "batch_size"): "150",  # fewer samples want smaller steps
+    ("gdln", "data"): "pulse",
+    ("gdln", "tol"): "1e-17",
+    ("shallow-gln", "init"): "kaiming",
+    # What ten classes and files need beside the option itself.
+    "classes": "--n-train 100",
+    "data_dir": "--data mnist --n-train 90",
+    "trainer": "--batch-size 0",
+}
+
+
+def known_options() -> list[str]:
+    return sorted({name for model in MODELS.values() for name in model.option_names})
+
+
+def arguments(model: str, name: str, folder: Any) -> list[str]:
+    value = WITH.get((model, name), OTHER[name]).format(mnist=folder)
+    return [*SMALL[model].split(), *WITH.get(name, "").split(), flag(name), value]
+
+
+def answer(record: dict[str, Any]) -> dict[str, Any]:
+    """What a run found, without what it was asked for."""
+    asked = {"options", "seeds", "version", "packages", "python"}
+    return {key: entry for key, entry in without_times(record).items() if key not in asked}
+
+
+@pytest.fixture(scope="module")
+def usual() -> dict[str, dict[str, Any]]:
+    return {}
+
+
+@pytest.mark.parametrize("name", known_options())
+@pytest.mark.parametrize("model", sorted(MODELS))
+def test_an_option_changes_what_is_found_or_is_refused(model, name, usual, tmp_path) -> None:
+    if name == "data_dir":
+        write_mnist(tmp_path, n=150)
+    given = arguments(model, name, tmp_path)
+    if name not in MODELS[model].option_names:
+        result = run("--model", model, *SMALL[model].split(), flag(name), given[-1])
+        takers = [key for key, one in MODELS.items() if name in one.option_names]
+        assert result.exit_code == 2
+        assert f"`{flag(name)} {given[-1]}` is not for the model {model}" in result.stderr
+        assert f"take one of {', '.join(takers)}" in result.stderr
+        return
+    if name == "device":
+        assert "torch cannot use device 'cuda:77' here" in run("--model", model, *given).stderr
+        return
+    if model not in usual:
+        usual[model] = results("--model", model, *SMALL[model].split())
+    record = results("--model", model, *given, code=(0, 3, 4, 5))
+    assert answer(record) != answer(usual[model]), f"{flag(name)} is ignored by {model}"
+    assert record["options"][name] != usual[model]["options"][name]
+
+
+def test_every_option_is_tried() -> None:
+    assert sorted(OTHER) == known_options()
+
+
+def test_the_values_of_an_option_are_those_that_there_are() -> None:
+    hints = get_type_hints(ImageOptions)
+    assert set(get_args(hints["data"])) == set(DATA) >= set(CLASS_DATA)
+    assert get_args(get_type_hints(ClassOptions)["classes"]) == ("two", "all")
+    (trainer,) = [p for p in model_parameters(MODELS["gln"]) if p.name == "trainer"]
+    (loss,) = [p for p in model_parameters(MODELS["gln"]) if p.name == "loss"]
+    assert isinstance(trainer.type, Choice) and set(trainer.type.choices) == set(TRAINERS)
+    assert isinstance(loss.type, Choice)
+    assert set(loss.type.choices) == {name for name, one in LOSSES.items() if one.of_margins}
+
+
+@pytest.mark.parametrize("model", sorted(MODELS))
+def test_help_explains_every_option_of_a_model_and_no_other(model) -> None:
+    text = run("--model", model, "--help").stdout
+    for name in known_options():
+        assert (f"\n  {flag(name)} " in text) == (name in MODELS[model].option_names), name
+
+
+def test_defaults_are_the_model_s_and_the_trainer_s() -> None:
+    published = MODELS["gln"].choose(trainer="constant")
+    assert (published.steps, published.learning_rate) == ((1600, 1600), (0.04, 0.01))
+    assert (published.batch_size, published.momentum) == (128, 0.0)
+    assert (published.hidden_units, published.contexts, published.cutoffs) == (10, 2, "median")
+    own = MODELS["relu"].choose()
+    assert (own.trainer, own.momentum, own.hidden_units) == ("constant", 0.9, 50)
+    other = MODELS["relu"].choose(trainer="momentum", seed=3)
+    assert (other.momentum, other.batch_size, other.learning_rate) == (0.0, 0, ())
+    assert (other.init, other.seed) == ("kaiming", 3)
+    plane = MODELS["gln"].choose(data="quadrants", contexts=4)
+    assert (plane.hidden_units, plane.contexts, plane.cutoffs) == (2, 4, "axes")
+
+
+@pytest.mark.parametrize(
+    ("given", "phases"),
+    [
+        ({"steps": (200,)}, ((200,), (0.04,))),
+        ({"learning_rate": (0.3,)}, ((1600,), (0.3,))),
+        ({"steps": (5, 6), "learning_rate": (1.0, 2.0)}, ((5, 6), (1.0, 2.0))),
+    ],
+)
+def test_steps_and_learning_rates_cut_each_other_to_as_many_phases(given, phases) -> None:
+    options = MODELS["gln"].choose(trainer="constant", **given)
+    assert (options.steps, options.learning_rate) == phases
