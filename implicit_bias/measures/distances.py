@@ -13,7 +13,7 @@ from .._solve import to_numpy
 from ..data.sample import Sample
 from ..gates.changes import gate_changes
 from ..training.data import GatedData, place_data
-from ..training.objectives import get_loss, log_mean_loss
+from ..training.objectives import get_logarithm, log_mean_loss
 from .kkt import KKTDistance
 from .scalars import (
     above_one,
@@ -119,7 +119,7 @@ class Distances:
     ) -> None:
         if len(held_out.y) == 0:
             raise ValueError("`held_out` has no samples: scores and labels need some to compare")
-        get_loss(loss)
+        get_logarithm(loss)
         self._limit, self._loss, self._fit, self._keep = limit, loss, kkt, direction
         self._samples = train, held_out
         self._predicted = None if limit is None else _predict(limit, held_out)

@@ -6,6 +6,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from .network import Gated
 from .objectives import get_loss
 from .weights import as_tensor
 
@@ -38,14 +39,14 @@ def place_data(
 
     Without labels (`y` None) ones stand in for them.
 
-    Floating-point gates take the dtype too, integer ones (contexts) keep theirs; a network with a
-    method ``prepare(gates)`` has the last word on them.
+    Floating-point gates take the dtype too, integer ones (contexts) keep theirs; a `Gated` network
+    has the last word on them.
 
     Raises
     ------
     ValueError
-        If shapes disagree, a value is not finite, a target is not one of the loss, or the network
-        has no weights to train.
+        If shapes disagree, a value is not finite, a target is not one of the loss, a `Gated`
+        network gets no gates, or the network has no weights to train.
     """
     weight = trained_weights(network)[0]
     inputs = as_tensor(X).to(weight)
@@ -63,6 +64,11 @@ def place_data(
             f"and {objective.targets}"
         )
     if gates is None:
+        if isinstance(network, Gated):
+            raise ValueError(
+                f"`gates` is None, but {type(network).__name__} needs the gates or contexts of "
+                "every sample: give them, one row a row of X"
+            )
         return GatedData(inputs, labels, None)
     placed = as_tensor(gates)
     if placed.ndim == 0 or len(placed) != n:
@@ -70,8 +76,9 @@ def place_data(
             f"`gates` must have {n} rows, got shape {tuple(placed.shape)}: one a row of X"
         )
     placed = placed.to(weight) if placed.is_floating_point() else placed.to(weight.device)
-    prepare = getattr(network, "prepare", None)
-    return GatedData(inputs, labels, placed if prepare is None else prepare(placed))
+    return GatedData(
+        inputs, labels, network.prepare(placed) if isinstance(network, Gated) else placed
+    )
 
 
 def trained_weights(network: torch.nn.Module) -> list[torch.nn.Parameter]:

@@ -53,8 +53,8 @@ def train(
     Parameters
     ----------
     network : Module
-        ``network(X, gates)`` gives scores (n,). Used where it has them: ``prepare(gates)``, called
-        once, and ``unit_norms()``. Its weights are changed; data move to its dtype and device.
+        ``network(X, gates)`` gives scores (n,). What else it may have is written down in
+        `training.network`. Its weights are changed; data move to its dtype and device.
     X : (n, D)
         Inputs, NumPy or torch.
     y : (n,)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .data import GatedData, trained_weights
+from .network import HasUnitNorms, check_scores
 from .objectives import get_loss, log_mean_loss
 from .trajectory import Trajectory
 
@@ -62,6 +63,7 @@ class Recorder:
         """log(loss) after `step` steps, with a row if `keep` and it has not diverged."""
         with torch.no_grad():
             scores = self._network(self._data.X, self._data.gates)
+            check_scores(scores, len(self._data.y), self._network)
             row = self._of_margins(scores) if self._objective.logarithm else self._of_fit(scores)
             log_loss: float = row["log_loss"]
             if keep and not self.diverged(log_loss):
@@ -108,9 +110,8 @@ class Recorder:
 
     def _of_network(self, row: dict[str, Any]) -> dict[str, Any]:
         norms, scores = np.empty(0), np.empty(0)
-        unit_norms = getattr(self._network, "unit_norms", None)
-        if unit_norms is not None:
-            norms = _to_numpy(unit_norms())
+        if isinstance(self._network, HasUnitNorms):
+            norms = _to_numpy(self._network.unit_norms())
         if self._watched is not None:
             scores = _to_numpy(self._network(self._watched.X, self._watched.gates))
         total = float(norms.sum()) or math.nan

@@ -12,6 +12,7 @@ from .catalogue import get_trainer
 from .descent import Descent, Stepper
 from .dual import DualAcceleration
 from .line_search import SafeDescent
+from .network import Homogeneous
 from .settings import TrainingSettings
 from .stacked import Runs
 
@@ -61,7 +62,8 @@ def make_stepper(runs: Runs, settings: TrainingSettings, n_samples: int) -> Step
 
 def check_trainer(name: str, network: torch.nn.Module) -> None:
     """See that a trainer can train a network; raises ValueError if it cannot."""
-    wanted, degree = get_trainer(name).degree, getattr(network, "degree", None)
+    wanted = get_trainer(name).degree
+    degree = network.degree if isinstance(network, Homogeneous) else None
     if wanted == 0 or (isinstance(degree, int) and degree >= 1 and wanted in (None, degree)):
         return
     need = "homogeneous" if wanted is None else "linear in its weights"

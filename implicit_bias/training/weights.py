@@ -1,7 +1,9 @@
-"""What the networks share: tensors, seeds and balanced upper layers."""
+"""What the networks share: tensors, seeds, how weights begin, and layers given from outside."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
+from types import MappingProxyType
 
 import numpy as np
 import torch
@@ -9,12 +11,77 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 __all__ = [
+    "FILLS",
+    "INITS",
     "as_tensor",
+    "balanced_chain",
+    "balanced_gated",
+    "copy_weights",
+    "draw_gated",
+    "draw_matrices",
+    "draw_units",
+    "end_to_end",
     "layer_imbalance",
     "linear_factors",
     "rank_one_chain",
     "torch_generator",
+    "upper_layers",
 ]
+
+# Of each matrix by itself; "balanced" makes the layers fit each other.
+FILLS: Mapping[str, Callable[..., Tensor]] = MappingProxyType(
+    {"orthogonal": torch.nn.init.orthogonal_, "kaiming": torch.nn.init.kaiming_normal_}
+)
+INITS = ("balanced", *FILLS)
+
+
+def as_tensor(values: ArrayLike | Tensor) -> Tensor:
+    # A copy: torch warns about sharing memory with read-only arrays.
+    return values if isinstance(values, Tensor) else torch.tensor(np.asarray(values))
+
+
+def torch_generator(random_state: int | np.random.Generator) -> torch.Generator:
+    if isinstance(random_state, np.random.Generator):
+        random_state = int(random_state.integers(2**63 - 1))
+    return torch.Generator().manual_seed(random_state)
+
+
+# How weights begin: in float64 on the CPU, so that one seed is one network everywhere
+
+
+def draw_matrices(
+    init: str, shapes: Iterable[tuple[int, int]], rng: torch.Generator
+) -> list[Tensor]:
+    """Matrices of these shapes, each filled by itself: "orthogonal" or "kaiming"."""
+    fill = FILLS[init]
+    return [fill(torch.empty(shape, dtype=torch.float64), generator=rng) for shape in shapes]
+
+
+def draw_units(widths: Sequence[int], rng: torch.Generator) -> list[Tensor]:
+    """Random vectors of length 1, one a width, and the score's: (1,)."""
+    draws = [torch.randn(width, generator=rng, dtype=torch.float64) for width in widths]
+    return [*(draw / draw.norm() for draw in draws), torch.ones(1, dtype=torch.float64)]
+
+
+def draw_gated(
+    init: str, shape: tuple[int, int, int], upper_widths: Sequence[int], rng: torch.Generator
+) -> tuple[Tensor, list[Tensor]]:
+    """A gated layer (H, C, D) and the linear layers above it.
+
+    "balanced": a Gaussian gated layer, and upper ones that make
+    ``|head's share of unit h| = ||w1[h]||`` and ``V_{l+1}^T V_{l+1} = V_l V_l^T`` hold exactly.
+    """
+    n_units, n_contexts, n_inputs = shape
+    if init == "balanced":
+        w1 = torch.randn(shape, generator=rng, dtype=torch.float64)
+        w1 /= math.sqrt(n_contexts * n_inputs)
+        signs = torch.randint(0, 2, (n_units,), generator=rng) * 2 - 1
+        norms = signs * w1.flatten(1).norm(dim=1)
+        return w1, rank_one_chain(norms, draw_units(upper_widths, rng))
+    widths = [n_units, *upper_widths, 1]
+    above = [(high, low) for low, high in pairwise(widths)]
+    first, *upper = draw_matrices(init, [(n_units * n_contexts, n_inputs), *above], rng)
+    return first.reshape(shape), upper
 
 
 def rank_one_chain(a: Tensor, units: list[Tensor]) -> list[Tensor]:
@@ -24,6 +91,69 @@ def rank_one_chain(a: Tensor, units: list[Tensor]) -> list[Tensor]:
     for below, above in pairwise(units):
         upper.append(a.norm() * torch.outer(above, below))
     return upper
+
+
+def balanced_chain(a: Tensor, hidden_widths: Sequence[int]) -> list[Tensor]:
+    """`rank_one_chain` through units that are all alike."""
+    units = [torch.full((w,), w**-0.5, dtype=a.dtype, device=a.device) for w in hidden_widths]
+    return rank_one_chain(a, [*units, a.new_ones(1)])
+
+
+def balanced_gated(zeta: Tensor, upper_widths: Sequence[int]) -> list[Tensor]:
+    """The shortest of all layers whose coefficients are zeta (H, C, D): w1, V_1, ..., V_L."""
+    norms = zeta.flatten(1).norm(dim=1)
+    total, depth = norms.sum(), 1 + len(upper_widths)
+    # Upper matrices s u_l u_{l-1}^T, V_1 = u_1 a^T with ||a|| = s and |a_h| = ||w1[h]||: then
+    # ||zeta_h|| = a_h^2 s^(depth-1), and summing over h, total = s^(depth+1).
+    s = total ** (1 / (depth + 1))
+    a = torch.sqrt(norms / s ** (depth - 1)) if total > 0 else torch.zeros_like(norms)
+    direction = zeta / torch.where(norms > 0, norms, 1.0)[:, None, None]
+    return [a[:, None, None] * direction, *balanced_chain(a, upper_widths)]
+
+
+# Layers given from outside
+
+
+def upper_layers(layers: Sequence[ArrayLike | Tensor], first: Tensor) -> list[Tensor]:
+    """Matrices (width_1, H), ..., (1, width) on top of `first` (H, ...), in its dtype.
+
+    A single one may have shape (H,).
+
+    Raises
+    ------
+    ValueError
+        If there is none, or they do not chain from H to 1.
+    """
+    matrices = [as_tensor(layer).to(first.dtype) for layer in layers]
+    if len(matrices) == 1 and matrices[0].ndim == 1:
+        matrices = [matrices[0][None, :]]
+    chain = [tuple(matrix.shape) for matrix in matrices]
+    widths = [first.shape[0], *(shape[0] for shape in chain if shape)]
+    wanted = [(high, low) for low, high in pairwise(widths)]
+    if not chain or chain != wanted or widths[-1] != 1:
+        raise ValueError(
+            f"the upper matrices must have shapes (width_1, {widths[0]}), ..., (1, width) on top "
+            f"of a layer {tuple(first.shape)}, got {chain}: one column a unit below"
+        )
+    return matrices
+
+
+@torch.no_grad()
+def copy_weights(parameters: Iterable[Tensor], values: Iterable[Tensor]) -> None:
+    """Copy `values` into `parameters`, in place."""
+    for parameter, value in zip(parameters, values, strict=True):
+        parameter.copy_(value)
+
+
+# What layers make together
+
+
+def end_to_end(layers: Sequence[Tensor]) -> Tensor:
+    """The product (width,) of matrices (above, below) up to one score, multiplied from the top."""
+    product = layers[-1]
+    for layer in range(len(layers) - 2, -1, -1):
+        product = product @ layers[layer]
+    return product.view(-1)
 
 
 def layer_imbalance(layers: Sequence[Tensor]) -> Tensor:
@@ -46,14 +176,3 @@ def linear_factors(hidden: Tensor, layers: Sequence[Tensor]) -> list[tuple[Tenso
         factors.append((outer.expand(len(hidden), -1), hidden))
         hidden = hidden @ layer.T
     return factors
-
-
-def torch_generator(random_state: int | np.random.Generator) -> torch.Generator:
-    if isinstance(random_state, np.random.Generator):
-        random_state = int(random_state.integers(2**63 - 1))
-    return torch.Generator().manual_seed(random_state)
-
-
-def as_tensor(values: ArrayLike | Tensor) -> Tensor:
-    # A copy: torch warns about sharing memory with read-only arrays.
-    return values if isinstance(values, Tensor) else torch.tensor(np.asarray(values))

@@ -404,7 +404,7 @@ def test_bad_input_is_refused_before_anything_is_measured() -> None:
     nothing = Sample(np.empty((0, D)), np.empty(0), None)
     with pytest.raises(ValueError, match="`held_out` has no samples"):
         Distances(case.limit, case.train, nothing)
-    with pytest.raises(ValueError, match="`kind` of loss must be one of"):
+    with pytest.raises(ValueError, match="`loss` must be one of"):
         Distances(case.limit, case.train, case.held_out, loss="hinge")
 
 

@@ -8,7 +8,8 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from ...training.weights import as_tensor
+from ...training.network import check_inputs, check_start
+from ...training.weights import as_tensor, copy_weights
 
 __all__ = ["GDLN", "ReLUMean"]
 
@@ -29,11 +30,8 @@ class _UnitMean(torch.nn.Module):
         device: torch.device | str = "cpu",
     ) -> None:
         super().__init__()
-        for name, size in {"n_inputs": n_inputs, "n_units": n_units}.items():
-            if size < 1:
-                raise ValueError(f"`{name}` must be at least 1, got {size}")
-        if not 0 <= init_scale < math.inf:
-            raise ValueError(f"`init_scale` must be finite and at least 0, got {init_scale}")
+        sizes = {"n_inputs": n_inputs, "n_units": n_units}
+        check_start(sizes, init_scale, device=device, zero=True)
         draw = np.random.default_rng(random_state).standard_normal((n_units, n_inputs))
         weights = torch.from_numpy(draw * (init_scale / math.sqrt(n_inputs)))
         self.w = torch.nn.Parameter(weights.to(device=device, dtype=dtype))
@@ -52,8 +50,7 @@ class _UnitMean(torch.nn.Module):
             raise ValueError(f"`w` must have shape (K, D), got {tuple(weights.shape)}")
         n_units, n_inputs = weights.shape
         network = cls(n_inputs, n_units, dtype=weights.dtype, device=device)
-        with torch.no_grad():
-            network.w.copy_(weights)
+        copy_weights([network.w], [weights])
         return network
 
     @property
@@ -76,11 +73,7 @@ class _UnitMean(torch.nn.Module):
         return norms
 
     def _projections(self, X: Tensor) -> Tensor:
-        if X.ndim != 2 or X.shape[1] != self.w.shape[1] or X.dtype != self.w.dtype:
-            raise ValueError(
-                f"`X` must be a {self.w.dtype} tensor of shape (n, {self.w.shape[1]}), got "
-                f"{X.dtype} {tuple(X.shape)}: convert with torch.as_tensor(X, dtype=...)"
-            )
+        check_inputs(X, self.w, self.w.shape[1])
         return X @ self.w.T
 
 
@@ -111,7 +104,7 @@ class GDLN(_UnitMean):
 
     References
     ----------
-    Notes on gated deep linear networks (seed 002), equation (3).
+    Notes on gated deep linear networks, equation (3).
     """
 
     def prepare(self, gates: ArrayLike | Tensor) -> Tensor:
@@ -154,7 +147,7 @@ class ReLUMean(_UnitMean):
 
     References
     ----------
-    Seed 002, equations (1) and (2).
+    Notes on gated deep linear networks, equations (1) and (2).
     """
 
     def forward(self, X: Tensor, gates: Tensor | None = None) -> Tensor:

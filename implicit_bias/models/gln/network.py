@@ -1,8 +1,6 @@
 """Gated linear network: a gated first layer, linear layers above it."""
 
-import math
-from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
@@ -10,15 +8,19 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from ...training.network import check_inputs, check_start
 from ...training.weights import (
+    INITS,
     as_tensor,
+    balanced_gated,
+    copy_weights,
+    draw_gated,
+    end_to_end,
     layer_imbalance,
     linear_factors,
-    rank_one_chain,
     torch_generator,
+    upper_layers,
 )
-
-Weights = tuple[Tensor, list[Tensor]]
 
 
 class GLN(torch.nn.Module):
@@ -62,7 +64,8 @@ class GLN(torch.nn.Module):
     References
     ----------
     Theorem for two layers: minimum of ``sum_h ||zeta_h||_F`` under the margin constraints
-    (seed 004, section 4, equations 14-20); the same limit holds for any number of upper layers.
+    (S. Lippl, L. F. Abbott, S. Chung, "The implicit bias of gradient descent on generalized gated
+    linear networks", equations 14-20); the same limit holds for any number of upper layers.
     """
 
     def __init__(
@@ -81,19 +84,10 @@ class GLN(torch.nn.Module):
         super().__init__()
         sizes = {"n_inputs": n_inputs, "n_units": n_units, "n_contexts": n_contexts}
         sizes |= {f"upper_widths[{i}]": width for i, width in enumerate(upper_widths)}
-        for name, size in sizes.items():
-            if size < 1:
-                raise ValueError(f"`{name}` must be at least 1, got {size}")
-        if init not in INITIALISATIONS:
-            raise ValueError(f"`init` must be one of {sorted(INITIALISATIONS)}, got {init!r}")
-        if not 0 < init_scale < math.inf:
-            raise ValueError(f"`init_scale` must be positive and finite, got {init_scale}")
+        check_start(sizes, init_scale, init=init, inits=INITS, device=device)
         self.n_inputs, self.n_units, self.n_contexts = n_inputs, n_units, n_contexts
-        w1, upper = INITIALISATIONS[init](
-            (n_units, n_contexts, n_inputs),
-            [n_units, *upper_widths, 1],
-            torch_generator(random_state),
-        )
+        rng = torch_generator(random_state)
+        w1, upper = draw_gated(init, (n_units, n_contexts, n_inputs), upper_widths, rng)
         layers = [(init_scale * V).to(device=device, dtype=dtype) for V in (w1, *upper)]
         self.w1 = torch.nn.Parameter(layers[0])
         self.upper = torch.nn.ParameterList([torch.nn.Parameter(V) for V in layers[1:]])
@@ -112,26 +106,15 @@ class GLN(torch.nn.Module):
             If the shapes do not chain from H to 1.
         """
         first = as_tensor(w1)
-        layers = [as_tensor(V).to(first.dtype) for V in upper]
-        if len(layers) == 1 and layers[0].ndim == 1:
-            layers = [layers[0][None, :]]
-        chain = [tuple(V.shape) for V in layers]
-        widths = [first.shape[0], *(shape[0] for shape in chain)]
-        wanted = list(zip(widths[1:], widths[:-1], strict=True))
-        if first.ndim != 3 or not chain or chain != wanted or widths[-1] != 1:
-            raise ValueError(
-                "`w1` must have shape (H, C, D) and the upper matrices shapes "
-                f"(width_1, H), ..., (1, width), got {tuple(first.shape)} and {chain}"
-            )
+        if first.ndim != 3:
+            raise ValueError(f"`w1` must have shape (H, C, D), got {tuple(first.shape)}")
+        layers = upper_layers(upper, first)
         n_units, n_contexts, n_inputs = first.shape
         network = cls(
-            n_inputs, n_units, n_contexts, upper_widths=widths[1:-1],
+            n_inputs, n_units, n_contexts, upper_widths=[len(V) for V in layers[:-1]],
             dtype=first.dtype, device=device,
         )  # fmt: skip
-        with torch.no_grad():
-            network.w1.copy_(first)
-            for parameter, matrix in zip(network.upper, layers, strict=True):
-                parameter.copy_(matrix)
+        copy_weights([network.w1, *network.upper], [first, *layers])
         return network
 
     @classmethod
@@ -149,22 +132,10 @@ class GLN(torch.nn.Module):
 
         References
         ----------
-        Seed 004, proposition B.8, for two layers.
+        Lippl, Abbott and Chung, proposition B.8, for two layers.
         """
-        target = as_tensor(zeta)
-        norms = target.flatten(1).norm(dim=1)
-        total, depth = norms.sum(), 1 + len(upper_widths)
-        # Upper matrices s u_l u_{l-1}^T, V_1 = u_1 a^T with ||a|| = s and |a_h| = ||w1[h]||: then
-        # ||zeta_h|| = a_h^2 s^(depth-1), and summing over h, total = s^(depth+1).
-        s = total ** (1 / (depth + 1))
-        a = torch.sqrt(norms / s ** (depth - 1)) if total > 0 else torch.zeros_like(norms)
-        direction = target / torch.where(norms > 0, norms, 1.0)[:, None, None]
-        units = [
-            torch.full((w,), w**-0.5, dtype=target.dtype, device=target.device)
-            for w in (*upper_widths, 1)
-        ]
-        upper = rank_one_chain(a, units)
-        return cls.from_weights(a[:, None, None] * direction, *upper, device=device)
+        w1, *upper = balanced_gated(as_tensor(zeta), upper_widths)
+        return cls.from_weights(w1, *upper, device=device)
 
     @property
     def degree(self) -> int:
@@ -194,20 +165,13 @@ class GLN(torch.nn.Module):
 
     def forward(self, X: Tensor, contexts: Tensor) -> Tensor:
         """Return the scores (n,) of X (n, D) in integer contexts (n, H)."""
-        if X.ndim != 2 or X.shape[1] != self.n_inputs or X.dtype != self.w1.dtype:
-            raise ValueError(
-                f"`X` must be a {self.w1.dtype} tensor of shape (n, {self.n_inputs}), got "
-                f"{X.dtype} {tuple(X.shape)}: convert with torch.as_tensor(X, dtype=...)"
-            )
+        check_inputs(X, self.w1, self.n_inputs)
         self._check_contexts(contexts, X.shape[0])
         return self.head() @ self._hidden(X, contexts)
 
     def head(self) -> Tensor:
         """Return the product (H,) of the upper matrices."""
-        product: Tensor = self.upper[-1]
-        for layer in range(len(self.upper) - 2, -1, -1):
-            product = product @ self.upper[layer]
-        return product.view(self.n_units)
+        return end_to_end(list(self.upper))
 
     def zeta(self) -> Tensor:
         """Return ``head[h] w1[h, c]`` (H, C, D)."""
@@ -228,18 +192,11 @@ class GLN(torch.nn.Module):
         return torch.stack(norms)
 
     def imbalance(self) -> Tensor:
-        """Return ``||incoming weights||^2 - ||outgoing weights||^2`` of every hidden unit.
-
-        Shape (H + widths above,). Gradient flow conserves it; it is 0 for balanced weights.
-        """
+        """Of every gated unit and those above, (H + widths above,): see `HasImbalance`."""
         return layer_imbalance([self.w1.flatten(1), *self.upper])
 
     def gradient_factors(self, X: Tensor, contexts: Tensor) -> list[tuple[Tensor, Tensor]]:
-        """Return, a layer, what each sample's gradient is made of: (n, a) and (n, b).
-
-        The gradient of the score f(x_n) in that layer's weights, as a matrix (a, b), is the outer
-        product of the two rows n. Inner products of gradients follow without forming one.
-        """
+        """Each layer's factors of the gradients: see `HasGradientFactors`."""
         one_hot = torch.nn.functional.one_hot(contexts.to(torch.int64), self.n_contexts).to(X)
         outer = (one_hot * self.head()[:, None]).flatten(1)
         return [(outer, X), *linear_factors(self._hidden(X, contexts).T, list(self.upper))]
@@ -258,37 +215,3 @@ class GLN(torch.nn.Module):
             )
         if contexts.is_floating_point() or contexts.dtype == torch.bool:
             raise TypeError(f"`contexts` must be integers, got {contexts.dtype}")
-
-
-def _orthogonal(shape: tuple[int, int, int], widths: list[int], rng: torch.Generator) -> Weights:
-    return _layerwise(torch.nn.init.orthogonal_, shape, widths, rng)
-
-
-def _kaiming(shape: tuple[int, int, int], widths: list[int], rng: torch.Generator) -> Weights:
-    return _layerwise(torch.nn.init.kaiming_normal_, shape, widths, rng)
-
-
-def _balanced(shape: tuple[int, int, int], widths: list[int], rng: torch.Generator) -> Weights:
-    n_units, n_contexts, n_inputs = shape
-    w1 = torch.randn(shape, generator=rng, dtype=torch.float64) / math.sqrt(n_contexts * n_inputs)
-    signs = torch.randint(0, 2, (n_units,), generator=rng) * 2 - 1
-    draws = [torch.randn(w, generator=rng, dtype=torch.float64) for w in widths[1:-1]]
-    units = [draw / draw.norm() for draw in draws] + [torch.ones(1, dtype=torch.float64)]
-    return w1, rank_one_chain(signs * w1.flatten(1).norm(dim=1), units)
-
-
-INITIALISATIONS: Mapping[
-    str, Callable[[tuple[int, int, int], list[int], torch.Generator], Weights]
-] = MappingProxyType({"orthogonal": _orthogonal, "kaiming": _kaiming, "balanced": _balanced})
-
-
-def _layerwise(
-    fill: Callable[..., Tensor],
-    shape: tuple[int, int, int],
-    widths: list[int],
-    rng: torch.Generator,
-) -> Weights:
-    n_units, n_contexts, n_inputs = shape
-    matrices = [(n_units * n_contexts, n_inputs), *zip(widths[1:], widths[:-1], strict=True)]
-    w1, *upper = (fill(torch.empty(m, dtype=torch.float64), generator=rng) for m in matrices)
-    return w1.reshape(shape), upper

@@ -1,8 +1,5 @@
 """Shallow gated linear network: a linear predictor of its own for every global context."""
 
-import math
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Self
 
 import numpy as np
@@ -10,7 +7,14 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from ...training.weights import as_tensor, torch_generator
+from ...training.network import check_inputs, check_start
+from ...training.weights import (
+    FILLS,
+    as_tensor,
+    draw_matrices,
+    layer_imbalance,
+    torch_generator,
+)
 
 
 class ShallowGLN(torch.nn.Module):
@@ -52,7 +56,8 @@ class ShallowGLN(torch.nn.Module):
     References
     ----------
     Its limit is the least ``sum_g ||weight[g]||^2`` under the margin constraints, which
-    separates into one hard-margin SVM per global context (seed 004, equations 1-4).
+    separates into one hard-margin SVM per global context (S. Lippl, L. F. Abbott, S. Chung, "The
+    implicit bias of gradient descent on generalized gated linear networks", theorem 3.1).
     """
 
     global_contexts: Tensor
@@ -69,12 +74,7 @@ class ShallowGLN(torch.nn.Module):
         device: torch.device | str = "cpu",
     ) -> None:
         super().__init__()
-        if n_inputs < 1:
-            raise ValueError(f"`n_inputs` must be at least 1, got {n_inputs}")
-        if init not in INITIALISATIONS:
-            raise ValueError(f"`init` must be one of {sorted(INITIALISATIONS)}, got {init!r}")
-        if not 0 < init_scale < math.inf:
-            raise ValueError(f"`init_scale` must be positive and finite, got {init_scale}")
+        check_start({"n_inputs": n_inputs}, init_scale, init=init, inits=FILLS, device=device)
         table = torch.unique(_integers(contexts).to(device), dim=0)
         if table.shape[0] == 0 or table.shape[1] == 0:
             raise ValueError(
@@ -82,8 +82,8 @@ class ShallowGLN(torch.nn.Module):
             )
         self.n_inputs = n_inputs
         self.register_buffer("global_contexts", table)
-        empty = torch.empty(table.shape[0], n_inputs, dtype=torch.float64)
-        drawn = INITIALISATIONS[init](empty, generator=torch_generator(random_state))
+        shapes = [(len(table), n_inputs)]
+        (drawn,) = draw_matrices(init, shapes, torch_generator(random_state))
         self.weight = torch.nn.Parameter((init_scale * drawn).to(device=device, dtype=dtype))
 
     @classmethod
@@ -154,11 +154,7 @@ class ShallowGLN(torch.nn.Module):
 
     def forward(self, X: Tensor, contexts: Tensor) -> Tensor:
         """Return the scores (n,) of X (n, D) in contexts (n, H), or in what `prepare` made."""
-        if X.ndim != 2 or X.shape[1] != self.n_inputs or X.dtype != self.weight.dtype:
-            raise ValueError(
-                f"`X` must be a {self.weight.dtype} tensor of shape (n, {self.n_inputs}), got "
-                f"{X.dtype} {tuple(X.shape)}: convert with torch.as_tensor(X, dtype=...)"
-            )
+        check_inputs(X, self.weight, self.n_inputs)
         rows = contexts if contexts.ndim == 1 else self.prepare(contexts)
         if rows.shape[0] != X.shape[0]:
             raise ValueError(
@@ -185,19 +181,14 @@ class ShallowGLN(torch.nn.Module):
         norm: Tensor = torch.linalg.vector_norm(v[:-1])
         return norm.view(1)
 
-    def gradient_factors(self, X: Tensor, contexts: Tensor) -> list[tuple[Tensor, Tensor]]:
-        """Return, a layer, what each sample's gradient is made of: (n, a) and (n, b).
+    def imbalance(self) -> Tensor:
+        """Of no hidden units, (0,): see `HasImbalance`."""
+        return layer_imbalance([self.weight])
 
-        The gradient of the score f(x_n) in that layer's weights, as a matrix (a, b), is the outer
-        product of the two rows n. Inner products of gradients follow without forming one.
-        """
+    def gradient_factors(self, X: Tensor, contexts: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """Each layer's factors of the gradients: see `HasGradientFactors`."""
         rows = torch.nn.functional.one_hot(self.prepare(contexts), len(self.weight) + 1)
         return [(rows[:, :-1].to(X), X)]
-
-
-INITIALISATIONS: Mapping[str, Callable[..., Tensor]] = MappingProxyType(
-    {"orthogonal": torch.nn.init.orthogonal_, "kaiming": torch.nn.init.kaiming_normal_}
-)
 
 
 def _integers(contexts: ArrayLike | Tensor) -> Tensor:

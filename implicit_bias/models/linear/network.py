@@ -1,9 +1,7 @@
 """Linear networks of any depth, as functions of their end-to-end vector."""
 
-import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
@@ -11,12 +9,20 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from ...training.network import check_inputs, check_start
 from ...training.weights import (
+    INITS,
     as_tensor,
+    balanced_chain,
+    copy_weights,
+    draw_matrices,
+    draw_units,
+    end_to_end,
     layer_imbalance,
     linear_factors,
     rank_one_chain,
     torch_generator,
+    upper_layers,
 )
 
 
@@ -70,16 +76,9 @@ class DeepLinear(torch.nn.Module):
         super().__init__()
         sizes = {"n_inputs": n_inputs}
         sizes |= {f"hidden_widths[{i}]": width for i, width in enumerate(hidden_widths)}
-        for name, size in sizes.items():
-            if size < 1:
-                raise ValueError(f"`{name}` must be at least 1, got {size}")
-        if init not in INITIALISATIONS:
-            raise ValueError(f"`init` must be one of {sorted(INITIALISATIONS)}, got {init!r}")
-        if not 0 < init_scale < math.inf:
-            raise ValueError(f"`init_scale` must be positive and finite, got {init_scale}")
+        check_start(sizes, init_scale, init=init, inits=INITS, device=device)
         self.n_inputs = n_inputs
-        widths = [n_inputs, *hidden_widths, 1]
-        matrices = INITIALISATIONS[init](widths, torch_generator(random_state))
+        matrices = _draw(init, [n_inputs, *hidden_widths, 1], torch_generator(random_state))
         self.layers = torch.nn.ParameterList(
             torch.nn.Parameter((init_scale * W).to(device=device, dtype=dtype)) for W in matrices
         )
@@ -93,23 +92,17 @@ class DeepLinear(torch.nn.Module):
         ValueError
             If the shapes do not chain to one score.
         """
-        matrices = [as_tensor(W) for W in layers]
-        chain = [tuple(W.shape) for W in matrices]
-        chained = bool(chain) and all(len(shape) == 2 for shape in chain) and chain[-1][0] == 1
-        if not chained or any(b[1] != a[0] for a, b in itertools.pairwise(chain)):
+        shapes = [tuple(as_tensor(layer).shape) for layer in layers]
+        if not shapes or len(shapes[0]) != 2:
             raise ValueError(
                 "the layers must have shapes (width_1, D), (width_2, width_1), ..., (1, width), "
-                f"got {chain}"
+                f"got {shapes}"
             )
-        network = cls(
-            chain[0][1],
-            hidden_widths=[shape[0] for shape in chain[:-1]],
-            dtype=matrices[0].dtype,
-            device=device,
-        )
-        with torch.no_grad():
-            for parameter, matrix in zip(network.layers, matrices, strict=True):
-                parameter.copy_(matrix)
+        first = as_tensor(layers[0])
+        upper = upper_layers(layers[1:], first) if len(layers) > 1 or len(first) != 1 else []
+        widths = [len(matrix) for matrix in (first, *upper)]
+        network = cls(first.shape[1], hidden_widths=widths[:-1], dtype=first.dtype, device=device)
+        copy_weights(network.layers, [first, *upper])
         return network
 
     @classmethod
@@ -128,11 +121,7 @@ class DeepLinear(torch.nn.Module):
         norm = target.norm()
         size = norm ** (1 / (1 + len(hidden_widths)))
         first = target * (size / norm) if norm > 0 else target
-        units = [
-            torch.full((w,), w**-0.5, dtype=target.dtype, device=target.device)
-            for w in (*hidden_widths, 1)
-        ]
-        return cls.from_weights(*rank_one_chain(first, units), device=device)
+        return cls.from_weights(*balanced_chain(first, hidden_widths), device=device)
 
     @property
     def degree(self) -> int:
@@ -141,19 +130,12 @@ class DeepLinear(torch.nn.Module):
 
     def forward(self, X: Tensor, gates: object = None) -> Tensor:
         """Return the scores (n,) of X (n, D); `gates` are not looked at."""
-        if X.ndim != 2 or X.shape[1] != self.n_inputs or X.dtype != self.layers[0].dtype:
-            raise ValueError(
-                f"`X` must be a {self.layers[0].dtype} tensor of shape (n, {self.n_inputs}), got "
-                f"{X.dtype} {tuple(X.shape)}: convert with torch.as_tensor(X, dtype=...)"
-            )
+        check_inputs(X, self.layers[0], self.n_inputs)
         return X @ self.zeta()
 
     def zeta(self) -> Tensor:
         """Return the end-to-end vector (D,), multiplied from the top: vectors all the way."""
-        product: Tensor = self.layers[-1]
-        for layer in range(len(self.layers) - 2, -1, -1):
-            product = product @ self.layers[layer]
-        return product.view(self.n_inputs)
+        return end_to_end(list(self.layers))
 
     def unit_norms(self) -> Tensor:
         """Return the norm of the end-to-end vector (1,): one unit."""
@@ -166,45 +148,18 @@ class DeepLinear(torch.nn.Module):
         return norm.view(1)
 
     def imbalance(self) -> Tensor:
-        """Return ``||incoming weights||^2 - ||outgoing weights||^2`` of every hidden unit.
-
-        Shape (sum of hidden widths,). Gradient flow conserves it; it is 0 for balanced weights.
-        """
+        """Of every unit between the layers, (sum of hidden widths,): see `HasImbalance`."""
         return layer_imbalance(list(self.layers))
 
     def gradient_factors(
         self, X: Tensor, gates: Tensor | None = None
     ) -> list[tuple[Tensor, Tensor]]:
-        """Return, a layer, what each sample's gradient is made of: (n, a) and (n, b).
-
-        The gradient of the score f(x_n) in that layer's weights, as a matrix (a, b), is the outer
-        product of the two rows n. Inner products of gradients follow without forming one.
-        """
+        """Each layer's factors of the gradients: see `HasGradientFactors`."""
         return linear_factors(X, list(self.layers))
 
 
-def _orthogonal(widths: list[int], rng: torch.Generator) -> list[Tensor]:
-    return _layerwise(torch.nn.init.orthogonal_, widths, rng)
-
-
-def _kaiming(widths: list[int], rng: torch.Generator) -> list[Tensor]:
-    return _layerwise(torch.nn.init.kaiming_normal_, widths, rng)
-
-
-def _balanced(widths: list[int], rng: torch.Generator) -> list[Tensor]:
+def _draw(init: str, widths: list[int], rng: torch.Generator) -> list[Tensor]:
+    if init != "balanced":
+        return draw_matrices(init, zip(widths[1:], widths[:-1], strict=True), rng)
     first = torch.randn(widths[0], generator=rng, dtype=torch.float64) / math.sqrt(widths[0])
-    draws = [torch.randn(w, generator=rng, dtype=torch.float64) for w in widths[1:-1]]
-    units = [draw / draw.norm() for draw in draws] + [torch.ones(1, dtype=torch.float64)]
-    return rank_one_chain(first, units)
-
-
-INITIALISATIONS: Mapping[str, Callable[[list[int], torch.Generator], list[Tensor]]] = (
-    MappingProxyType({"orthogonal": _orthogonal, "kaiming": _kaiming, "balanced": _balanced})
-)
-
-
-def _layerwise(
-    fill: Callable[..., Tensor], widths: list[int], rng: torch.Generator
-) -> list[Tensor]:
-    shapes = zip(widths[1:], widths[:-1], strict=True)
-    return [fill(torch.empty(shape, dtype=torch.float64), generator=rng) for shape in shapes]
+    return rank_one_chain(first, draw_units(widths[1:-1], rng))

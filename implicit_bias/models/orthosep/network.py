@@ -9,6 +9,9 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from ...training.network import check_inputs, check_start
+from ...training.weights import as_tensor, copy_weights
+
 __all__ = ["BalancedReLU", "ResidualReLU"]
 
 
@@ -60,7 +63,7 @@ class BalancedReLU(torch.nn.Module):
         device: torch.device | str = "cpu",
     ) -> None:
         super().__init__()
-        _check_sizes(init_scale, n_inputs=n_inputs, n_units=n_units)
+        check_start({"n_inputs": n_inputs, "n_units": n_units}, init_scale, device=device)
         rng = np.random.default_rng(random_state)
         W = rng.normal(size=(n_units, n_inputs))
         W *= init_scale / np.linalg.norm(W, axis=1, keepdims=True)
@@ -79,20 +82,19 @@ class BalancedReLU(torch.nn.Module):
         ValueError
             If the shapes do not fit.
         """
-        first, second = (torch.as_tensor(v).detach().clone() for v in (W, a))
+        first, second = as_tensor(W), as_tensor(a)
         if first.ndim != 2 or second.shape != first.shape[:1]:
             raise ValueError(
                 "`W` must have shape (p, D) and `a` shape (p,), got "
                 f"{tuple(first.shape)} and {tuple(second.shape)}"
             )
         network = cls(first.shape[1], first.shape[0], dtype=first.dtype, device=device)
-        with torch.no_grad():
-            network.W.copy_(first)
-            network.a.copy_(second)
+        copy_weights([network.W, network.a], [first, second])
         return network
 
     def forward(self, X: Tensor, gates: None = None) -> Tensor:
         """Return the scores (n,) of X (n, D); a ReLU has no gates to be given."""
+        check_inputs(X, self.W, self.W.shape[1])
         return torch.relu(X @ self.W.T) @ self.a
 
     def first_layer(self) -> Tensor:
@@ -135,11 +137,7 @@ class BalancedReLU(torch.nn.Module):
         return self.W.square().sum(1) - self.a.square()
 
     def gradient_factors(self, X: Tensor, gates: None = None) -> list[tuple[Tensor, Tensor]]:
-        """Return, a layer, what each sample's gradient is made of: (n, a) and (n, b).
-
-        The gradient of the score f(x_n) in that layer's weights, as a matrix (a, b), is the outer
-        product of the two rows n. Inner products of gradients follow without forming one.
-        """
+        """Each layer's factors of the gradients: see `HasGradientFactors`."""
         hidden = X @ self.W.T
         return [((hidden > 0) * self.a, X), (X.new_ones(len(X), 1), torch.relu(hidden))]
 
@@ -191,7 +189,7 @@ class ResidualReLU(torch.nn.Module):
         device: torch.device | str = "cpu",
     ) -> None:
         super().__init__()
-        _check_sizes(init_scale, n_inputs=n_inputs, n_units=n_units)
+        check_start({"n_inputs": n_inputs, "n_units": n_units}, init_scale, device=device)
         if n_layers < 2:
             raise ValueError(f"`n_layers` must be at least 2, got {n_layers}")
         rng = np.random.default_rng(random_state)
@@ -204,6 +202,7 @@ class ResidualReLU(torch.nn.Module):
     def forward(self, X: Tensor, gates: None = None) -> Tensor:
         """Return the scores (n,) of X (n, D); a ReLU has no gates to be given."""
         first, *middle, last = self.layers
+        check_inputs(X, first, first.shape[1])
         hidden = X @ first.T
         for V in middle:
             hidden = hidden + torch.relu(hidden) @ V.T
@@ -214,14 +213,6 @@ class ResidualReLU(torch.nn.Module):
         """Return W_1 (p, D)."""
         first: Tensor = self.layers[0]
         return first
-
-
-def _check_sizes(init_scale: float, **sizes: int) -> None:
-    for name, size in sizes.items():
-        if size < 1:
-            raise ValueError(f"`{name}` must be at least 1, got {size}")
-    if not 0 < init_scale < math.inf:
-        raise ValueError(f"`init_scale` must be positive and finite, got {init_scale}")
 
 
 def _parameter(

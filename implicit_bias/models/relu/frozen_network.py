@@ -9,8 +9,19 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 from torch.nn.functional import linear
 
-from ...training.weights import as_tensor, layer_imbalance, linear_factors
-from ..gln.network import GLN
+from ...training.network import check_inputs, check_start
+from ...training.weights import (
+    INITS,
+    as_tensor,
+    balanced_gated,
+    copy_weights,
+    draw_gated,
+    end_to_end,
+    layer_imbalance,
+    linear_factors,
+    torch_generator,
+    upper_layers,
+)
 
 
 class FReLU(torch.nn.Module):
@@ -28,7 +39,9 @@ class FReLU(torch.nn.Module):
     upper_widths : sequence of int
         Widths of linear layers between the gated layer and the score; ``()`` is two layers.
     init : {"kaiming", "orthogonal", "balanced"}
-        As in `GLN` with one context a unit.
+        The first and the second as in `torch.nn.init` on each matrix. "balanced" is a Gaussian
+        gated layer with upper layers that make ``|head's share of unit h| = ||w1[h]||`` and
+        ``V_{l+1}^T V_{l+1} = V_l V_l^T`` hold exactly.
     init_scale : float
         Factor on every layer.
     random_state : int or numpy Generator
@@ -67,13 +80,15 @@ class FReLU(torch.nn.Module):
         device: torch.device | str = "cpu",
     ) -> None:
         super().__init__()
-        gated = GLN(
-            n_inputs, n_units, 1, upper_widths=upper_widths, init=init, init_scale=init_scale,
-            random_state=random_state, dtype=dtype, device=device,
-        )  # fmt: skip
+        sizes = {"n_inputs": n_inputs, "n_units": n_units}
+        sizes |= {f"upper_widths[{i}]": width for i, width in enumerate(upper_widths)}
+        check_start(sizes, init_scale, init=init, inits=INITS, device=device)
         self.n_inputs, self.n_units = n_inputs, n_units
-        self.w1 = torch.nn.Parameter(gated.w1.detach()[:, 0])
-        self.upper = gated.upper
+        rng = torch_generator(random_state)
+        w1, upper = draw_gated(init, (n_units, 1, n_inputs), upper_widths, rng)
+        layers = [(init_scale * V).to(device=device, dtype=dtype) for V in (w1[:, 0], *upper)]
+        self.w1 = torch.nn.Parameter(layers[0])
+        self.upper = torch.nn.ParameterList([torch.nn.Parameter(V) for V in layers[1:]])
 
     @classmethod
     def from_weights(
@@ -89,24 +104,12 @@ class FReLU(torch.nn.Module):
             If the shapes do not chain from H to 1.
         """
         first = _matrix("w1", w1)
-        layers = [as_tensor(V) for V in upper]
-        if len(layers) == 1 and layers[0].ndim == 1:
-            layers = [layers[0][None, :]]
-        chain = [tuple(V.shape) for V in layers]
-        widths = [first.shape[0], *(shape[0] for shape in chain if shape)]
-        wanted = list(zip(widths[1:], widths[:-1], strict=True))
-        if not chain or chain != wanted or widths[-1] != 1:
-            raise ValueError(
-                f"the upper matrices must have shapes (width_1, {widths[0]}), ..., (1, width) on "
-                f"top of `w1` {tuple(first.shape)}, got {chain}: one column a unit below"
-            )
+        layers = upper_layers(upper, first)
         network = cls(
-            first.shape[1], widths[0], upper_widths=widths[1:-1], dtype=first.dtype, device=device
-        )
-        with torch.no_grad():
-            network.w1.copy_(first)
-            for parameter, matrix in zip(network.upper, layers, strict=True):
-                parameter.copy_(matrix)
+            first.shape[1], len(first), upper_widths=[len(V) for V in layers[:-1]],
+            dtype=first.dtype, device=device,
+        )  # fmt: skip
+        copy_weights([network.w1, *network.upper], [first, *layers])
         return network
 
     @classmethod
@@ -119,12 +122,10 @@ class FReLU(torch.nn.Module):
     ) -> Self:
         """Build the balanced network: of all weights with this zeta (H, D), the shortest.
 
-        See `GLN.from_zeta`, of which this is the case of one context a unit.
+        It is that of a gated linear network with one context a unit.
         """
-        target = _matrix("zeta", zeta)
-        gated = GLN.from_zeta(target[:, None], upper_widths=upper_widths)
-        upper = [V.detach() for V in gated.upper]
-        return cls.from_weights(gated.w1.detach()[:, 0], *upper, device=device)
+        w1, *upper = balanced_gated(_matrix("zeta", zeta)[:, None], upper_widths)
+        return cls.from_weights(w1[:, 0], *upper, device=device)
 
     @property
     def degree(self) -> int:
@@ -151,21 +152,14 @@ class FReLU(torch.nn.Module):
 
     def forward(self, X: Tensor, gates: Tensor) -> Tensor:
         """Return the scores (n,) of X (n, D) under gates (n, H)."""
-        if X.ndim != 2 or X.shape[1] != self.n_inputs or X.dtype != self.w1.dtype:
-            raise ValueError(
-                f"`X` must be a {self.w1.dtype} tensor of shape (n, {self.n_inputs}), got "
-                f"{X.dtype} {tuple(X.shape)}: convert with torch.as_tensor(X, dtype=...)"
-            )
+        check_inputs(X, self.w1, self.n_inputs)
         self._check_gates(gates, X.shape[0])
         # Weights first: networks trained side by side then share one product with the inputs.
         return self.head() @ (gates.T * (self.w1 @ X.T))
 
     def head(self) -> Tensor:
         """Return the product (H,) of the upper matrices."""
-        product: Tensor = self.upper[-1]
-        for layer in range(len(self.upper) - 2, -1, -1):
-            product = product @ self.upper[layer]
-        return product.view(self.n_units)
+        return end_to_end(list(self.upper))
 
     def zeta(self) -> Tensor:
         """Return ``head[h] w1[h]`` (H, D)."""
@@ -183,18 +177,11 @@ class FReLU(torch.nn.Module):
         return norms
 
     def imbalance(self) -> Tensor:
-        """Return ``||incoming weights||^2 - ||outgoing weights||^2`` of every hidden unit.
-
-        Shape (H + widths above,). Gradient flow conserves it; it is 0 for balanced weights.
-        """
+        """Of every gated unit and those above, (H + widths above,): see `HasImbalance`."""
         return layer_imbalance([self.w1, *self.upper])
 
     def gradient_factors(self, X: Tensor, gates: Tensor) -> list[tuple[Tensor, Tensor]]:
-        """Return, a layer, what each sample's gradient is made of: (n, a) and (n, b).
-
-        The gradient of the score f(x_n) in that layer's weights, as a matrix (a, b), is the outer
-        product of the two rows n. Inner products of gradients follow without forming one.
-        """
+        """Each layer's factors of the gradients: see `HasGradientFactors`."""
         hidden = gates * linear(X, self.w1)
         return [(gates * self.head(), X), *linear_factors(hidden, list(self.upper))]
 

@@ -11,7 +11,14 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 from torch.nn.functional import linear
 
-from ...training.weights import layer_imbalance
+from ...training.network import check_inputs, check_start
+from ...training.weights import (
+    INITS,
+    copy_weights,
+    draw_matrices,
+    layer_imbalance,
+    torch_generator,
+)
 from .frozen_network import FReLU
 
 
@@ -65,21 +72,16 @@ class DeepReLU(torch.nn.Module):
         device: torch.device | str = "cpu",
     ) -> None:
         super().__init__()
-        sizes = [n_inputs, *widths, 1]
-        if len(sizes) < 3 or min(sizes) < 1:
+        if len(widths) == 0:
             raise ValueError(
-                "`n_inputs` and `widths` must be positive and there must be a hidden layer, got "
-                f"n_inputs={n_inputs}, widths={tuple(widths)}: for one hidden layer give (H,)"
+                "`widths` must name a hidden layer at least, got none: for one of H units give (H,)"
             )
-        if init not in INITIALISATIONS:
-            raise ValueError(f"`init` must be one of {INITIALISATIONS}, got {init!r}")
-        if not 0 < init_scale < math.inf:
-            raise ValueError(f"`init_scale` must be positive and finite, got {init_scale}")
-        if isinstance(random_state, np.random.Generator):
-            random_state = int(random_state.integers(2**63 - 1))
-        rng = torch.Generator().manual_seed(random_state)
-        shapes = [(above, below) for below, above in pairwise(sizes)]
-        matrices = _balanced(shapes, rng) if init == "balanced" else _filled(init, shapes, rng)
+        sizes = {"n_inputs": n_inputs} | {f"widths[{i}]": w for i, w in enumerate(widths)}
+        check_start(sizes, init_scale, init=init, inits=INITS, device=device)
+        shapes = [(above, below) for below, above in pairwise([n_inputs, *widths, 1])]
+        rng = torch_generator(random_state)
+        balanced = init == "balanced"
+        matrices = _balanced(shapes, rng) if balanced else draw_matrices(init, shapes, rng)
         self.n_inputs = n_inputs
         self.layers = torch.nn.ParameterList(
             [torch.nn.Parameter((init_scale * W).to(device=device, dtype=dtype)) for W in matrices]
@@ -103,11 +105,7 @@ class DeepReLU(torch.nn.Module):
                 "`gates` must be None for a ReLU network, which sets its own: a network with "
                 "given gates is FReLU"
             )
-        if X.ndim != 2 or X.shape[1] != self.n_inputs or X.dtype != self.w1.dtype:
-            raise ValueError(
-                f"`X` must be a {self.w1.dtype} tensor of shape (n, {self.n_inputs}), got "
-                f"{X.dtype} {tuple(X.shape)}: convert with torch.as_tensor(X, dtype=...)"
-            )
+        check_inputs(X, self.w1, self.n_inputs)
         hidden = X
         for index in range(len(self.layers) - 1):
             # Unlike `relu`, `clamp` has slope 1 at 0, as an open gate does: see `gates`.
@@ -131,20 +129,13 @@ class DeepReLU(torch.nn.Module):
         return torch.cat([z >= 0 for z in self._pre_activations(X)], dim=1)
 
     def imbalance(self) -> Tensor:
-        """Return ``||incoming weights||^2 - ||outgoing weights||^2`` of every hidden unit.
-
-        Shape (sum of widths,). Gradient flow conserves it; it is 0 for balanced weights.
-        """
+        """Of every hidden unit, (sum of widths,): see `HasImbalance`."""
         return layer_imbalance(list(self.layers))
 
     def gradient_factors(
         self, X: Tensor, gates: Tensor | None = None
     ) -> list[tuple[Tensor, Tensor]]:
-        """Return, a layer, what each sample's gradient is made of: (n, a) and (n, b).
-
-        The gradient of the score f(x_n) in that layer's weights, as a matrix (a, b), is the outer
-        product of the two rows n. Inner products of gradients follow without forming one.
-        """
+        """Each layer's factors of the gradients: see `HasGradientFactors`."""
         before = self._pre_activations(X)
         inner = [X, *(z.clamp(min=0) for z in before)]
         outer = [X.new_ones(len(X), 1)]
@@ -209,9 +200,7 @@ class ReLU(DeepReLU):
         """
         frozen = FReLU.from_weights(w1, w2)
         network = cls(frozen.n_inputs, frozen.n_units, dtype=frozen.w1.dtype, device=device)
-        with torch.no_grad():
-            network.layers[0].copy_(frozen.w1)
-            network.layers[1].copy_(frozen.upper[0])
+        copy_weights(network.layers, [frozen.w1, *frozen.upper])
         return network
 
     def freeze_gates(self) -> FReLU:
@@ -237,14 +226,6 @@ class ReLU(DeepReLU):
         v = (self.gates(X).to(X.dtype) * coefficients[:, None]).T @ X
         norms: Tensor = torch.linalg.vector_norm(v, dim=1)
         return norms
-
-
-INITIALISATIONS = ("kaiming", "orthogonal", "balanced")
-
-
-def _filled(init: str, shapes: list[tuple[int, int]], rng: torch.Generator) -> list[Tensor]:
-    fill = torch.nn.init.orthogonal_ if init == "orthogonal" else torch.nn.init.kaiming_normal_
-    return [fill(torch.empty(s, dtype=torch.float64), generator=rng) for s in shapes]
 
 
 def _balanced(shapes: list[tuple[int, int]], rng: torch.Generator) -> list[Tensor]:

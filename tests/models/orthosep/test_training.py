@@ -283,8 +283,6 @@ def test_dual_norms_are_those_of_the_samples_that_a_neuron_sees() -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: BalancedReLU(0, 3), "`n_inputs`"),
-        (lambda: BalancedReLU(2, 3, init_scale=0.0), "`init_scale`"),
         (lambda: BalancedReLU.from_weights(np.ones((2, 3)), np.ones(3)), "`W` must have shape"),
         (lambda: ResidualReLU(2, 3, n_layers=1), "`n_layers`"),
         (lambda: halving_phases(np.zeros((2, 2))), "max"),

@@ -156,12 +156,7 @@ def test_initial_weights_come_from_random_state_alone_in_every_dtype() -> None:
     ("call", "message"),
     [
         (lambda r: r(torch.ones(3, 5).double(), torch.ones(3, 4)), "`gates` must be None"),
-        (lambda r: r(torch.ones(3, 4).double()), r"shape \(n, 5\)"),
-        (lambda r: r(torch.ones(3, 5)), "torch.float64"),
         (lambda r: DeepReLU(5, ()), "hidden layer"),
-        (lambda r: DeepReLU(5, (3, 0)), "positive"),
-        (lambda r: ReLU(5, 4, init="zero"), "`init`"),
-        (lambda r: ReLU(5, 4, init_scale=0), "`init_scale`"),
         (lambda r: ReLU.from_weights(np.ones((4, 5)), np.ones(3)), "upper matrices"),
     ],
 )

@@ -1,0 +1,171 @@
+"""What a network may offer, each thing as a protocol, and the checks that all networks share.
+
+To be trained a torch module needs ``forward(X, gates)`` alone, which returns scores (n,) of inputs
+X (n, D). Everything else is used where it is there: ask by ``isinstance(network, Homogeneous)``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from typing import Protocol, runtime_checkable
+
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+__all__ = [
+    "Gated",
+    "HasDualNorms",
+    "HasGates",
+    "HasGradientFactors",
+    "HasImbalance",
+    "HasUnitNorms",
+    "HasZeta",
+    "Homogeneous",
+    "check_device",
+    "check_inputs",
+    "check_scores",
+    "check_start",
+]
+
+
+@runtime_checkable
+class Homogeneous(Protocol):
+    """Scores at weights times a factor a > 0 are those at the weights times ``a ** degree``."""
+
+    @property
+    def degree(self) -> int:
+        """A positive number: 1 where scores are linear in the weights."""
+
+
+@runtime_checkable
+class Gated(Protocol):
+    """Its gates are given with the data: ``forward(X, gates)`` needs them."""
+
+    def prepare(self, gates: ArrayLike | Tensor) -> Tensor:
+        """Check gates (n, ...) once and place them as `forward` takes them.
+
+        Preparing twice does no harm. Raises ValueError or TypeError for what are no gates of this
+        network.
+        """
+
+
+@runtime_checkable
+class HasZeta(Protocol):
+    """As a function it is linear in coefficients zeta, however many layers make them."""
+
+    def zeta(self) -> Tensor:
+        """The coefficients, in the shape that the limit has them in."""
+
+
+@runtime_checkable
+class HasUnitNorms(Protocol):
+    """Its coefficients come in groups, the units of the limit's norm."""
+
+    def unit_norms(self) -> Tensor:
+        """Norms (H,) of the coefficients of every unit."""
+
+
+@runtime_checkable
+class HasDualNorms(Protocol):
+    """The dual norm of its units is known, and with it which unit is wrongly small."""
+
+    def dual_norms(self, coefficients: Tensor, X: Tensor, gates: Tensor | None) -> Tensor:
+        """Norms (H,) of ``sum_n coefficients_n phi_h(x_n)``, phi_h the features of unit h."""
+
+
+@runtime_checkable
+class HasImbalance(Protocol):
+    """Its hidden units are homogeneous in what comes in and in what goes out."""
+
+    def imbalance(self) -> Tensor:
+        """``||incoming weights||^2 - ||outgoing weights||^2`` of every hidden unit, (units,).
+
+        Gradient flow conserves it; it is 0 for balanced weights.
+        """
+
+
+@runtime_checkable
+class HasGradientFactors(Protocol):
+    """Inner products of the gradients of its scores are cheap."""
+
+    def gradient_factors(self, X: Tensor, gates: Tensor | None) -> list[tuple[Tensor, Tensor]]:
+        """A layer, what each sample's gradient is made of: (n, a) and (n, b).
+
+        The gradient of the score f(x_n) in that layer's weights, as a matrix (a, b), is the outer
+        product of the two rows n. Inner products of gradients follow without forming one.
+        """
+
+
+@runtime_checkable
+class HasGates(Protocol):
+    """It sets its gates itself."""
+
+    def gates(self, X: ArrayLike | Tensor) -> Tensor:
+        """Which hidden units are open, boolean (n, units)."""
+
+
+def check_start(
+    sizes: Mapping[str, int],
+    init_scale: float,
+    *,
+    init: str | None = None,
+    inits: Collection[str] = (),
+    device: torch.device | str = "cpu",
+    zero: bool = False,
+) -> None:
+    """See that a network can begin: sizes positive, start known, factor positive, device there.
+
+    Parameters
+    ----------
+    sizes : mapping of str to int
+        By the names of the arguments.
+    init_scale : float
+        Factor on the initial weights; may be 0 if `zero`.
+    init, inits
+        How the weights begin, and the ways that there are; None where there is one.
+    device : device
+        Where they go.
+
+    Raises
+    ------
+    ValueError
+        With the first that does not hold.
+    """
+    for name, size in sizes.items():
+        if size < 1:
+            raise ValueError(f"`{name}` must be at least 1, got {size}")
+    if init is not None and init not in inits:
+        raise ValueError(f"`init` must be one of {sorted(inits)}, got {init!r}")
+    if not (0 < init_scale < math.inf or (zero and init_scale == 0)):
+        allowed = "at least 0" if zero else "positive"
+        raise ValueError(f"`init_scale` must be {allowed} and finite, got {init_scale}")
+    check_device(device)
+
+
+def check_device(device: torch.device | str) -> None:
+    """See that torch can compute on a device; raises ValueError if it cannot."""
+    try:
+        torch.zeros(1, device=device).sum()
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise ValueError(f"torch cannot use device {str(device)!r} here: take 'cpu'") from error
+
+
+def check_inputs(X: Tensor, weight: Tensor, n_inputs: int) -> None:
+    """See that inputs fit a network: (n, D) in the dtype of its weights; ValueError if not."""
+    if X.ndim != 2 or X.shape[1] != n_inputs or X.dtype != weight.dtype:
+        raise ValueError(
+            f"`X` must be a {weight.dtype} tensor of shape (n, {n_inputs}), got {X.dtype} "
+            f"{tuple(X.shape)}: convert with torch.as_tensor(X, dtype=...)"
+        )
+
+
+def check_scores(scores: Tensor, n_samples: int, network: torch.nn.Module) -> None:
+    """See that a network has one score a sample; raises ValueError if it has not."""
+    if tuple(scores.shape) != (n_samples,):
+        raise ValueError(
+            f"{type(network).__name__} must return scores of shape ({n_samples},), one a row of "
+            f"X, got {tuple(scores.shape)}: let `forward` end with .squeeze(-1) if it returns one "
+            "column"
+        )
