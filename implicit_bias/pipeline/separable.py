@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from .._solve import MaxMarginProgram
 from ..drawing.decision_maps import gating_lines, map_row, plane_snapshots
 from ..measures.comparison import compare, measure_network
 from ..measures.distances import Distances
@@ -48,17 +49,21 @@ def run_separable(
         If an option is out of range or the data are not there, before any long work.
     """
     setup = prepare(model, options, progress, keeping, gating=parts.gating)
+    # First: it knows what memory the problem takes.
+    program = parts.formulation.program(*setup.train)
     network = parts.network(setup.train, setup.seeds.weights)
     check_trainer(options.trainer, network)
     title = f"{parts.network_name} beside {parts.formulation.name}"
-    return gather(setup.heading(title=title), _find(setup, parts, network))
+    return gather(setup.heading(title=title), _find(setup, parts, program, network))
 
 
-def _find(setup: Setup, parts: Parts, network: torch.nn.Module) -> Iterator[Finding]:
+def _find(
+    setup: Setup, parts: Parts, program: MaxMarginProgram, network: torch.nn.Module
+) -> Iterator[Finding]:
     """What there is to find, each as soon as it is known."""
     options, samples, name = setup.options, setup.samples, parts.formulation.name
     setup.progress.stage(f"solving {name} on {len(setup.train.y)} samples ({options.solver})")
-    limit = parts.solve(setup.train, solver=options.solver, tol=options.tol)
+    limit = parts.solve(program, setup.gates[0], solver=options.solver, tol=options.tol)
     yield limit_alone(limit, name)
     yield gating_file(setup.gating)
     if not usable(limit):
