@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._solve import MaxMarginProgram
 from ..drawing.decision_maps import gating_lines, map_row, plane_snapshots
+from ..drawing.runs import PREDICTED, run_panels
 from ..measures.comparison import compare, measure_network
 from ..measures.distances import Distances
 from ..measures.kkt import kkt_distance
@@ -81,7 +82,9 @@ def _find(
         resume=setup.keeping.resume,
     )
     scores = limit.predictor(setup.held_out.X, setup.held_out.gates)
-    yield trained(network, trajectory, limit=limit, scores=scores)
+    known_as = f"{name}, a control" if parts.control else PREDICTED
+    panels = run_panels(trajectory, limit, scores, name=known_as)
+    yield trained(network, trajectory, panels=panels)
     setup.progress.stage("comparing")
     separates = trajectory.smallest_margin[-1] > 0
     kkt = kkt_distance(network, *setup.train) if separates else None
