@@ -9,10 +9,7 @@ import pytest
 import torch
 
 from implicit_bias.measures.kkt import kkt_distance
-from implicit_bias.models.gdln.comparison import (
-    compare_with_gdln,
-    inverse_participation_ratio,
-)
+from implicit_bias.models.gdln.comparison import compare_with_gdln, inverse_participation_ratio
 from implicit_bias.models.gdln.data import make_nlgp
 from implicit_bias.models.gdln.flow import gated_flow
 from implicit_bias.models.gdln.network import GDLN, ReLUMean

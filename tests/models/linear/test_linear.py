@@ -12,10 +12,7 @@ from implicit_bias.data.sample import Sample
 from implicit_bias.limits.predictors import Predictor
 from implicit_bias.measures.comparison import compare
 from implicit_bias.measures.kkt import kkt_distance
-from implicit_bias.models.linear.formulation import (
-    Ungated,
-    solve_linear_svm,
-)
+from implicit_bias.models.linear.formulation import Ungated, solve_linear_svm
 from implicit_bias.models.linear.network import DeepLinear
 from implicit_bias.training.loop import train
 from implicit_bias.training.settings import TrainingSettings

@@ -14,11 +14,7 @@ from implicit_bias.limits.predictors import GateColumns, Predictor
 from implicit_bias.measures.comparison import compare
 from implicit_bias.measures.kkt import kkt_distance
 from implicit_bias.models.gln.formulation import solve_gln_svm
-from implicit_bias.models.relu.formulation import (
-    FReLULimit,
-    SVMFReLU,
-    solve_frelu_svm,
-)
+from implicit_bias.models.relu.formulation import FReLULimit, SVMFReLU, solve_frelu_svm
 from implicit_bias.models.relu.frozen_network import FReLU
 from implicit_bias.training.loop import train
 from implicit_bias.training.settings import TrainingSettings

@@ -283,10 +283,7 @@ def test_a_relu_network_trained_from_small_weights_comes_to_that_limit() -> None
 
 
 def split_view(network: ReLU, gating, X: Array, y: Array, n: int) -> tuple[ReLUView, ReLUView]:
-    return (
-        view_relu(network, X[:n], y[:n], gating),
-        view_relu(network, X[n:], y[n:], gating),
-    )
+    return (view_relu(network, X[:n], y[:n], gating), view_relu(network, X[n:], y[n:], gating))
 
 
 def teacher_problem() -> tuple[ReLU, ReLUView, ReLUView]:
