@@ -272,7 +272,7 @@ class TestPlots:
             ):
                 np.testing.assert_array_equal(data, expected[unit])
         assert [ax.get_visible() for ax in axes] == [True] * K + [False] * 2
-        assert len(axes[0].get_legend().get_texts()) == 3
+        assert len(axes[0].figure.legends[0].get_texts()) == 3
 
     def test_curves_over_training_show_the_trajectory(self, axes, converged) -> None:
         from implicit_bias.models.gdln import figure as plots
