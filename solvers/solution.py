@@ -18,16 +18,18 @@ class Status(Enum):
 
     SOLVED = "solved: the duality gap, recomputed from the returned arrays, is within tolerance"
     NOT_SEPARABLE = (
-        "not separable: the returned multipliers prove, to rounding, that no coefficients classify "
-        "every sample correctly. Look for contradictory samples, drop samples, or add hidden units "
-        "or contexts"
+        "not separable: the returned multipliers prove that every choice of coefficients leaves "
+        "some sample a margin no larger than the resolution of float64 on its own terms. Look for "
+        "contradictory samples among those with positive multipliers, drop samples, or use a "
+        "predictor that tells more of them apart"
     )
     INACCURATE = (
         "separable, but the certified gap is above the tolerance. The bounds hold as reported: "
         "raise `tol` to what they support, scale the features, or try another solver"
     )
     UNDECIDED = (
-        "undecided: neither a margin above rounding nor a proof that there is none was found. "
+        "undecided: neither coefficients with positive margins nor a proof that there are none "
+        "were found. "
         "The margin, if any, is below what float64 resolves on these data: rescale the features, "
         "remove near-duplicate samples of opposite labels, or treat the data as not separable"
     )
