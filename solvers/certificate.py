@@ -11,9 +11,10 @@ from .design import GatedDesign
 from .programs import MaxMarginProgram
 from .summation import TINY, enclose_adjoint, enclose_scores, power_of_two, rounding
 
-__all__ = ["RESOLUTION", "Certificate", "certify"]
+__all__ = ["RESOLUTION", "Certificate", "blocks_cancel", "certify"]
 
-# One unit in the last place: what rounding the inputs to float64 can change of every term.
+# One unit in the last place: what the inputs and the multipliers lose of every term when each is
+# rounded to float64 once.
 RESOLUTION = 2.0**-52
 # Sums are known well enough if their rounding takes no more than this share of a bound, which is
 # a hundredth of the default tolerance. On MNIST digits plain sums lose 1e-12 to 1e-11; where
@@ -53,8 +54,8 @@ class Certificate:
         as averaging over lam shows; 0 proves that no coefficients classify every sample correctly.
     separation_rounding : float
         The resolution of float64, 2^-52. A `separation_bound` at or below it counts as zero: to
-        change every product Z_nj X_nd by one unit in its last place, or less, makes data of
-        these that no coefficients separate in exact arithmetic.
+        change every product Z_nj X_nd by this share of it, or less, makes data of these that no
+        coefficients separate in exact arithmetic.
     """
 
     objective: float
@@ -203,9 +204,26 @@ def _cancellation(program: MaxMarginProgram, lam: Array) -> tuple[float, float]:
         return (largest + lost) * (1 + rounding(1)), 1.0
     blocks = enclose_adjoint(design, lam * program.y)
     sizes = xp.abs(blocks.value) + blocks.radius
-    terms = replace(design, X=xp.abs(design.X), Z=xp.abs(design.Z)).adjoint(lam)
-    share = float_of(xp.max(sizes / xp.where(terms > 0, terms, 1.0)))
+    terms = _absolute(design).adjoint(lam)
+    # Terms that underflow leave a radius of `TINY`, and so a share of one.
+    share = float_of(xp.max(sizes / xp.clip(terms, min=TINY)))
     return _norm_above(design, sizes, xp.max), share * (1 + rounding(program.n_samples + 4))
+
+
+def blocks_cancel(program: MaxMarginProgram, lam: Array) -> bool:
+    """Whether `lam`, non-negative, proves inseparability; quick where plain sums say no."""
+    xp = array_namespace(lam)
+    terms = _absolute(program.design).adjoint(lam)
+    known = RESOLUTION + rounding(program.n_samples + 2)
+    if bool(xp.any(xp.abs(program.dual_blocks(lam)) > known * terms + TINY)):
+        return False
+    return certify(program, dual=lam).proves_inseparability()
+
+
+def _absolute(design: GatedDesign) -> GatedDesign:
+    """The design of the absolute values, whose adjoint sums the sizes of the terms."""
+    xp = array_namespace(design.X)
+    return replace(design, X=xp.abs(design.X), Z=xp.abs(design.Z))
 
 
 def _norm_above(design: GatedDesign, V: Array, reduce: Callable[[Array], Array]) -> float:

@@ -14,18 +14,20 @@ from solvers import (
     Settings,
     Status,
     certify,
+    game,
     interior_point,
     newton,
     solve,
-    structured,
+    working_set,
 )
 from solvers.arrays import NotPositiveDefinite, SingularMatrix, solve_square, to_numpy
+from solvers.game import Game, _bounds, play
 from solvers.group_kernels import GroupKernels, group_kernels
-from solvers.interior_point import Game, _bounds, play
 from solvers.newton import Iterate, NewtonSystem, Targets, factorise
 from solvers.predictor_corrector import advance, starting_point
-from solvers.refinement import PrimalDual, balance_support, cancel_blocks
+from solvers.refinement import balance_support, cancel_blocks
 from solvers.solution import support_vectors
+from solvers.working_set import Attempt
 from tests.certificate_checker import assert_honest
 from tests.problems import (
     as_torch,
@@ -355,7 +357,7 @@ def play_counting_subsets(
 
     with monkeypatch.context() as patch:
         for name, value in constants.items():
-            patch.setattr(interior_point, name, value)
+            patch.setattr(game, name, value)
         patch.setattr(GroupKernels, "subset", counting)
         return play(group_kernels(program), Settings(tol=1e-9)), sizes
 
@@ -516,14 +518,14 @@ def test_the_support_is_where_the_multiplier_exceeds_the_slack() -> None:
 def small_sets(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Working sets start at 80 samples; the sizes of all that are solved are noted."""
     sizes: list[int] = []
-    whole = structured._solve_all
+    whole = interior_point._solve_all
 
-    def noted(program: MaxMarginProgram, settings: Settings) -> tuple[PrimalDual, int]:
+    def noted(program: MaxMarginProgram, *arguments: object) -> Attempt:
         sizes.append(program.n_samples)
-        return whole(program, settings)
+        return whole(program, *arguments)
 
-    monkeypatch.setattr(structured, "FIRST_SET", 80)
-    monkeypatch.setattr(structured, "_solve_all", noted)
+    monkeypatch.setattr(working_set, "FIRST_SET", 80)
+    monkeypatch.setattr(interior_point, "_solve_all", noted)
     return sizes
 
 
