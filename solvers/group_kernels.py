@@ -33,7 +33,7 @@ class GroupKernels:
         `Z_g Z_g^T = sum_f weight[f, g] factor[:, f] factor[:, f]^T`: one-hot rows, then the
         constants.
     sizes : (n,) array
-        Roots of the largest `K_g(n, n)`, positive.
+        Roots of the largest `K_g(n, n)`.
     scale : float
         Root of the mean over samples of the squares of the unscaled data's `sizes`.
     """
@@ -95,10 +95,6 @@ class GroupKernels:
         self.gram[...] *= signs[None, :]
 
 
-# The square of a smaller size could underflow; a sample of size zero gets this one.
-SMALLEST = 2.0**-300
-
-
 def group_kernels(program: MaxMarginProgram) -> GroupKernels:
     """The kernels of `program`: one Gram matrix and the reduced gate columns."""
     design = program.design
@@ -111,7 +107,7 @@ def group_kernels(program: MaxMarginProgram) -> GroupKernels:
         gram=gram_full(signed).T,
         factor=factor,
         weight=weight,
-        sizes=xp.clip(design.sample_sizes / scale, min=SMALLEST),
+        sizes=design.sample_sizes / scale,
         scale=scale,
     )
 

@@ -78,7 +78,7 @@ def _solve_all(
 
 
 def _proof(program: MaxMarginProgram, lam: Array) -> Attempt:
-    """Samples that no coefficients reach, of which one is proof enough, are the whole answer."""
+    """Multipliers of samples whose gated inputs are all zero: no coefficients reach them."""
     answer = PrimalDual(primal=0 * program.dual_blocks(lam), dual=lam)
     return answer, certify(program, answer.primal, answer.dual), 0
 

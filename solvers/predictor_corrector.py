@@ -28,19 +28,15 @@ ROOM = 0.2
 
 
 def starting_point(kernels: GroupKernels) -> Iterate:
-    """Multipliers of a ridge-regularised fit of all margins to one, pushed to the interior.
-
-    The margins are those of samples scaled to size one, so that the start, and with it every
-    iterate, is the same whatever the sizes of the samples.
-    """
+    """Multipliers of a ridge-regularised fit of all margins to one, pushed to the interior."""
     xp = array_namespace(kernels.gram)
     n_groups = kernels.n_groups
     d = xp.ones_like(kernels.weight[0, :]) / n_groups
     matrix = kernels.weighted(d)
     index = xp.arange(matrix.shape[0], device=matrix.device)
-    matrix[index, index] += RIDGE * kernels.sizes**2
-    lam = cholesky_solve(cholesky_lower(matrix), kernels.sizes) * kernels.sizes
-    lam = xp.clip(lam, min=FLOOR * float_of(xp.mean(xp.abs(lam)))) / kernels.sizes
+    matrix[index, index] += RIDGE
+    lam = cholesky_solve(cholesky_lower(matrix), xp.ones_like(kernels.gram[:, 0]))
+    lam = xp.clip(lam, min=FLOOR * float_of(xp.mean(xp.abs(lam))))
     lam = lam / xp.sum(lam)
     products = kernels.products(lam)
     norms = matmul(lam, products)

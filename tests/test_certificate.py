@@ -346,6 +346,15 @@ def test_conclude_clips_multipliers_that_rounding_left_negative() -> None:
     assert conclusion(case.program, case.primal, below, 1e-8) is Status.SOLVED
 
 
+def test_a_status_is_not_lost_to_the_rounding_of_the_scale() -> None:
+    """Pair ((1, e), 1), ((1, -e), -1) turned: margins 25 e of terms 24 that (-4, 3) / 25 rounds."""
+    e, turn = 2.0**-30, np.array([[3.0, 4.0], [-4.0, 3.0]])
+    program = linear_program(np.array([[1, e], [1, -e]]) @ turn, [1, -1])
+    primal, dual = np.array([[-4.0, 3.0]]), np.ones(2)
+    assert not certify(program, primal / (25 * e), dual).proves_optimality(1e-8)
+    assert conclusion(program, primal, dual, 1e-8) is Status.SOLVED
+
+
 def test_every_status_explains_itself_in_its_exception() -> None:
     case = CONSTRUCTIONS["unequal"]
     assert len({member.advice for member in Status}) == len(Status)

@@ -451,6 +451,15 @@ def test_cancel_blocks_turns_a_rough_proof_into_one(kind: Kind) -> None:
     np.testing.assert_allclose(found[proof > 0], proof[proof > 0], rtol=1e-2)
 
 
+def test_cancel_blocks_sums_as_finely_as_a_proof_asks() -> None:
+    """Samples and inputs of many decades, one of them twice, once with its label turned."""
+    rng = np.random.default_rng(22)
+    X = rng.normal(size=(40, 5)) * 10 ** rng.uniform(-4, 4, (40, 1)) * np.logspace(0, -8, 5)
+    y = np.where(X @ rng.normal(size=5) > 0, 1.0, -1.0)
+    k = int(rng.integers(40))
+    assert solve(stacked(linear_program(X, y), [k], sign=-1.0)).status is Status.NOT_SEPARABLE
+
+
 def test_cancel_blocks_keeps_a_proof_and_returns_its_argument_where_there_is_none() -> None:
     program, proof = inseparable()
     np.testing.assert_allclose(cancel_blocks(program, proof), proof, rtol=1e-9)
@@ -492,6 +501,17 @@ def test_balance_support_repairs_a_support_that_is_slightly_wrong(spoil: str) ->
     assert certify(case.program, point.primal, point.dual).proves_optimality(1e-9)
 
 
+@pytest.mark.parametrize("share", [1e-3, 1e-6])
+def test_balance_support_sees_a_sample_that_is_hardly_violated(share: float) -> None:
+    """A support vector, shrunk a little, beside itself: without it its margin is 1 - share."""
+    case = GAMES["unequal"]
+    program = stacked(case.program, [int(np.argmax(case.dual))], scale=1 - share)
+    point = balance_support(program, case.d / case.optimum, np.append(case.dual > 0, False))
+    assert point is not None
+    assert program.margins(point.primal).min() > 1 - 1e-9
+    assert point.dual[-1] > 0
+
+
 def test_balance_support_of_nothing_is_none() -> None:
     case = GAMES["unequal"]
     assert balance_support(case.program, case.d, np.zeros(case.dual.size, dtype=bool)) is None
@@ -512,6 +532,14 @@ def test_the_support_is_where_the_multiplier_exceeds_the_slack() -> None:
     case = GAMES["unequal"]
     found = support_vectors(case.program, case.primal, case.dual)
     np.testing.assert_array_equal(found, case.dual > 0)
+
+
+def test_the_support_of_an_early_iterate_is_told_by_the_largest_multiplier() -> None:
+    """300 equal multipliers with slacks of 1e-2, and one of a thousandth with as much slack."""
+    program = linear_program(np.diag(np.where(np.arange(301) == 0, 1.0, 1.01)), np.ones(301))
+    dual = np.where(np.arange(301) == 300, 1e-3, 1.0)
+    found = support_vectors(program, np.ones((1, 301)), dual)
+    np.testing.assert_array_equal(found, np.arange(301) < 300)
 
 
 @pytest.fixture

@@ -154,6 +154,13 @@ def test_sizes_of_many_decades_leave_no_doubt(kind: str, expected: set[Status]) 
         assert_honest(program, solution)
 
 
+def test_a_sample_that_no_coefficients_reach_is_a_proof_without_any_iteration() -> None:
+    program = awkward("closed", 7)
+    solution, closed = solve(program), program.design.Z.sum(axis=1) == 0
+    assert solution.iterations == 0 and solution.certificate.separation_bound == 0
+    np.testing.assert_array_equal(solution.dual, closed / closed.sum())
+
+
 @installed("CLARABEL")
 def test_cvxpy_answers_on_tensors_with_tensors() -> None:
     solution = solve(as_torch(two_points()), solver="cvxpy", settings=GENERAL)
