@@ -57,7 +57,7 @@ def limit_alone(limit: Limit, name: str) -> Finding:
         ("norm per unit margin", f"{limit.objective:.8g}"),
         ("  certified lower bound", f"{limit.dual_objective:.8g}"),
         ("  duality gap", f"{limit.gap:.2e}"),
-        ("best margin, as a share of the data's scale, <=", f"{certificate.separation_bound:.3e}"),
+        ("smallest margin over the sum of its absolute terms, <=", f"{certificate.separation_bound:.3e}"),
         ("  its rounding error", f"{certificate.separation_rounding:.3e}"),
         ("samples with a multiplier", f"{int((limit.dual > 0).sum())} of {len(limit.dual)}"),
         ("iterations", str(limit.iterations)),
