@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .cvxpy_backend import solve_cvxpy
+from .interior_point import solve_interior_point
 from .programs import MaxMarginProgram
 from .settings import Settings
 from .solution import Solution
-from .structured import solve_interior_point
 
 __all__ = ["SOLVERS", "solve"]
 

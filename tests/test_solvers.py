@@ -9,9 +9,18 @@ import numpy as np
 import pytest
 import torch
 
-from solvers import SOLVERS, MaxMarginProgram, NotCertified, Settings, Solution, Status, solve
+from solvers import (
+    SOLVERS,
+    GatedDesign,
+    MaxMarginProgram,
+    NotCertified,
+    Settings,
+    Solution,
+    Status,
+    solve,
+)
 from tests.certificate_checker import assert_honest, recompute
-from tests.problems import PROBLEMS, Hardness, Problem, as_torch, linear_program
+from tests.problems import PROBLEMS, Hardness, Problem, as_torch, linear_program, stacked
 
 PLAIN, ROUNDING = Hardness.PLAIN, Hardness.ROUNDING
 BY_NAME = pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.name)
@@ -103,6 +112,53 @@ def test_scs_is_never_wrong(problem: Problem) -> None:
 @pytest.mark.parametrize("problem", ONE_GROUP, ids=lambda problem: problem.name)
 def test_osqp_is_never_wrong_on_one_group(problem: Problem) -> None:
     assert_general(problem, solve(problem.program, solver="cvxpy:OSQP", settings=FIRST_ORDER))
+
+
+def awkward(kind: str, seed: int) -> MaxMarginProgram:
+    """Sizes over many decades: of samples, of inputs, of a few inputs beside a constant column."""
+    rng = np.random.default_rng(seed)
+    n, D = {"two inputs": (200, 2), "coin": (60, 5)}.get(kind, (40, 4))
+    X = rng.normal(size=(n, D))
+    sizes, decades = 10 ** rng.uniform(-4, 4, (n, 1)), 10 ** rng.permutation(np.linspace(0, -8, D))
+    y = np.where(X @ rng.normal(size=D) > 0, 1.0, -1.0)
+    if kind == "coin":
+        return linear_program(X * decades, rng.choice([-1.0, 1.0], n))
+    if kind == "contradiction":
+        return stacked(linear_program(X * sizes * decades, y), [seed % n], sign=-1.0)
+    if kind == "closed":
+        Z = (rng.random((n, 3)) < 0.5) * 1.0
+        Z[seed % n] = 0
+        return MaxMarginProgram(GatedDesign(X * sizes, Z, np.arange(3)), y)
+    if kind == "two inputs":
+        return linear_program(X * sizes, y)
+    inputs = X * decades if kind == "inputs" else np.hstack([np.ones((n, 1)), 1e-15 * X])
+    return linear_program(inputs, y)
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("closed", {Status.NOT_SEPARABLE}),
+        ("contradiction", {Status.NOT_SEPARABLE}),
+        ("coin", {Status.NOT_SEPARABLE}),  # 60 samples of 5 inputs: Cover
+        ("two inputs", {Status.SOLVED}),
+        ("inputs", SEPARABLE),
+        ("beside a constant", SEPARABLE),
+    ],
+)
+def test_sizes_of_many_decades_leave_no_doubt(kind: str, expected: set[Status]) -> None:
+    for seed in range(6):
+        program = awkward(kind, seed)
+        solution = solve(program)
+        assert solution.status in expected, f"seed {seed}: {solution.status.name}"
+        assert_honest(program, solution)
+
+
+def test_a_sample_that_no_coefficients_reach_is_a_proof_without_any_iteration() -> None:
+    program = awkward("closed", 7)
+    solution, closed = solve(program), program.design.Z.sum(axis=1) == 0
+    assert solution.iterations == 0 and solution.certificate.separation_bound == 0
+    np.testing.assert_array_equal(solution.dual, closed / closed.sum())
 
 
 @installed("CLARABEL")

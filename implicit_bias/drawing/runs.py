@@ -36,6 +36,7 @@ __all__ = [
 Array = NDArray[np.float64]
 
 TICK = 0  # matplotlib's marker "a tick to the left"
+PREDICTED = "predicted limit"
 KKT = {
     "kkt_residual": ("relative residual", BLUE),
     "kkt_cosine": ("1 - cosine", GREEN),
@@ -99,7 +100,9 @@ def plot_kkt(trajectory: Trajectory, ax: Axes) -> Axes:
     return _log_curves(ax, trajectory, curves, "KKT distance (0 in the limit)")
 
 
-def plot_unit_norms(trajectory: Trajectory, ax: Axes, limit: Limit | None = None) -> Axes:
+def plot_unit_norms(
+    trajectory: Trajectory, ax: Axes, limit: Limit | None = None, *, name: str = PREDICTED
+) -> Axes:
     """Each unit's share of the sum of norms; the limit's shares as asymptotes, dead units marked.
 
     A unit of the network is dead with a norm of at most a thousandth of the largest; its line ends
@@ -125,7 +128,7 @@ def plot_unit_norms(trajectory: Trajectory, ax: Axes, limit: Limit | None = None
         last = np.full(int(dead.sum()), trajectory.step[-1])
         ax.plot(last, shares[-1, dead], "kx", clip_on=False, zorder=4)
     predicted = not np.isnan(targets).any()
-    legend_above(ax, _unit_entries(live, dead, predicted=predicted, few=few))
+    legend_above(ax, _unit_entries(live, dead, name=name if predicted else "", few=few))
     ax.set_ylim(bottom=0)
     ax.set_ylabel("unit's share of the norm")
     return _steps(ax, trajectory)
@@ -147,9 +150,15 @@ def plot_gate_changes(step: ArrayLike, changed: ArrayLike, ax: Axes) -> Axes:
 
 
 def run_panels(
-    trajectory: Trajectory, limit: Limit | None = None, scores: Array | None = None
+    trajectory: Trajectory,
+    limit: Limit | None = None,
+    scores: Array | None = None,
+    *,
+    name: str = PREDICTED,
 ) -> list[Panel]:
     """The panels that there are data for, each a function that draws on the axes it is given.
+
+    `name` is what to call the limit, where it is not the one that is predicted of this network.
 
     Without a limit, or with one whose norm the trajectory does not know, margins take the place
     of the margin ratio.
@@ -167,7 +176,7 @@ def run_panels(
     if any(name in observed and np.isfinite(observed[name]).any() for name in KKT):
         panels.append(partial(plot_kkt, trajectory))
     if trajectory.unit_norms.shape[1] > 1:
-        panels.append(partial(plot_unit_norms, trajectory, limit=limit))
+        panels.append(partial(plot_unit_norms, trajectory, limit=limit, name=name))
     panels.append(partial(plot_growth, trajectory))
     if "gate_changes" in observed:
         panels.append(partial(plot_gate_changes, trajectory.step, observed["gate_changes"]))
@@ -229,16 +238,16 @@ def _asymptote(ax: Axes, height: float, color: Any, few: bool) -> None:
 
 
 def _unit_entries(
-    live: NDArray[np.bool_], dead: NDArray[np.bool_], *, predicted: bool, few: bool
+    live: NDArray[np.bool_], dead: NDArray[np.bool_], *, name: str, few: bool
 ) -> list[Line2D]:
     from matplotlib.lines import Line2D
 
     entries = [Line2D([], [], color="0.2", label=f"{len(live)} units of the network")]
-    if predicted:
+    if name:
         style: dict[str, Any] = (
             {"linestyle": "--"} if few else {"linestyle": "none", "marker": TICK, "markersize": 8}
         )
-        label = "predicted limit" if few else "predicted limit (on the right)"
+        label = name if few else f"{name} (on the right)"
         entries.append(Line2D([], [], color="0.2", label=label, **style))
     if not live.all():
         label = f"dead in the limit ({(~live).sum()})"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,6 @@ from .._solve import Status
 from .._version import __version__
 from ..data.sample import Sample
 from ..drawing.figures import Panel, Row
-from ..drawing.runs import run_panels
 from ..limits.limit import Limit
 from ..measures.comparison import Comparison, NetworkState
 from ..measures.extrapolation import SeriesStatus, extrapolate, inverse_log_loss
@@ -58,7 +57,7 @@ def limit_alone(limit: Limit, name: str) -> Finding:
         ("norm per unit margin", f"{limit.objective:.8g}"),
         ("  certified lower bound", f"{limit.dual_objective:.8g}"),
         ("  duality gap", f"{limit.gap:.2e}"),
-        ("best margin, as a share of the data's scale, <=", f"{certificate.separation_bound:.3e}"),
+        ("smallest margin over the sum of its absolute terms, <=", f"{certificate.separation_bound:.3e}"),
         ("  its rounding error", f"{certificate.separation_rounding:.3e}"),
         ("samples with a multiplier", f"{int((limit.dual > 0).sum())} of {len(limit.dual)}"),
         ("iterations", str(limit.iterations)),
@@ -82,9 +81,7 @@ def trained(
     network: torch.nn.Module,
     trajectory: Trajectory,
     *,
-    limit: Limit | None = None,
-    scores: Any = None,
-    panels: tuple[Panel | Row, ...] = (),
+    panels: Sequence[Panel | Row],
 ) -> Finding:
     """A network as training has left it: its weights, its trajectory and the panels of the run."""
     return Finding(
@@ -94,7 +91,7 @@ def trained(
             "network.safetensors": write_weights(network),
             "trajectory.parquet": write_frame(trajectory),
         },
-        panels=panels or tuple(run_panels(trajectory, limit, scores)),
+        panels=tuple(panels),
         objects={"network": network, "trajectory": trajectory},
         finished=trajectory.finished,
         shortfall=shortfall(trajectory),

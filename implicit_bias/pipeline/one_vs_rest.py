@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._solve import Settings, Status, iterate_one_vs_rest, one_vs_rest_programs, to_numpy
+from .._solve import (
+    GatedDesign,
+    Settings,
+    Status,
+    iterate_one_vs_rest,
+    one_vs_rest_programs,
+    to_numpy,
+)
 from ..data.catalogue import load_class_data
 from ..data.labelled import ClassDataset
 from ..data.sample import Sample
@@ -82,6 +89,8 @@ def run_one_vs_rest(
     """
     setup = prepare(model, options, progress, keeping, gating=parts.gating, load=load_class_data)
     samples = {label: _against_rest(setup, label) for label in _data(setup).classes}
+    # First: it knows what memory the problem takes.
+    design = parts.formulation.program(*next(iter(samples.values()))[0]).design
     # Networks start from weights of their own, as the limits know nothing of each other.
     children = np.random.SeedSequence(setup.seeds.weights).spawn(len(samples))
     networks = {
@@ -90,7 +99,7 @@ def run_one_vs_rest(
     }
     check_trainer(options.trainer, next(iter(networks.values())))
     title = f"one against the rest: {parts.network_name} beside {parts.formulation.name}"
-    found = (_tell(setup, done) for done in _progress(setup, parts, samples, networks))
+    found = (_tell(setup, done) for done in _progress(setup, parts, design, samples, networks))
     return gather(setup.heading(title=title), _with_gating(setup, found))
 
 
@@ -103,12 +112,13 @@ def _with_gating(setup: Setup, found: Iterator[Finding]) -> Iterator[Finding]:
 def _progress(
     setup: Setup,
     parts: Parts,
+    design: GatedDesign,
     samples: Mapping[int, tuple[Sample, Sample]],
     networks: Mapping[int, torch.nn.Module],
 ) -> Iterator[Progressed]:
     """What is done after each limit and each network, and at the end the labels."""
     done = Progressed()
-    for limits in _limits(setup, parts, samples):
+    for limits in _limits(setup, parts, design, samples):
         done = replace(done, limits=limits)
         yield done
     if not all(map(usable, done.limits.values())):
@@ -131,15 +141,15 @@ def _progress(
 
 
 def _limits(
-    setup: Setup, parts: Parts, samples: Mapping[int, tuple[Sample, Sample]]
+    setup: Setup,
+    parts: Parts,
+    design: GatedDesign,
+    samples: Mapping[int, tuple[Sample, Sample]],
 ) -> Iterator[dict[int, Limit]]:
     """The limits that are solved, one more each time."""
     options, data = setup.options, _data(setup)
     first = next(iter(samples.values()))[0]
-    programs = one_vs_rest_programs(
-        parts.formulation.program(*first).design,
-        np.searchsorted(data.classes, data.labels_train),
-    )
+    programs = one_vs_rest_programs(design, np.searchsorted(data.classes, data.labels_train))
     setup.progress.stage(
         f"solving {parts.formulation.name} for each of {len(samples)} classes on "
         f"{len(first.y)} samples ({options.solver})"

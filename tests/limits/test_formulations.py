@@ -103,6 +103,16 @@ def test_general_solvers_agree(name, solver) -> None:
     np.testing.assert_allclose(theirs.zeta, ours.zeta, atol=0.02 * abs(ours.zeta).max())
 
 
+@pytest.mark.parametrize("name", ["gln", "frelu"])
+def test_balanced_weights_have_the_product_and_the_least_norm(name) -> None:
+    limit = solve_limit(*parts(name)).require()
+    w1, w2 = limit.balanced_weights()
+    first, zeta = w1.reshape(len(w1), -1), limit.zeta.reshape(len(w1), -1)
+    np.testing.assert_allclose(w2[:, None] * first, zeta, rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(np.linalg.norm(first, axis=1), np.abs(w2), rtol=1e-12, atol=1e-15)
+    assert np.sum(w1**2) + np.sum(w2**2) == pytest.approx(2 * limit.objective, rel=1e-12)
+
+
 @every_formulation
 @pytest.mark.parametrize("scale", [-1e-6, -1.0, 8.0, 1e6])
 def test_inputs_times_s_give_coefficients_and_multipliers_over_s(name, scale) -> None:

@@ -168,6 +168,7 @@ def test_every_distance_is_zero_at_the_limit_of_every_model(case) -> None:
     assert now["n_wrongly_dead"] == 0
     # Live units have dual norm 1.
     np.testing.assert_allclose(now["dual_norms"].max(), 1, rtol=1e-4)
+    np.testing.assert_allclose(now["dual_norms"], case.limit.dual_norms, atol=1e-3)
 
 
 def test_distances_grow_as_the_weights_are_spoiled(case) -> None:

@@ -153,10 +153,7 @@ def test_training_that_diverges_names_the_class_and_keeps_the_limits() -> None:
 
 @pytest.mark.parametrize(
     ("stage", "solved", "trained"),
-    [
-        ("training a GLN for class 3", list(range(10)), [0, 1, 2]),
-        ("solving", [0, 1, 2, 3], []),
-    ],
+    [("training a GLN for class 3", list(range(10)), [0, 1, 2]), ("solving", [0, 1, 2, 3], [])],
 )
 def test_an_interrupt_keeps_the_classes_that_are_done(
     stage, solved, trained, monkeypatch, tmp_path

@@ -10,6 +10,7 @@ from typing import Any
 from ...data.orthants import is_orthogonally_separable
 from ...data.sample import Sample
 from ...drawing.figures import Row
+from ...drawing.runs import run_panels
 from ...measures.comparison import compare, measure_network
 from ...measures.kkt import kkt_distance
 from ...pipeline.finding import Assumption, Finding, Table
@@ -91,7 +92,8 @@ def _find(setup: Setup, network: Network) -> Iterator[Finding]:
     kind, n_steps = NETWORKS[setup.options.network], setup.settings.n_steps
     setup.progress.stage(f"training a {kind} for {n_steps} steps")
     trajectory = _train(setup, network, limit)
-    yield trained(network, trajectory, limit=limit, scores=limit.predictor(setup.held_out.X))
+    panels = run_panels(trajectory, limit, limit.predictor(setup.held_out.X))
+    yield trained(network, trajectory, panels=panels)
     setup.progress.stage("comparing")
     yield _beside(setup, limit, network, trajectory)
     yield _neurons(setup, limit, network)

@@ -19,7 +19,6 @@ from implicit_bias import (
     TrainingSettings,
     compare,
     gln_program,
-    kkt_distance,
     solve_gln_svm,
     train,
 )
@@ -126,16 +125,6 @@ def limit() -> GLNLimit:
     return solve_gln_svm(*constructed()).require()
 
 
-def test_arrays_are_read_back_in_the_shapes_of_the_model(limit) -> None:
-    n = len(constructed()[1])
-    assert limit.zeta.shape == (H, C, D)
-    assert limit.dual.shape == limit.margins.shape == limit.support.shape == (n,)
-    assert limit.unit_norms.shape == limit.dual_norms.shape == (H,)
-    w1, w2 = limit.balanced_weights()
-    assert w1.shape == (H, C, D)
-    assert w2.shape == (H,)
-
-
 def test_unit_h_context_c_of_the_design_is_column_h_times_c_plus_c() -> None:
     X, y, contexts = constructed()
     design = gln_program(X, y, contexts).design
@@ -206,26 +195,6 @@ def test_the_dead_unit_of_the_quadrants_has_dual_norm_b_over_a() -> None:
     assert limit.live.tolist() == [False, True]
 
 
-def test_a_wrongly_dead_unit_passes_the_weight_space_conditions_and_is_told_by_its_dual_norm() -> (
-    None
-):
-    # Proposition B.8 as printed would accept this network: unit 1 has zero weights. Its zeta has
-    # norm sqrt(2) / B, the optimum is sqrt(2) / A, so that it has B / A of the margin.
-    parts = quadrants()
-    limit, network = solve_gln_svm(*parts), GLN.from_zeta(quadrants_zeta(0))
-    sample = Sample(*parts)
-    comparison = compare(limit, network, sample, sample)
-    assert comparison.kkt_residual < 1e-12
-    assert comparison.kkt_cosine == pytest.approx(1, abs=1e-12)
-    assert comparison.kkt_complementarity == pytest.approx(0, abs=1e-12)
-    assert comparison.dead_units == (1,)
-    assert comparison.dead_dual_norms == (pytest.approx(A / B, rel=1e-9),)
-    assert comparison.margin_ratio == pytest.approx(B / A, rel=1e-7)
-    right = compare(limit, GLN.from_zeta(quadrants_zeta(1)), sample, sample)
-    assert right.dead_units == (0,)
-    assert right.dead_dual_norms == (pytest.approx(B / A, rel=1e-9),)
-
-
 def test_support_vectors_are_the_samples_at_the_margin() -> None:
     limit = solve_gln_svm(*rays()).require()
     assert limit.support.tolist() == [True, False, True, True]
@@ -261,17 +230,6 @@ def test_contexts_that_no_sample_uses_get_zeros_and_change_nothing(limit) -> Non
     assert np.all(wider.zeta[:, C:] == 0)
     assert wider.objective == pytest.approx(limit.objective, rel=2e-8)
     np.testing.assert_allclose(wider.zeta[:, :C], limit.zeta, atol=2e-3)
-
-
-def test_balanced_weights_compute_the_same_function_with_norm_twice_the_objective(limit) -> None:
-    X, y, contexts = constructed()
-    w1, w2 = limit.balanced_weights()
-    assert np.sum(w1**2) + np.sum(w2**2) == pytest.approx(2 * limit.objective, rel=1e-12)
-    np.testing.assert_allclose(norms(w1), np.abs(w2), rtol=1e-12, atol=1e-15)
-    np.testing.assert_allclose(w2[:, None, None] * w1, limit.zeta, rtol=1e-12, atol=1e-15)
-    network = GLN.from_weights(w1, w2)
-    f = network(torch.tensor(X), torch.tensor(contexts)).detach().numpy()
-    np.testing.assert_allclose(y * f, limit.margins, rtol=1e-10)
 
 
 def test_balanced_weights_of_a_zero_unit_are_zero() -> None:
@@ -368,19 +326,6 @@ def test_progress_is_reported_once_an_iteration() -> None:
     limit = solve_gln_svm(*constructed(), progress=lambda i, gap: seen.append((i, gap)))
     assert len(seen) == limit.iterations
     assert seen[-1][1] < seen[0][1]
-
-
-@pytest.mark.parametrize("upper_widths", [(), (3,), (5, 2)])
-def test_the_balanced_network_of_any_depth_is_a_kkt_point_at_the_optimum(
-    limit, upper_widths
-) -> None:
-    X, y, contexts = constructed()
-    distance = kkt_distance(GLN.from_zeta(limit.zeta, upper_widths=upper_widths), X, y, contexts)
-    # A gap of 1e-8 leaves coefficients uncertain to its root.
-    assert distance.residual < 1e-3
-    assert distance.cosine > 1 - 1e-6
-    assert distance.complementarity < 1e-3
-    assert distance.dual_norms == pytest.approx([1, 1, 1, 0.5], rel=1e-2)
 
 
 def descend(

@@ -9,12 +9,7 @@ import torch
 
 from implicit_bias.models.gln.formulation import gln_program, solve_gln_svm
 from implicit_bias.models.gln.l2 import gln_l2_root, solve_gln_l2_svm
-from implicit_bias.models.gln.norms import (
-    MainEffects,
-    gln_norm,
-    literal,
-    predictor_family,
-)
+from implicit_bias.models.gln.norms import MainEffects, gln_norm, literal, predictor_family
 from tests.oracles import l2_norm
 
 D = 3

@@ -9,7 +9,6 @@ import torch
 from implicit_bias.data.sample import Sample
 from implicit_bias.limits.predictors import Predictor
 from implicit_bias.measures.comparison import compare
-from implicit_bias.measures.kkt import kkt_distance
 from implicit_bias.models.gln.shallow import (
     ContextSVMs,
     GlobalContextColumns,
@@ -130,31 +129,6 @@ def test_report_holds_the_optimum_of_every_context() -> None:
     assert total == pytest.approx(report["objective"], rel=1e-7)
 
 
-def test_network_multiplies_each_input_with_the_weights_of_its_context() -> None:
-    X, _, contexts = problem()
-    network = ShallowGLN(D, contexts, init="kaiming", random_state=3)
-    np.testing.assert_array_equal(network.global_contexts, SORTED)
-    weight = network.weight.detach().numpy()
-    rows = [next(g for g in range(4) if (SORTED[g] == c).all()) for c in contexts]
-    expected = [weight[g] @ x for g, x in zip(rows, X, strict=True)]
-    inputs, prepared = torch.tensor(X), network.prepare(contexts)
-    np.testing.assert_array_equal(prepared, rows)
-    np.testing.assert_allclose(network(inputs, prepared).detach(), expected, rtol=1e-12)
-    np.testing.assert_allclose(network(inputs, torch.tensor(contexts)).detach(), expected)
-    assert torch.equal(network.prepare(prepared), prepared)
-    assert network.degree == 1
-    assert float(network.unit_norms().detach()) == pytest.approx(float(np.linalg.norm(weight)))
-
-
-def test_dual_norms_sum_samples_by_global_context() -> None:
-    X, _, contexts = problem()
-    coefficients = np.random.default_rng(1).normal(size=30)
-    v = [(coefficients[:, None] * X)[in_context(contexts, row)].sum(axis=0) for row in SORTED]
-    network = ShallowGLN(D, contexts)
-    ours = network.dual_norms(torch.tensor(coefficients), torch.tensor(X), torch.tensor(contexts))
-    np.testing.assert_allclose(ours, [np.linalg.norm(v)], rtol=1e-12)
-
-
 def test_state_dict_carries_the_contexts_that_give_the_weights_their_meaning() -> None:
     X, _, contexts = problem()
     network = ShallowGLN(D, contexts, random_state=1)
@@ -184,19 +158,6 @@ def test_trained_network_comes_to_the_limit_and_meets_the_kkt_conditions() -> No
     assert comparison.kkt_cosine > 0.999
 
 
-def test_kkt_distance_vanishes_at_the_limit_and_not_beside_it() -> None:
-    X, y, contexts = problem()
-    limit = solve_shallow_gln_svm(X, y, contexts, tol=1e-10).require()
-    network = ShallowGLN.from_zeta(limit.zeta, limit.global_contexts)
-    distance = kkt_distance(network, X, y, contexts)
-    assert distance.residual < 1e-4
-    np.testing.assert_allclose(distance.dual_norms, [1.0], rtol=1e-4)
-    # Larger predictors in one context alone keep the margins and lose the optimum.
-    beside = limit.zeta * np.array([1.0, 2.0, 1.0, 1.0])[:, None]
-    away = kkt_distance(ShallowGLN.from_zeta(beside, limit.global_contexts), X, y, contexts)
-    assert away.complementarity > 1e-2
-
-
 def test_malformed_input_is_refused() -> None:
     X, y, contexts = problem()
     with pytest.raises(TypeError, match="must hold integers"):
@@ -210,14 +171,3 @@ def test_malformed_input_is_refused() -> None:
         predictor(X, contexts[1:])
     with pytest.raises(ValueError, match="4 inputs, the constant column included"):
         predictor(X[:, 1:], contexts)
-    network = ShallowGLN(D, contexts)
-    with pytest.raises(ValueError, match="one context a sample and unit"):
-        network.prepare(contexts[:, 1:])
-    with pytest.raises(ValueError, match=r"prepared contexts must lie in 0\.\.4"):
-        network.prepare(np.array([5]))
-    with pytest.raises(TypeError, match="must be integers"):
-        ShallowGLN(D, contexts.astype(float))
-    with pytest.raises(ValueError, match="distinct rows"):
-        ShallowGLN.from_zeta(np.ones((2, D)), SORTED[[0, 0]])
-    with pytest.raises(ValueError, match="one predictor per row"):
-        ShallowGLN.from_zeta(np.ones((3, D)), SORTED)

@@ -1,6 +1,5 @@
 """Linear networks of any depth, and the hard-margin SVM that is their limit."""
 
-import itertools
 import math
 
 import numpy as np
@@ -8,14 +7,8 @@ import pytest
 import torch
 from sklearn.svm import SVC
 
-from implicit_bias.data.sample import Sample
 from implicit_bias.limits.predictors import Predictor
-from implicit_bias.measures.comparison import compare
-from implicit_bias.measures.kkt import kkt_distance
-from implicit_bias.models.linear.formulation import (
-    Ungated,
-    solve_linear_svm,
-)
+from implicit_bias.models.linear.formulation import Ungated, solve_linear_svm
 from implicit_bias.models.linear.network import DeepLinear
 from implicit_bias.training.loop import train
 from implicit_bias.training.settings import TrainingSettings
@@ -80,24 +73,6 @@ def test_balanced_weights_have_the_product_and_the_least_norm(hidden_widths) -> 
         np.testing.assert_allclose(ours, theirs.detach(), atol=1e-12)
 
 
-@pytest.mark.parametrize("hidden_widths", DEPTHS)
-def test_kkt_distance_is_zero_at_balanced_weights_of_the_limit_and_grows_away(
-    hidden_widths,
-) -> None:
-    # Fewer samples than inputs: the multipliers are determined.
-    X, y = separable(n=8, D=12)
-    limit = solve_linear_svm(X, y, tol=1e-10).require()
-    network = DeepLinear.from_weights(*limit.balanced_weights(hidden_widths))
-    distance = kkt_distance(network, X, y, None)
-    assert distance.residual < 1e-4
-    assert distance.complementarity < 1e-6
-    np.testing.assert_allclose(distance.dual_norms, [1.0], rtol=1e-4)
-    spoiled = limit.zeta + 0.1 * np.linalg.norm(limit.zeta) * np.eye(12)[2]
-    away = DeepLinear.from_zeta(1e3 * spoiled, hidden_widths=hidden_widths)
-    assert np.min(y * (X @ spoiled)) > 0
-    assert kkt_distance(away, X, y, None).residual > 1e-2
-
-
 def follow_the_margin(network: DeepLinear, X: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Normalised gradient steps, shortened as the weights grow; normalised margins.
 
@@ -127,64 +102,6 @@ def test_networks_of_every_depth_come_to_the_same_limit(hidden_widths, init) -> 
     assert zeta @ LIMIT / np.linalg.norm(zeta) / np.linalg.norm(LIMIT) > 0.99
 
 
-def test_comparison_of_a_network_with_its_limit_needs_no_gates() -> None:
-    X, y = separable()
-    limit = solve_linear_svm(X, y).require()
-    network = DeepLinear.from_zeta(3.0 * limit.zeta, hidden_widths=(4,))
-    held_out = Sample(*separable(seed=5), None)
-    comparison = compare(limit, network, Sample(X, y, None), held_out)
-    assert comparison.margin_ratio == pytest.approx(1, abs=1e-7)
-    assert comparison.zeta_cosine == pytest.approx(1, abs=1e-12)
-    assert comparison.agreement == 1
-    assert comparison.kkt_cosine == pytest.approx(1, abs=1e-6)
-    assert comparison.dead_units == ()
-
-
-@pytest.mark.parametrize("hidden_widths", DEPTHS)
-def test_score_is_the_product_of_all_layers_and_homogeneous_of_its_depth(hidden_widths) -> None:
-    X, _ = separable()
-    network = DeepLinear(5, hidden_widths=hidden_widths, init="kaiming", random_state=3)
-    vector = end_to_end(network)
-    np.testing.assert_allclose(network(torch.tensor(X)).detach(), X @ vector, rtol=1e-10)
-    np.testing.assert_allclose(network.zeta().detach(), vector, rtol=1e-10)
-    assert float(network.unit_norms().detach()) == pytest.approx(float(np.linalg.norm(vector)))
-    assert network.degree == 1 + len(hidden_widths)
-    with torch.no_grad():
-        for W in network.layers:
-            W.mul_(2.0)
-    np.testing.assert_allclose(
-        network(torch.tensor(X)).detach(), 2**network.degree * (X @ vector), rtol=1e-10
-    )
-
-
-@pytest.mark.parametrize("hidden_widths", DEPTHS[1:])
-def test_balanced_initialisation_is_balanced_and_orthogonal_is_orthogonal(hidden_widths) -> None:
-    balanced = DeepLinear(5, hidden_widths=hidden_widths, init="balanced", init_scale=0.1)
-    layers = [W.detach() for W in balanced.layers]
-    for below, above in itertools.pairwise(layers):
-        torch.testing.assert_close(above.T @ above, below @ below.T, rtol=1e-10, atol=1e-16)
-    assert all(float(W.norm()) > 0 for W in layers)
-    for W in DeepLinear(5, hidden_widths=hidden_widths, init_scale=0.1).layers:
-        gram = W.detach() @ W.detach().T if W.shape[0] <= W.shape[1] else W.detach().T @ W.detach()
-        torch.testing.assert_close(gram, 0.01 * torch.eye(len(gram), dtype=torch.float64))
-
-
-@pytest.mark.parametrize("init", ["orthogonal", "kaiming", "balanced"])
-def test_initial_weights_come_from_random_state_alone(init) -> None:
-    def make(seed: int, **kwargs) -> DeepLinear:
-        return DeepLinear(5, hidden_widths=(3,), init=init, random_state=seed, **kwargs)
-
-    torch.manual_seed(1)
-    first = make(9)
-    torch.manual_seed(2)
-    for a, b, c, d in zip(
-        *(m.layers for m in (first, make(9), make(9, dtype=torch.float32), make(10))), strict=True
-    ):
-        assert torch.equal(a, b)
-        assert torch.equal(a.float(), c)
-        assert not torch.equal(a, d) or a.numel() == 1
-
-
 def test_torch_inputs_give_tensors() -> None:
     X, y = separable()
     limit = solve_linear_svm(torch.tensor(X), torch.tensor(y)).require()
@@ -206,9 +123,6 @@ def test_points_around_a_common_direction_are_separated_by_it_alone(seed: int) -
 
 
 def test_malformed_networks_and_inputs_are_refused() -> None:
-    for shapes in ([], [(2, 3)], [(2, 3), (1, 4)], [(3,)]):
-        with pytest.raises(ValueError, match="must have shapes"):
-            DeepLinear.from_weights(*(np.ones(shape) for shape in shapes))
     with pytest.raises(ValueError, match=r"`X` must have shape \(n, 2\), got \(3, 4\)"):
         Predictor(LIMIT, Ungated())(np.ones((3, 4)))
     with pytest.raises(ValueError, match="`hidden_widths`"):

@@ -6,11 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp
 
-from implicit_bias.data.orthants import (
-    is_orthogonally_separable,
-    make_orthosep,
-    orthosep_dataset,
-)
+from implicit_bias.data.orthants import is_orthogonally_separable, make_orthosep, orthosep_dataset
 from implicit_bias.models.orthosep.sectors import (
     early_objective,
     extremal_directions,

@@ -250,7 +250,7 @@ def test_forward_passes_equal_numpy() -> None:
     assert not np.allclose(expected, np.maximum(h, 0).sum(1))
 
 
-def test_initial_weights_are_balanced_small_uniform_in_direction_and_from_random_state() -> None:
+def test_initial_weights_are_balanced_small_and_uniform_in_direction() -> None:
     network = BalancedReLU(3, 4000, init_scale=0.02, random_state=3)
     W, a = network.W.detach().numpy(), network.a.detach().numpy()
     np.testing.assert_allclose(np.linalg.norm(W, axis=1), 0.02)
@@ -258,19 +258,6 @@ def test_initial_weights_are_balanced_small_uniform_in_direction_and_from_random
     assert abs(np.mean(a > 0) - 0.5) < 4 * 0.5 / math.sqrt(4000)
     second_moments = W.T @ W / 0.02**2 / 4000
     np.testing.assert_allclose(second_moments, np.eye(3) / 3, atol=0.03)
-    torch.manual_seed(0)
-    again = BalancedReLU(3, 4000, init_scale=0.02, random_state=3, dtype=torch.float32)
-    assert torch.equal(again.W, network.W.float())
-    assert not torch.equal(BalancedReLU(3, 4000, random_state=4).W, network.W / 2)
-
-
-def test_scores_are_homogeneous_of_the_degree_that_the_network_names() -> None:
-    network = BalancedReLU(2, 6, init_scale=0.5, random_state=2)
-    before = network(torch.tensor(X)).detach()
-    with torch.no_grad():
-        for p in network.parameters():
-            p *= 3
-    torch.testing.assert_close(network(torch.tensor(X)).detach(), 3**network.degree * before)
 
 
 def test_dual_norms_are_those_of_the_samples_that_a_neuron_sees() -> None:
@@ -283,8 +270,6 @@ def test_dual_norms_are_those_of_the_samples_that_a_neuron_sees() -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: BalancedReLU.from_weights(np.ones((2, 3)), np.ones(3)), "`W` must have shape"),
-        (lambda: ResidualReLU(2, 3, n_layers=1), "`n_layers`"),
         (lambda: halving_phases(np.zeros((2, 2))), "max"),
         (lambda: halving_phases(X, rate=0.0), "`rate`"),
     ],

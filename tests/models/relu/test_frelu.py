@@ -5,20 +5,14 @@ from __future__ import annotations
 import cvxpy as cp
 import numpy as np
 import pytest
-import torch
 from numpy.typing import NDArray
 
 from implicit_bias._solve import Status
 from implicit_bias.data.sample import Sample
 from implicit_bias.limits.predictors import GateColumns, Predictor
 from implicit_bias.measures.comparison import compare
-from implicit_bias.measures.kkt import kkt_distance
 from implicit_bias.models.gln.formulation import solve_gln_svm
-from implicit_bias.models.relu.formulation import (
-    FReLULimit,
-    SVMFReLU,
-    solve_frelu_svm,
-)
+from implicit_bias.models.relu.formulation import FReLULimit, SVMFReLU, solve_frelu_svm
 from implicit_bias.models.relu.frozen_network import FReLU
 from implicit_bias.training.loop import train
 from implicit_bias.training.settings import TrainingSettings
@@ -223,104 +217,6 @@ def test_the_predictor_refuses_what_does_not_fit() -> None:
     ]:
         with pytest.raises(ValueError, match=message):
             predictor(*args)
-
-
-@pytest.mark.parametrize("upper_widths", [(), (3,), (2, 4)])
-def test_network_is_the_sum_over_open_units_of_head_times_product(upper_widths) -> None:
-    X, _, gates = random_problem(n=6)
-    network = FReLU(5, 4, upper_widths=upper_widths, random_state=2)
-    w1, product = network.w1.detach().numpy(), np.eye(4)
-    for V in network.upper:
-        product = V.detach().numpy() @ product
-    expected = [
-        sum(product[0, h] * np.dot(w1[h], X[n]) for h in range(4) if gates[n, h]) for n in range(6)
-    ]
-    for kind in (bool, np.int64, np.float64):
-        prepared = network.prepare(gates.astype(kind))
-        np.testing.assert_allclose(
-            network(torch.tensor(X), prepared).detach(), expected, rtol=1e-12
-        )
-    np.testing.assert_allclose(network.zeta().detach(), product[0][:, None] * w1)
-    np.testing.assert_allclose(
-        network.unit_norms().detach(), [np.linalg.norm(product[0, h] * w1[h]) for h in range(4)]
-    )
-    before = network(torch.tensor(X), prepared).detach()
-    with torch.no_grad():
-        for parameter in network.parameters():
-            parameter.mul_(3)
-    assert network.degree == 2 + len(upper_widths)
-    torch.testing.assert_close(
-        network(torch.tensor(X), prepared).detach(), 3.0**network.degree * before
-    )
-
-
-@pytest.mark.parametrize("upper_widths", [(), (3,), (2, 4)])
-def test_from_zeta_is_balanced_and_has_that_zeta(upper_widths) -> None:
-    zeta = np.diag([1.0, 10.0, 0.1]) @ np.random.default_rng(1).normal(size=(3, 5))
-    network = FReLU.from_zeta(zeta, upper_widths=upper_widths)
-    np.testing.assert_allclose(network.zeta().detach(), zeta, rtol=1e-12)
-    # Along L + 1 layers ||w||^2 >= (L + 1) (sum of ||zeta_h||)^(2 / (L + 1)).
-    squared = sum(float((p.detach() ** 2).sum()) for p in network.parameters())
-    degree, total = network.degree, np.linalg.norm(zeta, axis=1).sum()
-    assert squared == pytest.approx(degree * total ** (2 / degree), rel=1e-12)
-
-
-def test_initial_weights_come_from_random_state_alone_in_every_dtype() -> None:
-    torch.manual_seed(0)
-    first = FReLU(5, 4, random_state=7)
-    torch.manual_seed(1)
-    second = FReLU(5, 4, random_state=7, dtype=torch.float32)
-    torch.testing.assert_close(first.w1.float(), second.w1)
-    assert not torch.equal(FReLU(5, 4, random_state=8).w1, first.w1)
-    balanced = FReLU(5, 4, init="balanced", init_scale=0.1)
-    torch.testing.assert_close(balanced.w1.norm(dim=1), balanced.head().abs())
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda f: f.prepare(np.full((3, 4), 0.5)), "exactly 0"),
-        (lambda f: f.prepare(np.ones((3, 5))), r"shape \(3, 4\)"),
-        (lambda f: f(torch.ones(3, 5).double(), torch.ones(2, 4)), r"shape \(3, 4\)"),
-        (lambda f: FReLU.from_weights(np.ones((4, 5)), np.ones(3)), "upper matrices"),
-        (lambda f: FReLU.from_weights(np.ones((4, 5))), "upper matrices"),
-        (lambda f: FReLU.from_weights(np.ones(5), np.ones(3)), "`w1`"),
-        (lambda f: FReLU.from_zeta(np.ones(5)), "`zeta`"),
-    ],
-)
-def test_the_network_refuses_wrong_input_by_name(call, message) -> None:
-    with pytest.raises(ValueError, match=message):
-        call(FReLU(5, 4))
-
-
-def test_balanced_weights_of_the_limit_are_a_kkt_point_and_spoiled_ones_are_not() -> None:
-    X, y, gates = random_problem(n=12)  # fewer samples than weights: multipliers are unique
-    limit = solve_frelu_svm(X, y, gates, tol=1e-10).require()
-    w1, w2 = limit.balanced_weights()
-    assert np.sum(w1**2) + np.sum(w2**2) == pytest.approx(2 * limit.objective, rel=1e-9)
-    network = FReLU.from_weights(w1, w2)
-    np.testing.assert_allclose(network.zeta().detach(), limit.zeta, atol=1e-12)
-    distance = kkt_distance(network, X, y, gates)
-    assert distance.residual < 1e-4
-    assert abs(distance.complementarity) < 1e-5
-    np.testing.assert_allclose(distance.dual_norms, limit.dual_norms, atol=1e-3)
-    with torch.no_grad():
-        network.w1 += 0.02 * torch.randn(4, 5, generator=torch.Generator().manual_seed(0)).double()
-    assert kkt_distance(network, X, y, gates).residual > 10 * distance.residual + 1e-3
-
-
-def test_a_stationary_network_with_a_wrongly_dead_unit_is_told_by_its_dual_norm() -> None:
-    # Proposition B.8 as printed calls any dead unit stationary. Units 0 and 1 each carry a sample
-    # with zeta = 1; unit 2, open on both, would carry them alone: 1 instead of 1 + 1.
-    X, y, gates = np.ones((2, 1)), np.ones(2), np.array([[1, 0, 1], [0, 1, 1]])
-    network = FReLU.from_zeta(np.array([[1.0], [1.0], [0.0]]))
-    distance = kkt_distance(network, X, y, gates)
-    assert distance.residual < 1e-12
-    assert abs(distance.complementarity) < 1e-12
-    np.testing.assert_allclose(distance.dual_norms, [1, 1, 2], rtol=1e-12)
-    limit = solve_frelu_svm(X, y, gates).require()
-    assert limit.objective == pytest.approx(1, rel=1e-7)
-    np.testing.assert_allclose(limit.zeta, [[0], [0], [1]], atol=1e-6)
 
 
 def test_training_comes_to_the_predicted_limit() -> None:

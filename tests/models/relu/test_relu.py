@@ -108,63 +108,6 @@ def test_there_is_no_bias_but_the_constant_column() -> None:
         assert torch.all(network(torch.zeros(3, 5).double()) == 0)
 
 
-@pytest.mark.parametrize("widths", WIDTHS)
-def test_balanced_units_have_equal_incoming_and_outgoing_norms_and_keep_them(widths) -> None:
-    def drift(network: DeepReLU) -> list[float]:
-        return [
-            float((below.norm(dim=1) ** 2 - above.norm(dim=0) ** 2).detach().abs().max())
-            for below, above in zip(network.layers[:-1], network.layers[1:], strict=True)
-        ]
-
-    network = DeepReLU(5, widths, init="balanced", init_scale=0.7, random_state=1)
-    assert max(drift(network)) < 1e-14
-    assert (
-        min(np.linalg.matrix_rank(W.detach().numpy()) / min(W.shape) for W in network.layers) == 1
-    )
-    X, y = random_problem()
-    before = [W.detach().clone() for W in network.layers]
-    train(network, X, y, None, settings=TrainingSettings(batch_size=None, schedule=((500, 1e-3),)))
-    moved = max(
-        float((a - b).detach().abs().max()) for a, b in zip(network.layers, before, strict=True)
-    )
-    # Conserved by the flow: a step of size s leaves s^2 |gradient|^2, here far below the motion.
-    assert max(drift(network)) < 1e-2 * moved
-
-
-def test_kaiming_and_orthogonal_weights_are_what_they_are_called() -> None:
-    wide = ReLU(500, 400, random_state=0)  # kaiming is the default, as in the published runs
-    assert float(wide.w1.detach().std()) == pytest.approx(math.sqrt(2 / 500), rel=0.01)
-    assert float(wide.head().detach().std()) == pytest.approx(math.sqrt(2 / 400), rel=0.15)
-    square = ReLU(6, 4, init="orthogonal", init_scale=3.0).w1.detach()
-    torch.testing.assert_close(square @ square.T, 9 * torch.eye(4).double())
-
-
-def test_initial_weights_come_from_random_state_alone_in_every_dtype() -> None:
-    for init in ("kaiming", "orthogonal", "balanced"):
-        torch.manual_seed(0)
-        first = ReLU(5, 4, init=init, random_state=7)
-        torch.manual_seed(1)
-        second = ReLU(5, 4, init=init, random_state=7, dtype=torch.float32)
-        torch.testing.assert_close(first.w1.float(), second.w1)
-        assert not torch.equal(ReLU(5, 4, init=init, random_state=8).w1, first.w1)
-        generator = np.random.default_rng(7)
-        drawn = [ReLU(5, 4, init=init, random_state=generator).w1 for _ in range(2)]
-        assert not torch.equal(*drawn)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda r: r(torch.ones(3, 5).double(), torch.ones(3, 4)), "`gates` must be None"),
-        (lambda r: DeepReLU(5, ()), "hidden layer"),
-        (lambda r: ReLU.from_weights(np.ones((4, 5)), np.ones(3)), "upper matrices"),
-    ],
-)
-def test_wrong_input_is_refused_by_name(call, message) -> None:
-    with pytest.raises(ValueError, match=message):
-        call(ReLU(5, 4))
-
-
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
 @pytest.mark.parametrize("widths", WIDTHS)
 def test_steps_equal_those_of_torch_sgd_on_torch_layers(widths, momentum) -> None:
@@ -283,10 +226,7 @@ def test_a_relu_network_trained_from_small_weights_comes_to_that_limit() -> None
 
 
 def split_view(network: ReLU, gating, X: Array, y: Array, n: int) -> tuple[ReLUView, ReLUView]:
-    return (
-        view_relu(network, X[:n], y[:n], gating),
-        view_relu(network, X[n:], y[n:], gating),
-    )
+    return (view_relu(network, X[:n], y[:n], gating), view_relu(network, X[n:], y[n:], gating))
 
 
 def teacher_problem() -> tuple[ReLU, ReLUView, ReLUView]:
