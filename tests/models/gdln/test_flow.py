@@ -11,12 +11,12 @@ from scipy.linalg import expm
 from implicit_bias.limits.predictors import GateColumns, Predictor
 from implicit_bias.models.gdln.flow import gated_flow, gated_flow_from_moments
 from implicit_bias.models.gdln.formulation import (
-    GatedOLS,
     literal,
     solve_gated_ols,
     solve_gated_ols_from_moments,
 )
 from implicit_bias.models.gdln.gating_loss import balanced_gating_loss, class_moments, gating_loss
+from implicit_bias.models.gdln.limit import GatedOLS
 from implicit_bias.models.linear.formulation import solve_linear_svm
 from solvers.least_squares import FitNotCertified, FitStatus
 from tests.oracles import single_pulse_population
