@@ -5,7 +5,6 @@ Step 0 has a place on the axis of steps, which is logarithmic from 1 on and line
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +15,11 @@ from .._solve import to_numpy
 from ..limits.limit import Limit
 from ..measures.scalars import dead_units
 from ..training.trajectory import Trajectory
-from .figures import Panel, Row, compose, legend_above, panel_rows
+from .figures import Panel, legend_above
 from .palette import BLUE, GREEN, PURPLE, SERIES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
 __all__ = [
@@ -31,7 +29,6 @@ __all__ = [
     "plot_kkt",
     "plot_margin_ratio",
     "plot_margins",
-    "plot_run",
     "plot_unit_norms",
     "run_panels",
 ]
@@ -184,39 +181,6 @@ def run_panels(
     if "gate_changes" in observed:
         panels.append(partial(plot_gate_changes, trajectory.step, observed["gate_changes"]))
     return panels
-
-
-def plot_run(
-    trajectory: Trajectory,
-    limit: Limit | None = None,
-    scores: Array | None = None,
-    *,
-    title: str,
-    panels: Sequence[Panel] = (),
-    below: Sequence[Row] = (),
-) -> Figure:
-    """Draw every panel that there are data for: see `run_panels`.
-
-    Parameters
-    ----------
-    trajectory : Trajectory
-        With the network's scores on m held-out inputs; what its observer measured is drawn too.
-    limit : Limit, optional
-    scores : (m,) array, optional
-        The limit's scores on the same inputs.
-    title : str
-    panels : sequence of callable
-        Further panels, drawn after those of the run.
-    below : sequence of Row
-        Further rows of the figure, decision maps for instance.
-
-    Returns
-    -------
-    Figure
-        Not attached to pyplot: save it, or show it in a notebook.
-    """
-    every = [*run_panels(trajectory, limit, scores), *panels]
-    return compose([*panel_rows(every), *below], title=title)
 
 
 def _margin_ratios(trajectory: Trajectory, limit: Limit) -> dict[str, Array]:

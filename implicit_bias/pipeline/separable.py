@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from .._solve import MaxMarginProgram
-from ..drawing.decision_maps import gating_lines, map_row, plane_snapshots
+from ..drawing.map_rows import gating_lines, map_row, plane_snapshots
 from ..drawing.runs import PREDICTED, run_panels
 from ..measures.comparison import compare, measure_network
 from ..measures.distances import Distances
