@@ -1,6 +1,5 @@
 import gzip
 import os
-import struct
 
 import numpy as np
 import pytest
@@ -8,6 +7,7 @@ from sklearn.datasets import load_digits as load_bundled
 
 from implicit_bias.data.dataset import Dataset
 from implicit_bias.data.images import load_digits, load_idx
+from tests.commands import write_idx
 
 
 def small(**changes):
@@ -20,20 +20,13 @@ def small(**changes):
     return Dataset(name="small", description="three points and one", **given | changes)
 
 
-def write_idx(path, array, *, zipped=True):
-    content = struct.pack(f">BBBB{array.ndim}I", 0, 0, 8, array.ndim, *array.shape)
-    content += array.astype(np.uint8).tobytes()
-    path.write_bytes(gzip.compress(content) if zipped else content)
-
-
 def write_pair(folder, *, pair="train", n=20, zipped=True):
     """Images of 2x3 pixels whose first pixel is the label and whose second is the number."""
     labels = np.arange(n) % 10
     images = np.zeros((n, 2, 3), dtype=np.uint8)
     images[:, 0, 0], images[:, 0, 1], images[:, 1, 2] = labels, np.arange(n), 255
-    end = ".gz" if zipped else ""
-    write_idx(folder / f"{pair}-images-idx3-ubyte{end}", images, zipped=zipped)
-    write_idx(folder / f"{pair}-labels-idx1-ubyte{end}", labels, zipped=zipped)
+    write_idx(folder / f"{pair}-images-idx3-ubyte", images, zipped=zipped)
+    write_idx(folder / f"{pair}-labels-idx1-ubyte", labels, zipped=zipped)
 
 
 def numbers(X):
@@ -209,45 +202,21 @@ def test_missing_folder_and_missing_files_are_named(tmp_path):
         load_idx(tmp_path, n_train=5)
 
 
-def damage_magic(content):
-    return gzip.compress(b"\0\0\x0d\3" + gzip.decompress(content)[4:])
-
-
-def damage_length(content):
-    return gzip.compress(gzip.decompress(content)[:-1])
-
-
-def damage_tail(content):
-    return gzip.compress(gzip.decompress(content) + b"\0")
-
-
-def damage_header(content):
-    return gzip.compress(gzip.decompress(content)[:9])
-
-
-def damage_zip_end(content):
-    return content[:-12]
-
-
-def damage_zip_body(content):
-    return content[:12] + bytes(255 - byte for byte in content[12:])
-
-
-def damage_checksum(content):
-    return content[:-8] + bytes(255 - byte for byte in content[-8:-4]) + content[-4:]
+def unzipped(damage):
+    return lambda content: gzip.compress(damage(gzip.decompress(content)))
 
 
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (damage_magic, "begin with the bytes 00 00 08 03, got 00 00 0d 03"),
-        (damage_length, r"\(20, 2, 3\) needs 136 bytes, got 135"),
-        (damage_tail, r"\(20, 2, 3\) needs 136 bytes, got 137"),
-        (damage_header, "header must have 16 bytes, got 9"),
-        (damage_zip_end, "unzipped"),
-        (damage_zip_body, "unzipped"),
-        (damage_checksum, "unzipped"),
-        (lambda content: b"", "begin with the bytes"),
+        (unzipped(lambda c: b"\0\0\x0d\3" + c[4:]), "bytes 00 00 08 03, got 00 00 0d 03"),
+        (unzipped(lambda c: c[:-1]), r"\(20, 2, 3\) needs 136 bytes, got 135"),
+        (unzipped(lambda c: c + b"\0"), r"\(20, 2, 3\) needs 136 bytes, got 137"),
+        (unzipped(lambda c: c[:9]), "header must have 16 bytes, got 9"),
+        (lambda c: c[:-12], "unzipped"),
+        (lambda c: c[:12] + bytes(255 - byte for byte in c[12:]), "unzipped"),
+        (lambda c: c[:-8] + bytes(255 - byte for byte in c[-8:-4]) + c[-4:], "unzipped"),
+        (lambda c: b"", "begin with the bytes"),
     ],
 )
 def test_a_damaged_file_is_named_with_its_damage(tmp_path, damage, message):
@@ -260,14 +229,14 @@ def test_a_damaged_file_is_named_with_its_damage(tmp_path, damage, message):
 
 def test_labels_that_do_not_match_the_images_in_number_are_refused(tmp_path):
     write_pair(tmp_path)
-    write_idx(tmp_path / "train-labels-idx1-ubyte.gz", np.zeros(19))
+    write_idx(tmp_path / "train-labels-idx1-ubyte", np.zeros(19), zipped=True)
     with pytest.raises(ValueError, match="20 images and 19 labels"):
         load_idx(tmp_path, n_train=5)
 
 
 def test_a_set_with_more_than_ten_classes_is_refused(tmp_path):
     write_pair(tmp_path)
-    write_idx(tmp_path / "train-labels-idx1-ubyte.gz", np.arange(20))
+    write_idx(tmp_path / "train-labels-idx1-ubyte", np.arange(20), zipped=True)
     with pytest.raises(ValueError, match="classes 0 to 9, got 19"):
         load_idx(tmp_path, n_train=5)
 

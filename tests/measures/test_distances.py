@@ -219,6 +219,7 @@ def test_the_l2_limit_measures_a_gln_in_its_own_norm_and_is_no_kkt_point_of_it()
     limit = solve_gln_l2_svm(*samples[0], tol=1e-10).require()
     now = Distances(limit, *samples)(GLN.from_zeta(limit.zeta))
     assert now["margin_ratio"] == pytest.approx(1, abs=1e-8)
+    assert now["network_norm"] == pytest.approx(limit.objective, rel=1e-7)
     assert now["kkt_residual"] > 1e-2
 
 

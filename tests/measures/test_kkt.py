@@ -63,14 +63,6 @@ def test_multipliers_are_those_of_the_closed_form_and_vanish_off_the_margin() ->
     np.testing.assert_allclose(distance.dual_norms, [1], rtol=1e-12)
 
 
-def test_a_stationary_network_with_a_wrongly_dead_unit_is_told_by_its_dual_norm() -> None:
-    # Unit 0 alone separates with ||zeta|| = sqrt(2)/B; unit 1, dead, would do better by A/B.
-    distance = kkt_distance(GLN.from_zeta(only_unit(0)), *QUADRANTS)
-    assert distance.residual < 1e-6
-    assert distance.cosine == pytest.approx(1, abs=1e-12)
-    np.testing.assert_allclose(distance.dual_norms, [1, A / B], rtol=1e-9)
-
-
 def test_complementarity_is_zero_at_the_optimum_though_multipliers_are_not_unique() -> None:
     rng = np.random.default_rng(1)
     X, contexts = rng.normal(size=(40, 5)), rng.integers(0, 2, size=(40, 3))

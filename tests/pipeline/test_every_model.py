@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import json
 
-import numpy as np
 import pytest
 
-from implicit_bias import GLN, solve_gln_l2_svm
-from implicit_bias import compare as compare_network
-from implicit_bias.data.sample import Sample
 from implicit_bias.models import MODELS
 from tests.commands import DONE
 from tests.commands import run as run_command
@@ -66,21 +62,3 @@ def test_with_its_defaults_a_convex_model_comes_near_its_limit(model, least) -> 
     assert code == 0
     assert least < record["comparison"]["margin_ratio"] <= 1
     assert record["comparison"]["zeta_cosine"] > 0.98
-
-
-def test_data_of_another_kind_are_refused_before_any_work() -> None:
-    assert run("--model", "gln", "--data", "ring")[0] == 2
-    assert run("--model", "gln", "--data", "pulse")[0] == 2
-    code, _, text = run("--model", "gdln", "--data", "digits")
-    assert code == 2 and "'digits' is not one of 'ring', 'pulse'" in text
-
-
-def test_a_network_at_the_l2_limit_has_margin_ratio_one_in_its_own_norm() -> None:
-    rng = np.random.default_rng(0)
-    X, contexts = rng.normal(size=(30, 4)), rng.integers(0, 3, size=(30, 2))
-    y = np.sign(rng.normal(size=30))
-    sample = Sample(X, y, contexts)
-    limit = solve_gln_l2_svm(X, y, contexts, n_contexts=3).require()
-    comparison = compare_network(limit, GLN.from_zeta(limit.zeta), sample, sample)
-    assert comparison.margin_ratio == pytest.approx(1, abs=1e-7)
-    assert comparison.network_norm == pytest.approx(limit.objective, rel=1e-7)
