@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import functools
+import hashlib
+import signal
+import threading
+import time
 
 import cvxpy
 import numpy as np
@@ -17,8 +21,10 @@ from solvers import (
     Settings,
     Solution,
     Status,
+    memory,
     solve,
 )
+from solvers.cvxpy_backend import inseparability_program, primal_program
 from tests.certificate_checker import assert_honest, recompute
 from tests.problems import PROBLEMS, Hardness, Problem, as_torch, linear_program, stacked
 
@@ -168,11 +174,69 @@ def test_cvxpy_answers_on_tensors_with_tensors() -> None:
     assert solution.require().certificate.objective == pytest.approx(np.sqrt(1.25), rel=1e-6)
 
 
-@installed("OSQP")
-def test_a_quadratic_solver_refuses_more_than_one_group_and_names_another() -> None:
-    program = next(p for p in PROBLEMS if p.program.n_groups > 1).program
-    with pytest.raises(ValueError, match=r"one group only.*use a conic solver"):
-        solve(program, solver="cvxpy:OSQP")
+@pytest.mark.parametrize(
+    ("name", "n_groups", "message"),
+    [
+        pytest.param(
+            "OSQP", 3, "takes quadratic programs, of one group only", marks=installed("OSQP")
+        ),
+        pytest.param(
+            "HIGHS", 3, "takes quadratic programs, of one group only", marks=installed("HIGHS")
+        ),
+        pytest.param("SCIPY", 1, "takes no norms", marks=installed("SCIPY")),
+    ],
+)
+def test_a_solver_that_cannot_take_a_program_names_those_that_can(
+    name: str, n_groups: int, message: str
+) -> None:
+    program = next(p for p in PROBLEMS if p.program.n_groups == n_groups).program
+    advice = rf"{message}, and this program has {n_groups} groups: use a conic.* CLARABEL"
+    with pytest.raises(ValueError, match=advice):
+        solve(program, solver=f"cvxpy:{name}")
+
+
+@installed("HIGHS")
+def test_a_quadratic_solver_nobody_listed_takes_one_group() -> None:
+    solution = solve(two_points(), solver="cvxpy:HIGHS", settings=Settings(tol=1e-4))
+    assert solution.require().certificate.objective == pytest.approx(np.sqrt(1.25), rel=1e-4)
+
+
+def test_literal_programs_name_their_variables_and_constraints() -> None:
+    primal, zeta = primal_program(two_points())
+    assert primal.var_dict == {"zeta": zeta} and zeta.shape == (1, 2)
+    proof, lam = inseparability_program(two_points())
+    assert proof.var_dict == {"lam": lam} and lam.shape == (2,)
+    labels = [[c.label for c in problem.constraints] for problem in (primal, proof)]
+    assert labels == [["margins"], ["multipliers", "total"]]
+
+
+def test_ctrl_c_does_not_wait_for_compiled_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    def compiled(problem: cvxpy.Problem, **_: object) -> bytes:
+        return hashlib.pbkdf2_hmac("sha256", b"", b"", 20_000_000)  # some ten seconds
+
+    monkeypatch.setattr(cvxpy.Problem, "solve", compiled)
+    start = time.perf_counter()
+    threading.Timer(0.2, signal.raise_signal, [signal.SIGINT]).start()
+    with pytest.raises(KeyboardInterrupt):
+        solve(two_points(), solver="cvxpy:CLARABEL")
+    assert time.perf_counter() - start < 2
+
+
+def test_what_a_backend_raises_reaches_its_caller(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cvxpy.Problem, "solve", lambda problem, **_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        solve(two_points(), solver="cvxpy:CLARABEL")
+
+
+def test_what_memory_cannot_hold_is_refused_with_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    large = linear_program(np.ones((10**6, 1)), np.ones(10**6))
+    with pytest.raises(ValueError, match=r"1000000 samples at once would take 22,352 GiB.*lower"):
+        solve(large, settings=Settings(working_set_from=10**7))
+    monkeypatch.setattr(memory, "_memory", lambda: 0.01 * 2.0**30)
+    with pytest.raises(
+        ValueError, match=r"of 1000000 margins would take 0.0149 GiB.*has 0.01: use"
+    ):
+        solve(large, solver="cvxpy:CLARABEL")
 
 
 def two_points() -> MaxMarginProgram:
@@ -193,6 +257,11 @@ def test_primal_and_dual_points_are_the_optimal_ones(solver: str) -> None:
 def test_an_unknown_solver_is_refused_with_the_known_ones(name: str) -> None:
     with pytest.raises(ValueError, match=r"unknown solver.*'interior-point' or 'cvxpy:NAME'"):
         solve(two_points(), solver=name)
+
+
+def test_a_solver_is_asked_for_by_name() -> None:
+    with pytest.raises(TypeError, match="`solver` must be a name, got None: use 'interior-point'"):
+        solve(two_points(), solver=None)
 
 
 def test_a_cvxpy_solver_that_is_not_installed_is_refused() -> None:
