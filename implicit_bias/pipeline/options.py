@@ -53,7 +53,7 @@ def option(
         Its value where neither the user nor the model nor the trainer says otherwise.
     help : str
     least : int, optional
-        The smallest value of a number.
+        The smallest value of a number, or of each of several.
     choices : tuple of str
         The values of a string, where its type does not name them.
     example : str
