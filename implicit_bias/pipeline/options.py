@@ -163,7 +163,11 @@ class ScheduleOptions(DeviceOptions):
     """Steps of gradient descent, in phases."""
 
     steps: tuple[int, ...] | None = option(
-        None, "Gradient steps of each phase of training.", example="1600,1600", unset="by data"
+        None,
+        "Gradient steps of each phase of training.",
+        least=1,
+        example="1600,1600",
+        unset="by data",
     )
     learning_rate: tuple[float, ...] | None = option(
         None,
