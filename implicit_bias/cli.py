@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shlex
 import signal
 import sys
@@ -96,6 +97,7 @@ def compare(
     options beyond --model it does so on bundled data in under two minutes; some models begin from
     defaults of their own, which the results name.
     """
+    _open_streams()
     if resume and folder is None:
         raise click.UsageError("`--resume` needs `--save DIR`, the folder that the run was kept in")
     keeping = Keeping(folder, resume)
@@ -105,21 +107,38 @@ def compare(
         _check_paths(plot, page, folder)
         with keeping.opened(model):
             report = _run(MODELS[model], options, keeping, quiet=quiet)
-            from .pipeline.terminal import render_text
-
-            if not quiet:
-                click.echo(render_text(report, _width()), err=as_json)
-            if as_json:
-                click.echo(report.to_json())
             # Shown first: a disk that turns out to be full must not take the results with it.
+            shown = _show(report, as_json=as_json, quiet=quiet)
             _write(context, report, plot, page, keeping)
     _tell(report)
-    raise SystemExit(_exit_code(report))
+    raise SystemExit(_exit_code(report) if shown else BAD_INPUT)
 
 
 def _run(model: Model, options: Options, keeping: Keeping, *, quiet: bool) -> Report:
     with _progress(quiet) as progress, _terminated_like_interrupted():
         return model.run(model, options, progress, keeping)
+
+
+def _show(report: Report, *, as_json: bool, quiet: bool) -> bool:
+    """Tables and the JSON object, each on its stream; whether they could be printed."""
+    from .pipeline.terminal import render_text
+
+    try:
+        if not quiet:
+            click.echo(render_text(report, _width()), err=as_json)
+        if as_json:
+            click.echo(report.to_json())
+    except OSError as error:  # what follows may still reach the disk
+        click.echo(f"Error: the results could not be printed: {error}", err=True)
+        return False
+    return True
+
+
+def _open_streams() -> None:
+    """A stream for those that were closed before the program began: what goes there is lost."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
 
 
 def _check_paths(plot: Path | None, page: Path | None, folder: Path | None) -> None:

@@ -9,7 +9,7 @@ from .arrays import Array, array_namespace, float_of, gram_full, gram_lower, mat
 from .design import GatedDesign
 from .programs import MaxMarginProgram
 
-__all__ = ["GroupKernels", "PreparedProgram", "group_kernels"]
+__all__ = ["GroupKernels", "group_kernels"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,14 +32,17 @@ class GroupKernels:
     weight : (F, G) array
         `Z_g Z_g^T = sum_f weight[f, g] factor[:, f] factor[:, f]^T`: one-hot rows, then the
         constants.
+    sizes : (n,) array
+        Roots of the largest `K_g(n, n)`.
     scale : float
-        Root of the mean over samples of the largest `K_g(n, n)` of the unscaled data.
+        Root of the mean over samples of the squares of the unscaled data's `sizes`.
     """
 
     signed: Array
     gram: Array
     factor: Array
     weight: Array
+    sizes: Array
     scale: float
 
     @property
@@ -79,6 +82,7 @@ class GroupKernels:
             signed=self.signed[rows],
             gram=self.gram[rows][:, rows],
             factor=self.factor[rows],
+            sizes=self.sizes[rows],
         )
 
     def flip(self, signs: Array) -> None:
@@ -91,27 +95,20 @@ class GroupKernels:
         self.gram[...] *= signs[None, :]
 
 
-@dataclass(frozen=True, eq=False)
-class PreparedProgram(MaxMarginProgram):
-    """A program that brings its kernels along; a subset of it is a program without them."""
-
-    kernels: GroupKernels
-
-
 def group_kernels(program: MaxMarginProgram) -> GroupKernels:
-    """The kernels of `program`: one Gram matrix and the reduced gate columns.
-
-    They are made here, unless the program brings them along.
-    """
-    if isinstance(program, PreparedProgram):
-        return program.kernels
+    """The kernels of `program`: one Gram matrix and the reduced gate columns."""
     design = program.design
     xp = array_namespace(design.X)
     scale = math.sqrt(float_of(xp.mean(design.sample_sizes**2))) or 1.0
     signed = design.X * (program.y / scale)[:, None]
     factor, weight = _columns(design)
     return GroupKernels(
-        signed=signed, gram=gram_full(signed).T, factor=factor, weight=weight, scale=scale
+        signed=signed,
+        gram=gram_full(signed).T,
+        factor=factor,
+        weight=weight,
+        sizes=design.sample_sizes / scale,
+        scale=scale,
     )
 
 

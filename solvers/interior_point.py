@@ -1,162 +1,135 @@
-"""Primal-dual interior point for max-margin programs, in the dual.
-
-The programs are solved as a game. With `lam` and `d` on simplices and the kernels K_g,
-
-    gamma^2 = min_lam max_g lam^T K_g lam = max_d min_lam lam^T (sum_g d[g] K_g) lam,
-
-gamma is the best margin per unit of norm, 1 / gamma the optimum of the program, and gamma = 0
-exactly when the data are not separable, lam being the proof. Both sides of the game always have
-interior points, so there is no phase for infeasible programs, and no scaling to choose.
-"""
+"""The solver `interior-point`: the game played on all samples, refined on the features."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
+import time
+from dataclasses import replace
 
-from .arrays import Array, NotPositiveDefinite, SingularMatrix, array_namespace, float_of, matmul
-from .group_kernels import GroupKernels
-from .newton import Iterate, NewtonSystem
-from .predictor_corrector import advance, starting_point
+from .arrays import Array, array_namespace, as_float64
+from .certificate import Certificate, certify
+from .game import Game, play
+from .group_kernels import GroupKernels, group_kernels
+from .memory import require_memory
+from .programs import MaxMarginProgram
+from .refinement import PrimalDual, balance_support, cancel_blocks
+from .scaling import equilibrated
 from .settings import Settings
+from .solution import Solution, conclude, support_vectors
+from .working_set import Attempt, solve_on_working_set
 
-__all__ = ["Game", "play"]
+__all__ = ["solve_interior_point"]
+
+# Square matrices that live at the same time: Gram matrix, Newton matrix, its factor.
+MATRICES = 3
 
 
-@dataclass(frozen=True, eq=False)
-class Game:
-    """The best points that a run has seen, which need not belong to one iterate.
+def solve_interior_point(
+    program: MaxMarginProgram, settings: Settings, kernels: GroupKernels | None = None
+) -> Solution:
+    """Solve `program` by the dual interior point and certify the answer on every sample.
 
-    Attributes
+    Parameters
     ----------
-    lower : float
-        Best lower bound of gamma, with the `primal_lam` (n,) and `primal_d` (G,) that give it:
-        the network with blocks `d[g] v_g(lam)` has this margin per unit of norm.
-    upper : float
-        Best upper bound of gamma, with the `dual` (n,) that gives it.
-    iterations : int
+    program : MaxMarginProgram
+        On NumPy arrays or torch tensors, in float64; the answer is of the same kind.
+    settings : Settings
+        `max_iterations` bounds the iterations of each inner run (default 100).
+    kernels : GroupKernels, optional
+        Those of `program`, if they are at hand; a working set makes its own.
+
+    Returns
+    -------
+    Solution
+        `SOLVED`, `NOT_SEPARABLE`, or what the certificate can prove where rounding decides.
     """
-
-    lower: float
-    primal_lam: Array
-    primal_d: Array
-    upper: float
-    dual: Array
-    iterations: int
-
-    @property
-    def gap(self) -> float:
-        """`upper / lower - 1`, infinite as long as no margin is positive."""
-        return self.upper / self.lower - 1 if self.lower > 0 else math.inf
-
-    @property
-    def width(self) -> float:
-        """How much of gamma, which is not negative, the bounds leave open."""
-        return self.upper - max(self.lower, 0.0)
+    start = time.perf_counter()
+    if program.n_samples < settings.working_set_from:
+        answer, certificate, iterations = _solve_all(program, settings, kernels)
+    else:
+        answer, certificate, iterations = solve_on_working_set(program, settings, _solve_all)
+    return conclude(
+        program,
+        answer.primal,
+        answer.dual,
+        tol=settings.tol,
+        iterations=iterations,
+        seconds=time.perf_counter() - start,
+        solver="interior-point",
+        known=certificate,
+    )
 
 
-# Stop once this many iterations have not narrowed the bounds by a tenth.
-PATIENCE = 15
-# Gram matrices know squared norms to about 1e-16 of the data's scale, so that gamma below 1e-8
-# is noise to them: there the run ends and the refinement on the features themselves begins.
-RESOLUTION = 1e-8
-ITERATIONS = 100
-# From this gap on, samples with `z / lam` above so many times their kernel's diagonal are left
-# out, if that leaves at most this share. On MNIST digits no support vector has been among them.
-SETTLED = 2e-2
-DISTANT = 1.0
-WORTHWHILE = 0.8
+def _solve_all(
+    program: MaxMarginProgram, settings: Settings, kernels: GroupKernels | None = None
+) -> Attempt:
+    """The game on every sample, refined on the features where its certificate falls short."""
+    require_memory(
+        MATRICES * program.n_samples**2,
+        f"the kernels of {program.n_samples} samples at once",
+        "lower `working_set_from`, or take fewer samples",
+    )
+    empty = program.design.sample_sizes == 0
+    if bool(array_namespace(empty).any(empty)):
+        return _proof(program, as_float64(empty, like=program.y))
+    # The certificate on the features may lose a little of what Gram arithmetic promised.
+    inner = replace(settings, tol=0.5 * settings.tol)
+    game = play(kernels or group_kernels(program), inner)
+    answer = PrimalDual(primal=_coefficients(program, game), dual=game.dual)
+    certificate = certify(program, answer.primal, answer.dual)
+    if certificate.proves_optimality(settings.tol):
+        return answer, certificate, game.iterations
+    answer = _refine(program, game, answer, certificate)
+    certificate = certify(program, answer.primal, answer.dual)
+    if certificate.proves_separability() or certificate.proves_inseparability():
+        return answer, certificate, game.iterations
+    answer, more = _decide(program, inner, answer)
+    return answer, certify(program, answer.primal, answer.dual), game.iterations + more
 
 
-def play(kernels: GroupKernels, settings: Settings) -> Game:
-    """Follow the central path of the game until its bounds meet within `settings.tol`.
+def _proof(program: MaxMarginProgram, lam: Array) -> Attempt:
+    """Multipliers of samples whose gated inputs are all zero: no coefficients reach them."""
+    answer = PrimalDual(primal=0 * program.dual_blocks(lam), dual=lam)
+    return answer, certify(program, answer.primal, answer.dual), 0
 
-    The bounds are those of Gram arithmetic; the caller certifies what it makes of them.
+
+def _coefficients(program: MaxMarginProgram, game: Game) -> Array:
+    """`V[g] = d[g] v_g(lam)`: the network that attains the game's lower bound."""
+    return game.primal_d[program.design.group][:, None] * program.dual_blocks(game.primal_lam)
+
+
+def _refine(
+    program: MaxMarginProgram, game: Game, answer: PrimalDual, certificate: Certificate
+) -> PrimalDual:
+    """The better of `answer` and of what the features make of it, primal and dual apart."""
+    if not certificate.proves_separability():
+        cancelled = cancel_blocks(program, game.dual)
+        if certify(program, dual=cancelled).proves_inseparability():
+            return PrimalDual(primal=answer.primal, dual=cancelled)
+    balanced = balance_support(
+        program, game.primal_d, support_vectors(program, answer.primal, answer.dual)
+    )
+    if balanced is None:
+        return answer
+    refined = certify(program, balanced.primal, balanced.dual)
+    primal = balanced.primal if refined.objective < certificate.objective else answer.primal
+    dual = balanced.dual if refined.dual_objective > certificate.dual_objective else answer.dual
+    return PrimalDual(primal=primal, dual=dual)
+
+
+def _decide(
+    program: MaxMarginProgram, settings: Settings, answer: PrimalDual
+) -> tuple[PrimalDual, int]:
+    """`answer` with coefficients that separate or multipliers that cancel, and the iterations.
+
+    The game on samples and inputs of size one asks for another optimum, but separability is the
+    same, and Gram arithmetic resolves it where sizes of many decades hide it.
     """
-    return _follow(kernels, starting_point(kernels), settings, 0)
-
-
-def _follow(kernels: GroupKernels, point: Iterate, settings: Settings, done: int) -> Game:
-    """`play` from `point`, where `done` iterations have led.
-
-    Samples that the path is leaving behind are left out as it nears its end. If the margins of
-    all samples then refuse what was found without them, the run goes on with them.
-    """
-    game = _bounds(point, None, done)
-    widths = [math.inf] * PATIENCE + [game.width]
-    limit = settings.max_iterations or ITERATIONS
-    may_leave_out = True
-    while game.iterations < limit:
-        if game.gap <= settings.tol or game.upper <= RESOLUTION:
-            break
-        if not widths[-1] < 0.9 * widths[-1 - PATIENCE]:
-            break
-        if may_leave_out and game.gap < SETTLED:
-            near = _near(kernels, point)
-            if 0 < near.shape[0] <= WORTHWHILE * point.lam.shape[0]:
-                part = kernels.subset(near)
-                inner = _follow(part, _restricted(part, point, near), settings, game.iterations)
-                game = _with_all_samples(kernels, game, inner, near)
-                may_leave_out = False
-                continue
-        try:
-            system = NewtonSystem(point, kernels.weighted(point.d))
-            point = advance(kernels, point, system)
-        except (NotPositiveDefinite, SingularMatrix):
-            break
-        game = _bounds(point, game, game.iterations + 1)
-        if settings.progress is not None:
-            settings.progress(game.iterations, game.gap)
-        widths.append(game.width)
-    return game
-
-
-def _near(kernels: GroupKernels, point: Iterate) -> Array:
-    """Indices of the samples that may still turn out to be support vectors."""
-    xp = array_namespace(point.lam)
-    return xp.nonzero(point.z <= DISTANT * kernels.diagonal(point.d) * point.lam)[0]
-
-
-def _restricted(part: GroupKernels, point: Iterate, rows: Array) -> Iterate:
-    """`point` on the samples `rows`, whose kernels are `part`."""
-    xp = array_namespace(point.lam)
-    lam = point.lam[rows] / xp.sum(point.lam[rows])
-    return replace(point, lam=lam, z=point.z[rows], products=part.products(lam))
-
-
-def _with_all_samples(kernels: GroupKernels, game: Game, inner: Game, rows: Array) -> Game:
-    """The better of `game` and of what `inner`, on the samples `rows`, proves about them all."""
-    xp = array_namespace(game.dual)
-    lam, dual = xp.zeros_like(game.dual), xp.zeros_like(game.dual)
-    lam[rows], dual[rows] = inner.primal_lam, inner.dual
-    lower = _lower_bound(lam, inner.primal_d, kernels.products(lam))
-    game = replace(game, iterations=inner.iterations)
-    if lower > game.lower:
-        game = replace(game, lower=lower, primal_lam=lam, primal_d=inner.primal_d)
-    if inner.upper < game.upper:
-        game = replace(game, upper=inner.upper, dual=dual)
-    return game
-
-
-def _bounds(point: Iterate, best: Game | None, iteration: int) -> Game:
-    """The better of the bounds at `point` and those of `best`."""
-    xp = array_namespace(point.lam)
-    norms = xp.sqrt(xp.clip(matmul(point.lam, point.products), min=0.0))
-    upper = float_of(xp.max(norms)) / float_of(xp.sum(point.lam))
-    lower = _lower_bound(point.lam, point.d, point.products)
-    if best is None:
-        return Game(lower, point.lam, point.d, upper, point.lam, iteration)
-    game = replace(best, iterations=iteration)
-    if lower > game.lower:
-        game = replace(game, lower=lower, primal_lam=point.lam, primal_d=point.d)
-    if upper < game.upper:
-        game = replace(game, upper=upper, dual=point.lam)
-    return game
-
-
-def _lower_bound(lam: Array, d: Array, products: Array) -> float:
-    """Smallest margin per unit of norm of the blocks `d[g] v_g(lam)`."""
-    xp = array_namespace(lam)
-    norms = xp.sqrt(xp.clip(matmul(lam, products), min=0.0))
-    total = float_of(d @ norms)
-    return float_of(xp.min(matmul(products, d))) / total if total > 0 else -math.inf
+    scaled = equilibrated(program)
+    game = play(group_kernels(scaled.program), settings)
+    primal = _coefficients(scaled.program, game) / scaled.inputs
+    if certify(program, primal).proves_separability():
+        return PrimalDual(primal=primal, dual=answer.dual), game.iterations
+    cancelled = cancel_blocks(program, game.dual / scaled.samples)
+    if certify(program, dual=cancelled).proves_inseparability():
+        answer = PrimalDual(primal=answer.primal, dual=cancelled)
+    return answer, game.iterations

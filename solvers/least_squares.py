@@ -8,7 +8,13 @@ from dataclasses import asdict, dataclass
 from enum import Enum
 
 from .arrays import Array, array_namespace, float_of
-from .quadratic import EPS, LeastSquaresProgram, MomentLeastSquares, SampledLeastSquares, Spectrum
+from .least_squares_programs import (
+    EPS,
+    LeastSquaresProgram,
+    MomentLeastSquares,
+    SampledLeastSquares,
+    Spectrum,
+)
 
 __all__ = [
     "FitCertificate",

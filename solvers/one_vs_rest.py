@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from .arrays import Array, array_namespace
 from .design import GatedDesign
 from .dispatch import solve
-from .group_kernels import PreparedProgram, group_kernels
+from .group_kernels import group_kernels
+from .interior_point import solve_interior_point
 from .programs import MaxMarginProgram
 from .settings import Settings
 from .solution import Solution
@@ -116,5 +117,4 @@ def iterate_one_vs_rest(
     for program in programs:
         kernels.flip(signs * program.y)
         signs = program.y
-        prepared = PreparedProgram(design=design, y=signs, kernels=kernels)
-        yield solve(prepared, solver=solver, settings=settings)
+        yield solve_interior_point(program, settings, kernels)

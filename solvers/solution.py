@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
@@ -9,6 +10,7 @@ from typing import Protocol
 from .arrays import Array, array_namespace, float_of
 from .certificate import Certificate, certify
 from .programs import MaxMarginProgram
+from .summation import power_of_two
 
 __all__ = ["NotCertified", "Solution", "Status", "conclude", "support_vectors"]
 
@@ -18,16 +20,18 @@ class Status(Enum):
 
     SOLVED = "solved: the duality gap, recomputed from the returned arrays, is within tolerance"
     NOT_SEPARABLE = (
-        "not separable: the returned multipliers prove, to rounding, that no coefficients classify "
-        "every sample correctly. Look for contradictory samples, drop samples, or add hidden units "
-        "or contexts"
+        "not separable: the returned multipliers prove that every choice of coefficients leaves "
+        "some sample a margin no larger than the resolution of float64 on its own terms. Look for "
+        "contradictory samples among those with positive multipliers, drop samples, or use a "
+        "predictor that tells more of them apart"
     )
     INACCURATE = (
         "separable, but the certified gap is above the tolerance. The bounds hold as reported: "
         "raise `tol` to what they support, scale the features, or try another solver"
     )
     UNDECIDED = (
-        "undecided: neither a margin above rounding nor a proof that there is none was found. "
+        "undecided: neither coefficients with positive margins nor a proof that there are none "
+        "were found. "
         "The margin, if any, is below what float64 resolves on these data: rescale the features, "
         "remove near-duplicate samples of opposite labels, or treat the data as not separable"
     )
@@ -81,7 +85,9 @@ class Solution:
         Coefficients with smallest margin 1 (if the data were separated), of the kind and on
         the device of the program's arrays.
     dual : (n,) array
-        Multipliers with largest block norm 1; with sum 1 if they prove inseparability.
+        Multipliers with largest block norm 1; with sum 1 if they prove inseparability. Where the
+        rounding of these scales would cost the status, both are scaled by powers of two instead:
+        margins from 1 to 2, block norms or sum from 1/2 to 1.
     status : Status
     certificate : Certificate
         Recomputed from `primal` and `dual`.
@@ -134,23 +140,33 @@ def conclude(
         primal = program.dual_blocks(xp.zeros_like(program.y))
     dual = xp.zeros_like(program.y) if dual is None else xp.clip(dual, min=0.0)
     certificate = known or certify(program, primal, dual)
-    if certificate.proves_separability():
-        primal = primal / certificate.smallest_margin
-    if certificate.proves_separability() and certificate.dual_objective > 0:
-        dual = dual * (certificate.dual_objective / float_of(xp.sum(dual)))
-    elif float_of(xp.sum(dual)) > 0:
-        dual = dual / xp.sum(dual)
-    certificate = certify(program, primal, dual)
+    status = _status(certificate, tol)
+    margin, total = _sizes(program, certificate, dual)
+    scaled = certify(program, primal / margin, dual / total)
+    if _status(scaled, tol) is not status:
+        # Where terms cancel, the rounding of this scaling spoils what powers of two leave exact.
+        margin, total = power_of_two(margin) / 2, power_of_two(total)
+        scaled = certify(program, primal / margin, dual / total)
     return Solution(
-        primal=primal,
-        dual=dual,
-        status=Status.FAILED if failed else _status(certificate, tol),
-        certificate=certificate,
+        primal=primal / margin,
+        dual=dual / total,
+        status=Status.FAILED if failed else _status(scaled, tol),
+        certificate=scaled,
         tol=tol,
         iterations=iterations,
         seconds=seconds,
         solver=solver,
     )
+
+
+def _sizes(program: MaxMarginProgram, certificate: Certificate, dual: Array) -> tuple[float, float]:
+    """The smallest margin of the primal point, or 1; what makes `dual` feasible or sum to 1."""
+    xp = array_namespace(dual)
+    total = float_of(xp.sum(dual)) or 1.0
+    if not certificate.proves_separability():
+        return 1.0, total
+    bound = certificate.dual_objective
+    return certificate.smallest_margin, total / bound if 0 < bound < math.inf else total
 
 
 def _status(certificate: Certificate, tol: float) -> Status:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
+from implicit_bias.models.gdln.data import RingData, ring_kernel
 from implicit_bias.models.gln.norms import MainEffects
 
 Floats = NDArray[np.float64]
@@ -75,3 +76,32 @@ def l2_norm(zeta: Floats) -> float:
         factor = float(np.exp(0.5 * n_units * math.log(n_contexts)))
     rms = MainEffects.of_coefficients(zeta).rms_norm()
     return factor * rms if rms > 0 else 0.0
+
+
+def nlgp_covariance(n_inputs: int, xi: float, gain: float) -> Floats:
+    """(D, D) covariance of one class of `make_nlgp`, with ones on the diagonal.
+
+    <x_i x_j> = arcsin(s Sigma_ij) / arcsin(s),   s = gain^2 / (1 + gain^2)
+    """
+    s = gain**2 / (1 + gain**2)
+    row = np.arcsin(s * np.clip(ring_kernel(n_inputs, xi), -1.0, 1.0)) / np.arcsin(s)
+    index = np.arange(n_inputs)
+    return np.asarray(row[(index[:, None] - index[None, :]) % n_inputs])
+
+
+def single_pulse_population(n_inputs: int, xi_1: int, xi_0: int) -> RingData:
+    """All 2 D single pulses, each once: averages over these rows are the population's moments."""
+    pulses = [np.roll(np.arange(n_inputs) < xi, s) for xi in (xi_1, xi_0) for s in range(n_inputs)]
+    return RingData(np.array(pulses), np.repeat([1.0, 0.0], n_inputs), "every pulse once")
+
+
+def single_pulse_second_moment(n_inputs: int, length: int) -> Floats:
+    """(D, D) moments `<x_i x_j>` of one class; the mean is `length / D` everywhere.
+
+    A run covers both ends of the shorter way d around if it starts in one of `length - d`
+    places, and both ends of the longer way, D - d, in `length - (D - d)`.
+    """
+    index = np.arange(n_inputs)
+    d = np.abs(index[:, None] - index[None, :])
+    counts = np.maximum(length - d, 0) + np.maximum(length - (n_inputs - d), 0)
+    return np.where(d == 0, length, counts) / n_inputs

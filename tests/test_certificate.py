@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from fractions import Fraction
 
 import numpy as np
 import pytest
 import torch
 
-from solvers import MaxMarginProgram, NotCertified, Status, certify
+from solvers import GatedDesign, MaxMarginProgram, NotCertified, Status, certify
+from solvers.arrays import to_numpy
 from solvers.solution import conclude
+from solvers.summation import enclose_adjoint, enclose_scores
 from tests.certificate_checker import recompute
 from tests.problems import (
     Construction,
@@ -18,11 +22,13 @@ from tests.problems import (
     gln_construction,
     linear_program,
     unequal_construction,
+    with_inputs,
 )
 
 CONSTRUCTIONS = {"gln": gln_construction(), "unequal": unequal_construction()}
 BOTH = pytest.mark.parametrize("case", CONSTRUCTIONS.values(), ids=list(CONSTRUCTIONS))
 INSEPARABLE = linear_program([[1, 0], [-1, 1], [1, 1]], [1, 1, -1])
+Kind = Callable[[np.ndarray], np.ndarray | torch.Tensor]
 PROOF = np.array([2.0, 1.0, 1.0])  # 2 (1, 0) + (-1, 1) - (1, 1) = 0
 
 
@@ -49,7 +55,7 @@ def test_every_field_agrees_with_exact_arithmetic_at_points_that_are_not_optimal
     assert certificate.objective == pytest.approx(exact.objective, rel=1e-12)
     assert certificate.dual_objective == pytest.approx(exact.dual_objective, rel=1e-12)
     assert certificate.gap == pytest.approx(exact.gap, rel=1e-12)
-    assert certificate.separation_bound == pytest.approx(exact.cancellation, rel=1e-12)
+    assert exact.cancellation <= certificate.separation_bound == 1  # nothing cancels
 
 
 @BOTH
@@ -136,23 +142,84 @@ def test_wrong_shapes_are_refused_by_name(case: Construction) -> None:
         certify(case.program, case.primal, case.dual[:3])
 
 
-def test_bounds_that_contradict_weak_duality_are_not_a_small_gap() -> None:
-    """Rotated pairs ((1, e), 1), ((1, -e), -1): margins and blocks cancel down to their rounding.
-
-    Margins just above their rounding are off by some per cent, to either side, so that P < D
-    happens; such a pair of bounds is worth nothing.
-    """
-    rng, contradictions = np.random.default_rng(0), 0
+def test_bounds_hold_where_margins_and_blocks_cancel_down_to_their_rounding() -> None:
+    """Rotated pairs ((1, e), 1), ((1, -e), -1): plain sums are off by some per cent, both ways."""
+    rng, plainly_wrong = np.random.default_rng(0), 0
     for _ in range(100):
         angle = rng.uniform(0, 2 * np.pi)
         turn = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
         program = linear_program((np.array([[1, 1e-13], [1, -1e-13]]) @ turn).tolist(), [1, -1])
-        certificate = certify(program, np.array([[0.0, 1.0]]) @ turn, np.ones(2))
-        assert certificate.gap >= 0
-        if certificate.objective < certificate.dual_objective * (1 - 1e-8):
-            contradictions += 1
-            assert certificate.gap == math.inf
-    assert contradictions > 5
+        primal, dual = np.array([[0.0, 1.0]]) @ turn, np.ones(2)
+        certificate, exact = certify(program, primal, dual), recompute(program, primal, dual)
+        assert certificate.dual_objective <= exact.dual_objective * (1 + 1e-15)
+        assert exact.objective * (1 - 1e-15) <= certificate.objective
+        assert certificate.objective == pytest.approx(exact.objective, rel=1e-12)
+        assert certificate.separation_bound >= exact.cancellation * (1 - 1e-15)
+        plainly_wrong += program.margins(primal).min() > float(min(exact.margins)) * (1 + 1e-5)
+    assert plainly_wrong > 5
+
+
+@pytest.mark.parametrize("kind", [np.asarray, torch.as_tensor], ids=["numpy", "torch"])
+def test_bounds_lie_on_their_side_of_exact_arithmetic_at_every_scale(kind: Kind) -> None:
+    """Entries over sixteen decades: plain sums, absolute sums and compensated sums all decide."""
+    rng = np.random.default_rng(1)
+    for _ in range(60):
+        (n, J), D = rng.integers(1, 7, 2), int(rng.integers(1, 7))
+        X, V = (rng.normal(size=s) * 10.0 ** rng.integers(-8, 8, size=s) for s in ((n, D), (J, D)))
+        Z, lam = rng.normal(size=(n, J)) * (rng.random((n, J)) < 0.7), rng.random(n)
+        design = GatedDesign(kind(X), kind(Z), kind(np.arange(J) // 2))
+        scores = design.scores(kind(V))
+        program = MaxMarginProgram(design, kind(np.where(to_numpy(scores) >= 0, 1.0, -1.0)))
+        certificate = certify(program, kind(V), kind(lam))
+        exact = recompute(program, kind(V), kind(lam))
+        assert certificate.objective >= exact.objective * (1 - 1e-15)
+        assert certificate.dual_objective <= exact.dual_objective * (1 + 1e-15)
+        assert certificate.separation_bound >= exact.cancellation * (1 - 1e-15)
+        if certificate.proves_separability():
+            assert certificate.objective == pytest.approx(exact.objective, rel=2e-10)
+        floor = certificate.smallest_margin - certificate.margin_rounding
+        assert floor * (1 - 1e-15) <= min(exact.margins)
+
+
+@pytest.mark.parametrize("smallest", [1.0, 2.0**-400])
+def test_compensated_sums_lie_within_their_radius_which_is_that_of_one_rounding(
+    smallest: float,
+) -> None:
+    rng = np.random.default_rng(2)
+    for _ in range(40):
+        n, D, J = (int(size) for size in rng.integers(1, 9, 3))
+        X = rng.normal(size=(n, D)) * smallest ** rng.integers(0, 2, size=(n, D))
+        Z = rng.normal(size=(n, J)) * smallest * (rng.random((n, J)) < 0.7)
+        V, lam = rng.uniform(-1, 1, (J, D)) * smallest, rng.random(n) * smallest
+        design = GatedDesign(X, Z, np.arange(J))
+        exact = np.einsum("nj,nd,jd->njd", *(np.vectorize(Fraction)(a) for a in (Z, X, V)))
+        blocks = np.einsum("nj,nd,n->njd", *(np.vectorize(Fraction)(a) for a in (Z, X, lam)))
+        for found, terms, axes in (
+            (enclose_scores(design, V), exact, (1, 2)),
+            (enclose_adjoint(design, lam), blocks, 0),
+        ):
+            error = np.abs(np.vectorize(Fraction)(found.value) - terms.sum(axis=axes))
+            assert np.all(error <= np.vectorize(Fraction)(found.radius))
+            size = np.abs(terms).sum(axis=axes).astype(float)
+            assert np.all(found.radius <= 2**-52 * np.abs(found.value) + 1e-27 * size + 2**-1000)
+
+
+def test_points_of_one_label_that_sum_to_zero_are_never_separable() -> None:
+    """Margins that sum to zero exactly, each some hundred units in the last place above zero.
+
+    The rounding of adding up 1e5 equal terms has one sign as long as the sum's exponent stays.
+    """
+    D, a, b = 100_000, 0.974471837468883, 0.9898443542548421  # multiples of 2^-45
+    X, primal = np.outer([a, b, -(a + b)], np.append(np.ones(D), 0.0)), np.ones((1, D + 1))
+    sums = linear_program(X, np.ones(3)).margins(primal)
+    # The last column shares out by how much they exceed zero, on a grid that adds up exactly.
+    last = -np.round((sums[:2] - sum(sums) / 3) * 2**34) / 2**34
+    X[:, -1] = [*last, -sum(last)]
+    program = linear_program(X, np.ones(3))
+    assert sum(map(Fraction, X[:, 0])) == sum(map(Fraction, X[:, -1])) == 0
+    assert program.margins(primal).min() > 64 * 2**-52 * np.abs(X).sum(axis=1).max()
+    assert not certify(program, primal).proves_separability()
+    assert certify(program, dual=np.ones(3)).separation_bound == 0
 
 
 def test_cancelling_blocks_prove_inseparability_and_nothing_less_does() -> None:
@@ -160,8 +227,8 @@ def test_cancelling_blocks_prove_inseparability_and_nothing_less_does() -> None:
     assert certify(INSEPARABLE, dual=PROOF / 3).proves_inseparability()
     off = certify(INSEPARABLE, dual=PROOF + np.array([1e-9, 0, 0]))
     assert not off.proves_inseparability()
-    # |v| = 1e-9 against terms of 2 |x_1| + |x_2| + |x_3| = 2 + 2 sqrt(2).
-    assert off.separation_bound == pytest.approx(1e-9 / (2 + 2 * math.sqrt(2)), rel=1e-6)
+    # v = (1e-9, 0), and the terms of the first input sum to 2 |1| + |-1| + |1|.
+    assert off.separation_bound == pytest.approx(1e-9 / 4, rel=1e-6)
     assert not certify(INSEPARABLE, dual=-PROOF).proves_inseparability()
     assert not certify(INSEPARABLE, dual=0 * PROOF).proves_inseparability()
 
@@ -186,20 +253,53 @@ def test_a_proof_of_inseparability_does_not_depend_on_the_data_s_scale(scale: fl
     assert not certify(program, dual=proof + 1e-9).proves_inseparability()
 
 
+@pytest.mark.parametrize("inputs", [[[1, 1e-15], [1, -1e-15]], [[1, 0], [1, 1e-14]]])
+def test_a_small_input_that_separates_is_not_taken_for_rounding(inputs: list[list[float]]) -> None:
+    """The blocks of lam = (1, 1) are (0, 2e-15) and (0, -1e-14): nothing cancels in the second."""
+    program = linear_program(inputs, [1, -1])
+    certificate = certify(program, dual=np.ones(2))
+    assert certificate.separation_bound == pytest.approx(1)
+    assert not certificate.proves_inseparability()
+    between = np.array([[0.5e-14, -1.0]]) if inputs[0][1] == 0 else np.array([[0.0, 1.0]])
+    assert certify(program, between, np.ones(2)).proves_separability()
+
+
 def test_a_separating_point_forbids_a_proof_of_inseparability() -> None:
-    """Pair ((1, e), 1), ((1, -e), -1): lam = (1, 1) leaves a block of 2 e that is all but zero."""
-    program = linear_program([[1, 1e-15], [1, -1e-15]], [1, -1])
-    certificate = certify(program, np.array([[0.0, 1e15]]), np.ones(2))
+    """1 and 1 + 2^-52 with opposite labels: a proof to one unit in the last place, and no more."""
+    program = linear_program([[1, 1], [1, 1 + 2**-52]], [1, -1])
+    separating = np.array([[1.5 + 2**-52, -1.5]])
+    assert certify(program, dual=np.ones(2)).proves_inseparability()
+    certificate = certify(program, separating, np.ones(2))
     assert certificate.proves_separability() and not certificate.proves_inseparability()
-    assert certificate.proves_optimality(1e-12)
 
 
-def test_a_margin_within_its_rounding_is_no_margin() -> None:
-    """1e17 - (1e17 - 16) rounds to 16 only by luck: terms of 1e17 are known to 16."""
+def test_a_margin_far_below_the_rounding_of_its_terms_is_summed_exactly() -> None:
     program = linear_program([[1, 1]], [1])
-    certificate = certify(program, np.array([[1e17, 16 - 1e17]]))
-    assert certificate.smallest_margin > 0 and not certificate.proves_separability()
-    assert certificate.margin_rounding >= 2 * 16
+    for rest, separates in ((16.0, True), (0.0, False), (-16.0, False)):
+        certificate = certify(program, np.array([[1e17, rest - 1e17]]))
+        assert certificate.proves_separability() is separates
+        assert certificate.smallest_margin == rest
+
+
+def test_multipliers_near_the_smallest_float_bound_what_larger_ones_do() -> None:
+    case = CONSTRUCTIONS["gln"]
+    plain = certify(case.program, dual=case.dual)
+    small = certify(case.program, dual=case.dual * 2.0**-1000)
+    assert small == plain and plain.dual_objective < math.inf
+    shrunk = with_inputs(case.program, case.program.design.X * 2.0**-100)
+    assert certify(shrunk, dual=case.dual * 2.0**-1000).dual_objective == pytest.approx(
+        plain.dual_objective * 2.0**100, rel=1e-9
+    )
+
+
+def test_lists_and_arrays_of_the_other_kind_are_points_as_well() -> None:
+    case = CONSTRUCTIONS["unequal"]
+    expected = certify(case.program, case.primal, case.dual)
+    assert certify(case.program, case.primal.tolist(), case.dual.tolist()) == expected
+    assert certify(case.program, torch.tensor(case.primal), torch.tensor(case.dual)) == expected
+    assert certify(as_torch(case.program), case.primal, case.dual).to_dict() == pytest.approx(
+        expected.to_dict(), rel=1e-12, abs=1e-12
+    )
 
 
 def conclusion(program: MaxMarginProgram, primal: object, dual: object, tol: float) -> Status:
@@ -244,6 +344,15 @@ def test_conclude_clips_multipliers_that_rounding_left_negative() -> None:
     case = CONSTRUCTIONS["unequal"]
     below = np.where(case.dual == 0, -1e-18, case.dual)
     assert conclusion(case.program, case.primal, below, 1e-8) is Status.SOLVED
+
+
+def test_a_status_is_not_lost_to_the_rounding_of_the_scale() -> None:
+    """Pair ((1, e), 1), ((1, -e), -1) turned: margins 25 e of terms 24 that (-4, 3) / 25 rounds."""
+    e, turn = 2.0**-30, np.array([[3.0, 4.0], [-4.0, 3.0]])
+    program = linear_program(np.array([[1, e], [1, -e]]) @ turn, [1, -1])
+    primal, dual = np.array([[-4.0, 3.0]]), np.ones(2)
+    assert not certify(program, primal / (25 * e), dual).proves_optimality(1e-8)
+    assert conclusion(program, primal, dual, 1e-8) is Status.SOLVED
 
 
 def test_every_status_explains_itself_in_its_exception() -> None:

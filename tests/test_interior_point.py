@@ -14,18 +14,20 @@ from solvers import (
     Settings,
     Status,
     certify,
+    game,
     interior_point,
     newton,
     solve,
-    structured,
+    working_set,
 )
 from solvers.arrays import NotPositiveDefinite, SingularMatrix, solve_square, to_numpy
+from solvers.game import Game, _bounds, play
 from solvers.group_kernels import GroupKernels, group_kernels
-from solvers.interior_point import Game, _bounds, play
 from solvers.newton import Iterate, NewtonSystem, Targets, factorise
 from solvers.predictor_corrector import advance, starting_point
-from solvers.refinement import PrimalDual, balance_support, cancel_blocks
+from solvers.refinement import balance_support, cancel_blocks
 from solvers.solution import support_vectors
+from solvers.working_set import Attempt
 from tests.certificate_checker import assert_honest
 from tests.problems import (
     as_torch,
@@ -355,7 +357,7 @@ def play_counting_subsets(
 
     with monkeypatch.context() as patch:
         for name, value in constants.items():
-            patch.setattr(interior_point, name, value)
+            patch.setattr(game, name, value)
         patch.setattr(GroupKernels, "subset", counting)
         return play(group_kernels(program), Settings(tol=1e-9)), sizes
 
@@ -449,6 +451,15 @@ def test_cancel_blocks_turns_a_rough_proof_into_one(kind: Kind) -> None:
     np.testing.assert_allclose(found[proof > 0], proof[proof > 0], rtol=1e-2)
 
 
+def test_cancel_blocks_sums_as_finely_as_a_proof_asks() -> None:
+    """Samples and inputs of many decades, one of them twice, once with its label turned."""
+    rng = np.random.default_rng(22)
+    X = rng.normal(size=(40, 5)) * 10 ** rng.uniform(-4, 4, (40, 1)) * np.logspace(0, -8, 5)
+    y = np.where(X @ rng.normal(size=5) > 0, 1.0, -1.0)
+    k = int(rng.integers(40))
+    assert solve(stacked(linear_program(X, y), [k], sign=-1.0)).status is Status.NOT_SEPARABLE
+
+
 def test_cancel_blocks_keeps_a_proof_and_returns_its_argument_where_there_is_none() -> None:
     program, proof = inseparable()
     np.testing.assert_allclose(cancel_blocks(program, proof), proof, rtol=1e-9)
@@ -490,6 +501,17 @@ def test_balance_support_repairs_a_support_that_is_slightly_wrong(spoil: str) ->
     assert certify(case.program, point.primal, point.dual).proves_optimality(1e-9)
 
 
+@pytest.mark.parametrize("share", [1e-3, 1e-6])
+def test_balance_support_sees_a_sample_that_is_hardly_violated(share: float) -> None:
+    """A support vector, shrunk a little, beside itself: without it its margin is 1 - share."""
+    case = GAMES["unequal"]
+    program = stacked(case.program, [int(np.argmax(case.dual))], scale=1 - share)
+    point = balance_support(program, case.d / case.optimum, np.append(case.dual > 0, False))
+    assert point is not None
+    assert program.margins(point.primal).min() > 1 - 1e-9
+    assert point.dual[-1] > 0
+
+
 def test_balance_support_of_nothing_is_none() -> None:
     case = GAMES["unequal"]
     assert balance_support(case.program, case.d, np.zeros(case.dual.size, dtype=bool)) is None
@@ -512,18 +534,26 @@ def test_the_support_is_where_the_multiplier_exceeds_the_slack() -> None:
     np.testing.assert_array_equal(found, case.dual > 0)
 
 
+def test_the_support_of_an_early_iterate_is_told_by_the_largest_multiplier() -> None:
+    """300 equal multipliers with slacks of 1e-2, and one of a thousandth with as much slack."""
+    program = linear_program(np.diag(np.where(np.arange(301) == 0, 1.0, 1.01)), np.ones(301))
+    dual = np.where(np.arange(301) == 300, 1e-3, 1.0)
+    found = support_vectors(program, np.ones((1, 301)), dual)
+    np.testing.assert_array_equal(found, np.arange(301) < 300)
+
+
 @pytest.fixture
 def small_sets(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Working sets start at 80 samples; the sizes of all that are solved are noted."""
     sizes: list[int] = []
-    whole = structured._solve_all
+    whole = interior_point._solve_all
 
-    def noted(program: MaxMarginProgram, settings: Settings) -> tuple[PrimalDual, int]:
+    def noted(program: MaxMarginProgram, *arguments: object) -> Attempt:
         sizes.append(program.n_samples)
-        return whole(program, settings)
+        return whole(program, *arguments)
 
-    monkeypatch.setattr(structured, "FIRST_SET", 80)
-    monkeypatch.setattr(structured, "_solve_all", noted)
+    monkeypatch.setattr(working_set, "FIRST_SET", 80)
+    monkeypatch.setattr(interior_point, "_solve_all", noted)
     return sizes
 
 

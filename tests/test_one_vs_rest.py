@@ -10,11 +10,10 @@ import torch
 from sklearn.datasets import load_digits
 
 import solvers.one_vs_rest
-import solvers.structured
 from implicit_bias.gates.hyperplanes import HyperplaneContexts
 from implicit_bias.models.gln.formulation import gln_program, solve_gln_svm
 from solvers import GatedDesign, MaxMarginProgram, Settings, Status, certify, solve
-from solvers.group_kernels import PreparedProgram, group_kernels
+from solvers.group_kernels import group_kernels
 from solvers.one_vs_rest import one_vs_rest_programs, solve_one_vs_rest
 
 RNG = np.random.default_rng(0)
@@ -56,17 +55,6 @@ def test_flipped_kernels_are_those_of_the_flipped_labels_to_the_last_bit(name, k
     for field in ("signed", "gram", "factor", "weight", "scale"):
         np.testing.assert_array_equal(getattr(flipped, field), getattr(own, field))
     assert not np.array_equal(own.gram, group_kernels(MaxMarginProgram(design, y)).gram)
-
-
-def test_a_prepared_program_brings_its_kernels_and_its_subset_makes_its_own() -> None:
-    y = np.where(LABELS == 0, 1.0, -1.0)
-    kernels = group_kernels(MaxMarginProgram(GLN, y))
-    prepared = PreparedProgram(design=GLN, y=y, kernels=kernels)
-    assert group_kernels(prepared) is kernels
-    rows = np.arange(0, N, 3)
-    part = group_kernels(prepared.subset(rows))
-    own = group_kernels(MaxMarginProgram(GLN.subset(rows), y[rows]))
-    np.testing.assert_array_equal(part.gram, own.gram)
 
 
 @pytest.mark.parametrize("kind", [same, as_torch])
@@ -123,9 +111,11 @@ def test_each_class_has_its_own_certificate_on_a_line_of_three() -> None:
 
 
 def test_all_classes_play_on_one_gram_matrix(monkeypatch) -> None:
-    seen, play = [], solvers.structured.play
+    seen, play = [], solvers.interior_point.play
     monkeypatch.setattr(
-        solvers.structured, "play", lambda kernels, s: (seen.append(kernels), play(kernels, s))[1]
+        solvers.interior_point,
+        "play",
+        lambda kernels, s: (seen.append(kernels), play(kernels, s))[1],
     )
     solve_one_vs_rest(GLN, LABELS)
     assert len(seen) == 4

@@ -168,7 +168,7 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     # The two roads meet here, behind the limit and the network: in runs, their parts and pictures.
     *(
         (f"models/*/{name}.py", (".", *BELOW_MODELS))
-        for name in ("parts", "*run", "diagnosis", "comparison", "machines", "freezing", "figure",
+        for name in ("parts", "*run", "diagnosis", "*comparison", "machines", "freezing", "figure",
                      "schedule", "training")
     ),
     ("models/*/*.py", (".", "_solve", "data.*", "gates.*", "limits.*")),

@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 import functools
+import hashlib
+import signal
+import threading
+import time
 
 import cvxpy
 import numpy as np
 import pytest
 import torch
 
-from solvers import SOLVERS, MaxMarginProgram, NotCertified, Settings, Solution, Status, solve
+from solvers import (
+    SOLVERS,
+    GatedDesign,
+    MaxMarginProgram,
+    NotCertified,
+    Settings,
+    Solution,
+    Status,
+    memory,
+    solve,
+)
+from solvers.cvxpy_backend import inseparability_program, primal_program
 from tests.certificate_checker import assert_honest, recompute
-from tests.problems import PROBLEMS, Hardness, Problem, as_torch, linear_program
+from tests.problems import PROBLEMS, Hardness, Problem, as_torch, linear_program, stacked
 
 PLAIN, ROUNDING = Hardness.PLAIN, Hardness.ROUNDING
 BY_NAME = pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.name)
@@ -105,6 +120,53 @@ def test_osqp_is_never_wrong_on_one_group(problem: Problem) -> None:
     assert_general(problem, solve(problem.program, solver="cvxpy:OSQP", settings=FIRST_ORDER))
 
 
+def awkward(kind: str, seed: int) -> MaxMarginProgram:
+    """Sizes over many decades: of samples, of inputs, of a few inputs beside a constant column."""
+    rng = np.random.default_rng(seed)
+    n, D = {"two inputs": (200, 2), "coin": (60, 5)}.get(kind, (40, 4))
+    X = rng.normal(size=(n, D))
+    sizes, decades = 10 ** rng.uniform(-4, 4, (n, 1)), 10 ** rng.permutation(np.linspace(0, -8, D))
+    y = np.where(X @ rng.normal(size=D) > 0, 1.0, -1.0)
+    if kind == "coin":
+        return linear_program(X * decades, rng.choice([-1.0, 1.0], n))
+    if kind == "contradiction":
+        return stacked(linear_program(X * sizes * decades, y), [seed % n], sign=-1.0)
+    if kind == "closed":
+        Z = (rng.random((n, 3)) < 0.5) * 1.0
+        Z[seed % n] = 0
+        return MaxMarginProgram(GatedDesign(X * sizes, Z, np.arange(3)), y)
+    if kind == "two inputs":
+        return linear_program(X * sizes, y)
+    inputs = X * decades if kind == "inputs" else np.hstack([np.ones((n, 1)), 1e-15 * X])
+    return linear_program(inputs, y)
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("closed", {Status.NOT_SEPARABLE}),
+        ("contradiction", {Status.NOT_SEPARABLE}),
+        ("coin", {Status.NOT_SEPARABLE}),  # 60 samples of 5 inputs: Cover
+        ("two inputs", {Status.SOLVED}),
+        ("inputs", SEPARABLE),
+        ("beside a constant", SEPARABLE),
+    ],
+)
+def test_sizes_of_many_decades_leave_no_doubt(kind: str, expected: set[Status]) -> None:
+    for seed in range(6):
+        program = awkward(kind, seed)
+        solution = solve(program)
+        assert solution.status in expected, f"seed {seed}: {solution.status.name}"
+        assert_honest(program, solution)
+
+
+def test_a_sample_that_no_coefficients_reach_is_a_proof_without_any_iteration() -> None:
+    program = awkward("closed", 7)
+    solution, closed = solve(program), program.design.Z.sum(axis=1) == 0
+    assert solution.iterations == 0 and solution.certificate.separation_bound == 0
+    np.testing.assert_array_equal(solution.dual, closed / closed.sum())
+
+
 @installed("CLARABEL")
 def test_cvxpy_answers_on_tensors_with_tensors() -> None:
     solution = solve(as_torch(two_points()), solver="cvxpy", settings=GENERAL)
@@ -112,11 +174,69 @@ def test_cvxpy_answers_on_tensors_with_tensors() -> None:
     assert solution.require().certificate.objective == pytest.approx(np.sqrt(1.25), rel=1e-6)
 
 
-@installed("OSQP")
-def test_a_quadratic_solver_refuses_more_than_one_group_and_names_another() -> None:
-    program = next(p for p in PROBLEMS if p.program.n_groups > 1).program
-    with pytest.raises(ValueError, match=r"one group only.*use a conic solver"):
-        solve(program, solver="cvxpy:OSQP")
+@pytest.mark.parametrize(
+    ("name", "n_groups", "message"),
+    [
+        pytest.param(
+            "OSQP", 3, "takes quadratic programs, of one group only", marks=installed("OSQP")
+        ),
+        pytest.param(
+            "HIGHS", 3, "takes quadratic programs, of one group only", marks=installed("HIGHS")
+        ),
+        pytest.param("SCIPY", 1, "takes no norms", marks=installed("SCIPY")),
+    ],
+)
+def test_a_solver_that_cannot_take_a_program_names_those_that_can(
+    name: str, n_groups: int, message: str
+) -> None:
+    program = next(p for p in PROBLEMS if p.program.n_groups == n_groups).program
+    advice = rf"{message}, and this program has {n_groups} groups: use a conic.* CLARABEL"
+    with pytest.raises(ValueError, match=advice):
+        solve(program, solver=f"cvxpy:{name}")
+
+
+@installed("HIGHS")
+def test_a_quadratic_solver_nobody_listed_takes_one_group() -> None:
+    solution = solve(two_points(), solver="cvxpy:HIGHS", settings=Settings(tol=1e-4))
+    assert solution.require().certificate.objective == pytest.approx(np.sqrt(1.25), rel=1e-4)
+
+
+def test_literal_programs_name_their_variables_and_constraints() -> None:
+    primal, zeta = primal_program(two_points())
+    assert primal.var_dict == {"zeta": zeta} and zeta.shape == (1, 2)
+    proof, lam = inseparability_program(two_points())
+    assert proof.var_dict == {"lam": lam} and lam.shape == (2,)
+    labels = [[c.label for c in problem.constraints] for problem in (primal, proof)]
+    assert labels == [["margins"], ["multipliers", "total"]]
+
+
+def test_ctrl_c_does_not_wait_for_compiled_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    def compiled(problem: cvxpy.Problem, **_: object) -> bytes:
+        return hashlib.pbkdf2_hmac("sha256", b"", b"", 20_000_000)  # some ten seconds
+
+    monkeypatch.setattr(cvxpy.Problem, "solve", compiled)
+    start = time.perf_counter()
+    threading.Timer(0.2, signal.raise_signal, [signal.SIGINT]).start()
+    with pytest.raises(KeyboardInterrupt):
+        solve(two_points(), solver="cvxpy:CLARABEL")
+    assert time.perf_counter() - start < 2
+
+
+def test_what_a_backend_raises_reaches_its_caller(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cvxpy.Problem, "solve", lambda problem, **_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        solve(two_points(), solver="cvxpy:CLARABEL")
+
+
+def test_what_memory_cannot_hold_is_refused_with_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    large = linear_program(np.ones((10**6, 1)), np.ones(10**6))
+    with pytest.raises(ValueError, match=r"1000000 samples at once would take 22,352 GiB.*lower"):
+        solve(large, settings=Settings(working_set_from=10**7))
+    monkeypatch.setattr(memory, "_memory", lambda: 0.01 * 2.0**30)
+    with pytest.raises(
+        ValueError, match=r"of 1000000 margins would take 0.0149 GiB.*has 0.01: use"
+    ):
+        solve(large, solver="cvxpy:CLARABEL")
 
 
 def two_points() -> MaxMarginProgram:
@@ -137,6 +257,11 @@ def test_primal_and_dual_points_are_the_optimal_ones(solver: str) -> None:
 def test_an_unknown_solver_is_refused_with_the_known_ones(name: str) -> None:
     with pytest.raises(ValueError, match=r"unknown solver.*'interior-point' or 'cvxpy:NAME'"):
         solve(two_points(), solver=name)
+
+
+def test_a_solver_is_asked_for_by_name() -> None:
+    with pytest.raises(TypeError, match="`solver` must be a name, got None: use 'interior-point'"):
+        solve(two_points(), solver=None)
 
 
 def test_a_cvxpy_solver_that_is_not_installed_is_refused() -> None:

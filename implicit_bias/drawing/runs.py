@@ -5,7 +5,6 @@ Step 0 has a place on the axis of steps, which is logarithmic from 1 on and line
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +15,11 @@ from .._solve import to_numpy
 from ..limits.limit import Limit
 from ..measures.scalars import dead_units
 from ..training.trajectory import Trajectory
-from .figures import Panel, Row, compose, legend_above, panel_rows
+from .figures import Panel, legend_above
 from .palette import BLUE, GREEN, PURPLE, SERIES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
 __all__ = [
@@ -31,7 +29,6 @@ __all__ = [
     "plot_kkt",
     "plot_margin_ratio",
     "plot_margins",
-    "plot_run",
     "plot_unit_norms",
     "run_panels",
 ]
@@ -39,6 +36,7 @@ __all__ = [
 Array = NDArray[np.float64]
 
 TICK = 0  # matplotlib's marker "a tick to the left"
+PREDICTED = "predicted limit"
 KKT = {
     "kkt_residual": ("relative residual", BLUE),
     "kkt_cosine": ("1 - cosine", GREEN),
@@ -102,7 +100,9 @@ def plot_kkt(trajectory: Trajectory, ax: Axes) -> Axes:
     return _log_curves(ax, trajectory, curves, "KKT distance (0 in the limit)")
 
 
-def plot_unit_norms(trajectory: Trajectory, ax: Axes, limit: Limit | None = None) -> Axes:
+def plot_unit_norms(
+    trajectory: Trajectory, ax: Axes, limit: Limit | None = None, *, name: str = PREDICTED
+) -> Axes:
     """Each unit's share of the sum of norms; the limit's shares as asymptotes, dead units marked.
 
     A unit of the network is dead with a norm of at most a thousandth of the largest; its line ends
@@ -128,7 +128,7 @@ def plot_unit_norms(trajectory: Trajectory, ax: Axes, limit: Limit | None = None
         last = np.full(int(dead.sum()), trajectory.step[-1])
         ax.plot(last, shares[-1, dead], "kx", clip_on=False, zorder=4)
     predicted = not np.isnan(targets).any()
-    legend_above(ax, _unit_entries(live, dead, predicted=predicted, few=few))
+    legend_above(ax, _unit_entries(live, dead, name=name if predicted else "", few=few))
     ax.set_ylim(bottom=0)
     ax.set_ylabel("unit's share of the norm")
     return _steps(ax, trajectory)
@@ -150,9 +150,15 @@ def plot_gate_changes(step: ArrayLike, changed: ArrayLike, ax: Axes) -> Axes:
 
 
 def run_panels(
-    trajectory: Trajectory, limit: Limit | None = None, scores: Array | None = None
+    trajectory: Trajectory,
+    limit: Limit | None = None,
+    scores: Array | None = None,
+    *,
+    name: str = PREDICTED,
 ) -> list[Panel]:
     """The panels that there are data for, each a function that draws on the axes it is given.
+
+    `name` is what to call the limit, where it is not the one that is predicted of this network.
 
     Without a limit, or with one whose norm the trajectory does not know, margins take the place
     of the margin ratio.
@@ -170,44 +176,11 @@ def run_panels(
     if any(name in observed and np.isfinite(observed[name]).any() for name in KKT):
         panels.append(partial(plot_kkt, trajectory))
     if trajectory.unit_norms.shape[1] > 1:
-        panels.append(partial(plot_unit_norms, trajectory, limit=limit))
+        panels.append(partial(plot_unit_norms, trajectory, limit=limit, name=name))
     panels.append(partial(plot_growth, trajectory))
     if "gate_changes" in observed:
         panels.append(partial(plot_gate_changes, trajectory.step, observed["gate_changes"]))
     return panels
-
-
-def plot_run(
-    trajectory: Trajectory,
-    limit: Limit | None = None,
-    scores: Array | None = None,
-    *,
-    title: str,
-    panels: Sequence[Panel] = (),
-    below: Sequence[Row] = (),
-) -> Figure:
-    """Draw every panel that there are data for: see `run_panels`.
-
-    Parameters
-    ----------
-    trajectory : Trajectory
-        With the network's scores on m held-out inputs; what its observer measured is drawn too.
-    limit : Limit, optional
-    scores : (m,) array, optional
-        The limit's scores on the same inputs.
-    title : str
-    panels : sequence of callable
-        Further panels, drawn after those of the run.
-    below : sequence of Row
-        Further rows of the figure, decision maps for instance.
-
-    Returns
-    -------
-    Figure
-        Not attached to pyplot: save it, or show it in a notebook.
-    """
-    every = [*run_panels(trajectory, limit, scores), *panels]
-    return compose([*panel_rows(every), *below], title=title)
 
 
 def _margin_ratios(trajectory: Trajectory, limit: Limit) -> dict[str, Array]:
@@ -265,16 +238,16 @@ def _asymptote(ax: Axes, height: float, color: Any, few: bool) -> None:
 
 
 def _unit_entries(
-    live: NDArray[np.bool_], dead: NDArray[np.bool_], *, predicted: bool, few: bool
+    live: NDArray[np.bool_], dead: NDArray[np.bool_], *, name: str, few: bool
 ) -> list[Line2D]:
     from matplotlib.lines import Line2D
 
     entries = [Line2D([], [], color="0.2", label=f"{len(live)} units of the network")]
-    if predicted:
+    if name:
         style: dict[str, Any] = (
             {"linestyle": "--"} if few else {"linestyle": "none", "marker": TICK, "markersize": 8}
         )
-        label = "predicted limit" if few else "predicted limit (on the right)"
+        label = name if few else f"{name} (on the right)"
         entries.append(Line2D([], [], color="0.2", label=label, **style))
     if not live.all():
         label = f"dead in the limit ({(~live).sum()})"

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._files import write_atomically
 from .._solve import Status
-from .._version import __version__
 from ..data.sample import Sample
 from ..drawing.figures import Panel, Row
-from ..drawing.runs import run_panels
 from ..limits.limit import Limit
 from ..measures.comparison import Comparison, NetworkState
 from ..measures.extrapolation import SeriesStatus, extrapolate, inverse_log_loss
@@ -24,7 +20,8 @@ from ..measures.rates import ANGLE, MARGIN, measure_rates, proved_method
 from ..measures.scalars import accuracy
 from ..training.settings import TrainingSettings
 from ..training.trajectory import Trajectory
-from .finding import Assumption, Finding, Table, Writer
+from .finding import Assumption, Finding, Table
+from .writers import write_frame, write_weights
 
 if TYPE_CHECKING:
     import torch
@@ -39,8 +36,6 @@ __all__ = [
     "shortfall",
     "trained",
     "usable",
-    "write_frame",
-    "write_weights",
 ]
 
 
@@ -58,7 +53,10 @@ def limit_alone(limit: Limit, name: str) -> Finding:
         ("norm per unit margin", f"{limit.objective:.8g}"),
         ("  certified lower bound", f"{limit.dual_objective:.8g}"),
         ("  duality gap", f"{limit.gap:.2e}"),
-        ("best margin, as a share of the data's scale, <=", f"{certificate.separation_bound:.3e}"),
+        (
+            "smallest margin over the sum of its absolute terms, <=",
+            f"{certificate.separation_bound:.3e}",
+        ),
         ("  its rounding error", f"{certificate.separation_rounding:.3e}"),
         ("samples with a multiplier", f"{int((limit.dual > 0).sum())} of {len(limit.dual)}"),
         ("iterations", str(limit.iterations)),
@@ -82,9 +80,7 @@ def trained(
     network: torch.nn.Module,
     trajectory: Trajectory,
     *,
-    limit: Limit | None = None,
-    scores: Any = None,
-    panels: tuple[Panel | Row, ...] = (),
+    panels: Sequence[Panel | Row],
 ) -> Finding:
     """A network as training has left it: its weights, its trajectory and the panels of the run."""
     return Finding(
@@ -94,7 +90,7 @@ def trained(
             "network.safetensors": write_weights(network),
             "trajectory.parquet": write_frame(trajectory),
         },
-        panels=panels or tuple(run_panels(trajectory, limit, scores)),
+        panels=tuple(panels),
         objects={"network": network, "trajectory": trajectory},
         finished=trajectory.finished,
         shortfall=shortfall(trajectory),
@@ -242,31 +238,6 @@ def loss_in_words(log_loss: float) -> str:
     if log_loss > -700:
         return f"{math.exp(log_loss):.4g}" if log_loss < 700 else "inf"
     return f"1e{log_loss / math.log(10):.0f}"
-
-
-def write_frame(trajectory: Trajectory) -> Writer:
-    """A writer of the trajectory's scalar columns as Parquet."""
-
-    def write(path: Path) -> None:
-        import io
-
-        content = io.BytesIO()
-        trajectory.to_frame().to_parquet(content, index=False)
-        write_atomically(path, content.getvalue())
-
-    return write
-
-
-def write_weights(network: torch.nn.Module) -> Writer:
-    """A writer of the network's weights as safetensors."""
-
-    def write(path: Path) -> None:
-        from safetensors.torch import save
-
-        tensors = {name: tensor.contiguous() for name, tensor in network.state_dict().items()}
-        write_atomically(path, save(tensors, metadata={"implicit-bias": __version__}))
-
-    return write
 
 
 def _of_limit(limit: Limit, name: str) -> dict[str, Any]:

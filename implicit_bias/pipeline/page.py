@@ -29,7 +29,7 @@ CERTIFICATE = {
     "dual_objective": "lower bound of the optimum",
     "gap": "relative gap between them",
     "tol": "gap asked for",
-    "separation_bound": "best margin, as a share of the data's scale, is at most",
+    "separation_bound": "smallest margin over the sum of its absolute terms is at most",
     "separation_rounding": "rounding error of that bound",
     "stationarity": "stationarity residual",
     "loss": "optimal loss",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .._solve import Settings, solve
+from .._solve import MaxMarginProgram, Settings, solve
 from ..data.sample import Sample
 from ..limits.formulation import Formulation
 from ..limits.limit import Limit
@@ -42,9 +42,8 @@ class Parts:
     gating: Callable[[int], Any] | None = None
     control: bool = False
 
-    def solve(self, sample: Sample, *, solver: str, tol: float) -> Limit:
-        """The limit on a training sample."""
-        program = self.formulation.program(*sample)
+    def solve(self, program: MaxMarginProgram, gates: Any, *, solver: str, tol: float) -> Limit:
+        """The limit of a program of the formulation on these gates."""
         solution = solve(program, solver=solver, settings=Settings(tol=tol))
-        limit: Limit = self.formulation.limit(program, solution, sample.gates)
+        limit: Limit = self.formulation.limit(program, solution, gates)
         return limit

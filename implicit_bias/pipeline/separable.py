@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..drawing.decision_maps import gating_lines, map_row, plane_snapshots
+from .._solve import MaxMarginProgram
+from ..drawing.map_rows import gating_lines, map_row, plane_snapshots
+from ..drawing.runs import PREDICTED, run_panels
 from ..measures.comparison import compare, measure_network
 from ..measures.distances import Distances
 from ..measures.kkt import kkt_distance
@@ -48,17 +50,21 @@ def run_separable(
         If an option is out of range or the data are not there, before any long work.
     """
     setup = prepare(model, options, progress, keeping, gating=parts.gating)
+    # First: it knows what memory the problem takes.
+    program = parts.formulation.program(*setup.train)
     network = parts.network(setup.train, setup.seeds.weights)
     check_trainer(options.trainer, network)
     title = f"{parts.network_name} beside {parts.formulation.name}"
-    return gather(setup.heading(title=title), _find(setup, parts, network))
+    return gather(setup.heading(title=title), _find(setup, parts, program, network))
 
 
-def _find(setup: Setup, parts: Parts, network: torch.nn.Module) -> Iterator[Finding]:
+def _find(
+    setup: Setup, parts: Parts, program: MaxMarginProgram, network: torch.nn.Module
+) -> Iterator[Finding]:
     """What there is to find, each as soon as it is known."""
     options, samples, name = setup.options, setup.samples, parts.formulation.name
     setup.progress.stage(f"solving {name} on {len(setup.train.y)} samples ({options.solver})")
-    limit = parts.solve(setup.train, solver=options.solver, tol=options.tol)
+    limit = parts.solve(program, setup.gates[0], solver=options.solver, tol=options.tol)
     yield limit_alone(limit, name)
     yield gating_file(setup.gating)
     if not usable(limit):
@@ -76,7 +82,9 @@ def _find(setup: Setup, parts: Parts, network: torch.nn.Module) -> Iterator[Find
         resume=setup.keeping.resume,
     )
     scores = limit.predictor(setup.held_out.X, setup.held_out.gates)
-    yield trained(network, trajectory, limit=limit, scores=scores)
+    known_as = f"{name}, a control" if parts.control else PREDICTED
+    panels = run_panels(trajectory, limit, scores, name=known_as)
+    yield trained(network, trajectory, panels=panels)
     setup.progress.stage("comparing")
     separates = trajectory.smallest_margin[-1] > 0
     kkt = kkt_distance(network, *setup.train) if separates else None

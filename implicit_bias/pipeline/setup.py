@@ -25,6 +25,8 @@ from .seeds import Seeds
 if TYPE_CHECKING:
     import torch
 
+    from ..training.weights import Starting
+
 __all__ = [
     "Heading",
     "Setup",
@@ -215,7 +217,7 @@ def require_device(name: str) -> None:
         raise ValueError(f"torch cannot use device {name!r} here: use --device cpu") from error
 
 
-def start(options: Any, seed: int) -> dict[str, Any]:
+def start(options: Any, seed: int) -> Starting:
     """What every network takes: how its weights begin, in which precision, and where."""
     return {
         "init": options.init,

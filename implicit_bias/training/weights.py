@@ -2,17 +2,22 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from types import MappingProxyType
+from typing import Self, TypedDict, Unpack
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from .network import check_start
+
 __all__ = [
-    "FILLS",
     "INITS",
+    "Start",
+    "Starting",
     "as_tensor",
     "balanced_chain",
     "balanced_gated",
@@ -24,15 +29,14 @@ __all__ = [
     "layer_imbalance",
     "linear_factors",
     "rank_one_chain",
-    "torch_generator",
     "upper_layers",
 ]
 
 # Of each matrix by itself; "balanced" makes the layers fit each other.
-FILLS: Mapping[str, Callable[..., Tensor]] = MappingProxyType(
+_FILLS: Mapping[str, Callable[..., Tensor]] = MappingProxyType(
     {"orthogonal": torch.nn.init.orthogonal_, "kaiming": torch.nn.init.kaiming_normal_}
 )
-INITS = ("balanced", *FILLS)
+INITS = ("orthogonal", "kaiming", "balanced")
 
 
 def as_tensor(values: ArrayLike | Tensor) -> Tensor:
@@ -40,20 +44,79 @@ def as_tensor(values: ArrayLike | Tensor) -> Tensor:
     return values if isinstance(values, Tensor) else torch.tensor(np.asarray(values))
 
 
-def torch_generator(random_state: int | np.random.Generator) -> torch.Generator:
-    if isinstance(random_state, np.random.Generator):
-        random_state = int(random_state.integers(2**63 - 1))
-    return torch.Generator().manual_seed(random_state)
+# How weights begin
 
 
-# How weights begin: in float64 on the CPU, so that one seed is one network everywhere
+class Starting(TypedDict, total=False):
+    """How a network begins: keywords of every network that has a choice of `init`.
+
+    Attributes
+    ----------
+    init : str
+        "orthogonal" and "kaiming" as in `torch.nn.init` on each layer's matrix; further ways, and
+        the default, are the network's.
+    init_scale : float
+        Factor on every layer, positive and finite; by default 1. Small values start near the
+        saddle at zero, where gates are learned.
+    random_state : int or numpy Generator
+        Source of the initial weights, by default 0. They are drawn in float64 on the CPU and then
+        converted: one seed gives the same network in every dtype and on every device.
+    dtype, device
+        Of the weights; by default float64 on the CPU.
+    """
+
+    init: str
+    init_scale: float
+    random_state: int | np.random.Generator
+    dtype: torch.dtype
+    device: torch.device | str
+
+
+@dataclass(frozen=True)
+class Start:
+    """What `Starting` says, checked."""
+
+    init: str
+    init_scale: float = 1.0
+    random_state: int | np.random.Generator = 0
+    dtype: torch.dtype = torch.float64
+    device: torch.device | str = "cpu"
+
+    @classmethod
+    def checked(
+        cls, sizes: Mapping[str, int], inits: Sequence[str], **start: Unpack[Starting]
+    ) -> Self:
+        """The start of a network of these sizes, whose `inits` name the default first.
+
+        Raises
+        ------
+        ValueError
+            As `check_start`.
+        """
+        begin = replace(cls(inits[0]), **start)
+        check_start(sizes, begin.init_scale, init=begin.init, inits=inits, device=begin.device)
+        return begin
+
+    def generator(self) -> torch.Generator:
+        """A generator of its own, seeded by `random_state`."""
+        seed = self.random_state
+        if isinstance(seed, np.random.Generator):
+            seed = int(seed.integers(2**63 - 1))
+        return torch.Generator().manual_seed(seed)
+
+    def parameters(self, drawn: Iterable[Tensor]) -> list[torch.nn.Parameter]:
+        """What was drawn, scaled and placed."""
+        return [
+            torch.nn.Parameter((self.init_scale * W).to(device=self.device, dtype=self.dtype))
+            for W in drawn
+        ]
 
 
 def draw_matrices(
     init: str, shapes: Iterable[tuple[int, int]], rng: torch.Generator
 ) -> list[Tensor]:
     """Matrices of these shapes, each filled by itself: "orthogonal" or "kaiming"."""
-    fill = FILLS[init]
+    fill = _FILLS[init]
     return [fill(torch.empty(shape, dtype=torch.float64), generator=rng) for shape in shapes]
 
 
@@ -64,24 +127,18 @@ def draw_units(widths: Sequence[int], rng: torch.Generator) -> list[Tensor]:
 
 
 def draw_gated(
-    init: str, shape: tuple[int, int, int], upper_widths: Sequence[int], rng: torch.Generator
-) -> tuple[Tensor, list[Tensor]]:
-    """A gated layer (H, C, D) and the linear layers above it.
-
-    "balanced": a Gaussian gated layer, and upper ones that make
-    ``|head's share of unit h| = ||w1[h]||`` and ``V_{l+1}^T V_{l+1} = V_l V_l^T`` hold exactly.
-    """
-    n_units, n_contexts, n_inputs = shape
+    init: str, shape: tuple[int, ...], upper_widths: Sequence[int], rng: torch.Generator
+) -> list[Tensor]:
+    """A gated layer (H, ..., D) and the linear layers above it: see `GatedLayers`."""
+    n_units, n_columns = shape[0], math.prod(shape[1:])
     if init == "balanced":
-        w1 = torch.randn(shape, generator=rng, dtype=torch.float64)
-        w1 /= math.sqrt(n_contexts * n_inputs)
+        w1 = torch.randn(shape, generator=rng, dtype=torch.float64) / math.sqrt(n_columns)
         signs = torch.randint(0, 2, (n_units,), generator=rng) * 2 - 1
         norms = signs * w1.flatten(1).norm(dim=1)
-        return w1, rank_one_chain(norms, draw_units(upper_widths, rng))
-    widths = [n_units, *upper_widths, 1]
-    above = [(high, low) for low, high in pairwise(widths)]
-    first, *upper = draw_matrices(init, [(n_units * n_contexts, n_inputs), *above], rng)
-    return first.reshape(shape), upper
+        return [w1, *rank_one_chain(norms, draw_units(upper_widths, rng))]
+    above = [(high, low) for low, high in pairwise([n_units, *upper_widths, 1])]
+    first, *upper = draw_matrices(init, [(math.prod(shape[:-1]), shape[-1]), *above], rng)
+    return [first.reshape(shape), *upper]
 
 
 def rank_one_chain(a: Tensor, units: list[Tensor]) -> list[Tensor]:
@@ -100,15 +157,16 @@ def balanced_chain(a: Tensor, hidden_widths: Sequence[int]) -> list[Tensor]:
 
 
 def balanced_gated(zeta: Tensor, upper_widths: Sequence[int]) -> list[Tensor]:
-    """The shortest of all layers whose coefficients are zeta (H, C, D): w1, V_1, ..., V_L."""
+    """The shortest of all layers whose coefficients are zeta (H, ..., D): w1, V_1, ..., V_L."""
     norms = zeta.flatten(1).norm(dim=1)
     total, depth = norms.sum(), 1 + len(upper_widths)
     # Upper matrices s u_l u_{l-1}^T, V_1 = u_1 a^T with ||a|| = s and |a_h| = ||w1[h]||: then
     # ||zeta_h|| = a_h^2 s^(depth-1), and summing over h, total = s^(depth+1).
     s = total ** (1 / (depth + 1))
     a = torch.sqrt(norms / s ** (depth - 1)) if total > 0 else torch.zeros_like(norms)
-    direction = zeta / torch.where(norms > 0, norms, 1.0)[:, None, None]
-    return [a[:, None, None] * direction, *balanced_chain(a, upper_widths)]
+    axes = (-1, *[1] * (zeta.ndim - 1))
+    direction = zeta / torch.where(norms > 0, norms, 1.0).view(axes)
+    return [a.view(axes) * direction, *balanced_chain(a, upper_widths)]
 
 
 # Layers given from outside

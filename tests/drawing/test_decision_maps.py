@@ -14,13 +14,11 @@ from implicit_bias.data.quadrants import make_quadrants
 from implicit_bias.data.sample import Sample
 from implicit_bias.drawing.decision_maps import (
     DecisionMap,
-    gating_lines,
     is_planar,
-    map_row,
-    plane_snapshots,
     plot_decision_map,
     plot_decision_maps,
 )
+from implicit_bias.drawing.map_rows import gating_lines, map_row, plane_snapshots
 from implicit_bias.measures.scalars import network_norm
 from implicit_bias.models.relu.figure import relu_lines
 from implicit_bias.models.relu.network import ReLU

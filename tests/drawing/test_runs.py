@@ -18,7 +18,6 @@ from implicit_bias.drawing.runs import (
     plot_kkt,
     plot_margin_ratio,
     plot_margins,
-    plot_run,
     plot_unit_norms,
     run_panels,
 )
@@ -30,6 +29,10 @@ LIMIT_SCORES = np.array([1.0, -1, 2, -3])
 SCORES = np.array([
     [1.0, 1, -1, 1], [1, -5, -1, 1], [1, -5, -1, 1], [1, -5, 2, 1], [3, -3, 3, -3],
 ])  # fmt: skip
+
+
+def plot_run(*data, title, panels=(), below=()) -> Figure:
+    return compose([*panel_rows([*run_panels(*data), *panels]), *below], title=title)
 
 
 @pytest.fixture

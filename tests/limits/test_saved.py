@@ -12,7 +12,8 @@ from safetensors.numpy import load_file, save_file
 
 from implicit_bias._solve import Status
 from implicit_bias.limits.saved import write_saved
-from implicit_bias.models.gdln.formulation import GatedOLS, solve_gated_ols
+from implicit_bias.models.gdln.formulation import solve_gated_ols
+from implicit_bias.models.gdln.limit import GatedOLS
 from implicit_bias.models.gln.formulation import GLNLimit, solve_gln_svm
 from implicit_bias.models.gln.l2 import GLNL2Limit, solve_gln_l2_svm
 from implicit_bias.models.gln.shallow import ShallowGLNLimit, solve_shallow_gln_svm

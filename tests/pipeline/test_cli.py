@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -571,3 +572,28 @@ def test_solver_and_tolerance_reach_the_solver(base) -> None:
     assert base["limit"]["solver"] == "interior-point"
     loose = results(*SMALL, "--tol", "0.01")["limit"]
     assert loose["iterations"] < base["limit"]["iterations"]
+
+
+def test_training_on_all_the_data_says_that_nothing_is_held_out() -> None:
+    result = run("--model", "gln", "--n-train", "1797")
+    assert result.exit_code == 2
+    assert "held-out" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("streams", "code", "said"),
+    [
+        ("2>&-", 0, "prediction and training"),  # closed: what would have gone there is lost
+        (">/dev/full", 2, "the results could not be printed"),
+    ],
+)
+def test_streams_that_cannot_be_written_to_leave_the_others(streams, code, said, tmp_path) -> None:
+    command = shlex.join(
+        [sys.executable, "-m", "implicit_bias", "compare", *SMALL, "--save", str(tmp_path)]
+    )
+    done = subprocess.run(
+        f"{command} {streams}", shell=True, capture_output=True, text=True, env=environment()
+    )
+    assert done.returncode == code
+    assert said in done.stdout + done.stderr and "Traceback" not in done.stderr
+    assert (tmp_path / "results.json").exists()

@@ -55,6 +55,7 @@ OTHER = {
     "tol": "1e-5",
     "trainer": "normalised",
 }
+REPORTED = (0, 3, 4, 5)
 WITH = {
     ("orthosep", "data"): "quadrants",
     ("gdln", "batch_size"): "150",  # fewer samples want smaller steps
@@ -63,6 +64,7 @@ WITH = {
     ("shallow-gln", "init"): "kaiming",
     # What ten classes and files need beside the option itself.
     "classes": "--n-train 100",
+    "loss": "--learning-rate 0.01",
     "data_dir": "--data mnist --n-train 90",
     "trainer": "--batch-size 0",
 }
@@ -105,8 +107,8 @@ def test_an_option_changes_what_is_found_or_is_refused(model, name, usual, tmp_p
         assert "torch cannot use device 'cuda:77' here" in run("--model", model, *given).stderr
         return
     if model not in usual:
-        usual[model] = results("--model", model, *SMALL[model].split())
-    record = results("--model", model, *given, code=(0, 3, 4, 5))
+        usual[model] = results("--model", model, *SMALL[model].split(), code=REPORTED)
+    record = results("--model", model, *given, code=REPORTED)
     assert answer(record) != answer(usual[model]), f"{flag(name)} is ignored by {model}"
     assert record["options"][name] != usual[model]["options"][name]
 

@@ -216,4 +216,6 @@ def test_data_that_are_not_separable_have_a_page_with_the_certificate(tmp_path) 
     page = Page(path.read_text(encoding="utf-8"))
     assert "NOT_SEPARABLE" in page.texts["td"]
     assert "img" not in page.tags
-    assert any("best margin, as a share of the data's scale" in cell for cell in page.texts["th"])
+    assert any(
+        "smallest margin over the sum of its absolute terms" in cell for cell in page.texts["th"]
+    )

@@ -15,10 +15,7 @@ __all__ = [
     "RingData",
     "make_nlgp",
     "make_single_pulse",
-    "nlgp_covariance",
     "ring_kernel",
-    "single_pulse_population",
-    "single_pulse_second_moment",
 ]
 
 Floats = NDArray[np.float64]
@@ -82,19 +79,6 @@ def ring_kernel(n_inputs: int, xi: float) -> Floats:
     return kernel
 
 
-def nlgp_covariance(n_inputs: int, xi: float, gain: float) -> Floats:
-    """(D, D) covariance of one class of `make_nlgp`, with ones on the diagonal.
-
-    <x_i x_j> = arcsin(s Sigma_ij) / arcsin(s),   s = gain^2 / (1 + gain^2)
-    """
-    kernel = ring_kernel(n_inputs, xi)
-    s = _squashing(gain)
-    row = np.arcsin(s * np.clip(kernel, -1.0, 1.0)) / np.arcsin(s)
-    index = np.arange(n_inputs)
-    covariance: Floats = row[(index[:, None] - index[None, :]) % n_inputs]
-    return covariance
-
-
 def make_nlgp(
     n_samples: int,
     *,
@@ -134,7 +118,9 @@ def make_nlgp(
     ----------
     A. Ingrosso, S. Goldt, "Data-driven emergence of convolutional structure in neural networks".
     """
-    s = _squashing(gain)
+    if not 0 < gain < math.inf:
+        raise ValueError(f"`gain` must be positive and finite, got {gain}")
+    s = gain * gain / (1 + gain * gain)
     rng = np.random.default_rng(random_state)
     y = _balanced_targets(n_samples, rng)
     filters = np.sqrt([_spectrum(n_inputs, xi) for xi in (xi_0, xi_1)])
@@ -176,38 +162,21 @@ def make_single_pulse(
         If a size is not positive or a length is not in 1 .. D.
     """
     rng = np.random.default_rng(random_state)
-    _check_lengths(n_inputs, xi_1, xi_0)
+    if not all(1 <= length <= n_inputs for length in (xi_1, xi_0)):
+        raise ValueError(
+            f"pulse lengths `xi_1`, `xi_0` must lie in 1 .. {n_inputs} = n_inputs, got "
+            f"{(xi_1, xi_0)}"
+        )
     y = _balanced_targets(n_samples, rng)
     start = rng.integers(n_inputs, size=n_samples)
+    offset = (np.arange(n_inputs)[None, :] - start[:, None]) % n_inputs
     return RingData(
-        X=_pulses(start, np.where(y == 1, xi_1, xi_0), n_inputs),
+        X=(offset < np.where(y == 1, xi_1, xi_0)[:, None]).astype(np.float64),
         y=y,
-        description=_pulse_description(n_inputs, xi_1, xi_0),
+        description=(
+            f"single pulses on a ring of {n_inputs}, length {xi_1} (y = 1) against {xi_0} (y = 0)"
+        ),
     )
-
-
-def single_pulse_population(*, n_inputs: int = 40, xi_1: int = 10, xi_0: int = 5) -> RingData:
-    """All 2 D single pulses, each once: averages over these rows are the population's moments."""
-    _check_lengths(n_inputs, xi_1, xi_0)
-    start = np.tile(np.arange(n_inputs), 2)
-    y = np.repeat([1.0, 0.0], n_inputs)
-    return RingData(
-        X=_pulses(start, np.where(y == 1, xi_1, xi_0), n_inputs),
-        y=y,
-        description=_pulse_description(n_inputs, xi_1, xi_0) + ", every pulse once",
-    )
-
-
-def single_pulse_second_moment(n_inputs: int, length: int) -> Floats:
-    """(D, D) moments `<x_i x_j>` of one class; the mean is `length / D` everywhere.
-
-    A run covers both ends of the shorter way d around if it starts in one of `length - d`
-    places, and both ends of the longer way, D - d, in `length - (D - d)`.
-    """
-    index = np.arange(n_inputs)
-    d = np.abs(index[:, None] - index[None, :])
-    counts = np.maximum(length - d, 0) + np.maximum(length - (n_inputs - d), 0)
-    return np.where(d == 0, length, counts) / n_inputs
 
 
 def _spectrum(n_inputs: int, xi: float) -> Floats:
@@ -229,31 +198,8 @@ def _spectrum(n_inputs: int, xi: float) -> Floats:
     return half
 
 
-def _squashing(gain: float) -> float:
-    if not 0 < gain < math.inf:
-        raise ValueError(f"`gain` must be positive and finite, got {gain}")
-    return gain * gain / (1 + gain * gain)
-
-
 def _balanced_targets(n_samples: int, rng: np.random.Generator) -> Floats:
     if n_samples < 2:
         raise ValueError(f"`n_samples` must be at least 2, one per class, got {n_samples}")
     targets: Floats = rng.permutation((np.arange(n_samples) % 2 == 0).astype(np.float64))
     return targets
-
-
-def _check_lengths(n_inputs: int, *lengths: int) -> None:
-    if not all(1 <= length <= n_inputs for length in lengths):
-        raise ValueError(
-            f"pulse lengths `xi_1`, `xi_0` must lie in 1 .. {n_inputs} = n_inputs, got {lengths}"
-        )
-
-
-def _pulses(start: NDArray[np.int64], length: NDArray[np.int64], n_inputs: int) -> Floats:
-    offset = (np.arange(n_inputs)[None, :] - start[:, None]) % n_inputs
-    pulses: Floats = (offset < length[:, None]).astype(np.float64)
-    return pulses
-
-
-def _pulse_description(n_inputs: int, xi_1: int, xi_0: int) -> str:
-    return f"single pulses on a ring of {n_inputs}, length {xi_1} (y = 1) against {xi_0} (y = 0)"

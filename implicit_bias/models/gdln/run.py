@@ -10,8 +10,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ..._files import write_atomically
-from ..._version import __version__
 from ...drawing.figures import Row
 from ...measures.formatting import number
 from ...pipeline.finding import Assumption, Finding, Table, Writer
@@ -21,6 +19,7 @@ from ...pipeline.progress import Progress
 from ...pipeline.report import Report, gather
 from ...pipeline.seeds import Seeds
 from ...pipeline.setup import Heading, provenance, require_device, torch_dtype
+from ...pipeline.writers import write_arrays
 from ...training.loop import train
 from ...training.settings import TrainingSettings
 from ...training.trajectory import Trajectory
@@ -29,7 +28,8 @@ from .comparison import compare_with_gdln, path_errors
 from .data import RingData, make_nlgp, make_single_pulse
 from .figure import plot_localisation, plot_loss, plot_sign_flips, plot_units
 from .flow import gated_flow
-from .formulation import GatedOLS, solve_gated_ols
+from .formulation import solve_gated_ols
+from .limit import GatedOLS
 from .network import ReLUMean
 from .training import WeightsObserver, descent_path, flow_times
 
@@ -242,20 +242,10 @@ def _trained(setup: Setup, relu: Trajectory, twin: Trajectory | None = None) -> 
 
 def _write_path(setup: Setup, run: Trajectory) -> Writer:
     """A writer of the weights (T, K, D) of every checkpoint, its steps, times and losses (T,)."""
-
-    def write(path: Any) -> None:
-        from safetensors.numpy import save
-
-        arrays = {
-            "weights": run.observed["weights"],
-            "step": run.step,
-            "time": flow_times(setup.settings, run.step),
-            "loss": run.loss,
-        }
-        content = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-        write_atomically(path, save(content, metadata={"implicit-bias": __version__}))
-
-    return write
+    times = flow_times(setup.settings, run.step)
+    return write_arrays(
+        {"weights": run.observed["weights"], "step": run.step, "time": times, "loss": run.loss}
+    )
 
 
 def _comparison(setup: Setup, relu: Trajectory) -> Finding:

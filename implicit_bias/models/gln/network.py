@@ -1,36 +1,22 @@
 """Gated linear network: a gated first layer, linear layers above it."""
 
 from collections.abc import Sequence
-from typing import Self
+from typing import Unpack
 
-import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from ...training.network import check_inputs, check_start
-from ...training.weights import (
-    INITS,
-    as_tensor,
-    balanced_gated,
-    copy_weights,
-    draw_gated,
-    end_to_end,
-    layer_imbalance,
-    linear_factors,
-    torch_generator,
-    upper_layers,
-)
+from ...training.gated import GatedLayers
+from ...training.network import check_inputs
+from ...training.weights import INITS, Starting, as_tensor, linear_factors
 
 
-class GLN(torch.nn.Module):
+class GLN(GatedLayers):
     r"""Gated linear network: unit h acts linearly on x with the weights of its context on x.
 
     .. math:: f(x) = \sum_h \mathrm{head}_h \langle w_1[h, c_h(x)], x \rangle,
               \qquad \mathrm{head} = V_L \cdots V_1 .
-
-    It has no biases, so it is homogeneous of degree `degree` in its weights; a bias is a constant
-    column of X. As a function it depends on ``zeta[h, c] = head[h] w1[h, c]`` alone.
 
     Parameters
     ----------
@@ -38,23 +24,9 @@ class GLN(torch.nn.Module):
         D, H and C, the constant column counted in D.
     upper_widths : sequence of int
         Widths of linear layers between the gated layer and the score; ``()`` is two layers.
-    init : {"orthogonal", "kaiming", "balanced"}
-        The first two as in `torch.nn.init` on each layer's matrix, (H C, D) for the gated one.
-        "balanced" is a Gaussian gated layer with upper layers that make
-        ``|head's share of unit h| = ||w1[h]||`` and ``V_{l+1}^T V_{l+1} = V_l V_l^T`` hold exactly.
-    init_scale : float
-        Factor on every layer.
-    random_state : int or numpy Generator
-        Source of the initial weights, drawn in float64 on the CPU and then converted: one seed
-        gives the same network in every dtype and on every device.
-    dtype, device
-        Of the weights.
-
-    Attributes
-    ----------
-    w1 : Parameter (H, C, D)
-    upper : ParameterList
-        V_1 (width_1, H), ..., V_L (1, width_{L-1}); ``w2`` (1, H) if there are two layers.
+    **start
+        See `Starting`; `init` may be "balanced" too, see `GatedLayers`, and is "orthogonal" by
+        default. `w1` has shape (H, C, D).
 
     Raises
     ------
@@ -68,6 +40,8 @@ class GLN(torch.nn.Module):
     linear networks", equations 14-20); the same limit holds for any number of upper layers.
     """
 
+    axes = ("H", "C", "D")
+
     def __init__(
         self,
         n_inputs: int,
@@ -75,72 +49,11 @@ class GLN(torch.nn.Module):
         n_contexts: int,
         *,
         upper_widths: Sequence[int] = (),
-        init: str = "orthogonal",
-        init_scale: float = 1.0,
-        random_state: int | np.random.Generator = 0,
-        dtype: torch.dtype = torch.float64,
-        device: torch.device | str = "cpu",
+        **start: Unpack[Starting],
     ) -> None:
-        super().__init__()
         sizes = {"n_inputs": n_inputs, "n_units": n_units, "n_contexts": n_contexts}
-        sizes |= {f"upper_widths[{i}]": width for i, width in enumerate(upper_widths)}
-        check_start(sizes, init_scale, init=init, inits=INITS, device=device)
-        self.n_inputs, self.n_units, self.n_contexts = n_inputs, n_units, n_contexts
-        rng = torch_generator(random_state)
-        w1, upper = draw_gated(init, (n_units, n_contexts, n_inputs), upper_widths, rng)
-        layers = [(init_scale * V).to(device=device, dtype=dtype) for V in (w1, *upper)]
-        self.w1 = torch.nn.Parameter(layers[0])
-        self.upper = torch.nn.ParameterList([torch.nn.Parameter(V) for V in layers[1:]])
-
-    @classmethod
-    def from_weights(
-        cls, w1: ArrayLike | Tensor, *upper: ArrayLike | Tensor, device: torch.device | str = "cpu"
-    ) -> Self:
-        """Build a network from w1 (H, C, D) and V_1, ..., V_L; a lone w2 may have shape (H,).
-
-        The dtype is that of `w1`.
-
-        Raises
-        ------
-        ValueError
-            If the shapes do not chain from H to 1.
-        """
-        first = as_tensor(w1)
-        if first.ndim != 3:
-            raise ValueError(f"`w1` must have shape (H, C, D), got {tuple(first.shape)}")
-        layers = upper_layers(upper, first)
-        n_units, n_contexts, n_inputs = first.shape
-        network = cls(
-            n_inputs, n_units, n_contexts, upper_widths=[len(V) for V in layers[:-1]],
-            dtype=first.dtype, device=device,
-        )  # fmt: skip
-        copy_weights([network.w1, *network.upper], [first, *layers])
-        return network
-
-    @classmethod
-    def from_zeta(
-        cls,
-        zeta: ArrayLike | Tensor,
-        *,
-        upper_widths: Sequence[int] = (),
-        device: torch.device | str = "cpu",
-    ) -> Self:
-        r"""Build the balanced network: of all weights with this zeta (H, C, D), the shortest.
-
-        With L upper matrices its squared weight norm is
-        :math:`(L + 1) (\sum_h \|\zeta_h\|)^{2/(L+1)}`; two layers: :math:`2 \sum_h \|\zeta_h\|`.
-
-        References
-        ----------
-        Lippl, Abbott and Chung, proposition B.8, for two layers.
-        """
-        w1, *upper = balanced_gated(as_tensor(zeta), upper_widths)
-        return cls.from_weights(w1, *upper, device=device)
-
-    @property
-    def degree(self) -> int:
-        """Degree of homogeneity in all weights: the number of layers."""
-        return 1 + len(self.upper)
+        super().__init__(sizes, upper_widths, INITS, **start)
+        self.n_contexts = n_contexts
 
     def prepare(self, contexts: ArrayLike | Tensor) -> Tensor:
         """Check contexts (n, H) once and place them as int64 on the network's device.
@@ -169,19 +82,6 @@ class GLN(torch.nn.Module):
         self._check_contexts(contexts, X.shape[0])
         return self.head() @ self._hidden(X, contexts)
 
-    def head(self) -> Tensor:
-        """Return the product (H,) of the upper matrices."""
-        return end_to_end(list(self.upper))
-
-    def zeta(self) -> Tensor:
-        """Return ``head[h] w1[h, c]`` (H, C, D)."""
-        return self.head()[:, None, None] * self.w1
-
-    def unit_norms(self) -> Tensor:
-        """Return the Frobenius norms ``||zeta[h]||`` (H,)."""
-        first: Tensor = torch.linalg.vector_norm(self.w1, dim=(1, 2))
-        return self.head().abs() * first
-
     def dual_norms(self, coefficients: Tensor, X: Tensor, contexts: Tensor) -> Tensor:
         """Return ``||v_h||_F`` (H,), ``v_h[c] = sum of coefficients_n x_n over c[n, h] = c``."""
         weighted = coefficients[:, None] * X
@@ -190,10 +90,6 @@ class GLN(torch.nn.Module):
             v = weighted.new_zeros(self.n_contexts, self.n_inputs)
             norms.append(v.index_add(0, unit_contexts, weighted).norm())
         return torch.stack(norms)
-
-    def imbalance(self) -> Tensor:
-        """Of every gated unit and those above, (H + widths above,): see `HasImbalance`."""
-        return layer_imbalance([self.w1.flatten(1), *self.upper])
 
     def gradient_factors(self, X: Tensor, contexts: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Each layer's factors of the gradients: see `HasGradientFactors`."""

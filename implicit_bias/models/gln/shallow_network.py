@@ -1,20 +1,13 @@
 """Shallow gated linear network: a linear predictor of its own for every global context."""
 
-from typing import Self
+from typing import Self, Unpack
 
-import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from ...training.network import check_inputs, check_start
-from ...training.weights import (
-    FILLS,
-    as_tensor,
-    draw_matrices,
-    layer_imbalance,
-    torch_generator,
-)
+from ...training.network import check_inputs
+from ...training.weights import Start, Starting, as_tensor, draw_matrices, layer_imbalance
 
 
 class ShallowGLN(torch.nn.Module):
@@ -31,14 +24,8 @@ class ShallowGLN(torch.nn.Module):
     contexts : (n, H) integers
         Contexts of the training data; their distinct rows, in lexicographic order, are the
         global contexts with a predictor.
-    init : {"orthogonal", "kaiming"}
-        As in `torch.nn.init` on the matrix (G, D).
-    init_scale : float
-        Factor on the weights.
-    random_state : int or numpy Generator
-        Source of the initial weights, drawn in float64 on the CPU and then converted.
-    dtype, device
-        Of the weights.
+    **start
+        See `Starting`; `init` is "orthogonal" by default.
 
     Attributes
     ----------
@@ -66,25 +53,19 @@ class ShallowGLN(torch.nn.Module):
         self,
         n_inputs: int,
         contexts: ArrayLike | Tensor,
-        *,
-        init: str = "orthogonal",
-        init_scale: float = 1.0,
-        random_state: int | np.random.Generator = 0,
-        dtype: torch.dtype = torch.float64,
-        device: torch.device | str = "cpu",
+        **start: Unpack[Starting],
     ) -> None:
         super().__init__()
-        check_start({"n_inputs": n_inputs}, init_scale, init=init, inits=FILLS, device=device)
-        table = torch.unique(_integers(contexts).to(device), dim=0)
+        begin = Start.checked({"n_inputs": n_inputs}, ("orthogonal", "kaiming"), **start)
+        table = torch.unique(_integers(contexts).to(begin.device), dim=0)
         if table.shape[0] == 0 or table.shape[1] == 0:
             raise ValueError(
                 f"`contexts` must have shape (n, H) with n, H >= 1, got {tuple(table.shape)}"
             )
         self.n_inputs = n_inputs
         self.register_buffer("global_contexts", table)
-        shapes = [(len(table), n_inputs)]
-        (drawn,) = draw_matrices(init, shapes, torch_generator(random_state))
-        self.weight = torch.nn.Parameter((init_scale * drawn).to(device=device, dtype=dtype))
+        drawn = draw_matrices(begin.init, [(len(table), n_inputs)], begin.generator())
+        (self.weight,) = begin.parameters(drawn)
 
     @classmethod
     def from_zeta(

@@ -2,16 +2,17 @@
 
 import math
 from collections.abc import Sequence
-from typing import Self
+from typing import Self, Unpack
 
-import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from ...training.network import check_inputs, check_start
+from ...training.network import check_inputs
 from ...training.weights import (
     INITS,
+    Start,
+    Starting,
     as_tensor,
     balanced_chain,
     copy_weights,
@@ -21,7 +22,6 @@ from ...training.weights import (
     layer_imbalance,
     linear_factors,
     rank_one_chain,
-    torch_generator,
     upper_layers,
 )
 
@@ -35,16 +35,9 @@ class DeepLinear(torch.nn.Module):
         D, the constant column counted.
     hidden_widths : sequence of int
         Widths between the layers; ``()`` is one layer, the plain linear predictor.
-    init : {"orthogonal", "kaiming", "balanced"}
-        The first two as in `torch.nn.init` on each matrix. "balanced" is Gaussian with
+    **start
+        See `Starting`; `init` is "orthogonal" by default. "balanced" is Gaussian with
         ``W_{l+1}^T W_{l+1} = W_l W_l^T`` exactly.
-    init_scale : float
-        Factor on every layer; small values start near the saddle at zero.
-    random_state : int or numpy Generator
-        Source of the initial weights, drawn in float64 on the CPU and then converted: one seed
-        gives the same network in every dtype and on every device.
-    dtype, device
-        Of the weights.
 
     Attributes
     ----------
@@ -67,21 +60,15 @@ class DeepLinear(torch.nn.Module):
         n_inputs: int,
         *,
         hidden_widths: Sequence[int] = (),
-        init: str = "orthogonal",
-        init_scale: float = 1.0,
-        random_state: int | np.random.Generator = 0,
-        dtype: torch.dtype = torch.float64,
-        device: torch.device | str = "cpu",
+        **start: Unpack[Starting],
     ) -> None:
         super().__init__()
         sizes = {"n_inputs": n_inputs}
         sizes |= {f"hidden_widths[{i}]": width for i, width in enumerate(hidden_widths)}
-        check_start(sizes, init_scale, init=init, inits=INITS, device=device)
+        begin = Start.checked(sizes, INITS, **start)
         self.n_inputs = n_inputs
-        matrices = _draw(init, [n_inputs, *hidden_widths, 1], torch_generator(random_state))
-        self.layers = torch.nn.ParameterList(
-            torch.nn.Parameter((init_scale * W).to(device=device, dtype=dtype)) for W in matrices
-        )
+        drawn = _draw(begin.init, [n_inputs, *hidden_widths, 1], begin.generator())
+        self.layers = torch.nn.ParameterList(begin.parameters(drawn))
 
     @classmethod
     def from_weights(cls, *layers: ArrayLike | Tensor, device: torch.device | str = "cpu") -> Self:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -24,9 +23,8 @@ __all__ = [
     "OrthosepDiagnosis",
     "OrthosepDistances",
     "diagnose_orthosep",
-    "layer_rows",
-    "layer_singular_values",
     "neuron_groups",
+    "ratio",
 ]
 
 Float = NDArray[np.float64]
@@ -194,7 +192,7 @@ def diagnose_orthosep(
         plane=W @ basis.T,
         directions=targets @ basis.T,
         **{f"share_{name}": float(np.mean(group == k)) for k, name in _KINDS.items()},
-        mean_cosine=_ratio(norms[live] @ cosines[live], norms[live].sum()),
+        mean_cosine=ratio(norms[live] @ cosines[live], norms[live].sum()),
         function_cosine=cosine(to_numpy(limit.predictor(held_out.X)), scores(network, held_out)),
         log_inverse_loss=log_inverse,
         **of_two_layers,
@@ -248,39 +246,6 @@ def neuron_groups(W: Float, a: Float, X: Float) -> NDArray[np.int64]:
     return groups
 
 
-def layer_singular_values(network: torch.nn.Module) -> list[Float]:
-    """Singular values, descending, of every weight matrix of a network, in its own order."""
-    matrices = [to_numpy(p.double()) for p in network.parameters() if p.ndim == 2]
-    return [np.linalg.svd(V, compute_uv=False) for V in matrices]
-
-
-def layer_rows(layers: Sequence[Float], *, n_shown: int = 4) -> list[tuple[str, ...]]:
-    """Lines of a printed table of singular values: layer, the largest, third by second, top two.
-
-    Parameters
-    ----------
-    layers : sequence of descending arrays
-        Of `layer_singular_values`. Those with one value, output layers, are left out.
-    n_shown : int
-        Singular values to print.
-
-    Returns
-    -------
-    list of four strings each
-        The last two: the third value as a share of the second, 0 at rank two, and the share of
-        the squared norm that the top two have, 1 at rank two.
-    """
-    lines: list[tuple[str, ...]] = []
-    for layer, values in enumerate(layers, start=1):
-        if len(values) < 2:
-            continue
-        third = _ratio(float(values[2]), float(values[1])) if len(values) > 2 else 0.0
-        energy = _ratio(float(values[:2] @ values[:2]), float(values @ values))
-        shown = ", ".join(number(value, ".3g") for value in values[:n_shown])
-        lines.append((f"W_{layer}", shown, number(third, ".3f"), number(energy, ".4f")))
-    return lines
-
-
 def _directions(limit: OrthosepLimit) -> Float:
     """(2, D) unit `w_plus` and `w_minus`."""
     return np.stack([_unit(to_numpy(limit.w_plus)), _unit(to_numpy(limit.w_minus))])
@@ -300,7 +265,7 @@ def _two_layers(
     return {
         "growth_positive": _growth(norms[group == 1], log_inverse),
         "growth_negative": _growth(norms[group == -1], log_inverse),
-        "imbalance": _ratio(np.abs(np.abs(a) - norms).max(), norms.max()),
+        "imbalance": ratio(np.abs(np.abs(a) - norms).max(), norms.max()),
     }
 
 
@@ -340,5 +305,6 @@ def _unit(v: Float) -> Float:
     return v / (np.linalg.norm(v) or 1.0)
 
 
-def _ratio(value: float, size: float) -> float:
+def ratio(value: float, size: float) -> float:
+    """`value / size`; NaN where the size is 0."""
     return float(value / size) if size > 0 else math.nan

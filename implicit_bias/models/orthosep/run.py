@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+import torch
+
+from ..._solve import to_numpy
+from ..._types import Floats
 from ...data.orthants import is_orthogonally_separable
 from ...data.sample import Sample
 from ...drawing.figures import Row
+from ...drawing.runs import run_panels
 from ...measures.comparison import compare, measure_network
+from ...measures.formatting import number
 from ...measures.kkt import kkt_distance
 from ...pipeline.finding import Assumption, Finding, Table
 from ...pipeline.findings import beside, limit_alone, trained, usable
@@ -23,14 +30,14 @@ from ...pipeline.setup import Setup, prepare, torch_dtype, training_settings
 from ...training.loop import train
 from ...training.trainers import check_trainer
 from ...training.trajectory import Trajectory
-from .diagnosis import OrthosepDistances, diagnose_orthosep, layer_rows, layer_singular_values
+from .diagnosis import OrthosepDistances, diagnose_orthosep, ratio
 from .figure import plot_orthosep
 from .formulation import NotOrthogonallySeparable, solve_orthosep
 from .limit import OrthosepLimit
 from .network import BalancedReLU, ResidualReLU
 from .schedule import halving_phases
 
-__all__ = ["run_orthosep"]
+__all__ = ["layer_rows", "layer_singular_values", "run_orthosep"]
 
 Network = BalancedReLU | ResidualReLU
 NAME = "one-sided SVMs"
@@ -91,7 +98,8 @@ def _find(setup: Setup, network: Network) -> Iterator[Finding]:
     kind, n_steps = NETWORKS[setup.options.network], setup.settings.n_steps
     setup.progress.stage(f"training a {kind} for {n_steps} steps")
     trajectory = _train(setup, network, limit)
-    yield trained(network, trajectory, limit=limit, scores=limit.predictor(setup.held_out.X))
+    panels = run_panels(trajectory, limit, limit.predictor(setup.held_out.X))
+    yield trained(network, trajectory, panels=panels)
     setup.progress.stage("comparing")
     yield _beside(setup, limit, network, trajectory)
     yield _neurons(setup, limit, network)
@@ -176,3 +184,36 @@ def _neurons(setup: Setup, limit: OrthosepLimit, network: Network) -> Finding:
         panels=(Row(3, lambda axes: plot_orthosep(diagnosis, axes, layers=shown), height=3.6),),
         objects={"diagnosis": diagnosis},
     )
+
+
+def layer_singular_values(network: torch.nn.Module) -> list[Floats]:
+    """Singular values, descending, of every weight matrix of a network, in its own order."""
+    matrices = [to_numpy(p.double()) for p in network.parameters() if p.ndim == 2]
+    return [np.linalg.svd(V, compute_uv=False) for V in matrices]
+
+
+def layer_rows(layers: Sequence[Floats], *, n_shown: int = 4) -> list[tuple[str, ...]]:
+    """Lines of a printed table of singular values: layer, the largest, third by second, top two.
+
+    Parameters
+    ----------
+    layers : sequence of descending arrays
+        Of `layer_singular_values`. Those with one value, output layers, are left out.
+    n_shown : int
+        Singular values to print.
+
+    Returns
+    -------
+    list of four strings each
+        The last two: the third value as a share of the second, 0 at rank two, and the share of
+        the squared norm that the top two have, 1 at rank two.
+    """
+    lines: list[tuple[str, ...]] = []
+    for layer, values in enumerate(layers, start=1):
+        if len(values) < 2:
+            continue
+        third = ratio(float(values[2]), float(values[1])) if len(values) > 2 else 0.0
+        energy = ratio(float(values[:2] @ values[:2]), float(values @ values))
+        shown = ", ".join(number(value, ".3g") for value in values[:n_shown])
+        lines.append((f"W_{layer}", shown, number(third, ".3f"), number(energy, ".4f")))
+    return lines

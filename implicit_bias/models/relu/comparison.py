@@ -14,21 +14,20 @@ from numpy.typing import ArrayLike, NDArray
 from ..._solve import to_numpy
 from ...data.sample import Sample
 from ...limits.limit import Limit
-from ...measures.distances import Distances
 from ...measures.formatting import DASH, aligned, number, share
 from ...measures.scalars import agreement, cosine, error_rate, margin_ratio, scores, unit_norms
-from .formulation import FReLULimit
 from .machines import RELU_SVMS, ReLULimits, ReLUView
 
 if TYPE_CHECKING:
     import pandas as pd
     import torch
 
+    from .frozen_comparison import FrozenComparison
+
 __all__ = [
-    "FrozenComparison",
     "MachineComparison",
     "ReLUComparison",
-    "compare_frozen",
+    "compare_machine",
     "compare_relu",
     "view_relu",
 ]
@@ -91,39 +90,6 @@ class MachineComparison:
     agreement: float
     agreement_independent: float
     score_cosine: float
-
-
-@dataclass(frozen=True)
-class FrozenComparison:
-    """A network whose gates were frozen on the way, beside SVM-FReLU on these gates.
-
-    Unlike the four machines this one is the limit of the network that it stands beside: of the
-    one that went on with the gates of step `freeze_at`, not of the ReLU network.
-
-    Attributes
-    ----------
-    freeze_at : int
-    machine : MachineComparison
-    error_network : float
-        Share of held-out samples on the wrong side.
-    zeta_cosine : float
-        Cosine between the coefficients.
-    kkt_cosine, kkt_residual, kkt_complementarity : float
-        Distance of the weights from a KKT point, stationarity and complementarity; NaN while the
-        network does not separate.
-    """
-
-    freeze_at: int
-    machine: MachineComparison
-    error_network: float
-    zeta_cosine: float
-    kkt_cosine: float
-    kkt_residual: float
-    kkt_complementarity: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields as plain Python values, nested."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -247,7 +213,7 @@ def compare_relu(
     predicted = limits.scores(held_out)
     ratios = _margin_ratios(limits, network, train)
     machines = {
-        key: _compare_machine(
+        key: compare_machine(
             getattr(limits, key), predicted.get(key), trained, held_out.y, ratios.get(key, math.nan)
         )
         for key in RELU_SVMS
@@ -255,59 +221,14 @@ def compare_relu(
     return ReLUComparison(error_network=error_rate(held_out.y, trained), **machines)
 
 
-def compare_frozen(
-    limit: FReLULimit,
-    network: torch.nn.Module,
-    train: Sample,
-    held_out: Sample,
-    *,
-    freeze_at: int,
-) -> FrozenComparison:
-    """Compare a network that went on with frozen gates with the limit on these gates.
-
-    Parameters
-    ----------
-    limit : FReLULimit
-        Solved on `train`.
-    network : Module
-        The one with frozen gates, as it ended.
-    train, held_out : Sample
-        Data with the gates as they were frozen.
-    freeze_at : int
-        The step of that, for the record.
-
-    Raises
-    ------
-    ValueError
-        If there are no held-out samples or widths do not fit.
-    """
-    separates = limit.certificate.proves_separability()
-    distances = Distances(limit if separates else None, train, held_out)
-    found = distances(network)
-    return FrozenComparison(
-        freeze_at=freeze_at,
-        machine=_compare_machine(
-            limit,
-            distances.predicted_scores() if separates else None,
-            scores(network, held_out),
-            held_out.y,
-            found.get("margin_ratio", math.nan),
-        ),
-        error_network=found["error_network"],
-        zeta_cosine=found.get("zeta_cosine", math.nan),
-        kkt_cosine=found["kkt_cosine"],
-        kkt_residual=found["kkt_residual"],
-        kkt_complementarity=found["kkt_complementarity"],
-    )
-
-
-def _compare_machine(
+def compare_machine(
     limit: Limit,
     predicted: NDArray[np.float64] | None,
     trained: NDArray[np.float64],
     y: NDArray[np.float64],
     margin_ratio: float,
 ) -> MachineComparison:
+    """A machine with scores (m,) on held-out data of labels `y`, or none, beside a network's."""
     separates = predicted is not None
     predicted = np.full_like(y, np.nan) if predicted is None else predicted
     p, q = error_rate(y, predicted) if separates else math.nan, error_rate(y, trained)

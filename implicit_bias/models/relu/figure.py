@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from ..._solve import to_numpy
 from ...data.sample import Sample
-from ...drawing.decision_maps import map_row, plane_lines
 from ...drawing.figures import Panel, Row, legend_above
+from ...drawing.map_rows import map_row, plane_lines
 from ...drawing.runs import plot_gate_changes, plot_margin_ratio, plot_margins, run_panels
 from ...limits.limit import Limit
 from ...training.snapshots import Snapshots

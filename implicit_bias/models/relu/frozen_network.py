@@ -1,36 +1,23 @@
 """Frozen-gate ReLU network: a gated first layer, linear layers above it."""
 
 from collections.abc import Sequence
-from typing import Self
+from typing import Unpack
 
-import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 from torch.nn.functional import linear
 
-from ...training.network import check_inputs, check_start
-from ...training.weights import (
-    INITS,
-    as_tensor,
-    balanced_gated,
-    copy_weights,
-    draw_gated,
-    end_to_end,
-    layer_imbalance,
-    linear_factors,
-    torch_generator,
-    upper_layers,
-)
+from ...training.gated import GatedLayers
+from ...training.network import check_inputs
+from ...training.weights import Starting, as_tensor, linear_factors
 
 
-class FReLU(torch.nn.Module):
+class FReLU(GatedLayers):
     r"""ReLU network whose gates are given with the data and never change.
 
     .. math:: f(x) = \sum_h \mathrm{head}_h \, g_h(x) \langle w_1[h], x \rangle,
               \qquad \mathrm{head} = V_L \cdots V_1, \qquad g_h(x) \in \{0, 1\} .
-
-    It has no biases; as a function it depends on ``zeta[h] = head[h] w1[h]`` alone.
 
     Parameters
     ----------
@@ -38,22 +25,9 @@ class FReLU(torch.nn.Module):
         D and H, the constant column counted in D.
     upper_widths : sequence of int
         Widths of linear layers between the gated layer and the score; ``()`` is two layers.
-    init : {"kaiming", "orthogonal", "balanced"}
-        The first and the second as in `torch.nn.init` on each matrix. "balanced" is a Gaussian
-        gated layer with upper layers that make ``|head's share of unit h| = ||w1[h]||`` and
-        ``V_{l+1}^T V_{l+1} = V_l V_l^T`` hold exactly.
-    init_scale : float
-        Factor on every layer.
-    random_state : int or numpy Generator
-        Source of the initial weights, drawn in float64 on the CPU and then converted.
-    dtype, device
-        Of the weights.
-
-    Attributes
-    ----------
-    w1 : Parameter (H, D)
-    upper : ParameterList
-        V_1 (width_1, H), ..., V_L (1, width_{L-1}); ``w2`` (1, H) if there are two layers.
+    **start
+        See `Starting`; `init` may be "balanced" too, see `GatedLayers`, and is "kaiming" by
+        default. `w1` has shape (H, D).
 
     Raises
     ------
@@ -67,70 +41,18 @@ class FReLU(torch.nn.Module):
     networks", equation 22); upper linear layers do not change it.
     """
 
+    axes = ("H", "D")
+
     def __init__(
         self,
         n_inputs: int,
         n_units: int,
         *,
         upper_widths: Sequence[int] = (),
-        init: str = "kaiming",
-        init_scale: float = 1.0,
-        random_state: int | np.random.Generator = 0,
-        dtype: torch.dtype = torch.float64,
-        device: torch.device | str = "cpu",
+        **start: Unpack[Starting],
     ) -> None:
-        super().__init__()
         sizes = {"n_inputs": n_inputs, "n_units": n_units}
-        sizes |= {f"upper_widths[{i}]": width for i, width in enumerate(upper_widths)}
-        check_start(sizes, init_scale, init=init, inits=INITS, device=device)
-        self.n_inputs, self.n_units = n_inputs, n_units
-        rng = torch_generator(random_state)
-        w1, upper = draw_gated(init, (n_units, 1, n_inputs), upper_widths, rng)
-        layers = [(init_scale * V).to(device=device, dtype=dtype) for V in (w1[:, 0], *upper)]
-        self.w1 = torch.nn.Parameter(layers[0])
-        self.upper = torch.nn.ParameterList([torch.nn.Parameter(V) for V in layers[1:]])
-
-    @classmethod
-    def from_weights(
-        cls, w1: ArrayLike | Tensor, *upper: ArrayLike | Tensor, device: torch.device | str = "cpu"
-    ) -> Self:
-        """Build a network from w1 (H, D) and V_1, ..., V_L; a lone w2 may have shape (H,).
-
-        The dtype is that of `w1`.
-
-        Raises
-        ------
-        ValueError
-            If the shapes do not chain from H to 1.
-        """
-        first = _matrix("w1", w1)
-        layers = upper_layers(upper, first)
-        network = cls(
-            first.shape[1], len(first), upper_widths=[len(V) for V in layers[:-1]],
-            dtype=first.dtype, device=device,
-        )  # fmt: skip
-        copy_weights([network.w1, *network.upper], [first, *layers])
-        return network
-
-    @classmethod
-    def from_zeta(
-        cls,
-        zeta: ArrayLike | Tensor,
-        *,
-        upper_widths: Sequence[int] = (),
-        device: torch.device | str = "cpu",
-    ) -> Self:
-        """Build the balanced network: of all weights with this zeta (H, D), the shortest.
-
-        It is that of a gated linear network with one context a unit.
-        """
-        w1, *upper = balanced_gated(_matrix("zeta", zeta)[:, None], upper_widths)
-        return cls.from_weights(w1[:, 0], *upper, device=device)
-
-    @property
-    def degree(self) -> int:
-        """Degree of homogeneity in all weights: the number of layers."""
-        return 1 + len(self.upper)
+        super().__init__(sizes, upper_widths, ("kaiming", "orthogonal", "balanced"), **start)
 
     def prepare(self, gates: ArrayLike | Tensor) -> Tensor:
         """Check gates (n, H) once and place them in the dtype and on the device of the weights.
@@ -157,28 +79,11 @@ class FReLU(torch.nn.Module):
         # Weights first: networks trained side by side then share one product with the inputs.
         return self.head() @ (gates.T * (self.w1 @ X.T))
 
-    def head(self) -> Tensor:
-        """Return the product (H,) of the upper matrices."""
-        return end_to_end(list(self.upper))
-
-    def zeta(self) -> Tensor:
-        """Return ``head[h] w1[h]`` (H, D)."""
-        return self.head()[:, None] * self.w1
-
-    def unit_norms(self) -> Tensor:
-        """Return the norms ``||zeta[h]||`` (H,)."""
-        first: Tensor = torch.linalg.vector_norm(self.w1, dim=1)
-        return self.head().abs() * first
-
     def dual_norms(self, coefficients: Tensor, X: Tensor, gates: Tensor) -> Tensor:
         """Return ``||v_h||`` (H,), ``v_h = sum_n coefficients_n g_h(x_n) x_n``."""
         v = (gates.to(X.dtype) * coefficients[:, None]).T @ X
         norms: Tensor = torch.linalg.vector_norm(v, dim=1)
         return norms
-
-    def imbalance(self) -> Tensor:
-        """Of every gated unit and those above, (H + widths above,): see `HasImbalance`."""
-        return layer_imbalance([self.w1, *self.upper])
 
     def gradient_factors(self, X: Tensor, gates: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Each layer's factors of the gradients: see `HasGradientFactors`."""
@@ -191,12 +96,3 @@ class FReLU(torch.nn.Module):
                 f"`gates` must have shape ({n}, {self.n_units}), got {tuple(gates.shape)}: "
                 "one gate a sample and unit"
             )
-
-
-def _matrix(name: str, values: ArrayLike | Tensor) -> Tensor:
-    matrix = as_tensor(values)
-    if matrix.ndim != 2 or 0 in matrix.shape:
-        raise ValueError(
-            f"`{name}` must have shape (H, D) with H, D >= 1, got {tuple(matrix.shape)}"
-        )
-    return matrix if matrix.is_floating_point() else matrix.to(torch.float64)

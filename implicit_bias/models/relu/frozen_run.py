@@ -16,13 +16,15 @@ from ...gates.changes import gate_changes
 from ...measures.comparison import measure_network
 from ...measures.formatting import DASH, number, share
 from ...pipeline.finding import Assumption, Finding, Table, Writer
-from ...pipeline.findings import loss_in_words, shortfall, usable, write_frame, write_weights
+from ...pipeline.findings import loss_in_words, shortfall, usable
 from ...pipeline.setup import Setup
+from ...pipeline.writers import write_frame, write_weights
 from ...training.settings import TrainingSettings
-from .comparison import FrozenComparison, ReLUComparison, compare_frozen
+from .comparison import ReLUComparison
 from .figure import copy_panel
 from .formulation import FReLULimit, solve_frelu_svm
 from .freezing import PartlyTrained, train_then_freeze
+from .frozen_comparison import FrozenComparison, compare_frozen
 from .network import DeepReLU, ReLU
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Self
+from typing import Self, Unpack
 
 import numpy as np
 import torch
@@ -11,14 +11,8 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 from torch.nn.functional import linear
 
-from ...training.network import check_inputs, check_start
-from ...training.weights import (
-    INITS,
-    copy_weights,
-    draw_matrices,
-    layer_imbalance,
-    torch_generator,
-)
+from ...training.network import check_inputs
+from ...training.weights import Start, Starting, copy_weights, draw_matrices, layer_imbalance
 from .frozen_network import FReLU
 
 
@@ -36,17 +30,10 @@ class DeepReLU(torch.nn.Module):
         D, the constant column counted.
     widths : sequence of int
         Units of the hidden layers, first to last.
-    init : {"kaiming", "orthogonal", "balanced"}
-        The first two as in `torch.nn.init` on each matrix, Kaiming-normal for the fan-in.
-        "balanced": every hidden unit's incoming and outgoing weights have equal norms, which
-        gradient flow conserves; rows of W_1 have norms near 1.
-    init_scale : float
-        Factor on every layer; small for the regime in which gates are learned.
-    random_state : int or numpy Generator
-        Source of the initial weights, drawn in float64 on the CPU and then converted: one seed
-        gives the same network in every dtype and on every device.
-    dtype, device
-        Of the weights.
+    **start
+        See `Starting`; `init` is "kaiming" by default, Kaiming-normal for the fan-in. "balanced":
+        every hidden unit's incoming and outgoing weights have equal norms, which gradient flow
+        conserves; rows of W_1 have norms near 1.
 
     Attributes
     ----------
@@ -64,12 +51,7 @@ class DeepReLU(torch.nn.Module):
         self,
         n_inputs: int,
         widths: Sequence[int],
-        *,
-        init: str = "kaiming",
-        init_scale: float = 1.0,
-        random_state: int | np.random.Generator = 0,
-        dtype: torch.dtype = torch.float64,
-        device: torch.device | str = "cpu",
+        **start: Unpack[Starting],
     ) -> None:
         super().__init__()
         if len(widths) == 0:
@@ -77,15 +59,12 @@ class DeepReLU(torch.nn.Module):
                 "`widths` must name a hidden layer at least, got none: for one of H units give (H,)"
             )
         sizes = {"n_inputs": n_inputs} | {f"widths[{i}]": w for i, w in enumerate(widths)}
-        check_start(sizes, init_scale, init=init, inits=INITS, device=device)
+        begin = Start.checked(sizes, ("kaiming", "orthogonal", "balanced"), **start)
         shapes = [(above, below) for below, above in pairwise([n_inputs, *widths, 1])]
-        rng = torch_generator(random_state)
-        balanced = init == "balanced"
-        matrices = _balanced(shapes, rng) if balanced else draw_matrices(init, shapes, rng)
+        balanced, rng = begin.init == "balanced", begin.generator()
+        drawn = _balanced(shapes, rng) if balanced else draw_matrices(begin.init, shapes, rng)
         self.n_inputs = n_inputs
-        self.layers = torch.nn.ParameterList(
-            [torch.nn.Parameter((init_scale * W).to(device=device, dtype=dtype)) for W in matrices]
-        )
+        self.layers = torch.nn.ParameterList(begin.parameters(drawn))
 
     @property
     def degree(self) -> int:
@@ -166,25 +145,12 @@ class ReLU(DeepReLU):
     ----------
     n_inputs, n_units : int
         D and H, the constant column counted in D.
-    init, init_scale, random_state, dtype, device
+    **start
         As in `DeepReLU`.
     """
 
-    def __init__(
-        self,
-        n_inputs: int,
-        n_units: int,
-        *,
-        init: str = "kaiming",
-        init_scale: float = 1.0,
-        random_state: int | np.random.Generator = 0,
-        dtype: torch.dtype = torch.float64,
-        device: torch.device | str = "cpu",
-    ) -> None:
-        super().__init__(
-            n_inputs, (n_units,), init=init, init_scale=init_scale, random_state=random_state,
-            dtype=dtype, device=device,
-        )  # fmt: skip
+    def __init__(self, n_inputs: int, n_units: int, **start: Unpack[Starting]) -> None:
+        super().__init__(n_inputs, (n_units,), **start)
         self.n_units = n_units
 
     @classmethod

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...drawing.decision_maps import plane_snapshots
+from ...drawing.map_rows import plane_snapshots
 from ...gates.changes import GateChanges
 from ...gates.hyperplanes import HyperplaneGates
 from ...measures.comparison import measure_network

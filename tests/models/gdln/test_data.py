@@ -7,15 +7,8 @@ import pytest
 from numpy.polynomial.hermite_e import hermegauss
 from scipy.special import erf
 
-from implicit_bias.models.gdln.data import (
-    RingData,
-    make_nlgp,
-    make_single_pulse,
-    nlgp_covariance,
-    ring_kernel,
-    single_pulse_population,
-    single_pulse_second_moment,
-)
+from implicit_bias.models.gdln.data import RingData, make_nlgp, make_single_pulse, ring_kernel
+from tests.oracles import nlgp_covariance, single_pulse_second_moment
 
 D = 12
 
@@ -116,14 +109,6 @@ def test_pulses_start_anywhere_with_equal_chance() -> None:
         np.testing.assert_allclose(X.T @ X / len(X), expected, atol=bound)
 
 
-def test_population_has_every_pulse_once() -> None:
-    data = single_pulse_population(n_inputs=D, xi_1=5, xi_0=2)
-    assert len({tuple(x) for x in data.X}) == 2 * D
-    for label, length in ((1.0, 5), (0.0, 2)):
-        X = data.X[data.y == label]
-        np.testing.assert_allclose(X.T @ X / D, single_pulse_second_moment(D, length), atol=1e-15)
-
-
 @pytest.mark.parametrize("make", [make_nlgp, make_single_pulse])
 def test_classes_are_balanced_shuffled_and_reproducible(make) -> None:
     data = make(1000, random_state=5)
@@ -147,10 +132,10 @@ def test_classes_are_balanced_shuffled_and_reproducible(make) -> None:
         (lambda: make_nlgp(10, n_inputs=0), "`n_inputs` must be at least 1"),
         (lambda: make_nlgp(10, xi_1=-1.0), "length scales must be positive"),
         (lambda: make_nlgp(10, xi_0=20.0), "too large for a ring of 40 points"),
-        (lambda: nlgp_covariance(10, 1.0, math.nan), "`gain` must be positive"),
+        (lambda: make_nlgp(10, gain=math.nan), "`gain` must be positive"),
         (lambda: make_single_pulse(10, xi_1=41), r"must lie in 1 \.\. 40"),
         (lambda: make_single_pulse(10, n_inputs=0), r"must lie in 1 \.\. 0"),
-        (lambda: single_pulse_population(xi_0=0), r"must lie in 1 \.\. 40"),
+        (lambda: make_single_pulse(10, xi_0=0), r"must lie in 1 \.\. 40"),
         (lambda: RingData(np.ones(3), np.ones(3), ""), "`X` must be finite"),
         (lambda: RingData(np.ones((3, 2)), np.ones(2), ""), "`y` must hold 3 targets"),
         (lambda: RingData(np.ones((3, 2)), -np.ones(3), ""), r"targets in \{0, 1\}"),

@@ -9,16 +9,16 @@ from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 
 from implicit_bias.limits.predictors import GateColumns, Predictor
-from implicit_bias.models.gdln.data import single_pulse_population
 from implicit_bias.models.gdln.flow import gated_flow, gated_flow_from_moments
 from implicit_bias.models.gdln.formulation import (
-    GatedOLS,
     literal,
     solve_gated_ols,
     solve_gated_ols_from_moments,
 )
 from implicit_bias.models.gdln.gating_loss import balanced_gating_loss, class_moments, gating_loss
+from implicit_bias.models.gdln.limit import GatedOLS
 from solvers.least_squares import FitNotCertified, FitStatus
+from tests.oracles import single_pulse_population
 
 D, K, N = 4, 3, 60
 RNG = np.random.default_rng(11)
@@ -210,7 +210,7 @@ def test_the_literal_program_has_the_same_optimum(gates) -> None:
     )
 
 
-PULSES = single_pulse_population(n_inputs=8, xi_1=4, xi_0=2)
+PULSES = single_pulse_population(8, xi_1=4, xi_0=2)
 PULSE_GATES = (PULSES.X @ np.random.default_rng(3).normal(size=(8, K)) >= 0).astype(float)
 
 

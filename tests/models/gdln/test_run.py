@@ -11,7 +11,7 @@ from safetensors.numpy import load_file
 
 from implicit_bias import cli
 from implicit_bias.models.gdln.data import make_nlgp, make_single_pulse
-from implicit_bias.models.gdln.formulation import GatedOLS
+from implicit_bias.models.gdln.limit import GatedOLS
 from implicit_bias.pipeline.progress import Progress
 from tests.commands import cut, results, run
 

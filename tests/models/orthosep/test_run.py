@@ -10,8 +10,8 @@ from safetensors.numpy import load_file
 from implicit_bias import solve_orthosep
 from implicit_bias.data.orthants import orthosep_dataset
 from implicit_bias.models import MODELS
-from implicit_bias.models.orthosep.diagnosis import layer_rows
 from implicit_bias.models.orthosep.figure import plot_layers
+from implicit_bias.models.orthosep.run import layer_rows
 from implicit_bias.models.orthosep.schedule import halving_phases
 from tests.commands import results, run
 

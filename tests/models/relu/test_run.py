@@ -160,7 +160,7 @@ def test_the_picture_has_the_maps_of_the_plane_and_the_freeze() -> None:
 
     gates = "gates changed since the start"
     shallow, plane = axes(), axes(data="quadrants", depth=3)
-    assert list(shallow)[-2:] == [gates, "the copy with frozen gates"]
+    assert list(shallow)[-2:] == [gates, "frozen copy: 1 - margin ratio"]
     legend = shallow[gates].get_legend().get_texts()
     assert [text.get_text() for text in legend] == ["a copy freezes them at 50"]
     assert plane[gates].get_legend() is None

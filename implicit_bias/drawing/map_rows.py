@@ -1,0 +1,99 @@
+"""A row of decision maps: the limit's beside the network's at times of its training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._solve import to_numpy
+from .._types import Floats as Array
+from ..data.sample import Sample
+from ..limits.limit import Limit
+from ..measures.scalars import network_norm, scores
+from ..training.snapshots import Snapshots, spread_steps
+from .decision_maps import DecisionMap, is_planar, plot_decision_maps
+from .figures import Row
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["gating_lines", "map_row", "plane_lines", "plane_snapshots"]
+
+# The limit and the network at three times fill a row of the figure.
+TIMES = 3
+
+
+def plane_snapshots(network: torch.nn.Module, X: Array, n_steps: int) -> Snapshots | None:
+    """A callback that keeps the network at times to be drawn; None if `X` is not of the plane."""
+    # The start says little: without it, times are spread over the training itself.
+    return Snapshots(network, spread_steps(n_steps, TIMES + 1)[1:]) if is_planar(X) else None
+
+
+def map_row(
+    limit: Limit,
+    snapshots: Snapshots,
+    train: Sample,
+    transform: Callable[[Array], Any],
+    *,
+    network_gates: Callable[[Array], Any] | None = None,
+    limit_title: str,
+    lines: Callable[[torch.nn.Module | None], Array | None],
+) -> Row:
+    """A row of decision maps, the limit's first, on one colour scale.
+
+    Parameters
+    ----------
+    limit : Limit
+    snapshots : Snapshots
+    train : Sample
+        The samples to draw.
+    transform : callable
+        The limit's gates of new inputs.
+    network_gates : callable, optional
+        The network's, where they differ.
+    limit_title : str
+    lines : callable
+        `lines(network)` returns the hyperplanes (K, 3) where its gates change, those of the limit
+        for None.
+    """
+    gates = network_gates or transform
+
+    def network_scores(network: torch.nn.Module, X: Array) -> Array:
+        return scores(network, Sample(X, np.ones(len(X)), gates(X)))
+
+    def network_map(step: int, network: torch.nn.Module) -> DecisionMap:
+        norm = network_norm(limit, network)
+        return DecisionMap(
+            f"network after {step} steps" if step else "network at the start",
+            partial(network_scores, network),
+            norm=norm if norm > 0 else 1.0,
+            hyperplanes=lines(network),
+        )
+
+    first = DecisionMap(
+        limit_title,
+        lambda X: to_numpy(limit.predictor(X, transform(X))),
+        norm=limit.objective,
+        hyperplanes=lines(None),
+    )
+    maps = [first, *(network_map(step, network) for step, network in snapshots)]
+    return Row(len(maps), lambda axes: plot_decision_maps(axes, maps, train.X, train.y), height=3.4)
+
+
+def gating_lines(gating: Any, X: Array) -> Array | None:
+    """Hyperplanes (K, 3) of fitted contexts or gates on inputs of the plane; None without any."""
+    hyperplanes = getattr(gating, "contexts_", gating)
+    if hyperplanes is None:
+        return None
+    normals = hyperplanes.normals_.reshape(-1, X.shape[1])
+    return plane_lines(normals, hyperplanes.cutoffs_.ravel(), X)
+
+
+def plane_lines(normals: Array, cutoffs: Array, X: Array) -> Array:
+    """Rows (a, b, c) of the lines `a x_1 + b x_2 = c` in which hyperplanes (K, D) cut the plane."""
+    # <w, (x_1, x_2, constant)> = b is a line of the plane with the constant's share moved over.
+    shift = normals[:, 2] * X[0, 2] if X.shape[1] == 3 else 0.0
+    return np.column_stack([normals[:, :2], cutoffs - shift])

@@ -1,0 +1,147 @@
+"""A gated layer below linear ones, whatever opens its gates."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Self, Unpack
+
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from .weights import (
+    Start,
+    Starting,
+    as_tensor,
+    balanced_gated,
+    copy_weights,
+    draw_gated,
+    end_to_end,
+    layer_imbalance,
+    upper_layers,
+)
+
+__all__ = ["GatedLayers"]
+
+
+class GatedLayers(torch.nn.Module):
+    r"""Weights of a gated layer (H, ..., D) and of linear layers on it: ``head = V_L \cdots V_1``.
+
+    As functions the networks of this kind depend on ``zeta[h] = head[h] w1[h]`` alone. They have
+    no biases, so they are homogeneous of degree `degree` in the weights; a bias is a constant
+    column of X.
+
+    Parameters
+    ----------
+    sizes : mapping of str to int
+        n_inputs D, n_units H, and what axes lie between them in `w1`, by the arguments' names.
+    upper_widths : sequence of int
+        Widths of linear layers between the gated layer and the score; ``()`` is two layers.
+    inits : sequence of str
+        The default first: "orthogonal" and "kaiming" fill each layer's matrix by itself, the
+        gated one as (H ..., D). "balanced" is a Gaussian gated layer with upper layers that make
+        ``|head's share of unit h| = ||w1[h]||`` and ``V_{l+1}^T V_{l+1} = V_l V_l^T`` hold exactly.
+    **start
+        See `Starting`.
+
+    Attributes
+    ----------
+    w1 : Parameter (H, ..., D)
+    upper : ParameterList
+        V_1 (width_1, H), ..., V_L (1, width_{L-1}); ``w2`` (1, H) if there are two layers.
+    axes : tuple of str
+        Letters for the axes of `w1`, one a size.
+    """
+
+    axes: ClassVar[tuple[str, ...]]
+
+    def __init__(
+        self,
+        sizes: Mapping[str, int],
+        upper_widths: Sequence[int],
+        inits: Sequence[str],
+        **start: Unpack[Starting],
+    ) -> None:
+        super().__init__()
+        above = {f"upper_widths[{i}]": width for i, width in enumerate(upper_widths)}
+        begin = Start.checked({**sizes, **above}, inits, **start)
+        self.n_inputs, *shape = sizes.values()
+        self.n_units = shape[0]
+        drawn = draw_gated(begin.init, (*shape, self.n_inputs), upper_widths, begin.generator())
+        self.w1, *upper = begin.parameters(drawn)
+        self.upper = torch.nn.ParameterList(upper)
+
+    @classmethod
+    def from_weights(
+        cls, w1: ArrayLike | Tensor, *upper: ArrayLike | Tensor, device: torch.device | str = "cpu"
+    ) -> Self:
+        """Build a network from w1 (H, ..., D) and V_1, ..., V_L; a lone w2 may have shape (H,).
+
+        The dtype is that of `w1`.
+
+        Raises
+        ------
+        ValueError
+            If the shapes do not chain from H to 1.
+        """
+        first = cls._gated("w1", w1)
+        layers = upper_layers(upper, first)
+        *shape, n_inputs = first.shape
+        model: Any = cls  # whose sizes are arguments of their own
+        widths = [len(V) for V in layers[:-1]]
+        network: Self = model(
+            n_inputs, *shape, upper_widths=widths, dtype=first.dtype, device=device
+        )
+        copy_weights([network.w1, *network.upper], [first, *layers])
+        return network
+
+    @classmethod
+    def from_zeta(
+        cls,
+        zeta: ArrayLike | Tensor,
+        *,
+        upper_widths: Sequence[int] = (),
+        device: torch.device | str = "cpu",
+    ) -> Self:
+        r"""Build the balanced network: of all weights with this zeta (H, ..., D), the shortest.
+
+        With L upper matrices its squared weight norm is
+        :math:`(L + 1) (\sum_h \|\zeta_h\|)^{2/(L+1)}`; two layers: :math:`2 \sum_h \|\zeta_h\|`.
+
+        References
+        ----------
+        S. Lippl, L. F. Abbott, S. Chung, "The implicit bias of gradient descent on generalized
+        gated linear networks", proposition B.8, for two layers.
+        """
+        layers = balanced_gated(cls._gated("zeta", zeta), upper_widths)
+        return cls.from_weights(*layers, device=device)
+
+    @classmethod
+    def _gated(cls, name: str, values: ArrayLike | Tensor) -> Tensor:
+        layer = as_tensor(values)
+        if layer.ndim != len(cls.axes) or 0 in layer.shape:
+            raise ValueError(
+                f"`{name}` must have shape ({', '.join(cls.axes)}), none of them 0, got "
+                f"{tuple(layer.shape)}"
+            )
+        return layer if layer.is_floating_point() else layer.to(torch.float64)
+
+    @property
+    def degree(self) -> int:
+        """Degree of homogeneity in all weights: the number of layers."""
+        return 1 + len(self.upper)
+
+    def head(self) -> Tensor:
+        """Return the product (H,) of the upper matrices."""
+        return end_to_end(list(self.upper))
+
+    def zeta(self) -> Tensor:
+        """Return ``head[h] w1[h]`` (H, ..., D)."""
+        return self.head().view(-1, *[1] * (self.w1.ndim - 1)) * self.w1
+
+    def unit_norms(self) -> Tensor:
+        """Return the Frobenius norms ``||zeta[h]||`` (H,)."""
+        first: Tensor = torch.linalg.vector_norm(self.w1.flatten(1), dim=1)
+        return self.head().abs() * first
+
+    def imbalance(self) -> Tensor:
+        """Of every gated unit and those above, (H + widths above,): see `HasImbalance`."""
+        return layer_imbalance([self.w1.flatten(1), *self.upper])

@@ -1,0 +1,49 @@
+"""Samples and inputs brought to size one: what decides separability decides it there as well."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from .arrays import Array, as_float64, to_numpy
+from .programs import MaxMarginProgram
+
+__all__ = ["Scaled", "equilibrated"]
+
+# Alternating passes over samples and inputs: matrices of rank one need one, others few more.
+PASSES = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Scaled:
+    """A program with inputs `X[n, d] / (samples[n] inputs[d])`, all factors powers of two.
+
+    Coefficients V of it are `V / inputs` of the unscaled program, whose margins they multiply by
+    `1 / samples` and whose norm they change; multipliers lam are `lam / samples`. Neither the
+    sign of a margin nor the cancellation of a block changes, and nothing is rounded.
+    """
+
+    program: MaxMarginProgram
+    samples: Array
+    inputs: Array
+
+
+def equilibrated(program: MaxMarginProgram) -> Scaled:
+    """`program` with largest absolute entries of about one in every row and column of X."""
+    exponents = np.frexp(np.abs(to_numpy(program.design.X)))[1].astype(float)
+    exponents[to_numpy(program.design.X) == 0] = -np.inf
+    samples, inputs = np.zeros(len(exponents)), np.zeros(exponents.shape[1])
+    for _ in range(PASSES):
+        inputs = _largest(exponents - samples[:, None], axis=0)
+        samples = _largest(exponents - inputs[None, :], axis=1)
+    X = program.design.X
+    rows, columns = (as_float64(2.0**power, like=X) for power in (samples, inputs))
+    scaled = X / rows[:, None] / columns[None, :]
+    return Scaled(replace(program, design=replace(program.design, X=scaled)), rows, columns)
+
+
+def _largest(exponents: np.ndarray, axis: int) -> np.ndarray:
+    """Largest exponent along an axis; 0 where all entries are zero."""
+    largest = exponents.max(axis=axis)
+    return np.where(np.isfinite(largest), largest, 0.0)
