@@ -48,6 +48,27 @@ def l2_gate_kernel(
     return np.asarray(n_contexts * agree - contexts.shape[1] + 1)
 
 
+def gln_problem(
+    n_units: int, n_contexts: int, *, n: int = 40, D: int = 6, seed: int = 0
+) -> tuple[Floats, Floats, NDArray[np.int64]]:
+    """Labels of a random network with units of unequal size: separable by construction."""
+    rng = np.random.default_rng(seed)
+    X, contexts = rng.normal(size=(n, D)), rng.integers(0, n_contexts, size=(n, n_units))
+    zeta = rng.normal(size=(n_units, n_contexts, D)) * np.logspace(0, -1, n_units)[:, None, None]
+    f = np.einsum("nhd,nd->n", zeta[np.arange(n_units), contexts], X)
+    return X, np.where(f > 0, 1.0, -1.0), contexts
+
+
+def all_contexts(n_units: int, n_contexts: int) -> NDArray[np.int64]:
+    """(C^H, H): every combination of contexts."""
+    return np.array(list(np.ndindex(*(n_contexts,) * n_units)))
+
+
+def membership(n_units: int, n_contexts: int) -> Floats:
+    """The C^H x H C matrix that takes zeta to its predictors."""
+    return np.eye(n_contexts)[all_contexts(n_units, n_contexts)].reshape(-1, n_units * n_contexts)
+
+
 def l2_norm(zeta: Floats) -> float:
     """`||beta||_2` of the predictors of zeta (H, C, D): by its main effects, inf beyond float64."""
     n_units, n_contexts, _ = zeta.shape

@@ -467,10 +467,14 @@ def test_another_seed_gives_other_data_contexts_and_weights(tmp_path) -> None:
     ("ending", "magic"),
     [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF-"), ("PNG", b"\x89PNG")],
 )
-def test_the_picture_is_written_in_the_format_of_its_name(tmp_path, ending, magic) -> None:
+def test_the_picture_is_written_in_the_format_of_its_name_without_a_warning(
+    tmp_path, ending, magic, recwarn
+) -> None:
     path = tmp_path / f"run.{ending}"
     assert run(*SMALL, "--quiet", "--plot", path).exit_code == 0
     assert path.read_bytes().startswith(magic)
+    assert path.stat().st_size > 5000
+    assert not recwarn.list
 
 
 def test_data_that_are_not_separable_have_no_picture_and_say_so(tmp_path) -> None:
