@@ -63,22 +63,25 @@ def place_data(
             f"`y` must have shape ({n},), one target a row of X, got shape {tuple(labels.shape)}, "
             f"and {objective.targets}"
         )
+    return GatedData(inputs, labels, _place_gates(network, gates, inputs))
+
+
+def _place_gates(network: torch.nn.Module, gates: Inputs | None, inputs: Tensor) -> Tensor | None:
+    """Gates of the placed `inputs`, as `place_data` says."""
     if gates is None:
         if isinstance(network, Gated):
             raise ValueError(
                 f"`gates` is None, but {type(network).__name__} needs the gates or contexts of "
                 "every sample: give them, one row a row of X"
             )
-        return GatedData(inputs, labels, None)
-    placed = as_tensor(gates)
+        return None
+    placed, n = as_tensor(gates), len(inputs)
     if placed.ndim == 0 or len(placed) != n:
         raise ValueError(
             f"`gates` must have {n} rows, got shape {tuple(placed.shape)}: one a row of X"
         )
-    placed = placed.to(weight) if placed.is_floating_point() else placed.to(weight.device)
-    return GatedData(
-        inputs, labels, network.prepare(placed) if isinstance(network, Gated) else placed
-    )
+    placed = placed.to(inputs) if placed.is_floating_point() else placed.to(inputs.device)
+    return network.prepare(placed) if isinstance(network, Gated) else placed
 
 
 def trained_weights(network: torch.nn.Module) -> list[torch.nn.Parameter]:
