@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from numbers import Integral
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import (  # type: ignore[import-untyped,unused-ignore]
-    BaseEstimator,
-    TransformerMixin,
-)
 from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ignore]
     check_is_fitted,
     validate_data,
@@ -19,20 +14,16 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
 
 from .._checks import refuse_disguised, require_memory
 from .._types import Floats
-from .planes import coordinate_planes, median_cutoffs, projections
-from .saved import read_gating, write_gating
+from .planes import coordinate_planes, count_hyperplanes, median_cutoffs, projections
+from .saved import Gating
 
 __all__ = ["HyperplaneContexts", "HyperplaneGates"]
 
-_Contexts = TypeVar("_Contexts", bound="HyperplaneContexts")
-
 _NORMAL_SCALE = 36.0  # standard deviations of the reference, appendix A.1
 _CUTOFF_SCALE = 9.0
-_CUTOFF_RULES = ("median", "random", "axes")
-_SAVED = ("normals", "cutoffs", "cutoff_rule", "random_state", "feature_names")
 
 
-class HyperplaneContexts(TransformerMixin, BaseEstimator):  # type: ignore[misc,unused-ignore]
+class HyperplaneContexts(Gating):
     r"""Contexts from k = log2(C) hyperplanes a unit.
 
     .. math:: c_h(x) = \sum_{j<k} 2^j \, [\langle w_{hj}, x \rangle - b_{hj} \ge 0],
@@ -74,6 +65,8 @@ class HyperplaneContexts(TransformerMixin, BaseEstimator):  # type: ignore[misc,
     ((50, 2), dtype('int64'))
     """
 
+    saved = ("normals", "cutoffs", "cutoff_rule", "random_state", "feature_names")
+
     normals_: Floats
     cutoffs_: Floats
     n_features_in_: int
@@ -101,7 +94,7 @@ class HyperplaneContexts(TransformerMixin, BaseEstimator):  # type: ignore[misc,
         ValueError
             If a parameter is out of range, or `X` is empty, not finite, or too narrow for "axes".
         """
-        n_hyperplanes = _n_hyperplanes(self.n_units, self.n_contexts, self.cutoffs)
+        n_hyperplanes = count_hyperplanes(self.n_units, self.n_contexts, self.cutoffs)
         refuse_disguised("X", X)
         reference: Floats = validate_data(self, X, dtype=np.float64)
         shape = (self.n_units, n_hyperplanes, reference.shape[1])
@@ -138,37 +131,39 @@ class HyperplaneContexts(TransformerMixin, BaseEstimator):  # type: ignore[misc,
         weights = 2 ** np.arange(self.normals_.shape[1], dtype=np.int64)
         return bits.astype(np.int64) @ weights
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = []  # contexts are int64 for every input
-        return tags
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write normals, cutoffs and parameters to `path`, an npz archive without pickles.
-
-        A Generator as `random_state` is not stored; it loads as None.
-
-        Raises
-        ------
-        sklearn.exceptions.NotFittedError
-            If there are no hyperplanes yet.
-        """
-        check_is_fitted(self)
-        write_gating(path, type(self), **_saved(self))
+    def _arrays(self) -> dict[str, Any]:
+        seed = self.random_state
+        values = (
+            self.normals_,
+            self.cutoffs_,
+            np.array(self.cutoffs),
+            np.array(str(seed) if isinstance(seed, Integral) else ""),
+            np.array(getattr(self, "feature_names_in_", []), dtype=np.str_),
+        )
+        return dict(zip(self.saved, values, strict=True))
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read fitted contexts that `save` wrote: the same inputs get the same contexts.
+    def _made_from(cls, arrays: dict[str, NDArray[Any]], wanted: str) -> Self:
+        normals, cutoffs, seed = arrays["normals"], arrays["cutoffs"], str(arrays["random_state"])
+        if normals.ndim != 3 or cutoffs.shape != normals.shape[:2]:
+            raise ValueError(
+                f"{wanted}, got normals of shape {normals.shape} and cutoffs of shape "
+                f"{cutoffs.shape}: save the gates again"
+            )
+        contexts = cls(
+            normals.shape[0],
+            2 ** normals.shape[1],
+            cutoffs=str(arrays["cutoff_rule"]),
+            random_state=int(seed) if seed else None,
+        )
+        contexts.normals_, contexts.cutoffs_ = normals, cutoffs
+        contexts.n_features_in_ = normals.shape[2]
+        if arrays["feature_names"].size:
+            contexts.feature_names_in_ = arrays["feature_names"].astype(object)
+        return contexts
 
-        Raises
-        ------
-        ValueError
-            If the file is damaged or was not written by `save`.
-        """
-        return _loaded(cls, read_gating(path, cls, _SAVED), os.fspath(path), cls)
 
-
-class HyperplaneGates(TransformerMixin, BaseEstimator):  # type: ignore[misc,unused-ignore]
+class HyperplaneGates(Gating):
     r"""Gates of one random hyperplane a unit, and of one unit that is always open.
 
     .. math:: g_h(x) = [\langle w_h, x \rangle - b_h \ge 0], \qquad w_h \sim N(0, 36^2 I)
@@ -207,6 +202,8 @@ class HyperplaneGates(TransformerMixin, BaseEstimator):  # type: ignore[misc,unu
     >>> gates.shape, gates.mean(axis=0).tolist()
     ((50, 3), [0.5, 0.5, 1.0])
     """
+
+    saved = (*HyperplaneContexts.saved, "always_open")
 
     contexts_: HyperplaneContexts
     n_features_in_: int
@@ -255,37 +252,15 @@ class HyperplaneGates(TransformerMixin, BaseEstimator):  # type: ignore[misc,unu
             gates = np.hstack([gates, np.ones((len(gates), 1), dtype=np.int64)])
         return gates
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = []  # gates are int64 for every input
-        return tags
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write hyperplanes, cutoffs and parameters to `path`, an npz archive without pickles.
-
-        Raises
-        ------
-        sklearn.exceptions.NotFittedError
-            If there are no hyperplanes yet.
-        """
-        check_is_fitted(self)
-        always_open = np.array(bool(self.always_open))
-        write_gating(path, type(self), **_saved(self.contexts_), always_open=always_open)
+    def _arrays(self) -> dict[str, Any]:
+        return self.contexts_._arrays() | {"always_open": np.array(bool(self.always_open))}
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read fitted gates that `save` wrote: the same inputs get the same gates.
-
-        Raises
-        ------
-        ValueError
-            If the file is damaged or was not written by `save`.
-        """
-        saved = read_gating(path, cls, (*_SAVED, "always_open"))
-        contexts = _loaded(HyperplaneContexts, saved, os.fspath(path), cls)
+    def _made_from(cls, arrays: dict[str, NDArray[Any]], wanted: str) -> Self:
+        contexts = HyperplaneContexts._made_from(arrays, wanted)
         gates = cls(
             contexts.n_units,
-            always_open=bool(saved["always_open"]),
+            always_open=bool(arrays["always_open"]),
             cutoffs=contexts.cutoffs,
             random_state=contexts.random_state,
         )
@@ -299,55 +274,3 @@ class HyperplaneGates(TransformerMixin, BaseEstimator):  # type: ignore[misc,unu
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         return self
-
-
-def _n_hyperplanes(n_units: int, n_contexts: int, cutoffs: str) -> int:
-    for name, number in (("n_units", n_units), ("n_contexts", n_contexts)):
-        if not isinstance(number, Integral):
-            raise TypeError(f"`{name}` must be an integer, got {number!r}: give a whole number")
-        if number < 1:
-            raise ValueError(f"`{name}` must be at least 1, got {number}: ask for more")
-    exponent = int(n_contexts).bit_length() - 1
-    if n_contexts != 2**exponent:
-        raise ValueError(
-            f"`n_contexts` must be a power of two, one factor a hyperplane, got {n_contexts}: "
-            f"take {2**exponent} or {2 ** (exponent + 1)}"
-        )
-    if cutoffs not in _CUTOFF_RULES:
-        raise ValueError(f"`cutoffs` must be one of {_CUTOFF_RULES}, got {cutoffs!r}: choose one")
-    return exponent
-
-
-def _saved(contexts: HyperplaneContexts) -> dict[str, NDArray[Any]]:
-    """What is kept of fitted contexts, under the names `_SAVED`."""
-    seed = contexts.random_state
-    values = (
-        contexts.normals_,
-        contexts.cutoffs_,
-        np.array(contexts.cutoffs),
-        np.array(str(seed) if isinstance(seed, Integral) else ""),
-        np.array(getattr(contexts, "feature_names_in_", []), dtype=np.str_),
-    )
-    return dict(zip(_SAVED, values, strict=True))
-
-
-def _loaded(
-    contexts_class: type[_Contexts], saved: dict[str, NDArray[Any]], path: str, gating_class: type
-) -> _Contexts:
-    normals, cutoffs, seed = saved["normals"], saved["cutoffs"], str(saved["random_state"])
-    if normals.ndim != 3 or cutoffs.shape != normals.shape[:2]:
-        raise ValueError(
-            f"{path!r} must be a file that {gating_class.__name__}.save wrote, got normals of "
-            f"shape {normals.shape} and cutoffs of shape {cutoffs.shape}: save the gates again"
-        )
-    contexts = contexts_class(
-        normals.shape[0],
-        2 ** normals.shape[1],
-        cutoffs=str(saved["cutoff_rule"]),
-        random_state=int(seed) if seed else None,
-    )
-    contexts.normals_, contexts.cutoffs_ = normals, cutoffs
-    contexts.n_features_in_ = normals.shape[2]
-    if saved["feature_names"].size:
-        contexts.feature_names_in_ = saved["feature_names"].astype(object)
-    return contexts

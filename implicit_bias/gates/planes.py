@@ -2,11 +2,41 @@
 
 from __future__ import annotations
 
+from numbers import Integral
+
 import numpy as np
 
 from .._types import Floats
 
-__all__ = ["coordinate_planes", "median_cutoffs", "projections"]
+__all__ = ["coordinate_planes", "count_hyperplanes", "median_cutoffs", "projections"]
+
+_CUTOFF_RULES = ("median", "random", "axes")
+
+
+def count_hyperplanes(n_units: int, n_contexts: int, cutoffs: str) -> int:
+    """Hyperplanes a unit, log2 of its contexts.
+
+    Raises
+    ------
+    TypeError
+        If a number is not an integer.
+    ValueError
+        If one is out of range, or there is no such rule for the cutoffs.
+    """
+    for name, number in (("n_units", n_units), ("n_contexts", n_contexts)):
+        if not isinstance(number, Integral):
+            raise TypeError(f"`{name}` must be an integer, got {number!r}: give a whole number")
+        if number < 1:
+            raise ValueError(f"`{name}` must be at least 1, got {number}: ask for more")
+    exponent = int(n_contexts).bit_length() - 1
+    if n_contexts != 2**exponent:
+        raise ValueError(
+            f"`n_contexts` must be a power of two, one factor a hyperplane, got {n_contexts}: "
+            f"take {2**exponent} or {2 ** (exponent + 1)}"
+        )
+    if cutoffs not in _CUTOFF_RULES:
+        raise ValueError(f"`cutoffs` must be one of {_CUTOFF_RULES}, got {cutoffs!r}: choose one")
+    return exponent
 
 
 def coordinate_planes(shape: tuple[int, int, int]) -> tuple[Floats, Floats]:

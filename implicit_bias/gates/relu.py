@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import (  # type: ignore[import-untyped,unused-ignore]
-    BaseEstimator,
-    TransformerMixin,
-)
 from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ignore]
     check_array,
 )
@@ -18,12 +13,12 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
 from .._checks import refuse_disguised
 from .._solve import to_numpy
 from .._types import Floats
-from .saved import read_gating, write_gating
+from .saved import Gating
 
 __all__ = ["ReLUGates"]
 
 
-class ReLUGates(TransformerMixin, BaseEstimator):  # type: ignore[misc,unused-ignore]
+class ReLUGates(Gating):
     """Gates of ReLU units with given weights: `g_h(x) = [<weights[h], x> >= 0]`.
 
     It stands wherever a fitted gating does; there is nothing to fit.
@@ -38,6 +33,8 @@ class ReLUGates(TransformerMixin, BaseEstimator):  # type: ignore[misc,unused-ig
     >>> ReLUGates(np.array([[1.0, -1.0]])).transform([[2.0, 1.0], [1.0, 2.0]]).tolist()
     [[1], [0]]
     """
+
+    saved = ("weights",)
 
     weights: Floats
 
@@ -78,23 +75,14 @@ class ReLUGates(TransformerMixin, BaseEstimator):  # type: ignore[misc,unused-ig
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.requires_fit = False
-        tags.transformer_tags.preserves_dtype = []  # gates are int64 for every input
         return tags
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the weights to `path`, an npz archive without pickles."""
-        write_gating(path, type(self), weights=self._matrix())
+    def _arrays(self) -> dict[str, Any]:
+        return {"weights": self._matrix()}
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read gates that `save` wrote.
-
-        Raises
-        ------
-        ValueError
-            If the file is damaged or was not written by `save`.
-        """
-        gating = cls(read_gating(path, cls, ("weights",))["weights"])
+    def _made_from(cls, arrays: dict[str, NDArray[Any]], wanted: str) -> Self:
+        gating = cls(arrays["weights"])
         gating._matrix()
         return gating
 

@@ -1,4 +1,4 @@
-"""Fitted gatings in npz archives without pickles, all of them alike."""
+"""What gatings share: integer output, and npz archives without pickles that hold them."""
 
 from __future__ import annotations
 
@@ -6,41 +6,82 @@ import io
 import os
 import zipfile
 import zlib
-from collections.abc import Collection
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import (  # type: ignore[import-untyped,unused-ignore]
+    BaseEstimator,
+    TransformerMixin,
+)
+from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ignore]
+    check_is_fitted,
+)
 
 from .._files import write_atomically
 
-__all__ = ["read_gating", "write_gating"]
+__all__ = ["Gating"]
 
 
-def write_gating(path: str | os.PathLike[str], gating_class: type, **arrays: Any) -> None:
-    """Write arrays, numbers and strings as a gating of this class.
+class Gating(TransformerMixin, BaseEstimator):  # type: ignore[misc,unused-ignore]
+    """A transformer from inputs to integer gates or contexts, that can be saved.
 
-    Raises
-    ------
-    OSError
-        If the file cannot be written, with its path.
+    Attributes
+    ----------
+    saved : tuple of str
+        Names of the arrays that it is made from again.
     """
-    content = io.BytesIO()
-    np.savez(content, gating=np.array(gating_class.__name__), **arrays)
-    write_atomically(path, content.getvalue())
+
+    saved: ClassVar[tuple[str, ...]]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = []  # int64 for every input
+        return tags
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write what is fitted and the parameters to `path`, an npz archive without pickles.
+
+        A Generator as `random_state` is not stored; it loads as None.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If nothing is fitted yet.
+        OSError
+            If the file cannot be written, with its path.
+        """
+        check_is_fitted(self)
+        content = io.BytesIO()
+        np.savez(content, gating=np.array(type(self).__name__), **self._arrays())
+        write_atomically(path, content.getvalue())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a fitted gating that `save` wrote: the same inputs get the same gates.
+
+        Raises
+        ------
+        ValueError
+            If the file is damaged or was not written by `save`.
+        """
+        wanted = f"{os.fspath(path)!r} must be a file that {cls.__name__}.save wrote"
+        return cls._made_from(_read(path, cls, wanted), wanted)
+
+    def _arrays(self) -> dict[str, Any]:
+        """What is saved, under the names `saved`."""
+        raise NotImplementedError
+
+    @classmethod
+    def _made_from(cls, arrays: dict[str, NDArray[Any]], wanted: str) -> Self:
+        """A gating from what `_arrays` gave; `wanted` begins the message where it is no gating."""
+        raise NotImplementedError
 
 
-def read_gating(
-    path: str | os.PathLike[str], gating_class: type, names: Collection[str]
+def _read(
+    path: str | os.PathLike[str], gating_class: type[Gating], wanted: str
 ) -> dict[str, NDArray[Any]]:
-    """The arrays called `names` that `write_gating` wrote; the archive has a checksum of each.
-
-    Raises
-    ------
-    ValueError
-        If the file is damaged, holds another gating or numbers that are not finite.
-    """
-    wanted = f"{os.fspath(path)!r} must be a file that {gating_class.__name__}.save wrote"
+    names = gating_class.saved
     try:
         # Given a name, np.load would leave the file of a damaged archive open.
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:

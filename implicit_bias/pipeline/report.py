@@ -194,20 +194,18 @@ def check_writable(path: str | os.PathLike[str], *, folder: bool) -> None:
         With what stands in the way.
     """
     path = Path(path)
-    target = path if folder else path.parent
     if folder and path.exists() and not path.is_dir():
         raise ValueError(f"cannot save into {str(path)!r}: it is a file, name a folder")
     if not folder and path.is_dir():
         raise ValueError(f"cannot write {str(path)!r}: it is a folder, name a file")
-    # The nearest folder that exists decides whether those below it can be made.
-    existing = target
-    while not existing.exists():
-        existing = existing.parent
+    target = path if folder else path.parent
+    # The nearest place that exists decides whether those below it can be made.
+    existing = next(place for place in (target, *target.parents) if place.exists())
     if not existing.is_dir():
         raise ValueError(f"cannot write {str(path)!r}: {str(existing)!r} is a file, not a folder")
     if not os.access(existing, os.W_OK | os.X_OK):
         raise ValueError(f"cannot write {str(path)!r}: no permission to write in {str(existing)!r}")
-    if not folder and not target.exists():
+    if not folder and existing != target:
         raise ValueError(f"cannot write {str(path)!r}: there is no folder {str(target)!r}")
 
 

@@ -146,16 +146,20 @@ def checked_contexts(contexts: Array, X: Array, n_contexts: int | None = None) -
         )
     if X.shape[0] == 0:
         raise ValueError("`X` has no rows: give at least one sample")
-    largest = int(xp.max(contexts))
-    if int(xp.min(contexts)) < 0:
-        raise ValueError(f"`contexts` must not be negative, got {int(xp.min(contexts))}")
-    if n_contexts is not None and not isinstance(n_contexts, Integral):
-        raise TypeError(f"`n_contexts` must be an integer, got {n_contexts!r}")
+    return contexts, _count(int(xp.min(contexts)), int(xp.max(contexts)), n_contexts)
+
+
+def _count(least: int, largest: int, n_contexts: int | None) -> int:
+    """C, by default one more than the largest context that occurs."""
+    if least < 0:
+        raise ValueError(f"`contexts` must not be negative, got {least}")
     if n_contexts is None:
-        n_contexts = largest + 1
+        return largest + 1
+    if not isinstance(n_contexts, Integral):
+        raise TypeError(f"`n_contexts` must be an integer, got {n_contexts!r}")
     if largest >= n_contexts:
         raise ValueError(f"`contexts` holds {largest}, but `n_contexts` is {n_contexts}")
-    return contexts, int(n_contexts)
+    return int(n_contexts)
 
 
 def gln_program(
