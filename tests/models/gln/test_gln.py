@@ -236,7 +236,7 @@ def test_require_returns_a_solved_limit_and_raises_the_advice_otherwise(limit) -
     with pytest.raises(NotCertified, match=r"interior-point, \d+ iterations, gap .* for tol 1e-08"):
         rough.require()
     bad = solve_gln_svm(np.ones((2, 1)), np.array([1, -1]), np.zeros((2, 1), dtype=int))
-    with pytest.raises(NotCertified, match=r"NOT_SEPARABLE.*add hidden units") as caught:
+    with pytest.raises(NotCertified, match=r"NOT_SEPARABLE.*contradictory") as caught:
         bad.require()
     assert caught.value.solution is bad
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import os
 import signal
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import cvxpy
 import numpy as np
@@ -30,7 +34,6 @@ from tests.problems import PROBLEMS, Hardness, Problem, as_torch, linear_program
 
 PLAIN, ROUNDING = Hardness.PLAIN, Hardness.ROUNDING
 BY_NAME = pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.name)
-ONE_GROUP = [problem for problem in PROBLEMS if problem.program.n_groups == 1]
 # General solvers are asked for a gap that first-order methods and other versions reach as well.
 GENERAL = Settings(tol=1e-6)
 FIRST_ORDER = Settings(tol=1e-6, max_iterations=20_000)
@@ -96,28 +99,18 @@ def test_interior_point_does_the_same_on_tensors(problem: Problem) -> None:
     assert_interior_point(problem, solution)
 
 
-@installed("CLARABEL")
-@BY_NAME
-def test_clarabel_is_never_wrong(problem: Problem) -> None:
-    assert_general(problem, solve(problem.program, solver="cvxpy:CLARABEL", settings=GENERAL))
-
-
-@installed("ECOS")
-@BY_NAME
-def test_ecos_is_never_wrong(problem: Problem) -> None:
-    assert_general(problem, solve(problem.program, solver="cvxpy:ECOS", settings=GENERAL))
-
-
-@installed("SCS")
-@BY_NAME
-def test_scs_is_never_wrong(problem: Problem) -> None:
-    assert_general(problem, solve(problem.program, solver="cvxpy:SCS", settings=FIRST_ORDER))
-
-
-@installed("OSQP")
-@pytest.mark.parametrize("problem", ONE_GROUP, ids=lambda problem: problem.name)
-def test_osqp_is_never_wrong_on_one_group(problem: Problem) -> None:
-    assert_general(problem, solve(problem.program, solver="cvxpy:OSQP", settings=FIRST_ORDER))
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        pytest.param(name, problem, marks=installed(name), id=f"{name}-{problem.name}")
+        for name in (*CONIC, "OSQP")
+        for problem in PROBLEMS
+        if name in CONIC or problem.program.n_groups == 1
+    ],
+)
+def test_a_general_solver_is_never_wrong(name: str, problem: Problem) -> None:
+    settings = FIRST_ORDER if name in ("SCS", "OSQP") else GENERAL
+    assert_general(problem, solve(problem.program, solver=f"cvxpy:{name}", settings=settings))
 
 
 def awkward(kind: str, seed: int) -> MaxMarginProgram:
@@ -322,3 +315,17 @@ def test_progress_is_told_every_iteration_and_its_gap() -> None:
 def test_settings_out_of_range_are_refused_by_name(setting: str, value: float) -> None:
     with pytest.raises(ValueError, match=rf"`{setting}` must .*, got {value}"):
         Settings(**{setting: value})
+
+
+def test_a_file_of_the_user_that_hides_the_solvers_is_named(tmp_path: Path) -> None:
+    (tmp_path / "solvers.py").write_text("mine = True\n")
+    (tmp_path / "script.py").write_text("import implicit_bias._solve\n")
+    run = subprocess.run(
+        [sys.executable, tmp_path / "script.py"],
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 1
+    assert f"Python found {tmp_path / 'solvers.py'} first: rename that file" in run.stderr
