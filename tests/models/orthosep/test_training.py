@@ -13,10 +13,7 @@ from implicit_bias.data.orthants import make_orthosep, orthosep_dataset
 from implicit_bias.data.sample import Sample
 from implicit_bias.measures.comparison import compare
 from implicit_bias.measures.kkt import kkt_distance
-from implicit_bias.models.orthosep.diagnosis import (
-    diagnose_orthosep,
-    neuron_groups,
-)
+from implicit_bias.models.orthosep.diagnosis import diagnose_orthosep, neuron_groups
 from implicit_bias.models.orthosep.figure import plot_orthosep
 from implicit_bias.models.orthosep.formulation import solve_orthosep
 from implicit_bias.models.orthosep.network import BalancedReLU, ResidualReLU
