@@ -64,7 +64,7 @@ WITH = {
     ("shallow-gln", "init"): "kaiming",
     # What ten classes and files need beside the option itself.
     "classes": "--n-train 100",
-    "loss": "--learning-rate 0.01",
+    "loss": "--learning-rate 0.0001",
     "data_dir": "--data mnist --n-train 90",
     "trainer": "--batch-size 0",
 }
