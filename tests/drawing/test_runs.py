@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import matplotlib
 import numpy as np
 import pytest
@@ -97,7 +99,8 @@ def test_margins_are_drawn_at_their_steps(ax) -> None:
 def test_what_the_margin_ratio_lacks_is_drawn_on_a_log_axis_where_the_network_separates(
     ax, limit
 ) -> None:
-    assert plot_margin_ratio(trajectory(), limit, ax) is ax
+    exact = replace(limit, certificate=replace(limit.certificate, dual_objective=0.2))
+    assert plot_margin_ratio(trajectory(), exact, ax) is ax
     drawn = lines_by_label(ax)
     # The ratios 0.1, 0.4 and 1: nothing is lacking at the last, which a log axis cannot show.
     np.testing.assert_array_equal(drawn["exact"][0], STEPS[2:4])
