@@ -103,22 +103,26 @@ def train_then_freeze(
     kept = states or (None, None)
     begun = [resume and path is not None and path.exists() for path in kept]
     before = after = None
-    watched: tuple[Inputs, Inputs | None] | None
     if first is not None:
-        watched = None if monitor is None else (monitor, None)
         before = train(
-            network, X, y, None, settings=first, monitor=watched,
+            network, X, y, None, settings=first, monitor=_watched(monitor, None),
             callback=_shifted(callback, 0, total), state=kept[0], resume=begun[0],
         )  # fmt: skip
     frozen, gating = network.freeze_gates(), ReLUGates.from_network(network)
     if second is not None and (before is None or before.finished):
         # The network's own gates, in its own arithmetic: the function is the same at the freeze.
-        watched = None if monitor is None else (monitor, network.gates(monitor))
         after = train(
-            frozen, X, y, network.gates(X), settings=second, monitor=watched,
+            frozen, X, y, network.gates(X), settings=second, monitor=_watched(monitor, network),
             callback=_shifted(callback, freeze_at, total), state=kept[1], resume=begun[1],
         )  # fmt: skip
     return PartlyTrained(network=frozen, gating=gating, before=before, after=after)
+
+
+def _watched(monitor: Inputs | None, gated_by: ReLU | None) -> tuple[Inputs, Inputs | None] | None:
+    """What `train` watches, behind the gates that a network has now."""
+    if monitor is None:
+        return None
+    return monitor, None if gated_by is None else gated_by.gates(monitor)
 
 
 def _split(
