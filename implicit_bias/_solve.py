@@ -1,31 +1,46 @@
 """The one seam through which this package reaches the numerical one."""
 
-from solvers import (
-    Certificate,
-    GatedDesign,
-    MaxMarginProgram,
-    NotCertified,
-    Progress,
-    Settings,
-    Solution,
-    Status,
-    certify,
-    solve,
-    support_vectors,
-)
-from solvers.arrays import Array, array_namespace, as_float64, is_torch_array, to_numpy
-from solvers.least_squares import (
-    FitCertificate,
-    FitNotCertified,
-    FitStatus,
-    LeastSquaresProgram,
-    LeastSquaresSolution,
-    MomentLeastSquares,
-    SampledLeastSquares,
-    certify_fit,
-    solve_least_squares,
-)
-from solvers.one_vs_rest import iterate_one_vs_rest, one_vs_rest_programs, solve_one_vs_rest
+try:
+    from solvers import (
+        Array,
+        Certificate,
+        FitCertificate,
+        FitNotCertified,
+        FitStatus,
+        GatedDesign,
+        LeastSquaresProgram,
+        LeastSquaresSolution,
+        MaxMarginProgram,
+        MomentLeastSquares,
+        NotCertified,
+        Progress,
+        SampledLeastSquares,
+        Settings,
+        Solution,
+        Status,
+        array_namespace,
+        as_float64,
+        certify,
+        certify_fit,
+        is_torch_array,
+        iterate_one_vs_rest,
+        one_vs_rest_programs,
+        require_memory,
+        solve,
+        solve_least_squares,
+        solve_one_vs_rest,
+        support_vectors,
+        to_numpy,
+    )
+except ImportError as error:
+    if error.name != "solvers" or error.path is None:
+        raise
+    raise ImportError(
+        f"this package needs its own `solvers`, and Python found {error.path} first: "
+        "rename that file or folder, or run from another place",
+        name="solvers",
+        path=error.path,
+    ) from error
 
 __all__ = [
     "Array",
@@ -51,6 +66,7 @@ __all__ = [
     "is_torch_array",
     "iterate_one_vs_rest",
     "one_vs_rest_programs",
+    "require_memory",
     "solve",
     "solve_least_squares",
     "solve_one_vs_rest",

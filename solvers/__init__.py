@@ -1,23 +1,55 @@
 """Max-margin programs of group norms: structured solvers, cvxpy, certificates."""
 
+from .arrays import Array, array_namespace, as_float64, is_torch_array, to_numpy
 from .certificate import Certificate, certify
 from .design import GatedDesign
 from .dispatch import SOLVERS, solve
+from .least_squares import (
+    FitCertificate,
+    FitNotCertified,
+    FitStatus,
+    LeastSquaresProgram,
+    LeastSquaresSolution,
+    MomentLeastSquares,
+    SampledLeastSquares,
+    certify_fit,
+    solve_least_squares,
+)
+from .memory import require_memory
+from .one_vs_rest import iterate_one_vs_rest, one_vs_rest_programs, solve_one_vs_rest
 from .programs import MaxMarginProgram
 from .settings import Progress, Settings
 from .solution import NotCertified, Solution, Status, support_vectors
 
 __all__ = [
     "SOLVERS",
+    "Array",
     "Certificate",
+    "FitCertificate",
+    "FitNotCertified",
+    "FitStatus",
     "GatedDesign",
+    "LeastSquaresProgram",
+    "LeastSquaresSolution",
     "MaxMarginProgram",
+    "MomentLeastSquares",
     "NotCertified",
     "Progress",
+    "SampledLeastSquares",
     "Settings",
     "Solution",
     "Status",
+    "array_namespace",
+    "as_float64",
     "certify",
+    "certify_fit",
+    "is_torch_array",
+    "iterate_one_vs_rest",
+    "one_vs_rest_programs",
+    "require_memory",
     "solve",
+    "solve_least_squares",
+    "solve_one_vs_rest",
     "support_vectors",
+    "to_numpy",
 ]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,6 +13,7 @@ import numpy as np
 
 from .arrays import Array, array_namespace, as_float64, to_numpy
 from .certificate import certify
+from .memory import require_memory
 from .programs import MaxMarginProgram
 from .refinement import cancel_blocks
 from .settings import Settings
@@ -20,10 +23,6 @@ if TYPE_CHECKING:
     import cvxpy
 
 __all__ = ["inseparability_program", "primal_program", "solve_cvxpy"]
-
-# Quadratic-program solvers cannot take a norm; for a single group the squared norm has the same
-# minimiser.
-QUADRATIC_ONLY = frozenset({"OSQP", "PIQP", "PROXQP", "QPALM", "DAQP"})
 
 
 def primal_program(
@@ -42,7 +41,7 @@ def primal_program(
     Returns
     -------
     (cvxpy.Problem, cvxpy.Variable)
-        The problem and its variable zeta (J, D). The margin constraint comes first.
+        The problem and its variable "zeta" (J, D). Its one constraint is labelled "margins".
 
     Raises
     ------
@@ -53,7 +52,7 @@ def primal_program(
 
     X, Z = to_numpy(program.design.X), to_numpy(program.design.Z)
     y, group = to_numpy(program.y), to_numpy(program.design.group)
-    zeta = cp.Variable((Z.shape[1], X.shape[1]))
+    zeta = cp.Variable((Z.shape[1], X.shape[1]), name="zeta")
     margins = cp.multiply(y, cp.sum(cp.multiply(Z, X @ zeta.T), axis=1))
     # Rows are taken by index, never by a reshape, whose order decides which rows make a group.
     units = [zeta[np.flatnonzero(group == g), :] for g in range(program.n_groups)]
@@ -66,7 +65,7 @@ def primal_program(
             f"a squared norm states the program for one group only, this one has {len(units)}: "
             "use a conic solver such as cvxpy:CLARABEL"
         )
-    return cp.Problem(cp.Minimize(objective), [margins >= 1]), zeta
+    return cp.Problem(cp.Minimize(objective), [_labelled(margins >= 1, "margins")]), zeta
 
 
 def inseparability_program(
@@ -81,19 +80,25 @@ def inseparability_program(
     Returns
     -------
     (cvxpy.Problem, cvxpy.Variable)
-        The problem and its variable lam (n,).
+        The problem and its variable "lam" (n,); constraints "multipliers" and "total".
     """
     import cvxpy as cp
 
     X, Z = to_numpy(program.design.X), to_numpy(program.design.Z)
     y, group = to_numpy(program.y), to_numpy(program.design.group)
-    lam = cp.Variable(len(y))
+    lam = cp.Variable(len(y), name="lam")
     blocks = [
         cp.hstack([(X * (y * Z[:, j])[:, None]).T @ lam for j in np.flatnonzero(group == g)])
         for g in range(program.n_groups)
     ]
     largest = cp.max(cp.hstack([cp.norm(block, 2) for block in blocks]))
-    return cp.Problem(cp.Minimize(largest), [lam >= 0, cp.sum(lam) == 1]), lam
+    constraints = [_labelled(lam >= 0, "multipliers"), _labelled(cp.sum(lam) == 1, "total")]
+    return cp.Problem(cp.Minimize(largest), constraints), lam
+
+
+def _labelled(constraint: cvxpy.Constraint, label: str) -> cvxpy.Constraint:
+    """`constraint` with a label, which cvxpy knows from 1.7 on."""
+    return constraint.set_label(label) if hasattr(constraint, "set_label") else constraint
 
 
 def solve_cvxpy(program: MaxMarginProgram, settings: Settings, name: str) -> Solution:
@@ -105,27 +110,27 @@ def solve_cvxpy(program: MaxMarginProgram, settings: Settings, name: str) -> Sol
     Raises
     ------
     ValueError
-        If cvxpy has no such solver installed, or a quadratic solver is asked for a program with
-        more than one group.
+        If cvxpy has no such solver installed, the solver takes neither norms nor, for a program
+        of one group, a quadratic objective, or memory cannot hold the program.
     """
-    import cvxpy as cp
-
     name = name.upper()
-    if name not in cp.installed_solvers():
-        raise ValueError(
-            f"cvxpy has no solver {name!r} installed; it has {', '.join(cp.installed_solvers())}"
-        )
+    conic = _takes_norms(name, program)
+    require_memory(
+        COPIES * int((program.design.Z != 0).sum()) * int(program.design.X.shape[1]),
+        f"cvxpy's matrix of {program.n_samples} margins",
+        "use solver='interior-point', which never multiplies it out",
+    )
     start = time.perf_counter()
     # One factor for all of X leaves the program what it is and suits absolute tolerances.
     scale = program.data_scale(array_namespace(program.y).ones_like(program.y)) / program.n_samples
     scaled = replace(program, design=replace(program.design, X=program.design.X / (scale or 1.0)))
-    problem, zeta = primal_program(scaled, squared=name in QUADRATIC_ONLY)
+    problem, zeta = primal_program(scaled, squared=not conic)
     iterations = _run(problem, name, settings)
     primal, dual = _like(program, zeta.value), _like(program, problem.constraints[0].dual_value)
     if primal is None or not certify(program, primal).proves_separability():
         problem, lam = inseparability_program(scaled)
         # A quadratic solver cannot state this program; cvxpy's own default conic solver can.
-        iterations += _run(problem, "CLARABEL" if name in QUADRATIC_ONLY else name, settings)
+        iterations += _run(problem, name if conic else "CLARABEL", settings)
         dual = _like(program, lam.value)
         if dual is not None:
             dual = cancel_blocks(program, array_namespace(dual).clip(dual, min=0.0))
@@ -138,6 +143,37 @@ def solve_cvxpy(program: MaxMarginProgram, settings: Settings, name: str) -> Sol
         seconds=time.perf_counter() - start,
         solver=f"cvxpy:{name}",
     )
+
+
+# Numbers that each entry of the constraint matrix takes at least: its value and its place.
+COPIES = 2
+
+
+def _takes_norms(name: str, program: MaxMarginProgram) -> bool:
+    """Whether the solver takes second-order cones; if not, the squared norm of one group will do.
+
+    Raises
+    ------
+    ValueError
+        With the solvers that could be used, if this one cannot.
+    """
+    import cvxpy as cp
+    from cvxpy.reductions.solvers.defines import SOLVER_MAP_CONIC, SOLVER_MAP_QP
+
+    def conic(other: str) -> bool:
+        interface = SOLVER_MAP_CONIC.get(other)
+        return interface is not None and cp.SOC in interface.SUPPORTED_CONSTRAINTS
+
+    installed = cp.installed_solvers()
+    if name not in installed:
+        raise ValueError(f"cvxpy has no solver {name!r} installed; it has {', '.join(installed)}")
+    if not conic(name) and (name not in SOLVER_MAP_QP or program.n_groups > 1):
+        accepted = "quadratic programs, of one group only" if name in SOLVER_MAP_QP else "no norms"
+        raise ValueError(
+            f"cvxpy:{name} takes {accepted}, and this program has {program.n_groups} groups: use "
+            f"a conic solver, one of {', '.join(filter(conic, installed))}, or 'interior-point'"
+        )
+    return conic(name)
 
 
 # How each solver spells its tolerances and its limit on iterations.
@@ -171,11 +207,36 @@ def _run(problem: cvxpy.Problem, name: str, settings: Settings) -> int:
         with warnings.catch_warnings():
             # cvxpy warns of inaccurate solutions; their certificate says how inaccurate.
             warnings.filterwarnings("ignore", message="Solution may be inaccurate")
-            problem.solve(solver=name, **options)
+            _interruptible(lambda: problem.solve(solver=name, **options))
     except cp.SolverError:
         return 0  # no point came out: variables stay without a value, and the answer says so
     stats = problem.solver_stats
     return int(stats.num_iters) if stats is not None and stats.num_iters is not None else 0
+
+
+# Seconds between two looks for Ctrl-C: a solver that runs longer ends late by so much at most.
+POLL = 0.05
+
+
+def _interruptible(run: Callable[[], object]) -> None:
+    """`run` in a thread, so that Ctrl-C ends the wait: compiled solvers never look for it.
+
+    The thread is left to end by itself, and with the process if that ends first.
+    """
+    raised: list[BaseException] = []
+
+    def guarded() -> None:
+        try:
+            run()
+        except BaseException as error:  # handed over to the thread that waits
+            raised.append(error)
+
+    thread = threading.Thread(target=guarded, daemon=True)
+    thread.start()
+    while thread.is_alive():
+        thread.join(POLL)
+    if raised:
+        raise raised[0]
 
 
 def _like(program: MaxMarginProgram, values: np.ndarray | None) -> Array | None:

@@ -32,8 +32,9 @@ def solve(
     ----------
     program : MaxMarginProgram
     solver : str
-        "interior-point" (the structured method of this package), or "cvxpy:NAME" for any solver
-        that cvxpy has installed: CLARABEL, ECOS, SCS, and OSQP for programs of one group.
+        "interior-point" (the structured method of this package), or "cvxpy:NAME" for a solver of
+        second-order cones that cvxpy has installed: CLARABEL, ECOS, SCS; or, for programs of one
+        group, of quadratic programs: OSQP, HIGHS.
     settings : Settings, optional
 
     Returns
@@ -43,9 +44,15 @@ def solve(
 
     Raises
     ------
+    TypeError
+        If `solver` is not a string.
     ValueError
-        If there is no such solver.
+        If there is no such solver, it does not take the program, or memory cannot hold it.
     """
+    if not isinstance(solver, str):
+        raise TypeError(
+            f"`solver` must be a name, got {solver!r}: use 'interior-point' or 'cvxpy:NAME'"
+        )
     family, _, name = solver.partition(":")
     if family not in SOLVERS or (name and family != "cvxpy"):
         raise ValueError(

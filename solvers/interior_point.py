@@ -9,6 +9,7 @@ from .arrays import Array, array_namespace, as_float64
 from .certificate import Certificate, certify
 from .game import Game, play
 from .group_kernels import GroupKernels, group_kernels
+from .memory import require_memory
 from .programs import MaxMarginProgram
 from .refinement import PrimalDual, balance_support, cancel_blocks
 from .scaling import equilibrated
@@ -17,6 +18,9 @@ from .solution import Solution, conclude, support_vectors
 from .working_set import Attempt, solve_on_working_set
 
 __all__ = ["solve_interior_point"]
+
+# Square matrices that live at the same time: Gram matrix, Newton matrix, its factor.
+MATRICES = 3
 
 
 def solve_interior_point(
@@ -59,6 +63,11 @@ def _solve_all(
     program: MaxMarginProgram, settings: Settings, kernels: GroupKernels | None = None
 ) -> Attempt:
     """The game on every sample, refined on the features where its certificate falls short."""
+    require_memory(
+        MATRICES * program.n_samples**2,
+        f"the kernels of {program.n_samples} samples at once",
+        "lower `working_set_from`, or take fewer samples",
+    )
     empty = program.design.sample_sizes == 0
     if bool(array_namespace(empty).any(empty)):
         return _proof(program, as_float64(empty, like=program.y))

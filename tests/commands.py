@@ -49,12 +49,15 @@ def environment() -> dict[str, str]:
     return os.environ | {"PYTHONPATH": str(ROOT)}
 
 
+def python(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """An interpreter of its own that finds the library."""
+    how: dict[str, Any] = {"capture_output": True, "text": True, "timeout": 300, "check": False}
+    return subprocess.run([sys.executable, *arguments], **how, env=environment())
+
+
 def entry_point(*arguments: object, code: int) -> subprocess.CompletedProcess[str]:
     """`python -m implicit_bias compare` in a process of its own."""
-    done = subprocess.run(
-        [sys.executable, "-m", "implicit_bias", "compare", *map(str, arguments)],
-        capture_output=True, text=True, timeout=300, check=False, env=environment(),
-    )  # fmt: skip
+    done = python("-m", "implicit_bias", "compare", *map(str, arguments))
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
     return done

@@ -48,6 +48,27 @@ def l2_gate_kernel(
     return np.asarray(n_contexts * agree - contexts.shape[1] + 1)
 
 
+def gln_problem(
+    n_units: int, n_contexts: int, *, n: int = 40, D: int = 6, seed: int = 0
+) -> tuple[Floats, Floats, NDArray[np.int64]]:
+    """Labels of a random network with units of unequal size: separable by construction."""
+    rng = np.random.default_rng(seed)
+    X, contexts = rng.normal(size=(n, D)), rng.integers(0, n_contexts, size=(n, n_units))
+    zeta = rng.normal(size=(n_units, n_contexts, D)) * np.logspace(0, -1, n_units)[:, None, None]
+    f = np.einsum("nhd,nd->n", zeta[np.arange(n_units), contexts], X)
+    return X, np.where(f > 0, 1.0, -1.0), contexts
+
+
+def all_contexts(n_units: int, n_contexts: int) -> NDArray[np.int64]:
+    """(C^H, H): every combination of contexts."""
+    return np.array(list(np.ndindex(*(n_contexts,) * n_units)))
+
+
+def membership(n_units: int, n_contexts: int) -> Floats:
+    """The C^H x H C matrix that takes zeta to its predictors."""
+    return np.eye(n_contexts)[all_contexts(n_units, n_contexts)].reshape(-1, n_units * n_contexts)
+
+
 def l2_norm(zeta: Floats) -> float:
     """`||beta||_2` of the predictors of zeta (H, C, D): by its main effects, inf beyond float64."""
     n_units, n_contexts, _ = zeta.shape
@@ -84,3 +105,41 @@ def single_pulse_second_moment(n_inputs: int, length: int) -> Floats:
     d = np.abs(index[:, None] - index[None, :])
     counts = np.maximum(length - d, 0) + np.maximum(length - (n_inputs - d), 0)
     return np.where(d == 0, length, counts) / n_inputs
+
+
+# Closed forms
+
+A, B = 2.0, 1.0
+
+
+def quadrants() -> tuple[Floats, Floats, NDArray[np.int64]]:
+    """Exclusive or on (+-A, +-B), unit h gated by the sign of coordinate h.
+
+    In one context of unit 1 the signed inputs y x cancel in the second coordinate and add up in
+    the first, in unit 0 the other way round; equal multipliers give ||v_1|| = sqrt(8) lam A and
+    ||v_0|| = sqrt(8) lam B. So unit 0 is dead, with dual norm B / A, the optimum is
+    4 lam = sqrt(2) / A, and zeta[1, c] = (-+1 / A, 0).
+    """
+    X = np.array([[A, B], [-A, -B], [-A, B], [A, -B]])
+    return X, np.array([1.0, 1.0, -1.0, -1.0]), (X >= 0).astype(np.int64)
+
+
+def quadrants_zeta(unit: int) -> Floats:
+    """Coefficients of margin 1 that use one unit alone: the better one (1) or the worse (0)."""
+    zeta = np.zeros((2, 2, 2))
+    zeta[unit, :, 1 - unit] = np.array([-1.0, 1.0]) / (B if unit == 0 else A)
+    return zeta
+
+
+def rays() -> tuple[Floats, Floats, NDArray[np.int64]]:
+    """H = 1, C = 2: one hard-margin SVM a context, (1/2, 0) and (1, 0); row 1 has slack."""
+    X = np.array([[2.0, 0.0], [-3.0, -1.0], [1.0, 1.0], [-1.0, 1.0]])
+    return X, np.array([1.0, -1.0, 1.0, -1.0]), np.array([[0], [0], [1], [1]])
+
+
+RAYS_ZETA = np.array([[[0.5, 0.0], [1.0, 0.0]]])
+
+# Orthogonally separable: w_plus = (1/3, 1/3) = 1/9 (2, 1) + 1/9 (1, 2) and w_minus = (-1, 0)
+# = 5/7 (-1, 0.4) + 2/7 (-1, -1), each with two support examples, which span the plane.
+PLANE = np.array([[2, 1], [1, 2], [3, 2], [-1, 0.4], [-1, -1], [-2, -0.5]])
+PLANE_LABELS = np.array([1.0, 1.0, 1.0, -1.0, -1.0, -1.0])

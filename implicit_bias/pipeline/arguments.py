@@ -158,10 +158,13 @@ def _numbers(kind: type, about: Mapping[str, Any]) -> Callable[..., Any]:
             word: tuple[Any, ...] = about["words"][value]
             return word
         try:
-            return tuple(kind(part) for part in value.split(","))
+            numbers = tuple(kind(part) for part in value.split(","))
         except ValueError as error:
             raise click.BadParameter(
                 f"{value!r} is not a list such as {about['example']}"
             ) from error
+        if about["least"] is not None and min(numbers) < about["least"]:
+            raise click.BadParameter(f"{min(numbers)} is below {about['least']}")
+        return numbers
 
     return read

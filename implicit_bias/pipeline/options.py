@@ -53,7 +53,7 @@ def option(
         Its value where neither the user nor the model nor the trainer says otherwise.
     help : str
     least : int, optional
-        The smallest value of a number.
+        The smallest value of a number, or of each of several.
     choices : tuple of str
         The values of a string, where its type does not name them.
     example : str
@@ -163,7 +163,11 @@ class ScheduleOptions(DeviceOptions):
     """Steps of gradient descent, in phases."""
 
     steps: tuple[int, ...] | None = option(
-        None, "Gradient steps of each phase of training.", example="1600,1600", unset="by data"
+        None,
+        "Gradient steps of each phase of training.",
+        least=1,
+        example="1600,1600",
+        unset="by data",
     )
     learning_rate: tuple[float, ...] | None = option(
         None,

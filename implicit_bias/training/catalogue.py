@@ -66,6 +66,12 @@ class Trainer:
     steps: tuple[int, ...] = (3000,)
     learning_rates: tuple[float, ...] = ()
 
+    @property
+    def schedule(self) -> tuple[tuple[int, float | None], ...]:
+        """The phases where it begins, as `TrainingSettings` takes them."""
+        rates = self.learning_rates or (None,) * len(self.steps)
+        return tuple(zip(self.steps, rates, strict=True))
+
 
 LOSSES: Mapping[str, Loss] = MappingProxyType(
     {

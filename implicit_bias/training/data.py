@@ -55,19 +55,17 @@ def place_data(
             "`X` must be finite, of shape (n, D) with n >= 1, got shape "
             f"{tuple(inputs.shape)}: look for NaN and infinite entries"
         )
-    n = len(inputs)
-    labels = weight.new_ones(n) if y is None else as_tensor(y).to(weight)
+    targets = weight.new_ones(len(inputs)) if y is None else as_tensor(y).to(weight)
     objective = get_loss(loss)
-    if tuple(labels.shape) != (n,) or not bool(objective.takes(labels).all()):
+    if targets.shape != inputs.shape[:1] or not bool(objective.takes(targets).all()):
         raise ValueError(
-            f"`y` must have shape ({n},), one target a row of X, got shape {tuple(labels.shape)}, "
-            f"and {objective.targets}"
+            f"`y` must have shape ({len(inputs)},), one target a row of X, got shape "
+            f"{tuple(targets.shape)}, and {objective.targets}"
         )
-    return GatedData(inputs, labels, _place_gates(network, gates, inputs))
+    return GatedData(inputs, targets, _place_gates(network, gates, inputs))
 
 
 def _place_gates(network: torch.nn.Module, gates: Inputs | None, inputs: Tensor) -> Tensor | None:
-    """Gates of the placed `inputs`, as `place_data` says."""
     if gates is None:
         if isinstance(network, Gated):
             raise ValueError(
@@ -75,10 +73,10 @@ def _place_gates(network: torch.nn.Module, gates: Inputs | None, inputs: Tensor)
                 "every sample: give them, one row a row of X"
             )
         return None
-    placed, n = as_tensor(gates), len(inputs)
-    if placed.ndim == 0 or len(placed) != n:
+    placed = as_tensor(gates)
+    if placed.shape[:1] != inputs.shape[:1]:
         raise ValueError(
-            f"`gates` must have {n} rows, got shape {tuple(placed.shape)}: one a row of X"
+            f"`gates` must have {len(inputs)} rows, got shape {tuple(placed.shape)}: one a row of X"
         )
     placed = placed.to(inputs) if placed.is_floating_point() else placed.to(inputs.device)
     return network.prepare(placed) if isinstance(network, Gated) else placed

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
 
-__all__ = ["interrupts_held", "termination_interrupts"]
+__all__ = ["interrupts_held"]
 
 
 @contextlib.contextmanager
@@ -34,13 +34,6 @@ def interrupts_held() -> Iterator[Callable[[], None]]:
         for number in (signal.SIGINT, signal.SIGTERM):
             handlers.enter_context(_handler(number, hold))
         yield check
-
-
-@contextlib.contextmanager
-def termination_interrupts() -> Iterator[None]:
-    """Let SIGTERM, with which schedulers end a job, raise KeyboardInterrupt as Ctrl-C does."""
-    with _handler(signal.SIGTERM, signal.default_int_handler):
-        yield
 
 
 @contextlib.contextmanager

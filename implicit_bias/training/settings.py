@@ -14,7 +14,7 @@ from .catalogue import Trainer, check_loss, get_trainer
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["Phases", "TrainingSettings", "schedule_of"]
+__all__ = ["Phases", "TrainingSettings"]
 
 Phases = tuple[tuple[int, float | None], ...]
 
@@ -71,7 +71,7 @@ class TrainingSettings:
         trainer = get_trainer(self.trainer)
         check_loss(self.loss, self.trainer)
         size = trainer.batch_size if self.batch_size is None else self.batch_size
-        phases = schedule_of(self.trainer) if self.schedule is None else _read(self.schedule)
+        phases = trainer.schedule if self.schedule is None else _read(self.schedule)
         object.__setattr__(self, "batch_size", _whole("`batch_size`", size, least=0))
         object.__setattr__(self, "schedule", phases)
         _whole("`n_checkpoints`", self.n_checkpoints, least=2)
@@ -103,45 +103,6 @@ class TrainingSettings:
 
         spaced = np.geomspace(self.n_steps, 1, self.n_checkpoints - 1).round().astype(int)
         return sorted({0, self.n_steps, *spaced.tolist()})
-
-
-def schedule_of(
-    trainer: str,
-    steps: Sequence[int] | None = None,
-    learning_rates: Sequence[float] | None = None,
-) -> Phases:
-    """The phases that follow from what was given, the rest from where the trainer begins.
-
-    Parameters
-    ----------
-    trainer : str
-        A name in `catalogue.TRAINERS`.
-    steps : sequence of int, optional
-        Of each phase. Fewer than the trainer's own phases take the first of its rates.
-    learning_rates : sequence of float, optional
-        Of each phase; none at all: the trainer finds them. Fewer than the trainer's own phases
-        take the first of its steps.
-
-    Raises
-    ------
-    ValueError
-        If a number is out of its range, or there are not as many of one as of the other.
-    """
-    own = get_trainer(trainer)
-    n_phases = len(own.steps if steps is None else steps)
-    rates: Sequence[float | None] = own.learning_rates[:n_phases]
-    if learning_rates is not None:
-        rates = [_rate("the learning rates", rate) for rate in learning_rates]
-        if steps is None:
-            n_phases = len(rates) or n_phases
-    counts = own.steps[:n_phases] if steps is None else _counts("`steps`", steps)
-    rates = rates or [None] * len(counts)
-    if len(counts) != len(rates):
-        raise ValueError(
-            f"{_number(len(counts), 'phase')} of steps, but {_number(len(rates), 'learning rate')}"
-            ": give as many of one as of the other"
-        )
-    return tuple(zip(counts, rates, strict=True))
 
 
 def _read(schedule: Any) -> Phases:
@@ -213,7 +174,3 @@ def _rate(name: str, value: Any) -> float:
     if not isinstance(value, Real) or not 0 < float(value) < math.inf:
         raise ValueError(f"{name} must be positive and finite numbers, got {value!r}")
     return float(value)
-
-
-def _number(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -1,13 +1,14 @@
 import gzip
 import os
-import struct
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits as load_bundled
 
 from implicit_bias.data.dataset import Dataset
-from implicit_bias.data.images import load_digits, load_idx
+from implicit_bias.data.images import load_digit_classes, load_digits, load_idx
+from implicit_bias.data.labelled import ClassDataset
+from tests.commands import write_idx
 
 
 def small(**changes):
@@ -20,10 +21,14 @@ def small(**changes):
     return Dataset(name="small", description="three points and one", **given | changes)
 
 
-def write_idx(path, array, *, zipped=True):
-    content = struct.pack(f">BBBB{array.ndim}I", 0, 0, 8, array.ndim, *array.shape)
-    content += array.astype(np.uint8).tobytes()
-    path.write_bytes(gzip.compress(content) if zipped else content)
+def classes(**changes):
+    given = {
+        "X_train": [[0.0, 1.0], [2.0, 1.0], [3.0, 1.0]],
+        "labels_train": [4, -1, 7],
+        "X_val": [[4.0, 1.0]],
+        "labels_val": [7],
+    }
+    return ClassDataset(name="small", source="four points", **given | changes)
 
 
 def write_pair(folder, *, pair="train", n=20, zipped=True):
@@ -31,9 +36,8 @@ def write_pair(folder, *, pair="train", n=20, zipped=True):
     labels = np.arange(n) % 10
     images = np.zeros((n, 2, 3), dtype=np.uint8)
     images[:, 0, 0], images[:, 0, 1], images[:, 1, 2] = labels, np.arange(n), 255
-    end = ".gz" if zipped else ""
-    write_idx(folder / f"{pair}-images-idx3-ubyte{end}", images, zipped=zipped)
-    write_idx(folder / f"{pair}-labels-idx1-ubyte{end}", labels, zipped=zipped)
+    write_idx(folder / f"{pair}-images-idx3-ubyte", images, zipped=zipped)
+    write_idx(folder / f"{pair}-labels-idx1-ubyte", labels, zipped=zipped)
 
 
 def numbers(X):
@@ -60,16 +64,21 @@ def test_digest_is_the_same_for_the_same_data_under_another_name():
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("make", "change"),
     [
-        {"X_train": [[0.0, 1.0], [2.0, 1.0], [np.nextafter(3.0, 4.0), 1.0]]},
-        {"y_train": [1, -1, -1]},
-        {"X_val": [[5.0, 1.0]]},
-        {"y_val": [1]},
+        *((make, {name: value})
+          for make in (small, classes)
+          for name, value in {
+              "X_train": [[0.0, 1.0], [2.0, 1.0], [np.nextafter(3.0, 4.0), 1.0]],
+              "X_val": [[5.0, 1.0]],
+          }.items()),
+        (small, {"y_train": [1, -1, -1]}), (small, {"y_val": [1]}),
+        (classes, {"labels_train": [4, -1, 4]}), (classes, {"labels_val": [4]}),
     ],
-)
-def test_digest_changes_with_each_array(change):
-    assert small(**change).digest() != small().digest()
+)  # fmt: skip
+def test_digest_changes_with_each_array(make, change):
+    assert make(**change).digest() != make().digest()
+    assert make().digest() == make(X_train=np.array([[0, 1], [2, 1], [3, 1]], order="F")).digest()
 
 
 def test_digest_tells_shapes_apart_when_the_numbers_run_alike():
@@ -95,23 +104,31 @@ def test_digest_tells_shapes_apart_when_the_numbers_run_alike():
         ({"y_val": [2]}, ValueError, r"`y_val` must hold -1 and \+1 only, got 2"),
         ({"y_train": [1, 1, 1]}, ValueError, r"`y_train` must hold both classes.*\[1.0\] only"),
         ({"X_val": [["a", "b"]]}, TypeError, "`X_val` must hold numbers, got strings"),
+        ({"labels_train": [4.0, -1.0, 7.0]}, TypeError, "`labels_train` must hold integers"),
+        ({"labels_val": [7, 7]}, ValueError, r"`labels_val` must have shape \(1,\), got \(2,\)"),
     ],
 )
-def test_dataset_refuses_what_is_not_two_labelled_classes(change, error, message):
-    with pytest.raises(error, match=message):
-        small(**change)
+def test_what_is_not_labelled_classes_is_refused(change, error, message):
+    of_inputs = {"X_val"} >= set(change)
+    for make in (small, classes) if of_inputs else (classes if "labels" in str(change) else small,):
+        with pytest.raises(error, match=message):
+            make(**change)
 
 
-def test_digits_are_all_the_bundled_images_once_scaled_and_labelled_by_class():
-    data = load_digits(n_train=700)
+@pytest.mark.parametrize("ten", [False, True])
+def test_digits_are_all_the_bundled_images_once_scaled_and_labelled_by_class(ten):
+    data = (load_digit_classes if ten else load_digits)(n_train=700)
     assert data.X_train.shape == (700, 65)
-    X, y = np.vstack([data.X_train, data.X_val]), np.append(data.y_train, data.y_val)
+    parts = (data.labels_train, data.labels_val) if ten else (data.y_train, data.y_val)
+    X, y = np.vstack([data.X_train, data.X_val]), np.append(*parts)
     assert np.all(X[:, -1] == 1)
     bundled = load_bundled()
-    labels = np.array([+1 if digit in (0, 1, 2, 3, 4) else -1 for digit in bundled.target])
+    halves = np.array([+1 if digit in (0, 1, 2, 3, 4) else -1 for digit in bundled.target])
+    labels = bundled.target if ten else halves
     ours = sorted(map(tuple, np.column_stack([(X[:, :-1] + 1) * 8, y]).tolist()))
     theirs = sorted(map(tuple, np.column_stack([bundled.data, labels]).tolist()))
     assert ours == theirs
+    assert load_digit_classes().classes == tuple(range(10))
 
 
 def test_digits_span_exactly_minus_one_to_one():
@@ -130,6 +147,25 @@ def test_a_smaller_training_part_is_nested_and_keeps_its_validation_part():
     assert np.array_equal(few.X_train, many.X_train[:50])
     assert np.array_equal(few.X_val, many.X_val)
     assert np.array_equal(few.y_val, many.y_val)
+
+
+def test_two_labels_and_ten_classes_are_of_the_same_samples() -> None:
+    ten, halves = load_digit_classes(n_train=90, n_val=40), load_digits(n_train=90, n_val=40)
+    for part in ("train", "val"):
+        X, y = getattr(halves, f"X_{part}"), getattr(halves, f"y_{part}")
+        np.testing.assert_array_equal(X, getattr(ten, f"X_{part}"))
+        np.testing.assert_array_equal(y > 0, getattr(ten, f"labels_{part}") <= 4)
+
+
+def test_read_only_inputs_are_shared_and_others_copied() -> None:
+    X = np.ones((3, 2))
+    data = classes(X_train=X)
+    X[:] = 7
+    assert np.all(data.X_train == 1)
+    two = data.two_classes({4}, "4 against the rest")
+    assert two.X_train is data.X_train
+    assert two.y_train.tolist() == [1, -1, -1]
+    assert "4 against the rest" in two.description
 
 
 @pytest.mark.parametrize("zipped", [True, False])
@@ -209,45 +245,21 @@ def test_missing_folder_and_missing_files_are_named(tmp_path):
         load_idx(tmp_path, n_train=5)
 
 
-def damage_magic(content):
-    return gzip.compress(b"\0\0\x0d\3" + gzip.decompress(content)[4:])
-
-
-def damage_length(content):
-    return gzip.compress(gzip.decompress(content)[:-1])
-
-
-def damage_tail(content):
-    return gzip.compress(gzip.decompress(content) + b"\0")
-
-
-def damage_header(content):
-    return gzip.compress(gzip.decompress(content)[:9])
-
-
-def damage_zip_end(content):
-    return content[:-12]
-
-
-def damage_zip_body(content):
-    return content[:12] + bytes(255 - byte for byte in content[12:])
-
-
-def damage_checksum(content):
-    return content[:-8] + bytes(255 - byte for byte in content[-8:-4]) + content[-4:]
+def unzipped(damage):
+    return lambda content: gzip.compress(damage(gzip.decompress(content)))
 
 
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (damage_magic, "begin with the bytes 00 00 08 03, got 00 00 0d 03"),
-        (damage_length, r"\(20, 2, 3\) needs 136 bytes, got 135"),
-        (damage_tail, r"\(20, 2, 3\) needs 136 bytes, got 137"),
-        (damage_header, "header must have 16 bytes, got 9"),
-        (damage_zip_end, "unzipped"),
-        (damage_zip_body, "unzipped"),
-        (damage_checksum, "unzipped"),
-        (lambda content: b"", "begin with the bytes"),
+        (unzipped(lambda c: b"\0\0\x0d\3" + c[4:]), "bytes 00 00 08 03, got 00 00 0d 03"),
+        (unzipped(lambda c: c[:-1]), r"\(20, 2, 3\) needs 136 bytes, got 135"),
+        (unzipped(lambda c: c + b"\0"), r"\(20, 2, 3\) needs 136 bytes, got 137"),
+        (unzipped(lambda c: c[:9]), "header must have 16 bytes, got 9"),
+        (lambda c: c[:-12], "unzipped"),
+        (lambda c: c[:12] + bytes(255 - byte for byte in c[12:]), "unzipped"),
+        (lambda c: c[:-8] + bytes(255 - byte for byte in c[-8:-4]) + c[-4:], "unzipped"),
+        (lambda c: b"", "begin with the bytes"),
     ],
 )
 def test_a_damaged_file_is_named_with_its_damage(tmp_path, damage, message):
@@ -260,14 +272,14 @@ def test_a_damaged_file_is_named_with_its_damage(tmp_path, damage, message):
 
 def test_labels_that_do_not_match_the_images_in_number_are_refused(tmp_path):
     write_pair(tmp_path)
-    write_idx(tmp_path / "train-labels-idx1-ubyte.gz", np.zeros(19))
+    write_idx(tmp_path / "train-labels-idx1-ubyte", np.zeros(19), zipped=True)
     with pytest.raises(ValueError, match="20 images and 19 labels"):
         load_idx(tmp_path, n_train=5)
 
 
 def test_a_set_with_more_than_ten_classes_is_refused(tmp_path):
     write_pair(tmp_path)
-    write_idx(tmp_path / "train-labels-idx1-ubyte.gz", np.arange(20))
+    write_idx(tmp_path / "train-labels-idx1-ubyte", np.arange(20), zipped=True)
     with pytest.raises(ValueError, match="classes 0 to 9, got 19"):
         load_idx(tmp_path, n_train=5)
 

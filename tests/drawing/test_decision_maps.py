@@ -20,6 +20,7 @@ from implicit_bias.drawing.decision_maps import (
 )
 from implicit_bias.drawing.map_rows import gating_lines, map_row, plane_snapshots
 from implicit_bias.measures.scalars import network_norm
+from implicit_bias.models.relu.figure import relu_lines
 from implicit_bias.models.relu.network import ReLU
 from implicit_bias.training.snapshots import Snapshots
 
@@ -160,7 +161,7 @@ def test_a_first_map_that_does_not_separate_and_too_few_axes_are_refused() -> No
         plot_decision_maps(axes, [wrong], X, Y)
 
 
-def test_lines_of_a_gating_are_where_its_contexts_change() -> None:
+def test_lines_of_a_gating_and_of_a_relu_network_are_where_its_gates_change() -> None:
     inputs, _ = make_quadrants(50)
     for gating in (HyperplaneContexts(3, 4), HyperplaneGates(5)):
         gating.fit(inputs)
@@ -174,6 +175,10 @@ def test_lines_of_a_gating_are_where_its_contexts_change() -> None:
             before, after = gating.transform(sides)
             assert np.sum(before != after) == 1
     assert gating_lines(None, inputs) is None
+    network = ReLU(3, 4)
+    for (a, b, c), w in zip(relu_lines(network, inputs), network.w1.detach().numpy(), strict=True):
+        foot = np.array([a, b]) * c / (a * a + b * b)
+        assert w @ np.array([*foot, 1.0]) == pytest.approx(0, abs=1e-12)
 
 
 def test_the_row_of_a_run_shows_the_limit_and_then_the_network_per_unit_of_norm() -> None:

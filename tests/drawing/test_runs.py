@@ -333,16 +333,3 @@ def test_every_panel_returns_the_axes_it_was_given() -> None:
     for panel in panels:
         ax = Figure().subplots()
         assert panel(ax) is ax
-
-
-@pytest.mark.parametrize(
-    ("ending", "magic"), [("png", b"\x89PNG\r\n"), ("svg", b"<?xml"), ("pdf", b"%PDF-")]
-)
-def test_a_picture_is_written_in_each_format_without_a_warning(
-    tmp_path, limit, recwarn, ending, magic
-) -> None:
-    path = tmp_path / f"run.{ending}"
-    plot_run(trajectory(), limit, LIMIT_SCORES, title="t").savefig(path)
-    assert path.read_bytes().startswith(magic)
-    assert path.stat().st_size > 5000
-    assert not recwarn.list

@@ -9,7 +9,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.estimator_checks import check_estimator
 
-from implicit_bias.gates.hyperplanes import HyperplaneContexts
+from implicit_bias.gates.hyperplanes import HyperplaneContexts, HyperplaneGates
+
+BOTH = pytest.mark.parametrize("kind", [HyperplaneContexts, HyperplaneGates])
 
 
 def inputs(n, d, *, seed=0, shift=0.0):
@@ -227,11 +229,11 @@ def test_a_file_that_save_did_not_write_is_refused(tmp_path):
     refused("again")
 
 
-def test_unfitted_contexts_say_so(tmp_path):
-    with pytest.raises(NotFittedError):
-        HyperplaneContexts().transform(inputs(9, 3))
-    with pytest.raises(NotFittedError):
-        HyperplaneContexts().save(tmp_path / "contexts.npz")
+@BOTH
+def test_unfitted_hyperplanes_say_so(kind, tmp_path):
+    for use in (lambda g: g.transform(inputs(2, 2)), lambda g: g.save(tmp_path / "gates")):
+        with pytest.raises(NotFittedError):
+            use(kind())
     assert not list(tmp_path.iterdir())
 
 
@@ -254,6 +256,7 @@ def test_inputs_of_another_width_are_refused(width):
 @pytest.mark.parametrize(
     ("parameters", "error", "message"),
     [
+        ({"n_units": 2.5}, TypeError, "`n_units` must be an integer"),
         ({"n_contexts": 3}, ValueError, "power of two.*got 3: take 2 or 4"),
         ({"n_contexts": 0}, ValueError, "`n_contexts` must be at least 1, got 0"),
         ({"n_contexts": 2.0}, TypeError, "`n_contexts` must be an integer, got 2.0"),
@@ -263,8 +266,9 @@ def test_inputs_of_another_width_are_refused(width):
     ],
 )
 def test_parameters_out_of_range_are_refused_when_fitting(parameters, error, message):
-    with pytest.raises(error, match=message):
-        HyperplaneContexts(**parameters).fit(inputs(9, 3))
+    for kind in (HyperplaneContexts, HyperplaneGates)[: 1 if "n_contexts" in parameters else 2]:
+        with pytest.raises(error, match=message):
+            kind(**parameters).fit(inputs(9, 3))
 
 
 def test_fit_and_transform_leave_their_inputs_alone():
@@ -289,5 +293,6 @@ def test_contexts_feed_a_pipeline_that_learns_a_function_of_the_contexts():
     assert make_pipeline(*steps).fit(X, y).score(X, y) == 1.0
 
 
-def test_contexts_pass_the_estimator_checks_of_scikit_learn():
-    check_estimator(HyperplaneContexts(), on_skip=None)
+@BOTH
+def test_hyperplanes_pass_the_estimator_checks_of_scikit_learn(kind):
+    check_estimator(kind(), on_skip=None)

@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from implicit_bias._solve import Status
+from implicit_bias.data.orthants import is_orthogonally_separable
 from implicit_bias.limits.formulation import Formulation, solve_limit
 from implicit_bias.models.gdln import formulation as gdln
 from implicit_bias.models.gln import norms
@@ -41,6 +42,10 @@ FORMULATIONS: dict[str, Case] = {
 MACHINES = {f"relu {name}": case for name, case in VIEW.machines().items() if name != "gates_only"}
 # In the printed norm of SVM-L2 the optimum is C times that of the root mean square.
 FACTORS = {"gln-l2": C}
+# What takes inputs and labels without a formulation of its own.
+UNGATED = {
+    "orthosep": orthosep.solve_orthosep, "separability": is_orthogonally_separable,
+}  # fmt: skip
 every_formulation = pytest.mark.parametrize("name", FORMULATIONS)
 
 
@@ -181,7 +186,7 @@ def test_lists_integers_and_mixed_kinds_are_taken_and_left_as_they_are(name) -> 
     assert pickle.loads(pickle.dumps(limit)).certificate == limit.certificate
 
 
-@every_formulation
+@pytest.mark.parametrize("name", [*FORMULATIONS, *UNGATED])
 @pytest.mark.parametrize("kind", [np.asarray, torch.tensor])
 @pytest.mark.parametrize(
     ("change", "message"),
@@ -199,11 +204,12 @@ def test_lists_integers_and_mixed_kinds_are_taken_and_left_as_they_are(name) -> 
     ],
 )
 def test_malformed_data_are_one_clear_message(name, kind, change, message) -> None:
-    formulation, inputs, y, gates = parts(name)
-    spoiled = change(inputs, y, CONTEXTS if gates is None else gates)
-    arrays = [kind(part) for part in spoiled]
+    arrays = [kind(part) for part in change(X, Y, GATES if name == "frelu" else CONTEXTS)]
+    if name in UNGATED or FORMULATIONS[name][2] is None:
+        del arrays[2]
+    call = UNGATED[name] if name in UNGATED else FORMULATIONS[name][0].program
     with pytest.raises(ValueError, match=message) as caught:
-        formulation.program(*arrays[:2], None if gates is None else arrays[2])
+        call(*arrays, *[None] * (name == "linear"))
     assert "\n" not in str(caught.value)
 
 

@@ -34,6 +34,7 @@ from implicit_bias.measures.distances import Distances
 from implicit_bias.models.orthosep.diagnosis import OrthosepDistances
 from implicit_bias.models.orthosep.network import BalancedReLU
 from implicit_bias.models.relu.network import DeepReLU
+from tests.oracles import quadrants, quadrants_zeta
 
 # More weights than training samples: multipliers are determined.
 N, H, C, D = 30, 3, 2, 12
@@ -219,40 +220,38 @@ def test_the_l2_limit_measures_a_gln_in_its_own_norm_and_is_no_kkt_point_of_it()
     limit = solve_gln_l2_svm(*samples[0], tol=1e-10).require()
     now = Distances(limit, *samples)(GLN.from_zeta(limit.zeta))
     assert now["margin_ratio"] == pytest.approx(1, abs=1e-8)
+    assert now["network_norm"] == pytest.approx(limit.objective, rel=1e-7)
     assert now["kkt_residual"] > 1e-2
 
 
 @pytest.fixture(scope="module")
-def quadrants() -> Case:
+def saddle() -> Case:
     # Exclusive or on (+-2, +-1), unit h gated by the sign of coordinate h: unit 1 alone is
     # optimal, unit 0 alone is a saddle at which unit 1 is dead with a dual norm of 2.
-    X = np.array([[2.0, 1.0], [-2.0, -1.0], [-2.0, 1.0], [2.0, -1.0]])
-    sample = Sample(X, np.array([1.0, 1.0, -1.0, -1.0]), (X >= 0).astype(np.int64))
+    sample = Sample(*quadrants())
     limit = solve_gln_svm(*sample, tol=1e-11).require()
-    saddle = np.zeros((2, 2, 2))
-    saddle[0, :, 1] = -1.0, 1.0
     return Case(
         limit, sample, sample, lambda: GLN.from_zeta(limit.zeta),
-        lambda seed: GLN.from_zeta(saddle),
+        lambda seed: GLN.from_zeta(quadrants_zeta(0)),
     )  # fmt: skip
 
 
-def test_a_saddle_with_a_dead_unit_is_stationary_and_reported_as_not_optimal(quadrants) -> None:
-    at_saddle = quadrants.distances()(quadrants.random(0))
+def test_a_saddle_with_a_dead_unit_is_stationary_and_reported_as_not_optimal(saddle) -> None:
+    at_saddle = saddle.distances()(saddle.random(0))
     assert at_saddle["kkt_residual"] < 1e-6
     assert (at_saddle["n_dead"], at_saddle["n_wrongly_dead"]) == (1, 1)
     np.testing.assert_allclose(at_saddle["dual_norms"], [1, 2], rtol=1e-9)
-    alone = Distances(None, quadrants.train, quadrants.held_out)(quadrants.random(0))
+    alone = Distances(None, saddle.train, saddle.held_out)(saddle.random(0))
     assert at_saddle["n_wrongly_small"] == alone["n_wrongly_small"] == 1
     assert at_saddle["margin_ratio"] == pytest.approx(0.5, rel=1e-9)
-    at_limit = quadrants.distances()(quadrants.at_limit())
+    at_limit = saddle.distances()(saddle.at_limit())
     assert [at_limit[f"n_{name}"] for name in ("dead", "wrongly_dead", "wrongly_small")] == [
         1,
         0,
         0,
     ]
-    for network, wrong in ((quadrants.random(0), 1), (quadrants.at_limit(), 0)):
-        comparison = compare(quadrants.limit, network, quadrants.train, quadrants.held_out)
+    for network, wrong in ((saddle.random(0), 1), (saddle.at_limit(), 0)):
+        comparison = compare(saddle.limit, network, saddle.train, saddle.held_out)
         assert comparison.n_wrongly_dead == wrong
 
 

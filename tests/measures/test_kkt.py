@@ -10,31 +10,10 @@ from implicit_bias import solve_gln_svm
 from implicit_bias.measures import kkt as diagnostics
 from implicit_bias.measures.kkt import kkt_distance
 from implicit_bias.models.gln.network import GLN
+from tests.oracles import A, B, quadrants, quadrants_zeta, rays
 
-A, B = 2.0, 1.0
-# Exclusive or on (+-A, +-B), unit h gated by the sign of coordinate h.
-X_QUADRANTS = np.array([[A, B], [-A, -B], [-A, B], [A, -B]])
-Y_QUADRANTS = np.array([1.0, 1.0, -1.0, -1.0])
-C_QUADRANTS = (X_QUADRANTS >= 0).astype(np.int64)
-QUADRANTS = (X_QUADRANTS, Y_QUADRANTS, C_QUADRANTS)
-# H = 1, C = 2: context 0 has the SVM (1/2, 0), its second sample slack; context 1 has (1, 0).
-RAYS = (
-    np.array([[2.0, 0.0], [-3.0, -1.0], [1.0, 1.0], [-1.0, 1.0]]),
-    np.array([1.0, -1.0, 1.0, -1.0]),
-    np.array([[0], [0], [1], [1]]),
-)
+QUADRANTS, RAYS = quadrants(), rays()
 DEPTHS = [(), (3,), (2, 4)]
-
-
-def only_unit(h: int) -> np.ndarray:
-    """Solve the quadrants with one unit: y x_k over its contexts is (+-1) times coordinate k != h.
-
-    Unit 0 is gated by the sign of coordinate 0, and there y has the sign of coordinate 1 or its
-    opposite: zeta[0, c] = (0, +-1/B); likewise zeta[1, c] = (+-1/A, 0). Context 1 is positive.
-    """
-    zeta = np.zeros((2, 2, 2))
-    zeta[h, :, 1 - h] = np.array([-1.0, 1.0]) / (B if h == 0 else A)
-    return zeta
 
 
 @pytest.mark.parametrize("upper_widths", DEPTHS)
@@ -43,7 +22,7 @@ def test_distance_is_zero_at_balanced_weights_of_the_optimum_at_any_scale(
     upper_widths, factor
 ) -> None:
     # Optimum: ||v_0|| = B/A < 1 leaves unit 0 dead, ||v_1|| = 1.
-    network = GLN.from_zeta(factor * only_unit(1), upper_widths=upper_widths)
+    network = GLN.from_zeta(factor * quadrants_zeta(1), upper_widths=upper_widths)
     distance = kkt_distance(network, *QUADRANTS)
     assert distance.cosine == pytest.approx(1, abs=1e-12)
     assert distance.residual < 1e-6
@@ -63,14 +42,6 @@ def test_multipliers_are_those_of_the_closed_form_and_vanish_off_the_margin() ->
     np.testing.assert_allclose(distance.dual_norms, [1], rtol=1e-12)
 
 
-def test_a_stationary_network_with_a_wrongly_dead_unit_is_told_by_its_dual_norm() -> None:
-    # Unit 0 alone separates with ||zeta|| = sqrt(2)/B; unit 1, dead, would do better by A/B.
-    distance = kkt_distance(GLN.from_zeta(only_unit(0)), *QUADRANTS)
-    assert distance.residual < 1e-6
-    assert distance.cosine == pytest.approx(1, abs=1e-12)
-    np.testing.assert_allclose(distance.dual_norms, [1, A / B], rtol=1e-9)
-
-
 def test_complementarity_is_zero_at_the_optimum_though_multipliers_are_not_unique() -> None:
     rng = np.random.default_rng(1)
     X, contexts = rng.normal(size=(40, 5)), rng.integers(0, 2, size=(40, 3))
@@ -84,7 +55,7 @@ def test_complementarity_is_zero_at_the_optimum_though_multipliers_are_not_uniqu
 def test_unbalanced_weights_of_the_optimum_are_not_stationary() -> None:
     # r w1 and w2 / r compute the same function, but gradients in w1 shrink to 1/r and those in w2
     # grow to r: layers of equal norms 1 become w = (r, 1/r) against a fit along (1/r, r).
-    network = GLN.from_zeta(only_unit(1))
+    network = GLN.from_zeta(quadrants_zeta(1))
     r = 2.0
     with torch.no_grad():
         network.w1.mul_(r)
@@ -157,7 +128,7 @@ def test_any_homogeneous_module_can_be_measured_without_gates() -> None:
 
 
 def test_weights_that_do_not_separate_are_refused_with_advice() -> None:
-    network = GLN.from_zeta(-only_unit(1))
+    network = GLN.from_zeta(-quadrants_zeta(1))
     with pytest.raises(ValueError, match=r"smallest margin .* is -1.*train longer"):
         kkt_distance(network, *QUADRANTS)
 
@@ -168,7 +139,7 @@ def test_a_module_without_a_degree_is_refused() -> None:
 
 
 def test_the_arrays_of_a_result_are_read_only() -> None:
-    distance = kkt_distance(GLN.from_zeta(only_unit(1)), *QUADRANTS)
+    distance = kkt_distance(GLN.from_zeta(quadrants_zeta(1)), *QUADRANTS)
     assert distance.dual_norms is not None
     for array in (distance.multipliers, distance.dual_norms):
         with pytest.raises(ValueError, match="read-only"):

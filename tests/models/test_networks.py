@@ -26,7 +26,8 @@ from implicit_bias.models.relu.network import DeepReLU, ReLU
 
 H, C, D, N = 3, 4, 5, 11
 RNG = np.random.default_rng(7)
-X, CONTEXTS = RNG.normal(size=(N, D)), RNG.integers(0, C, size=(N, H))
+X = RNG.normal(size=(N, D))
+CONTEXTS = RNG.integers(0, C, size=(5, H))[np.arange(N) % 5]  # several samples in each
 GATES = RNG.integers(0, 2, size=(N, H))
 TABLE = np.unique(CONTEXTS, axis=0)
 DEPTHS = [(), (6,), (2, 7)]

@@ -35,6 +35,7 @@ from tests.commands import (
     entry_point,
     environment,
     interrupting,
+    python,
     results,
     run,
     without_times,
@@ -75,7 +76,7 @@ def test_the_entry_point_ends_with_3_and_the_proof_of_inseparability(tmp_path) -
     assert limit["status"] == "NOT_SEPARABLE"
     assert limit["separation_bound"] <= limit["separation_rounding"]
     assert limit["objective"] is None
-    assert "drop samples, or add hidden units or contexts" in done.stderr
+    assert "drop samples, or use a predictor that tells more of them apart" in done.stderr
     assert "the data are separable in these gates (certified): DOES NOT HOLD" in done.stderr
     # The multipliers themselves, against the data of that seed.
     record = json.loads((folder / "results.json").read_text())
@@ -141,20 +142,14 @@ def test_help_and_version_import_nothing_heavy(arguments) -> None:
         f"try: main({arguments!r}, prog_name='implicit-bias')\n"
         f"except SystemExit as end: print('code', end.code, {HEAVY} & set(sys.modules))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True,
-        env=environment(),
-    )  # fmt: skip
+    done = python("-c", program)
     assert done.stdout.splitlines()[-1] == "code 0 set()"
     assert done.stdout.startswith(("Usage: implicit-bias", f"implicit-bias, version {__version__}"))
 
 
 def test_the_plain_command_is_compare_itself() -> None:
     program = "from implicit_bias.cli import compare_main; compare_main()"
-    done = subprocess.run(
-        [sys.executable, "-c", program, "--help"], capture_output=True, text=True, check=True,
-        env=environment(),
-    )  # fmt: skip
+    done = python("-c", program, "--help")
     assert done.stdout.startswith("Usage: compare [OPTIONS]")
 
 
@@ -241,50 +236,96 @@ def test_damaged_idx_files_end_with_2(tmp_path, damage, message) -> None:
     assert result.stdout == ""
 
 
+# Small runs to which the tables below add what has no meaning.
+BEGUN = {
+    "gln": " ".join(SMALL),
+    "relu": "--model relu --n-train 60 --n-val 200 --hidden-units 8 --steps 60,40 "
+    "--learning-rate 0.05,0.01",
+    "gdln": "--model gdln",
+    "all": "--model gln --classes all --trainer constant --n-train 120 --hidden-units 3 --steps 40 "
+    "--learning-rate 0.1",
+}
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("--data mnist", "needs `--data-dir DIR`"),
-        ("--data mnist --data-dir /no/such/folder", "is not a folder"),
-        ("--n-train 1800", "must be at most 1797"),
-        ("--n-train 1790 --n-val 50", "must be at most 1797"),
-        ("--n-train 1", "must hold both classes"),
-        ("--contexts 3", "must be a power of two"),
-        ("--tol 0", "`tol` must lie strictly between 0 and 1"),
-        ("--tol nan", "`tol` must lie strictly between 0 and 1"),
-        ("--tol x", "Invalid value for '--tol'"),
-        ("--solver simplex", "unknown solver 'simplex'"),
-        ("--solver cvxpy:NOSUCH", "cvxpy has no solver 'NOSUCH'"),
-        ("--solver cvxpy:OSQP", "use a conic solver"),
-        ("--steps a,b", "'a,b' is not a list such as 1600,1600"),
-        ("--steps 10,10", "2 phases of steps, but 1 learning rate"),
-        ("--steps 0", "must be at least 1, got 0"),
-        ("--learning-rate nan", "must be positive and finite numbers, got nan"),
-        ("--learning-rate ,", "is not a list such as 0.04,0.01"),
-        ("--momentum 1", "`momentum` must lie in [0, 1)"),
-        ("--batch-size -1", "Invalid value for '--batch-size'"),
-        ("--trainer normalised --batch-size 9", "full batch"),
-        ("--trainer annealed", "must be None (auto on the command line)"),
-        ("--trainer annealed --momentum 0.5 --learning-rate auto", "has a momentum of its own"),
-        ("--learning-rate auto", "the learning rates of trainer 'constant' must be numbers"),
-        ("--trainer dual --learning-rate auto", "needs a network that is linear in its weights"),
-        ("--trainer sideways", "Invalid value for '--trainer'"),
-        ("--resume", "`--resume` needs `--save DIR`"),
-        ("--init-scale 0", "`init_scale` must be positive"),
-        ("--init nonsense", "Invalid value for '--init'"),
-        ("--dtype float16", "Invalid value for '--dtype'"),
-        ("--device nonsense", "torch cannot use device 'nonsense' here"),
-        ("--device meta", "torch cannot use device 'meta' here"),
-        ("--seed -1", "Invalid value for '--seed'"),
-        ("--plot run.gif", "run.gif must end in .png, .svg or .pdf"),
-        ("--plot no/such/run.png", "there is no folder 'no/such'"),
+        ("{gln} --data mnist", "needs `--data-dir DIR`"),
+        ("{gln} --data mnist --data-dir /no/such/folder", "is not a folder"),
+        ("{gln} --n-train 1800", "must be at most 1797"),
+        ("{gln} --n-train 1790 --n-val 50", "must be at most 1797"),
+        ("{gln} --n-train 1", "must hold both classes"),
+        ("{gln} --contexts 3", "must be a power of two"),
+        ("{gln} --tol 0", "`tol` must lie strictly between 0 and 1"),
+        ("{gln} --tol nan", "`tol` must lie strictly between 0 and 1"),
+        ("{gln} --tol x", "Invalid value for '--tol'"),
+        ("{gln} --solver simplex", "unknown solver 'simplex'"),
+        ("{gln} --solver cvxpy:NOSUCH", "cvxpy has no solver 'NOSUCH'"),
+        ("{gln} --solver cvxpy:OSQP", "use a conic solver"),
+        ("{gln} --steps a,b", "'a,b' is not a list such as 1600,1600"),
+        ("{gln} --steps 10,10", "2 phases of steps, but 1 learning rate"),
+        ("{gln} --steps 0", "must be at least 1, got 0"),
+        ("{gln} --learning-rate nan", "must be positive and finite numbers, got nan"),
+        ("{gln} --learning-rate ,", "is not a list such as 0.04,0.01"),
+        ("{gln} --momentum 1", "`momentum` must lie in [0, 1)"),
+        ("{gln} --batch-size -1", "Invalid value for '--batch-size'"),
+        ("{gln} --trainer normalised --batch-size 9", "full batch"),
+        ("{gln} --trainer annealed", "must be None (auto on the command line)"),
+        ("{gln} --trainer annealed --momentum 0.5 --learning-rate auto", "a momentum of its own"),
+        ("{gln} --learning-rate auto", "the learning rates of trainer 'constant' must be numbers"),
+        ("{gln} --trainer dual --learning-rate auto", "network that is linear in its"),
+        ("{gln} --trainer sideways", "Invalid value for '--trainer'"),
+        ("{gln} --resume", "`--resume` needs `--save DIR`"),
+        ("{gln} --init-scale 0", "`init_scale` must be positive"),
+        ("{gln} --init nonsense", "Invalid value for '--init'"),
+        ("{gln} --dtype float16", "Invalid value for '--dtype'"),
+        ("{gln} --device nonsense", "torch cannot use device 'nonsense' here"),
+        ("{gln} --device meta", "torch cannot use device 'meta' here"),
+        ("{gln} --seed -1", "Invalid value for '--seed'"),
+        ("{gln} --plot run.gif", "run.gif must end in .png, .svg or .pdf"),
+        ("{gln} --plot no/such/run.png", "there is no folder 'no/such'"),
+        ("--model orthosep --classes all", "is not for the model orthosep"),
+        ("--model relu --classes all", "is not for the model relu"),
+        ("--model gdln --classes all", "take one of deep-linear, frelu, gln, gln-l2, linear"),
+        ("{all} --data orthants", "needs data of several classes"),
+        ("{all} --data mnist", "needs `--data-dir DIR`"),
+        ("{all} --n-train 12", "the training part has no sample of class"),
+        ("{all} --n-train 1797", "leaves no held-out samples"),
+        ("{all} --solver simplex", "unknown solver 'simplex'"),
+        ("{all} --classes three", "Invalid value for '--classes'"),
+        ("{relu} --freeze-at 101", "lies beyond the 100 steps"),
+        ("{relu} --freeze-at -1", "Invalid value for '--freeze-at'"),
+        ("--model gln --freeze-at 5", "`--freeze-at 5` is not for the model gln"),
+        ("{relu} --depth 1", "`--depth 1` leaves a ReLU network without a hidden layer"),
+        ("{relu} --depth 0", "Invalid value for '--depth'"),
+        ("{relu} --depth 3 --freeze-at 5", "`--freeze-at 5` is for `--depth 2`"),
+        ("{relu} --trainer dual --learning-rate auto --momentum 0 --steps 5", "linear in its"),
+        ("{gdln} --length-scales 5", "must be two numbers"),
+        ("{gdln} --length-scales 5,1,1", "must be two numbers"),
+        ("{gdln} --length-scales five,1", "is not a list such as 5,1"),
+        ("{gdln} --length-scales 5,0", "length scales must be positive"),
+        ("{gdln} --length-scales 5,nan", "length scales must be positive"),
+        ("{gdln} --length-scales 5,2.5 --data pulse", "must be whole numbers"),
+        ("{gdln} --length-scales 5,41 --data pulse", "must lie in 1 .. 40"),
+        ("{gdln} --resume --save {folder}", "there is no run to resume"),
+        ("{gdln} --trainer annealed", "is not for the model gdln"),
+        ("{gdln} --learning-rate auto", "is not a list such as 2,3"),
+        ("{gdln} --steps 30,50", "2 phases of steps, but 1 learning rate"),
+        ("{gdln} --init-scale 0", "zero opens every gate"),
+        # Data of another kind.
+        ("--model gln --data ring", "'ring' is not one of"),
+        ("--model gln --data pulse", "'pulse' is not one of"),
+        ("--model gdln --data digits", "'digits' is not one of 'ring', 'pulse'"),
+        ("--model gln --n-train 1797", "held-out"),
     ],
 )
-def test_bad_values_end_with_2_and_one_message(arguments, message) -> None:
-    result = run(*SMALL, *arguments.split())
-    assert result.exit_code == 2
+def test_what_has_no_meaning_ends_with_2_and_one_message_before_any_work(
+    arguments, message, tmp_path
+) -> None:
+    result = run(*arguments.format(**BEGUN, folder=tmp_path).split())
+    assert (result.exit_code, result.stdout) == (2, "")
     assert message in result.stderr
-    assert result.stdout == ""
+    assert "training a" not in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -294,13 +335,17 @@ def test_bad_values_end_with_2_and_one_message(arguments, message) -> None:
         ("--save", "file/below", "is a file, not a folder"),
         ("--plot", "file/x.png", "is a file, not a folder"),
         ("--plot", "folder.png", "it is a folder, name a file"),
+        ("--report", "r.txt", "must end in .html or .htm"),
+        ("--report", "no/such/r.html", "there is no folder"),
+        ("--report", "folder.html", "it is a folder, name a file"),
     ],
 )
 def test_paths_that_cannot_be_written_end_with_2_before_any_work(
     tmp_path, option, path, message
 ) -> None:
     (tmp_path / "file").touch()
-    (tmp_path / "folder.png").mkdir()
+    for name in ("folder.png", "folder.html"):
+        (tmp_path / name).mkdir()
     result = run(*SMALL, option, tmp_path / path)
     assert result.exit_code == 2
     assert message in result.stderr
@@ -422,10 +467,14 @@ def test_another_seed_gives_other_data_contexts_and_weights(tmp_path) -> None:
     ("ending", "magic"),
     [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF-"), ("PNG", b"\x89PNG")],
 )
-def test_the_picture_is_written_in_the_format_of_its_name(tmp_path, ending, magic) -> None:
+def test_the_picture_is_written_in_the_format_of_its_name_without_a_warning(
+    tmp_path, ending, magic, recwarn
+) -> None:
     path = tmp_path / f"run.{ending}"
     assert run(*SMALL, "--quiet", "--plot", path).exit_code == 0
     assert path.read_bytes().startswith(magic)
+    assert path.stat().st_size > 5000
+    assert not recwarn.list
 
 
 def test_data_that_are_not_separable_have_no_picture_and_say_so(tmp_path) -> None:

@@ -122,26 +122,6 @@ def test_classes_short_of_the_tolerance_end_with_4_and_are_named() -> None:
     assert record["multiclass"] is not None
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--model", "orthosep", *ALL), "is not for the model orthosep"),
-        (("--model", "relu", *ALL), "is not for the model relu"),
-        (("--model", "gdln", *ALL), "take one of deep-linear, frelu, gln, gln-l2, linear"),
-        ((*SMALL, "--data", "orthants"), "needs data of several classes"),
-        ((*SMALL, "--data", "mnist"), "needs `--data-dir DIR`"),
-        ((*SMALL, "--n-train", "12"), "the training part has no sample of class"),
-        ((*SMALL, "--n-train", "1797"), "leaves no held-out samples"),
-        ((*SMALL, "--solver", "simplex"), "unknown solver 'simplex'"),
-        ((*SMALL, "--classes", "three"), "Invalid value for '--classes'"),
-    ],
-)
-def test_what_cannot_be_done_ends_with_2_and_one_message(arguments, message) -> None:
-    result = run(*arguments)
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert message in result.stderr
-
-
 def test_training_that_diverges_names_the_class_and_keeps_the_limits() -> None:
     result = run(*SMALL, "--learning-rate", "1e6", "--json")
     assert result.exit_code == 2

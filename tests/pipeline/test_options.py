@@ -150,13 +150,31 @@ def test_defaults_are_the_model_s_and_the_trainer_s() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "phases"),
+    ("trainer", "steps", "rates", "expected"),
     [
-        ({"steps": (200,)}, ((200,), (0.04,))),
-        ({"learning_rate": (0.3,)}, ((1600,), (0.3,))),
-        ({"steps": (5, 6), "learning_rate": (1.0, 2.0)}, ((5, 6), (1.0, 2.0))),
+        ("constant", None, None, ((1600, 1600), (0.04, 0.01))),
+        ("constant", (200,), None, ((200,), (0.04,))),
+        ("constant", (7, 8), None, ((7, 8), (0.04, 0.01))),
+        ("constant", None, (0.5,), ((1600,), (0.5,))),
+        ("constant", None, (0.5, 1.0), ((1600, 1600), (0.5, 1.0))),
+        ("constant", (9, 5, 2), (3.0, 2.0, 1.0), ((9, 5, 2), (3.0, 2.0, 1.0))),
+        ("annealed", (20, 30), None, ((20, 30), ())),
+        ("normalised", None, (0.1,), ((3000,), (0.1,))),
+        ("normalised", (4, 5), (), ((4, 5), ())),
+        ("constant", (9,), (0.1, 0.2), "1 phase of steps, but 2 learning rates: give as many"),
+        ("constant", (1, 2, 3), None, "3 phases of steps, but 2 learning rates"),
+        ("constant", (1, 2), (0.1,), "2 phases of steps, but 1 learning rate:"),
+        ("normalised", None, (0.1, 0.2), "1 phase of steps, but 2 learning rates"),
     ],
 )
-def test_steps_and_learning_rates_cut_each_other_to_as_many_phases(given, phases) -> None:
-    options = MODELS["gln"].choose(trainer="constant", **given)
-    assert (options.steps, options.learning_rate) == phases
+def test_steps_and_learning_rates_cut_each_other_to_as_many_phases(
+    trainer, steps, rates, expected
+) -> None:
+    both = {"steps": steps, "learning_rate": rates}
+    given = {name: value for name, value in both.items() if value is not None}
+    if isinstance(expected, str):
+        with pytest.raises(ValueError, match=expected):
+            MODELS["gln"].choose(trainer=trainer, **given)
+    else:
+        options = MODELS["gln"].choose(trainer=trainer, **given)
+        assert (options.steps, options.learning_rate) == expected

@@ -219,19 +219,3 @@ def test_data_that_are_not_separable_have_a_page_with_the_certificate(tmp_path) 
     assert any(
         "smallest margin over the sum of its absolute terms" in cell for cell in page.texts["th"]
     )
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("r.txt", "must end in .html or .htm"),
-        ("no/such/r.html", "there is no folder"),
-        ("folder.html", "it is a folder, name a file"),
-    ],
-)
-def test_a_page_that_cannot_be_written_ends_with_2_before_any_work(tmp_path, name, message) -> None:
-    (tmp_path / "folder.html").mkdir()
-    result = run("--model", "gln", *TINY, "--report", tmp_path / name)
-    assert result.exit_code == 2
-    assert message in result.stderr
-    assert "solving" not in result.stderr

@@ -14,6 +14,10 @@ GDLN = (
     "--model", "gdln", "--n-train", "200", "--hidden-units", "3", "--steps", "40,20",
     "--learning-rate", "2,1", "--batch-size", "100",
 )  # fmt: skip
+RELU = (
+    "--model", "relu", "--n-train", "60", "--n-val", "200", "--hidden-units", "8", "--steps",
+    "60,40", "--learning-rate", "0.05,0.01", "--batch-size", "16",
+)  # fmt: skip
 CLASSES = (
     "--model", "frelu", "--classes", "all", "--n-train", "60", "--n-val", "100", "--hidden-units",
     "5", "--steps", "40",
@@ -27,6 +31,10 @@ CLASSES = (
         (RESIDUAL, "training a residual ReLU network", 0.5),
         (GDLN, "training a ReLU network", 0.5),
         (GDLN, "training its gated linear twin", 0.5),
+        (RELU, "training a ReLU network", 0.3),
+        (RELU, "training it again", 0.2),  # before the freeze
+        (RELU, "training it again", 0.8),  # after it
+        ((*RELU, "--depth", "3"), "training a ReLU network", 0.6),
     ],
 )
 def test_a_run_that_is_resumed_ends_like_one_that_never_stopped(
@@ -60,9 +68,14 @@ def test_without_a_run_of_these_options_there_is_nothing_to_go_on_with(
     assert other.exit_code == 2 and "began from other weights" in other.stderr
 
 
-def test_a_new_run_forgets_what_an_older_one_kept_of_its_twin(monkeypatch, tmp_path) -> None:
-    results(*GDLN, "--save", tmp_path)
-    other = (*GDLN, "--seed", "1")
+@pytest.mark.parametrize(
+    ("arguments", "change"), [(GDLN, ("--seed", "1")), (RELU, ("--freeze-at", "20"))]
+)
+def test_a_new_run_forgets_what_an_older_one_kept_of_its_second_network(
+    arguments, change, monkeypatch, tmp_path
+) -> None:
+    results(*arguments, "--save", tmp_path)
+    other = (*arguments, *change)
     cut(monkeypatch, (*other, "--save", tmp_path), "training a ReLU network", at=0.5)
     resumed = results(*other, "--save", tmp_path, "--resume")
     assert without_times(resumed) == without_times(results(*other))

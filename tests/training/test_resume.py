@@ -20,7 +20,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from implicit_bias import GLN, DeepLinear, ReLU
-from implicit_bias.training.interrupts import interrupts_held, termination_interrupts
+from implicit_bias.training.interrupts import interrupts_held
 from implicit_bias.training.loop import train, train_many
 from implicit_bias.training.settings import TrainingSettings
 from implicit_bias.training.trajectory import Trajectory
@@ -339,13 +339,6 @@ def test_an_interrupt_before_the_first_step_returns_the_row_of_the_start(how, ma
     assert trajectory.step.tolist() == [0]
     assert not trajectory.finished
     assert_equal_weights(network, network_for("constant"))
-
-
-def test_termination_interrupts_like_ctrl_c_and_its_handler_comes_back() -> None:
-    usual = signal.getsignal(signal.SIGTERM)
-    with pytest.raises(KeyboardInterrupt), termination_interrupts():
-        terminate()
-    assert signal.getsignal(signal.SIGTERM) is usual
 
 
 def test_a_handler_from_outside_of_python_is_left_alone(monkeypatch) -> None:

@@ -98,26 +98,3 @@ def test_it_takes_the_length_scales_in_both_orders() -> None:
         digests.add(record["data"]["sha256"])
     assert len(digests) == 3
     assert results(*QUICK)["data"]["sha256"] in digests
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ("--length-scales 5", "must be two numbers"),
-        ("--length-scales 5,1,1", "must be two numbers"),
-        ("--length-scales five,1", "is not a list such as 5,1"),
-        ("--length-scales 5,0", "length scales must be positive"),
-        ("--length-scales 5,nan", "length scales must be positive"),
-        ("--length-scales 5,2.5 --data pulse", "must be whole numbers"),
-        ("--length-scales 5,41 --data pulse", "must lie in 1 .. 40"),
-        ("--resume --save {folder}", "there is no run to resume"),
-        ("--trainer annealed", "is not for the model gdln"),
-        ("--learning-rate auto", "is not a list such as 2,3"),
-        ("--steps 30,50", "2 phases of steps, but 1 learning rate"),
-        ("--init-scale 0", "zero opens every gate"),
-    ],
-)
-def test_it_refuses_what_it_cannot_do_before_any_work(arguments, message, tmp_path) -> None:
-    result = run("--model", "gdln", *arguments.format(folder=tmp_path).split())
-    assert result.exit_code == 2
-    assert message in result.stderr and "training" not in result.stderr

@@ -23,40 +23,14 @@ from implicit_bias import (
     train,
 )
 from implicit_bias.data.sample import Sample
+from tests.oracles import RAYS_ZETA, A, B, quadrants, quadrants_zeta, rays
 from tests.problems import gln_construction
 
 Array = NDArray[np.float64]
 H, C, D = 4, 3, 16  # of the construction
-A, B = 2.0, 1.0
 ARRAYS = ("zeta", "dual", "margins", "support", "unit_norms", "dual_norms")
 
 
-def quadrants() -> tuple[Array, Array, NDArray[np.int64]]:
-    """Exclusive or on (+-A, +-B), unit h gated by the sign of coordinate h.
-
-    In one context of unit 1 the signed inputs y x cancel in the second coordinate and add up in
-    the first, in unit 0 the other way round; equal multipliers give ||v_1|| = sqrt(8) lam A and
-    ||v_0|| = sqrt(8) lam B. So unit 0 is dead, with dual norm B / A, the optimum is
-    4 lam = sqrt(2) / A, and zeta[1, c] = (-+1 / A, 0).
-    """
-    X = np.array([[A, B], [-A, -B], [-A, B], [A, -B]])
-    return X, np.array([1.0, 1.0, -1.0, -1.0]), (X >= 0).astype(np.int64)
-
-
-def quadrants_zeta(unit: int) -> Array:
-    """Coefficients of margin 1 that use one unit alone: the better one (1) or the worse (0)."""
-    zeta = np.zeros((2, 2, 2))
-    zeta[unit, :, 1 - unit] = np.array([-1.0, 1.0]) / (B if unit == 0 else A)
-    return zeta
-
-
-def rays() -> tuple[Array, Array, NDArray[np.int64]]:
-    """H = 1, C = 2: one hard-margin SVM a context, (1/2, 0) and (1, 0); row 1 has slack."""
-    X = np.array([[2.0, 0.0], [-3.0, -1.0], [1.0, 1.0], [-1.0, 1.0]])
-    return X, np.array([1.0, -1.0, 1.0, -1.0]), np.array([[0], [0], [1], [1]])
-
-
-RAYS_ZETA = np.array([[[0.5, 0.0], [1.0, 0.0]]])
 CLOSED_FORMS = {
     "quadrants": (quadrants(), quadrants_zeta(1)),
     "rays": (rays(), RAYS_ZETA),
@@ -262,7 +236,7 @@ def test_require_returns_a_solved_limit_and_raises_the_advice_otherwise(limit) -
     with pytest.raises(NotCertified, match=r"interior-point, \d+ iterations, gap .* for tol 1e-08"):
         rough.require()
     bad = solve_gln_svm(np.ones((2, 1)), np.array([1, -1]), np.zeros((2, 1), dtype=int))
-    with pytest.raises(NotCertified, match=r"NOT_SEPARABLE.*add hidden units") as caught:
+    with pytest.raises(NotCertified, match=r"NOT_SEPARABLE.*contradictory") as caught:
         bad.require()
     assert caught.value.solution is bad
 

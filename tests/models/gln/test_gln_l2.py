@@ -16,18 +16,10 @@ from implicit_bias.models.gln.norms import predictor_family
 from implicit_bias.models.linear.formulation import solve_linear_svm
 from implicit_bias.training.loop import train
 from implicit_bias.training.settings import TrainingSettings
-from tests.oracles import l2_gate_kernel, l2_norm
+from tests.oracles import all_contexts, l2_gate_kernel, l2_norm, membership
+from tests.oracles import gln_problem as problem
 
 SIZES = [(1, 1), (1, 4), (3, 1), (2, 2), (3, 2), (2, 5), (4, 3), (7, 2)]
-
-
-def problem(n_units: int, n_contexts: int, *, n: int = 40, D: int = 6, seed: int = 0):
-    """Labels of a random network with units of unequal size: separable by construction."""
-    rng = np.random.default_rng(seed)
-    X, contexts = rng.normal(size=(n, D)), rng.integers(0, n_contexts, size=(n, n_units))
-    zeta = rng.normal(size=(n_units, n_contexts, D)) * np.logspace(0, -1, n_units)[:, None, None]
-    f = np.einsum("nhd,nd->n", zeta[np.arange(n_units), contexts], X)
-    return X, np.where(f > 0, 1.0, -1.0), contexts
 
 
 def literal_solution(X, y, contexts, n_contexts):
@@ -43,14 +35,7 @@ def literal_solution(X, y, contexts, n_contexts):
 def test_gate_kernel_is_the_pseudo_inverse_of_the_enumerated_norm(n_units, n_contexts) -> None:
     # ||beta||^2 = <zeta, Q^T Q zeta> with Q the C^H x H C membership matrix: the kernel of the
     # least zeta is z (Q^T Q)^+ z'.
-    gammas = list(np.ndindex(*(n_contexts,) * n_units))
-    Q = np.array(
-        [
-            [float(gamma[h] == c) for h in range(n_units) for c in range(n_contexts)]
-            for gamma in gammas
-        ]
-    )
-    contexts = np.array(gammas)
+    contexts, Q = all_contexts(n_units, n_contexts), membership(n_units, n_contexts)
     ours = l2_gate_kernel(contexts, contexts, n_contexts)
     oracle = Q @ np.linalg.pinv(Q.T @ Q, rcond=1e-10) @ Q.T
     np.testing.assert_allclose(ours / n_contexts**n_units, oracle, atol=1e-12)
@@ -63,8 +48,7 @@ def test_gate_columns_are_a_root_of_the_kernel_without_superfluous_ones(
     X, y, contexts = problem(n_units, n_contexts)
     Z = SVML2(n_contexts).program(X, y, contexts).design.Z
     assert Z.shape[1] == (n_contexts - 1) * n_units + 1
-    agree = (contexts[:, None, :] == contexts[None, :, :]).sum(axis=2)
-    np.testing.assert_allclose(Z @ Z.T, n_contexts * agree - n_units + 1, atol=1e-12)
+    np.testing.assert_allclose(Z @ Z.T, l2_gate_kernel(contexts, contexts, n_contexts), atol=1e-12)
 
 
 @pytest.mark.parametrize(("n_units", "n_contexts"), SIZES)

@@ -10,7 +10,7 @@ import torch
 from implicit_bias.models.gln.formulation import gln_program, solve_gln_svm
 from implicit_bias.models.gln.l2 import gln_l2_root, solve_gln_l2_svm
 from implicit_bias.models.gln.norms import MainEffects, gln_norm, literal, predictor_family
-from tests.oracles import l2_norm
+from tests.oracles import gln_problem, l2_norm, membership
 
 D = 3
 # (1, C): no other unit; (H, 1): no contexts; unequal otherwise, so that swapped axes show.
@@ -30,15 +30,6 @@ def enumerated(zeta: np.ndarray) -> dict[tuple[int, ...], np.ndarray]:
         gamma: sum(zeta[h, gamma[h]] for h in range(n_units))
         for gamma in np.ndindex(*(n_contexts,) * n_units)
     }
-
-
-def membership(n_units: int, n_contexts: int) -> np.ndarray:
-    """The C^H x H C matrix that takes zeta to its predictors."""
-    rows = [
-        [float(gamma[h] == c) for h in range(n_units) for c in range(n_contexts)]
-        for gamma in np.ndindex(*(n_contexts,) * n_units)
-    ]
-    return np.array(rows)
 
 
 def printed_root(n_units: int, n_contexts: int) -> np.ndarray:
@@ -280,19 +271,10 @@ def test_main_effects_of_torch_coefficients_are_tensors_and_agree() -> None:
     assert theirs.rms_norm() == pytest.approx(ours.rms_norm(), rel=1e-12)
 
 
-def random_problem(n: int, n_units: int, n_contexts: int, seed: int):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, 6))
-    contexts = rng.integers(0, n_contexts, size=(n, n_units))
-    zeta = rng.normal(size=(n_units, n_contexts, 6)) * np.logspace(0, -1, n_units)[:, None, None]
-    y = np.where(np.einsum("nhd,nd->n", zeta[np.arange(n_units), contexts], X) > 0, 1.0, -1.0)
-    return X, y, contexts
-
-
 @pytest.mark.parametrize(("n_units", "n_contexts"), [(1, 3), (2, 2), (3, 4)])
 def test_optimum_of_svm_gln_lies_between_both_norms_of_svm_l2(n_units, n_contexts) -> None:
     # sqrt(C) rms <= GLN norm for every family, so minimising either bounds the other's optimum.
-    X, y, contexts = random_problem(40, n_units, n_contexts, 3)
+    X, y, contexts = gln_problem(n_units, n_contexts, n=40, seed=3)
     gln = solve_gln_svm(X, y, contexts, n_contexts=n_contexts).require()
     control = solve_gln_l2_svm(X, y, contexts, n_contexts=n_contexts).require()
     low = math.sqrt(n_contexts) * control.dual_objective
@@ -311,7 +293,7 @@ def test_optimum_of_svm_gln_lies_between_both_norms_of_svm_l2(n_units, n_context
 
 def test_certified_svm_gln_solution_has_the_least_coefficients_of_its_predictors() -> None:
     # At the optimum no shift of means between units can make sum_h ||zeta[h]|| smaller.
-    X, y, contexts = random_problem(40, 3, 2, 5)
+    X, y, contexts = gln_problem(3, 2, n=40, seed=5)
     limit = solve_gln_svm(X, y, contexts, n_contexts=2, tol=1e-10).require()
     least = MainEffects.of_coefficients(limit.zeta)
     assert least.gln_norm() == pytest.approx(limit.objective, rel=1e-9)
@@ -320,7 +302,7 @@ def test_certified_svm_gln_solution_has_the_least_coefficients_of_its_predictors
 
 def test_groups_of_svm_gln_are_the_contexts_of_a_unit_and_not_every_hth_row() -> None:
     # The published code filled (H, C) column by column and so penalised rows k mod H together.
-    X, y, contexts = random_problem(30, 3, 2, 7)
+    X, y, contexts = gln_problem(3, 2, n=30, seed=7)
     program = gln_program(X, y, contexts, n_contexts=2)
     zeta = cp.Variable((6, 6))
     margins = cp.multiply(y, cp.sum(cp.multiply(program.design.Z, X @ zeta.T), axis=1))

@@ -91,20 +91,6 @@ def test_separable_data_need_not_fit_into_opposite_orthants() -> None:
     assert max(np.max(np.min(X @ Q * np.sign(X.sum(0) @ Q), axis=(0, 1))) for Q in bases) < 0
 
 
-@pytest.mark.parametrize(
-    ("X", "y", "words"),
-    [
-        ([[1.0, 2.0]], [1.0, 1.0], r"`y` must have shape \(1,\)"),
-        ([[1.0, math.nan]], [1.0], "NaN"),
-        ([[1.0, 2.0]], [0.0], "labels -1 and"),
-        ([1.0, 2.0], [1.0, 1.0], "`X` must have shape"),
-    ],
-)
-def test_malformed_data_are_refused(X, y, words) -> None:
-    with pytest.raises(ValueError, match=words):
-        is_orthogonally_separable(X, y)
-
-
 @pytest.mark.parametrize("d", [2, 3])
 def test_the_generator_has_the_law_of_rejection_from_a_gaussian(d) -> None:
     draws = np.random.default_rng(7).normal(size=(300_000, d))

@@ -7,7 +7,6 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from scipy.optimize import nnls
 from sklearn.svm import SVC
 
 from implicit_bias._solve import GatedDesign, MaxMarginProgram, NotCertified, Status, solve
@@ -19,39 +18,17 @@ from implicit_bias.models.orthosep.formulation import (
     orthosep_program,
     solve_orthosep,
 )
-from implicit_bias.models.orthosep.limit import OrthosepLimit, RampFunction
+from implicit_bias.models.orthosep.limit import RampFunction
 from implicit_bias.models.orthosep.network import BalancedReLU
-
-Data = tuple[np.ndarray, np.ndarray]
-
-
-def plane_data() -> Data:
-    """w_plus = (1/3, 1/3), w_minus = (-1, 0), both with two support examples that span R^2.
-
-    (1/3, 1/3) = 1/9 (2, 1) + 1/9 (1, 2), and (-1, 0) = 5/7 (-1, 0.4) + 2/7 (-1, -1).
-    """
-    X = [[2, 1], [1, 2], [3, 2], [-1, 0.4], [-1, -1], [-2, -0.5]]
-    return np.array(X, dtype=float), np.array([1.0, 1.0, 1.0, -1.0, -1.0, -1.0])
-
+from tests.oracles import PLANE, PLANE_LABELS, hard_margin
 
 NORMS = (math.sqrt(2) / 3, 1.0)
 DUAL = np.array([1 / 9, 1 / 9, 0, 5 / 7, 2 / 7, 0]) / np.repeat(NORMS, 3)
 
 
-def least_distance(X: np.ndarray) -> np.ndarray:
-    """argmin ||w|| s.t. X w >= 1, by Lawson and Hanson's reduction to non-negative least squares:
-    with r the residual of min ||[X^T; 1^T] u - e_{D+1}|| over u >= 0, w = -r[:D] / r[D].
-    """
-    E = np.vstack([X.T, np.ones(len(X))])
-    f = np.append(np.zeros(X.shape[1]), 1.0)
-    u, _ = nnls(E, f)
-    r = E @ u - f
-    return -r[:-1] / r[-1]
-
-
 @pytest.mark.parametrize("solver", ["interior-point", "cvxpy:CLARABEL", "cvxpy:OSQP"])
 def test_a_case_in_closed_form_with_both_margins_at_plus_1(solver) -> None:
-    X, y = plane_data()
+    X, y = PLANE, PLANE_LABELS
     tol = 1e-6 if solver.endswith("OSQP") else 1e-8
     limit = solve_orthosep(X, y, solver=solver, tol=tol).require()
     accuracy = math.sqrt(tol)  # of the minimiser, from the strong convexity of the squared norm
@@ -73,7 +50,7 @@ def test_each_class_is_a_one_sided_program_of_its_own_with_its_own_certificate(s
     limit = solve_orthosep(X, y, tol=1e-10)
     assert [part.label for part in limit.classes] == [1, -1]
     for part, w in ((limit.positive, limit.w_plus), (limit.negative, limit.w_minus)):
-        oracle = least_distance(X[y == part.label])
+        oracle = hard_margin(X[y == part.label])
         np.testing.assert_allclose(w, oracle, atol=1e-5 * np.linalg.norm(oracle))
         assert part.status is Status.SOLVED
         assert part.certificate.gap <= 1e-10
@@ -133,7 +110,7 @@ def test_torch_data_give_a_torch_limit_with_the_same_numbers() -> None:
 
 
 def test_the_limit_function_has_the_constants_that_the_seed_leaves_open() -> None:
-    X, y = plane_data()
+    X, y = PLANE, PLANE_LABELS
     limit = solve_orthosep(X, y, tol=1e-12)
     f = limit.limit_function()
     expected = 1 / (2 * (math.sqrt(2) / 3 + 1))
@@ -151,7 +128,7 @@ def test_the_limit_function_has_the_constants_that_the_seed_leaves_open() -> Non
 
 
 def test_with_one_surviving_group_the_other_ramp_and_its_norm_drop_out() -> None:
-    limit = solve_orthosep(*plane_data(), tol=1e-12)
+    limit = solve_orthosep(PLANE, PLANE_LABELS, tol=1e-12)
     only_plus = limit.limit_function(surviving="positive")
     only_minus = limit.limit_function(surviving="negative")
     assert (only_plus.u, only_plus.z) == pytest.approx((3 / (2 * math.sqrt(2)), 0.0), rel=1e-9)
@@ -161,7 +138,7 @@ def test_with_one_surviving_group_the_other_ramp_and_its_norm_drop_out() -> None
 
 
 def test_data_of_one_class_leave_one_program_and_one_ramp() -> None:
-    X, y = plane_data()
+    X, y = PLANE, PLANE_LABELS
     limit = solve_orthosep(X[y > 0], y[y > 0]).require()
     assert limit.negative is None
     assert limit.positive.certificate.gap <= 1e-8
@@ -184,7 +161,7 @@ def test_other_data_are_solved_with_a_warning_that_names_a_pair() -> None:
     assert limit.status is Status.SOLVED
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        solve_orthosep(*plane_data())
+        solve_orthosep(PLANE, PLANE_LABELS)
 
 
 @pytest.mark.parametrize("label", [1.0, -1.0])
@@ -207,12 +184,12 @@ def test_a_solve_cut_short_is_not_called_solved_and_its_bounds_hold() -> None:
     X, y = make_orthosep(60, 6, random_state=0)
     limit = solve_orthosep(X, y, solver="cvxpy:CLARABEL", max_iterations=3)
     assert limit.status is Status.INACCURATE
-    optimum = sum(np.linalg.norm(least_distance(X[y == label])) for label in (1, -1))
+    optimum = sum(np.linalg.norm(hard_margin(X[y == label])) for label in (1, -1))
     assert limit.dual_objective < optimum < limit.objective
 
 
 def test_a_whole_above_the_tolerance_is_not_solved_though_its_parts_are() -> None:
-    tol = 1e-17  # below rounding: parts meet it to the last bit or not at all
+    tol = 1.2e-14  # the bound on rounding is 1e-14 for a part of these, 1.6e-14 for the whole
     limits = [solve_orthosep(*make_orthosep(40, 8, random_state=s), tol=tol) for s in range(12)]
     of_parts = [all(part.status is Status.SOLVED for part in limit.classes) for limit in limits]
     assert [limit.status is Status.SOLVED for limit in limits] == [
@@ -222,7 +199,7 @@ def test_a_whole_above_the_tolerance_is_not_solved_though_its_parts_are() -> Non
 
 
 def test_lemma_b6_neurons_on_both_rays_in_any_split_are_a_kkt_point() -> None:
-    X, y = plane_data()
+    X, y = PLANE, PLANE_LABELS
     limit = solve_orthosep(X, y, tol=1e-13)
     W, a = limit.balanced_weights()
     assert (np.sum(W**2) + np.sum(a**2)) / 2 == pytest.approx(limit.objective, rel=1e-12)
@@ -271,7 +248,7 @@ def test_frozen_gates_of_the_limit_have_the_same_optimum_and_others_a_smaller_on
 
 
 def test_support_examples_span_in_the_plane_but_not_in_the_seeds_own_experiment() -> None:
-    assert solve_orthosep(*plane_data()).supports_span
+    assert solve_orthosep(PLANE, PLANE_LABELS).supports_span
     own = solve_orthosep(*make_orthosep(500, 20, random_state=0))
     assert not own.supports_span  # E3.9
     assert max(part.n_support for part in own.classes) < 20
@@ -290,30 +267,10 @@ def test_the_predictor_has_margin_1_where_the_theorem_holds() -> None:
     )
 
 
-def test_saving_and_loading_keeps_the_function_and_both_certificates(tmp_path) -> None:
+def test_the_record_has_both_certificates() -> None:
     X, y = make_orthosep(60, 5, random_state=1)
     limit = solve_orthosep(X, y)
-    limit.save(tmp_path / "limit.safetensors")
-    again = OrthosepLimit.load(tmp_path / "limit.safetensors")
-    assert again.classes == limit.classes
-    np.testing.assert_array_equal(again.limit_function()(X), limit.limit_function()(X))
-    np.testing.assert_array_equal(again.dual, limit.dual)
     record = json.loads(json.dumps(limit.to_dict()))
     assert record["classes"][1]["label"] == -1
     assert record["classes"][0]["certificate"]["objective"] == limit.positive.certificate.objective
     assert "OrthosepLimit(SOLVED" in repr(limit)
-
-
-@pytest.mark.parametrize(
-    ("X", "y", "words"),
-    [
-        (np.ones((2, 3)), np.ones(3), r"`y` must have shape \(2,\)"),
-        (np.array([[1.0, math.inf]]), np.ones(1), "NaN or infinite"),
-        (np.ones((2, 3)), np.array([1.0, 2.0]), "labels -1 and"),
-        (np.ones((2, 3)), np.ones((2, 1)), "`y` must have shape"),
-        (np.ones(3), np.ones(3), "`X` must have shape"),
-    ],
-)
-def test_malformed_data_are_refused_by_name(X, y, words) -> None:
-    with pytest.raises(ValueError, match=words):
-        solve_orthosep(X, y)

@@ -13,24 +13,20 @@ from implicit_bias.data.orthants import make_orthosep, orthosep_dataset
 from implicit_bias.data.sample import Sample
 from implicit_bias.measures.comparison import compare
 from implicit_bias.measures.kkt import kkt_distance
-from implicit_bias.models.orthosep.diagnosis import (
-    diagnose_orthosep,
-    layer_singular_values,
-    neuron_groups,
-)
+from implicit_bias.models.orthosep.diagnosis import diagnose_orthosep, neuron_groups
 from implicit_bias.models.orthosep.figure import plot_orthosep
 from implicit_bias.models.orthosep.formulation import solve_orthosep
 from implicit_bias.models.orthosep.network import BalancedReLU, ResidualReLU
+from implicit_bias.models.orthosep.run import layer_singular_values
 from implicit_bias.models.orthosep.schedule import halving_phases
 from implicit_bias.models.orthosep.sectors import extremal_sectors
 from implicit_bias.training.loop import train
 from implicit_bias.training.settings import TrainingSettings
+from tests.oracles import PLANE as X
+from tests.oracles import PLANE_LABELS as Y
 
 matplotlib.use("Agg")
 
-# Support examples of each class span the plane: w_plus = (1/3, 1/3), w_minus = (-1, 0).
-X = np.array([[2, 1], [1, 2], [3, 2], [-1, 0.4], [-1, -1], [-2, -0.5]])
-Y = np.array([1.0, 1.0, 1.0, -1.0, -1.0, -1.0])
 W_PLUS, W_MINUS = np.array([1 / 3, 1 / 3]), np.array([-1.0, 0.0])
 NORM_PLUS, NORM_MINUS = math.sqrt(2) / 3, 1.0
 CONSTANT = 1 / (2 * (NORM_PLUS + NORM_MINUS))

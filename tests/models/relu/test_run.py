@@ -24,7 +24,7 @@ from implicit_bias.pipeline.keeping import Keeping
 from implicit_bias.pipeline.progress import Progress
 from implicit_bias.pipeline.report import Report
 from implicit_bias.pipeline.terminal import render_text
-from tests.commands import clocks, cut, dataset_of, results, run, saved_arrays, without_times
+from tests.commands import cut, dataset_of, results, run
 
 H = 8
 SMALL = ("--model", "relu", "--n-train", 60, "--n-val", 200, "--hidden-units", H,
@@ -152,25 +152,6 @@ def test_a_network_that_does_not_separate_its_data_ends_with_5() -> None:
     assert "the copy with frozen gates does not separate" in copy.shortfall
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ("--freeze-at 101", "lies beyond the 100 steps"),
-        ("--freeze-at -1", "Invalid value for '--freeze-at'"),
-        ("--model gln --freeze-at 5", "`--freeze-at 5` is not for the model gln"),
-        ("--depth 1", "`--depth 1` leaves a ReLU network without a hidden layer"),
-        ("--depth 0", "Invalid value for '--depth'"),
-        ("--depth 3 --freeze-at 5", "`--freeze-at 5` is for `--depth 2`"),
-        ("--trainer dual --learning-rate auto --momentum 0 --steps 5", "linear in its weights"),
-    ],
-)
-def test_what_has_no_meaning_ends_with_2_before_any_work(arguments, message) -> None:
-    head = () if "--model" in arguments else SMALL
-    result = run(*head, *arguments.split())
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert message in result.stderr and "training" not in result.stderr
-
-
 def test_the_picture_has_the_maps_of_the_plane_and_the_freeze() -> None:
     def axes(**given: Any) -> dict[str, Any]:
         figure = report(n_train=40, **given).figure()
@@ -236,40 +217,6 @@ def test_training_that_diverges_ends_with_2_and_what_was_found_before(monkeypatc
     record = json.loads(result.stdout)
     assert (record["failure"], record["frozen"]) == ("the copy diverged", None)
     assert record["finished"] and record["comparison"]["lc"]["status"] == "SOLVED"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "stage", "at"),
-    [
-        (SMALL, "training a ReLU network", 0.3),
-        (SMALL, "training it again", 0.2),  # before the freeze
-        (SMALL, "training it again", 0.8),  # after it
-        (DEEP, "training a ReLU network", 0.6),
-    ],
-)
-def test_a_run_that_is_resumed_ends_like_one_that_never_stopped(
-    arguments, stage, at, monkeypatch, tmp_path
-) -> None:
-    whole = results(*arguments, "--batch-size", 16, "--save", tmp_path / "whole")
-    there = (*arguments, "--batch-size", 16, "--save", tmp_path / "cut")
-    cut(monkeypatch, there, stage, at=at)
-    assert without_times(results(*there, "--resume")) == without_times(whole)
-    expected, found = saved_arrays(tmp_path / "whole"), saved_arrays(tmp_path / "cut")
-    assert found.keys() == expected.keys() and len(found) > 10
-    for name, array in expected.items():
-        np.testing.assert_array_equal(found[name], array, err_msg=name)
-    # What is done is not done again: its clocks stand still.
-    before = clocks(tmp_path / "cut")
-    results(*there, "--resume")
-    assert clocks(tmp_path / "cut") == before
-
-
-def test_a_new_run_forgets_what_an_older_one_kept_of_the_frozen_copy(monkeypatch, tmp_path) -> None:
-    there = (*SMALL, "--save", tmp_path, "--freeze-at")
-    results(*there, "40")
-    cut(monkeypatch, (*there, "20"), "training a ReLU network", at=0.5)
-    resumed = results(*there, "20", "--resume")
-    assert without_times(resumed) == without_times(results(*SMALL, "--freeze-at", "20"))
 
 
 def test_the_network_is_measured_along_its_training(tmp_path) -> None:

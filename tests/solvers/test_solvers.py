@@ -3,6 +3,14 @@
 from __future__ import annotations
 
 import functools
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
 
 import cvxpy
 import numpy as np
@@ -17,14 +25,15 @@ from solvers import (
     Settings,
     Solution,
     Status,
+    memory,
     solve,
 )
+from solvers.cvxpy_backend import inseparability_program, primal_program
 from tests.certificate_checker import assert_honest, recompute
 from tests.problems import PROBLEMS, Hardness, Problem, as_torch, linear_program, stacked
 
 PLAIN, ROUNDING = Hardness.PLAIN, Hardness.ROUNDING
 BY_NAME = pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.name)
-ONE_GROUP = [problem for problem in PROBLEMS if problem.program.n_groups == 1]
 # General solvers are asked for a gap that first-order methods and other versions reach as well.
 GENERAL = Settings(tol=1e-6)
 FIRST_ORDER = Settings(tol=1e-6, max_iterations=20_000)
@@ -90,28 +99,18 @@ def test_interior_point_does_the_same_on_tensors(problem: Problem) -> None:
     assert_interior_point(problem, solution)
 
 
-@installed("CLARABEL")
-@BY_NAME
-def test_clarabel_is_never_wrong(problem: Problem) -> None:
-    assert_general(problem, solve(problem.program, solver="cvxpy:CLARABEL", settings=GENERAL))
-
-
-@installed("ECOS")
-@BY_NAME
-def test_ecos_is_never_wrong(problem: Problem) -> None:
-    assert_general(problem, solve(problem.program, solver="cvxpy:ECOS", settings=GENERAL))
-
-
-@installed("SCS")
-@BY_NAME
-def test_scs_is_never_wrong(problem: Problem) -> None:
-    assert_general(problem, solve(problem.program, solver="cvxpy:SCS", settings=FIRST_ORDER))
-
-
-@installed("OSQP")
-@pytest.mark.parametrize("problem", ONE_GROUP, ids=lambda problem: problem.name)
-def test_osqp_is_never_wrong_on_one_group(problem: Problem) -> None:
-    assert_general(problem, solve(problem.program, solver="cvxpy:OSQP", settings=FIRST_ORDER))
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        pytest.param(name, problem, marks=installed(name), id=f"{name}-{problem.name}")
+        for name in (*CONIC, "OSQP")
+        for problem in PROBLEMS
+        if name in CONIC or problem.program.n_groups == 1
+    ],
+)
+def test_a_general_solver_is_never_wrong(name: str, problem: Problem) -> None:
+    settings = FIRST_ORDER if name in ("SCS", "OSQP") else GENERAL
+    assert_general(problem, solve(problem.program, solver=f"cvxpy:{name}", settings=settings))
 
 
 def awkward(kind: str, seed: int) -> MaxMarginProgram:
@@ -168,11 +167,69 @@ def test_cvxpy_answers_on_tensors_with_tensors() -> None:
     assert solution.require().certificate.objective == pytest.approx(np.sqrt(1.25), rel=1e-6)
 
 
-@installed("OSQP")
-def test_a_quadratic_solver_refuses_more_than_one_group_and_names_another() -> None:
-    program = next(p for p in PROBLEMS if p.program.n_groups > 1).program
-    with pytest.raises(ValueError, match=r"one group only.*use a conic solver"):
-        solve(program, solver="cvxpy:OSQP")
+@pytest.mark.parametrize(
+    ("name", "n_groups", "message"),
+    [
+        pytest.param(
+            "OSQP", 3, "takes quadratic programs, of one group only", marks=installed("OSQP")
+        ),
+        pytest.param(
+            "HIGHS", 3, "takes quadratic programs, of one group only", marks=installed("HIGHS")
+        ),
+        pytest.param("SCIPY", 1, "takes no norms", marks=installed("SCIPY")),
+    ],
+)
+def test_a_solver_that_cannot_take_a_program_names_those_that_can(
+    name: str, n_groups: int, message: str
+) -> None:
+    program = next(p for p in PROBLEMS if p.program.n_groups == n_groups).program
+    advice = rf"{message}, and this program has {n_groups} groups: use a conic.* CLARABEL"
+    with pytest.raises(ValueError, match=advice):
+        solve(program, solver=f"cvxpy:{name}")
+
+
+@installed("HIGHS")
+def test_a_quadratic_solver_nobody_listed_takes_one_group() -> None:
+    solution = solve(two_points(), solver="cvxpy:HIGHS", settings=Settings(tol=1e-4))
+    assert solution.require().certificate.objective == pytest.approx(np.sqrt(1.25), rel=1e-4)
+
+
+def test_literal_programs_name_their_variables_and_constraints() -> None:
+    primal, zeta = primal_program(two_points())
+    assert primal.var_dict == {"zeta": zeta} and zeta.shape == (1, 2)
+    proof, lam = inseparability_program(two_points())
+    assert proof.var_dict == {"lam": lam} and lam.shape == (2,)
+    labels = [[c.label for c in problem.constraints] for problem in (primal, proof)]
+    assert labels == [["margins"], ["multipliers", "total"]]
+
+
+def test_ctrl_c_does_not_wait_for_compiled_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    def compiled(problem: cvxpy.Problem, **_: object) -> bytes:
+        return hashlib.pbkdf2_hmac("sha256", b"", b"", 20_000_000)  # some ten seconds
+
+    monkeypatch.setattr(cvxpy.Problem, "solve", compiled)
+    start = time.perf_counter()
+    threading.Timer(0.2, signal.raise_signal, [signal.SIGINT]).start()
+    with pytest.raises(KeyboardInterrupt):
+        solve(two_points(), solver="cvxpy:CLARABEL")
+    assert time.perf_counter() - start < 2
+
+
+def test_what_a_backend_raises_reaches_its_caller(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cvxpy.Problem, "solve", lambda problem, **_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        solve(two_points(), solver="cvxpy:CLARABEL")
+
+
+def test_what_memory_cannot_hold_is_refused_with_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    large = linear_program(np.ones((10**6, 1)), np.ones(10**6))
+    with pytest.raises(ValueError, match=r"1000000 samples at once would take 22,352 GiB.*lower"):
+        solve(large, settings=Settings(working_set_from=10**7))
+    monkeypatch.setattr(memory, "_memory", lambda: 0.01 * 2.0**30)
+    with pytest.raises(
+        ValueError, match=r"of 1000000 margins would take 0.0149 GiB.*has 0.01: use"
+    ):
+        solve(large, solver="cvxpy:CLARABEL")
 
 
 def two_points() -> MaxMarginProgram:
@@ -193,6 +250,11 @@ def test_primal_and_dual_points_are_the_optimal_ones(solver: str) -> None:
 def test_an_unknown_solver_is_refused_with_the_known_ones(name: str) -> None:
     with pytest.raises(ValueError, match=r"unknown solver.*'interior-point' or 'cvxpy:NAME'"):
         solve(two_points(), solver=name)
+
+
+def test_a_solver_is_asked_for_by_name() -> None:
+    with pytest.raises(TypeError, match="`solver` must be a name, got None: use 'interior-point'"):
+        solve(two_points(), solver=None)
 
 
 def test_a_cvxpy_solver_that_is_not_installed_is_refused() -> None:
@@ -253,3 +315,17 @@ def test_progress_is_told_every_iteration_and_its_gap() -> None:
 def test_settings_out_of_range_are_refused_by_name(setting: str, value: float) -> None:
     with pytest.raises(ValueError, match=rf"`{setting}` must .*, got {value}"):
         Settings(**{setting: value})
+
+
+def test_a_file_of_the_user_that_hides_the_solvers_is_named(tmp_path: Path) -> None:
+    (tmp_path / "solvers.py").write_text("mine = True\n")
+    (tmp_path / "script.py").write_text("import implicit_bias._solve\n")
+    run = subprocess.run(
+        [sys.executable, tmp_path / "script.py"],
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 1
+    assert f"Python found {tmp_path / 'solvers.py'} first: rename that file" in run.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -59,11 +60,60 @@ def test_the_order_of_the_samples_does_not_matter(program: MaxMarginProgram) -> 
     np.testing.assert_allclose(scores, program.design.scores(base(program).primal), atol=3e-3)
 
 
-@EACH
-def test_rotating_the_inputs_leaves_the_optimum(program: MaxMarginProgram) -> None:
+def rotated(program: MaxMarginProgram) -> MaxMarginProgram:
     D = program.design.X.shape[1]
     rotation = np.linalg.qr(np.random.default_rng(1).normal(size=(D, D)))[0]
-    assert_same_optimum(with_inputs(program, program.design.X @ rotation), program)
+    return with_inputs(program, program.design.X @ rotation)
+
+
+def flipped_inputs_and_labels(program: MaxMarginProgram) -> MaxMarginProgram:
+    signs = np.random.default_rng(2).choice([-1.0, 1.0], size=program.n_samples)
+    return replace(with_inputs(program, signs[:, None] * program.design.X), y=signs * program.y)
+
+
+def duplicated_samples(program: MaxMarginProgram) -> MaxMarginProgram:
+    tight = np.argsort(-base(program).dual)[:5]
+    return stacked(program, [*tight.tolist(), *range(10)])
+
+
+def renumbered_groups(program: MaxMarginProgram) -> MaxMarginProgram:
+    names = np.random.default_rng(4).permutation(program.n_groups)
+    return with_gates(program, program.design.Z, names[program.design.group])
+
+
+def wider_by_zeros(program: MaxMarginProgram) -> MaxMarginProgram:
+    return with_inputs(program, np.insert(program.design.X, 2, 0.0, axis=1))
+
+
+@EACH
+@pytest.mark.parametrize(
+    "change",
+    [rotated, flipped_inputs_and_labels, duplicated_samples, renumbered_groups, wider_by_zeros],
+)
+def test_changes_of_a_program_that_leave_its_optimum(
+    program: MaxMarginProgram, change: Callable[[MaxMarginProgram], MaxMarginProgram]
+) -> None:
+    assert_same_optimum(change(program), program)
+
+
+RELABELLING = np.array([[1, 2, 0], [2, 0, 1], [0, 2, 1], [1, 0, 2]])  # (H, C)
+
+
+@pytest.mark.parametrize(
+    ("contexts", "n_contexts"),
+    [
+        pytest.param(RELABELLING[np.arange(4), CONTEXTS], N_CONTEXTS, id="contexts relabelled"),
+        pytest.param(CONTEXTS[:, [2, 0, 3, 1]], N_CONTEXTS, id="units permuted"),
+        pytest.param(CONTEXTS, N_CONTEXTS + 4, id="contexts that no sample is in"),
+        pytest.param(2 * CONTEXTS + 1, 2 * N_CONTEXTS, id="such contexts in between"),
+        # Its coefficients can be shared out in any proportion at the same cost.
+        pytest.param(CONTEXTS[:, [0, 1, 2, 3, 1, 1]], N_CONTEXTS, id="a unit three times"),
+    ],
+)
+def test_changes_of_the_contexts_that_leave_the_optimum(
+    contexts: np.ndarray, n_contexts: int
+) -> None:
+    assert_same_optimum(gln_program(X, Y, contexts, n_contexts), PROGRAM)
 
 
 @EACH
@@ -81,24 +131,11 @@ def test_scaling_all_gates_divides_the_optimum(program: MaxMarginProgram) -> Non
 
 
 @EACH
-def test_flipping_an_input_with_its_label_changes_nothing(program: MaxMarginProgram) -> None:
-    signs = np.random.default_rng(2).choice([-1.0, 1.0], size=program.n_samples)
-    flipped = replace(with_inputs(program, signs[:, None] * program.design.X), y=signs * program.y)
-    assert_same_optimum(flipped, program)
-
-
-@EACH
 def test_flipping_all_labels_negates_the_coefficients(program: MaxMarginProgram) -> None:
     flipped = replace(program, y=-program.y)
     assert_same_optimum(flipped, program)
     scores = program.design.scores(solve(flipped).primal)
     np.testing.assert_allclose(scores, -program.design.scores(base(program).primal), atol=3e-3)
-
-
-@EACH
-def test_duplicating_samples_changes_nothing(program: MaxMarginProgram) -> None:
-    tight = np.argsort(-base(program).dual)[:5]
-    assert_same_optimum(stacked(program, [*tight.tolist(), *range(10)]), program)
 
 
 @EACH
@@ -137,45 +174,11 @@ def test_relabelling_columns_within_groups_changes_nothing(program: MaxMarginPro
     np.testing.assert_allclose(scores, design.scores(base(program).primal), atol=3e-3)
 
 
-@EACH
-def test_renumbering_the_groups_changes_nothing(program: MaxMarginProgram) -> None:
-    names = np.random.default_rng(4).permutation(program.n_groups)
-    assert_same_optimum(with_gates(program, program.design.Z, names[program.design.group]), program)
-
-
-def test_relabelling_the_contexts_of_a_unit_changes_nothing() -> None:
-    rng = np.random.default_rng(5)
-    relabelled = np.stack(
-        [rng.permutation(N_CONTEXTS)[CONTEXTS[:, h]] for h in range(CONTEXTS.shape[1])], axis=1
-    )
-    assert (relabelled != CONTEXTS).any()
-    assert_same_optimum(gln_program(X, Y, relabelled, N_CONTEXTS), PROGRAM)
-
-
-def test_permuting_the_units_changes_nothing() -> None:
-    assert_same_optimum(gln_program(X, Y, CONTEXTS[:, [2, 0, 3, 1]], N_CONTEXTS), PROGRAM)
-
-
-def test_contexts_that_no_sample_is_in_change_nothing() -> None:
-    assert_same_optimum(gln_program(X, Y, CONTEXTS, N_CONTEXTS + 4), PROGRAM)
-    assert_same_optimum(gln_program(X, Y, 2 * CONTEXTS + 1, 2 * N_CONTEXTS), PROGRAM)
-
-
-def test_a_unit_twice_changes_nothing() -> None:
-    """Its coefficients can be shared out in any proportion at the same cost."""
-    assert_same_optimum(gln_program(X, Y, CONTEXTS[:, [0, 1, 2, 3, 1, 1]], N_CONTEXTS), PROGRAM)
-
-
 def test_a_constant_unit_beside_others_never_raises_the_optimum() -> None:
     constant = np.hstack([CONTEXTS, np.zeros((len(Y), 1), dtype=int)])
     assert optimum(gln_program(X, Y, constant, N_CONTEXTS)) <= (
         base(PROGRAM).certificate.objective * (1 + SAME)
     )
-
-
-def test_a_column_of_zeros_among_the_inputs_changes_nothing() -> None:
-    wider = np.insert(X, 2, 0.0, axis=1)
-    assert_same_optimum(with_inputs(PROGRAM, wider), PROGRAM)
 
 
 @EACH
