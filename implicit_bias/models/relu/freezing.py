@@ -93,13 +93,9 @@ def train_then_freeze(
     """
     settings = TrainingSettings() if settings is None else settings
     total = settings.n_steps
-    if not 0 <= freeze_at <= total:
-        raise ValueError(
-            f"`freeze_at` must lie in 0 .. {total}, the steps of the schedule, got {freeze_at}"
-        )
+    first, second = _split(settings, freeze_at)
     if resume and states is None:
         raise ValueError("`resume` needs `states`, the files that both parts were kept in")
-    first, second = _split(settings, freeze_at)
     kept = states or (None, None)
     begun = [resume and path is not None and path.exists() for path in kept]
     before = after = None
@@ -128,6 +124,10 @@ def _watched(monitor: Inputs | None, gated_by: ReLU | None) -> tuple[Inputs, Inp
 def _split(
     settings: TrainingSettings, at: int
 ) -> tuple[TrainingSettings | None, TrainingSettings | None]:
+    if not 0 <= at <= settings.n_steps:
+        raise ValueError(
+            f"`freeze_at` must lie in 0 .. {settings.n_steps}, the steps of the schedule, got {at}"
+        )
     first, second, start = [], [], 0
     for steps, rate in settings.phases:
         early = min(max(at - start, 0), steps)
