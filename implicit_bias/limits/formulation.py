@@ -20,6 +20,9 @@ LimitT = TypeVar("LimitT", bound=Limit, covariant=True)
 class Formulation(ABC, Generic[LimitT]):
     """A max-margin program and how to read its solution: a frozen dataclass of its parameters.
 
+    X is an (n, D) real array, NumPy or torch, whose constant column is the bias; y holds -1 and
+    +1; what gates are, or contexts, each class says.
+
     Attributes
     ----------
     name : str

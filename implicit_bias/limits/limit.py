@@ -24,7 +24,7 @@ from .._solve import (
 )
 from .saved import read_saved, refused, write_saved
 
-__all__ = ["Limit"]
+__all__ = ["Limit", "UnitsLimit"]
 
 _SCALARS = ("tol", "iterations", "seconds", "solver")
 # Norms and margins are sums of many terms, computed in another order when they are checked.
@@ -251,3 +251,20 @@ class Limit(ABC):
             f"{int(self.live.sum())} live units of {len(self.unit_norms)}\n"
             f"  {self.solver}, {self.iterations} iterations, {self.seconds:.3g} s)"
         )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class UnitsLimit(Limit):
+    """A limit of two layers, whose coefficients (H, ..., D) are those of H hidden units."""
+
+    def balanced_weights(self) -> tuple[Array, Array]:
+        """Weights w1 (H, ..., D), w2 (H,) of the network of least norm with these coefficients.
+
+            w1[h] = zeta[h] / sqrt(||zeta[h]||),  w2[h] = sqrt(||zeta[h]||),
+
+        so that ||w1||^2 + ||w2||^2 = 2 sum_h ||zeta[h]||. Units with zeta[h] = 0 get zeros.
+        """
+        xp = array_namespace(self.zeta)
+        roots = xp.sqrt(self.unit_norms)
+        safe = xp.where(roots > 0, roots, xp.ones_like(roots))
+        return self.zeta / xp.reshape(safe, (-1, *[1] * (self.zeta.ndim - 1))), roots

@@ -143,12 +143,14 @@ def _assumptions(done: Progressed) -> tuple[Assumption, ...]:
         else "every class can be separated from the rest in these gates (certified)",
         False if inseparable else separable or None,
     )
-    if not done.trained:
-        return (found,)
+    return (found, *_of_training(done)) if done.trained else (found,)
+
+
+def _of_training(done: Progressed) -> tuple[Assumption, ...]:
+    """About the networks, of which there is one at least."""
     least = min(-float(one.trajectory.log_loss[-1]) for one in done.trained.values())
     holds = {one.comparison.dual_condition for one in done.trained.values()}
     return (
-        found,
         Assumption(
             "the networks are homogeneous, their loss exponential-like (by construction)", True
         ),

@@ -16,7 +16,7 @@ from ..limits.limit import Limit
 from ..measures.comparison import Comparison, NetworkState
 from ..measures.extrapolation import SeriesStatus, extrapolate, inverse_log_loss
 from ..measures.formatting import number
-from ..measures.rates import ANGLE, MARGIN, measure_rates, proved_method
+from ..measures.rates import ANGLE, MARGIN, Rate, measure_rates, proved_method
 from ..measures.scalars import accuracy
 from ..training.settings import TrainingSettings
 from ..training.trajectory import Trajectory
@@ -178,31 +178,30 @@ def outlook(
         degree=degree,
         trainer=proved_method(settings),
     )
-    exponents = tuple(
+    reached = float(ratio[-1])
+    going = (
+        ("margin ratio reached", number(reached, ".4f")),
+        ("extrapolated to zero loss", limit.describe(reached, 1.0)),
+        ("proved of the limit, by the certificate", "at most 1"),
+    )
+    tables = (Table("where the margin ratio is going", ("", "value"), going),)
+    return Finding(
+        "outlook",
+        record={"extrapolation": limit.to_dict(), "rates": [rate.to_dict() for rate in rates]},
+        tables=tables + _exponents(rates, settings),
+    )
+
+
+def _exponents(rates: Sequence[Rate], settings: TrainingSettings) -> tuple[Table, ...]:
+    """Measured exponents beside the known ones; no table without any."""
+    rows = tuple(
         rate.row()
         for rate in rates
         if rate.status is SeriesStatus.ESTIMATED
         and (rate.variable != "log t" or settings.trainer == "constant")
     )
-    tables = [
-        Table(
-            "where the margin ratio is going",
-            ("", "value"),
-            (
-                ("margin ratio reached", number(float(ratio[-1]), ".4f")),
-                ("extrapolated to zero loss", limit.describe(float(ratio[-1]), 1.0)),
-                ("proved of the limit, by the certificate", "at most 1"),
-            ),
-        )
-    ]
-    if exponents:
-        title = "exponents over the last half of the checkpoints"
-        tables.append(Table(title, ("", "measured", "known", "of what"), exponents))
-    return Finding(
-        "outlook",
-        record={"extrapolation": limit.to_dict(), "rates": [rate.to_dict() for rate in rates]},
-        tables=tuple(tables),
-    )
+    title = "exponents over the last half of the checkpoints"
+    return (Table(title, ("", "measured", "known", "of what"), rows),) if rows else ()
 
 
 def gating_file(gating: Any) -> Finding:

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 from .._solve import MaxMarginProgram
 from ..drawing.map_rows import gating_lines, map_row, plane_snapshots
 from ..drawing.runs import PREDICTED, run_panels
+from ..limits.limit import Limit
 from ..measures.comparison import compare, measure_network
 from ..measures.distances import Distances
 from ..measures.kkt import kkt_distance
 from ..training.loop import train
+from ..training.snapshots import Snapshots
 from ..training.trainers import check_trainer
 from .finding import Finding
 from .findings import (
@@ -94,15 +96,20 @@ def _find(
     yield beside(limit, name, samples, state, trajectory, comparison, assumptions)
     if snapshots is not None:
         snapshots.take(int(trajectory.step[-1]))
-        lines = gating_lines(setup.gating, setup.train.X)
-        row = map_row(
-            limit, snapshots, setup.train, setup.gates_of,
-            limit_title=f"limit: {name}", lines=lambda _: lines,
-        )  # fmt: skip
-        yield Finding("maps", panels=(row,))
+        yield _maps(setup, limit, name, snapshots)
     yield outlook(
         trajectory,
         degree=int(network.degree),  # type: ignore[arg-type]
         settings=setup.settings,
         control=parts.control,
     )
+
+
+def _maps(setup: Setup, limit: Limit, name: str, snapshots: Snapshots) -> Finding:
+    """Limit and network at times of its training, on the plane."""
+    lines = gating_lines(setup.gating, setup.train.X)
+    row = map_row(
+        limit, snapshots, setup.train, setup.gates_of,
+        limit_title=f"limit: {name}", lines=lambda _: lines,
+    )  # fmt: skip
+    return Finding("maps", panels=(row,))

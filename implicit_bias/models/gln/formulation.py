@@ -17,7 +17,7 @@ from ..._solve import (
     to_numpy,
 )
 from ...limits.formulation import Formulation, Solving, labelled, real_data, solve_limit
-from ...limits.limit import Limit
+from ...limits.limit import UnitsLimit
 from ...limits.predictors import ContextColumns, ContextPredictor
 
 if TYPE_CHECKING:
@@ -27,25 +27,13 @@ __all__ = ["GLNLimit", "SVMGLN", "checked_contexts", "gln_program", "solve_gln_s
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GLNLimit(Limit):
+class GLNLimit(UnitsLimit):
     """The SVM-GLN solution; `zeta` has shape (H, C, D)."""
 
     @property
     def predictor(self) -> ContextPredictor:
         """The limit as a function of new inputs and contexts, at smallest margin 1."""
         return ContextPredictor(self.zeta)
-
-    def balanced_weights(self) -> tuple[Array, Array]:
-        """Weights w1 (H, C, D), w2 (H,) of the network of least norm with these coefficients.
-
-            w1[h] = zeta[h] / sqrt(||zeta[h]||),  w2[h] = sqrt(||zeta[h]||),
-
-        so that ||w1||^2 + ||w2||^2 = 2 sum_h ||zeta[h]||. Units with zeta[h] = 0 get zeros.
-        """
-        xp = array_namespace(self.zeta)
-        roots = xp.sqrt(self.unit_norms)
-        safe = xp.where(roots > 0, roots, xp.ones_like(roots))
-        return self.zeta / safe[:, None, None], roots
 
 
 @dataclass(frozen=True)
@@ -54,8 +42,7 @@ class SVMGLN(Formulation[GLNLimit]):
 
         minimise  sum_h ||zeta[h]||_F   s.t.   y[n] sum_h <zeta[h, c[n, h]], x[n]> >= 1
 
-    X is an (n, D) real array, NumPy or torch, whose constant column is the bias; y holds -1 and
-    +1; the gates are contexts, an (n, H) array of integers in 0 .. C-1.
+    The gates are contexts, an (n, H) array of integers in 0 .. C-1.
 
     Parameters
     ----------

@@ -89,8 +89,7 @@ class HardMarginSVM(Formulation[LinearLimit]):
 
         minimise  ||b||_2   s.t.   y[n] <b, x[n]> >= 1
 
-    X is an (n, D) real array, NumPy or torch, whose constant column is the bias; y holds -1 and
-    +1; there are no gates, and those given are not looked at.
+    There are no gates, and those given are not looked at.
 
     References
     ----------

@@ -16,7 +16,7 @@ from ..._solve import (
     to_numpy,
 )
 from ...limits.formulation import Formulation, Solving, labelled, real_data, solve_limit
-from ...limits.limit import Limit
+from ...limits.limit import UnitsLimit
 from ...limits.predictors import GateColumns, Predictor
 
 if TYPE_CHECKING:
@@ -30,25 +30,13 @@ __all__ = [
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FReLULimit(Limit):
+class FReLULimit(UnitsLimit):
     """The group-lasso solution; `zeta` has shape (H, D)."""
 
     @property
     def predictor(self) -> Predictor:
         """The limit as a function of new inputs and gates, at smallest margin 1."""
         return Predictor(self.zeta, GateColumns(int(self.zeta.shape[0]), binary=True))
-
-    def balanced_weights(self) -> tuple[Array, Array]:
-        """Weights w1 (H, D), w2 (H,) of the network of least norm with these coefficients.
-
-            w1[h] = zeta[h] / sqrt(||zeta[h]||),  w2[h] = sqrt(||zeta[h]||),
-
-        so that ||w1||^2 + ||w2||^2 = 2 sum_h ||zeta[h]||. Units with zeta[h] = 0 get zeros.
-        """
-        xp = array_namespace(self.zeta)
-        roots = xp.sqrt(self.unit_norms)
-        safe = xp.where(roots > 0, roots, xp.ones_like(roots))
-        return self.zeta / safe[:, None], roots
 
 
 @dataclass(frozen=True)
@@ -57,10 +45,9 @@ class SVMFReLU(Formulation[FReLULimit]):
 
         minimise  sum_h ||zeta[h]||   s.t.   y[n] sum_h g[n, h] <zeta[h], x[n]> >= 1
 
-    X is an (n, D) real array, NumPy or torch, whose constant column is the bias; y holds -1 and
-    +1; gates are an (n, H) array of exactly 0 (closed) and 1 (open), booleans included. A sample
-    on which every gate is closed makes the program infeasible, which is for the solver to prove;
-    it is not an error here.
+    Gates are an (n, H) array of exactly 0 (closed) and 1 (open), booleans included. A sample on
+    which every gate is closed makes the program infeasible, which is for the solver to prove; it
+    is not an error here.
 
     References
     ----------

@@ -93,37 +93,41 @@ def train_then_freeze(
     """
     settings = TrainingSettings() if settings is None else settings
     total = settings.n_steps
-    if not 0 <= freeze_at <= total:
-        raise ValueError(
-            f"`freeze_at` must lie in 0 .. {total}, the steps of the schedule, got {freeze_at}"
-        )
+    first, second = _split(settings, freeze_at)
     if resume and states is None:
         raise ValueError("`resume` needs `states`, the files that both parts were kept in")
-    first, second = _split(settings, freeze_at)
     kept = states or (None, None)
     begun = [resume and path is not None and path.exists() for path in kept]
     before = after = None
-    watched: tuple[Inputs, Inputs | None] | None
     if first is not None:
-        watched = None if monitor is None else (monitor, None)
         before = train(
-            network, X, y, None, settings=first, monitor=watched,
+            network, X, y, None, settings=first, monitor=_watched(monitor, None),
             callback=_shifted(callback, 0, total), state=kept[0], resume=begun[0],
         )  # fmt: skip
     frozen, gating = network.freeze_gates(), ReLUGates.from_network(network)
     if second is not None and (before is None or before.finished):
         # The network's own gates, in its own arithmetic: the function is the same at the freeze.
-        watched = None if monitor is None else (monitor, network.gates(monitor))
         after = train(
-            frozen, X, y, network.gates(X), settings=second, monitor=watched,
+            frozen, X, y, network.gates(X), settings=second, monitor=_watched(monitor, network),
             callback=_shifted(callback, freeze_at, total), state=kept[1], resume=begun[1],
         )  # fmt: skip
     return PartlyTrained(network=frozen, gating=gating, before=before, after=after)
 
 
+def _watched(monitor: Inputs | None, gated_by: ReLU | None) -> tuple[Inputs, Inputs | None] | None:
+    """What `train` watches, behind the gates that a network has now."""
+    if monitor is None:
+        return None
+    return monitor, None if gated_by is None else gated_by.gates(monitor)
+
+
 def _split(
     settings: TrainingSettings, at: int
 ) -> tuple[TrainingSettings | None, TrainingSettings | None]:
+    if not 0 <= at <= settings.n_steps:
+        raise ValueError(
+            f"`freeze_at` must lie in 0 .. {settings.n_steps}, the steps of the schedule, got {at}"
+        )
     first, second, start = [], [], 0
     for steps, rate in settings.phases:
         early = min(max(at - start, 0), steps)
