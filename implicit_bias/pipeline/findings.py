@@ -57,7 +57,7 @@ def limit_alone(limit: Limit, name: str) -> Finding:
             "smallest margin over the sum of its absolute terms, <=",
             f"{certificate.separation_bound:.3e}",
         ),
-        ("  its rounding error", f"{certificate.separation_rounding:.3e}"),
+        ("  counts as zero at or below", f"{certificate.separation_rounding:.3e}"),
         ("samples with a multiplier", f"{int((limit.dual > 0).sum())} of {len(limit.dual)}"),
         ("iterations", str(limit.iterations)),
         ("seconds", f"{limit.seconds:.2f}"),

@@ -30,7 +30,7 @@ CERTIFICATE = {
     "gap": "relative gap between them",
     "tol": "gap asked for",
     "separation_bound": "smallest margin over the sum of its absolute terms is at most",
-    "separation_rounding": "rounding error of that bound",
+    "separation_rounding": "counts as zero at or below",
     "stationarity": "stationarity residual",
     "loss": "optimal loss",
     "rank": "rank",
