@@ -224,6 +224,19 @@ def test_imports_go_one_way(path) -> None:
     assert climbs == set(), f"it may name {allowed}"
 
 
+def test_modules_form_no_circle() -> None:
+    paths = {
+        ".".join(path.relative_to(ROOT / PACKAGE).with_suffix("").parts): path
+        for path in modules(PACKAGE)
+        if path.name != "__init__.py"
+    }
+    below = {name: named_modules(path) & set(paths) - {name} for name, path in paths.items()}
+    # Those that lean on nothing that is left go, floor by floor; a circle would stay.
+    while floor := {name for name, leans in below.items() if not leans & set(below)}:
+        below = {name: leans for name, leans in below.items() if name not in floor}
+    assert below == {}
+
+
 def test_a_formulation_knows_no_network_and_a_network_no_limit() -> None:
     for path in modules(f"{PACKAGE}/models"):
         if row_of(path)[0] == "models/*/*.py":

@@ -30,7 +30,6 @@ from .class_findings import Progressed, Trained, tell
 from .finding import Finding
 from .findings import gating_file, usable
 from .keeping import Keeping
-from .model import Model
 from .parts import Parts
 from .progress import Progress
 from .report import Report, gather
@@ -38,6 +37,8 @@ from .setup import Setup, prepare
 
 if TYPE_CHECKING:
     import torch
+
+    from .model import Model
 
 __all__ = ["run_one_vs_rest"]
 

@@ -26,7 +26,6 @@ from .findings import (
     usable,
 )
 from .keeping import Keeping
-from .model import Model
 from .parts import Parts
 from .progress import Progress
 from .report import Report, gather
@@ -34,6 +33,8 @@ from .setup import Setup, prepare
 
 if TYPE_CHECKING:
     import torch
+
+    from .model import Model
 
 __all__ = ["RUN", "run_separable"]
 

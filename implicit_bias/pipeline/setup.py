@@ -17,7 +17,6 @@ from ..data.labelled import ClassDataset
 from ..data.sample import Sample
 from ..training.settings import TrainingSettings
 from .keeping import Keeping
-from .model import Model
 from .options import Options
 from .progress import Progress
 from .seeds import Seeds
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     import torch
 
     from ..training.weights import Starting
+    from .model import Model
 
 __all__ = [
     "Heading",
