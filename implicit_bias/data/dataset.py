@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._checks import require_real
-from .._types import Floats
+from .arrays import Floats, require_real
 
 __all__ = ["Dataset", "check_same_inputs", "digest", "frozen"]
 

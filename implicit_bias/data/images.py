@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._types import Floats
+from .arrays import Floats
 from .dataset import Dataset
 from .idx import find_idx, read_idx
 from .labelled import ClassDataset

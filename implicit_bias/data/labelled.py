@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._checks import require_real
-from .._types import Floats
+from .arrays import Floats, require_real
 from .dataset import Dataset, check_same_inputs, digest, frozen
 
 __all__ = ["ClassDataset"]

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._checks import require_real
 from .._solve import Array, to_numpy
-from .._types import Floats
+from .arrays import Floats, require_real
 from .dataset import Dataset
 
 __all__ = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._types import Floats
+from .arrays import Floats
 from .dataset import Dataset
 
 __all__ = ["make_quadrants", "quadrant_dataset"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._solve import to_numpy
-from .._types import Floats as Array
+from ..data.arrays import Floats as Array
 from ..data.sample import Sample
 from ..limits.limit import Limit
 from ..measures.scalars import network_norm, scores

@@ -25,7 +25,6 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
     validate_data,
 )
 
-from .._checks import refuse_disguised, refuse_masked
 from .._solve import (
     MaxMarginProgram,
     NotCertified,
@@ -35,7 +34,7 @@ from .._solve import (
     solve,
     solve_one_vs_rest,
 )
-from .._types import Floats
+from ..data.arrays import Floats, refuse_disguised, refuse_masked
 from ..limits.formulation import Formulation
 from ..limits.limit import Limit
 from .ridge import ridge_coefficients

@@ -10,7 +10,7 @@ from sklearn.base import clone  # type: ignore[import-untyped,unused-ignore]
 from sklearn.exceptions import NotFittedError  # type: ignore[import-untyped,unused-ignore]
 from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped,unused-ignore]
 
-from .._types import Floats
+from ..data.arrays import Floats
 from ..gates.hyperplanes import HyperplaneContexts, HyperplaneGates
 from ..models.gln.formulation import SVMGLN
 from ..models.linear.formulation import HardMarginSVM

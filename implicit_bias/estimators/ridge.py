@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, lsmr
 
 from .._solve import MaxMarginProgram
-from .._types import Floats
+from ..data.arrays import Floats
 
 __all__ = ["RIDGE", "ridge_coefficients"]
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._solve import to_numpy
-from .._types import Floats
+from ..data.arrays import Floats
 
 __all__ = ["GateChanges", "gate_changes"]
 

@@ -12,8 +12,8 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
     validate_data,
 )
 
-from .._checks import refuse_disguised, require_memory
-from .._types import Floats
+from .._solve import require_memory
+from ..data.arrays import Floats, refuse_disguised
 from .planes import coordinate_planes, count_hyperplanes, median_cutoffs, projections
 from .saved import Gating
 

@@ -6,7 +6,7 @@ from numbers import Integral
 
 import numpy as np
 
-from .._types import Floats
+from ..data.arrays import Floats
 
 __all__ = ["coordinate_planes", "count_hyperplanes", "median_cutoffs", "projections"]
 

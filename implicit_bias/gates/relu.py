@@ -10,9 +10,8 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
     check_array,
 )
 
-from .._checks import refuse_disguised
 from .._solve import to_numpy
-from .._types import Floats
+from ..data.arrays import Floats, refuse_disguised
 from .saved import Gating
 
 __all__ = ["ReLUGates"]

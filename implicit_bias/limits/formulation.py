@@ -5,8 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Generic, TypedDict, TypeVar, Unpack
 
-from .._checks import require_real
 from .._solve import Array, MaxMarginProgram, Progress, Settings, Solution, as_float64, solve
+from ..data.arrays import require_real
 from .limit import Limit
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from .._checks import require_real
 from .._solve import Array, array_namespace, as_float64, is_torch_array, to_numpy
+from ..data.arrays import require_real
 
 __all__ = ["Columns", "ContextColumns", "ContextPredictor", "GateColumns", "Predictor"]
 

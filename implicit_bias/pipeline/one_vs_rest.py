@@ -8,13 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._solve import (
-    GatedDesign,
-    Settings,
-    iterate_one_vs_rest,
-    one_vs_rest_programs,
-    to_numpy,
-)
+from .._solve import GatedDesign, Settings, iterate_one_vs_rest, one_vs_rest_programs, to_numpy
 from ..data.catalogue import load_class_data
 from ..data.labelled import ClassDataset
 from ..data.sample import Sample

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from ..._checks import require_real
 from ..._solve import (
     Array,
     GatedDesign,
@@ -17,6 +16,7 @@ from ..._solve import (
     solve_least_squares,
     to_numpy,
 )
+from ...data.arrays import require_real
 from ...limits.formulation import real_data
 from .limit import GatedOLS
 

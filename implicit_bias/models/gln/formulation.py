@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING, ClassVar, Unpack
 
-from ..._checks import require_memory, require_real
 from ..._solve import (
     Array,
     GatedDesign,
@@ -14,8 +13,10 @@ from ..._solve import (
     Solution,
     array_namespace,
     is_torch_array,
+    require_memory,
     to_numpy,
 )
+from ...data.arrays import require_real
 from ...limits.formulation import Formulation, Solving, labelled, real_data, solve_limit
 from ...limits.limit import UnitsLimit
 from ...limits.predictors import ContextColumns, ContextPredictor

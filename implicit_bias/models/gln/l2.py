@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, ClassVar, Unpack
 
 import numpy as np
 
-from ..._checks import require_memory
 from ..._solve import (
     Array,
     GatedDesign,
@@ -16,9 +15,10 @@ from ..._solve import (
     Solution,
     array_namespace,
     as_float64,
+    require_memory,
     to_numpy,
 )
-from ..._types import Floats
+from ...data.arrays import Floats
 from ...limits.formulation import Formulation, Solving, solve_limit
 from ...limits.limit import Limit
 from ...limits.predictors import ContextPredictor

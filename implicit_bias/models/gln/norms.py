@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..._solve import Array, array_namespace
-from ..._types import Floats
+from ...data.arrays import Floats
 from ...limits.formulation import labelled
 
 if TYPE_CHECKING:

@@ -6,14 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Unpack
 
-from ..._solve import (
-    Array,
-    GatedDesign,
-    MaxMarginProgram,
-    Solution,
-    array_namespace,
-    to_numpy,
-)
+from ..._solve import Array, GatedDesign, MaxMarginProgram, Solution, array_namespace, to_numpy
 from ...limits.formulation import Formulation, Solving, labelled, real_data, solve_limit
 from ...limits.limit import Limit
 from ...limits.predictors import Predictor

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from ..._solve import to_numpy
-from ..._types import Floats
+from ...data.arrays import Floats
 from ...data.orthants import is_orthogonally_separable
 from ...data.sample import Sample
 from ...drawing.figures import Row

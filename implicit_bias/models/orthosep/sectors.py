@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._types import Floats
+from ...data.arrays import Floats
 from ...data.orthants import checked_data, inner_products
 
 __all__ = ["ExtremalDirections", "ExtremalSectors", "early_objective", "extremal_directions",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Unpack
 
-from ..._checks import require_real
 from ..._solve import (
     Array,
     GatedDesign,
@@ -15,6 +14,7 @@ from ..._solve import (
     as_float64,
     to_numpy,
 )
+from ...data.arrays import require_real
 from ...limits.formulation import Formulation, Solving, labelled, real_data, solve_limit
 from ...limits.limit import UnitsLimit
 from ...limits.predictors import GateColumns, Predictor

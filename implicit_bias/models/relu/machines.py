@@ -10,7 +10,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from ..._solve import Array
-from ..._types import Floats
+from ...data.arrays import Floats
 from ...limits.formulation import Formulation, Solving, solve_limit
 from ..linear.formulation import HardMarginSVM, LinearLimit
 from .formulation import FReLULimit, SVMFReLU

@@ -6,10 +6,10 @@ import torch
 from scipy.sparse import csr_array
 
 import implicit_bias as ib
-from implicit_bias import _checks
 from implicit_bias.data.labelled import ClassDataset
 from implicit_bias.models.gln.l2 import solve_gln_l2_svm
 from implicit_bias.models.gln.shallow import solve_shallow_gln_svm
+from solvers import memory
 
 X = np.array([[2.0, 1.0], [0.0, 1.0], [1.0, 1.0]])
 Y = np.array([1.0, -1.0, 1.0])
@@ -89,7 +89,7 @@ def test_hyperplanes_that_no_memory_holds_are_refused_with_their_size(gating) ->
 
 
 def test_contrasts_that_no_memory_holds_are_refused(monkeypatch) -> None:
-    monkeypatch.setattr(_checks, "_memory", lambda: 8.0 * 10**4)
+    monkeypatch.setattr(memory, "_memory", lambda: 8.0 * 10**4)
     solve_gln_l2_svm(X, Y, ONES, n_contexts=100)
     with pytest.raises(ValueError, match="contrasts of 101 contexts"):
         solve_gln_l2_svm(X, Y, ONES, n_contexts=101)
@@ -99,7 +99,7 @@ def test_the_least_that_a_program_takes_is_compared_with_the_memory_of_the_machi
     monkeypatch,
 ) -> None:
     # 3 samples, 2 inputs, 8 contexts: (3 + 2) * 8 numbers of 8 bytes.
-    monkeypatch.setattr(_checks, "_memory", lambda: 320.0)
+    monkeypatch.setattr(memory, "_memory", lambda: 320.0)
     ib.solve_gln_svm(X, Y, ONES, n_contexts=8)
     with pytest.raises(ValueError, match="1 units x 9 contexts would take"):
         ib.solve_gln_svm(X, Y, ONES, n_contexts=9)
