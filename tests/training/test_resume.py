@@ -212,7 +212,7 @@ def test_a_machine_that_stops_costs_what_was_done_since_the_last_checkpoint(tmp_
 
 
 def test_runs_are_kept_between_checkpoints_when_these_are_far_apart(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("implicit_bias.training.loop._SAVE_EVERY", 0.0)
+    monkeypatch.setattr("implicit_bias.training.run._SAVE_EVERY", 0.0)
     steps = []
     from implicit_bias.training.state import RunState
 
