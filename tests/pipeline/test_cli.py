@@ -264,7 +264,7 @@ BEGUN = {
         ("{gln} --solver cvxpy:OSQP", "use a conic solver"),
         ("{gln} --steps a,b", "'a,b' is not a list such as 1600,1600"),
         ("{gln} --steps 10,10", "2 phases of steps, but 1 learning rate"),
-        ("{gln} --steps 0", "must be at least 1, got 0"),
+        ("{gln} --steps 0", "0 is below 1"),
         ("{gln} --learning-rate nan", "must be positive and finite numbers, got nan"),
         ("{gln} --learning-rate ,", "is not a list such as 0.04,0.01"),
         ("{gln} --momentum 1", "`momentum` must lie in [0, 1)"),
