@@ -2,8 +2,8 @@
 
     python -m experiments.limits --data-dir DIR --out experiments/results
 
-Writes `limits.csv` (one row a run: margin ratio, agreement, KKT residual, log(1/loss), steps,
-seconds), `frontier.csv` (the GLN of 500 MNIST images along the way, by every trainer) and
+Writes `limits.csv` (one row a run: margin ratio, agreement, KKT residual and complementarity,
+log(1/loss), steps, seconds), `frontier.csv` (the GLN of 500 MNIST images along the way, by every trainer) and
 `frontier.png`. Without --data-dir the cases on MNIST are left out. Rows are written as they come:
 an interrupted run keeps what it has finished.
 """
@@ -87,6 +87,7 @@ def run(case: Case, seed: int, data_dir: Path | None) -> tuple[dict[str, Any], p
         "agreement": comparison["agreement"],
         "zeta_cosine": comparison["zeta_cosine"],
         "kkt_residual": comparison["kkt_residual"],
+        "kkt_complementarity": comparison["kkt_complementarity"],
         "error_limit": comparison["error_limit"],
         "error_network": comparison["error_network"],
         "status": found["limit"]["status"],

@@ -97,7 +97,7 @@ class TrainingSettings:
     def checkpoints(self) -> list[int]:
         """Return the increasing steps at which a trajectory has a row, 0 and `n_steps` among them.
 
-        Spaced logarithmically, since directions converge like 1 / log(step).
+        Spaced logarithmically: what a network tends to shows over factors of the steps.
         """
         import numpy as np
 
