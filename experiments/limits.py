@@ -3,9 +3,9 @@
     python -m experiments.limits --data-dir DIR --out experiments/results
 
 Writes `limits.csv` (one row a run: margin ratio, agreement, KKT residual and complementarity,
-log(1/loss), steps, seconds), `frontier.csv` (the GLN of 500 MNIST images along the way, by every trainer) and
-`frontier.png`. Without --data-dir the cases on MNIST are left out. Rows are written as they come:
-an interrupted run keeps what it has finished.
+log(1/loss), steps, seconds), `frontier.csv` (the GLN of 500 MNIST images along the way, by every
+trainer) and `frontier.png`. Without --data-dir the cases on MNIST are left out. Rows are written as
+they come: an interrupted run keeps what it has finished.
 """
 
 from __future__ import annotations
