@@ -66,7 +66,7 @@ def run_one_vs_rest(
         tell(_data(setup).classes, done)
         for done in _progress(setup, parts, design, samples, networks)
     )
-    return gather(setup.heading(title=title), _with_gating(setup, found))
+    return gather(setup.heading(title=title), _with_gating(setup, found), keeping)
 
 
 def _with_gating(setup: Setup, found: Iterator[Finding]) -> Iterator[Finding]:

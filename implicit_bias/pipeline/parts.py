@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .._solve import MaxMarginProgram, Settings, solve
+from .._solve import MaxMarginProgram
 from ..data.sample import Sample
-from ..limits.formulation import Formulation
+from ..limits.formulation import Formulation, solve_program
 from ..limits.limit import Limit
 
 if TYPE_CHECKING:
@@ -44,6 +44,6 @@ class Parts:
 
     def solve(self, program: MaxMarginProgram, gates: Any, *, solver: str, tol: float) -> Limit:
         """The limit of a program of the formulation on these gates."""
-        solution = solve(program, solver=solver, settings=Settings(tol=tol))
+        solution = solve_program(program, solver=solver, tol=tol)
         limit: Limit = self.formulation.limit(program, solution, gates)
         return limit

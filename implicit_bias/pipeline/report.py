@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from .._files import write_atomically
 from ..limits.severity import worst
 from .finding import Assumption, Finding, Standing, Table, Writer
+from .keeping import Keeping
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Report", "check_writable", "gather"]
 
+NOWHERE = Keeping()
 RESULTS = "results.json"
 
 
@@ -159,10 +161,12 @@ class Report:
         return {name: status for one in self.findings for name, status in one.statuses.items()}
 
 
-def gather(heading: Heading, findings: Iterator[Finding]) -> Report:
+def gather(heading: Heading, findings: Iterator[Finding], keeping: Keeping = NOWHERE) -> Report:
     """The report of a run's findings, in the order in which they were first spoken of.
 
-    What was found before an interrupt, a divergence or a full disk is kept.
+    Here the run begins, all that could refuse it being done: the folder of `keeping`, if it has
+    one, is the run's from now on. What was found before an interrupt, a divergence or a full disk
+    is kept.
 
     Raises
     ------
@@ -171,6 +175,7 @@ def gather(heading: Heading, findings: Iterator[Finding]) -> Report:
     """
     found: dict[str, Finding] = {}
     interrupted, failure = False, None
+    keeping.begin(heading.model)
     try:
         for finding in findings:
             found[finding.key] = finding

@@ -58,7 +58,7 @@ def run_separable(
     network = parts.network(setup.train, setup.seeds.weights)
     check_trainer(options.trainer, network)
     title = f"{parts.network_name} beside {parts.formulation.name}"
-    return gather(setup.heading(title=title), _find(setup, parts, program, network))
+    return gather(setup.heading(title=title), _find(setup, parts, program, network), keeping)
 
 
 def _find(

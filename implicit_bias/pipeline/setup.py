@@ -140,7 +140,6 @@ def prepare(
     keeping: Keeping,
     *,
     gating: Callable[[int], Any] | None = None,
-    settings: TrainingSettings | None = None,
     load: Callable[..., Dataset | ClassDataset] = load_data,
 ) -> Setup:
     """Load the data, fit the gating, and see that training can begin.
@@ -151,8 +150,6 @@ def prepare(
         With those of data, gradient steps and device.
     gating : callable, optional
         `gating(seed)` returns an unfitted transformer of inputs to gates.
-    settings : TrainingSettings, optional
-        Those that the options name, unless they are given.
     load : callable
         Of `data.catalogue`: data of two labels or of several classes.
 
@@ -162,7 +159,7 @@ def prepare(
         If an option is out of range or the data are not there.
     """
     seeds = Seeds.from_seed(options.seed)
-    settings = settings or training_settings(options, seeds)
+    settings = training_settings(options, seeds)
     require_device(options.device)
     dataset = load(
         options.data,
@@ -176,7 +173,6 @@ def prepare(
         None if fitted is None else fitted.transform(X) for X in (dataset.X_train, dataset.X_val)
     )
     gates = (train, held_out)
-    keeping.begin(model.name)
     return Setup(model, options, progress, keeping, seeds, dataset, fitted, gates, settings)
 
 

@@ -52,10 +52,21 @@ def test_a_folder_holds_the_files_of_one_run(tmp_path) -> None:
     assert set(index["files"]) == names - states - {"run.json", "notes.txt"}
 
 
-def test_bad_input_leaves_what_is_there(tmp_path) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((*SMALL, "--n-train", "5000"), "must be at most 1797"),
+        # What is refused last, by the network and by its trainer.
+        ((*SMALL, "--init-scale", "0"), "`init_scale` must be positive"),
+        (("--model", "gln", "--trainer", "dual", "--n-train", "40"), "linear in its weights"),
+        (("--model", "orthosep", "--trainer", "dual", "--n-train", "40"), "linear in its weights"),
+        (("--model", "relu", "--trainer", "dual", "--n-train", "40"), "linear in its weights"),
+    ],
+)
+def test_bad_input_leaves_what_is_there(arguments, message, tmp_path) -> None:
     results(*SMALL, "--save", tmp_path)
     kept = content(tmp_path)
-    assert "must be at most 1797" in refusal(*SMALL, "--n-train", "5000", "--save", tmp_path)
+    assert message in refusal(*arguments, "--save", tmp_path)
     assert content(tmp_path) == kept
 
 

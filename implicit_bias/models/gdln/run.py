@@ -104,9 +104,8 @@ def run_gdln(model: Model, options: Any, progress: Progress, keeping: Keeping) -
     )
     start = network.w.detach().double().cpu().numpy().copy()
     gates = network.open_gates(as_tensor(data.X).to(network.w)).cpu().numpy()
-    keeping.begin(model.name)
     setup = Setup(options, progress, keeping, data, settings, start, gates)
-    return gather(_heading(model, setup), _find(setup, network))
+    return gather(_heading(model, setup), _find(setup, network), keeping)
 
 
 def _heading(model: Model, setup: Setup) -> Heading:

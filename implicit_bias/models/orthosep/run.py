@@ -63,7 +63,7 @@ def run_orthosep(model: Model, options: Any, progress: Progress, keeping: Keepin
     check_trainer(options.trainer, network)
     title = f"{options.network} ReLU network beside its two max-margin directions"
     theorem = RESIDUAL if options.network == "residual" else model.theorem
-    return gather(setup.heading(title=title, theorem=theorem), _find(setup, network))
+    return gather(setup.heading(title=title, theorem=theorem), _find(setup, network), keeping)
 
 
 def _with_phases(setup: Setup) -> Setup:

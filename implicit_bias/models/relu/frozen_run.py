@@ -28,10 +28,9 @@ from .frozen_comparison import FrozenComparison, compare_frozen
 from .network import DeepReLU, ReLU
 
 if TYPE_CHECKING:
-    from ...pipeline.keeping import Keeping
     from .model import ReLUOptions
 
-__all__ = ["find_frozen", "forget_frozen", "freezing_step"]
+__all__ = ["find_frozen", "freezing_step"]
 
 # Where the two parts of an unfinished run are kept: before and after the freeze.
 RUNS = ("frozen-run-before.safetensors", "frozen-run-after.safetensors")
@@ -53,13 +52,6 @@ def freezing_step(options: ReLUOptions, settings: TrainingSettings) -> int:
             "schedule: freeze earlier, or give more `--steps`"
         )
     return options.freeze_at
-
-
-def forget_frozen(keeping: Keeping) -> None:
-    """Delete what an older run has kept: a new one would take it for its own when it resumes."""
-    for path in map(keeping.state, RUNS):
-        if path is not None and not keeping.resume:
-            path.unlink(missing_ok=True)
 
 
 def find_frozen(

@@ -30,7 +30,7 @@ from ...training.trainers import check_trainer
 from ...training.trajectory import Trajectory
 from .comparison import ReLUComparison, compare_relu, view_relu
 from .figure import network_panels, relu_map_row
-from .frozen_run import find_frozen, forget_frozen, freezing_step
+from .frozen_run import find_frozen, freezing_step
 from .machines import RELU_SVMS, ReLULimits, solve_relu_svms
 from .network import DeepReLU, ReLU
 
@@ -71,12 +71,11 @@ def run_relu(model: Model, options: ReLUOptions, progress: Progress, keeping: Ke
     network = _network(setup)
     check_trainer(options.trainer, network)
     freeze_at = freezing_step(options, setup.settings) if options.depth == 2 else None
-    forget_frozen(keeping)
     heading = setup.heading(
         title=f"{_name(options)} beside four machines on what it has learned",
         theorem="" if options.depth == 2 else DEEP,
     )
-    return gather(heading, _find(setup, network, freeze_at))
+    return gather(heading, _find(setup, network, freeze_at), keeping)
 
 
 def _find(setup: Setup, network: DeepReLU, freeze_at: int | None) -> Iterator[Finding]:
