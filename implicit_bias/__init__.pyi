@@ -27,6 +27,8 @@ from .measures.extrapolation import extrapolate_direction as extrapolate_directi
 from .measures.kkt import KKTDistance as KKTDistance
 from .measures.kkt import kkt_distance as kkt_distance
 from .measures.rates import measure_rates as measure_rates
+from .models.dgn.context_network import DeepGLN as DeepGLN
+from .models.dgn.network import DGN as DGN
 from .models.gdln.flow import gated_flow as gated_flow
 from .models.gdln.formulation import solve_gated_ols as solve_gated_ols
 from .models.gln.formulation import GLNLimit as GLNLimit
