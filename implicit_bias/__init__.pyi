@@ -17,7 +17,11 @@ from .estimators.classifiers import InseparableWarning as InseparableWarning
 from .estimators.classifiers import LinearLimitClassifier as LinearLimitClassifier
 from .gates.hyperplanes import HyperplaneContexts as HyperplaneContexts
 from .gates.hyperplanes import HyperplaneGates as HyperplaneGates
+from .gates.layered import LinearGates as LinearGates
+from .gates.layered import NetworkGates as NetworkGates
 from .gates.relu import ReLUGates as ReLUGates
+from .gates.soft import SoftGates as SoftGates
+from .gates.table import RandomGates as RandomGates
 from .limits.predictors import ContextPredictor as ContextPredictor
 from .measures.comparison import Comparison as Comparison
 from .measures.comparison import compare as compare
