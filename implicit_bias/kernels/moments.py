@@ -157,9 +157,10 @@ def ntk_moments(
     variances = _variances(variance, len(layers) + 1)
     if not 1 <= kurtosis < math.inf:
         raise ValueError(f"`kurtosis` must be at least 1 and finite, got {kurtosis}")
-    mean, spread = (np.empty((len(samples), len(samples2))) for _ in range(2))
     # Twelve states and their successors live at once: smaller blocks than those of one kernel.
-    for rows in row_blocks(len(samples), 16 * len(samples2)):
+    blocks = row_blocks(len(samples), len(samples2), copies=32)
+    mean, spread = (np.empty((len(samples), len(samples2))) for _ in range(2))
+    for rows in blocks:
         part = [layer[rows] for layer in layers]
         mean[rows] = _mean(samples[rows], samples2, part, layers2, variances)
         second = _second(samples[rows], samples2, part, layers2, variances, kurtosis)
