@@ -146,7 +146,7 @@ def ntk_moments(
     --------
     >>> moments = ntk_moments([[1.0]], np.ones((1, 8)), widths=(4, 4), variance=0.25, kurtosis=1.0)
     >>> moments.mean.tolist(), moments.variance.round(12).tolist()
-    ([[3.0]], [[1.5]])
+    ([[3.0]], [[0.75]])
     """
     samples = matrix("X", X)
     layers = layers_of("gates", gates, widths, len(samples))
