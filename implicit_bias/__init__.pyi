@@ -26,6 +26,8 @@ from .measures.extrapolation import extrapolate as extrapolate
 from .measures.extrapolation import extrapolate_direction as extrapolate_direction
 from .measures.kkt import KKTDistance as KKTDistance
 from .measures.kkt import kkt_distance as kkt_distance
+from .measures.margin_flow import MarginFlow as MarginFlow
+from .measures.margin_flow import margin_flow as margin_flow
 from .measures.rates import measure_rates as measure_rates
 from .models.gdln.flow import gated_flow as gated_flow
 from .models.gdln.formulation import solve_gated_ols as solve_gated_ols

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from implicit_bias import solve_gln_svm
-from implicit_bias.measures import kkt as diagnostics
+from implicit_bias.measures import gradients
 from implicit_bias.measures.kkt import kkt_distance
 from implicit_bias.models.gln.network import GLN
 from tests.oracles import A, B, quadrants, quadrants_zeta, rays
@@ -92,7 +92,7 @@ def test_slabs_and_chunks_change_nothing(monkeypatch) -> None:
     whole = kkt_distance(network, X, y, contexts)
     assert 0.01 < whole.residual < 0.999
     # 46 weights: three samples a chunk, 20 weights a slab.
-    monkeypatch.setattr(diagnostics, "_MAX_ENTRIES", 141)
+    monkeypatch.setattr(gradients, "_MAX_ENTRIES", 141)
     parts = kkt_distance(network, X, y, contexts)
     np.testing.assert_allclose(parts.multipliers, whole.multipliers, rtol=1e-8, atol=1e-12)
     assert parts.residual == pytest.approx(whole.residual, rel=1e-12)
