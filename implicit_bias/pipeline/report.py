@@ -40,12 +40,15 @@ class Report:
         Whether a part of the run was not begun any more.
     failure : str, optional
         Why there is a prediction but no comparison, for instance that training diverged.
+    call : str
+        The call of `run` that made it.
     """
 
     heading: Heading
     findings: tuple[Finding, ...]
     interrupted: bool = False
     failure: str | None = None
+    call: str = ""
 
     @property
     def finished(self) -> bool:

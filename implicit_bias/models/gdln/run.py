@@ -18,9 +18,10 @@ from ...pipeline.model import Model
 from ...pipeline.progress import Progress
 from ...pipeline.report import Report, gather
 from ...pipeline.seeds import Seeds
-from ...pipeline.setup import Heading, provenance, require_device, torch_dtype
+from ...pipeline.setup import Heading, provenance, torch_dtype
 from ...pipeline.writers import write_arrays
 from ...training.loop import train
+from ...training.network import check_device
 from ...training.settings import TrainingSettings
 from ...training.trajectory import Trajectory
 from ...training.weights import as_tensor
@@ -81,13 +82,12 @@ def run_gdln(model: Model, options: Any, progress: Progress, keeping: Keeping) -
         If an option is out of range, before any long work.
     """
     seeds = Seeds.from_seed(options.seed)
-    require_device(options.device)
+    check_device(options.device)
     if not options.init_scale > 0:
         raise ValueError(
             f"`--init-scale` must be positive, got {options.init_scale}: zero opens every gate"
         )
-    scales, size = _length_scales(options), options.n_train or SAMPLES
-    data = RINGS[options.data](size, random_state=seeds.data, **scales)
+    data = _data(model, options, seeds.data)
     settings = TrainingSettings(
         loss="squared",
         batch_size=options.batch_size,
@@ -126,6 +126,17 @@ def _heading(model: Model, setup: Setup) -> Heading:
         | provenance(setup.options)
         | {"data": about},
     )
+
+
+def _data(model: Model, options: Any, seed: int) -> RingData:
+    """The samples of the user's own, or those that the options name."""
+    if model.given is not None:
+        if options.length_scales is not None:
+            raise ValueError("`length_scales` is of bundled data, beside `X` of your own: leave it")
+        X, y = model.given.X, model.given.y
+        return RingData(X, y, f"{len(X)} samples of the caller's own")
+    scales, size = _length_scales(options), options.n_train or SAMPLES
+    return RINGS[options.data](size, random_state=seed, **scales)
 
 
 def _length_scales(options: Any) -> dict[str, float]:
