@@ -6,11 +6,10 @@ Which of the options a model has, and what each is by default, stands with the m
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ..data.dataset import Dataset
     from ..data.labelled import ClassDataset
 

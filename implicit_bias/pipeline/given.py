@@ -84,6 +84,9 @@ def adopt(
     options: Any = model.choose(**choices)
     given = Given()
     if len(brought) > ("gating" in brought):
+        # The model's own sizes are of bundled data.
+        own = {name: None for name in ("n_train", "n_val") if choices.get(name) is None}
+        options = replace(options, **{k: v for k, v in own.items() if hasattr(options, k)})
         given, sizes = _read_data(model, options, brought)
         options = replace(options, data=GIVEN, **sizes)
     if "gating" in brought:

@@ -92,9 +92,13 @@ class Kind:
         return " or ".join([wanted, *words])
 
 
-@cache
 def kinds(options: Any) -> Mapping[str, Kind]:
     """What values each option of a dataclass of options takes, by its name."""
+    return _kinds(options)
+
+
+@cache
+def _kinds(options: Any) -> Mapping[str, Kind]:
     hints = get_type_hints(options)
     return MappingProxyType(
         {field.name: _kind(hints[field.name], field.metadata) for field in fields(options)}
