@@ -47,6 +47,8 @@ from .models.relu.formulation import FReLULimit as FReLULimit
 from .models.relu.formulation import solve_frelu_svm as solve_frelu_svm
 from .models.relu.frozen_network import FReLU as FReLU
 from .models.relu.network import ReLU as ReLU
+from .pipeline.run import NotSaved as NotSaved
+from .pipeline.run import run as run
 from .training.loop import train as train
 from .training.loop import train_many as train_many
 from .training.settings import TrainingSettings as TrainingSettings
