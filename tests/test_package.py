@@ -163,6 +163,7 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("measures/*.py", (".", "_solve", "data.*", "gates.*", "limits.*", "training.*")),
     ("drawing/*.py", (".", "_solve", "data.*", "measures.*", "limits.*", "training.trajectory",
                       "training.snapshots")),
+    ("pipeline/run.py", (".", "models")),  # the one that looks a model up
     ("pipeline/*.py", (".", *BELOW_MODELS)),
     ("models/__init__.py", ("models.*.model", "pipeline.model")),
     ("models/*/__init__.py", ()),
