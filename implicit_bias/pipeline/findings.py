@@ -12,6 +12,7 @@ import numpy as np
 from .._solve import Status
 from ..data.sample import Sample
 from ..drawing.figures import Panel, Row
+from ..gates.saved import Gating
 from ..limits.limit import Limit
 from ..measures.comparison import Comparison, NetworkState
 from ..measures.extrapolation import SeriesStatus, extrapolate, inverse_log_loss
@@ -213,8 +214,10 @@ def _exponents(rates: Sequence[Rate], settings: TrainingSettings) -> tuple[Table
 
 
 def gating_file(gating: Any) -> Finding:
-    """The gating of a run, to be loaded again; nothing of a run without one."""
-    return Finding("gating", files={} if gating is None else {"gating.npz": gating.save})
+    """The gating of a run, to be loaded again; nothing of a run without one of these kinds."""
+    return Finding(
+        "gating", files={"gating.npz": gating.save} if isinstance(gating, Gating) else {}
+    )
 
 
 def network_record(trajectory: Trajectory) -> dict[str, Any]:

@@ -120,6 +120,7 @@ def find_frozen(
 def _columns(comparison: FrozenComparison) -> dict[str, Any]:
     machine = comparison.machine
     return {
+        "freeze_at": comparison.freeze_at,
         "frozen_status": machine.status,
         "frozen_gap": machine.gap,
         "frozen_margin_ratio": machine.margin_ratio,
