@@ -14,7 +14,13 @@ from implicit_bias.models.orthosep.network import BalancedReLU, ResidualReLU
 from implicit_bias.models.relu.network import DeepReLU
 from implicit_bias.training.data import place_data
 from implicit_bias.training.loop import train, train_many
-from implicit_bias.training.network import Gated, HasUnitNorms, HasZeta, Homogeneous
+from implicit_bias.training.network import (
+    Gated,
+    HasUnitNorms,
+    HasZeta,
+    Homogeneous,
+    check_homogeneous,
+)
 from implicit_bias.training.settings import TrainingSettings
 
 N, D, H = 9, 5, 3
@@ -189,3 +195,38 @@ def test_a_column_of_scores_is_refused_with_the_way_out(many) -> None:
 def test_a_linear_predictor_that_does_not_say_so_is_told_what_to_say() -> None:
     with pytest.raises(ValueError, match="Column does not say whether it is: give the class `deg"):
         train(Column(), X, Y, None, settings=TrainingSettings(trainer="dual"))
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_networks_are_homogeneous_of_the_degree_they_name(name) -> None:
+    network, gates = NETWORKS[name]
+    data = place_data(network, X, Y, gates)
+    assert check_homogeneous(network, data.X, data.gates) == network.degree
+
+
+class MixedDegrees(torch.nn.Module):
+    """Two contexts, `(w_1 + w_2) / sqrt 2` and `w_1^2 / 10`: degrees one and two."""
+
+    degree = 1
+
+    def __init__(self, *w: float) -> None:
+        super().__init__()
+        self.w = torch.nn.Parameter(torch.tensor(w, dtype=torch.float64))
+
+    def forward(self, X: torch.Tensor, gates: torch.Tensor) -> torch.Tensor:
+        scores = torch.stack([self.w.sum() / math.sqrt(2), 0.1 * self.w[0] ** 2])
+        return scores[gates] * X[:, 0]
+
+
+@pytest.mark.parametrize("scale", [1e-9, 3.0])
+def test_contexts_of_different_degree_are_refused_at_any_scale(scale) -> None:
+    network = MixedDegrees(scale, scale)
+    X, gates = torch.ones(2, 1, dtype=torch.float64), torch.tensor([0, 1])
+    with pytest.raises(ValueError, match=r"degree 1 .* score of sample 1 "):
+        check_homogeneous(network, X, gates)
+    assert check_homogeneous(network, X, gates * 0) == 1
+
+
+def test_a_degree_is_asked_for() -> None:
+    with pytest.raises(TypeError, match="positive int, got None"):
+        check_homogeneous(torch.nn.Linear(D, 1), torch.zeros(1, D), None)
