@@ -119,7 +119,7 @@ def kkt_distance(
             "training sample on the right side: train longer, or check that the data are separable"
         )
     trained = [p for p in network.parameters() if p.requires_grad]
-    _check_degree(network, data, margins, degree)
+    _check_degree(network, data, margin, degree)
     # Homogeneity: margins scale with the degree-th power of the weights.
     with torch.no_grad():
         for p in trained:
@@ -138,22 +138,22 @@ def kkt_distance(
     )
 
 
-def _check_degree(network: torch.nn.Module, data: GatedData, margins: Tensor, degree: int) -> None:
+def _check_degree(network: torch.nn.Module, data: GatedData, margin: Tensor, degree: int) -> None:
     """Refuse a network whose margins at twice the weights are not `2 ** degree` times these."""
     trained = [p for p in network.parameters() if p.requires_grad]
     with torch.no_grad():
         for p in trained:
             p.mul_(2.0)
-        doubled = _margins(network, data)
+        doubled = margins(network, data)
         for p in trained:
             p.div_(2.0)
-    expected = 2.0**degree * margins
+    expected = 2.0**degree * margin
     off = (doubled - expected).abs()
     worst = int(off.argmax())
     if not float(off[worst]) <= _INHOMOGENEOUS * float(expected.abs().max()):
         raise ValueError(
             f"{type(network).__name__} is not homogeneous of its `degree` {degree} on these data: "
-            f"twice the weights give sample {worst} {float(doubled[worst] / margins[worst]):.6g} "
+            f"twice the weights give sample {worst} {float(doubled[worst] / margin[worst]):.6g} "
             f"times its margin, not {2**degree}. The conditions need one degree for all samples: "
             "leave out biases, or measure parts of one degree by themselves"
         )
