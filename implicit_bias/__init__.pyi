@@ -68,6 +68,8 @@ from .models.relu.formulation import FReLULimit as FReLULimit
 from .models.relu.formulation import solve_frelu_svm as solve_frelu_svm
 from .models.relu.frozen_network import FReLU as FReLU
 from .models.relu.network import ReLU as ReLU
+from .pipeline.report import Report as Report
+from .pipeline.row import row_schema as row_schema
 from .pipeline.run import NotSaved as NotSaved
 from .pipeline.run import run as run
 from .training.loop import train as train
