@@ -54,7 +54,8 @@ def solve(
     """
     if not isinstance(solver, str):
         raise TypeError(
-            f"`solver` must be a name, got {solver!r}: use 'interior-point', 'highs' or 'cvxpy:NAME'"
+            f"`solver` must be a name, got {solver!r}: use 'interior-point', 'highs' or "
+            "'cvxpy:NAME'"
         )
     family, _, name = solver.partition(":")
     if family not in SOLVERS or (name and family != "cvxpy"):

@@ -529,7 +529,7 @@ def _not_separable() -> list[Problem]:
 
 def _many_groups() -> list[Problem]:
     """The same groups again: no smaller optimum, since their blocks are the old ones' multiples."""
-    solved, unequal, tall = Status.SOLVED, unequal_construction(), tall_construction()
+    solved, unequal = Status.SOLVED, unequal_construction()
     shrunk = np.linspace(-0.9, 0.9, 60).tolist()
     closed = with_groups_again(linear_program([[1], [2], [-3]], [1, -1, 1]), shrunk)
     return [

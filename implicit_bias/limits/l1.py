@@ -91,6 +91,8 @@ class L1Margin(Formulation[L1Limit]):
                 f"`features` must have shape (n, m) with n, m >= 1, got {tuple(features.shape)}"
             )
         xp = array_namespace(features)
+        if not bool(xp.all(xp.isfinite(features))):
+            raise ValueError("`features` has NaN or infinite entries: remove them first")
         group = xp.arange(int(features.shape[1]), device=features.device)
         design = GatedDesign(X=xp.ones_like(features[:, :1]), Z=features, group=group)
         return MaxMarginProgram(design=design, y=y)

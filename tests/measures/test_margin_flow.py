@@ -41,7 +41,13 @@ def test_a_linear_predictor_goes_to_the_hard_margin() -> None:
     y = np.sign(X @ np.array([1.0, -2.0, 0.5, 1.0]))
     limit = ib.solve_linear_svm(X, y)
     network = ib.DeepLinear(4)
-    ib.train(network, X, y, None, settings=ib.TrainingSettings(trainer="momentum", schedule=((200, None),)))
+    ib.train(
+        network,
+        X,
+        y,
+        None,
+        settings=ib.TrainingSettings(trainer="momentum", schedule=((200, None),)),
+    )
     flow = margin_flow(network, X, y, until=1e9)
     direction = flow.network.zeta().detach().numpy().ravel()
     predicted = limit.zeta.ravel()

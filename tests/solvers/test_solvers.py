@@ -248,7 +248,9 @@ def test_primal_and_dual_points_are_the_optimal_ones(solver: str) -> None:
 
 @pytest.mark.parametrize("name", ["simplex", "interior-point:x", "", "CLARABEL"])
 def test_an_unknown_solver_is_refused_with_the_known_ones(name: str) -> None:
-    with pytest.raises(ValueError, match=r"unknown solver.*'interior-point', 'highs' or 'cvxpy:NAME'"):
+    with pytest.raises(
+        ValueError, match=r"unknown solver.*'interior-point', 'highs' or 'cvxpy:NAME'"
+    ):
         solve(two_points(), solver=name)
 
 

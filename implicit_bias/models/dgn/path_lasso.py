@@ -185,8 +185,10 @@ class PathLimit(Limit):
             said = self._closed_samples()
         elif self.is_tight():
             said = f"attained by a network, to {self.attained / self.dual_objective - 1:.1g}"
-        else:
+        elif math.isfinite(self.attained):
             said = f"not known to be attained; a network made of it has value {self.attained:.10g}"
+        else:
+            said = "not known to be attained"
         return (
             f"{super().__repr__()}\n  lower bound of every network of {self.depth} layers with "
             f"these gates, {said}\n  {len(self.paths)} distinct paths of "
@@ -319,9 +321,7 @@ def _closed(layers: Layers, paths: Paths) -> np.ndarray:
     return ~np.any(paths.activity != 0, axis=0)
 
 
-def _attained(
-    program: MaxMarginProgram, solution: Solution, layers: Layers, paths: Paths
-) -> float:
+def _attained(program: MaxMarginProgram, solution: Solution, layers: Layers, paths: Paths) -> float:
     """The value of the aligned network of these coefficients; infinite if there is none."""
     if not solution.certificate.proves_separability():
         return math.inf

@@ -49,8 +49,10 @@ class Layers:
     def columns(self, layer: int) -> NDArray[np.float64]:
         """(n, H_l, C_l) gate columns of one layer, C_l = 1 without contexts."""
         gates = self.gates[layer]
-        return gates[:, :, None].astype(float) if self.sizes is None else one_hot(
-            gates, self.sizes[layer]
+        return (
+            gates[:, :, None].astype(float)
+            if self.sizes is None
+            else one_hot(gates, self.sizes[layer])
         )
 
     def above(self) -> Layers:
@@ -184,7 +186,7 @@ def _one_layer(layers: Layers, layer: int) -> Paths:
 def _extended(below: Paths, unit: Paths, layers: Layers, layer: int) -> Paths:
     """Distinct ones among the paths `below`, each going on through every `unit` of a layer."""
     n_units, n_samples = unit.activity.shape
-    step = max(1, _ENTRIES // (n_units * n_samples))
+    step = max(1, _ENTRIES // max(1, n_units * n_samples))
     found: Paths | None = None
     for start in range(0, max(len(below.units), 1), step):
         rows = slice(start, start + step)
@@ -204,9 +206,11 @@ def _products(below: Paths, unit: Paths, rows: slice, n_contexts: int | None) ->
     low, high = below.activity[rows, None, :], unit.activity[None, :, :]
     activity = low * high if n_contexts is None else low * n_contexts + high
     n_low, n_high = activity.shape[:2]
-    units = np.hstack([np.repeat(below.units[rows], n_high, axis=0), np.tile(unit.units, (n_low, 1))])
+    units = np.hstack(
+        [np.repeat(below.units[rows], n_high, axis=0), np.tile(unit.units, (n_low, 1))]
+    )
     multiplicity = np.outer(below.multiplicity[rows], unit.multiplicity).ravel()
-    return Paths(units, multiplicity, activity.reshape(n_low * n_high, -1))
+    return Paths(units, multiplicity, activity.reshape(n_low * n_high, activity.shape[2]))
 
 
 def _joined(one: Paths, other: Paths) -> Paths:
