@@ -68,7 +68,7 @@ def _first(program: MaxMarginProgram) -> np.ndarray:
     """The groups with the largest blocks when all samples weigh the same."""
     equal = array_namespace(program.y).ones_like(program.y)
     norms = program.design.group_norms(program.dual_blocks(equal))
-    return np.sort(np.argsort(-to_numpy(norms), kind="stable")[:FIRST])
+    return np.asarray(np.sort(np.argsort(-to_numpy(norms), kind="stable")[:FIRST]))
 
 
 def _violators(norms: np.ndarray, groups: np.ndarray, most: int) -> np.ndarray:
@@ -76,7 +76,7 @@ def _violators(norms: np.ndarray, groups: np.ndarray, most: int) -> np.ndarray:
     outside = norms.copy()
     outside[groups] = -np.inf
     worst = np.argsort(-outside, kind="stable")[:most]
-    return worst[outside[worst] > norms[groups].max()]
+    return np.asarray(worst[outside[worst] > norms[groups].max()])
 
 
 def _padded(program: MaxMarginProgram, answer: PrimalDual, groups: np.ndarray) -> PrimalDual:

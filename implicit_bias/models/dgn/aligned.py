@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,7 +67,7 @@ def _directions(
     return sums / np.where(sizes > 0, sizes, 1.0), signs
 
 
-def forward(weights: Sequence[Floats], X: Floats, gates: Sequence[NDArray[np.generic]]) -> Floats:
+def forward(weights: Sequence[Floats], X: Floats, gates: Sequence[NDArray[Any]]) -> Floats:
     """(n,) scores `W_L G_(L-1) .. G_1 W_1 x` of the rows of `X` behind gates (n, H_l)."""
     signal = X
     for layer, opened in zip(weights, gates, strict=False):

@@ -89,7 +89,7 @@ def _multipliers(lam: Array, n_samples: int) -> Floats:
         raise ValueError(
             "`lam` must be finite, non-negative and not all zero: clip multipliers at zero"
         )
-    return values / values.max()
+    return np.asarray(values / values.max())
 
 
 def largest_path_norm(weights: Floats, X: Floats, layers: Layers) -> float:
@@ -119,9 +119,10 @@ def largest_path_norm(weights: Floats, X: Floats, layers: Layers) -> float:
     n_roundings = len(layers.gates) + len(rows) + X.shape[1] + 8
     if len(rows) < X.shape[1]:
         n_roundings += 10 * X.size
-        signed = np.linalg.qr(signed.T, mode="r").T  # inner products with samples, which norms keep
+        signed = np.linalg.qr(signed.T).R.T  # inner products with samples, which norms keep
     largest = math.sqrt(_largest_square(lower, upper, signed))
-    return (largest + n_roundings * _UNIT * float(sizes.sum())) * (1 + n_roundings * _UNIT)
+    lost = n_roundings * _UNIT
+    return float((largest + lost * np.sum(sizes)) * (1 + lost))
 
 
 def _upper_columns(layers: Layers) -> Floats:
@@ -131,7 +132,7 @@ def _upper_columns(layers: Layers) -> Floats:
         return np.ones((len(layers.gates[0]), 1, 1))
     paths = distinct_paths(above)
     columns = PathColumns(paths.units, above.widths, above.sizes)(np.hstack(above.gates))
-    return np.asarray(columns).reshape(len(columns), len(paths.units), -1)
+    return np.asarray(columns).reshape(len(columns), len(paths.units), above.n_columns)
 
 
 def _peaks(columns: Floats) -> Floats:
@@ -150,7 +151,7 @@ def _largest_square(lower: Floats, upper: Floats, signed: Floats) -> float:
     largest = 0.0
     for start in range(0, n_lower if n_upper else 0, step):
         left = lower[:, start : start + step, :, None] * signed[:, None, None, :]
-        blocks = left.reshape(n_samples, -1).T @ right
+        blocks = left.reshape(n_samples, left.shape[1] * width * n_inputs).T @ right
         squares = blocks.reshape(left.shape[1], width * n_inputs, n_upper, -1) ** 2
         largest = max(largest, float(squares.sum(axis=(1, 3)).max()))
     return largest

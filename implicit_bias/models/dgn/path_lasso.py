@@ -157,7 +157,7 @@ class PathLimit(Limit):
                 "`X` and `gates` must be the data of this limit, and its coefficients have other "
                 "margins on them: bound networks on the data that the limit was solved on"
             )
-        return np.sign(scores)
+        return np.asarray(np.sign(scores))
 
     def require(self) -> Self:
         """This limit if it is `SOLVED`; raises `NotCertified`, closed samples by number."""
@@ -318,7 +318,7 @@ def _closed(layers: Layers, paths: Paths) -> np.ndarray:
     """(n,) booleans: samples on which every path is closed, which contexts never are."""
     if layers.sizes is not None:
         return np.zeros(len(layers.gates[0]), dtype=bool)
-    return ~np.any(paths.activity != 0, axis=0)
+    return np.asarray(~np.any(paths.activity != 0, axis=0))
 
 
 def _attained(program: MaxMarginProgram, solution: Solution, layers: Layers, paths: Paths) -> float:

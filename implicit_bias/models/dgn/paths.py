@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +34,7 @@ class Layers:
         C_l of every layer if these are contexts, None if they are gates.
     """
 
-    gates: tuple[NDArray[np.generic], ...]
+    gates: tuple[NDArray[Any], ...]
     sizes: tuple[int, ...] | None
 
     @property
@@ -60,9 +61,9 @@ class Layers:
         return Layers(self.gates[1:], None if self.sizes is None else self.sizes[1:])
 
 
-def one_hot(contexts: NDArray[np.generic], n_contexts: int) -> NDArray[np.float64]:
+def one_hot(contexts: NDArray[Any], n_contexts: int) -> NDArray[np.float64]:
     """(..., C) ones where a context is c."""
-    return (contexts[..., None] == np.arange(n_contexts)).astype(float)
+    return np.asarray(contexts[..., None] == np.arange(n_contexts), dtype=float)
 
 
 def gate_layers(
@@ -105,23 +106,24 @@ def _divided(gates: Gates, widths: Sequence[int] | None) -> list[Array]:
             raise ValueError("`gates` must hold an array (n, H) a hidden layer, got none")
         return list(gates)
     require_real("gates", gates)
-    if gates.ndim != 2:
+    whole = to_numpy(gates)
+    if whole.ndim != 2:
         raise ValueError(
             f"`gates` must be one array (n, sum widths) or a list of arrays (n, H), got an array "
-            f"of shape {tuple(gates.shape)}"
+            f"of shape {whole.shape}"
         )
     if widths is None:
-        return [gates]
-    if any(int(width) < 1 for width in widths) or sum(widths) != gates.shape[1]:
+        return [whole]
+    if any(int(width) < 1 for width in widths) or sum(widths) != whole.shape[1]:
         raise ValueError(
-            f"`widths` must be positive and sum up to the {gates.shape[1]} columns of `gates`, "
+            f"`widths` must be positive and sum up to the {whole.shape[1]} columns of `gates`, "
             f"got {tuple(widths)}"
         )
     ends = np.cumsum([int(width) for width in widths])
-    return [gates[:, end - int(width) : end] for end, width in zip(ends, widths, strict=True)]
+    return [whole[:, end - int(width) : end] for end, width in zip(ends, widths, strict=True)]
 
 
-def _checked(layer: Array, number: int, n_samples: int, contexts: bool) -> NDArray[np.generic]:
+def _checked(layer: Array, number: int, n_samples: int, contexts: bool) -> NDArray[Any]:
     name = f"gates of layer {number}"
     require_real(name, layer)
     values = to_numpy(layer)
@@ -158,7 +160,7 @@ class Paths:
 
     units: NDArray[np.int64]
     multiplicity: NDArray[np.int64]
-    activity: NDArray[np.generic]
+    activity: NDArray[Any]
 
 
 def distinct_paths(layers: Layers) -> Paths:
@@ -190,7 +192,7 @@ def _extended(below: Paths, unit: Paths, layers: Layers, layer: int) -> Paths:
     found: Paths | None = None
     for start in range(0, max(len(below.units), 1), step):
         rows = slice(start, start + step)
-        more = _products(below, unit, rows, layers.sizes and layers.sizes[layer])
+        more = _products(below, unit, rows, layers.sizes[layer] if layers.sizes else None)
         found = _merged(more if found is None else _joined(found, more), layers)
         require_memory(
             len(found.units) * n_samples * layers.n_columns,
@@ -242,10 +244,10 @@ def _merged(paths: Paths, layers: Layers) -> Paths:
     return Paths(paths.units[rows], counts[order], activity[rows])
 
 
-def _by_first_use(codes: NDArray[np.generic]) -> NDArray[np.int64]:
+def _by_first_use(codes: NDArray[Any]) -> NDArray[np.int64]:
     """Codes renamed in the order in which samples use them: the same for equal partitions."""
     _, first, kind = np.unique(codes, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[kind]
+    return np.asarray(np.argsort(np.argsort(first))[kind])
 
 
 @dataclass(frozen=True, eq=False)
