@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..training.data import GatedData, Inputs, place_data
+from ..training.network import HasDualNorms, check_homogeneous
 from .gradients import combined_gradient, flat, gradient_gram, margins, slopes, to_float64
 from .nonnegative import nonnegative_fit
 
@@ -23,8 +24,6 @@ TIGHT = 1e-3
 # The fit starts with this many samples, those of the smallest margins, or half of all if that is
 # more; further ones enter, as many at once, while the conditions ask for them.
 _N_CANDIDATES = 2000
-# Of the largest margin at twice the weights: what counts as another degree, and not as rounding.
-_INHOMOGENEOUS = 1e-6
 # Slopes of the fit, of the size ||w|| ||grad f||, that count as rounding.
 _ROUNDING = 1e-9
 
@@ -103,14 +102,9 @@ def kkt_distance(
     linear networks", theorem 3.1 (equal degrees) and proposition B.8 with its condition on dead
     units.
     """
-    degree = getattr(network, "degree", None)
-    if not isinstance(degree, int) or degree < 1:
-        raise TypeError(
-            f"`network.degree` must be a positive int, got {degree!r}: the degree of homogeneity "
-            "of the scores in the trained weights"
-        )
     data = to_float64(place_data(network, X, y, gates))
     network = copy.deepcopy(network).double()
+    degree = check_homogeneous(network, data.X, data.gates)
     margin = margins(network, data)
     smallest = float(margin.min())
     if not smallest > 0:
@@ -119,7 +113,6 @@ def kkt_distance(
             "training sample on the right side: train longer, or check that the data are separable"
         )
     trained = [p for p in network.parameters() if p.requires_grad]
-    _check_degree(network, data, margins, degree)
     # Homogeneity: margins scale with the degree-th power of the weights.
     with torch.no_grad():
         for p in trained:
@@ -136,27 +129,6 @@ def kkt_distance(
         multipliers=lam.cpu().numpy(),
         dual_norms=_dual_norms(network, lam, data, (norm**2 / degree) ** ((degree - 2) / 2)),
     )
-
-
-def _check_degree(network: torch.nn.Module, data: GatedData, margins: Tensor, degree: int) -> None:
-    """Refuse a network whose margins at twice the weights are not `2 ** degree` times these."""
-    trained = [p for p in network.parameters() if p.requires_grad]
-    with torch.no_grad():
-        for p in trained:
-            p.mul_(2.0)
-        doubled = _margins(network, data)
-        for p in trained:
-            p.div_(2.0)
-    expected = 2.0**degree * margins
-    off = (doubled - expected).abs()
-    worst = int(off.argmax())
-    if not float(off[worst]) <= _INHOMOGENEOUS * float(expected.abs().max()):
-        raise ValueError(
-            f"{type(network).__name__} is not homogeneous of its `degree` {degree} on these data: "
-            f"twice the weights give sample {worst} {float(doubled[worst] / margins[worst]):.6g} "
-            f"times its margin, not {2**degree}. The conditions need one degree for all samples: "
-            "leave out biases, or measure parts of one degree by themselves"
-        )
 
 
 def _fit(
@@ -192,8 +164,7 @@ def _fit(
 def _dual_norms(
     network: torch.nn.Module, lam: Tensor, data: GatedData, scale: float
 ) -> Array | None:
-    dual_norms = getattr(network, "dual_norms", None)
-    if dual_norms is None:
+    if not isinstance(network, HasDualNorms):
         return None
-    norms: Tensor = dual_norms(lam * data.y, data.X, data.gates)
+    norms = network.dual_norms(lam * data.y, data.X, data.gates)
     return scale * norms.detach().cpu().numpy()

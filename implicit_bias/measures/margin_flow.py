@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..training.data import GatedData, Inputs, place_data, trained_weights
-from ..training.network import HasUnitNorms, Homogeneous
+from ..training.network import HasUnitNorms, check_homogeneous
 from ..training.objectives import log_mean_loss
 from ..training.recorder import Observer
 from .gradients import combined_gradient, flat, gradient_gram, margins, slopes, to_float64
@@ -127,8 +127,8 @@ def margin_flow(
     TypeError
         If the network has no `degree`.
     ValueError
-        If data are malformed, a sample has no positive margin, the loss is not below 1 / e, or
-        `until` and `step` are no positive numbers.
+        If the network is not homogeneous of it, data are malformed, a sample has no positive
+        margin, the loss is not below 1 / e, or `until` and `step` are no positive numbers.
     FloatingPointError
         If a step cannot be solved: the gradients of the samples that hold the margin back admit no
         growth, to rounding.
@@ -164,8 +164,7 @@ def margin_flow(
 
 def _check_start(network: torch.nn.Module, data: GatedData) -> float:
     """log(1 / loss) of a network that the flow can begin from."""
-    if not isinstance(network, Homogeneous):
-        raise TypeError(f"{type(network).__name__} has no `degree`: the flow needs homogeneity")
+    check_homogeneous(network, data.X, data.gates)
     margin = margins(network, data)
     begin, smallest = -float(log_mean_loss(margin, "logistic")), float(margin.min())
     if not (smallest > 0 and begin > 1):
