@@ -53,8 +53,8 @@ from .models.dgn.context_network import DeepGLN as DeepGLN
 from .models.dgn.network import DGN as DGN
 from .models.dgn.network import initial_variance as initial_variance
 from .models.dgn.path_bound import path_lower_bound as path_lower_bound
-from .models.dgn.path_lasso import PathLimit as PathLimit
 from .models.dgn.path_lasso import solve_path_lasso as solve_path_lasso
+from .models.dgn.path_limit import PathLimit as PathLimit
 from .models.gdln.flow import gated_flow as gated_flow
 from .models.gdln.formulation import solve_gated_ols as solve_gated_ols
 from .models.gln.formulation import GLNLimit as GLNLimit

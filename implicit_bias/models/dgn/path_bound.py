@@ -116,7 +116,7 @@ def largest_path_norm(weights: Floats, X: Floats, layers: Layers) -> float:
     lower, upper = layers.columns(0)[rows], _upper_columns(layers)[rows]
     sizes = np.linalg.norm(signed, axis=1) * _peaks(lower) * _peaks(upper)
     # Roundings of a product of gates, of an inner product, of a norm; of an orthogonal reduction.
-    n_roundings = len(layers.gates) + len(rows) + X.shape[1] + 8
+    n_roundings = len(layers.gates) + len(rows) + X.shape[1] * layers.n_columns + 8
     if len(rows) < X.shape[1]:
         n_roundings += 10 * X.size
         signed = np.linalg.qr(signed.T).R.T  # inner products with samples, which norms keep
