@@ -189,8 +189,8 @@ def solve_path_lasso(
     Returns
     -------
     PathLimit
-        With its certificate: a bound of the value, and the limit of training only where
-        `is_tight` proves it. Where no paths separate the data its status is `NOT_SEPARABLE`, and
+        With its certificate: a bound of the value, not the limit of training; `PathLimit` says
+        when they are the same. Where no paths separate the data its status is `NOT_SEPARABLE`, and
         `closed` names samples that no path reaches.
 
     Examples

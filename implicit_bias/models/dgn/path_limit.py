@@ -35,8 +35,10 @@ class PathLimit(Limit):
 
         value(w) = (||w||^2 / L)^(L/2) / min_n y[n] f_w(x[n])
 
-    of every network of L layers with these gates, whatever its widths and weights. It is *not* the
-    limit of gradient descent, unless `is_tight` proves that a network attains it.
+    of every network of L layers with these gates, whatever its widths and weights. It is a bound,
+    *not* the limit of gradient descent. Where `is_tight` proves that a network attains it, none has
+    a larger normalised margin; that training goes there is proved where gates act in the first
+    hidden layer alone (see `solve_frelu_svm`), and measured elsewhere.
 
     What follows describes the paths, in NumPy arrays whatever the inputs were.
 
@@ -85,12 +87,14 @@ class PathLimit(Limit):
 
         P* is attained exactly if the path norms of some optimum are those of aligned layers of
         rank one, `||zeta[p]|| = prod_l q_l(i_l)`, with directions that depend on i_1 alone up to
-        signs that edges carry. True is a proof: the network with these norms has been evaluated on
-        the data, `aligned_weights`. It comes out so at depth 2, where the bound is the limit's
-        group lasso, and where gates act in the first layer alone, at every depth. False says that
-        *this* optimum is not of that form, or that its form is not looked for (contexts in more
-        than two layers of weights): it does not prove that P* is out of reach.
+        signs that edges carry. True is a proof, up to the rounding of float64: the network with
+        these norms, `aligned_weights`, has been evaluated on the data. It comes out so at depth 2,
+        where the bound is the group lasso of the limit, and where gates act in the first layer
+        alone, at every depth. False says that *this* optimum is not of that form, or that the form
+        is not looked for (contexts at depths above 2): it does not prove that P* is out of reach.
         """
+        if not self.certificate.proves_separability():
+            return False
         return self.attained <= self.dual_objective * (1 + tol)
 
     def aligned_weights(self) -> tuple[Array, ...]:
