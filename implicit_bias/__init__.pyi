@@ -36,6 +36,8 @@ from .kernels.regression import KernelRegression as KernelRegression
 from .kernels.regression import kernel_regression as kernel_regression
 from .kernels.tangent import activation_kernel as activation_kernel
 from .kernels.tangent import empirical_ntk as empirical_ntk
+from .limits.l1 import L1Limit as L1Limit
+from .limits.l1 import solve_l1_svm as solve_l1_svm
 from .limits.predictors import ContextPredictor as ContextPredictor
 from .measures.comparison import Comparison as Comparison
 from .measures.comparison import compare as compare
@@ -50,6 +52,9 @@ from .measures.rates import measure_rates as measure_rates
 from .models.dgn.context_network import DeepGLN as DeepGLN
 from .models.dgn.network import DGN as DGN
 from .models.dgn.network import initial_variance as initial_variance
+from .models.dgn.path_bound import path_lower_bound as path_lower_bound
+from .models.dgn.path_lasso import solve_path_lasso as solve_path_lasso
+from .models.dgn.path_limit import PathLimit as PathLimit
 from .models.gdln.flow import gated_flow as gated_flow
 from .models.gdln.formulation import solve_gated_ols as solve_gated_ols
 from .models.gln.formulation import GLNLimit as GLNLimit
