@@ -19,6 +19,10 @@ from .gates.hyperplanes import HyperplaneContexts as HyperplaneContexts
 from .gates.hyperplanes import HyperplaneGates as HyperplaneGates
 from .gates.relu import ReLUGates as ReLUGates
 from .limits.predictors import ContextPredictor as ContextPredictor
+from .local_limits.limit import LocalLimit as LocalLimit
+from .local_limits.limit import LocalStatus as LocalStatus
+from .local_limits.limit import same_limit as same_limit
+from .local_limits.search import local_limit as local_limit
 from .measures.comparison import Comparison as Comparison
 from .measures.comparison import compare as compare
 from .measures.distances import Distances as Distances
