@@ -116,21 +116,19 @@ class _Passing:
 
 
 def _search(problem: MarginProblem, tol: float) -> _Found:
-    w, spent, tried = problem.start, 0, None
-    while True:
-        last = None
-        for last in _worth_a_try(approaches(problem, w, _MAX_ROUNDS - spent)):
+    w: Tensor | None = problem.start
+    spent, last = 0, None
+    while w is not None:
+        before, steps, w = spent, approaches(problem, w, _MAX_ROUNDS - spent), None
+        for last in _worth_a_try(steps):
+            spent = before + last.rounds
             tried = _try(problem, last, tol)
             if isinstance(tried, _Found):
-                return replace(tried, rounds=spent + last.rounds)
+                return replace(tried, rounds=spent)
             if tried.beyond is not None:
+                w = tried.beyond
                 break
-        spent += 0 if last is None else last.rounds
-        if last is None or tried is None or tried.beyond is None:
-            return _unfinished(
-                problem, last, spent, "Newton's method found no KKT point from there"
-            )
-        w = tried.beyond
+    return _unfinished(problem, last, spent, "Newton's method found no KKT point from there")
 
 
 def _worth_a_try(steps: Iterator[Approach]) -> Iterator[Approach]:
