@@ -99,7 +99,7 @@ class MarginProblem:
 
     def rescaled(self, w: Tensor) -> Tensor:
         """The weights with smallest margin 1 in the direction of `w`, whose margins are > 0."""
-        scale = float(self.margins(w).min()) ** (1 / self.degree)
+        scale: float = float(self.margins(w).min()) ** (1 / self.degree)
         return w / scale
 
     def at(self, w: Tensor) -> torch.nn.Module:

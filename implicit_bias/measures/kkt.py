@@ -26,6 +26,8 @@ TIGHT = 1e-3
 # The fit starts with this many samples, those of the smallest margins, or half of all if that is
 # more; further ones enter, as many at once, while the conditions ask for them.
 _N_CANDIDATES = 2000
+# Of the largest margin at twice the weights: what counts as another degree, and not as rounding.
+_INHOMOGENEOUS = 1e-6
 # Slopes of the fit, of the size ||w|| ||grad f||, that count as rounding.
 _ROUNDING = 1e-9
 
@@ -85,7 +87,10 @@ def kkt_distance(
     TypeError
         If the network has no positive `degree`.
     ValueError
-        If data are malformed, or some training sample has no positive margin.
+        If data are malformed, some training sample has no positive margin, or scores at twice the
+        weights are not ``2 ** degree`` times those at the weights. With contexts of several degrees
+        training ends where those of the lowest carry all the gradient, which need not be a KKT
+        point of this problem.
 
     Notes
     -----
@@ -116,8 +121,9 @@ def kkt_distance(
             f"the smallest margin on (X, y) is {smallest:g}, but the conditions need every "
             "training sample on the right side: train longer, or check that the data are separable"
         )
-    # Homogeneity: margins scale with the degree-th power of the weights.
     trained = [p for p in network.parameters() if p.requires_grad]
+    _check_degree(network, data, margins, degree)
+    # Homogeneity: margins scale with the degree-th power of the weights.
     with torch.no_grad():
         for p in trained:
             p.div_(smallest ** (1 / degree))
@@ -133,6 +139,27 @@ def kkt_distance(
         multipliers=lam.cpu().numpy(),
         dual_norms=_dual_norms(network, lam, data, (norm**2 / degree) ** ((degree - 2) / 2)),
     )
+
+
+def _check_degree(network: torch.nn.Module, data: GatedData, margins: Tensor, degree: int) -> None:
+    """Refuse a network whose margins at twice the weights are not `2 ** degree` times these."""
+    trained = [p for p in network.parameters() if p.requires_grad]
+    with torch.no_grad():
+        for p in trained:
+            p.mul_(2.0)
+        doubled = _margins(network, data)
+        for p in trained:
+            p.div_(2.0)
+    expected = 2.0**degree * margins
+    off = (doubled - expected).abs()
+    worst = int(off.argmax())
+    if not float(off[worst]) <= _INHOMOGENEOUS * float(expected.abs().max()):
+        raise ValueError(
+            f"{type(network).__name__} is not homogeneous of its `degree` {degree} on these data: "
+            f"twice the weights give sample {worst} {float(doubled[worst] / margins[worst]):.6g} "
+            f"times its margin, not {2**degree}. The conditions need one degree for all samples: "
+            "leave out biases, or measure parts of one degree by themselves"
+        )
 
 
 def _fit(

@@ -138,6 +138,51 @@ def test_a_module_without_a_degree_is_refused() -> None:
         kkt_distance(torch.nn.Linear(2, 1), *QUADRANTS)
 
 
+class TwoContexts(torch.nn.Module):
+    """(w1 + w2) / sqrt 2 in context 0, of degree 1; 0.1 w1^2 in context 1, of degree 2."""
+
+    degree = 1
+
+    def __init__(self, w: list[float]) -> None:
+        super().__init__()
+        self.w = torch.nn.Parameter(torch.tensor(w, dtype=torch.float64))
+
+    def forward(self, X: torch.Tensor, gates: torch.Tensor) -> torch.Tensor:
+        linear = self.w.sum() / math.sqrt(2) * X[:, 0]
+        square = 0.1 * self.w[0] ** 2 * X[:, 0]
+        return torch.where(gates[:, 0] == 0, linear, square)
+
+
+def test_contexts_of_mixed_degrees_are_refused_since_training_ends_at_no_kkt_point() -> None:
+    # Training goes to (1, 1): the context of degree 1 carries all of the gradient. At margin 1 the
+    # square is the tight one, w1^2 = 10, and stationarity would ask w2 = 0 of w = (w1, w1).
+    X, y, contexts = np.ones((2, 1)), np.ones(2), np.array([[0], [1]])
+    for degree in (1, 2):
+        network = TwoContexts([3.0, 3.0])
+        network.degree = degree
+        with pytest.raises(ValueError, match=rf"not homogeneous of its `degree` {degree} on these"):
+            kkt_distance(network, X, y, contexts)
+    # The tight constraint alone: w = (w1, w1) against its gradient (w1, 0), a residual of 1/sqrt 2.
+    network = TwoContexts([math.sqrt(10), math.sqrt(10)])
+    network.degree = 2
+    distance = kkt_distance(network, X[1:], y[1:], contexts[1:])
+    assert distance.residual == pytest.approx(1 / math.sqrt(2), rel=1e-9)
+
+
+def test_a_degree_that_is_not_the_networks_is_refused_and_weights_stay_as_they_are() -> None:
+    network = GLN.from_zeta(quadrants_zeta(1), upper_widths=(3,))
+    before = [p.detach().clone() for p in network.parameters()]
+
+    class Claiming(GLN):
+        degree = 4
+
+    claiming = Claiming.from_weights(network.w1, *network.upper)
+    with pytest.raises(ValueError, match=r"`degree` 4 .* 8 times its margin, not 16"):
+        kkt_distance(claiming, *QUADRANTS)
+    kkt_distance(network, *QUADRANTS)
+    assert all(torch.equal(a, b) for a, b in zip(before, network.parameters(), strict=True))
+
+
 def test_the_arrays_of_a_result_are_read_only() -> None:
     distance = kkt_distance(GLN.from_zeta(quadrants_zeta(1)), *QUADRANTS)
     assert distance.dual_norms is not None

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from implicit_bias import GLN, DeepLinear, FReLU, ReLU, ShallowGLN
+from implicit_bias import DGN, GLN, DeepGLN, DeepLinear, FReLU, ReLU, ShallowGLN
 from implicit_bias.models.gdln.network import GDLN, ReLUMean
 from implicit_bias.models.orthosep.network import BalancedReLU, ResidualReLU
 from implicit_bias.models.relu.network import DeepReLU
@@ -39,7 +39,12 @@ NETWORKS = {
     "relu": (ReLU(D, 4), None),
     "deep relu": (DeepReLU(D, (8, 7, 6), random_state=3), None),
     "orthosep": (BalancedReLU(D, 6, init_scale=1.0), None),
+    "dgn": (DGN(D, (4, 3, 2)), RNG.uniform(size=(N, 9))),
+    "dgn, one layer": (DGN(D, ()), np.ones((N, 0))),
+    "deep gln": (DeepGLN(D, (4, 3), 3, init="kaiming"), RNG.integers(0, 3, (N, 7))),
 }
+
+LINEAR = {"linear", "shallow gln", "dgn, one layer"}
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -62,7 +67,7 @@ def test_products_of_factors_are_the_gradients_of_single_scores(name) -> None:
     assert np.median(norms) > 0.1
 
 
-@pytest.mark.parametrize("name", [n for n in NETWORKS if n not in {"linear", "shallow gln"}])
+@pytest.mark.parametrize("name", [n for n in NETWORKS if n not in LINEAR])
 def test_imbalance_is_a_conserved_quantity_of_the_gradient_of_any_function_of_scores(name) -> None:
     # Along w' = -grad, imbalance' = -2 (<w_in, grad_in> - <w_out, grad_out>) = 0 for every unit.
     network, gates = NETWORKS[name]
@@ -95,6 +100,8 @@ MAKERS = {
     ResidualReLU: ResidualReLU,
     GDLN: GDLN,
     ReLUMean: ReLUMean,
+    DGN: lambda d=D, h=H, **k: DGN(d, (h,), **k),
+    DeepGLN: lambda d=D, h=H, **k: DeepGLN(d, (h,), 2, **k),
 }
 WITHOUT_INIT = {BalancedReLU, ResidualReLU, GDLN, ReLUMean}
 FROM_ZERO = {GDLN, ReLUMean}
@@ -127,7 +134,14 @@ def test_a_start_that_cannot_be_is_refused(network, sizes, kwargs, message) -> N
 @pytest.mark.parametrize("network", MAKERS)
 def test_inputs_of_another_width_or_dtype_are_refused(network) -> None:
     made = MAKERS[network](D, H)
-    gates = {"GLN": CONTEXTS, "FReLU": GATES, "ShallowGLN": CONTEXTS, "GDLN": GATES}
+    gates = {
+        "GLN": CONTEXTS,
+        "FReLU": GATES,
+        "ShallowGLN": CONTEXTS,
+        "GDLN": GATES,
+        "DGN": GATES,
+        "DeepGLN": CONTEXTS,
+    }
     given = gates.get(network.__name__)
     placed = None if given is None else made.prepare(given)
     for inputs in (torch.ones(N, D + 1).double(), torch.ones(N, D), torch.ones(D).double()):
