@@ -53,7 +53,7 @@ def measure_curvature(problem: MarginProblem, point: Point) -> Curvature:
     hessian = problem.hessian(point.w, point.lam)
     values, directions = ReducedHessian.of(hessian, active).lowest()
     flat = bool((values.abs() <= ZERO_MODE).any())
-    n_symmetry = len(symmetry_tangents(problem, point.w)) if flat else 0
+    n_symmetry = len(symmetry_tangents(problem, point)) if flat else 0
     return Curvature(values, directions, n_symmetry)
 
 

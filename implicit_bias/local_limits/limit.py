@@ -27,8 +27,8 @@ class LocalStatus(Enum):
 
     LOCAL_OPTIMUM = (
         "local optimum: first-order conditions hold, multipliers are positive, and the Lagrangian "
-        "curves upwards wherever active margins stay, but for rotations of units that no training "
-        "score sees. In floating point; other local optima may be better"
+        "curves upwards wherever active margins stay, but for rotations of units that no active "
+        "sample sees. In floating point; other local optima may be better"
     )
     SADDLE = (
         "saddle: first-order conditions hold, but `escape` leads to larger margins. Training from "
@@ -86,7 +86,8 @@ class LocalLimit:
         active gradients; empty where they were not looked at, or the null space is {0}.
     n_zero_modes, n_symmetry_modes : int
         Eigenvalues within 1e-7 of zero, and how many of them are rotations of units that no
-        training score sees (units of linear layers, units with the same gates).
+        active sample sees (units of linear layers, units with the same gates): along those the
+        point is one of an orbit of equal value, strictly optimal but for it.
     escape : mapping of str to array, or None
         Unit direction, shaped as `weights`, in which margins grow; for saddles alone.
     status : LocalStatus

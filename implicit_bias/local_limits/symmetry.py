@@ -1,13 +1,15 @@
-"""Rotations of hidden units that change no score: the zero modes that are nobody's fault."""
+"""Rotations of hidden units that change no active margin: zero modes that cost no optimality."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import combinations, permutations
 
 import torch
 from torch import Tensor
 
+from .newton import Point
 from .problem import MarginProblem
 
 __all__ = ["symmetry_tangents"]
@@ -19,14 +21,17 @@ _SAME = 1e-10
 _WIDEST = 100
 
 
-def symmetry_tangents(problem: MarginProblem, w: Tensor) -> Tensor:
-    """(k, P) orthonormal tangents at `w` of the rotations of units that no training score sees.
+def symmetry_tangents(problem: MarginProblem, point: Point) -> Tensor:
+    """(k, P) orthonormal tangents at a point of the rotations of units that no active sample sees.
 
-    Where units i and j of a layer are open on the same samples, rotating their incoming weights
-    (the first axis of one parameter) and outgoing ones (the last axis of another) alike changes
-    neither scores nor the norm of the weights. That holds for all units of a linear layer and for
-    units with the same gates; it is tried on random weights, plane by plane.
+    Where units i and j of a layer are open on the same active samples, rotating their incoming
+    weights (the first axis of one parameter) and outgoing ones (the last axis of another) alike
+    changes neither active margins nor the norm of the weights; the other margins are above 1, so
+    that the point is one of a whole orbit of equal value. That holds for all units of a linear
+    layer and for units with the same gates; it is tried on random weights, plane by plane.
     """
+    w = point.w
+    some = replace(problem, data=problem.data.take(point.active.nonzero()[:, 0]))
     generator = torch.Generator().manual_seed(0)
     weights = torch.randn(len(w), generator=generator, dtype=w.dtype)
     tangents = [w.new_zeros(0, len(w))]
@@ -35,15 +40,16 @@ def symmetry_tangents(problem: MarginProblem, w: Tensor) -> Tensor:
         width = shapes[lower][0]
         if len(shapes[lower]) < 2 or shapes[upper][-1] != width:
             continue
-        planes = _free_planes(problem, weights, lower, upper, width)
+        planes = _free_planes(some, weights, lower, upper)
         tangents += [_generator(problem, w, lower, upper, plane)[None] for plane in planes]
     return _orthonormal(torch.cat(tangents))
 
 
 def _free_planes(
-    problem: MarginProblem, weights: Tensor, lower: str, upper: str, width: int
+    problem: MarginProblem, weights: Tensor, lower: str, upper: str
 ) -> list[tuple[int, int]]:
     # Planes (i, j) of units whose rotation leaves the scores of random weights as they are.
+    width = len(problem.parameters[lower])
     planes = list(combinations(range(width), 2))
     scores = problem.margins(weights)
     allowed = _SAME * float(scores.abs().max())
