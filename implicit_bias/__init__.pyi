@@ -37,6 +37,8 @@ from .kernels.regression import kernel_regression as kernel_regression
 from .kernels.tangent import activation_kernel as activation_kernel
 from .kernels.tangent import empirical_ntk as empirical_ntk
 from .limits.predictors import ContextPredictor as ContextPredictor
+from .local_limits.depth3 import Depth3Kernel as Depth3Kernel
+from .local_limits.depth3 import depth3_kernel as depth3_kernel
 from .local_limits.limit import LocalLimit as LocalLimit
 from .local_limits.limit import LocalStatus as LocalStatus
 from .local_limits.limit import same_limit as same_limit
