@@ -50,6 +50,8 @@ from .measures.extrapolation import extrapolate as extrapolate
 from .measures.extrapolation import extrapolate_direction as extrapolate_direction
 from .measures.kkt import KKTDistance as KKTDistance
 from .measures.kkt import kkt_distance as kkt_distance
+from .measures.margin_flow import MarginFlow as MarginFlow
+from .measures.margin_flow import margin_flow as margin_flow
 from .measures.rates import measure_rates as measure_rates
 from .models.dgn.context_network import DeepGLN as DeepGLN
 from .models.dgn.network import DGN as DGN
@@ -72,6 +74,8 @@ from .models.relu.formulation import FReLULimit as FReLULimit
 from .models.relu.formulation import solve_frelu_svm as solve_frelu_svm
 from .models.relu.frozen_network import FReLU as FReLU
 from .models.relu.network import ReLU as ReLU
+from .pipeline.run import NotSaved as NotSaved
+from .pipeline.run import run as run
 from .training.loop import train as train
 from .training.loop import train_many as train_many
 from .training.settings import TrainingSettings as TrainingSettings

@@ -164,6 +164,7 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("local_limits/*.py", (".", "_solve", "training.data", "training.network")),
     ("drawing/*.py", (".", "_solve", "data.*", "measures.*", "limits.*", "training.trajectory",
                       "training.snapshots")),
+    ("pipeline/run.py", (".", "models")),  # the one that looks a model up
     ("pipeline/*.py", (".", *BELOW_MODELS)),
     ("models/__init__.py", ("models.*.model", "pipeline.model")),
     ("models/*/__init__.py", ()),

@@ -149,7 +149,7 @@ def check_start(
 def check_device(device: torch.device | str) -> None:
     """See that torch can compute on a device; raises ValueError if it cannot."""
     try:
-        torch.zeros(1, device=device).sum()
+        torch.zeros(1, device=device).item()
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise ValueError(f"torch cannot use device {str(device)!r} here: take 'cpu'") from error
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from implicit_bias import solve_gln_svm
-from implicit_bias.measures import kkt as diagnostics
+from implicit_bias.measures import gradients
 from implicit_bias.measures.kkt import kkt_distance
 from implicit_bias.models.gln.network import GLN
 from tests.oracles import A, B, quadrants, quadrants_zeta, rays
@@ -92,7 +92,7 @@ def test_slabs_and_chunks_change_nothing(monkeypatch) -> None:
     whole = kkt_distance(network, X, y, contexts)
     assert 0.01 < whole.residual < 0.999
     # 46 weights: three samples a chunk, 20 weights a slab.
-    monkeypatch.setattr(diagnostics, "_MAX_ENTRIES", 141)
+    monkeypatch.setattr(gradients, "_MAX_ENTRIES", 141)
     parts = kkt_distance(network, X, y, contexts)
     np.testing.assert_allclose(parts.multipliers, whole.multipliers, rtol=1e-8, atol=1e-12)
     assert parts.residual == pytest.approx(whole.residual, rel=1e-12)
@@ -160,7 +160,9 @@ def test_contexts_of_mixed_degrees_are_refused_since_training_ends_at_no_kkt_poi
     for degree in (1, 2):
         network = TwoContexts([3.0, 3.0])
         network.degree = degree
-        with pytest.raises(ValueError, match=rf"not homogeneous of its `degree` {degree} on these"):
+        with pytest.raises(
+            ValueError, match=rf"homogeneous of degree {degree} in its trained weights"
+        ):
             kkt_distance(network, X, y, contexts)
     # The tight constraint alone: w = (w1, w1) against its gradient (w1, 0), a residual of 1/sqrt 2.
     network = TwoContexts([math.sqrt(10), math.sqrt(10)])
@@ -177,7 +179,7 @@ def test_a_degree_that_is_not_the_networks_is_refused_and_weights_stay_as_they_a
         degree = 4
 
     claiming = Claiming.from_weights(network.w1, *network.upper)
-    with pytest.raises(ValueError, match=r"`degree` 4 .* 8 times its margin, not 16"):
+    with pytest.raises(ValueError, match=r"homogeneous of degree 4 .* from 1 to 8, not 16"):
         kkt_distance(claiming, *QUADRANTS)
     kkt_distance(network, *QUADRANTS)
     assert all(torch.equal(a, b) for a, b in zip(before, network.parameters(), strict=True))
