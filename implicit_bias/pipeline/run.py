@@ -59,7 +59,7 @@ def run(
         samples of your own, ``X`` (n, D) and ``y`` (n,) in {-1, +1} (or classes, with
         ``classes="all"``), held-out ones ``X_val``, ``y_val`` (a quarter of `X`, drawn by `seed`,
         unless they or `n_train` and `n_val` say otherwise), or a `Dataset` as ``data``; and a
-        ``gating`` of your own with ``transform(X)``, fitted or to be fitted on the training
+        ``gating`` of your own (for `dgn` one of its words) with ``transform(X)``, fitted or to be fitted on the training
         inputs, from which hidden_units, contexts and cutoffs then follow.
 
     Returns
@@ -117,6 +117,8 @@ def _chosen(model: Model, options: Mapping[str, Any]) -> tuple[Model, Any]:
     """The model on what the user has brought, and its options."""
     brought = {name: options[name] for name in BROUGHT if options.get(name) is not None}
     choices = {name: value for name, value in options.items() if name not in BROUGHT}
+    if isinstance(brought.get("gating"), str):  # a kind of gates, not gates of the user's own
+        choices["gating"] = brought.pop("gating")
     if not isinstance(choices.get("data", ""), str | None):
         brought["data"] = choices.pop("data")
     known = takers(MODELS)
@@ -151,7 +153,8 @@ def _save(report: Report, keeping: Keeping) -> None:
 
 def _call(name: str, options: Mapping[str, Any]) -> str:
     """The call as Python has it; data and gates of the user's own by the names of the arguments."""
-    own = {*BROUGHT} | ({"data"} if not isinstance(options.get("data"), str) else set())
+    own = {*BROUGHT, "data"}
+    own -= {name for name in ("data", "gating") if isinstance(options.get(name), str)}
     words = [repr(name)]
     for key, value in options.items():
         if value is not None:

@@ -1,0 +1,203 @@
+"""A deep gated network beside its local limit, the bound of all networks, and three machines."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._solve import to_numpy
+from ...data.sample import Sample
+from ...local_limits.limit import LocalLimit, LocalStatus, same_limit
+from ...measures.kkt import kkt_distance
+from ...measures.scalars import agreement, cosine, error_rate, placed_scores
+from ...training.data import GatedData, place_data
+from .aligned import network_value
+
+if TYPE_CHECKING:
+    import torch
+
+    from .path_limit import PathLimit
+
+__all__ = [
+    "DGNComparison",
+    "Predicted",
+    "Values",
+    "compare_dgn",
+    "compare_scores",
+    "held_out_scores",
+    "limits_reached",
+    "value_of",
+]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """A classifier beside the network, on held-out data; NaN where those have no gates.
+
+    Attributes
+    ----------
+    status : str
+    certificate : float
+        Relative gap of a convex program, residual of the first-order conditions of a local limit.
+    score_cosine, agreement, error : float
+        Cosine of its scores with the network's, share of equal labels, its error.
+    """
+
+    status: str
+    certificate: float
+    score_cosine: float
+    agreement: float
+    error: float
+
+
+@dataclass(frozen=True)
+class DGNComparison:
+    """A network beside its own local limit, and beside all networks with its gates.
+
+    Attributes
+    ----------
+    value : float
+        ``(||w||^2 / L)^(L/2)`` over the smallest margin; smaller is better.
+    bound : float
+        Certified lower bound of that of every network with these gates.
+    bound_ratio : float
+        `bound / value`: 1 only if no network with these gates is better.
+    local_value, local_ratio : float
+        Value of the local limit; over that of the network.
+    local_bound_ratio : float
+        `bound / local_value`: the limit is at most 1 over this times the best of all networks.
+    weight_cosine : float
+        Between the weights of network and local limit.
+    flow_ratio, flow_log_inverse_loss : float
+        `local_ratio` where the flow of the smallest margin has taken the network, and the
+        log(1 / loss) of that; NaN if it was not followed.
+    error_network : float
+        On held-out data.
+    predicted : mapping of str to Predicted
+        The local limit, path lasso, and hard-margin SVMs of two kernels.
+    """
+
+    value: float
+    bound: float
+    bound_ratio: float
+    local_value: float
+    local_ratio: float
+    local_bound_ratio: float
+    weight_cosine: float
+    flow_ratio: float
+    flow_log_inverse_loss: float
+    error_network: float
+    predicted: Mapping[str, Predicted]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain Python values, nested."""
+        return asdict(self)
+
+
+class Values:
+    """An observer for `train`: value and distance from the KKT conditions of a network."""
+
+    def __init__(self, train: Sample) -> None:
+        self._train = train
+
+    def __call__(self, network: torch.nn.Module) -> dict[str, float]:
+        """NaN while the network does not separate its data."""
+        found = {"value": value_of(network, self._train), "kkt_residual": math.nan}
+        if math.isfinite(found["value"]):
+            found["kkt_residual"] = kkt_distance(network, *self._train).residual
+        return found
+
+
+def value_of(network: torch.nn.Module, train: Sample) -> float:
+    """``(||w||^2 / L)^(L/2)`` over the smallest margin; NaN where that is not positive."""
+    margins = to_numpy(train.y) * placed_scores(network, place_data(network, *train))
+    squares = sum(float(p.detach().double().square().sum()) for p in network.parameters())
+    degree = network.degree
+    assert isinstance(degree, int)
+    value = network_value(squares, margins, degree)
+    return value if math.isfinite(value) else math.nan
+
+
+def compare_dgn(
+    network: torch.nn.Module,
+    local: LocalLimit,
+    bound: PathLimit,
+    predicted: Mapping[str, Predicted],
+    error_network: float,
+    flow: tuple[float, float],
+) -> DGNComparison:
+    """Compare a network that separates its training data.
+
+    Parameters
+    ----------
+    local : LocalLimit
+        Computed from its weights.
+    bound : PathLimit
+        On its gates.
+    predicted : mapping of str to Predicted
+    error_network : float
+    flow : (float, float)
+        Value and log(1 / loss) at the end of its margin flow, or NaN.
+    """
+    found = {name: to_numpy(w.double()).ravel() for name, w in network.named_parameters()}
+    weights = np.concatenate(list(found.values()))
+    limiting = np.concatenate([local.weights[name].ravel() for name in found])
+    lower = float(bound.dual_objective)
+    return DGNComparison(
+        value=local.start_value,
+        bound=lower,
+        bound_ratio=lower / local.start_value,
+        local_value=local.value,
+        local_ratio=local.value / local.start_value,
+        local_bound_ratio=lower / local.value,
+        weight_cosine=cosine(weights, limiting),
+        flow_ratio=local.value / flow[0],
+        flow_log_inverse_loss=flow[1],
+        error_network=error_network,
+        predicted=predicted,
+    )
+
+
+def compare_scores(
+    status: str, certificate: float, scores: Array | None, trained: Array | None, y: Array
+) -> Predicted:
+    """A classifier with scores (m,) on held-out data, or none, beside those of the network."""
+    if scores is None or trained is None or len(y) == 0:
+        return Predicted(status, certificate, math.nan, math.nan, math.nan)
+    return Predicted(
+        status,
+        certificate,
+        score_cosine=cosine(scores, trained),
+        agreement=agreement(scores, trained),
+        error=error_rate(y, scores),
+    )
+
+
+def limits_reached(limits: Sequence[LocalLimit | None]) -> list[int | None]:
+    """By number, from 1 on, which limit each start has: the same number for the same limit."""
+    known: list[LocalLimit] = []
+    found: list[int | None] = []
+    for limit in limits:
+        if limit is None or limit.status is LocalStatus.FAILED:
+            found.append(None)
+            continue
+        same = [i for i, other in enumerate(known) if same_limit(limit, other)]
+        if not same:
+            known.append(limit)
+        found.append(same[0] + 1 if same else len(known))
+    return found
+
+
+def held_out_scores(network: torch.nn.Module, sample: Sample | None) -> Array | None:
+    """Scores of a network on held-out data, if these have gates."""
+    if sample is None:
+        return None
+    data: GatedData = place_data(network, *sample)
+    return placed_scores(network, data)
