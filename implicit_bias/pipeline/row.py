@@ -105,7 +105,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("frozen_agreement", "float64", "Held-out labels that copy and limit share."),
     Column("frozen_kkt_residual", "float64", "Stationarity of the copy, 0 at a KKT point."),
     Column("local_status", "string", "KKT point next to a deep gated network: what is certified."),
-    Column("local_value", "float64", "(||w||^2 / L)^(L/2) over the smallest margin, of that point."),
+    Column("local_value", "float64", "Of that point: (||w||^2 / L)^(L/2) over the margin."),
     Column("local_residual", "float64", "Residual of its first-order conditions."),
     Column("local_curvature", "float64", "Lowest curvature there; positive at a strict optimum."),
     Column("local_ratio", "float64", "Its value over that of the network."),
@@ -115,6 +115,14 @@ COLUMNS: tuple[Column, ...] = (
     Column("local_error", "float64", "Its held-out error."),
     Column("n_limits", "int64", "How many local limits the starts of a run are heading to."),
     Column("best_local_value", "float64", "The least value among them."),
+    Column("lazy_law_error", "float64", "Errors at the last output scale off the kernel's law."),
+    Column("lazy_held_out_error", "float64", "Held-out scores off those of kernel descent."),
+    Column("weight_drift", "float64", "|w - w_0| / |w_0| at the last output scale."),
+    Column("kernel_alignment", "float64", "Cosine of the tangent kernel with that of the start."),
+    Column("departure_weight_drift", "float64", "Weight drift under an exponential-like loss."),
+    Column(
+        "departure_kernel_ratio", "float64", "Margin per weight moved over the linearised best."
+    ),
     Column("version", "string", "Of implicit-bias."),
     Column("python_version", "string", "Of Python."),
     Column("numpy_version", "string", "Of the package."),

@@ -59,8 +59,8 @@ def run(
         samples of your own, ``X`` (n, D) and ``y`` (n,) in {-1, +1} (or classes, with
         ``classes="all"``), held-out ones ``X_val``, ``y_val`` (a quarter of `X`, drawn by `seed`,
         unless they or `n_train` and `n_val` say otherwise), or a `Dataset` as ``data``; and a
-        ``gating`` of your own (for `dgn` one of its words) with ``transform(X)``, fitted or to be fitted on the training
-        inputs, from which hidden_units, contexts and cutoffs then follow.
+        ``gating`` of your own with ``transform(X)``, fitted or to be fitted on the training
+        inputs, from which hidden_units, contexts and cutoffs then follow; for `dgn` a word.
 
     Returns
     -------

@@ -21,14 +21,18 @@ from .aligned import network_value
 if TYPE_CHECKING:
     import torch
 
+    from ...training.trajectory import Trajectory
     from .path_limit import PathLimit
 
 __all__ = [
     "DGNComparison",
+    "Earlier",
     "Predicted",
     "Values",
     "compare_dgn",
     "compare_scores",
+    "distances_from",
+    "flat_weights",
     "held_out_scores",
     "limits_reached",
     "value_of",
@@ -75,9 +79,10 @@ class DGNComparison:
         `bound / local_value`: the limit is at most 1 over this times the best of all networks.
     weight_cosine : float
         Between the weights of network and local limit.
-    flow_ratio, flow_log_inverse_loss : float
-        `local_ratio` where the flow of the smallest margin has taken the network, and the
-        log(1 / loss) of that; NaN if it was not followed.
+    distance : float
+        Of the weights at smallest margin 1 from those of the local limit, as a share of these.
+    earlier_step, earlier_distance, earlier_same : int, float, bool; or None, NaN, None
+        The same at an earlier step, and whether the local limit computed from there is this one.
     error_network : float
         On held-out data.
     predicted : mapping of str to Predicted
@@ -91,8 +96,10 @@ class DGNComparison:
     local_ratio: float
     local_bound_ratio: float
     weight_cosine: float
-    flow_ratio: float
-    flow_log_inverse_loss: float
+    distance: float
+    earlier_step: int | None
+    earlier_distance: float
+    earlier_same: bool | None
     error_network: float
     predicted: Mapping[str, Predicted]
 
@@ -101,18 +108,36 @@ class DGNComparison:
         return asdict(self)
 
 
+@dataclass(frozen=True)
+class Earlier:
+    """A run before its end, beside the local limit of its end.
+
+    Attributes
+    ----------
+    step : int
+    distance : float
+        Of the weights then from the local limit of the end, both at smallest margin 1.
+    same : bool
+        Whether the local limit computed from the weights then is that of the end.
+    """
+
+    step: int
+    distance: float
+    same: bool
+
+
 class Values:
-    """An observer for `train`: value and distance from the KKT conditions of a network."""
+    """An observer for `train`: value, distance from the KKT conditions, and the weights."""
 
     def __init__(self, train: Sample) -> None:
         self._train = train
 
-    def __call__(self, network: torch.nn.Module) -> dict[str, float]:
-        """NaN while the network does not separate its data."""
-        found = {"value": value_of(network, self._train), "kkt_residual": math.nan}
-        if math.isfinite(found["value"]):
-            found["kkt_residual"] = kkt_distance(network, *self._train).residual
-        return found
+    def __call__(self, network: torch.nn.Module) -> dict[str, Any]:
+        """Numbers are NaN while the network does not separate its data."""
+        value, residual = value_of(network, self._train), math.nan
+        if math.isfinite(value):
+            residual = kkt_distance(network, *self._train).residual
+        return {"value": value, "kkt_residual": residual, "weights": flat_weights(network)}
 
 
 def value_of(network: torch.nn.Module, train: Sample) -> float:
@@ -131,7 +156,7 @@ def compare_dgn(
     bound: PathLimit,
     predicted: Mapping[str, Predicted],
     error_network: float,
-    flow: tuple[float, float],
+    earlier: Earlier | None,
 ) -> DGNComparison:
     """Compare a network that separates its training data.
 
@@ -143,12 +168,10 @@ def compare_dgn(
         On its gates.
     predicted : mapping of str to Predicted
     error_network : float
-    flow : (float, float)
-        Value and log(1 / loss) at the end of its margin flow, or NaN.
+    earlier : Earlier or None
+        Of the same run.
     """
-    found = {name: to_numpy(w.double()).ravel() for name, w in network.named_parameters()}
-    weights = np.concatenate(list(found.values()))
-    limiting = np.concatenate([local.weights[name].ravel() for name in found])
+    weights, limiting = flat_weights(network), flat_weights(local.network)
     lower = float(bound.dual_objective)
     return DGNComparison(
         value=local.start_value,
@@ -158,11 +181,33 @@ def compare_dgn(
         local_ratio=local.value / local.start_value,
         local_bound_ratio=lower / local.value,
         weight_cosine=cosine(weights, limiting),
-        flow_ratio=local.value / flow[0],
-        flow_log_inverse_loss=flow[1],
+        distance=local.distance,
+        earlier_step=None if earlier is None else earlier.step,
+        earlier_distance=math.nan if earlier is None else earlier.distance,
+        earlier_same=None if earlier is None else earlier.same,
         error_network=error_network,
         predicted=predicted,
     )
+
+
+def flat_weights(network: torch.nn.Module) -> Array:
+    """(P,) all weights, in their order."""
+    return np.concatenate([to_numpy(w.double()).ravel() for w in network.parameters()])
+
+
+def distances_from(trajectory: Trajectory, local: LocalLimit) -> Array:
+    """(T,) distances of the weights at checkpoints from a local limit, all at smallest margin 1.
+
+    As shares of the norm of the limit; NaN where the network does not separate.
+    """
+    weights, limiting = trajectory.observed["weights"], flat_weights(local.network)
+    degree = len(list(local.network.parameters()))
+    squares = np.sum(weights**2, axis=1)
+    # The value at smallest margin 1 is (||w||^2 / L)^(L/2).
+    norms = np.sqrt(degree * trajectory.observed["value"] ** (2 / degree))
+    unit = weights / np.sqrt(squares)[:, None]
+    found: Array = np.linalg.norm(norms[:, None] * unit - limiting, axis=1)
+    return found / float(np.linalg.norm(limiting))
 
 
 def compare_scores(

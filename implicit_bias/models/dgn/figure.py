@@ -6,18 +6,21 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
 
 from ...drawing.figures import Panel, legend_above
 from ...drawing.palette import BLACK, SERIES
 from ...drawing.runs import plot_growth
+from ...kernels.regression import KernelRegression
 from ...local_limits.limit import LocalLimit
 from ...training.trajectory import Trajectory
+from .comparison import distances_from
 from .path_limit import PathLimit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["rich_panels"]
+__all__ = ["lazy_departure", "lazy_panels", "rich_panels"]
 
 
 def rich_panels(
@@ -27,10 +30,79 @@ def rich_panels(
     panels: list[Panel] = [
         partial(plot_values, trajectories, limits, float(bound.dual_objective)),
         partial(plot_distances, trajectories, limits),
+        partial(plot_weights, trajectories, limits),
         partial(plot_residuals, trajectories),
         partial(plot_growth, trajectories[0]),
     ]
     return panels
+
+
+def lazy_panels(
+    runs: Sequence[tuple[float, Trajectory]], regression: KernelRegression, rate: float
+) -> list[Panel]:
+    """Errors beside their law, and how far weights and kernel have gone, at every scale."""
+    return [
+        partial(plot_errors, runs, regression, rate),
+        partial(plot_drifts, runs, "weight_drift", "|dw| / |w0|"),
+        partial(plot_drifts, runs, "kernel_drift", "|K - K0| / |K0|"),
+    ]
+
+
+def lazy_departure(trajectory: Trajectory) -> Panel:
+    """The network under an exponential-like loss on its way out of the kernel regime."""
+    return partial(plot_departure, trajectory)
+
+
+def plot_errors(
+    runs: Sequence[tuple[float, Trajectory]], regression: KernelRegression, rate: float, ax: Axes
+) -> Axes:
+    """Training errors over the time of the flow, beside ``exp(-K t) e_0``."""
+    first = float(np.linalg.norm(regression.start))
+    for index, (scale, one) in enumerate(runs):
+        errors = np.linalg.norm(one.observed["errors"], axis=1) / first
+        ax.plot(
+            rate * one.step, errors, color=SERIES[index % len(SERIES)], marker=".",
+            linestyle="none", label=f"alpha {scale:g}",
+        )  # fmt: skip
+    longest = max(float(one.step[-1]) for _, one in runs)
+    times = rate * np.concatenate([[0.0], np.geomspace(0.1, max(longest, 1.0), 200)])
+    flow = np.linalg.norm(regression.error(times), axis=1) / first
+    ax.plot(times, flow, color=BLACK, linewidth=1, label="exp(-K t) e0 (theorem)")
+    ax.set_xscale("symlog", linthresh=rate)
+    ax.set_yscale("log")
+    ax.set_xlabel("time of the flow")
+    ax.set_ylabel("training errors left")
+    legend_above(ax)
+    return ax
+
+
+def plot_drifts(runs: Sequence[tuple[float, Trajectory]], name: str, label: str, ax: Axes) -> Axes:
+    """One observed drift over steps, at every scale."""
+    for index, (scale, one) in enumerate(runs):
+        ax.plot(
+            one.step, one.observed[name], color=SERIES[index % len(SERIES)], marker=".",
+            label=f"alpha {scale:g}",
+        )  # fmt: skip
+    ax.set_yscale("log")
+    ax.set_ylabel(label)
+    return _over_steps(ax, runs[0][1])
+
+
+def plot_departure(trajectory: Trajectory, ax: Axes) -> Axes:
+    """Weight drift, kernel alignment, and the margin per weight moved over the linear optimum."""
+    named = {
+        "|dw| / |w0|": "weight_drift",
+        "cosine of K and K0": "kernel_alignment",
+        "margin per |dw| / SVM's": "kernel_ratio",
+    }
+    for color, (label, name) in zip(SERIES, named.items(), strict=False):
+        values = trajectory.observed[name]
+        shown = values > 0
+        ax.plot(trajectory.step[shown], values[shown], color=color, marker=".", label=label)
+    ax.axhline(1, color="0.6", linewidth=0.8)
+    ax.set_yscale("log")
+    ax.set_ylabel("exponential-like loss")
+    return _over_steps(ax, trajectory)
 
 
 def plot_values(
@@ -71,6 +143,22 @@ def plot_distances(
         )  # fmt: skip
     ax.set_yscale("log")
     ax.set_ylabel("1 - local limit / network")
+    return _over_steps(ax, trajectories[0])
+
+
+def plot_weights(
+    trajectories: Sequence[Trajectory], limits: Sequence[LocalLimit | None], ax: Axes
+) -> Axes:
+    """Distance of the weights from the local limit that the end of the run is next to."""
+    for index, (one, limit) in enumerate(zip(trajectories, limits, strict=True)):
+        if limit is None:
+            continue
+        ax.plot(
+            one.step, distances_from(one, limit), color=SERIES[index % len(SERIES)], marker=".",
+            label=_start(index),
+        )  # fmt: skip
+    ax.set_yscale("log")
+    ax.set_ylabel("distance of weights from it")
     return _over_steps(ax, trajectories[0])
 
 

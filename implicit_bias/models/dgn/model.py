@@ -67,7 +67,11 @@ MODELS = (
         options=DGNOptions,
         run=own_run(f"{__package__}.run", "run_dgn"),
         defaults={"trainer": "annealed", "steps": (1500,), "n_train": 120},
-        variants={("regime", "lazy"): {"trainer": "normalised", "init": "gaussian"}},
+        variants={
+            ("regime", "lazy"): {"trainer": "normalised", "init": "gaussian", "hidden_units": 30},
+            # With fewer, every gate of a layer is closed on some sample.
+            ("gating", "random"): {"hidden_units": 14},
+        },
         refuses={
             "gating": "gates of a deep network come with the widths of its layers; "
             "`solve_path_lasso` and `local_limit` take any"

@@ -34,7 +34,8 @@ def bound_rows(bound: PathLimit) -> tuple[tuple[str, str], ...]:
 def comparison_table(comparison: DGNComparison, local: LocalLimit) -> Table:
     """The network beside its own limit and beside the bound."""
     lowest = number(float(local.curvature[0])) if len(local.curvature) else DASH
-    flow = comparison.flow_log_inverse_loss
+    same = {True: "yes", False: "no", None: DASH}[comparison.earlier_same]
+    then = "before" if comparison.earlier_step is None else f"at step {comparison.earlier_step}"
     modes = f"{local.n_zero_modes}, {local.n_symmetry_modes} of them rotations of units"
     rows = (
         ("value of the network", number(comparison.value, ".8g"), "measured"),
@@ -46,12 +47,10 @@ def comparison_table(comparison: DGNComparison, local: LocalLimit) -> Table:
         ("  zero modes", modes, "certified"),
         ("  active samples", f"{int(local.active.sum())} of {len(local.active)}", "certified"),
         ("local limit / network (1)", number(comparison.local_ratio, ".4f"), "measured"),
-        (
-            "  on its flow at log(1/loss) " + (number(flow, ".0e") if flow == flow else DASH),
-            number(comparison.flow_ratio, ".6f"),
-            "measured",
-        ),
         ("cosine of weights (1)", number(comparison.weight_cosine, ".4f"), "measured"),
+        ("distance of weights (0)", number(comparison.distance), "measured"),
+        (f"  {then}", number(comparison.earlier_distance), "measured"),
+        (f"  the limit from the network {then} is this one", same, "measured"),
         ("bound / network (at most 1)", number(comparison.bound_ratio, ".4f"), "certified"),
         ("bound / local limit", number(comparison.local_bound_ratio, ".4f"), "certified"),
         (

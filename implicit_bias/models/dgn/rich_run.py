@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import torch
 
 from ..._solve import to_numpy
 from ...data.sample import Sample
 from ...kernels.margin import KernelLimit, solve_kernel_svm
 from ...kernels.overlap import neural_path_kernel
 from ...kernels.tangent import empirical_ntk
-from ...local_limits.limit import LocalLimit, LocalStatus
+from ...local_limits.limit import LocalLimit, LocalStatus, same_limit
 from ...local_limits.search import local_limit
-from ...measures.margin_flow import margin_flow
 from ...measures.scalars import error_rate
 from ...pipeline.columns import limit_columns
 from ...pipeline.finding import Assumption, Finding, Table
@@ -27,10 +30,12 @@ from ...training.loop import train
 from ...training.trajectory import Trajectory
 from .comparison import (
     DGNComparison,
+    Earlier,
     Predicted,
     Values,
     compare_dgn,
     compare_scores,
+    distances_from,
     held_out_scores,
     limits_reached,
     value_of,
@@ -41,14 +46,9 @@ from .path_lasso import solve_path_lasso
 from .path_limit import PathLimit
 from .rich_comparison import bound_rows, comparison_table, predicted_table, starts_table
 
-if TYPE_CHECKING:
-    import torch
-
 __all__ = ["find_rich"]
 
 BOUND = "path lasso (bound)"
-# The flow of the smallest margin goes on to this log(1/loss): its time is the logarithm of it.
-FOLLOWED = 1e6
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,8 +157,8 @@ def _compared(
     y = setup.dataset.y_val
     predicted = _predicted(setup, local, bound, train_sample, held_out, scores)
     error = math.nan if scores is None else error_rate(y, scores)
-    flow = _followed(first.network, train_sample)
-    comparison = compare_dgn(first.network, local, bound, predicted, error, flow)
+    earlier = _earlier(first, train_sample)
+    comparison = compare_dgn(first.network, local, bound, predicted, error, earlier)
     yield replace(
         found,
         record={
@@ -231,16 +231,25 @@ def _machines(
     }
 
 
-def _followed(network: torch.nn.Module, sample: Sample) -> tuple[float, float]:
-    """Value and log(1/loss) where the flow of the smallest margin leads; NaN if it leads nowhere.
+def _earlier(first: Start, sample: Sample) -> Earlier | None:
+    """The run at about half of its steps, beside the local limit of its end.
 
-    It begins where the loss is below 1/e, and a step that cannot be solved ends it.
+    None if it did not separate its data then.
     """
-    try:
-        flow = margin_flow(network, *sample, until=FOLLOWED)
-    except (ValueError, FloatingPointError):
-        return math.nan, math.nan
-    return 1 / float(flow.normalised_margin[-1]), float(flow.log_inverse_loss[-1])
+    trajectory, local = first.trajectory, first.local
+    assert local is not None
+    row = int(np.searchsorted(trajectory.step, trajectory.step[-1] / 2, side="right")) - 1
+    if not trajectory.observed["value"][row] > 0:
+        return None
+    then = copy.deepcopy(first.network)
+    weights = torch.as_tensor(trajectory.observed["weights"][row])
+    with torch.no_grad():
+        torch.nn.utils.vector_to_parameters(weights.to(next(then.parameters())), then.parameters())
+    return Earlier(
+        step=int(trajectory.step[row]),
+        distance=float(distances_from(trajectory, local)[row]),
+        same=same_limit(local_limit(then, *sample), local),
+    )
 
 
 def _several(starts: Sequence[Start], bound: PathLimit) -> Finding:
