@@ -29,16 +29,23 @@ __all__ = [
     "Earlier",
     "Predicted",
     "Values",
+    "alike",
     "compare_dgn",
     "compare_scores",
     "distances_from",
     "flat_weights",
     "held_out_scores",
     "limits_reached",
+    "lowest_curvature",
     "value_of",
 ]
 
 Array = NDArray[np.float64]
+
+# Relative: multipliers and values of limits that are one, as `same_limit` has it of scores.
+ORBIT = 1e-6
+# Curvatures that count as zero modes, as `LocalLimit` counts them.
+ZERO = 1e-7
 
 
 @dataclass(frozen=True)
@@ -225,15 +232,36 @@ def compare_scores(
     )
 
 
+def alike(a: LocalLimit, b: LocalLimit) -> bool:
+    """Whether two local limits are one, up to rotations of units that no active sample sees.
+
+    Along those the value stays, and so do active samples and multipliers; scores of other samples,
+    whose gates tell these units apart, do not. `same_limit` asks for all scores.
+    """
+    if same_limit(a, b):
+        return True
+    if LocalStatus.FAILED in (a.status, b.status) or not min(a.n_zero_modes, b.n_zero_modes):
+        return False
+    largest = float(a.multipliers.max())
+    close = float(np.abs(a.multipliers - b.multipliers).max()) <= ORBIT * largest
+    return close and abs(a.value - b.value) <= ORBIT * a.value
+
+
+def lowest_curvature(limit: LocalLimit) -> float:
+    """The lowest but for zero modes; NaN if it was not looked at."""
+    beyond = limit.curvature[np.abs(limit.curvature) > ZERO]
+    return float(beyond[0]) if len(beyond) else math.nan
+
+
 def limits_reached(limits: Sequence[LocalLimit | None]) -> list[int | None]:
-    """By number, from 1 on, which limit each start has: the same number for the same limit."""
+    """By number, from 1 on, which limit each start has: the same number where they are `alike`."""
     known: list[LocalLimit] = []
     found: list[int | None] = []
     for limit in limits:
         if limit is None or limit.status is LocalStatus.FAILED:
             found.append(None)
             continue
-        same = [i for i, other in enumerate(known) if same_limit(limit, other)]
+        same = [i for i, other in enumerate(known) if alike(limit, other)]
         if not same:
             known.append(limit)
         found.append(same[0] + 1 if same else len(known))

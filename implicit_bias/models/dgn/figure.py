@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...data.arrays import Floats
 from ...drawing.figures import Panel, legend_above
 from ...drawing.palette import BLACK, SERIES
 from ...drawing.runs import plot_growth
@@ -43,8 +44,8 @@ def lazy_panels(
     """Errors beside their law, and how far weights and kernel have gone, at every scale."""
     return [
         partial(plot_errors, runs, regression, rate),
+        partial(plot_law, runs, regression, rate),
         partial(plot_drifts, runs, "weight_drift", "|dw| / |w0|"),
-        partial(plot_drifts, runs, "kernel_drift", "|K - K0| / |K0|"),
     ]
 
 
@@ -76,16 +77,21 @@ def plot_errors(
     return ax
 
 
+def plot_law(
+    runs: Sequence[tuple[float, Trajectory]], regression: KernelRegression, rate: float, ax: Axes
+) -> Axes:
+    """Distance of the errors from those of descent on the constant kernel, at every scale."""
+    first = float(np.linalg.norm(regression.start))
+    curves = []
+    for scale, one in runs:
+        away = one.observed["errors"] - regression.after(one.step, rate)
+        curves.append((scale, one.step, np.linalg.norm(away, axis=1) / first))
+    return _by_scale(ax, curves, "errors off (I - eta K)^N e0")
+
+
 def plot_drifts(runs: Sequence[tuple[float, Trajectory]], name: str, label: str, ax: Axes) -> Axes:
     """One observed drift over steps, at every scale."""
-    for index, (scale, one) in enumerate(runs):
-        ax.plot(
-            one.step, one.observed[name], color=SERIES[index % len(SERIES)], marker=".",
-            label=f"alpha {scale:g}",
-        )  # fmt: skip
-    ax.set_yscale("log")
-    ax.set_ylabel(label)
-    return _over_steps(ax, runs[0][1])
+    return _by_scale(ax, [(scale, one.step, one.observed[name]) for scale, one in runs], label)
 
 
 def plot_departure(trajectory: Trajectory, ax: Axes) -> Axes:
@@ -176,13 +182,30 @@ def plot_residuals(trajectories: Sequence[Trajectory], ax: Axes) -> Axes:
     return _over_steps(ax, trajectories[0])
 
 
+def _by_scale(ax: Axes, curves: Sequence[tuple[float, Floats, Floats]], label: str) -> Axes:
+    """Curves over steps, where they are positive, one a scale."""
+    for index, (scale, step, values) in enumerate(curves):
+        shown = values > 0
+        ax.plot(
+            step[shown], values[shown], color=SERIES[index % len(SERIES)], marker=".",
+            label=f"alpha {scale:g}",
+        )  # fmt: skip
+    ax.set_yscale("log")
+    ax.set_ylabel(label)
+    return _log_steps(ax, max(float(step[-1]) for _, step, _ in curves))
+
+
 def _start(index: int) -> str:
     return f"start {index + 1}"
 
 
 def _over_steps(ax: Axes, trajectory: Trajectory) -> Axes:
+    return _log_steps(ax, float(trajectory.step[-1]))
+
+
+def _log_steps(ax: Axes, last: float) -> Axes:
     ax.set_xscale("symlog", linthresh=1)
-    ax.set_xlim(-0.15, 1.5 * max(float(trajectory.step[-1]), 1.0))
+    ax.set_xlim(-0.15, 1.5 * max(last, 1.0))
     ax.set_xlabel("gradient steps")
     legend_above(ax)
     return ax

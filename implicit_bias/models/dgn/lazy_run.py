@@ -32,7 +32,7 @@ from .lazy_comparison import (
     scales_table,
 )
 from .lazy_network import ScaledNetwork
-from .parts import make_network, network_name, resume_at
+from .parts import held_out_of, make_network, network_name, resume_at
 
 if TYPE_CHECKING:
     import torch
@@ -57,8 +57,7 @@ RATE = 1.0
 
 def find_lazy(setup: Setup) -> Iterator[Finding]:
     """Both kernel machines, a network for every output scale, and one that leaves the kernel."""
-    options, data = setup.options, setup.dataset
-    sample = Sample(data.X_train, data.y_train, setup.gates[0])
+    options, sample = setup.options, setup.train
     network = make_network(options, sample.X.shape[1], setup.seeds.weights)
     setup.progress.stage(f"solving two machines of the tangent kernel on {len(sample.y)} samples")
     kernel = empirical_ntk(network, sample.X, sample.gates)
@@ -88,9 +87,9 @@ def _held_out(
     setup: Setup, network: torch.nn.Module, sample: Sample
 ) -> tuple[Sample, Floats] | None:
     """Held-out data with their kernels with the training data; None where they have no gates."""
-    if setup.gates[1] is None:
+    new = held_out_of(setup)
+    if new is None:
         return None
-    new = Sample(setup.dataset.X_val, setup.dataset.y_val, setup.gates[1])
     return new, empirical_ntk(network, new.X, new.gates, sample.X, sample.gates)
 
 

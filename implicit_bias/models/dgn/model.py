@@ -9,7 +9,6 @@ from ...pipeline.model import Model, own_run
 from ...pipeline.options import (
     ImageOptions,
     SolverOptions,
-    StartOptions,
     TrainerOptions,
     UnitOptions,
     option,
@@ -19,7 +18,7 @@ __all__ = ["MODELS", "DGNOptions"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class DGNOptions(TrainerOptions, StartOptions, SolverOptions, UnitOptions, ImageOptions):
+class DGNOptions(TrainerOptions, SolverOptions, UnitOptions, ImageOptions):
     """Gates of every layer, a regime, data, a solver and a trainer."""
 
     gating: Literal["random", "relu", "learned", "dlgn", "contexts"] = option(
@@ -52,6 +51,7 @@ class DGNOptions(TrainerOptions, StartOptions, SolverOptions, UnitOptions, Image
     init: Literal["orthogonal", "kaiming", "balanced", "sign", "gaussian"] = option(
         "kaiming", "Initial weights."
     )
+    init_scale: float = option(1.0, "Factor on the initial weights.")
 
 
 MODELS = (
@@ -71,6 +71,7 @@ MODELS = (
             ("regime", "lazy"): {"trainer": "normalised", "init": "gaussian", "hidden_units": 30},
             # With fewer, every gate of a layer is closed on some sample.
             ("gating", "random"): {"hidden_units": 14},
+            ("gating", "contexts"): {"hidden_units": 5},
         },
         refuses={
             "gating": "gates of a deep network come with the widths of its layers; "

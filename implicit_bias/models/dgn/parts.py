@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...data.arrays import Floats
+from ...data.sample import Sample
 from ...gates.hyperplanes import HyperplaneContexts
 from ...gates.layered import LinearGates, NetworkGates
 from ...gates.table import RandomGates
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "gated",
+    "held_out_of",
     "make_network",
     "network_name",
     "path_gates",
@@ -110,7 +112,7 @@ def train_gates(setup: Setup) -> tuple[DeepReLU, bool]:
     steps.
     """
     options, settings = setup.options, setup.settings
-    n_inputs = setup.dataset.X_train.shape[1]
+    n_inputs = setup.train.X.shape[1]
     begins = start(options, setup.seeds.gating)
     # The starts of gated networks that a ReLU network has not are of about the size of this one.
     if begins["init"] in ("sign", "gaussian"):
@@ -123,9 +125,7 @@ def train_gates(setup: Setup) -> tuple[DeepReLU, bool]:
     state, resume = resume_at(setup, GATES_RUN)
     trajectory = train(
         network,
-        setup.dataset.X_train,
-        setup.dataset.y_train,
-        None,
+        *setup.train,
         settings=half,
         callback=setup.progress.training(),
         state=state,
@@ -151,6 +151,11 @@ def gated(setup: Setup, relu: DeepReLU | None) -> Setup:
     gating.fit(X)
     gates = gates_of(gating, X), gates_of(gating, setup.dataset.X_val)
     return replace(setup, gating=gating, gates=gates)
+
+
+def held_out_of(setup: Setup) -> Sample | None:
+    """The held-out data with their gates; None where these say nothing of new inputs."""
+    return None if setup.gates[1] is None else setup.held_out
 
 
 def path_gates(options: DGNOptions, gates: Any) -> tuple[Any, tuple[int, ...]]:

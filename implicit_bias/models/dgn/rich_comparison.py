@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ...local_limits.limit import LocalLimit
 from ...measures.formatting import DASH, number, share
 from ...pipeline.finding import Table
-from .comparison import DGNComparison
+from .comparison import DGNComparison, lowest_curvature
 from .path_limit import PathLimit
 
 __all__ = ["bound_rows", "comparison_table", "predicted_table", "starts_table"]
@@ -33,7 +33,7 @@ def bound_rows(bound: PathLimit) -> tuple[tuple[str, str], ...]:
 
 def comparison_table(comparison: DGNComparison, local: LocalLimit) -> Table:
     """The network beside its own limit and beside the bound."""
-    lowest = number(float(local.curvature[0])) if len(local.curvature) else DASH
+    lowest = number(lowest_curvature(local))
     same = {True: "yes", False: "no", None: DASH}[comparison.earlier_same]
     then = "before" if comparison.earlier_step is None else f"at step {comparison.earlier_step}"
     modes = f"{local.n_zero_modes}, {local.n_symmetry_modes} of them rotations of units"
@@ -43,14 +43,14 @@ def comparison_table(comparison: DGNComparison, local: LocalLimit) -> Table:
         ("  status", local.status.name, "certified"),
         ("  residual of first-order conditions (0)", number(local.residual), "certified"),
         ("  smallest multiplier (> 0)", number(local.smallest_multiplier), "certified"),
-        ("  lowest curvature (> 0)", lowest, "certified"),
         ("  zero modes", modes, "certified"),
+        ("  lowest curvature beyond them (> 0)", lowest, "certified"),
         ("  active samples", f"{int(local.active.sum())} of {len(local.active)}", "certified"),
         ("local limit / network (1)", number(comparison.local_ratio, ".4f"), "measured"),
         ("cosine of weights (1)", number(comparison.weight_cosine, ".4f"), "measured"),
         ("distance of weights (0)", number(comparison.distance), "measured"),
         (f"  {then}", number(comparison.earlier_distance), "measured"),
-        (f"  the limit from the network {then} is this one", same, "measured"),
+        (f"  the limit computed {then} is this one", same, "measured"),
         ("bound / network (at most 1)", number(comparison.bound_ratio, ".4f"), "certified"),
         ("bound / local limit", number(comparison.local_bound_ratio, ".4f"), "certified"),
         (
@@ -86,7 +86,6 @@ def starts_table(
         if limit is None:
             rows.append((str(index), "not separating", *[DASH] * 5))
             continue
-        lowest = number(float(limit.curvature[0]), ".2g") if len(limit.curvature) else DASH
         rows.append(
             (
                 str(index),
@@ -95,10 +94,12 @@ def starts_table(
                 f"{limit.value:.6g}",
                 number(limit.value / limit.start_value, ".4f"),
                 number(lower / limit.value, ".4f"),
-                lowest,
+                number(lowest_curvature(limit), ".2g"),
             )
         )
     n_limits = len({which for which in reached if which is not None})
     title = f"which limit is reached: {n_limits} from {len(limits)} starts"
+    if any(limit is not None and limit.n_zero_modes for limit in limits):
+        title += ", up to rotations of units"
     columns = ("start", "status", "limit", "value", "/ network", "bound /", "curvature")
     return Table(title, columns, tuple(rows))

@@ -6,18 +6,13 @@ import copy
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 
-from ..._solve import to_numpy
 from ...data.sample import Sample
-from ...kernels.margin import KernelLimit, solve_kernel_svm
-from ...kernels.overlap import neural_path_kernel
-from ...kernels.tangent import empirical_ntk
-from ...local_limits.limit import LocalLimit, LocalStatus, same_limit
+from ...local_limits.limit import LocalLimit, LocalStatus
 from ...local_limits.search import local_limit
 from ...measures.scalars import error_rate
 from ...pipeline.columns import limit_columns
@@ -31,17 +26,18 @@ from ...training.trajectory import Trajectory
 from .comparison import (
     DGNComparison,
     Earlier,
-    Predicted,
     Values,
+    alike,
     compare_dgn,
-    compare_scores,
     distances_from,
     held_out_scores,
     limits_reached,
+    lowest_curvature,
     value_of,
 )
 from .figure import rich_panels
-from .parts import make_network, network_name, path_gates, resume_at, widths_of
+from .machines import predicted_beside
+from .parts import held_out_of, make_network, network_name, resume_at, widths_of
 from .path_lasso import solve_path_lasso
 from .path_limit import PathLimit
 from .rich_comparison import bound_rows, comparison_table, predicted_table, starts_table
@@ -63,7 +59,7 @@ class Start:
 def find_rich(setup: Setup) -> Iterator[Finding]:
     """The bound, the networks, their local limits, and what stands beside the first of them."""
     options = setup.options
-    train_sample = Sample(setup.dataset.X_train, setup.dataset.y_train, setup.gates[0])
+    train_sample = setup.train
     setup.progress.stage(f"solving the path lasso on {len(train_sample.y)} samples")
     bound = _bound(setup, train_sample)
     alone = limit_alone(bound, BOUND)
@@ -149,14 +145,10 @@ def _compared(
     first, local = starts[0], starts[0].local
     if local is None:
         return
-    train_sample = Sample(setup.dataset.X_train, setup.dataset.y_train, setup.gates[0])
-    held_out = None
-    if setup.gates[1] is not None:
-        held_out = Sample(setup.dataset.X_val, setup.dataset.y_val, setup.gates[1])
+    train_sample, held_out = setup.train, held_out_of(setup)
     scores = held_out_scores(first.network, held_out)
-    y = setup.dataset.y_val
-    predicted = _predicted(setup, local, bound, train_sample, held_out, scores)
-    error = math.nan if scores is None else error_rate(y, scores)
+    predicted = predicted_beside(setup, local, bound, train_sample, held_out, scores)
+    error = math.nan if scores is None else error_rate(setup.held_out.y, scores)
     earlier = _earlier(first, train_sample)
     comparison = compare_dgn(first.network, local, bound, predicted, error, earlier)
     yield replace(
@@ -175,62 +167,6 @@ def _compared(
     )
 
 
-def _predicted(
-    setup: Setup,
-    local: LocalLimit,
-    bound: PathLimit,
-    train_sample: Sample,
-    held_out: Sample | None,
-    scores: Any,
-) -> dict[str, Predicted]:
-    """Every classifier beside the network, with its certificate."""
-    y = setup.dataset.y_val
-    beside = partial(compare_scores, trained=scores, y=y)
-    own = bound_scores = None
-    if held_out is not None:
-        own = local.predictor(held_out.X, held_out.gates)
-        bound_scores = to_numpy(bound.predictor(held_out.X, held_out.gates))
-    found = {
-        "local limit": beside(local.status.name, local.residual, own),
-        "path lasso": beside(bound.status.name, bound.gap, bound_scores),
-    }
-    for name, (machine, cross) in _machines(setup, train_sample, held_out).items():
-        usable_one = machine.certificate.proves_separability() and cross is not None
-        known = machine.predictor(cross) if usable_one else None
-        found[name] = beside(machine.status.name, machine.gap, known)
-    return found
-
-
-def _machines(
-    setup: Setup, train_sample: Sample, held_out: Sample | None
-) -> dict[str, tuple[KernelLimit, Any]]:
-    """Hard-margin SVMs of the path kernel and of the tangent kernel at the start."""
-    options = setup.options
-    X, y, gates = train_sample
-    columns, widths = path_gates(options, gates)
-    at_start = make_network(options, X.shape[1], setup.seeds.weights)
-    kernels: dict[str, tuple[Any, Any]] = {
-        "NPK": (neural_path_kernel(X, columns, widths=widths), None),
-        "NTK": (empirical_ntk(at_start, X, gates), None),
-    }
-    if held_out is not None:
-        new = path_gates(options, held_out.gates)[0]
-        kernels = {
-            "NPK": (
-                kernels["NPK"][0],
-                neural_path_kernel(held_out.X, new, X, columns, widths=widths),
-            ),
-            "NTK": (
-                kernels["NTK"][0],
-                empirical_ntk(at_start, held_out.X, held_out.gates, X, gates),
-            ),
-        }
-    return {
-        name: (solve_kernel_svm(kernel, y, tol=options.tol), cross)
-        for name, (kernel, cross) in kernels.items()
-    }
-
-
 def _earlier(first: Start, sample: Sample) -> Earlier | None:
     """The run at about half of its steps, beside the local limit of its end.
 
@@ -242,13 +178,13 @@ def _earlier(first: Start, sample: Sample) -> Earlier | None:
     if not trajectory.observed["value"][row] > 0:
         return None
     then = copy.deepcopy(first.network)
-    weights = torch.as_tensor(trajectory.observed["weights"][row])
+    weights = torch.tensor(trajectory.observed["weights"][row])
     with torch.no_grad():
         torch.nn.utils.vector_to_parameters(weights.to(next(then.parameters())), then.parameters())
     return Earlier(
         step=int(trajectory.step[row]),
         distance=float(distances_from(trajectory, local)[row]),
-        same=same_limit(local_limit(then, *sample), local),
+        same=alike(local_limit(then, *sample), local),
     )
 
 
@@ -310,7 +246,7 @@ def _columns(comparison: DGNComparison, local: LocalLimit) -> dict[str, Any]:
         "local_status": local.status.name,
         "local_value": local.value,
         "local_residual": local.residual,
-        "local_curvature": float(local.curvature[0]) if len(local.curvature) else None,
+        "local_curvature": lowest_curvature(local),
         "local_ratio": comparison.local_ratio,
         "local_bound_ratio": comparison.local_bound_ratio,
         "local_score_cosine": own.score_cosine,
