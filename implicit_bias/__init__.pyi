@@ -39,6 +39,12 @@ from .kernels.tangent import empirical_ntk as empirical_ntk
 from .limits.l1 import L1Limit as L1Limit
 from .limits.l1 import solve_l1_svm as solve_l1_svm
 from .limits.predictors import ContextPredictor as ContextPredictor
+from .local_limits.depth3 import Depth3Kernel as Depth3Kernel
+from .local_limits.depth3 import depth3_kernel as depth3_kernel
+from .local_limits.limit import LocalLimit as LocalLimit
+from .local_limits.limit import LocalStatus as LocalStatus
+from .local_limits.limit import same_limit as same_limit
+from .local_limits.search import local_limit as local_limit
 from .measures.comparison import Comparison as Comparison
 from .measures.comparison import compare as compare
 from .measures.distances import Distances as Distances
@@ -73,6 +79,8 @@ from .models.relu.formulation import FReLULimit as FReLULimit
 from .models.relu.formulation import solve_frelu_svm as solve_frelu_svm
 from .models.relu.frozen_network import FReLU as FReLU
 from .models.relu.network import ReLU as ReLU
+from .pipeline.report import Report as Report
+from .pipeline.row import row_schema as row_schema
 from .pipeline.run import NotSaved as NotSaved
 from .pipeline.run import run as run
 from .training.loop import train as train
