@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ._extras import require
 from ._version import __version__
 from .models import MODELS
 from .pipeline.arguments import ARGUMENTS, ModelCommand, given
@@ -24,12 +25,14 @@ from .pipeline.progress import Progress
 if TYPE_CHECKING:
     from .pipeline.report import Report
 
-__all__ = ["compare_main", "main"]
+__all__ = ["compare", "main"]
 
 # Exit codes, as documented in the README.
 DONE, BAD_INPUT, NOT_SEPARABLE, NOT_SOLVED, NOT_TRAINED, INTERRUPTED = 0, 2, 3, 4, 5, 130
 PICTURES = (".png", ".svg", ".pdf")
 PAGES = (".html", ".htm")
+# What pictures, a page and a folder need beside the command line itself.
+DRAWN, PAGED, KEPT = ("matplotlib",), ("matplotlib", "jinja2"), ("filelock", "pandas", "pyarrow")
 
 EPILOG = (
     "Exit codes: 0 done; 2 usage or bad input; 3 the data are not separable (the certificate is "
@@ -142,9 +145,12 @@ def _open_streams() -> None:
 
 
 def _check_paths(plot: Path | None, page: Path | None, folder: Path | None) -> None:
-    """Whether everything asked for can be written, before any work."""
+    """Whether everything asked for can be made and written, before any work."""
     from .pipeline.report import check_writable
 
+    for wanted, modules in ((plot, DRAWN), (page, PAGED), (folder, KEPT)):
+        if wanted is not None:
+            require(*modules)
     for file in (plot, page):
         if file is not None:
             check_writable(file, folder=False)
@@ -266,8 +272,3 @@ def main() -> None:
 
 
 main.add_command(compare)
-
-
-def compare_main() -> None:
-    """The command `compare`, which the package also installs by that name alone."""
-    compare(prog_name="compare")
