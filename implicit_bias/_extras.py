@@ -20,7 +20,6 @@ EXTRAS = MappingProxyType(
         "cvxpy": "cvxpy",
         "filelock": "cli",
         "jinja2": "cli",
-        "joblib": "sweep",
         "matplotlib": "plot",
         "pandas": "sweep",
         "pyarrow": "sweep",
