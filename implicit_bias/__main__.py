@@ -27,11 +27,13 @@ def compare_main() -> None:
 
 @contextlib.contextmanager
 def _missing_told() -> Iterator[None]:
-    """One message where a package is missing, be it the one that reads the options."""
+    """One message where a package is missing or hidden, be it the one that reads the options."""
     try:
         with naming_extras():
             yield
-    except MissingExtra as error:
+    except ImportError as error:
+        if not isinstance(error, MissingExtra) and error.name != "solvers":
+            raise
         print(f"Error: {error}", file=sys.stderr)
         raise SystemExit(BAD_INPUT) from None
 

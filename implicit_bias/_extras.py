@@ -84,4 +84,4 @@ def naming_extras() -> Iterator[None]:
     except ModuleNotFoundError as error:
         if error.name is None or error.name not in EXTRAS:
             raise
-        raise MissingExtra(error.name) from error
+        raise MissingExtra(error.name) from None

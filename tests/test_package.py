@@ -339,6 +339,18 @@ def test_every_option_that_the_readme_shows_exists() -> None:
     assert options <= known
 
 
+def test_the_source_distribution_carries_tests_and_all_that_the_readme_links_to() -> None:
+    lines = [line.split() for line in (ROOT / "MANIFEST.in").read_text().splitlines()]
+    carried = {
+        word for command, *words in lines if command in {"graft", "include"} for word in words
+    }
+    assert {"tests", "docs", "experiments", "constraints.txt"} <= carried
+    assert all((ROOT / name).exists() for name in carried)
+    links = re.findall(r"\]\(([^)#:]+)\)", readme())
+    assert {link.split("/")[0] for link in links} <= carried
+    assert all((ROOT / link).exists() for link in links)
+
+
 def sources() -> Iterator[Path]:
     kinds = {".py", ".md", ".toml", ".txt", ".sh", ".cfg", ".yml", ".yaml"}
     for folder, below, files in os.walk(ROOT):
