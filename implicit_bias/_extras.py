@@ -40,10 +40,10 @@ class MissingExtra(ImportError):
 
     def __init__(self, *modules: str) -> None:
         extras = sorted({EXTRAS[module] for module in modules})
-        verb = "is" if len(modules) == 1 else "are"
+        *some, last = modules
+        named = f"{', '.join(some)} and {last}, which are" if some else f"{last}, which is"
         super().__init__(
-            f"this needs {' and '.join(modules)}, which {verb} not installed: "
-            f"pip install 'implicit-bias[{','.join(extras)}]'",
+            f"this needs {named} not installed: pip install 'implicit-bias[{','.join(extras)}]'",
             name=modules[0],
         )
         self.modules = modules

@@ -70,6 +70,8 @@ from implicit_bias.training.trajectory import Trajectory
 X, y = np.eye(2), np.array([1.0, -1.0])
 for ask in (
     lambda: ib.GLN,
+    lambda: ib.run("linear"),
+    lambda: ib.run("linear", save="run"),
     lambda: ib.solve_linear_svm(X, y, solver="cvxpy:ECOS"),
     lambda: ib.LinearLimitClassifier(solver="cvxpy:ECOS").fit(X, y),
     lambda: HardMarginSVM().literal(X, y),
@@ -96,9 +98,13 @@ def test_the_prediction_side_works_where_every_extra_is_hidden(tmp_path) -> None
 def test_whatever_is_asked_for_names_the_command_that_brings_it() -> None:
     done = without(EXTRAS, ASK)
     assert done.returncode == 0, done.stderr
+    torch = "this needs torch, which is not installed: pip install 'implicit-bias[train]'"
     cvxpy = "this needs cvxpy, which is not installed: pip install 'implicit-bias[cvxpy]'"
     assert done.stdout.splitlines() == [
-        "this needs torch, which is not installed: pip install 'implicit-bias[train]'",
+        torch,
+        torch,
+        "this needs filelock, pandas and pyarrow, which are not installed: "
+        "pip install 'implicit-bias[cli,sweep]'",
         cvxpy,
         cvxpy,
         cvxpy,
