@@ -107,7 +107,7 @@ def kkt_distance(
             f"`network.degree` must be a positive int, got {degree!r}: the degree of homogeneity "
             "of the scores in the trained weights"
         )
-    data = _to_float64(place_data(network, X, y, gates))
+    data = in_float64(place_data(network, X, y, gates))
     network = copy.deepcopy(network).double()
     margins = _margins(network, data)
     smallest = float(margins.min())
@@ -244,7 +244,7 @@ def _flat(tensors: Sequence[Tensor]) -> Tensor:
     return torch.cat([t.flatten() for t in tensors])
 
 
-def _to_float64(data: GatedData) -> GatedData:
+def in_float64(data: GatedData) -> GatedData:
     gates = data.gates
     if gates is not None and gates.is_floating_point():
         gates = gates.double()
