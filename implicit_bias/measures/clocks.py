@@ -63,8 +63,8 @@ class ConstantClock:
     There the gradient of log(loss) points along the weights w, of degree L, and has the length
     :math:`L M / \|w\|`, with M the mean margin in the loss's own weights, so that
     :math:`ds/dt = \eta\, e^{-s} L^2 M^2 / \|w\|^2` for s = log(1/loss): t is
-    :math:`e^s \|w\|^2 / (\eta L^2 M^2)` but for a factor 1 + O(1 / s). As M grows like s and
-    :math:`\|w\|^2` like :math:`s^{2/L}`, this is Lyu and Li's loss
+    :math:`e^s \|w\|^2 / (\eta L^2 M^2)`, times 1 + (2 - 2/L) / M and terms in 1 / M^2. As M grows
+    like s and :math:`\|w\|^2` like :math:`s^{2/L}`, this is Lyu and Li's loss
     :math:`\Theta(1 / (t \log(t)^{2 - 2/L}))`, with its constant.
 
     Attributes
@@ -87,12 +87,13 @@ class ConstantClock:
 
     def log10_steps(self, log_inverse_loss: float, state: State) -> float:
         """See `Clock`; NaN where the mean margin would not be positive."""
-        growth = (log_inverse_loss - state.offset) / state.mean_margin
-        if not growth > 0 or math.isinf(growth):
-            return growth if growth > 0 else math.nan
-        size = state.squared_norm / (self.rate * (state.degree * state.mean_margin) ** 2)
+        margin = log_inverse_loss - state.offset
+        if not 0 < margin < math.inf:
+            return margin if margin > 0 else math.nan
         power = 2 - 2 / state.degree
-        return (log_inverse_loss + math.log(size) - power * math.log(growth)) / math.log(10)
+        size = state.squared_norm / (self.rate * (state.degree * state.mean_margin) ** 2)
+        natural = log_inverse_loss + math.log(size) - power * math.log(margin / state.mean_margin)
+        return (natural + math.log1p(power / margin)) / math.log(10)
 
 
 @dataclass(frozen=True)
@@ -148,5 +149,5 @@ def clock_of(trajectory: Trajectory, settings: TrainingSettings) -> PowerClock |
         float(trajectory.step[-1]),
         float(reached[-1]),
         rate.exponent,
-        rate.error,
+        float(rate.error),
     )

@@ -21,7 +21,7 @@ from ..training.data import GatedData, Inputs, place_data, trained_weights
 from ..training.network import HasDualNorms, HasUnitNorms, Homogeneous
 from ..training.objectives import log_mean_loss
 from .clocks import Clock, ConstantClock
-from .growth_law import RESIDUAL, UnitGrowth, changes_of, share_exponents
+from .growth_law import NEAR, UnitGrowth, changes_of, share_exponents
 from .kkt import KKTDistance, in_float64, kkt_distance
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def unit_growth(
     -------
     UnitGrowth
         With a `reason` in place of predictions where the law does not hold: degree 1, a single
-        unit, or a KKT residual above 0.1.
+        unit, or a KKT residual or complementarity above 0.1.
 
     Raises
     ------
@@ -81,9 +81,9 @@ def unit_growth(
     -----
     First order: the dual norms are frozen at those of the present multipliers. That holds until a
     growing unit has a part in the margins, some per cent of the norm; beyond that only the limit
-    knows. A dual norm counts as 1 if it differs by less than a hundredth, or than the residual. A
-    unit whose coefficients are exactly zero stays there. Of a ReLU network with gates of its own
-    it holds while these stay.
+    knows. A unit whose weights do not point along its dual vector yet grows more slowly at first:
+    compare `growth_now` with `exponents`. One whose coefficients are exactly zero stays there. Of a
+    ReLU network with gates of its own the law holds while these stay.
     """
     if not isinstance(network, Homogeneous):
         raise TypeError(f"{_missing(network)} `degree`")
@@ -102,7 +102,7 @@ def unit_growth(
         exponents=share_exponents(dual_norms, degree) if degree > 1 else np.nan * dual_norms,
         limit_shares=_limit_shares(limit, len(norms)),
         changes=(),
-        reason=_reason(degree, len(norms), kkt.residual),
+        reason=_reason(degree, len(norms), kkt),
     )
     return growth if growth.reason else replace(growth, changes=changes_of(growth, clocks))
 
@@ -155,7 +155,7 @@ def _limit_shares(limit: Limit | None, n_units: int) -> Array:
     return np.full(n_units, math.nan)
 
 
-def _reason(degree: int, n_units: int, residual: float) -> str:
+def _reason(degree: int, n_units: int, kkt: KKTDistance) -> str:
     if degree < 2:
         return (
             "the network is linear in its weights, so that no unit grows in proportion to what it "
@@ -163,9 +163,10 @@ def _reason(degree: int, n_units: int, residual: float) -> str:
         )
     if n_units < 2:
         return "the network has a single unit, which holds the whole norm"
-    if not residual <= RESIDUAL:
+    if not (kkt.residual <= NEAR and kkt.complementarity <= NEAR):
         return (
-            f"the weights are not near a KKT point: their relative residual is {residual:.3g}, and "
-            f"dual norms mean something up to {RESIDUAL}. Train longer"
+            f"the weights are not near a KKT point: residual {kkt.residual:.2g}, complementarity "
+            f"{kkt.complementarity:.2g}, and dual norms say where units go up to {NEAR} of either. "
+            "Train longer"
         )
     return ""
