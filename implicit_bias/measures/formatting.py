@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-__all__ = ["DASH", "aligned", "number", "share", "spread"]
+__all__ = ["DASH", "aligned", "number", "of_log10", "rounded", "share", "spread"]
 
 DASH = "-"
 """What a table shows where a quantity is not defined."""
@@ -44,3 +44,20 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in rows
     )
+
+
+def rounded(value: float) -> str:
+    """A positive number to one digit, a power of ten beyond thousands: 40, 3e9."""
+    if not math.isfinite(value):
+        return "more than 1e250" if value > 0 else DASH
+    mantissa, exponent = f"{value:.0e}".split("e")
+    return f"{value:.0f}" if value < 1e4 else f"{mantissa}e{int(exponent)}"
+
+
+def of_log10(value: float) -> str:
+    """10 to the power of `value`, which may itself be large: 3e9, 1e(4e8)."""
+    if math.isnan(value):
+        return DASH
+    if value < 300:
+        return rounded(10**value)
+    return f"1e{value:.0f}" if value < 1e4 else f"1e({rounded(value)})"
