@@ -78,7 +78,7 @@ class ConstantClock:
     @property
     def name(self) -> str:
         """The trainer and its rate."""
-        return f"constant steps of {self.rate:.2g}"
+        return f"constant ({self.rate:.2g})"
 
     @property
     def is_flow(self) -> bool:

@@ -68,7 +68,7 @@ def unit_growth(
     -------
     UnitGrowth
         With a `reason` in place of predictions where the law does not hold: degree 1, a single
-        unit, or a KKT residual or complementarity above 0.1.
+        unit, or a KKT residual or complementarity above 0.2.
 
     Raises
     ------
@@ -165,8 +165,7 @@ def _reason(degree: int, n_units: int, kkt: KKTDistance) -> str:
         return "the network has a single unit, which holds the whole norm"
     if not (kkt.residual <= NEAR and kkt.complementarity <= NEAR):
         return (
-            f"the weights are not near a KKT point: residual {kkt.residual:.2g}, complementarity "
-            f"{kkt.complementarity:.2g}, and dual norms say where units go up to {NEAR} of either. "
-            "Train longer"
+            f"the weights are not near a KKT point, residual {kkt.residual:.2g} and "
+            f"complementarity {kkt.complementarity:.2g}: train until both are at most {NEAR}"
         )
     return ""

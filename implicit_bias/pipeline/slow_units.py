@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["slow_units"]
 
 TITLE = "units whose share of the norm descent has yet to change"
-COLUMNS = ("unit", "what descent does, to first order", "steps from the start until then")
+COLUMNS = ("unit", "what descent does, to first order", "steps to that")
 # Lines of the table; what is left is in the record.
 MOST = 8
 # A unit is awake at this share of the norm.
@@ -115,22 +115,25 @@ def _row(change: UnitChange) -> tuple[str, str, str]:
     if grows and change.share < AWAKE:
         verb = "wakes it, to"
     text = (
-        f"descent {verb} {share(said.share)} at log(1/loss) about {rounded(said.log_inverse_loss)}"
+        f"descent {verb} {_mark(said, change)} at log(1/loss) about "
+        f"{rounded(said.log_inverse_loss)} ({rounded(said.earliest)} to {rounded(said.latest)})"
     )
-    others = [
-        f"{share(one.share)} at {rounded(one.log_inverse_loss)}"
-        for one in change.arrivals
-        if one is not said
-    ]
-    if others:
-        text += f" ({', '.join(others)})"
-    if not math.isnan(change.predicted_share):
-        text += f"; limit {share(change.predicted_share)}"
+    for one in change.arrivals:
+        if one is not said:
+            text += f", {_mark(one, change)} at {rounded(one.log_inverse_loss)}"
+    if change.predicted_share == 0:
+        text += "; it is dead in the limit"
     if abs(change.growth_now - change.exponent) > ALIGNED:
         text += (
             f"; not yet on its way: power {change.growth_now:+.2g} now, {change.exponent:+.2g} then"
         )
     return unit, text, "; ".join(f"{name}: {of_log10(steps)}" for name, steps in said.log10_steps)
+
+
+def _mark(arrival: Arrival, change: UnitChange) -> str:
+    """A share, and whether it is the last."""
+    owner = "the limit's " if arrival.share == change.predicted_share else ""
+    return owner + share(arrival.share)
 
 
 def _first(arrivals: Sequence[Arrival], grows: bool) -> Arrival:
