@@ -20,6 +20,8 @@ __all__ = ["plot_unit_growth"]
 # these; and how far below the least share of a unit that moves.
 LEAST, MOST = 30.0, 1e6
 BELOW = 3.0
+# Until the loss is 1 / e shares follow the start and not the law.
+START = 1.0
 TICK = 0  # matplotlib's marker "a tick to the left"
 POINTS = 100
 
@@ -32,7 +34,7 @@ def plot_unit_growth(trajectory: Trajectory, growth: UnitGrowth, ax: Axes) -> Ax
     limit, which is a tick on the right. The others are grey.
     """
     x, norms = -trajectory.log_loss, trajectory.unit_norms
-    shown = (x > 0) & (norms.sum(axis=1) > 0)
+    shown = (x > START) & (norms.sum(axis=1) > 0)
     x, shares = x[shown], norms[shown] / norms[shown].sum(axis=1, keepdims=True)
     changes = {change.unit: change for change in growth.changes}
     colors = {h: SERIES[i % len(SERIES)] for i, h in enumerate(changes)}
@@ -45,7 +47,7 @@ def plot_unit_growth(trajectory: Trajectory, growth: UnitGrowth, ax: Axes) -> Ax
     moving = shares[:, list(changes)]
     ax.set_xscale("log")
     ax.set_yscale("log")
-    ax.set_xlim(max(float(x.min()), 0.1), end)
+    ax.set_xlim(START, end)
     ax.set_ylim(float(moving[moving > 0].min()) / BELOW, 1.2)
     ax.set_xlabel("log(1/loss)")
     ax.set_ylabel("unit's share of the norm")
@@ -63,13 +65,18 @@ def _end(growth: UnitGrowth) -> float:
 
 def _continue(ax: Axes, growth: UnitGrowth, change: UnitChange, end: float, color: str) -> None:
     """The power from the end of the run to the share in the limit, and the marks on its way."""
-    h = change.unit
     target = change.predicted_share
-    x = np.geomspace(growth.log_inverse_loss, end, POINTS)
-    y = np.array([growth.shares_at(at)[h] for at in x])
-    if change.arrivals and change.arrivals[-1].share == target:
-        y[y > target if change.exponent > 0 else y < target] = np.nan
+    # As arrivals are computed: its share over that of the others goes like the power.
+    last = change.arrivals[-1].log_inverse_loss if change.arrivals else end
+    x = np.geomspace(growth.log_inverse_loss, min(last, end) if target > 0 else end, POINTS)
+    further = (x - growth.offset) / growth.mean_margin
+    odds = change.share / (1 - change.share) * further**change.exponent
+    y = odds / (1 + odds)
     ax.plot(x, y, "--", color=color, linewidth=1.2, zorder=2)
+    ax.annotate(
+        f"unit {change.unit}", (x[POINTS // 2], y[POINTS // 2]), xytext=(0, 4), color=color,
+        textcoords="offset points", fontsize="small", ha="center", annotation_clip=True,
+    )  # fmt: skip
     for one in change.arrivals:
         ax.plot(one.log_inverse_loss, one.share, "o", color=color, markersize=4, zorder=3)
     if target > 0:

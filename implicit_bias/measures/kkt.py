@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.func import functional_call, grad, vmap
 
 from ..training.data import GatedData, Inputs, place_data
+from ..training.network import HasDualNorms, HasGradientFactors, Homogeneous
 from .nonnegative import nonnegative_fit
 
 Array = NDArray[np.float64]
@@ -101,7 +102,7 @@ def kkt_distance(
     linear networks", theorem 3.1 (equal degrees) and proposition B.8 with its condition on dead
     units.
     """
-    degree = getattr(network, "degree", None)
+    degree = network.degree if isinstance(network, Homogeneous) else None
     if not isinstance(degree, int) or degree < 1:
         raise TypeError(
             f"`network.degree` must be a positive int, got {degree!r}: the degree of homogeneity "
@@ -167,14 +168,13 @@ def _fit(
 
 def _gradient_gram(network: torch.nn.Module, data: GatedData) -> Tensor:
     # (n, n) inner products of y_n grad_w f(x_n).
-    factors = getattr(network, "gradient_factors", None)
     with torch.no_grad():
-        if factors is None:
-            gram = _gram_of_jacobian(network, data)
-        else:
+        if isinstance(network, HasGradientFactors):
             gram = torch.zeros((len(data.y),) * 2).to(data.y)
-            for outer, inner in factors(data.X, data.gates):
+            for outer, inner in network.gradient_factors(data.X, data.gates):
                 gram.add_((outer @ outer.T) * (inner @ inner.T))
+        else:
+            gram = _gram_of_jacobian(network, data)
         return gram.mul_(data.y[:, None]).mul_(data.y)
 
 
@@ -254,8 +254,7 @@ def in_float64(data: GatedData) -> GatedData:
 def _dual_norms(
     network: torch.nn.Module, lam: Tensor, data: GatedData, scale: float
 ) -> Array | None:
-    dual_norms = getattr(network, "dual_norms", None)
-    if dual_norms is None:
+    if not isinstance(network, HasDualNorms):
         return None
-    norms: Tensor = dual_norms(lam * data.y, data.X, data.gates)
+    norms = network.dual_norms(lam * data.y, data.X, data.gates)
     return scale * norms.detach().cpu().numpy()
