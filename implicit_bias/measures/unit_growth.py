@@ -21,8 +21,9 @@ from ..training.data import GatedData, Inputs, place_data, trained_weights
 from ..training.network import HasDualNorms, HasUnitNorms, Homogeneous
 from ..training.objectives import log_mean_loss
 from .clocks import Clock, ConstantClock
+from .gradients import combined_gradient, flat, margins, to_float64
 from .growth_law import NEAR, UnitGrowth, changes_of, share_exponents
-from .kkt import KKTDistance, in_float64, kkt_distance
+from .kkt import KKTDistance, kkt_distance
 
 if TYPE_CHECKING:
     from ..limits.limit import Limit
@@ -94,7 +95,7 @@ def unit_growth(
     dual_norms = np.array(kkt.dual_norms)
     growth = UnitGrowth(
         degree=degree,
-        **_state(network, in_float64(place_data(network, X, y, gates)), kkt),
+        **_state(network, to_float64(place_data(network, X, y, gates)), kkt),
         residual=kkt.residual,
         complementarity=kkt.complementarity,
         shares=norms / norms.sum(),
@@ -115,31 +116,28 @@ def _state(network: torch.nn.Module, data: GatedData, kkt: KKTDistance) -> dict[
     """The loss, the margins and the weights as they are, and how units are growing."""
     network = copy.deepcopy(network).double()
     trained = trained_weights(network)
-    scores = network(data.X, data.gates)
-    margins = (data.y * scores).detach()
-    multipliers = torch.tensor(kkt.multipliers).to(data.y)
-    fit = torch.autograd.grad(torch.dot(multipliers * data.y, scores), trained)
+    margin = margins(network, data)
+    fit = combined_gradient(network, data, torch.tensor(kkt.multipliers).to(data.y))
     # Weights c times those of smallest margin 1, which the multipliers are of, have c^(L - 2) times
     # their relative growth.
-    degree, smallest = network.degree, float(margins.min())
+    degree, smallest = network.degree, float(margin.min())
     scale = smallest ** (2 / degree - 1) / degree  # type: ignore[operator]
     return {
-        "log_inverse_loss": -float(log_mean_loss(margins, "exponential")),
-        "mean_margin": float(torch.softmax(-margins, dim=0) @ margins),
+        "log_inverse_loss": -float(log_mean_loss(margin, "exponential")),
+        "mean_margin": float(torch.softmax(-margin, dim=0) @ margin),
         "squared_norm": float(sum(w.detach().square().sum() for w in trained)),
         "growth_now": scale * _relative_growth(network, trained, fit) - 1,
     }
 
 
-def _relative_growth(network: Any, trained: Sequence[Tensor], direction: Sequence[Tensor]) -> Array:
-    """Logarithmic derivatives (H,) of unit norms along a direction of weights; NaN at norm 0."""
+def _relative_growth(network: Any, trained: Sequence[Tensor], direction: Tensor) -> Array:
+    """Logarithmic derivatives (H,) of unit norms along a direction (P,); NaN at norm 0."""
     norms = network.unit_norms()
     # sum_h u_h ||zeta_h|| has gradients linear in u: their product with the direction, by u.
     u = torch.zeros_like(norms, requires_grad=True)
     gradients = torch.autograd.grad(norms, trained, u, create_graph=True)
-    along = torch.stack([(g * d).sum() for g, d in zip(gradients, direction, strict=True)]).sum()
-    slopes = to_numpy(torch.autograd.grad(along, u)[0])
-    sizes = to_numpy(norms.detach())
+    along = torch.dot(flat(gradients), direction)
+    slopes, sizes = to_numpy(torch.autograd.grad(along, u)[0]), to_numpy(norms.detach())
     growth: Array = np.full(len(sizes), math.nan)
     np.divide(slopes, sizes, out=growth, where=sizes > 0)
     return growth
