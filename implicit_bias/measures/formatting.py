@@ -56,8 +56,8 @@ def rounded(value: float) -> str:
 
 def of_log10(value: float) -> str:
     """10 to the power of `value`, which may itself be large: 3e9, 1e(4e8)."""
-    if math.isnan(value):
-        return DASH
+    if not math.isfinite(value):
+        return DASH if math.isnan(value) else "no number of steps"
     if value < 300:
         return rounded(10**value)
     return f"1e{value:.0f}" if value < 1e4 else f"1e({rounded(value)})"

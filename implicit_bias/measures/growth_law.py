@@ -98,7 +98,8 @@ class UnitChange:
     predicted_share : float
         In the limit; NaN where none was given.
     arrivals : tuple of Arrival
-        At 1 %, 10 % and the predicted share, those that lie ahead.
+        At 1 %, 10 % and the predicted share, those that lie ahead. The time of the last is too
+        early: as a unit nears its share its dual norm comes to 1.
     """
 
     unit: int

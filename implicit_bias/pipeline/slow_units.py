@@ -107,6 +107,8 @@ def _row(change: UnitChange) -> tuple[str, str, str]:
     unit = (
         f"unit {change.unit}, {share(change.share)} of the norm, dual norm {change.dual_norm:.3g}"
     )
+    if change.share == 0:
+        return unit, "it is exactly zero, and descent leaves it there", "-"
     if not change.arrivals:
         return unit, "it moves away from its share in the limit: dual norms must change first", "-"
     grows = change.exponent > 0
@@ -115,12 +117,12 @@ def _row(change: UnitChange) -> tuple[str, str, str]:
     if grows and change.share < AWAKE:
         verb = "wakes it, to"
     text = (
-        f"descent {verb} {_mark(said, change)} at log(1/loss) about "
-        f"{rounded(said.log_inverse_loss)} ({rounded(said.earliest)} to {rounded(said.latest)})"
+        f"descent {verb} {_mark(said, change)} {rounded(said.log_inverse_loss)} "
+        f"({rounded(said.earliest)} to {rounded(said.latest)})"
     )
     for one in change.arrivals:
         if one is not said:
-            text += f", {_mark(one, change)} at {rounded(one.log_inverse_loss)}"
+            text += f"; {_mark(one, change)} {rounded(one.log_inverse_loss)}"
     if change.predicted_share == 0:
         text += "; it is dead in the limit"
     if abs(change.growth_now - change.exponent) > ALIGNED:
@@ -131,9 +133,11 @@ def _row(change: UnitChange) -> tuple[str, str, str]:
 
 
 def _mark(arrival: Arrival, change: UnitChange) -> str:
-    """A share, and whether it is the last."""
-    owner = "the limit's " if arrival.share == change.predicted_share else ""
-    return owner + share(arrival.share)
+    """A share and what is said of its time: near the last the dual norm comes to 1."""
+    text = share(arrival.share)
+    if arrival.share == change.predicted_share:
+        return f"the limit's {text} at log(1/loss) not before"
+    return f"{text} at log(1/loss) about"
 
 
 def _first(arrivals: Sequence[Arrival], grows: bool) -> Arrival:
