@@ -246,7 +246,8 @@ def _arrival(growth: UnitGrowth, h: int, mark: float, clocks: Sequence[Clock]) -
         factor = math.exp(exact) if exact < LARGEST else math.inf
         times.append(growth.offset + growth.mean_margin * factor)
     steps = tuple((c.name, c.log10_steps(times[0], growth)) for c in clocks if c.is_flow)
-    return Arrival(mark, *times, steps)
+    about, earliest, latest = times
+    return Arrival(mark, about, earliest, latest, steps)
 
 
 def _log_odds(share: float) -> float:

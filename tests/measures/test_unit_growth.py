@@ -167,15 +167,17 @@ def test_a_dying_unit_comes_down_through_the_marks_and_one_that_holds_nothing_is
 def test_constant_steps_come_to_a_loss_when_their_clock_says() -> None:
     pair = Pair(1.0, 0.02)
     network = pair.network(6.0)
+    before = unit_growth(network, pair.X, pair.y, pair.gates)
     rate, n_steps = 0.5, 2000
     settings = TrainingSettings("constant", batch_size=0, schedule=((n_steps, rate),))
     run = train(network, pair.X, pair.y, pair.gates, settings=settings)
-    growth = unit_growth(network, pair.X, pair.y, pair.gates)
-    times = [
-        10 ** ConstantClock(rate).log10_steps(-log_loss, growth)
-        for log_loss in (run.log_loss[0], run.log_loss[-1])
-    ]
-    assert times[1] - times[0] == pytest.approx(n_steps, rel=0.1)
+    after = unit_growth(network, pair.X, pair.y, pair.gates)
+    clock, (begun, ended) = ConstantClock(rate), -run.log_loss[[0, -1]]
+    assert ended > begun + 2
+    # By the network at the end, and by the one at the start, from which it is foretold.
+    for state in (after, before):
+        steps = 10 ** clock.log10_steps(ended, state) - 10 ** clock.log10_steps(begun, state)
+        assert steps == pytest.approx(n_steps, rel=0.1)
 
 
 def run_of(trainer: str, log_inverse_loss: Array, step: Array) -> PowerClock | None:
