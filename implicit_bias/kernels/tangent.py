@@ -57,8 +57,9 @@ def empirical_ntk(
     first = _factors(network, X, gates)
     second = first if X2 is None else _factors(network, X2, gates2)
     n, m = (len(of_samples[0][0]) for of_samples in (first, second))
+    blocks = row_blocks(n, m)
     kernel = np.zeros((n, m))
-    for rows in row_blocks(n, m):
+    for rows in blocks:
         for (outer, inner), (outer2, inner2) in zip(first, second, strict=True):
             kernel[rows] += (outer[rows] @ outer2.T) * (inner[rows] @ inner2.T)
     return kernel
