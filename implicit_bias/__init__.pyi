@@ -21,9 +21,9 @@ from .gates.relu import ReLUGates as ReLUGates
 from .limits.predictors import ContextPredictor as ContextPredictor
 from .measures.comparison import Comparison as Comparison
 from .measures.comparison import compare as compare
+from .measures.directions import extrapolate_direction as extrapolate_direction
 from .measures.distances import Distances as Distances
 from .measures.extrapolation import extrapolate as extrapolate
-from .measures.extrapolation import extrapolate_direction as extrapolate_direction
 from .measures.kkt import KKTDistance as KKTDistance
 from .measures.kkt import kkt_distance as kkt_distance
 from .measures.rates import measure_rates as measure_rates
