@@ -106,7 +106,8 @@ class PowerSums:
         """Value of the nearest sum and the range of all of them, at 0 <= u <= the last u."""
         row, last = self._row(u), float(self.values[-1])
         low, high = (self._extreme(row, sign) for sign in (1.0, -1.0))
-        low = min(max(low, 0.0), 1.0) ** STEEPER
+        # A power small enough looks like a constant for as long as anybody looks, and falls to 0.
+        low = min(max(low, 0.0), 1.0) ** STEEPER if u > 0 else 0.0
         high = max(min(high, 1.0), low)
         nearest = min(max(float(row @ self._nearest.x[:-1]), low), high)
         return last * nearest, last * low, last * high
