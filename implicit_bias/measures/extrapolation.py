@@ -189,8 +189,8 @@ def extrapolate(
     u : (T,)
         Of every checkpoint, in the order of the run; see `inverse_log_loss`.
     values : (T,)
-        Margin ratios, for instance. Checkpoints at which u or the value is NaN are left out, with a
-        bound also those at which the value is not positive.
+        Margin ratios, for instance. Checkpoints at which u or the value is NaN are left out. Where
+        there is a bound the last value must be positive, as it is of a network that separates.
     upper : float, optional
         A proved bound of a series that rises towards it: 1 for margin ratios.
     degree : int
@@ -262,8 +262,9 @@ def _unbounded(x: Array, y: Array) -> Extrapolation:
 def _bounded(
     x: Array, y: Array, upper: float, powers: Powers, asleep: tuple[int, ...]
 ) -> Extrapolation:
-    # Where nothing is separated yet there is no KKT point to be near.
-    status, x, y = last_part(x, np.where(y > 0, y, np.nan), REACH)
+    status, x, y = last_part(x, y, REACH)
+    if status is SeriesStatus.ESTIMATED and not y[-1] > 0:
+        status = SeriesStatus.NOT_SEPARATING
     if status is SeriesStatus.ESTIMATED and not y.max() <= upper + ROUNDING:
         status = SeriesStatus.ABOVE_BOUND
     if status is not SeriesStatus.ESTIMATED:

@@ -159,7 +159,7 @@ def test_a_bar_that_tells_nothing_says_so() -> None:
     [
         (1.01 - U / 10, SeriesStatus.ABOVE_BOUND),
         (-U, SeriesStatus.NOT_SEPARATING),
-        (np.where(U < U[-6], 1 - U, -1.0), SeriesStatus.TOO_FEW),
+        (np.where(U < U[-6], 1 - U, np.nan), SeriesStatus.TOO_FEW),
     ],
 )
 def test_series_that_fit_no_bound_are_refused_with_advice(values, status) -> None:
