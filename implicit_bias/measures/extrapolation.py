@@ -150,7 +150,9 @@ class Extrapolation:
         low, high = f"{bar.low:.4f}", f"{bar.high:.4f}"
         if bar.high - bar.low >= (1 - LITTLE) * (self.upper - self.reached):
             return f"not known: anything from what is reached, {self.reached:.4f}, to {high}"
-        return f"{low} to {high}" if low != high else low
+        if low == high:
+            return low
+        return f"{low} to {high}" if bar.high < self.upper else f"at least {low}"
 
 
 def inverse_log_loss(log_loss: ArrayLike) -> Array:
