@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-__all__ = ["DASH", "aligned", "number", "share", "spread"]
+__all__ = ["DASH", "aligned", "loss_in_words", "number", "share", "spread"]
 
 DASH = "-"
 """What a table shows where a quantity is not defined."""
@@ -44,3 +44,10 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in rows
     )
+
+
+def loss_in_words(log_loss: float) -> str:
+    """exp(log_loss), as a power of ten where that underflows."""
+    if log_loss > -700:
+        return f"{math.exp(log_loss):.4g}" if log_loss < 700 else "inf"
+    return f"1e{log_loss / math.log(10):.0f}"

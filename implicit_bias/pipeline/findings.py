@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -10,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 from .._solve import Status
 from ..data.sample import Sample
 from ..drawing.figures import Panel, Row
+from ..gates.saved import Gating
 from ..limits.limit import Limit
 from ..measures.comparison import Comparison, NetworkState
-from ..measures.formatting import number
+from ..measures.formatting import loss_in_words, number
 from ..measures.scalars import accuracy
 from ..training.trajectory import Trajectory
 from .columns import comparison_columns, limit_columns, state_columns, training_columns
@@ -26,7 +26,6 @@ __all__ = [
     "beside",
     "gating_file",
     "limit_alone",
-    "loss_in_words",
     "network_record",
     "shortfall",
     "trained",
@@ -151,8 +150,10 @@ def separable_assumptions(comparison: Comparison, trajectory: Trajectory) -> tup
 
 
 def gating_file(gating: Any) -> Finding:
-    """The gating of a run, to be loaded again; nothing of a run without one."""
-    return Finding("gating", files={} if gating is None else {"gating.npz": gating.save})
+    """The gating of a run, to be loaded again; nothing of a run without one of these kinds."""
+    return Finding(
+        "gating", files={"gating.npz": gating.save} if isinstance(gating, Gating) else {}
+    )
 
 
 def network_record(trajectory: Trajectory) -> dict[str, Any]:
@@ -176,13 +177,6 @@ def shortfall(trajectory: Trajectory, name: str = "the network") -> str:
         f"(smallest margin {margin:.3g}), so it is on no way to a limit yet: give more `--steps`, "
         "or take another `--trainer` or `--seed`"
     )
-
-
-def loss_in_words(log_loss: float) -> str:
-    """exp(log_loss), as a power of ten where that underflows."""
-    if log_loss > -700:
-        return f"{math.exp(log_loss):.4g}" if log_loss < 700 else "inf"
-    return f"1e{log_loss / math.log(10):.0f}"
 
 
 def _of_limit(limit: Limit, name: str, record: Mapping[str, Any]) -> dict[str, Any]:
