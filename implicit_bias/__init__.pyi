@@ -51,6 +51,7 @@ from .measures.clocks import PowerClock as PowerClock
 from .measures.clocks import clock_of as clock_of
 from .measures.comparison import Comparison as Comparison
 from .measures.comparison import compare as compare
+from .measures.directions import extrapolate_direction as extrapolate_direction
 from .measures.distances import Distances as Distances
 from .measures.extrapolation import extrapolate as extrapolate
 from .measures.extrapolation import extrapolate_direction as extrapolate_direction

@@ -20,12 +20,12 @@ from .findings import (
     beside,
     gating_file,
     limit_alone,
-    outlook,
     separable_assumptions,
     trained,
     usable,
 )
 from .keeping import Keeping
+from .outlook import outlook
 from .parts import Parts
 from .progress import Progress
 from .report import Report, gather
