@@ -15,11 +15,9 @@ import click
 
 from ._version import __version__
 from .models import MODELS
-from .pipeline.arguments import ARGUMENTS, ModelCommand, given
-from .pipeline.keeping import Keeping
-from .pipeline.model import Model
-from .pipeline.options import Options
-from .pipeline.progress import Progress
+from .pipeline.arguments import ARGUMENTS, Choice, ModelCommand, given
+from .pipeline.progress import Progress, bar
+from .pipeline.run import running
 
 if TYPE_CHECKING:
     from .pipeline.report import Report
@@ -53,7 +51,7 @@ def _ending(*endings: str) -> Any:
 @click.command(
     cls=ModelCommand, models=MODELS, epilog=EPILOG, context_settings={"max_content_width": 100}
 )
-@click.option("--model", type=click.Choice(sorted(MODELS)), required=True, help="Predicted limit.")
+@click.option("--model", type=Choice(sorted(MODELS)), required=True, help="Predicted limit.")
 @click.option(
     "--json", "as_json", is_flag=True, help="One JSON object on stdout, the rest on stderr."
 )
@@ -100,23 +98,16 @@ def compare(
     _open_streams()
     if resume and folder is None:
         raise click.UsageError("`--resume` needs `--save DIR`, the folder that the run was kept in")
-    keeping = Keeping(folder, resume)
     with _failures_told():
         context = click.get_current_context()
-        options = MODELS[model].choose(**given(context, choices))
-        _check_paths(plot, page, folder)
-        with keeping.opened(model):
-            report = _run(MODELS[model], options, keeping, quiet=quiet)
+        _check_files(plot, page)
+        chosen = given(context, choices)
+        with running(model, chosen, progress=_told(quiet), save=folder, resume=resume) as report:
             # Shown first: a disk that turns out to be full must not take the results with it.
             shown = _show(report, as_json=as_json, quiet=quiet)
-            _write(context, report, plot, page, keeping)
+        _write(context, report, plot, page)
     _tell(report)
     raise SystemExit(_exit_code(report) if shown else BAD_INPUT)
-
-
-def _run(model: Model, options: Options, keeping: Keeping, *, quiet: bool) -> Report:
-    with _progress(quiet) as progress, _terminated_like_interrupted():
-        return model.run(model, options, progress, keeping)
 
 
 def _show(report: Report, *, as_json: bool, quiet: bool) -> bool:
@@ -141,26 +132,18 @@ def _open_streams() -> None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
 
 
-def _check_paths(plot: Path | None, page: Path | None, folder: Path | None) -> None:
+def _check_files(*files: Path | None) -> None:
     """Whether everything asked for can be written, before any work."""
     from .pipeline.report import check_writable
 
-    for file in (plot, page):
+    for file in files:
         if file is not None:
             check_writable(file, folder=False)
-    if folder is not None:
-        check_writable(folder, folder=True)
 
 
-def _write(
-    context: click.Context, report: Report, plot: Path | None, page: Path | None, keeping: Keeping
-) -> None:
-    """What was asked for on disk."""
+def _write(context: click.Context, report: Report, plot: Path | None, page: Path | None) -> None:
+    """The files that were asked for."""
     try:
-        if keeping.folder is not None:
-            keeping.finish(
-                report.heading.model, report.save(keeping.folder), finished=report.finished
-            )
         if plot is not None:
             figure = report.figure()
             if figure is None:
@@ -241,6 +224,13 @@ def _width() -> int:
 
 
 @contextlib.contextmanager
+def _told(quiet: bool) -> Iterator[Progress]:
+    """What a run is told by and tells, while it runs."""
+    with _progress(quiet) as progress, _terminated_like_interrupted():
+        yield progress
+
+
+@contextlib.contextmanager
 def _progress(quiet: bool) -> Iterator[Progress]:
     """Progress on stderr: a moving bar on a terminal, a line a stage elsewhere."""
     if quiet:
@@ -248,15 +238,8 @@ def _progress(quiet: bool) -> Iterator[Progress]:
     elif not sys.stderr.isatty():
         yield Progress(stage=lambda text: click.echo(f"{text} ...", err=True))
     else:
-        from rich.console import Console
-        from rich.progress import Progress as Bar
-
-        with Bar(console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task("starting", total=None)
-            yield Progress(
-                stage=lambda text: bar.reset(task, total=None, description=text),
-                advance=lambda done, of: bar.update(task, completed=done, total=of),
-            )
+        with bar() as progress:
+            yield progress
 
 
 @click.group(context_settings={"max_content_width": 100})

@@ -4,6 +4,8 @@ from .arrays import Array, array_namespace, as_float64, is_torch_array, to_numpy
 from .certificate import Certificate, certify
 from .design import GatedDesign
 from .dispatch import SOLVERS, solve
+from .kernel_path import solve_kernel
+from .kernel_program import KernelProgram, KernelSolution, certify_kernel
 from .least_squares import (
     FitCertificate,
     FitNotCertified,
@@ -29,6 +31,8 @@ __all__ = [
     "FitNotCertified",
     "FitStatus",
     "GatedDesign",
+    "KernelProgram",
+    "KernelSolution",
     "LeastSquaresProgram",
     "LeastSquaresSolution",
     "MaxMarginProgram",
@@ -43,11 +47,13 @@ __all__ = [
     "as_float64",
     "certify",
     "certify_fit",
+    "certify_kernel",
     "is_torch_array",
     "iterate_one_vs_rest",
     "one_vs_rest_programs",
     "require_memory",
     "solve",
+    "solve_kernel",
     "solve_least_squares",
     "solve_one_vs_rest",
     "support_vectors",

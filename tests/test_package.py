@@ -146,8 +146,8 @@ def test_the_package_reaches_its_solvers_through_one_seam() -> None:
 # Who may import whom, below `implicit_bias`: the first row whose glob matches a file says what
 # that file may name, "." for its own folder. Lazy imports count, those for type checkers do not.
 BELOW_MODELS = (
-    "_solve", "_version", "data.*", "gates.*", "limits.*", "training.*", "measures.*", "drawing.*",
-    "pipeline.*",
+    "_solve", "_version", "data.*", "gates.*", "kernels.*", "limits.*", "training.*", "measures.*",
+    "drawing.*", "pipeline.*",
 )  # fmt: skip
 MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("__init__.py", ()),
@@ -156,10 +156,14 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("data/*.py", (".", "_solve")),
     ("gates/*.py", (".", "_solve", "data.arrays")),
     ("limits/*.py", (".", "_solve", "_version", "data.*")),
+    # The kernel that a network has at its weights is a measurement; all others are predictions.
+    ("kernels/tangent.py", (".", "_solve", "data.*", "training.data")),
+    ("kernels/*.py", (".", "_solve", "data.*")),
     ("training/*.py", (".", "_version")),
     ("measures/*.py", (".", "_solve", "data.*", "gates.*", "limits.*", "training.*")),
     ("drawing/*.py", (".", "_solve", "data.*", "measures.*", "limits.*", "training.trajectory",
                       "training.snapshots")),
+    ("pipeline/run.py", (".", "models")),  # the one that looks a model up
     ("pipeline/*.py", (".", *BELOW_MODELS)),
     ("models/__init__.py", ("models.*.model", "pipeline.model")),
     ("models/*/__init__.py", ()),
@@ -171,7 +175,7 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
         for name in ("parts", "*run", "diagnosis", "*comparison", "machines", "freezing", "figure",
                      "schedule", "training")
     ),
-    ("models/*/*.py", (".", "_solve", "data.*", "gates.*", "limits.*")),
+    ("models/*/*.py", (".", "_solve", "data.*", "gates.*", "kernels.*", "limits.*")),
     ("estimators/*.py", (".", "_solve", "data.*", "gates.*", "limits.*", "models.*")),
     ("cli.py", ("_version", "models", "pipeline.*")),
 )  # fmt: skip

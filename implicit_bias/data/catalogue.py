@@ -13,7 +13,7 @@ from .labelled import ClassDataset
 from .orthants import orthosep_dataset
 from .quadrants import quadrant_dataset
 
-__all__ = ["CLASS_DATA", "DATA", "load_class_data", "load_data"]
+__all__ = ["CLASS_DATA", "DATA", "check_classes", "load_class_data", "load_data"]
 
 IMAGES = 500
 PLANE = 100  # more would hide the decision map that they are drawn on
@@ -121,13 +121,18 @@ def load_class_data(
     sizes = {"n_train": n_train, "n_val": n_val, "random_state": random_state}
     dataset = CLASS_DATA[name](folder, sizes)
     _check_held_out(len(dataset.labels_train), len(dataset.labels_val))
+    check_classes(dataset)
+    return dataset
+
+
+def check_classes(dataset: ClassDataset) -> None:
+    """See that every class can be trained on; raises ValueError if one is held out alone."""
     missing = sorted(set(dataset.classes) - set(dataset.labels_train.tolist()))
     if missing:
         raise ValueError(
             f"the training part has no sample of class {', '.join(map(str, missing))}: "
             "give a larger `--n-train` or another `--seed`"
         )
-    return dataset
 
 
 def _check_held_out(n_train: int, n_val: int) -> None:

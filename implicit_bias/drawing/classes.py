@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -76,9 +77,12 @@ def plot_label_confusion(comparison: MulticlassComparison, ax: Axes) -> Axes:
 def class_row(comparisons: Mapping[int, Comparison], labels: MulticlassComparison | None) -> Row:
     """Ratios of every class, at least one, and the confusion of labels where all have a network."""
 
-    def draw(axes: list[Axes]) -> None:
-        plot_class_ratios(comparisons, axes[0])
-        if labels is not None:
-            plot_label_confusion(labels, axes[1])
+    return Row(1 if labels is None else 2, partial(_draw, comparisons, labels), height=4.6)
 
-    return Row(1 if labels is None else 2, draw, height=4.6)
+
+def _draw(
+    comparisons: Mapping[int, Comparison], labels: MulticlassComparison | None, axes: list[Axes]
+) -> None:
+    plot_class_ratios(comparisons, axes[0])
+    if labels is not None:
+        plot_label_confusion(labels, axes[1])

@@ -19,6 +19,7 @@ from .figures import Row
 
 if TYPE_CHECKING:
     import torch
+    from matplotlib.axes import Axes
 
 __all__ = ["gating_lines", "map_row", "plane_lines", "plane_snapshots"]
 
@@ -61,32 +62,44 @@ def map_row(
     """
     gates = network_gates or transform
 
-    def network_scores(network: torch.nn.Module, X: Array) -> Array:
-        return scores(network, Sample(X, np.ones(len(X)), gates(X)))
-
     def network_map(step: int, network: torch.nn.Module) -> DecisionMap:
         norm = network_norm(limit, network)
         return DecisionMap(
             f"network after {step} steps" if step else "network at the start",
-            partial(network_scores, network),
+            partial(_network_scores, network, gates),
             norm=norm if norm > 0 else 1.0,
             hyperplanes=lines(network),
         )
 
     first = DecisionMap(
         limit_title,
-        lambda X: to_numpy(limit.predictor(X, transform(X))),
+        partial(_limit_scores, limit, transform),
         norm=limit.objective,
         hyperplanes=lines(None),
     )
     maps = [first, *(network_map(step, network) for step, network in snapshots)]
-    return Row(len(maps), lambda axes: plot_decision_maps(axes, maps, train.X, train.y), height=3.4)
+    return Row(len(maps), partial(_draw, maps, train), height=3.4)
+
+
+def _network_scores(network: torch.nn.Module, gates: Callable[[Array], Any], X: Array) -> Array:
+    return scores(network, Sample(X, np.ones(len(X)), gates(X)))
+
+
+def _limit_scores(limit: Limit, gates: Callable[[Array], Any], X: Array) -> Array:
+    return to_numpy(limit.predictor(X, gates(X)))
+
+
+def _draw(maps: list[DecisionMap], train: Sample, axes: list[Axes]) -> None:
+    plot_decision_maps(axes, maps, train.X, train.y)
 
 
 def gating_lines(gating: Any, X: Array) -> Array | None:
-    """Hyperplanes (K, 3) of fitted contexts or gates on inputs of the plane; None without any."""
+    """Hyperplanes (K, 3) of fitted contexts or gates on inputs of the plane; None without any.
+
+    A gating of another kind has none to draw.
+    """
     hyperplanes = getattr(gating, "contexts_", gating)
-    if hyperplanes is None:
+    if not hasattr(hyperplanes, "normals_"):
         return None
     normals = hyperplanes.normals_.reshape(-1, X.shape[1])
     return plane_lines(normals, hyperplanes.cutoffs_.ravel(), X)

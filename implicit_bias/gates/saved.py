@@ -24,7 +24,7 @@ __all__ = ["Gating"]
 
 
 class Gating(TransformerMixin, BaseEstimator):  # type: ignore[misc,unused-ignore]
-    """A transformer from inputs to integer gates or contexts, that can be saved.
+    """A transformer from inputs to gates or contexts, that can be saved: integers, if not soft.
 
     Attributes
     ----------

@@ -5,22 +5,20 @@ Needs no formulation: frozen gates and homogeneity in the weights are enough.
 
 import copy
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.func import functional_call, grad, vmap
 
 from ..training.data import GatedData, Inputs, place_data
+from ..training.network import HasDualNorms, check_homogeneous
+from .gradients import combined_gradient, flat, gradient_gram, margins, slopes, to_float64
 from .nonnegative import nonnegative_fit
 
 Array = NDArray[np.float64]
 
-# Most float64 entries of per-sample gradients held at once: half a gigabyte.
-_MAX_ENTRIES = 2**26
 # Weight of complementarity in the fit: enough to choose among equal fits, too little to spoil one.
 TIGHT = 1e-3
 # The fit starts with this many samples, those of the smallest margins, or half of all if that is
@@ -85,7 +83,10 @@ def kkt_distance(
     TypeError
         If the network has no positive `degree`.
     ValueError
-        If data are malformed, or some training sample has no positive margin.
+        If data are malformed, some training sample has no positive margin, or scores at twice the
+        weights are not ``2 ** degree`` times those at the weights. With contexts of several degrees
+        training ends where those of the lowest carry all the gradient, which need not be a KKT
+        point of this problem.
 
     Notes
     -----
@@ -101,28 +102,23 @@ def kkt_distance(
     linear networks", theorem 3.1 (equal degrees) and proposition B.8 with its condition on dead
     units.
     """
-    degree = getattr(network, "degree", None)
-    if not isinstance(degree, int) or degree < 1:
-        raise TypeError(
-            f"`network.degree` must be a positive int, got {degree!r}: the degree of homogeneity "
-            "of the scores in the trained weights"
-        )
-    data = _to_float64(place_data(network, X, y, gates))
+    data = to_float64(place_data(network, X, y, gates))
     network = copy.deepcopy(network).double()
-    margins = _margins(network, data)
-    smallest = float(margins.min())
+    degree = check_homogeneous(network, data.X, data.gates)
+    margin = margins(network, data)
+    smallest = float(margin.min())
     if not smallest > 0:
         raise ValueError(
             f"the smallest margin on (X, y) is {smallest:g}, but the conditions need every "
             "training sample on the right side: train longer, or check that the data are separable"
         )
-    # Homogeneity: margins scale with the degree-th power of the weights.
     trained = [p for p in network.parameters() if p.requires_grad]
+    # Homogeneity: margins scale with the degree-th power of the weights.
     with torch.no_grad():
         for p in trained:
             p.div_(smallest ** (1 / degree))
-    excess = margins / smallest - 1
-    w = _flat(trained).detach()
+    excess = margin / smallest - 1
+    w = flat(trained).detach()
     norm = float(w.norm())
     lam, fit = _fit(network, data, w, excess, degree)
     fit_norm, total = float(fit.norm()), float(lam.sum())
@@ -144,118 +140,31 @@ def _fit(
     n, tight = len(excess), TIGHT * degree / w.norm() * excess
     chosen = torch.argsort(excess)[: max(_N_CANDIDATES, n // 2)]
     while True:
-        gram = _gradient_gram(network, data.take(chosen))
+        gram = gradient_gram(network, data.take(chosen))
         gram += tight[chosen, None] * tight[chosen]
         # <grad f, w> is `degree` times f, by homogeneity.
         lam = torch.zeros_like(excess)
         lam[chosen] = nonnegative_fit(gram, degree * (1 + excess[chosen]))
-        fit = _combined_gradient(network, data, lam)
+        fit = combined_gradient(network, data, lam)
         if len(chosen) == n:
             return lam, fit
         outside = torch.ones_like(excess, dtype=torch.bool)
         outside[chosen] = False
-        slopes = _slopes(network, data, fit - w) + tight * (tight @ lam)
-        asking = (outside & (slopes < -_ROUNDING * degree * (1 + excess))).nonzero()[:, 0]
+        slope = slopes(network, data, fit - w) + tight * (tight @ lam)
+        asking = (outside & (slope < -_ROUNDING * degree * (1 + excess))).nonzero()[:, 0]
         if len(asking) == 0:
             return lam, fit
         # Those without a multiplier may come back; the steepest of those that ask enter.
         kept = chosen[lam[chosen] > 0]
-        steepest = asking[torch.argsort(slopes[asking])[:_N_CANDIDATES]]
+        steepest = asking[torch.argsort(slope[asking])[:_N_CANDIDATES]]
         grown = torch.cat([kept, steepest])
         chosen = grown if len(grown) > len(chosen) else torch.cat([chosen, steepest])
-
-
-def _gradient_gram(network: torch.nn.Module, data: GatedData) -> Tensor:
-    # (n, n) inner products of y_n grad_w f(x_n).
-    factors = getattr(network, "gradient_factors", None)
-    with torch.no_grad():
-        if factors is None:
-            gram = _gram_of_jacobian(network, data)
-        else:
-            gram = torch.zeros((len(data.y),) * 2).to(data.y)
-            for outer, inner in factors(data.X, data.gates):
-                gram.add_((outer @ outer.T) * (inner @ inner.T))
-        return gram.mul_(data.y[:, None]).mul_(data.y)
-
-
-def _gram_of_jacobian(network: torch.nn.Module, data: GatedData) -> Tensor:
-    # For any module, by the gradient of every sample, in slabs of weights: no more entries are
-    # held at once than `_MAX_ENTRIES`.
-    weights = {k: p.detach() for k, p in network.named_parameters() if p.requires_grad}
-    slab = max(_MAX_ENTRIES // len(data.y), 1)
-    gram = torch.zeros((len(data.y),) * 2).to(data.y)
-    for start in range(0, sum(p.numel() for p in weights.values()), slab):
-        part = _jacobian(network, weights, data, slice(start, start + slab))
-        gram.addmm_(part, part.T)
-    return gram
-
-
-def _jacobian(
-    network: torch.nn.Module, weights: dict[str, Tensor], data: GatedData, part: slice
-) -> Tensor:
-    # Rows grad_w f(x_n), the columns in `part` of them.
-    def score(weights: dict[str, Tensor], x: Tensor, gate: Tensor | None) -> Tensor:
-        gates = None if gate is None else gate[None]
-        scores: Tensor = functional_call(network, weights, (x[None], gates))
-        return scores[0]
-
-    per_sample = vmap(grad(score), in_dims=(None, 0, None if data.gates is None else 0))
-    n_weights = sum(p.numel() for p in weights.values())
-    samples = torch.arange(len(data.y), device=data.y.device)
-    blocks = []
-    for index in torch.split(samples, max(_MAX_ENTRIES // n_weights, 1)):
-        some = data.take(index)
-        gradients = per_sample(weights, some.X, some.gates)
-        rows = torch.cat([gradients[k].flatten(1) for k in weights], dim=1)
-        blocks.append(rows[:, part].clone())
-    return torch.cat(blocks)
-
-
-def _combined_gradient(network: torch.nn.Module, data: GatedData, lam: Tensor) -> Tensor:
-    used = (lam > 0).nonzero()[:, 0]
-    trained = [p for p in network.parameters() if p.requires_grad]
-    if len(used) == 0:
-        return torch.zeros_like(_flat(trained))
-    some = data.take(used)
-    with torch.enable_grad():
-        combined = torch.dot(lam[used] * some.y, network(some.X, some.gates))
-    return _flat(torch.autograd.grad(combined, trained))
-
-
-def _slopes(network: torch.nn.Module, data: GatedData, direction: Tensor) -> Tensor:
-    # <y_n grad_w f(x_n), direction> for every sample: sum_n u_n <grad f_n, direction> is linear in
-    # u, and its gradient in u is what is wanted, from one pass forward and two back.
-    trained = [p for p in network.parameters() if p.requires_grad]
-    with torch.enable_grad():
-        u = torch.zeros_like(data.y, requires_grad=True)
-        scores = network(data.X, data.gates)
-        combined = torch.autograd.grad(scores, trained, u, create_graph=True)
-        slopes: Tensor = torch.autograd.grad(torch.dot(_flat(combined), direction), u)[0]
-    return data.y * slopes
-
-
-def _margins(network: torch.nn.Module, data: GatedData) -> Tensor:
-    with torch.no_grad():
-        scores: Tensor = network(data.X, data.gates)
-    return data.y * scores
-
-
-def _flat(tensors: Sequence[Tensor]) -> Tensor:
-    return torch.cat([t.flatten() for t in tensors])
-
-
-def _to_float64(data: GatedData) -> GatedData:
-    gates = data.gates
-    if gates is not None and gates.is_floating_point():
-        gates = gates.double()
-    return GatedData(data.X.double(), data.y.double(), gates)
 
 
 def _dual_norms(
     network: torch.nn.Module, lam: Tensor, data: GatedData, scale: float
 ) -> Array | None:
-    dual_norms = getattr(network, "dual_norms", None)
-    if dual_norms is None:
+    if not isinstance(network, HasDualNorms):
         return None
-    norms: Tensor = dual_norms(lam * data.y, data.X, data.gates)
+    norms = network.dual_norms(lam * data.y, data.X, data.gates)
     return scale * norms.detach().cpu().numpy()

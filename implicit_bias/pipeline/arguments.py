@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import Field, fields
 from itertools import pairwise
-from pathlib import Path
-from types import NoneType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any
 
 import click
 from click.core import ParameterSource
 
-from .model import Model
+from .model import Model, takers
 from .options import Options, flag
+from .values import Kind, kinds, no_such_option, not_one_of
 
-__all__ = ["ModelCommand", "given", "model_parameters"]
+__all__ = ["Choice", "ModelCommand", "given", "model_parameters"]
 
 MODEL = "implicit_bias.model"
 ARGUMENTS = "implicit_bias.arguments"
@@ -37,8 +36,7 @@ class ModelCommand(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            self._explain(ctx, error.option_name)
-            raise
+            raise click.UsageError(self._explain(ctx, error.option_name), ctx) from error
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         own, *rest = super().get_params(ctx)
@@ -51,28 +49,23 @@ class ModelCommand(click.Command):
         super().format_options(ctx, formatter)
         if ctx.meta.get(MODEL) is not None:
             return
-        takers: dict[str, list[str]] = {}
-        for model in self.models.values():
-            for name in model.option_names:
-                takers.setdefault(flag(name), []).append(model.name)
-        rest = [(name, ", ".join(models)) for name, models in sorted(takers.items())
-                if len(models) < len(self.models)]  # fmt: skip
+        rest = [
+            (flag(name), ", ".join(models))
+            for name, models in sorted(takers(self.models).items())
+            if len(models) < len(self.models)
+        ]
         with formatter.section("Options of some models; `--model NAME --help` explains NAME's own"):
             formatter.write_dl(rest)
 
-    def _explain(self, ctx: click.Context, name: str) -> None:
-        """Say which models take an option that this one does not."""
-        takers = [key for key, one in self.models.items()
-                  if name in map(flag, one.option_names)]  # fmt: skip
+    def _explain(self, ctx: click.Context, name: str) -> str:
+        """Why there is no such option: of no model, or of others than this one."""
         model = ctx.meta[MODEL]
-        if not takers or model is None:
-            return
+        own = {option for param in self.params for option in param.opts}
         typed = ctx.meta[ARGUMENTS]
         values = [value for option, value in pairwise(typed) if option == name]
-        raise click.UsageError(
-            f"`{' '.join([name, *values[:1]])}` is not for the model {model.name}: leave it out, "
-            f"or take one of {', '.join(takers)}",
-            ctx,
+        known = {flag(key): one for key, one in takers(self.models).items()}
+        return no_such_option(
+            name, " ".join([name, *values[:1]]), model.name if model else None, known, own
         )
 
 
@@ -96,33 +89,37 @@ def _named_model(args: Iterable[str]) -> str:
 def _shared(models: list[Options]) -> list[click.Parameter]:
     """The parameters of the options that all models take, to be read before there is a model."""
     shared = [one for one in fields(models[0]) if all(hasattr(model, one.name) for model in models)]
-    hints = get_type_hints(type(models[0]))
+    known = kinds(type(models[0]))
     found: list[click.Parameter] = []
     for field in shared:
         values = {getattr(model, field.name) for model in models}
         default = _shown(values.pop(), field.metadata) if len(values) == 1 else "by model"
-        found.append(_parameter(field, hints[field.name], default))
+        found.append(_parameter(field, known[field.name], default))
     return found
 
 
 def model_parameters(model: Model) -> list[click.Parameter]:
     """A parameter for each option of a model, with its defaults in the help."""
     usual = model.choose()
-    hints = get_type_hints(model.options)
+    known = kinds(model.options)
     return [
-        _parameter(field, hints[field.name], _shown(getattr(usual, field.name), field.metadata))
+        _parameter(field, known[field.name], _shown(getattr(usual, field.name), field.metadata))
         for field in fields(model.options)
     ]
 
 
-def _parameter(field: Field[Any], hint: Any, default: str) -> click.Option:
+def _parameter(field: Field[Any], kind: Kind, default: str) -> click.Option:
     about = field.metadata
     return click.Option(
         [flag(field.name), field.name],
         default=None,
-        help=f"{about['help']}  [default: {default}]",
-        **_reader(hint, about),
+        help=f"{about['help']}  [default: {default}{_range(kind)}]",
+        type=_type(kind),
     )
+
+
+def _range(kind: Kind) -> str:
+    return "" if kind.least is None else f"; x>={kind.least}"
 
 
 def _shown(value: Any, about: Mapping[str, Any]) -> str:
@@ -134,37 +131,30 @@ def _shown(value: Any, about: Mapping[str, Any]) -> str:
     return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-def _reader(hint: Any, about: Mapping[str, Any]) -> dict[str, Any]:
-    """How click is to read values of a type."""
-    hint = next((part for part in get_args(hint) if part is not NoneType), hint) \
-        if NoneType in get_args(hint) else hint  # fmt: skip
-    if get_origin(hint) is tuple:
-        return {"callback": _numbers(get_args(hint)[0], about), "metavar": "LIST"}
-    choices = get_args(hint) if get_origin(hint) is Literal else about["choices"]
-    if choices:
-        return {"type": click.Choice(choices)}
-    if hint is int:
-        return {"type": click.IntRange(min=about["least"])}
-    return {"type": click.Path(path_type=Path) if hint is Path else hint}
+class Choice(click.Choice):  # type: ignore[type-arg]
+    """One of several words; where another was typed the message names the nearest."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value not in self.choices:
+            self.fail(not_one_of(value, map(str, self.choices)), param, ctx)
+        return value
 
 
-def _numbers(kind: type, about: Mapping[str, Any]) -> Callable[..., Any]:
-    def read(
-        context: click.Context, parameter: click.Parameter, value: str | None
-    ) -> tuple[Any, ...] | None:
-        if value is None:
-            return None
-        if value in about["words"]:
-            word: tuple[Any, ...] = about["words"][value]
-            return word
+class _Typed(click.ParamType):  # type: ignore[type-arg]
+    """Values of a kind, read with the messages that Python has for them."""
+
+    def __init__(self, kind: Kind) -> None:
+        self.kind = kind
+        self.name = "list" if kind.several else {str: "text", int: "integer"}.get(
+            kind.base, kind.base.__name__
+        )  # fmt: skip
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         try:
-            numbers = tuple(kind(part) for part in value.split(","))
-        except ValueError as error:
-            raise click.BadParameter(
-                f"{value!r} is not a list such as {about['example']}"
-            ) from error
-        if about["least"] is not None and min(numbers) < about["least"]:
-            raise click.BadParameter(f"{min(numbers)} is below {about['least']}")
-        return numbers
+            return self.kind.parse(value)
+        except (TypeError, ValueError) as error:
+            self.fail(str(error), param, ctx)
 
-    return read
+
+def _type(kind: Kind) -> Any:
+    return Choice(kind.choices) if kind.choices and not kind.several else _Typed(kind)

@@ -12,6 +12,7 @@ from ..limits.limit import Limit
 from ..measures.comparison import Comparison, NetworkState
 from ..measures.labels import MulticlassComparison
 from ..training.trajectory import Trajectory
+from .columns import comparison_columns, least, training_columns
 from .finding import Assumption, Finding, Table
 from .findings import network_record, shortfall
 from .writers import write_frame, write_weights
@@ -60,6 +61,7 @@ def tell(classes: Sequence[int], done: Progressed) -> Finding:
         columns = ("", "limits", "networks as trained", "networks at smallest margin 1")
         tables.append(Table("label by the largest score", columns, tuple(done.labels.rows())))
     comparisons = {label: one.comparison for label, one in done.trained.items()}
+    records = {label: limit.to_dict() for label, limit in done.limits.items()}
     files: dict[str, Any] = {f"limit-{k}.safetensors": one.save for k, one in done.limits.items()}
     for label, one in done.trained.items():
         files[f"network-{label}.safetensors"] = write_weights(one.network)
@@ -68,8 +70,8 @@ def tell(classes: Sequence[int], done: Progressed) -> Finding:
         "classes",
         record={
             "one_vs_rest": [
-                {"class": label, "limit": limit.to_dict()} | _record(done.trained.get(label))
-                for label, limit in done.limits.items()
+                {"class": label, "limit": record} | _record(done.trained.get(label))
+                for label, record in records.items()
             ],
             "worst_gap": worst_gap,
             "multiclass": None if done.labels is None else done.labels.to_dict(),
@@ -79,13 +81,55 @@ def tell(classes: Sequence[int], done: Progressed) -> Finding:
         panels=(class_row(comparisons, done.labels),) if done.trained else (),
         assumptions=_assumptions(done),
         statuses={f"class {label}": limit.status for label, limit in done.limits.items()},
-        certificates={f"class {label}": limit.to_dict() for label, limit in done.limits.items()},
-        objects={"limits": done.limits, "trained": done.trained, "labels": done.labels},
+        certificates={f"class {label}": record for label, record in records.items()},
+        objects=_objects(done),
+        row=class_columns(done),
         finished=done.finished,
         shortfall=_shortfall(done),
     )
 
 
+def _objects(done: Progressed) -> dict[str, Any]:
+    """Everything by its class; what there is none of is left out."""
+    things = {
+        "limit": done.limits,
+        "network": {label: one.network for label, one in done.trained.items()},
+        "trajectory": {label: one.trajectory for label, one in done.trained.items()},
+        "comparison": {label: one.comparison for label, one in done.trained.items()},
+    }
+    return {name: found for name, found in things.items() if found} | {"labels": done.labels}
+
+
+def class_columns(done: Progressed) -> dict[str, Any]:
+    """Of all classes in one row: what is worst over them, and the labels by the largest score."""
+    limits, trained = list(done.limits.values()), list(done.trained.values())
+    compared = [comparison_columns(one.comparison) for one in trained]
+    paths = [training_columns(one.trajectory) for one in trained]
+    found: dict[str, Any] = {
+        "n_classes": len(limits),
+        "gap": max(limit.gap for limit in limits),
+        "limit_seconds": sum(limit.seconds for limit in limits),
+        **{name: least([float(one[name]) for one in compared]) for name in LEAST},
+        **{name: -least([-float(one[name]) for one in compared]) for name in LARGEST},
+    }
+    if paths:
+        found |= {name: least([one[name] for one in paths]) for name in LEAST_TRAINED}
+        found |= {
+            "n_steps": max(one["n_steps"] for one in paths),
+            "training_seconds": sum(one["training_seconds"] for one in paths),
+        }
+    if done.labels is not None:
+        found |= {
+            "agreement": done.labels.agreement,
+            "error_limit": 1 - done.labels.accuracy_limit,
+            "error_network": 1 - done.labels.accuracy_network,
+        }
+    return found
+
+
+LEAST = ("margin_ratio", "zeta_cosine", "score_cosine", "kkt_cosine")
+LARGEST = ("kkt_residual", "kkt_complementarity", "largest_dual_norm")
+LEAST_TRAINED = ("log_inverse_loss", "smallest_margin")
 COLUMNS = (
     "class", "status", "optimum", "gap", "support vectors", "margin ratio", "zeta cosine",
     "agreement", "error, limit", "error, network", "log(1/loss)",

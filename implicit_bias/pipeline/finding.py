@@ -51,7 +51,7 @@ class Assumption:
 
 @dataclass(frozen=True, eq=False)
 class Finding:
-    """One thing that a run has found.
+    """One thing that a run has found. It pickles: writers and panels are no closures.
 
     Attributes
     ----------
@@ -70,7 +70,10 @@ class Finding:
     certificates : mapping of name to mapping
         What is proved about each of its limits, for the page.
     objects : mapping
-        The things themselves, by name, for a script that goes on with them.
+        The things themselves, by name, for a script that goes on with them: `limit`, `network`,
+        `trajectory`, `comparison`, or mappings of them where there are several.
+    row : mapping
+        Its columns of the run's row, of `row.COLUMNS`.
     finished : bool
         False if training was interrupted; the finding is of what was finished.
     shortfall : str
@@ -86,5 +89,6 @@ class Finding:
     statuses: Mapping[str, Standing] = field(default_factory=dict)
     certificates: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     objects: Mapping[str, Any] = field(default_factory=dict)
+    row: Mapping[str, Any] = field(default_factory=dict)
     finished: bool = True
     shortfall: str = ""

@@ -20,6 +20,7 @@ from ..measures.rates import ANGLE, MARGIN, Rate, measure_rates, proved_method
 from ..measures.scalars import accuracy
 from ..training.settings import TrainingSettings
 from ..training.trajectory import Trajectory
+from .columns import comparison_columns, limit_columns, state_columns, training_columns
 from .finding import Assumption, Finding, Table
 from .writers import write_frame, write_weights
 
@@ -46,7 +47,7 @@ def usable(limit: Limit) -> bool:
 
 def limit_alone(limit: Limit, name: str) -> Finding:
     """A limit that no network has been compared with, its certificate included."""
-    certificate = limit.certificate
+    certificate, record = limit.certificate, limit.to_dict()
     separable = certificate.proves_separability() or None
     rows = (
         ("status", limit.status.name),
@@ -64,7 +65,7 @@ def limit_alone(limit: Limit, name: str) -> Finding:
     )
     return Finding(
         "limit",
-        record={"limit": limit.to_dict()},
+        record={"limit": record},
         tables=(Table("prediction", ("", name), rows),),
         assumptions=(
             Assumption(
@@ -72,7 +73,9 @@ def limit_alone(limit: Limit, name: str) -> Finding:
                 False if limit.status is Status.NOT_SEPARABLE else separable,
             ),
         ),
-        **_of_limit(limit, name),
+        row=limit_columns(limit, name),
+        objects={"limit": limit},
+        **_of_limit(limit, name, record),
     )
 
 
@@ -92,6 +95,7 @@ def trained(
         },
         panels=tuple(panels),
         objects={"network": network, "trajectory": trajectory},
+        row=training_columns(trajectory),
         finished=trajectory.finished,
         shortfall=shortfall(trajectory),
     )
@@ -111,12 +115,12 @@ def beside(
     at_train, at_val = (accuracy(s.y, f) for s, f in zip(samples, scores, strict=True))
     # Of the function, whose accuracy stands beside it: the programs may have margins of their own.
     margin = float((samples[0].y * scores[0]).min())
-    steps = network_record(trajectory)
+    record = limit.to_dict()
     return Finding(
         "limit",
         record={
-            "limit": limit.to_dict() | {"train_accuracy": at_train, "val_accuracy": at_val},
-            "network": asdict(state) | steps,
+            "limit": record | {"train_accuracy": at_train, "val_accuracy": at_val},
+            "network": asdict(state) | network_record(trajectory),
             "comparison": comparison.to_dict(),
         },
         tables=(
@@ -128,8 +132,12 @@ def beside(
             Table("comparison", ("", "value"), _measures(comparison)),
         ),
         assumptions=assumptions,
-        objects={"comparison": comparison},
-        **_of_limit(limit, name),
+        objects={"limit": limit, "comparison": comparison},
+        row=limit_columns(limit, name)
+        | state_columns(state)
+        | comparison_columns(comparison)
+        | {"train_error_limit": 1 - at_train},
+        **_of_limit(limit, name, record),
     )
 
 
@@ -239,12 +247,11 @@ def loss_in_words(log_loss: float) -> str:
     return f"1e{log_loss / math.log(10):.0f}"
 
 
-def _of_limit(limit: Limit, name: str) -> dict[str, Any]:
+def _of_limit(limit: Limit, name: str, record: Mapping[str, Any]) -> dict[str, Any]:
     """What every finding about one limit hands on."""
-    certificates: Mapping[str, Any] = {name: limit.to_dict()}
     return {
         "statuses": {name: limit.status},
-        "certificates": certificates,
+        "certificates": {name: record},
         "files": {"limit.safetensors": limit.save},
     }
 

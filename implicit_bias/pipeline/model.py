@@ -8,13 +8,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .options import Options, resolve
+from .values import check_choices
 
 if TYPE_CHECKING:
+    from .given import Given
     from .keeping import Keeping
     from .progress import Progress
     from .report import Report
 
-__all__ = ["Model", "Run", "own_run", "separable_run"]
+__all__ = ["Model", "Run", "own_run", "separable_run", "takers"]
 
 
 Run = Callable[["Model", Any, "Progress", "Keeping"], "Report"]
@@ -40,6 +42,10 @@ class Model:
         assumptions of the theorem hold on the bundled data.
     variants : mapping of (option, value) to mapping
         Further ones where that option has that value.
+    refuses : mapping of "data" or "gating" to str
+        Why a user cannot bring data or a gating of their own, where the reason is the model's.
+    given : Given or None
+        What a user has brought in place of the model's own data and gates: nothing in the table.
     """
 
     name: str
@@ -49,25 +55,46 @@ class Model:
     run: Run
     defaults: Mapping[str, Any] = field(default_factory=dict)
     variants: Mapping[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
+    refuses: Mapping[str, str] = field(default_factory=dict)
+    given: Given | None = None
 
     @property
     def option_names(self) -> tuple[str, ...]:
         """The names of its options, as fields."""
         return tuple(field.name for field in fields(self.options))
 
+    def refusal(self, kind: str) -> str:
+        """Why "data" or a "gating" of a user's own is not taken; empty where it is.
+
+        Data are taken where they are an option, and gates where their hyperplanes are one.
+        """
+        if kind in self.refuses:
+            return self.refuses[kind]
+        option = {"data": "data", "gating": "cutoffs"}[kind]
+        return "" if option in self.option_names else "it makes its own"
+
     def choose(self, **given: Any) -> Options:
         """The options of a run with these choices, all others by the model and the trainer.
 
         Raises
         ------
-        ValueError
-            If choices do not go together.
+        TypeError, ValueError
+            If a choice is none of its option's, or choices do not go together.
         """
         usual = dict(self.defaults)
         for (option, value), further in self.variants.items():
             if given.get(option) == value:
                 usual.update(further)
-        return self.options(**resolve(self.options, usual, given))
+        return self.options(**resolve(self.options, usual, check_choices(self.options, given)))
+
+
+def takers(models: Mapping[str, Model]) -> dict[str, list[str]]:
+    """The models that have an option, by the option's name."""
+    found: dict[str, list[str]] = {}
+    for model in models.values():
+        for name in model.option_names:
+            found.setdefault(name, []).append(model.name)
+    return found
 
 
 def separable_run(module: str, name: str) -> Run:

@@ -53,7 +53,7 @@ class _Picture:
     alternative: str
 
 
-def write_html(report: Report, path: str | os.PathLike[str], *, command: str) -> None:
+def write_html(report: Report, path: str | os.PathLike[str], *, command: str | None = None) -> None:
     """Write `render_html(report, command=command)` to a file.
 
     Raises
@@ -64,15 +64,15 @@ def write_html(report: Report, path: str | os.PathLike[str], *, command: str) ->
     write_atomically(path, render_html(report, command=command).encode())
 
 
-def render_html(report: Report, *, command: str) -> str:
+def render_html(report: Report, *, command: str | None = None) -> str:
     """A self-contained page: theorem, assumptions, tables, picture, certificate, provenance.
 
     Parameters
     ----------
     report : Report
         Of any model, trained or not.
-    command : str
-        The command line that made it.
+    command : str, optional
+        The command line that made it; the call of `run` if it is left out.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -90,7 +90,7 @@ def render_html(report: Report, *, command: str) -> str:
         picture=picture,
         certificate=_certificate(report.certificates),
         provenance=_provenance(report.heading.record),
-        command=command,
+        command=report.call if command is None else command,
     )
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-__all__ = ["Progress"]
+__all__ = ["Progress", "ProgressCallback", "bar", "progress_of"]
+
+ProgressCallback = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
@@ -33,3 +36,62 @@ class Progress:
             self.advance(step, n_steps)
 
         return callback
+
+
+@contextlib.contextmanager
+def progress_of(wanted: bool | ProgressCallback | Progress) -> Iterator[Progress]:
+    """Progress as it is asked for: none, a bar, or calls of `wanted(stage, done, of)`.
+
+    A stage begins with `done` and `of` 0.
+
+    Raises
+    ------
+    TypeError
+        If it is asked for otherwise.
+    """
+    if isinstance(wanted, Progress):
+        yield wanted
+    elif wanted is True:
+        with bar() as progress:
+            yield progress
+    elif callable(wanted):
+        yield _Calls(wanted).progress()
+    elif wanted is False:
+        yield Progress()
+    else:
+        raise TypeError(
+            "`progress` must be True, False or a function of (stage, done, of), got "
+            f"{type(wanted).__name__}"
+        )
+
+
+@contextlib.contextmanager
+def bar() -> Iterator[Progress]:
+    """A bar on stderr, or below the cell of a notebook, that goes when the run ends."""
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+
+    with Bar(console=Console(stderr=True), transient=True) as shown:
+        task = shown.add_task("starting", total=None)
+        yield Progress(
+            stage=lambda text: shown.reset(task, total=None, description=text),
+            advance=lambda done, of: shown.update(task, completed=done, total=of),
+        )
+
+
+class _Calls:
+    """Calls of a user's function, which is told the stage each time."""
+
+    def __init__(self, function: ProgressCallback) -> None:
+        self._function = function
+        self._stage = ""
+
+    def progress(self) -> Progress:
+        return Progress(stage=self._begin, advance=self._advance)
+
+    def _begin(self, text: str) -> None:
+        self._stage = text
+        self._function(text, 0, 0)
+
+    def _advance(self, done: int, of: int) -> None:
+        self._function(self._stage, done, of)

@@ -40,12 +40,15 @@ class Report:
         Whether a part of the run was not begun any more.
     failure : str, optional
         Why there is a prediction but no comparison, for instance that training diverged.
+    call : str
+        The call of `run` that made it.
     """
 
     heading: Heading
     findings: tuple[Finding, ...]
     interrupted: bool = False
     failure: str | None = None
+    call: str = ""
 
     @property
     def finished(self) -> bool:
@@ -97,6 +100,31 @@ class Report:
         return {name: thing for one in self.findings for name, thing in one.objects.items()}
 
     @property
+    def limit(self) -> Any:
+        """The predicted limit: a mapping of them where there are several.
+
+        By class with `classes="all"`; for `relu` the four machines by their names in results, the
+        limit of the copy that froze its gates being `objects["frozen_limit"]`. This and the three
+        properties below are None where there is nothing of the kind.
+        """
+        return self.objects.get("limit")
+
+    @property
+    def network(self) -> Any:
+        """The network as it ended: by class with `classes="all"`, "relu" and "gated" for `gdln`."""
+        return self.objects.get("network")
+
+    @property
+    def trajectory(self) -> Any:
+        """What training went through, by the keys of `network` where there are several."""
+        return self.objects.get("trajectory")
+
+    @property
+    def comparison(self) -> Any:
+        """What sets limit and network apart, by class with `classes="all"`."""
+        return self.objects.get("comparison")
+
+    @property
     def results(self) -> dict[str, Any]:
         """For programs: plain Python values, floats may be infinite or NaN."""
         found: dict[str, Any] = dict(self.heading.record)
@@ -132,6 +160,27 @@ class Report:
                 single.append(panel)
         rows += panel_rows(single)
         return compose(rows, title=self.heading.title) if rows else None
+
+    def row(self) -> dict[str, Any]:
+        """One flat record of `row.COLUMNS`, the same for every model; None is null.
+
+        `pa.Table.from_pylist([report.row()], schema=row_schema())` is the way to one data set.
+        """
+        from .columns import heading_columns
+        from .row import make_row
+
+        found = heading_columns(self.heading.record)
+        for finding in self.findings:
+            found |= finding.row
+        return make_row(
+            found
+            | {
+                "status": None if self.status is None else self.status.name,
+                "finished": self.finished,
+                "failure": self.failure,
+                "shortfall": self.shortfall or None,
+            }
+        )
 
     def to_json(self) -> str:
         """`results` as one JSON object; infinities and NaN become null."""

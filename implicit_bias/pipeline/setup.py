@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,9 @@ from ..data.catalogue import load_data
 from ..data.dataset import Dataset
 from ..data.labelled import ClassDataset
 from ..data.sample import Sample
+from ..training.network import check_device
 from ..training.settings import TrainingSettings
+from .given import Given, gates_of
 from .keeping import Keeping
 from .options import Options
 from .progress import Progress
@@ -33,7 +35,6 @@ __all__ = [
     "data_record",
     "prepare",
     "provenance",
-    "require_device",
     "start",
     "torch_dtype",
     "training_settings",
@@ -113,9 +114,10 @@ class Setup:
             Sample(data.X_val, data.y_val, self.gates[1]),
         )
 
-    def gates_of(self, X: Any) -> Any:
-        """Gates of new inputs; None without a gating."""
-        return None if self.gating is None else self.gating.transform(X)
+    @property
+    def gates_of(self) -> Callable[[Any], Any]:
+        """A function of new inputs, their gates: None without a gating."""
+        return partial(gates_of, self.gating)
 
     def heading(self, *, title: str, theorem: str = "") -> Heading:
         """The heading of this run's report; `theorem` where it is not the model's usual one."""
@@ -129,7 +131,8 @@ class Setup:
             title=title,
             record={"model": model.name, "theorem": theorem}
             | provenance(options)
-            | data_record(self.dataset),
+            | data_record(self.dataset)
+            | ({} if model.given is None else model.given.record),
         )
 
 
@@ -160,19 +163,20 @@ def prepare(
     """
     seeds = Seeds.from_seed(options.seed)
     settings = training_settings(options, seeds)
-    require_device(options.device)
-    dataset = load(
+    check_device(options.device)
+    given = model.given or Given()
+    dataset = given.dataset or load(
         options.data,
         folder=options.data_dir,
         n_train=options.n_train,
         n_val=options.n_val,
         random_state=seeds.data,
     )
-    fitted = None if gating is None else gating(seeds.gating).fit(dataset.X_train)
-    train, held_out = (
-        None if fitted is None else fitted.transform(X) for X in (dataset.X_train, dataset.X_val)
-    )
-    gates = (train, held_out)
+    fitted = given.gating
+    if gating is not None and fitted is None:
+        fitted = gating(seeds.gating).fit(dataset.X_train)
+    inputs = dataset.X_train, dataset.X_val
+    gates = given.gates or (gates_of(fitted, inputs[0]), gates_of(fitted, inputs[1]))
     return Setup(model, options, progress, keeping, seeds, dataset, fitted, gates, settings)
 
 
@@ -195,22 +199,6 @@ def torch_dtype(name: str) -> torch.dtype:
     import torch
 
     return {"float32": torch.float32, "float64": torch.float64}[name]
-
-
-def require_device(name: str) -> None:
-    """See that torch can compute on the device of that name.
-
-    Raises
-    ------
-    ValueError
-        If it cannot.
-    """
-    import torch
-
-    try:
-        torch.zeros(1, device=name).item()
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise ValueError(f"torch cannot use device {name!r} here: use --device cpu") from error
 
 
 def start(options: Any, seed: int) -> Starting:

@@ -1,9 +1,10 @@
-"""Writers of what a run saves."""
+"""Writers of what a run saves, which pickle with what they write."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,34 +26,34 @@ MADE_BY = {"implicit-bias": __version__}
 
 def write_frame(trajectory: Trajectory) -> Writer:
     """A writer of the trajectory's scalar columns as Parquet."""
-
-    def write(path: Path) -> None:
-        content = io.BytesIO()
-        trajectory.to_frame().to_parquet(content, index=False)
-        write_atomically(path, content.getvalue())
-
-    return write
+    return partial(_write_frame, trajectory)
 
 
 def write_weights(network: torch.nn.Module) -> Writer:
     """A writer of the network's weights as safetensors."""
-
-    def write(path: Path) -> None:
-        from safetensors.torch import save
-
-        tensors = {name: tensor.contiguous() for name, tensor in network.state_dict().items()}
-        write_atomically(path, save(tensors, metadata=MADE_BY))
-
-    return write
+    return partial(_write_weights, network)
 
 
 def write_arrays(arrays: Mapping[str, NDArray[np.float64]]) -> Writer:
     """A writer of arrays by their names as safetensors."""
+    return partial(_write_arrays, arrays)
 
-    def write(path: Path) -> None:
-        from safetensors.numpy import save
 
-        content = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-        write_atomically(path, save(content, metadata=MADE_BY))
+def _write_frame(trajectory: Trajectory, path: Path) -> None:
+    content = io.BytesIO()
+    trajectory.to_frame().to_parquet(content, index=False)
+    write_atomically(path, content.getvalue())
 
-    return write
+
+def _write_weights(network: torch.nn.Module, path: Path) -> None:
+    from safetensors.torch import save
+
+    tensors = {name: tensor.contiguous() for name, tensor in network.state_dict().items()}
+    write_atomically(path, save(tensors, metadata=MADE_BY))
+
+
+def _write_arrays(arrays: Mapping[str, NDArray[np.float64]], path: Path) -> None:
+    from safetensors.numpy import save
+
+    content = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    write_atomically(path, save(content, metadata=MADE_BY))

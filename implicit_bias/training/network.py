@@ -13,6 +13,7 @@ from typing import Protocol, runtime_checkable
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
+from torch.func import functional_call
 
 __all__ = [
     "Gated",
@@ -24,6 +25,7 @@ __all__ = [
     "HasZeta",
     "Homogeneous",
     "check_device",
+    "check_homogeneous",
     "check_inputs",
     "check_scores",
     "check_start",
@@ -147,7 +149,7 @@ def check_start(
 def check_device(device: torch.device | str) -> None:
     """See that torch can compute on a device; raises ValueError if it cannot."""
     try:
-        torch.zeros(1, device=device).sum()
+        torch.zeros(1, device=device).item()
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise ValueError(f"torch cannot use device {str(device)!r} here: take 'cpu'") from error
 
@@ -169,3 +171,43 @@ def check_scores(scores: Tensor, n_samples: int, network: torch.nn.Module) -> No
             f"X, got {tuple(scores.shape)}: let `forward` end with .squeeze(-1) if it returns one "
             "column"
         )
+
+
+def check_homogeneous(network: torch.nn.Module, X: Tensor, gates: Tensor | None) -> int:
+    """See that scores are homogeneous in the trained weights, on data that `place_data` placed.
+
+        f(2 w) = 2 ** degree f(w)     for every sample
+
+    Returns the degree. The margin problem of mixed degrees is another: its samples of the lower
+    degree alone decide where training goes, while those of the higher one bind after rescaling.
+
+    Raises
+    ------
+    TypeError
+        If the network has no positive integer `degree`.
+    ValueError
+        If the scores of some sample grow otherwise, or are not finite.
+    """
+    degree = getattr(network, "degree", None)
+    if not isinstance(degree, int) or degree < 1:
+        raise TypeError(
+            f"`network.degree` must be a positive int, got {degree!r}: the degree of homogeneity "
+            "of the scores in the trained weights"
+        )
+    twice = {k: 2 * p.detach() for k, p in network.named_parameters() if p.requires_grad}
+    with torch.no_grad():
+        expected = 2**degree * network(X, gates)
+        got: Tensor = functional_call(network, twice, (X, gates))
+    eps = torch.finfo(got.dtype).eps
+    # Doubling is exact, so that polynomials have no error at all; norms and roots leave rounding.
+    error = (got - expected).abs()
+    wrong = ~(error <= math.sqrt(eps) * expected.abs() + 1e3 * eps * expected.abs().max())
+    if bool(wrong.any()):
+        n = int(wrong.nonzero()[0, 0])
+        raise ValueError(
+            f"{type(network).__name__} must be homogeneous of degree {degree} in its trained "
+            f"weights, but doubling them takes the score of sample {n} from "
+            f"{float(expected[n]) / 2**degree:g} to {float(got[n]):g}, not {float(expected[n]):g}: "
+            "train no biases, let all contexts have one degree, and let `degree` name it"
+        )
+    return degree

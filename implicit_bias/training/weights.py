@@ -21,6 +21,7 @@ __all__ = [
     "as_tensor",
     "balanced_chain",
     "balanced_gated",
+    "balanced_units",
     "copy_weights",
     "draw_gated",
     "draw_matrices",
@@ -169,6 +170,21 @@ def balanced_gated(zeta: Tensor, upper_widths: Sequence[int]) -> list[Tensor]:
     return [a.view(axes) * direction, *balanced_chain(a, upper_widths)]
 
 
+def balanced_units(shapes: Sequence[tuple[int, ...]], rng: torch.Generator) -> list[Tensor]:
+    """Gaussian layers (above, ..., below) whose hidden units have equal norms in and out.
+
+    Each unit is balanced by itself, which gradient flow conserves; rows of the first layer have
+    norms near 1.
+    """
+    # Weights out of unit j get the norm of those into it; those into the units above follow.
+    draws = [torch.randn(shape, generator=rng, dtype=torch.float64) for shape in shapes]
+    layers = [draws[0] / math.sqrt(math.prod(shapes[0][1:]))]
+    for draw in draws[1:]:
+        incoming = torch.linalg.vector_norm(layers[-1].flatten(1), dim=1)
+        layers.append(draw * (incoming / torch.linalg.vector_norm(draw.flatten(0, -2), dim=0)))
+    return layers
+
+
 # Layers given from outside
 
 
@@ -216,10 +232,10 @@ def end_to_end(layers: Sequence[Tensor]) -> Tensor:
 
 def layer_imbalance(layers: Sequence[Tensor]) -> Tensor:
     # Squared norm of what comes into each hidden unit less that of what goes out, (width_1 + ...,):
-    # for homogeneous units gradient flow changes both alike. One matrix (above, below) a layer.
+    # for homogeneous units gradient flow changes both alike. One array (above, ..., below) a layer.
     squares = [layer.new_empty(0) for layer in layers[:1]]
     for below, above in pairwise(layers):
-        squares.append(below.square().sum(1) - above.square().sum(0))
+        squares.append(below.square().flatten(1).sum(1) - above.square().flatten(0, -2).sum(0))
     return torch.cat(squares)
 
 

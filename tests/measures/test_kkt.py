@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from implicit_bias import solve_gln_svm
-from implicit_bias.measures import kkt as diagnostics
+from implicit_bias.measures import gradients
 from implicit_bias.measures.kkt import kkt_distance
 from implicit_bias.models.gln.network import GLN
 from tests.oracles import A, B, quadrants, quadrants_zeta, rays
@@ -92,7 +92,7 @@ def test_slabs_and_chunks_change_nothing(monkeypatch) -> None:
     whole = kkt_distance(network, X, y, contexts)
     assert 0.01 < whole.residual < 0.999
     # 46 weights: three samples a chunk, 20 weights a slab.
-    monkeypatch.setattr(diagnostics, "_MAX_ENTRIES", 141)
+    monkeypatch.setattr(gradients, "_MAX_ENTRIES", 141)
     parts = kkt_distance(network, X, y, contexts)
     np.testing.assert_allclose(parts.multipliers, whole.multipliers, rtol=1e-8, atol=1e-12)
     assert parts.residual == pytest.approx(whole.residual, rel=1e-12)
@@ -136,6 +136,53 @@ def test_weights_that_do_not_separate_are_refused_with_advice() -> None:
 def test_a_module_without_a_degree_is_refused() -> None:
     with pytest.raises(TypeError, match=r"`network\.degree` must be a positive int"):
         kkt_distance(torch.nn.Linear(2, 1), *QUADRANTS)
+
+
+class TwoContexts(torch.nn.Module):
+    """(w1 + w2) / sqrt 2 in context 0, of degree 1; 0.1 w1^2 in context 1, of degree 2."""
+
+    degree = 1
+
+    def __init__(self, w: list[float]) -> None:
+        super().__init__()
+        self.w = torch.nn.Parameter(torch.tensor(w, dtype=torch.float64))
+
+    def forward(self, X: torch.Tensor, gates: torch.Tensor) -> torch.Tensor:
+        linear = self.w.sum() / math.sqrt(2) * X[:, 0]
+        square = 0.1 * self.w[0] ** 2 * X[:, 0]
+        return torch.where(gates[:, 0] == 0, linear, square)
+
+
+def test_contexts_of_mixed_degrees_are_refused_since_training_ends_at_no_kkt_point() -> None:
+    # Training goes to (1, 1): the context of degree 1 carries all of the gradient. At margin 1 the
+    # square is the tight one, w1^2 = 10, and stationarity would ask w2 = 0 of w = (w1, w1).
+    X, y, contexts = np.ones((2, 1)), np.ones(2), np.array([[0], [1]])
+    for degree in (1, 2):
+        network = TwoContexts([3.0, 3.0])
+        network.degree = degree
+        with pytest.raises(
+            ValueError, match=rf"homogeneous of degree {degree} in its trained weights"
+        ):
+            kkt_distance(network, X, y, contexts)
+    # The tight constraint alone: w = (w1, w1) against its gradient (w1, 0), a residual of 1/sqrt 2.
+    network = TwoContexts([math.sqrt(10), math.sqrt(10)])
+    network.degree = 2
+    distance = kkt_distance(network, X[1:], y[1:], contexts[1:])
+    assert distance.residual == pytest.approx(1 / math.sqrt(2), rel=1e-9)
+
+
+def test_a_degree_that_is_not_the_networks_is_refused_and_weights_stay_as_they_are() -> None:
+    network = GLN.from_zeta(quadrants_zeta(1), upper_widths=(3,))
+    before = [p.detach().clone() for p in network.parameters()]
+
+    class Claiming(GLN):
+        degree = 4
+
+    claiming = Claiming.from_weights(network.w1, *network.upper)
+    with pytest.raises(ValueError, match=r"homogeneous of degree 4 .* from 1 to 8, not 16"):
+        kkt_distance(claiming, *QUADRANTS)
+    kkt_distance(network, *QUADRANTS)
+    assert all(torch.equal(a, b) for a, b in zip(before, network.parameters(), strict=True))
 
 
 def test_the_arrays_of_a_result_are_read_only() -> None:

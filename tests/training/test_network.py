@@ -8,13 +8,19 @@ import numpy as np
 import pytest
 import torch
 
-from implicit_bias import GLN, DeepLinear, FReLU, ReLU, ShallowGLN
+from implicit_bias import DGN, GLN, DeepGLN, DeepLinear, FReLU, ReLU, ShallowGLN
 from implicit_bias.models.gdln.network import GDLN, ReLUMean
 from implicit_bias.models.orthosep.network import BalancedReLU, ResidualReLU
 from implicit_bias.models.relu.network import DeepReLU
 from implicit_bias.training.data import place_data
 from implicit_bias.training.loop import train, train_many
-from implicit_bias.training.network import Gated, HasUnitNorms, HasZeta, Homogeneous
+from implicit_bias.training.network import (
+    Gated,
+    HasUnitNorms,
+    HasZeta,
+    Homogeneous,
+    check_homogeneous,
+)
 from implicit_bias.training.settings import TrainingSettings
 
 N, D, H = 9, 5, 3
@@ -33,7 +39,12 @@ NETWORKS = {
     "relu": (ReLU(D, 4), None),
     "deep relu": (DeepReLU(D, (8, 7, 6), random_state=3), None),
     "orthosep": (BalancedReLU(D, 6, init_scale=1.0), None),
+    "dgn": (DGN(D, (4, 3, 2)), RNG.uniform(size=(N, 9))),
+    "dgn, one layer": (DGN(D, ()), np.ones((N, 0))),
+    "deep gln": (DeepGLN(D, (4, 3), 3, init="kaiming"), RNG.integers(0, 3, (N, 7))),
 }
+
+LINEAR = {"linear", "shallow gln", "dgn, one layer"}
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -56,7 +67,7 @@ def test_products_of_factors_are_the_gradients_of_single_scores(name) -> None:
     assert np.median(norms) > 0.1
 
 
-@pytest.mark.parametrize("name", [n for n in NETWORKS if n not in {"linear", "shallow gln"}])
+@pytest.mark.parametrize("name", [n for n in NETWORKS if n not in LINEAR])
 def test_imbalance_is_a_conserved_quantity_of_the_gradient_of_any_function_of_scores(name) -> None:
     # Along w' = -grad, imbalance' = -2 (<w_in, grad_in> - <w_out, grad_out>) = 0 for every unit.
     network, gates = NETWORKS[name]
@@ -89,6 +100,8 @@ MAKERS = {
     ResidualReLU: ResidualReLU,
     GDLN: GDLN,
     ReLUMean: ReLUMean,
+    DGN: lambda d=D, h=H, **k: DGN(d, (h,), **k),
+    DeepGLN: lambda d=D, h=H, **k: DeepGLN(d, (h,), 2, **k),
 }
 WITHOUT_INIT = {BalancedReLU, ResidualReLU, GDLN, ReLUMean}
 FROM_ZERO = {GDLN, ReLUMean}
@@ -121,7 +134,14 @@ def test_a_start_that_cannot_be_is_refused(network, sizes, kwargs, message) -> N
 @pytest.mark.parametrize("network", MAKERS)
 def test_inputs_of_another_width_or_dtype_are_refused(network) -> None:
     made = MAKERS[network](D, H)
-    gates = {"GLN": CONTEXTS, "FReLU": GATES, "ShallowGLN": CONTEXTS, "GDLN": GATES}
+    gates = {
+        "GLN": CONTEXTS,
+        "FReLU": GATES,
+        "ShallowGLN": CONTEXTS,
+        "GDLN": GATES,
+        "DGN": GATES,
+        "DeepGLN": CONTEXTS,
+    }
     given = gates.get(network.__name__)
     placed = None if given is None else made.prepare(given)
     for inputs in (torch.ones(N, D + 1).double(), torch.ones(N, D), torch.ones(D).double()):
@@ -175,3 +195,38 @@ def test_a_column_of_scores_is_refused_with_the_way_out(many) -> None:
 def test_a_linear_predictor_that_does_not_say_so_is_told_what_to_say() -> None:
     with pytest.raises(ValueError, match="Column does not say whether it is: give the class `deg"):
         train(Column(), X, Y, None, settings=TrainingSettings(trainer="dual"))
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_networks_are_homogeneous_of_the_degree_they_name(name) -> None:
+    network, gates = NETWORKS[name]
+    data = place_data(network, X, Y, gates)
+    assert check_homogeneous(network, data.X, data.gates) == network.degree
+
+
+class MixedDegrees(torch.nn.Module):
+    """Two contexts, `(w_1 + w_2) / sqrt 2` and `w_1^2 / 10`: degrees one and two."""
+
+    degree = 1
+
+    def __init__(self, *w: float) -> None:
+        super().__init__()
+        self.w = torch.nn.Parameter(torch.tensor(w, dtype=torch.float64))
+
+    def forward(self, X: torch.Tensor, gates: torch.Tensor) -> torch.Tensor:
+        scores = torch.stack([self.w.sum() / math.sqrt(2), 0.1 * self.w[0] ** 2])
+        return scores[gates] * X[:, 0]
+
+
+@pytest.mark.parametrize("scale", [1e-9, 3.0])
+def test_contexts_of_different_degree_are_refused_at_any_scale(scale) -> None:
+    network = MixedDegrees(scale, scale)
+    X, gates = torch.ones(2, 1, dtype=torch.float64), torch.tensor([0, 1])
+    with pytest.raises(ValueError, match=r"degree 1 .* score of sample 1 "):
+        check_homogeneous(network, X, gates)
+    assert check_homogeneous(network, X, gates * 0) == 1
+
+
+def test_a_degree_is_asked_for() -> None:
+    with pytest.raises(TypeError, match="positive int, got None"):
+        check_homogeneous(torch.nn.Linear(D, 1), torch.zeros(1, D), None)

@@ -42,6 +42,7 @@ MODELS = (
         "e^(-At/K^2)) b",
         options=GDLNOptions,
         run=own_run(f"{__package__}.run", "run_gdln"),
+        refuses={"gating": "its gates are those that its ReLU network begins with"},
         defaults={
             "hidden_units": 8,
             "batch_size": 0,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,15 +13,17 @@ from numpy.typing import NDArray
 
 from ...drawing.figures import Row
 from ...measures.formatting import number
+from ...pipeline.columns import training_columns
 from ...pipeline.finding import Assumption, Finding, Table, Writer
 from ...pipeline.keeping import Keeping
 from ...pipeline.model import Model
 from ...pipeline.progress import Progress
 from ...pipeline.report import Report, gather
 from ...pipeline.seeds import Seeds
-from ...pipeline.setup import Heading, provenance, require_device, torch_dtype
+from ...pipeline.setup import Heading, provenance, torch_dtype
 from ...pipeline.writers import write_arrays
 from ...training.loop import train
+from ...training.network import check_device
 from ...training.settings import TrainingSettings
 from ...training.trajectory import Trajectory
 from ...training.weights import as_tensor
@@ -43,6 +46,8 @@ SAMPLES = 8000
 UNITS = 4  # shown in the picture
 # Where the unfinished runs of the ReLU network and of its gated twin are kept.
 RUN, TWIN = "run.safetensors", "gated-run.safetensors"
+FILES = {"relu": "network.safetensors", "gated": "gated-network.safetensors"}
+Trained = tuple[torch.nn.Module, Trajectory]
 RINGS: Mapping[str, Callable[..., RingData]] = {"ring": make_nlgp, "pulse": make_single_pulse}
 
 
@@ -81,13 +86,12 @@ def run_gdln(model: Model, options: Any, progress: Progress, keeping: Keeping) -
         If an option is out of range, before any long work.
     """
     seeds = Seeds.from_seed(options.seed)
-    require_device(options.device)
+    check_device(options.device)
     if not options.init_scale > 0:
         raise ValueError(
             f"`--init-scale` must be positive, got {options.init_scale}: zero opens every gate"
         )
-    scales, size = _length_scales(options), options.n_train or SAMPLES
-    data = RINGS[options.data](size, random_state=seeds.data, **scales)
+    data = _data(model, options, seeds.data)
     settings = TrainingSettings(
         loss="squared",
         batch_size=options.batch_size,
@@ -128,6 +132,17 @@ def _heading(model: Model, setup: Setup) -> Heading:
     )
 
 
+def _data(model: Model, options: Any, seed: int) -> RingData:
+    """The samples of the user's own, or those that the options name."""
+    if model.given is not None:
+        if options.length_scales is not None:
+            raise ValueError("`length_scales` is of bundled data, beside `X` of your own: leave it")
+        X, y = model.given.X, model.given.y
+        return RingData(X, y, f"{len(X)} samples of the caller's own")
+    scales, size = _length_scales(options), options.n_train or SAMPLES
+    return RINGS[options.data](size, random_state=seed, **scales)
+
+
 def _length_scales(options: Any) -> dict[str, float]:
     """The length scales that the options name, as arguments of the data's maker."""
     if options.length_scales is None:
@@ -156,7 +171,7 @@ def _find(setup: Setup, relu: ReLUMean) -> Iterator[Finding]:
     yield _limit(limit)
     setup.progress.stage(f"training a ReLU network for {n_steps} steps")
     path = _train(setup, relu, None, RUN, resume=setup.keeping.resume)
-    yield _trained(setup, path)
+    yield _trained(setup, (relu, path))
     setup.progress.stage("comparing")
     yield _comparison(setup, path)
     if not path.finished:
@@ -165,7 +180,7 @@ def _find(setup: Setup, relu: ReLUMean) -> Iterator[Finding]:
     kept = setup.keeping.state(TWIN)
     begun = kept is not None and kept.exists()
     of_twin = _train(setup, twin, setup.gates, TWIN, resume=setup.keeping.resume and begun)
-    yield _trained(setup, path, of_twin)
+    yield _trained(setup, (relu, path), (twin, of_twin))
     yield _limit(limit, _off_path(setup, of_twin))
 
 
@@ -203,40 +218,54 @@ def _limit(limit: GatedOLS, off_path: float | None = None) -> Finding:
     if off_path is not None:
         rows.append(("trained gated network off its predicted path", number(off_path, ".2e")))
     table = Table("gated linear network: prediction and training", ("", "value"), tuple(rows))
+    record = limit.to_dict()
     return Finding(
         "limit",
-        record={"limit": limit.to_dict()} | ({} if off_path is None else {"path_error": off_path}),
+        record={"limit": record} | ({} if off_path is None else {"path_error": off_path}),
         tables=(table,),
         files={"limit.safetensors": limit.save},
         assumptions=(
             Assumption("the gates of the gated linear network are frozen (by construction)", True),
         ),
         statuses={NAME: limit.status},
-        certificates={NAME: limit.to_dict()},
+        certificates={NAME: record},
         objects={"limit": limit},
+        row={
+            "limit": NAME,
+            "stationarity": limit.certificate.stationarity,
+            "optimal_loss": limit.loss,
+            "n_units": len(limit.unit_norms),
+            "limit_seconds": limit.seconds,
+            "path_error": off_path,
+        },
     )
 
 
-def _trained(setup: Setup, relu: Trajectory, twin: Trajectory | None = None) -> Finding:
+def _trained(setup: Setup, relu: Trained, twin: Trained | None = None) -> Finding:
     """The ReLU network over training, and its gated twin once it is trained too."""
-    runs = {"network": relu} | ({} if twin is None else {"gated-network": twin})
-
-    def losses(ax: Axes) -> None:
-        plot_loss(ax, relu, label="ReLU")
-        if twin is not None:
-            plot_loss(ax, twin, label="gated linear, initial gates")
-
+    both = {"relu": relu} | ({} if twin is None else {"gated": twin})
+    path, of_twin = relu[1], None if twin is None else twin[1]
     return Finding(
         "network",
-        files={f"{name}.safetensors": _write_path(setup, run) for name, run in runs.items()},
+        files={FILES[key]: _write_path(setup, run) for key, (_, run) in both.items()},
         panels=(
-            losses,
-            lambda ax: plot_localisation(ax, relu),
-            lambda ax: plot_sign_flips(ax, relu),
+            partial(_losses, path, of_twin),
+            partial(plot_localisation, trajectory=path),
+            partial(plot_sign_flips, trajectory=path),
         ),
-        objects={f"{name} trajectory": run for name, run in runs.items()},
-        finished=all(run.finished for run in runs.values()),
+        objects={
+            "network": {key: network for key, (network, _) in both.items()},
+            "trajectory": {key: run for key, (_, run) in both.items()},
+        },
+        row=training_columns(path),
+        finished=all(run.finished for _, run in both.values()),
     )
+
+
+def _losses(relu: Trajectory, twin: Trajectory | None, ax: Axes) -> None:
+    plot_loss(ax, relu, label="ReLU")
+    if twin is not None:
+        plot_loss(ax, twin, label="gated linear, initial gates")
 
 
 def _write_path(setup: Setup, run: Trajectory) -> Writer:
@@ -262,7 +291,7 @@ def _comparison(setup: Setup, relu: Trajectory) -> Finding:
                 tuple(found.rows()),
             ),
         ),
-        panels=(Row(n_shown, lambda axes: plot_units(axes, found)),),
+        panels=(Row(n_shown, partial(plot_units, comparison=found)),),
         assumptions=(
             Assumption(
                 f"the gates of the ReLU network stay as they began: {flips:.1%} of them changed",
@@ -270,4 +299,5 @@ def _comparison(setup: Setup, relu: Trajectory) -> Finding:
             ),
         ),
         objects={"comparison": found},
+        row={"gate_changes": flips},
     )

@@ -30,6 +30,7 @@ class DeepLinearOptions(UnitOptions, LinearOptions):
     depth: int = option(3, "Linear layers.", least=1)
 
 
+UNGATED = {"gating": "a linear network has no gates; take gln or frelu for gates that are given"}
 MODELS = (
     Model(
         "deep-linear",
@@ -38,6 +39,7 @@ MODELS = (
         program="min ||b||  s.t.  y_n <b, x_n> >= 1",
         options=DeepLinearOptions,
         run=separable_run(f"{__package__}.parts", "deep_linear"),
+        refuses=UNGATED,
         defaults={"n_train": 60, "trainer": "annealed"},
         variants=EVERY_CLASS,
     ),
@@ -48,6 +50,7 @@ MODELS = (
         program="min ||b||  s.t.  y_n <b, x_n> >= 1",
         options=LinearOptions,
         run=separable_run(f"{__package__}.parts", "linear"),
+        refuses=UNGATED,
         defaults={"n_train": 60, "trainer": "dual"},
         variants=EVERY_CLASS,
     ),

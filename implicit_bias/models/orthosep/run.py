@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -181,7 +182,7 @@ def _neurons(setup: Setup, limit: OrthosepLimit, network: Network) -> Finding:
                 tuple(layer_rows(layers)),
             ),
         ),
-        panels=(Row(3, lambda axes: plot_orthosep(diagnosis, axes, layers=shown), height=3.6),),
+        panels=(Row(3, partial(plot_orthosep, diagnosis, layers=shown), height=3.6),),
         objects={"diagnosis": diagnosis},
     )
 

@@ -49,8 +49,8 @@ def relu_map_row(
         machine,
         snapshots,
         train,
-        lambda X: to_numpy(network.gates(X)).astype(np.float64),
-        network_gates=lambda X: None,
+        partial(_gates_of, network),
+        network_gates=_no_gates,
         limit_title="SVM-LC, gates of the end",
         lines=lambda at: relu_lines(network if at is None else at, train.X),
     )
@@ -60,6 +60,14 @@ def relu_lines(network: torch.nn.Module, X: NDArray[np.float64]) -> NDArray[np.f
     """Hyperplanes (H, 3) of the first layer `w1` (H, D) of a ReLU network."""
     normals = to_numpy(network.w1).astype(np.float64)  # type: ignore[arg-type]
     return plane_lines(normals, np.zeros(len(normals)), X)
+
+
+def _gates_of(network: DeepReLU, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    return to_numpy(network.gates(X)).astype(np.float64)
+
+
+def _no_gates(X: NDArray[np.float64]) -> None:
+    """A ReLU network sets its gates itself."""
 
 
 def _gates(trajectory: Trajectory, freeze_at: int | None, ax: Axes) -> None:

@@ -96,20 +96,36 @@ def find_frozen(
     comparison = compare_frozen(limit, parts.network, *gated, freeze_at=freeze_at)
     changed = float(gate_changes(gated[0].gates, network.gates(setup.train.X)).mean())
     state = asdict(measure_network(parts.network, gated[0], gated[1]))
+    proof = limit.to_dict()
     record = {
         "freeze_at": freeze_at,
-        "limit": limit.to_dict(),
+        "limit": proof,
         "network": state | _record(parts),
         "comparison": comparison.to_dict(),
         "gates_that_changed_later": changed,
     }
     rows = (*_rows(machines, comparison), *_training_rows(parts, changed))
     title = f"a copy with the gates of step {freeze_at}, beside its limit"
+    known = _with_limit(found, parts, limit, freeze_at)
     yield replace(
-        _with_limit(found, parts, limit, freeze_at),
+        known,
         record={"frozen": record},
         tables=(Table(title, ("", "SVM-FReLU"), rows),),
+        certificates={"frozen gates": proof},
+        objects={**known.objects, "frozen_comparison": comparison},
+        row=_columns(comparison),
     )
+
+
+def _columns(comparison: FrozenComparison) -> dict[str, Any]:
+    machine = comparison.machine
+    return {
+        "frozen_status": machine.status,
+        "frozen_gap": machine.gap,
+        "frozen_margin_ratio": machine.margin_ratio,
+        "frozen_agreement": machine.agreement,
+        "frozen_kkt_residual": comparison.kkt_residual,
+    }
 
 
 def _train(setup: Setup, twin: ReLU, freeze_at: int) -> PartlyTrained:
@@ -143,7 +159,6 @@ def _with_limit(found: Finding, parts: PartlyTrained, limit: FReLULimit, freeze_
         panels=() if after is None else (copy_panel(limit, after),),
         assumptions=_assumptions(limit, freeze_at, _log_loss(parts)),
         statuses={f"SVM-FReLU on the gates of step {freeze_at}": limit.status},
-        certificates={"frozen gates": limit.to_dict()},
         objects={**found.objects, "frozen_limit": limit},
         shortfall=missed,
     )

@@ -62,6 +62,7 @@ MODELS = (
         "activations (HL) or on gates alone",
         options=ReLUOptions,
         run=own_run(f"{__package__}.run", "run_relu"),
+        refuses={"gating": "its gates are learned; take frelu for gates that are given"},
         defaults={"hidden_units": 50, "init": "kaiming", "momentum": 0.9},
     ),
 )

@@ -1,6 +1,5 @@
 """ReLU networks without biases, and the frozen-gate network that one of them turns into."""
 
-import math
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Self, Unpack
@@ -12,7 +11,14 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 from ...training.network import check_inputs
-from ...training.weights import Start, Starting, copy_weights, draw_matrices, layer_imbalance
+from ...training.weights import (
+    Start,
+    Starting,
+    balanced_units,
+    copy_weights,
+    draw_matrices,
+    layer_imbalance,
+)
 from .frozen_network import FReLU
 
 
@@ -62,7 +68,7 @@ class DeepReLU(torch.nn.Module):
         begin = Start.checked(sizes, ("kaiming", "orthogonal", "balanced"), **start)
         shapes = [(above, below) for below, above in pairwise([n_inputs, *widths, 1])]
         balanced, rng = begin.init == "balanced", begin.generator()
-        drawn = _balanced(shapes, rng) if balanced else draw_matrices(begin.init, shapes, rng)
+        drawn = balanced_units(shapes, rng) if balanced else draw_matrices(begin.init, shapes, rng)
         self.n_inputs = n_inputs
         self.layers = torch.nn.ParameterList(begin.parameters(drawn))
 
@@ -192,13 +198,3 @@ class ReLU(DeepReLU):
         v = (self.gates(X).to(X.dtype) * coefficients[:, None]).T @ X
         norms: Tensor = torch.linalg.vector_norm(v, dim=1)
         return norms
-
-
-def _balanced(shapes: list[tuple[int, int]], rng: torch.Generator) -> list[Tensor]:
-    # Column j of W_{l+1} is given the norm of row j of W_l; rows of W_{l+1} follow from that.
-    draws = [torch.randn(s, generator=rng, dtype=torch.float64) for s in shapes]
-    matrices = [draws[0] / math.sqrt(shapes[0][1])]
-    for draw in draws[1:]:
-        incoming = torch.linalg.vector_norm(matrices[-1], dim=1)
-        matrices.append(draw * (incoming / torch.linalg.vector_norm(draw, dim=0)))
-    return matrices

@@ -26,5 +26,4 @@ def frelu(options: FReLUOptions) -> Parts:
     def network(sample: Sample, seed: int) -> FReLU:
         return FReLU(sample.X.shape[1], sample.gates.shape[1], **start(options, seed))
 
-    name = f"frozen-gate ReLU network ({options.hidden_units} units and one always open)"
-    return Parts(SVMFReLU(), network, name, gating)
+    return Parts(SVMFReLU(), network, "frozen-gate ReLU network", gating)

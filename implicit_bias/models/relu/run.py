@@ -9,7 +9,7 @@ import copy
 import math
 from collections.abc import Iterator
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from ...measures.comparison import measure_network
 from ...measures.distances import Distances
 from ...measures.formatting import DASH, number, share
 from ...measures.kkt import kkt_distance
+from ...pipeline.columns import kkt_columns, limit_columns, state_columns
 from ...pipeline.finding import Assumption, Finding, Table
 from ...pipeline.findings import gating_file, loss_in_words, network_record, trained
 from ...pipeline.report import Report, gather
@@ -145,6 +146,12 @@ def _measured(setup: Setup, network: DeepReLU, trajectory: Trajectory, found: Fi
             "network": asdict(state) | network_record(trajectory),
             "gate_changes": changes.to_dict(),
         },
+        row={
+            **found.row,
+            **state_columns(state),
+            **kkt_columns(kkt),
+            "gate_changes": flips,
+        },
         tables=(
             Table(
                 "trained network",
@@ -216,7 +223,8 @@ def _solved(limits: ReLULimits) -> Finding:
         files={"limit.safetensors": limits.lc.save},
         statuses={RELU_SVMS["lc"]: limits.lc.status},
         certificates={name: record[key] for key, name in RELU_SVMS.items()},
-        objects={"limits": limits},
+        objects={"limit": {key: getattr(limits, key) for key in RELU_SVMS}},
+        row=limit_columns(limits.lc, RELU_SVMS["lc"]),
     )
 
 
@@ -228,7 +236,21 @@ def _compared(machines: Finding, comparison: ReLUComparison) -> Finding:
         record={**machines.record, "comparison": comparison.to_dict()},
         tables=(table,),
         objects={**machines.objects, "comparison": comparison},
+        row={**machines.row, **_columns(comparison)},
     )
+
+
+def _columns(comparison: ReLUComparison) -> dict[str, Any]:
+    """Of SVM-LC, like the exit code."""
+    lc = comparison.lc
+    return {
+        "margin_ratio": lc.margin_ratio,
+        "score_cosine": lc.score_cosine,
+        "agreement": lc.agreement,
+        "agreement_independent": lc.agreement_independent,
+        "error_limit": lc.error,
+        "error_network": comparison.error_network,
+    }
 
 
 def _network(setup: Setup) -> DeepReLU:

@@ -1,0 +1,294 @@
+"""Gates of every layer, from the pre-activations of a network of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from numbers import Integral
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ignore]
+    check_is_fitted,
+    validate_data,
+)
+
+from .._solve import to_numpy
+from ..data.arrays import Floats, refuse_disguised
+from .saved import Gating
+
+__all__ = ["LayeredGates", "LinearGates", "NetworkGates", "check_widths", "pack", "unpack"]
+
+
+class LayeredGates(Gating):
+    """Gates `[q_l >= 0]` of layers q_l = W_l h(q_{l-1}), q_0 = x, without biases.
+
+    Attributes
+    ----------
+    layers_ : list of arrays (width, width below)
+        W_1 (width_1, D), ..., one a layer of gates.
+    n_features_in_ : int
+        D.
+    """
+
+    saved: ClassVar[tuple[str, ...]] = ("weights", "shapes")
+
+    layers_: list[Floats]
+    n_features_in_: int
+
+    @staticmethod
+    def activate(q: Floats) -> Floats:
+        """What a layer hands on of its pre-activations."""
+        raise NotImplementedError
+
+    @staticmethod
+    def slopes(q: Floats) -> Floats:
+        """The derivative of `activate`."""
+        raise NotImplementedError
+
+    def transform(self, X: ArrayLike) -> NDArray[np.int64]:
+        """Gates of the rows of `X` (n, D): int64 (n, sum of widths) in {0, 1}, layer after layer.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If it has not been fitted.
+        ValueError
+            If `X` is not finite or has another width than the layers.
+        """
+        parts = [q >= 0 for q in self.pre_activations(X)]
+        return np.concatenate(parts, axis=1).astype(np.int64)
+
+    def pre_activations(self, X: ArrayLike) -> list[Floats]:
+        """q_l (n, width_l) of every layer; raises as `transform` does."""
+        check_is_fitted(self)
+        refuse_disguised("X", X)
+        inputs: Floats = validate_data(self, X, dtype=np.float64, reset=False)
+        found = [inputs @ self.layers_[0].T]
+        for layer in self.layers_[1:]:
+            found.append(self.activate(found[-1]) @ layer.T)
+        return found
+
+    @property
+    def widths_(self) -> tuple[int, ...]:
+        """Gates of every layer."""
+        return tuple(len(layer) for layer in self.layers_)
+
+    def _adopt(self, layers: list[Floats], X: ArrayLike) -> Self:
+        """Take these layers if `X` (n, D) fits them."""
+        refuse_disguised("X", X)
+        n_inputs = validate_data(self, X, dtype=np.float64).shape[1]
+        if n_inputs != layers[0].shape[1]:
+            raise ValueError(
+                f"`X` must have shape (n, {layers[0].shape[1]}), got {n_inputs} columns: the units "
+                "were made for that many inputs, the constant column included"
+            )
+        self.layers_ = layers
+        return self
+
+    def _arrays(self) -> dict[str, Any]:
+        weights, shapes = pack(self.layers_)
+        return {"weights": weights, "shapes": shapes}
+
+
+class NetworkGates(LayeredGates):
+    """Gates copied from a ReLU network without biases: learned ones, or those of a random network.
+
+    Another network behind these gates is a gated linear unit network (GaLU): its gates depend on
+    the input and not on its own weights.
+
+    Parameters
+    ----------
+    network : module or sequence of arrays
+        A network with `layers`, the last of which makes the score (`DeepReLU`, `ReLU`), or the
+        weights (width, width below) of its hidden layers. What they are at `fit` is copied.
+
+    Attributes
+    ----------
+    layers_, n_features_in_ : see `LayeredGates`
+
+    Examples
+    --------
+    >>> gating = NetworkGates([np.eye(2), [[1.0, -1.0]]]).fit(np.zeros((1, 2)))
+    >>> gating.transform([[2.0, 1.0], [1.0, 2.0], [-1.0, 2.0]]).tolist()
+    [[1, 1, 1], [1, 1, 0], [0, 1, 0]]
+    """
+
+    def __init__(self, network: Any) -> None:
+        self.network = network
+
+    @staticmethod
+    def activate(q: Floats) -> Floats:
+        return np.maximum(q, 0.0)
+
+    @staticmethod
+    def slopes(q: Floats) -> Floats:
+        return np.where(q >= 0, 1.0, 0.0)
+
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
+        """Copy the weights that the network has now; of `X` (n, D) the width alone counts.
+
+        Raises
+        ------
+        ValueError
+            If the weights do not chain, are not finite, or `X` does not fit them.
+        """
+        layers = list(getattr(self.network, "layers", self.network))
+        hidden = layers[:-1] if hasattr(self.network, "layers") else layers
+        return self._adopt(_chained(hidden), X)
+
+    @classmethod
+    def _made_from(cls, arrays: dict[str, NDArray[Any]], wanted: str) -> Self:
+        layers = unpack(arrays, wanted)
+        return cls(layers).fit(np.zeros((1, layers[0].shape[1])))
+
+
+class LinearGates(LayeredGates):
+    r"""Gates of a deep linear gating network (DLGN): every unit is a half-space.
+
+    .. math:: \eta_l = W_l \cdots W_1 x, \qquad g = [\eta \ge 0]
+
+    Parameters
+    ----------
+    n_inputs : int
+        D, the constant column counted.
+    widths : sequence of int
+        Gates of every layer.
+    layers : sequence of arrays (width, width below), optional
+        Weights W_1, ... of a gating network that has been trained; by default they are drawn from
+        N(0, 1 / width below).
+    random_state : int, numpy.random.Generator or None
+        Of the draw. None draws afresh at each fit.
+
+    Attributes
+    ----------
+    layers_, n_features_in_ : see `LayeredGates`
+
+    Examples
+    --------
+    >>> gating = LinearGates(2, (3, 2)).fit(np.zeros((1, 2)))
+    >>> X = np.array([[1.0, 0.5], [-2.0, 3.0]])
+    >>> bool(np.all(gating.transform(X) == (X @ gating.normals().T >= 0)))
+    True
+    """
+
+    saved = ("weights", "shapes", "random_state")
+
+    def __init__(
+        self,
+        n_inputs: int,
+        widths: Sequence[int],
+        *,
+        layers: Sequence[ArrayLike] | None = None,
+        random_state: int | np.random.Generator | None = 0,
+    ) -> None:
+        self.n_inputs = n_inputs
+        self.widths = widths
+        self.layers = layers
+        self.random_state = random_state
+
+    @staticmethod
+    def activate(q: Floats) -> Floats:
+        return q
+
+    @staticmethod
+    def slopes(q: Floats) -> Floats:
+        return np.ones_like(q)
+
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
+        """Draw the gating network, or take the one given; of `X` (n, D) the width alone counts.
+
+        Raises
+        ------
+        TypeError
+            If a width is not an integer.
+        ValueError
+            If a size is not positive, given layers have others, or `X` is not as wide.
+        """
+        check_widths((self.n_inputs, *self.widths))
+        sizes = [(high, low) for low, high in pairwise((self.n_inputs, *self.widths))]
+        if self.layers is not None:
+            layers = _chained(self.layers)
+            if [layer.shape for layer in layers] != sizes:
+                raise ValueError(
+                    f"`layers` must have shapes {sizes}, got {[layer.shape for layer in layers]}: "
+                    "one matrix a layer of gates"
+                )
+            return self._adopt(layers, X)
+        rng = np.random.default_rng(self.random_state)
+        return self._adopt([rng.normal(size=size) / size[1] ** 0.5 for size in sizes], X)
+
+    def normals(self) -> Floats:
+        """(sum of widths, D) normals of the half-spaces: the rows of W_l ... W_1, all layers."""
+        check_is_fitted(self)
+        products = [self.layers_[0]]
+        for layer in self.layers_[1:]:
+            products.append(layer @ products[-1])
+        return np.concatenate(products)
+
+    def _arrays(self) -> dict[str, Any]:
+        drawn = self.layers is None and isinstance(self.random_state, Integral)
+        seed = str(self.random_state) if drawn else ""
+        return super()._arrays() | {"random_state": np.array(seed)}
+
+    @classmethod
+    def _made_from(cls, arrays: dict[str, NDArray[Any]], wanted: str) -> Self:
+        layers, seed = unpack(arrays, wanted), str(arrays["random_state"])
+        n_inputs, widths = layers[0].shape[1], tuple(len(layer) for layer in layers)
+        gating = (
+            cls(n_inputs, widths, random_state=int(seed))
+            if seed
+            else cls(n_inputs, widths, layers=layers)
+        )
+        return gating._adopt(layers, np.zeros((1, n_inputs)))
+
+
+def check_widths(widths: Sequence[int]) -> None:
+    """See that layers have whole, positive sizes, and that there is one.
+
+    Raises
+    ------
+    TypeError, ValueError
+    """
+    if len(widths) == 0:
+        raise ValueError("`widths` must name a layer of gates at least, got none")
+    for width in widths:
+        if not isinstance(width, Integral):
+            raise TypeError(f"widths must be integers, got {width!r}: give whole numbers")
+        if width < 1:
+            raise ValueError(f"widths must be at least 1, got {width}: ask for more")
+
+
+def _chained(layers: Sequence[Any]) -> list[Floats]:
+    matrices = [np.array(to_numpy(layer), dtype=np.float64) for layer in layers]
+    shapes = [matrix.shape for matrix in matrices]
+    chain = all(len(shape) == 2 and 0 not in shape for shape in shapes)
+    if not shapes or not chain or any(a[0] != b[1] for a, b in pairwise(shapes)):
+        raise ValueError(
+            f"hidden layers must have shapes (width_1, D), (width_2, width_1), ..., got {shapes}: "
+            "give a ReLU network, or the weights of its hidden layers"
+        )
+    if not all(np.all(np.isfinite(matrix)) for matrix in matrices):
+        raise ValueError("the weights that set the gates must be finite: look for NaN among them")
+    return matrices
+
+
+def pack(layers: Sequence[Floats]) -> tuple[Floats, NDArray[np.int64]]:
+    """Layers as one array, and their shapes: what an archive of fixed names holds."""
+    shapes = np.array([layer.shape for layer in layers], dtype=np.int64)
+    return np.concatenate([layer.ravel() for layer in layers]), shapes
+
+
+def unpack(arrays: dict[str, NDArray[Any]], wanted: str) -> list[Floats]:
+    """The layers that `pack` made `weights` and `shapes` of; ValueError if they are not."""
+    weights, shapes = arrays["weights"], arrays["shapes"]
+    fits = shapes.ndim == 2 and shapes.shape[1:] == (2,) and len(shapes) > 0
+    if not fits or np.any(shapes < 1) or np.prod(shapes, axis=1).sum() != weights.size:
+        raise ValueError(
+            f"{wanted}, got {weights.size} weights for layers {shapes.tolist()}: save the gates "
+            "again"
+        )
+    ends = np.cumsum(np.prod(shapes, axis=1))[:-1]
+    flat = np.split(weights.astype(np.float64), ends)
+    return _chained([part.reshape(shape) for part, shape in zip(flat, shapes, strict=True)])

@@ -1,0 +1,1 @@
+"""Kernels of gated networks, and what training is in the regime where a kernel says it all."""

@@ -1,0 +1,105 @@
+"""What kernels are made from: checked samples and gates, layer by layer, in blocks of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from .._solve import require_memory, to_numpy
+from ..data.arrays import Floats, require_real
+
+__all__ = ["check_kernel", "layers_of", "matrix", "row_blocks", "targets"]
+
+# Entries of a kernel computed at once: 5,000 rows of as many columns, 200 MB of float64.
+_ENTRIES = 5000**2
+# Of the largest entry: what rounding may take from a kernel's symmetry and from its least
+# eigenvalue.
+_ASYMMETRY = 1e-10
+
+
+def matrix(name: str, values: Any, n_rows: int | None = None) -> Floats:
+    """`values` as a finite float64 matrix, of `n_rows` rows if that is given.
+
+    Raises
+    ------
+    TypeError
+        If they are not real numbers.
+    ValueError
+        If they are not finite or no such matrix.
+    """
+    require_real(name, values)
+    array = np.asarray(to_numpy(values), dtype=np.float64)
+    if array.ndim != 2 or len(array) == 0 or n_rows not in (None, len(array)):
+        rows = "n" if n_rows is None else n_rows
+        raise ValueError(
+            f"`{name}` must have shape ({rows}, ...) with a row a sample, got {array.shape}"
+        )
+    if not np.all(np.isfinite(array)):
+        raise ValueError(f"`{name}` has entries that are NaN or infinite: remove them first")
+    return array
+
+
+def layers_of(name: str, gates: Any, widths: Sequence[int], n_rows: int | None) -> list[Floats]:
+    """Gates (n, sum of widths) as one array (n, width) a hidden layer; raises as `matrix` does."""
+    array = matrix(name, gates, n_rows)
+    sizes = [int(width) for width in widths]
+    if any(size < 1 for size in sizes) or array.shape[1] != sum(sizes):
+        raise ValueError(
+            f"`{name}` must have {sum(sizes)} columns for widths {tuple(sizes)}, got "
+            f"{array.shape[1]}: one gate a hidden unit, layer after layer"
+        )
+    return np.split(array, np.cumsum(sizes)[:-1], axis=1) if sizes else []
+
+
+def row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
+    """Blocks of rows of a matrix, each of no more entries than are computed at once.
+
+    Raises
+    ------
+    ValueError
+        If the whole matrix does not fit into memory.
+    """
+    require_memory(
+        n_rows * n_columns,
+        f"a kernel of {n_rows} x {n_columns} samples",
+        "compute it for fewer rows at a time (`X2`, `gates2` or `other`)",
+    )
+    step = max(1, _ENTRIES // max(1, n_columns))
+    for start in range(0, n_rows, step):
+        yield slice(start, min(start + step, n_rows))
+
+
+def check_kernel(K: Any) -> Floats:
+    """`K` as a float64 matrix (n, n) that is symmetric up to rounding.
+
+    Raises
+    ------
+    TypeError
+        If it does not hold real numbers.
+    ValueError
+        If it is not finite, square or symmetric, or has a negative diagonal.
+    """
+    kernel = matrix("K", K)
+    if kernel.shape[0] != kernel.shape[1]:
+        raise ValueError(
+            f"`K` must be square, one row and column a training sample, got {kernel.shape}: "
+            "kernels with other samples are for the predictor"
+        )
+    size = float(np.abs(kernel).max())
+    if np.any(np.abs(kernel - kernel.T) > _ASYMMETRY * size) or np.any(kernel.diagonal() < 0):
+        raise ValueError("`K` must be symmetric with a diagonal that is not negative: no kernel")
+    return kernel
+
+
+def targets(name: str, values: Any, n: int) -> Floats:
+    """`values` as finite float64 numbers (n,); TypeError or ValueError if they are not."""
+    require_real(name, values)
+    array = np.asarray(to_numpy(values), dtype=np.float64)
+    if array.shape != (n,) or not np.all(np.isfinite(array)):
+        raise ValueError(
+            f"`{name}` must be finite, of shape ({n},), one number a training sample, got shape "
+            f"{array.shape}"
+        )
+    return array

@@ -1,0 +1,177 @@
+"""The hard-margin classifier of a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from .._solve import (
+    Certificate,
+    KernelProgram,
+    NotCertified,
+    Progress,
+    Settings,
+    Status,
+    solve_kernel,
+)
+from ..data.arrays import Floats
+from .arrays import check_kernel, matrix, targets
+
+__all__ = ["KernelLimit", "solve_kernel_svm"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class KernelLimit:
+    """The hard-margin SVM of a kernel, with the bounds that prove it.
+
+    Attributes
+    ----------
+    dual : (n,) array
+        Multipliers, whose sum is the optimum; with sum 1 where they prove inseparability.
+    coefficients : (n,) array
+        Of the function `sum_n coefficients[n] k(., x[n])`, at smallest margin 1.
+    margins : (n,) array
+        `y[n] f(x[n])` of it.
+    status : Status
+    certificate : Certificate
+        Bounds of the least norm at margin 1: `sqrt(lam' Y K Y lam)` over the smallest margin from
+        above, the sum of the multipliers over it from below. They hold for the kernel's entries
+        as they are.
+    tol, iterations, seconds, solver
+        The gap asked for and how the solve went.
+    """
+
+    dual: Floats
+    coefficients: Floats
+    margins: Floats
+    status: Status
+    certificate: Certificate
+    tol: float
+    iterations: int
+    seconds: float
+    solver: str
+
+    def __post_init__(self) -> None:
+        for array in (self.dual, self.coefficients, self.margins):
+            array.flags.writeable = False
+
+    @property
+    def objective(self) -> float:
+        """Certified upper bound of the optimum: the norm at smallest margin 1."""
+        return self.certificate.objective
+
+    @property
+    def dual_objective(self) -> float:
+        """Certified lower bound of the optimum."""
+        return self.certificate.dual_objective
+
+    @property
+    def gap(self) -> float:
+        """`objective / dual_objective - 1`."""
+        return self.certificate.gap
+
+    @property
+    def predictor(self) -> Callable[[Any], Floats]:
+        """From kernels (m, n) of new samples with the training samples to scores (m,)."""
+
+        def scores(k_cross: Any) -> Floats:
+            cross = matrix("k_cross", k_cross)
+            if cross.shape[1] != len(self.coefficients):
+                raise ValueError(
+                    f"`k_cross` must have {len(self.coefficients)} columns, one a training "
+                    f"sample, got {cross.shape[1]}: new samples are rows"
+                )
+            return np.asarray(cross @ self.coefficients)
+
+        return scores
+
+    def require(self) -> Self:
+        """This limit if it is `SOLVED`; raises `NotCertified` with the advice otherwise."""
+        if self.status is not Status.SOLVED:
+            raise NotCertified(self)
+        return self
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the arrays, ready for JSON (infinities stay floats)."""
+        return {
+            "status": self.status.name,
+            "advice": self.status.advice,
+            **self.certificate.to_dict(),
+            "tol": self.tol,
+            "solver": self.solver,
+            "iterations": self.iterations,
+            "seconds": self.seconds,
+            "n_samples": len(self.dual),
+        }
+
+    def __repr__(self) -> str:
+        return (
+            f"KernelLimit({self.status.name}, {len(self.dual)} samples\n"
+            f"  optimum in [{self.dual_objective:.10g}, {self.objective:.10g}], "
+            f"gap {self.gap:.2g} (tol {self.tol:.2g})\n"
+            f"  {self.solver}, {self.iterations} iterations, {self.seconds:.3g} s)"
+        )
+
+
+def solve_kernel_svm(
+    K: Any,
+    y: Any,
+    *,
+    tol: float = 1e-8,
+    max_iterations: int | None = None,
+    progress: Progress | None = None,
+) -> KernelLimit:
+    r"""The function of least norm in a kernel's space with margins of at least one.
+
+    .. math:: \min_f \|f\|_K \quad\text{s.t.}\quad y_n f(x_n) \ge 1
+
+    It is where gradient descent on exponential losses takes a model that is linear in its weights,
+    with the tangent kernel of the model. For a network that kernel is the one it has at its start
+    only while it stays near: with such a loss it leaves, so that this is the limit of the network
+    *linearised* at its start and not of the network.
+
+    Parameters
+    ----------
+    K : (n, n)
+        Kernel of the training samples, symmetric and positive semidefinite.
+    y : (n,)
+        Labels in {-1, +1}.
+    tol, max_iterations, progress
+        See `Settings`.
+
+    Returns
+    -------
+    KernelLimit
+        Call `.require()` to insist on `SOLVED`. A sample whose features are zero, K[n, n] = 0,
+        makes it `NOT_SEPARABLE`, with the multipliers on that sample.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `K` is no kernel, a label is neither -1 nor +1, or memory cannot hold it.
+
+    Examples
+    --------
+    >>> K = np.array([[4.0, 0.0], [0.0, 1.0]])
+    >>> limit = solve_kernel_svm(K, [1.0, -1.0]).require()
+    >>> limit.coefficients.round(8).tolist(), round(limit.objective**2, 8)
+    ([0.25, -1.0], 1.25)
+    """
+    kernel = check_kernel(K)
+    program = KernelProgram(kernel, targets("y", y, len(kernel)))
+    settings = Settings(tol=tol, max_iterations=max_iterations, progress=progress)
+    solution = solve_kernel(program, settings)
+    return KernelLimit(
+        dual=solution.dual,
+        coefficients=solution.coefficients,
+        margins=solution.margins,
+        status=solution.status,
+        certificate=solution.certificate,
+        tol=solution.tol,
+        iterations=solution.iterations,
+        seconds=solution.seconds,
+        solver=solution.solver,
+    )

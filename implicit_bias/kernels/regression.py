@@ -1,0 +1,188 @@
+"""Least squares with a constant tangent kernel: the errors at every step, and where they end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..data.arrays import Floats
+from .arrays import check_kernel, matrix, targets
+
+__all__ = ["KernelRegression", "kernel_regression"]
+
+# Eigenvalues below n times the resolution of float64 times the largest are zero to rounding; those
+# this many times as far below zero are not.
+_INDEFINITE = 1e3
+
+
+@dataclass(frozen=True, eq=False)
+class KernelRegression:
+    r"""Gradient descent on :math:`\tfrac12 \sum_n e_n^2`, e the errors, with a constant kernel K.
+
+    Attributes
+    ----------
+    start : (n,) array
+        Errors f_0(x) - y at the beginning.
+    coefficients : (n,) array
+        c with K c = e_0 on the range of the kernel: training ends at ``f_0 - k(., X) c``.
+    condition : float
+        Largest over least positive eigenvalue of K: gradient descent takes steps in proportion.
+    rank : int
+        Eigenvalues that are not zero to rounding. Where it is less than n, errors outside the
+        range of K stay.
+    certificate : float
+        ``||K c - e_0|| / ||e_0||``, recomputed from the kernel as given: what share of the first
+        errors remains at the end. Rounding, if the kernel has full rank and is well conditioned.
+    eigenvalues : (n,) array, ascending
+    eigenvectors : (n, n) array, in columns
+    """
+
+    start: Floats
+    coefficients: Floats
+    condition: float
+    rank: int
+    certificate: float
+    eigenvalues: Floats
+    eigenvectors: Floats
+
+    def __post_init__(self) -> None:
+        for array in (self.start, self.coefficients, self.eigenvalues, self.eigenvectors):
+            array.flags.writeable = False
+
+    def error(self, t: Any) -> Floats:
+        r"""Errors :math:`e^{-K t} e_0` of gradient flow at times `t`: (n,), or (T, n) of (T,).
+
+        Raises
+        ------
+        ValueError
+            If a time is negative or NaN.
+        """
+        times = np.asarray(t, dtype=np.float64)
+        if times.ndim > 1 or not np.all(times >= 0):
+            raise ValueError(f"`t` must hold times that are not negative, got {t}")
+        spent = np.where(self._kept, times[..., None] * self.eigenvalues, 0.0)
+        return self._through(np.exp(-spent))
+
+    def after(self, n_steps: Any, rate: float) -> Floats:
+        r"""Errors :math:`(I - \alpha K)^N e_0` after N steps of rate alpha: (n,), or (T, n).
+
+        For the loss :math:`\sum e^2`, without the half, a step of rate alpha is one of 2 alpha
+        here. Rates of 2 over the largest eigenvalue and more diverge, here as there.
+
+        Parameters
+        ----------
+        n_steps : int or (T,) ints
+        rate : float
+            Positive.
+
+        Raises
+        ------
+        ValueError
+            If a number of steps is negative or not whole, or the rate is not positive and finite.
+        """
+        steps = np.asarray(n_steps, dtype=np.float64)
+        if steps.ndim > 1 or not np.all((steps >= 0) & (steps == np.floor(steps))):
+            raise ValueError(f"`n_steps` must hold whole numbers from 0, got {n_steps}")
+        if not 0 < rate < np.inf:
+            raise ValueError(f"`rate` must be positive and finite, got {rate}")
+        factors = np.where(self._kept, 1 - rate * self.eigenvalues, 1.0)
+        return self._through(factors ** steps[..., None])
+
+    def limit(self, k_cross: Any, f0_new: Any = 0.0) -> Floats:
+        r"""Where new samples end, :math:`f_0(x) - k(x, X) K^{-1} e_0`: (m,).
+
+        Parameters
+        ----------
+        k_cross : (m, n)
+            Kernels of the new samples with the training samples.
+        f0_new : (m,), optional
+            Scores of the new samples at the beginning; by default 0.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If shapes disagree or an entry is not finite.
+        """
+        cross = matrix("k_cross", k_cross)
+        if cross.shape[1] != len(self.start):
+            raise ValueError(
+                f"`k_cross` must have {len(self.start)} columns, one a training sample, got "
+                f"{cross.shape[1]}: new samples are rows"
+            )
+        first = np.zeros(len(cross)) if np.ndim(f0_new) == 0 else f0_new
+        if np.ndim(f0_new) == 0:
+            first = first + float(f0_new)
+        return np.asarray(targets("f0_new", first, len(cross)) - cross @ self.coefficients)
+
+    @property
+    def _kept(self) -> NDArray[np.bool_]:
+        return np.arange(len(self.eigenvalues)) >= len(self.eigenvalues) - self.rank
+
+    def _through(self, factors: Floats) -> Floats:
+        """The first errors, their parts along eigenvectors times factors (..., n)."""
+        parts = self.eigenvectors.T @ self.start
+        return np.asarray((factors * parts) @ self.eigenvectors.T)
+
+
+def kernel_regression(K: Any, y: Any, f0: Any = 0.0) -> KernelRegression:
+    r"""How squared errors fall while the tangent kernel of a network stays what it is.
+
+    At finite width it is the limit of large output scales: a network trained as
+    :math:`h = \alpha (f_w - f_{w_0})` on :math:`(h - y)^2 / (2 \alpha^2)` follows it up to
+    O(1/alpha).
+
+    Parameters
+    ----------
+    K : (n, n)
+        Tangent kernel of the training samples, symmetric and positive semidefinite.
+    y : (n,)
+        Real targets.
+    f0 : (n,) or float
+        Scores at the beginning; by default 0.
+
+    Returns
+    -------
+    KernelRegression
+        With the residual of its equations as certificate, and the rank of the kernel: a singular
+        one (few weights, equal samples) learns what lies in its range and no more.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `K` is not symmetric and positive semidefinite up to rounding, or is zero, or targets or
+        scores are not (n,) finite numbers.
+
+    Examples
+    --------
+    >>> regression = kernel_regression(np.diag([2.0, 1.0]), [1.0, -1.0])
+    >>> regression.after(1, 0.5).tolist(), regression.limit([[1.0, 1.0]]).tolist()
+    ([-0.0, 0.5], [-0.5])
+    """
+    kernel = check_kernel(K)
+    n = len(kernel)
+    first = np.full(n, float(f0)) if np.ndim(f0) == 0 else f0
+    errors = targets("f0", first, n) - targets("y", y, n)
+    values, vectors = np.linalg.eigh(kernel)
+    floor = n * np.finfo(np.float64).eps * float(values[-1])
+    if not values[-1] > 0 or values[0] < -_INDEFINITE * floor:
+        raise ValueError(
+            f"`K` must be positive semidefinite and not zero, got eigenvalues from {values[0]:.3g} "
+            f"to {values[-1]:.3g}: no tangent kernel"
+        )
+    kept = values > floor
+    weights = np.divide(1.0, values, out=np.zeros(n), where=kept)
+    coefficients = vectors @ (weights * (vectors.T @ errors))
+    size = float(np.linalg.norm(errors))
+    left = float(np.linalg.norm(kernel @ coefficients - errors))
+    return KernelRegression(
+        start=errors,
+        coefficients=coefficients,
+        condition=float(values[-1] / values[kept][0]),
+        rank=int(kept.sum()),
+        certificate=left / size if size > 0 else 0.0,
+        eigenvalues=values,
+        eigenvectors=vectors,
+    )

@@ -1,0 +1,136 @@
+"""The tangent kernel that a network has at its weights, exactly and without forming a gradient."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._solve import to_numpy
+from ..data.arrays import Floats
+from .arrays import row_blocks
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["activation_kernel", "empirical_ntk"]
+
+
+def empirical_ntk(
+    network: torch.nn.Module, X: Any, gates: Any, X2: Any = None, gates2: Any = None
+) -> Floats:
+    r"""Inner products (n, m) of the gradients of a network's scores in its weights.
+
+    .. math:: K = \sum_l (Z_{l-1} Z_{l-1}'^T) \circ (B_l B_l'^T)
+
+    with the layers' inputs Z and the scores' derivatives B in the layers' outputs: a few matrix
+    products, where the gradients of 200 samples at 200 units and 6 layers take 250 times as long.
+    For gates that follow from other weights it is the part of the path weights, :math:`K^w`.
+
+    Parameters
+    ----------
+    network : Module
+        With `gradient_factors`, as all networks of this package have. Computed with in float64;
+        weights that are not trained are left out.
+    X, gates : as for the network.
+    X2, gates2 : the same of other samples, optional.
+
+    Returns
+    -------
+    (n, m) float64 array
+
+    Raises
+    ------
+    TypeError
+        If the network has no `gradient_factors`.
+    ValueError
+        If data are malformed.
+    """
+    factors = getattr(network, "gradient_factors", None)
+    if factors is None:
+        raise TypeError(
+            f"{type(network).__name__} has no `gradient_factors`: its tangent kernel needs the "
+            "factors of its layers' gradients"
+        )
+    network = copy.deepcopy(network).double()
+    first = _factors(network, X, gates)
+    second = first if X2 is None else _factors(network, X2, gates2)
+    n, m = (len(of_samples[0][0]) for of_samples in (first, second))
+    kernel = np.zeros((n, m))
+    for rows in row_blocks(n, m):
+        for (outer, inner), (outer2, inner2) in zip(first, second, strict=True):
+            kernel[rows] += (outer[rows] @ outer2.T) * (inner[rows] @ inner2.T)
+    return kernel
+
+
+def activation_kernel(
+    network: torch.nn.Module,
+    X: Any,
+    gates: Any,
+    jacobian: Any,
+    other: tuple[Any, Any, Any] | None = None,
+) -> Floats:
+    r"""The part :math:`K^a` of the tangent kernel that belongs to the weights which set the gates.
+
+    .. math:: K^a(s, s') = \Big\langle \sum_u \frac{\partial f}{\partial G_u}(s)
+              \frac{\partial G_u}{\partial \theta}(s),\;
+              \sum_u \frac{\partial f}{\partial G_u}(s')
+              \frac{\partial G_u}{\partial \theta}(s') \Big\rangle
+
+    With gate weights of their own (soft GaLU) the whole kernel is `empirical_ntk` plus this.
+
+    Parameters
+    ----------
+    network : Module
+        Whose scores are differentiable in real gates (`DGN`).
+    X, gates : as for the network.
+    jacobian : (n, gates, weights)
+        Derivatives of the gates, from `SoftGates.jacobian`.
+    other : (X2, gates2, jacobian2), optional
+        Other samples.
+
+    Raises
+    ------
+    ValueError
+        If shapes disagree.
+    """
+    network = copy.deepcopy(network).double()
+    first = _gate_gradients(network, X, gates, jacobian)
+    second = first if other is None else _gate_gradients(network, *other)
+    return np.asarray(first @ second.T)
+
+
+def _factors(network: torch.nn.Module, X: Any, gates: Any) -> list[tuple[Floats, Floats]]:
+    import torch
+
+    from ..training.data import place_data
+
+    data, found = place_data(network, X, None, gates), []
+    of_layers: Any = network.gradient_factors
+    with torch.no_grad():
+        factors = of_layers(data.X, data.gates)
+    for pair, weight in zip(factors, network.parameters(), strict=True):
+        if weight.requires_grad:
+            found.append((to_numpy(pair[0]), to_numpy(pair[1])))
+    return found
+
+
+def _gate_gradients(network: torch.nn.Module, X: Any, gates: Any, jacobian: Any) -> Floats:
+    """(n, weights) gradients of the scores in the weights that set the gates."""
+    import torch
+
+    from ..training.data import place_data
+
+    data = place_data(network, X, None, gates)
+    slopes = np.asarray(to_numpy(jacobian), dtype=np.float64)
+    if data.gates is None or slopes.ndim != 3 or slopes.shape[:2] != tuple(data.gates.shape):
+        wanted = None if data.gates is None else tuple(data.gates.shape)
+        raise ValueError(
+            f"`jacobian` must have shape (n, gates, weights) for gates {wanted}, got "
+            f"{slopes.shape}: it is that of the same soft gates on the same samples"
+        )
+    opened = data.gates.detach().clone().requires_grad_()
+    scores = network(data.X, opened).sum()
+    in_gates = to_numpy(torch.autograd.grad(scores, opened)[0])
+    return np.asarray(np.einsum("nu,num->nm", in_gates, slopes))

@@ -1,0 +1,104 @@
+"""Gradients of the scores in the weights, sample by sample: their products, sums and slopes."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch.func import functional_call, grad, vmap
+
+from ..training.data import GatedData
+from ..training.network import HasGradientFactors
+
+__all__ = ["combined_gradient", "flat", "gradient_gram", "margins", "slopes", "to_float64"]
+
+# Most float64 entries of per-sample gradients held at once: half a gigabyte.
+_MAX_ENTRIES = 2**26
+
+
+def gradient_gram(network: torch.nn.Module, data: GatedData) -> Tensor:
+    """(n, n) inner products of y_n grad_w f(x_n)."""
+    with torch.no_grad():
+        if not isinstance(network, HasGradientFactors):
+            gram = _gram_of_jacobian(network, data)
+        else:
+            gram = torch.zeros((len(data.y),) * 2).to(data.y)
+            for outer, inner in network.gradient_factors(data.X, data.gates):
+                gram.add_((outer @ outer.T) * (inner @ inner.T))
+        return gram.mul_(data.y[:, None]).mul_(data.y)
+
+
+def _gram_of_jacobian(network: torch.nn.Module, data: GatedData) -> Tensor:
+    # For any module, by the gradient of every sample, in slabs of weights: no more entries are
+    # held at once than `_MAX_ENTRIES`.
+    weights = {k: p.detach() for k, p in network.named_parameters() if p.requires_grad}
+    slab = max(_MAX_ENTRIES // len(data.y), 1)
+    gram = torch.zeros((len(data.y),) * 2).to(data.y)
+    for start in range(0, sum(p.numel() for p in weights.values()), slab):
+        part = _jacobian(network, weights, data, slice(start, start + slab))
+        gram.addmm_(part, part.T)
+    return gram
+
+
+def _jacobian(
+    network: torch.nn.Module, weights: dict[str, Tensor], data: GatedData, part: slice
+) -> Tensor:
+    # Rows grad_w f(x_n), the columns in `part` of them.
+    def score(weights: dict[str, Tensor], x: Tensor, gate: Tensor | None) -> Tensor:
+        gates = None if gate is None else gate[None]
+        scores: Tensor = functional_call(network, weights, (x[None], gates))
+        return scores[0]
+
+    per_sample = vmap(grad(score), in_dims=(None, 0, None if data.gates is None else 0))
+    n_weights = sum(p.numel() for p in weights.values())
+    samples = torch.arange(len(data.y), device=data.y.device)
+    blocks = []
+    for index in torch.split(samples, max(_MAX_ENTRIES // n_weights, 1)):
+        some = data.take(index)
+        gradients = per_sample(weights, some.X, some.gates)
+        rows = torch.cat([gradients[k].flatten(1) for k in weights], dim=1)
+        blocks.append(rows[:, part].clone())
+    return torch.cat(blocks)
+
+
+def combined_gradient(network: torch.nn.Module, data: GatedData, lam: Tensor) -> Tensor:
+    """``sum_n lam_n y_n grad_w f(x_n)`` (P,), lam >= 0."""
+    used = (lam > 0).nonzero()[:, 0]
+    trained = [p for p in network.parameters() if p.requires_grad]
+    if len(used) == 0:
+        return torch.zeros_like(flat(trained))
+    some = data.take(used)
+    with torch.enable_grad():
+        combined = torch.dot(lam[used] * some.y, network(some.X, some.gates))
+    return flat(torch.autograd.grad(combined, trained))
+
+
+def slopes(network: torch.nn.Module, data: GatedData, direction: Tensor) -> Tensor:
+    """``<y_n grad_w f(x_n), direction>`` (n,), from one pass forward and two back."""
+    # sum_n u_n <grad f_n, direction> is linear in u: its gradient in u is what is wanted.
+    trained = [p for p in network.parameters() if p.requires_grad]
+    with torch.enable_grad():
+        u = torch.zeros_like(data.y, requires_grad=True)
+        scores = network(data.X, data.gates)
+        combined = torch.autograd.grad(scores, trained, u, create_graph=True)
+        slopes: Tensor = torch.autograd.grad(torch.dot(flat(combined), direction), u)[0]
+    return data.y * slopes
+
+
+def margins(network: torch.nn.Module, data: GatedData) -> Tensor:
+    """y_n f(x_n) (n,)."""
+    with torch.no_grad():
+        scores: Tensor = network(data.X, data.gates)
+    return data.y * scores
+
+
+def flat(tensors: Sequence[Tensor]) -> Tensor:
+    """One vector of all their entries."""
+    return torch.cat([t.flatten() for t in tensors])
+
+
+def to_float64(data: GatedData) -> GatedData:
+    """The same data in float64; integer gates keep their type."""
+    gates = data.gates
+    if gates is not None and gates.is_floating_point():
+        gates = gates.double()
+    return GatedData(data.X.double(), data.y.double(), gates)

@@ -1,0 +1,1 @@
+"""Deep gated networks: gates, or contexts, that are given in every layer."""

@@ -1,0 +1,72 @@
+"""The names and types of all that `run` takes, for editors and type checkers.
+
+Which of the options a model has, and what each is by default, stands with the model.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
+
+if TYPE_CHECKING:
+    from ..data.dataset import Dataset
+    from ..data.labelled import ClassDataset
+
+__all__ = ["Choices", "ModelName", "RunOptions"]
+
+ModelName = Literal[
+    "deep-linear",
+    "frelu",
+    "gdln",
+    "gln",
+    "gln-l2",
+    "linear",
+    "orthosep",
+    "relu",
+    "shallow-gln",
+]
+
+
+class Choices(TypedDict, total=False):
+    """Every option of every model, beside `data`."""
+
+    batch_size: int | None
+    classes: Literal["two", "all"]
+    contexts: int
+    cutoffs: Literal["median", "random", "axes"]
+    data_dir: str | os.PathLike[str] | None
+    depth: int
+    device: str
+    dtype: Literal["float32", "float64"]
+    freeze_at: int | None
+    hidden_units: int
+    init: Literal["orthogonal", "kaiming", "balanced"]
+    init_scale: float
+    learning_rate: float | Sequence[float] | Literal["auto"] | None
+    length_scales: Sequence[float] | None
+    loss: Literal["logistic", "exponential"]
+    momentum: float
+    n_train: int | None
+    n_val: int | None
+    network: Literal["two-layer", "residual"]
+    seed: int
+    solver: str
+    steps: int | Sequence[int] | None
+    tol: float
+    trainer: Literal["annealed", "constant", "dual", "momentum", "normalised"]
+
+
+class RunOptions(Choices, total=False):
+    """The options, and what a user may bring in place of bundled data and drawn gates."""
+
+    data: (
+        Literal["digits", "mnist", "orthants", "quadrants", "ring", "pulse"]
+        | Dataset
+        | ClassDataset
+    )
+    X: Any
+    y: Any
+    X_val: Any
+    y_val: Any
+    gating: Any

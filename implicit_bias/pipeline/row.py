@@ -1,0 +1,154 @@
+"""One flat record a run: the same columns, of the same types, for every model.
+
+A quantity that a run has not is null. Rows of mixed models are one data set for pyarrow, pandas
+and polars.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
+
+from .choices import Choices
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["COLUMNS", "ROW_VERSION", "Column", "make_row", "row_schema"]
+
+# Counts up when a column is renamed, goes, or changes its meaning; new ones leave it.
+ROW_VERSION = 1
+
+Type = Literal["bool", "float64", "int64", "string"]
+READ: Mapping[Type, Callable[[Any], Any]] = MappingProxyType(
+    {"bool": bool, "float64": float, "int64": int, "string": str}
+)
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: its name, its type, and what it holds."""
+
+    name: str
+    type: Type
+    doc: str
+
+
+def _of_option(name: str, hint: Any) -> Column:
+    """The column of an option; lists are strings, as they are typed: they group and sort."""
+    parts = (hint,) if get_origin(hint) in (None, Literal) else get_args(hint)
+    if any(get_origin(part) is Sequence for part in parts):
+        return Column(name, "string", f"The option `{name}`, as it is typed on the command line.")
+    types: Mapping[Any, Type] = {int: "int64", float: "float64", bool: "bool"}
+    return Column(name, types.get(parts[0], "string"), f"The option `{name}`.")
+
+
+OPTIONS: tuple[Column, ...] = tuple(
+    _of_option(name, hint) for name, hint in sorted(get_type_hints(Choices).items())
+)
+COLUMNS: tuple[Column, ...] = (
+    Column("row_version", "int64", "Version of these columns."),
+    Column("model", "string", "The row of the table of models."),
+    Column("status", "string", "The worst status of the limits."),
+    Column("finished", "bool", "False if training was interrupted."),
+    Column("failure", "string", "Why there is a prediction but no comparison."),
+    Column("shortfall", "string", "What training did not reach."),
+    Column("data", "string", 'Name of the bundled data, or "given".'),
+    Column("data_digest", "string", "SHA-256 of the data."),
+    Column("n_inputs", "int64", "Columns of the inputs."),
+    Column("n_classes", "int64", "Classes, each against the rest; null where there are two."),
+    Column("gating", "string", "Class of a gating of the user's own."),
+    Column("gating_digest", "string", "SHA-256 of its gates."),
+    # Null for models without the option; n_train and n_val are the sizes that there were.
+    *OPTIONS,
+    Column("limit", "string", "The program that the columns of the limit are of."),
+    Column("objective", "float64", "Least norm at margin 1, the certified upper bound."),
+    Column("lower_bound", "float64", "Its certified lower bound."),
+    Column("gap", "float64", "Relative duality gap; of several classes the largest."),
+    Column("n_support", "int64", "Support vectors of the limit."),
+    Column("n_units", "int64", "Units of the limit."),
+    Column("n_live", "int64", "Those of them that are not zero."),
+    Column("iterations", "int64", "Of the solver."),
+    Column("limit_seconds", "float64", "Of the solver; of several classes together."),
+    Column("stationarity", "float64", "Residual of a least-squares limit."),
+    Column("optimal_loss", "float64", "Loss of a least-squares limit."),
+    Column("n_steps", "int64", "Gradient steps done."),
+    Column("final_loss", "float64", "Mean loss at the end."),
+    Column("log_inverse_loss", "float64", "log(1/loss) at the end; of several classes the least."),
+    Column("training_seconds", "float64", "Of training; of several classes together."),
+    Column("smallest_margin", "float64", "Of the network; of several classes the least."),
+    Column("network_norm", "float64", "Norm of the network in the limit's norm."),
+    Column("margin_ratio", "float64", "At most 1, at the limit 1; of several classes the least."),
+    Column("zeta_cosine", "float64", "Cosine of coefficients; of several classes the least."),
+    Column("score_cosine", "float64", "Cosine of held-out scores; of several classes the least."),
+    Column("agreement", "float64", "Share of held-out labels that limit and network share."),
+    Column("agreement_independent", "float64", "The same if errors were independent."),
+    Column("error_limit", "float64", "Held-out error of the limit."),
+    Column("error_network", "float64", "Held-out error of the network."),
+    Column("train_error_limit", "float64", "Training error of the limit."),
+    Column("train_error_network", "float64", "Training error of the network."),
+    Column("kkt_cosine", "float64", "Stationarity, 1 at a KKT point; of several the least."),
+    Column("kkt_residual", "float64", "Stationarity, 0 at a KKT point; of several the largest."),
+    Column("kkt_complementarity", "float64", "Multipliers beyond the margin; the largest."),
+    Column("largest_dual_norm", "float64", "Over the network's units; at most 1 at the limit."),
+    Column("n_dead", "int64", "Dead units of the network."),
+    Column("n_wrongly_small", "int64", "Units that would have to be larger at the optimum."),
+    Column("dual_condition", "bool", "Whether every unit's dual norm is at most 1."),
+    Column("gate_changes", "float64", "Share of gates that changed in training."),
+    Column("path_error", "float64", "How far training came off the closed form."),
+    Column("frozen_status", "string", "Limit of the copy that froze its gates: status."),
+    Column("frozen_gap", "float64", "Its relative duality gap."),
+    Column("frozen_margin_ratio", "float64", "Margin ratio of the copy beside it."),
+    Column("frozen_agreement", "float64", "Held-out labels that copy and limit share."),
+    Column("frozen_kkt_residual", "float64", "Stationarity of the copy, 0 at a KKT point."),
+    Column("version", "string", "Of implicit-bias."),
+    Column("python_version", "string", "Of Python."),
+    Column("numpy_version", "string", "Of the package."),
+    Column("scipy_version", "string", "Of the package."),
+    Column("torch_version", "string", "Of the package."),
+    Column("cvxpy_version", "string", "Of the package."),
+)
+
+
+def make_row(values: Mapping[str, Any]) -> dict[str, Any]:
+    """All columns in their order, each a value of its type or None, NaN being None.
+
+    Raises
+    ------
+    KeyError
+        For a value that has no column.
+    """
+    unknown = sorted(set(values) - {column.name for column in COLUMNS})
+    if unknown:
+        raise KeyError(f"{', '.join(unknown)} have no column in `COLUMNS`")
+    row = {column.name: _value(column, values.get(column.name)) for column in COLUMNS}
+    return row | {"row_version": ROW_VERSION}
+
+
+def row_schema() -> pa.Schema:
+    """The columns as a schema of pyarrow, with what they hold as metadata.
+
+    Examples
+    --------
+    `pa.Table.from_pylist([report.row() for report in reports], schema=row_schema())`
+    """
+    import pyarrow as pa
+
+    types = {"bool": pa.bool_(), "float64": pa.float64(), "int64": pa.int64(),
+             "string": pa.string()}  # fmt: skip
+    return pa.schema(
+        [pa.field(one.name, types[one.type], metadata={"doc": one.doc}) for one in COLUMNS],
+        metadata={"row_version": str(ROW_VERSION)},
+    )
+
+
+def _value(column: Column, value: Any) -> Any:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return None
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        # No learning rates: the trainer finds its own.
+        value = ",".join(map(str, value)) or "auto"
+    return READ[column.type](value)

@@ -1,0 +1,198 @@
+"""Values of options: one reading of each, and one message, for Python and for the command line."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from functools import cache
+from numbers import Integral, Real
+from pathlib import Path
+from types import MappingProxyType, NoneType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+__all__ = ["Kind", "check_choices", "kinds", "nearest", "no_such_option", "not_one_of"]
+
+WORDS = {int: "a whole number", float: "a number", str: "a string", bool: "True or False",
+         Path: "a path"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What values an option takes.
+
+    Attributes
+    ----------
+    base : type
+        int, float, str, bool or Path.
+    several : bool
+        Whether it takes a list of them.
+    optional : bool
+        Whether None leaves it to the model, the trainer or the data.
+    choices : tuple of str
+        All that there are, for a string of which not every one will do.
+    least : int or None
+        The smallest number.
+    words : mapping of str to value
+        Words that stand for a value.
+    example : str
+        A list as it is typed.
+    """
+
+    base: type
+    several: bool
+    optional: bool
+    choices: tuple[str, ...]
+    least: int | None
+    words: Mapping[str, Any]
+    example: str
+
+    def read(self, value: Any) -> Any:
+        """`value` as the option holds it.
+
+        Raises
+        ------
+        TypeError
+            If it is of another type.
+        ValueError
+            If it is out of range, or none of the choices. The messages do not name the option.
+        """
+        if value is None and self.optional:
+            return None
+        if isinstance(value, str) and value in self.words:
+            return self.words[value]
+        if self.several:
+            entries = value if _is_list(value) else [value]
+            return tuple(self._one(entry, value) for entry in entries)
+        return self._one(value, value)
+
+    def parse(self, text: str) -> Any:
+        """`read` of what was typed: lists have commas between their entries."""
+        if text in self.words:
+            return self.words[text]
+        try:
+            values = [self.base(part) for part in (text.split(",") if self.several else [text])]
+        except ValueError as error:
+            raise TypeError(f"{text!r} is not {self._wanted()}") from error
+        return self.read(values if self.several else values[0])
+
+    def _one(self, value: Any, whole: Any) -> Any:
+        if not _fits(value, self.base):
+            raise TypeError(f"{whole!r} is not {self._wanted()}")
+        if self.choices and value not in self.choices:
+            raise ValueError(not_one_of(value, self.choices))
+        if self.least is not None and value < self.least:
+            raise ValueError(f"{value} is below {self.least}")
+        return value if self.base is bool else self.base(value)
+
+    def _wanted(self) -> str:
+        words = [f"`{word!r}`" for word in self.words]
+        wanted = f"a list such as {self.example}" if self.several else WORDS[self.base]
+        return " or ".join([wanted, *words])
+
+
+def kinds(options: Any) -> Mapping[str, Kind]:
+    """What values each option of a dataclass of options takes, by its name."""
+    return _kinds(options)
+
+
+@cache
+def _kinds(options: Any) -> Mapping[str, Kind]:
+    hints = get_type_hints(options)
+    return MappingProxyType(
+        {field.name: _kind(hints[field.name], field.metadata) for field in fields(options)}
+    )
+
+
+def check_choices(options: type, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The choices as options hold them; None, which leaves one to the model, is left out.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For the first value that is none of its option's, with its name.
+    """
+    known, read = kinds(options), {}
+    for name, value in given.items():
+        try:
+            read[name] = known[name].read(value)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"`{name}`: {error}") from error
+    return {name: value for name, value in read.items() if value is not None}
+
+
+def not_one_of(value: object, choices: Iterable[str]) -> str:
+    """That `value` is none of `choices`, and which one it may be meant to be."""
+    choices = list(choices)
+    return f"{value!r} is not one of {', '.join(map(repr, choices))}" + nearest(value, choices)
+
+
+def nearest(value: object, choices: Iterable[str], shown: Callable[[str], str] = repr) -> str:
+    """`: did you mean ...?`, empty where nothing is near."""
+    close = get_close_matches(str(value), list(choices), n=1)
+    return f": did you mean {shown(close[0])}?" if close else ""
+
+
+def no_such_option(
+    name: str,
+    typed: str,
+    model: str | None,
+    takers: Mapping[str, Collection[str]],
+    own: Collection[str] = (),
+) -> str:
+    """Why an option is refused: no model has it, or others than this one.
+
+    Parameters
+    ----------
+    name, typed : str
+        The option, and with the value that it was given.
+    model : str or None
+        None where that is not known either.
+    takers : mapping of str to collection of str
+        The models that have an option, by the option's name.
+    own : collection of str
+        Further names that there are.
+    """
+    if name in takers and model is not None:
+        return (
+            f"`{typed}` is not for the model {model}: leave it out, or take one of "
+            f"{', '.join(takers[name])}"
+        )
+    mine = [key for key, models in takers.items() if model is None or model in models]
+    # Options of other models are suggested only where none of this one's is near.
+    close = nearest(name, [*mine, *own], "`{}`".format) or nearest(name, takers, "`{}`".format)
+    return f"No such option: `{name}`{close}"
+
+
+def _kind(hint: Any, about: Mapping[str, Any]) -> Kind:
+    optional = NoneType in get_args(hint)
+    if optional:
+        (hint,) = (part for part in get_args(hint) if part is not NoneType)
+    several = get_origin(hint) is tuple
+    base = get_args(hint)[0] if several else hint
+    choices = get_args(base) if get_origin(base) is Literal else about["choices"]
+    return Kind(
+        base=str if choices else base,
+        several=several,
+        optional=optional,
+        choices=tuple(choices),
+        least=about["least"],
+        words=about["words"],
+        example=about["example"],
+    )
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list | tuple) or getattr(value, "ndim", 0) == 1
+
+
+def _fits(value: Any, base: type) -> bool:
+    """Whether a value is of a type, a numpy number of the Python type that it stands for."""
+    if base is bool or isinstance(value, bool):
+        return base is bool and isinstance(value, bool)
+    if base is int:
+        return isinstance(value, Integral)
+    if base is float:
+        return isinstance(value, Real)
+    return isinstance(value, str | os.PathLike) if base is Path else isinstance(value, base)

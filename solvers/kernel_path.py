@@ -1,0 +1,179 @@
+"""The interior point for programs that are given by their kernel."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from .certificate import RESOLUTION, Certificate
+from .kernel_program import KernelProgram, KernelSolution, certify_kernel
+from .settings import Settings
+from .solution import Status
+
+__all__ = ["solve_kernel"]
+
+ITERATIONS = 100
+# Added to the Newton matrix of unit diagonal: what a singular kernel needs to factorise. Steps
+# are corrected by exact residuals, so that it costs iterations and not accuracy.
+RIDGE = 1e-14
+# Step to the boundary.
+DAMPING = 0.995
+# Stop once this many iterations have not lowered the complementarity by a tenth.
+PATIENCE = 10
+
+
+def solve_kernel(program: KernelProgram, settings: Settings | None = None) -> KernelSolution:
+    """Solve `program` by a primal-dual interior point and certify the answer.
+
+    It follows the central path of `min lam' Q lam` over multipliers of sum one, whose least value
+    is the squared best margin: like the game of the other programs it always has an interior, and
+    value zero is the proof that nothing separates. Every iteration takes one Cholesky factor.
+
+    Raises
+    ------
+    ValueError
+        As `KernelProgram`.
+    """
+    start, chosen = time.perf_counter(), settings or Settings()
+    lam, iterations = _minimise(program.signed, chosen)
+    certificate = certify_kernel(program, lam)
+    if not certificate.proves_optimality(chosen.tol):
+        lam, certificate = _better(program, lam, certificate)
+    products, separated = program.signed @ lam, certificate.proves_separability()
+    root = math.sqrt(float(lam @ products)) if separated else float(lam.sum())
+    smallest = float(products.min()) if separated else 1.0
+    return KernelSolution(
+        dual=lam / root,
+        coefficients=program.signs * lam / smallest,
+        margins=products / smallest,
+        status=_status(certificate, chosen.tol),
+        certificate=certificate,
+        tol=chosen.tol,
+        iterations=iterations,
+        seconds=time.perf_counter() - start,
+    )
+
+
+def _status(certificate: Certificate, tol: float) -> Status:
+    if certificate.proves_optimality(tol):
+        return Status.SOLVED
+    if certificate.proves_inseparability():
+        return Status.NOT_SEPARABLE
+    return Status.INACCURATE if certificate.proves_separability() else Status.UNDECIDED
+
+
+def _minimise(Q: np.ndarray, settings: Settings) -> tuple[np.ndarray, int]:
+    """Multipliers (n,) of sum one with the least `lam' Q lam`, and the iterations."""
+    diagonal = Q.diagonal()
+    if not np.all(diagonal > 0):  # features that are zero: no function reaches these samples
+        empty = (diagonal <= 0).astype(np.float64)
+        return empty / empty.sum(), 0
+    sizes = np.sqrt(diagonal)
+    unit, c = Q / sizes[:, None] / sizes, 1 / sizes
+    c = c / c.max()  # the sum of the multipliers, in these units
+    point = _Point.start(unit, c)
+    best, gap, left = point.lam, math.inf, [math.inf] * PATIENCE
+    done, limit = 0, settings.max_iterations or ITERATIONS
+    while done < limit:
+        now = point.gap(c)
+        if now < gap:
+            best, gap = point.lam, now
+        left.append(float(point.lam @ point.z))
+        settled = point.value <= 0.1 * RESOLUTION * float(point.lam @ np.abs(unit) @ point.lam)
+        if gap <= 0.1 * settings.tol or settled or not left[-1] < 0.9 * left[-1 - PATIENCE]:
+            break
+        moved = point.step(unit, c)
+        if moved is None:
+            break
+        point, done = moved, done + 1
+        if settings.progress is not None:
+            settings.progress(done, gap)
+    lam = (best if gap < math.inf else point.lam) / sizes
+    return lam / lam.sum(), done
+
+
+@dataclass(frozen=True, eq=False)
+class _Point:
+    """A point of the path: `lam, z > 0` with `Q lam - mu c = z` and `c' lam = 1` at its end."""
+
+    lam: np.ndarray
+    z: np.ndarray
+    mu: float
+    products: np.ndarray
+
+    @classmethod
+    def start(cls, Q: np.ndarray, c: np.ndarray) -> _Point:
+        lam = 1 / (len(c) * c)
+        products = Q @ lam
+        mu = float(lam @ products)
+        slack = products - mu * c
+        return cls(
+            lam, np.maximum(slack, 0) + np.abs(slack).mean() + 1e-3 * lam.mean(), mu, products
+        )
+
+    @property
+    def value(self) -> float:
+        return float(self.lam @ self.products)
+
+    def gap(self, c: np.ndarray) -> float:
+        """Between the bounds of the optimum at this point, relative to it."""
+        margin = float((self.products / c).min())
+        return self.value / (margin * float(c @ self.lam)) - 1 if margin > 0 else math.inf
+
+    def step(self, Q: np.ndarray, c: np.ndarray) -> _Point | None:
+        """Mehrotra's predictor and corrector; None where nothing can be factorised."""
+        newton = Q.copy()
+        newton.flat[:: len(c) + 1] += self.z / self.lam + RIDGE * len(c)
+        try:
+            factor = cho_factor(newton, lower=True, overwrite_a=True, check_finite=False)
+        except LinAlgError:
+            return None
+        column = cho_solve(factor, c, check_finite=False)
+        residual = self.products - self.mu * c - self.z
+        missing = 1 - float(c @ self.lam)
+
+        def direction(target: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+            # (Q + z / lam) d_lam - d_mu c = -residual + target / lam - z, d_z from the products.
+            right = cho_solve(factor, target / self.lam - self.z - residual, check_finite=False)
+            d_mu = (missing - float(c @ right)) / float(c @ column)
+            d_lam = right + d_mu * column
+            return d_lam, (target - self.z * d_lam) / self.lam - self.z, d_mu
+
+        average = float(self.lam @ self.z) / len(c)
+        d_lam, d_z, _ = direction(np.zeros_like(c))
+        ahead = (self.lam + _longest(self.lam, d_lam) * d_lam) @ (
+            self.z + _longest(self.z, d_z) * d_z
+        )
+        centre = (float(ahead) / len(c) / average) ** 3 * average
+        d_lam, d_z, d_mu = direction(centre - d_lam * d_z)
+        length = DAMPING * min(_longest(self.lam, d_lam), _longest(self.z, d_z))
+        lam = self.lam + length * d_lam
+        return _Point(lam, self.z + length * d_z, self.mu + length * d_mu, Q @ lam)
+
+
+def _longest(values: np.ndarray, step: np.ndarray) -> float:
+    """How far `values` can go along `step` without a sign change, at most 1 / DAMPING."""
+    shrinking = step < 0
+    if not np.any(shrinking):
+        return 1 / DAMPING
+    return min(1 / DAMPING, float((values[shrinking] / -step[shrinking]).min()))
+
+
+def _better(
+    program: KernelProgram, lam: np.ndarray, certificate: Certificate
+) -> tuple[np.ndarray, Certificate]:
+    """The better of `lam` and of the multipliers that make the margins of its support equal."""
+    Q = program.signed
+    weighed = lam * np.sqrt(np.maximum(Q.diagonal(), 0))
+    support = np.flatnonzero(weighed > 1e-6 * weighed.max())
+    solved, *_ = np.linalg.lstsq(Q[np.ix_(support, support)], np.ones(len(support)), rcond=None)
+    if np.any(solved <= 0):
+        return lam, certificate
+    refined = np.zeros_like(lam)
+    refined[support] = solved / solved.sum()
+    found = certify_kernel(program, refined)
+    return (refined, found) if found.gap < certificate.gap else (lam, certificate)

@@ -1,0 +1,213 @@
+"""Max-margin programs of one group that are given by their kernel alone.
+
+No features are formed and no eigenvalues computed: a point is a vector of multipliers, and what it
+proves follows from a product with the kernel.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor
+
+from .certificate import RESOLUTION, Certificate
+from .memory import require_memory
+from .solution import NotCertified, Status
+from .summation import rounding
+
+__all__ = ["KernelProgram", "KernelSolution", "certify_kernel"]
+
+# Of the largest entry: a kernel with eigenvalues further below zero is refused.
+INDEFINITE = 1e-9
+# Kernel, its signed copy, Newton matrix and factor.
+MATRICES = 4
+
+
+@dataclass(frozen=True, eq=False)
+class KernelProgram:
+    """Hard-margin program over functions of a kernel.
+
+        minimise    sqrt(a' K a)   subject to  y[n] (K a)[n] >= wanted[n]   for every n
+
+    With Q the kernel of `y[n] phi(x[n]) / wanted[n]` its dual is
+
+        maximise    sum_n lam[n]   subject to  lam >= 0,  sqrt(lam' Q lam) <= 1.
+
+    Parameters
+    ----------
+    kernel : (n, n) float64 array
+        Symmetric; its symmetric part is used. Its entries count as exact.
+    y : (n,) float64 array
+        Labels in {-1, +1}.
+    wanted : (n,) float64 array, optional
+        Positive margins that are asked for; by default ones.
+
+    Raises
+    ------
+    ValueError
+        If shapes disagree, an entry is not finite, a label is neither -1 nor +1, a margin that is
+        asked for is not positive, memory cannot hold the program, or the kernel is indefinite
+        beyond rounding.
+    """
+
+    kernel: np.ndarray
+    y: np.ndarray
+    wanted: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        n = len(self.y)
+        if self.kernel.shape != (n, n) or self.y.shape != (n,) or n == 0:
+            raise ValueError(
+                f"`kernel` must have shape (n, n) for labels (n,), got {self.kernel.shape} and "
+                f"{self.y.shape}"
+            )
+        if not np.all(np.isfinite(self.kernel)):
+            raise ValueError("`kernel` has entries that are NaN or infinite: remove them first")
+        if not np.all(np.abs(self.y) == 1):
+            raise ValueError("`y` must hold labels -1 and +1 only: map other labels to these first")
+        wanted = self.wanted
+        if wanted is not None and not (
+            wanted.shape == (n,) and np.all(wanted > 0) and np.all(np.isfinite(wanted))
+        ):
+            raise ValueError(f"`wanted` must hold {n} positive, finite margins")
+        require_memory(MATRICES * n**2, f"the kernels of {n} samples", "take fewer samples")
+        _refuse_indefinite(self.kernel)
+
+    @property
+    def signs(self) -> np.ndarray:
+        """(n,) labels over the margins asked for: coefficients are these times multipliers."""
+        return self.y if self.wanted is None else self.y / self.wanted
+
+    @cached_property
+    def signed(self) -> np.ndarray:
+        """(n, n) Q."""
+        symmetric = 0.5 * (self.kernel + self.kernel.T)
+        return np.asarray(symmetric * self.signs[:, None] * self.signs)
+
+
+def _refuse_indefinite(kernel: np.ndarray) -> None:
+    size = float(np.abs(kernel).max())
+    shifted = 0.5 * (kernel + kernel.T)
+    shifted.flat[:: len(kernel) + 1] += INDEFINITE * len(kernel) * size + np.finfo(float).tiny
+    try:
+        cho_factor(shifted, lower=True, overwrite_a=True, check_finite=False)
+    except LinAlgError as error:
+        raise ValueError(
+            "`kernel` has eigenvalues below zero, beyond rounding: it is no kernel"
+        ) from error
+
+
+@dataclass(frozen=True, eq=False)
+class KernelSolution:
+    """What `solve_kernel` found, with its certificate.
+
+    Attributes
+    ----------
+    dual : (n,) array
+        Multipliers with `sqrt(lam' Q lam)` 1; with sum 1 if they prove inseparability.
+    coefficients : (n,) array
+        Of the function `sum_n coefficients[n] k(., x[n])`, smallest margin 1 in units of those
+        asked for, if the data were separated.
+    margins : (n,) array
+        Of that function, over those asked for.
+    status : Status
+    certificate : Certificate
+        See `certify_kernel`.
+    tol, iterations, seconds, solver
+        As of `Solution`.
+    """
+
+    dual: np.ndarray
+    coefficients: np.ndarray
+    margins: np.ndarray
+    status: Status
+    certificate: Certificate
+    tol: float
+    iterations: int
+    seconds: float
+    solver: str = "kernel"
+
+    def require(self) -> KernelSolution:
+        """This solution if it is `SOLVED`; raises `NotCertified` otherwise."""
+        if self.status is not Status.SOLVED:
+            raise NotCertified(self)
+        return self
+
+
+def certify_kernel(program: KernelProgram, lam: np.ndarray) -> Certificate:
+    """What multipliers prove about a program of a positive semidefinite kernel.
+
+    The function with coefficients `signs * lam` gives an upper bound of the optimum,
+    `sqrt(lam' Q lam) / min (Q lam)`, and the multipliers `sum(lam) / sqrt(lam' Q lam)` as a lower
+    one, rounding errors of both at their worst. `separation_bound` is `lam' Q lam` relative to the
+    sum of the absolute values of its terms: if that is at most `separation_rounding`, a change of
+    every entry of the kernel by so small a share of it makes lam a proof that no function
+    separates.
+
+    Parameters
+    ----------
+    program : KernelProgram
+    lam : (n,) array
+        Not negative, at any scale.
+
+    Raises
+    ------
+    ValueError
+        If `lam` has another shape or a negative entry.
+    """
+    n = len(program.y)
+    if lam.shape != (n,) or not np.all(np.isfinite(lam)) or np.any(lam < 0):
+        raise ValueError(f"`lam` must hold {n} finite multipliers that are not negative")
+    Q, total = program.signed, float(lam.sum())
+    if total == 0:
+        return Certificate(math.inf, 0.0, math.inf, -math.inf, 0.0, 1.0, RESOLUTION)
+    lam = lam / total
+    products, sizes = Q @ lam, np.abs(Q) @ lam
+    # Two roundings each: signs times the symmetric part of the kernel.
+    lost = rounding(n + 6) * sizes
+    terms = float(lam @ sizes)
+    squared = float(lam @ products) + 0.0
+    below, above = squared, squared + rounding(2 * n + 10) * terms
+    smallest = float(products.min())
+    floor = float((products - lost).min())
+    known = rounding(n + 2)
+    return _bounds(lam, Q, (below, above, terms), (smallest, floor), known)
+
+
+def _bounds(
+    lam: np.ndarray,
+    Q: np.ndarray,
+    squares: tuple[float, float, float],
+    margins: tuple[float, float],
+    known: float,
+) -> Certificate:
+    """The certificate of multipliers of sum one, `known` of which may be rounding."""
+    (_, above, terms), (smallest, floor) = squares, margins
+    root = math.sqrt(above)
+    objective = root / floor * (1 + rounding(4)) if floor > 0 else math.inf
+    dual = (1 - known) / root * (1 - rounding(4)) if root > 0 else math.inf
+    gap = math.inf
+    if objective < math.inf and 0 < dual < math.inf:
+        gap = max(objective / dual - 1 + rounding(4), 0.0)
+    share = 1.0
+    if not floor > 0:
+        share = _exact_square(lam, Q) / terms if terms > 0 else 0.0
+    return Certificate(
+        objective=objective,
+        dual_objective=dual,
+        gap=gap,
+        smallest_margin=smallest,
+        margin_rounding=smallest - floor,
+        separation_bound=share,
+        separation_rounding=RESOLUTION,
+    )
+
+
+def _exact_square(lam: np.ndarray, Q: np.ndarray) -> float:
+    """`lam' Q lam`, its sums in extended precision: terms cancel where nothing separates."""
+    used = np.flatnonzero(lam)
+    part = lam[used].astype(np.longdouble)
+    return max(float(part @ (Q[np.ix_(used, used)].astype(np.longdouble) @ part)), 0.0)
