@@ -195,6 +195,8 @@ def run(kind: str, units: int, seed: int, settings: TrainingSettings) -> list[Ro
     ]
     sample = given.train
     runs = train_many(networks, sample.X, sample.y, sample.gates, settings=settings)
+    if any(run.step[-1] < settings.n_steps for run in runs):
+        raise KeyboardInterrupt  # training heard it, and ended where it was
     rows = []
     for init, network, trajectory in zip(INITS, networks, runs, strict=True):
         found = compare(given.limit, network, sample, sample)
@@ -243,7 +245,8 @@ def main(
     import pandas as pd
 
     click.echo(
-        f"{platform.machine()}, Python {platform.python_version()}, torch {torch.__version__}"
+        f"{platform.machine()}, {platform.processor() or 'processor unnamed'}, "
+        f"Python {platform.python_version()}, torch {torch.__version__}"
     )
     schedule = None if steps is None else ((steps, None),)
     settings = TrainingSettings(trainer="annealed", schedule=schedule, n_checkpoints=2)
