@@ -87,6 +87,8 @@ class Distances:
     kkt_cosine           stationarity, relative residual and complementarity of `kkt_distance`;
     kkt_residual         NaN while the network does not separate the training data. ReLU networks
     kkt_complementarity  are measured with the gates that they have now
+    kkt_margin_bound     margin ratio that the network reaches at least, by all of these: see
+                         `KKTDistance.margin_bound`
     dual_norms           (H,) of that fit, in units in which live units have 1
     n_dead               units with a norm of at most a thousandth of the largest
     n_wrongly_dead       those among them with a dual norm above 1: not optimal, however stationary
@@ -146,6 +148,7 @@ class Distances:
         values["kkt_cosine"] = math.nan if kkt is None else kkt.cosine
         values["kkt_residual"] = math.nan if kkt is None else kkt.residual
         values["kkt_complementarity"] = math.nan if kkt is None else kkt.complementarity
+        values["kkt_margin_bound"] = math.nan if kkt is None else kkt.margin_bound
         values |= _units(unit_norms(network), kkt, self._limit)
         if self._keep:
             values["direction"] = _direction(network)
