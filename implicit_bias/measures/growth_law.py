@@ -167,7 +167,7 @@ class UnitGrowth:
 
     @property
     def uncertainty(self) -> float:
-        """How far off dual norms typically are, a third of what is left to a KKT point; no bound."""
+        """How far off dual norms typically are: a third of the distance from KKT. No bound."""
         return UNCERTAIN * max(self.residual, self.complementarity)
 
     def shares_at(self, log_inverse_loss: float) -> Array:
