@@ -25,10 +25,11 @@ Array = NDArray[np.float64]
 MARKS = (0.01, 0.1)
 # A unit's share changes if it will differ by more than this part of the whole norm.
 CHANGE = 1e-3
-# The law is first order in the distance from a KKT point. Exponents of 96 units in 12 networks (two
-# and three layers of contexts, two of gates; 30 to 1000 steps of momentum, then 3 times as many)
-# were off by a third of what is larger of residual and complementarity, in the median, and all of
-# it meant something while that was at most 0.2.
+# The law is first order in the distance from a KKT point. In 12 networks of eight units, two and
+# three layers, at 30 to 1000 steps of momentum against three times as many, 31 states had residual
+# and complementarity of at most 0.2. The dual norm of their median unit was off by 0.15 of the
+# larger of the two in the median state, by less than a third in 26; of their worst unit by 0.7.
+# Both constants were chosen on these runs.
 NEAR = 0.2
 UNCERTAIN = 1 / 3
 # Logarithm of what float64 holds, with room for the margins.
@@ -166,7 +167,7 @@ class UnitGrowth:
 
     @property
     def uncertainty(self) -> float:
-        """How far off dual norms are, in the median: a third of what is left to a KKT point."""
+        """How far off dual norms typically are: a third of the distance from KKT. No bound."""
         return UNCERTAIN * max(self.residual, self.complementarity)
 
     def shares_at(self, log_inverse_loss: float) -> Array:
