@@ -54,7 +54,6 @@ from .measures.comparison import compare as compare
 from .measures.directions import extrapolate_direction as extrapolate_direction
 from .measures.distances import Distances as Distances
 from .measures.extrapolation import extrapolate as extrapolate
-from .measures.extrapolation import extrapolate_direction as extrapolate_direction
 from .measures.growth_law import UnitGrowth as UnitGrowth
 from .measures.kkt import KKTDistance as KKTDistance
 from .measures.kkt import kkt_distance as kkt_distance
