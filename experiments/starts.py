@@ -76,7 +76,7 @@ class Row:
     kkt_residual: float
     kkt_complementarity: float
     largest_dual_norm: float
-    wrongly_small: int
+    held_back_by: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,7 +216,7 @@ def run(kind: str, units: int, seed: int, settings: TrainingSettings) -> list[Ro
                 kkt_residual=found.kkt_residual,
                 kkt_complementarity=found.kkt_complementarity,
                 largest_dual_norm=found.largest_dual_norm,
-                wrongly_small=len(found.small_units),
+                held_back_by=found.held_back_by,
             )
         )
     return rows

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from .data import GatedData
-from .descent import Rate, log_loss
+from .descent import Rate, assign, log_loss
 from .line_search import rounding_of
 from .objectives import log_mean_loss_gradient
 from .quasi_newton import direction, forget, inner, learn, no_pairs
@@ -182,8 +182,8 @@ class Annealed:
         """Scores (B, n) of the networks at the temperature and this point, with their graph."""
         flat = point * self._scale(point)[:, None].to(point)
         weights = self._runs.weights
-        for w, part in zip(weights, flat.split([w[0].numel() for w in weights], 1), strict=True):
-            w.copy_(part.view_as(w))
+        parts = torch.split(flat, [w[0].numel() for w in weights], dim=1)
+        assign(weights, [part.view_as(w) for w, part in zip(weights, parts, strict=True)])
         return self._runs.scores(batch)
 
     def _scale(self, point: Tensor) -> Tensor:

@@ -23,13 +23,13 @@ def inner(a: Tensor, b: Tensor) -> Tensor:
 def no_pairs(like: Tensor) -> Pairs:
     """The memory of runs (B, P) that have not moved yet."""
     n_runs, n_weights = like.shape
-    wide = {"dtype": torch.float64, "device": like.device}
+    zero = torch.zeros((), dtype=torch.float64, device=like.device)
     return {
         "pairs": like.new_zeros(n_runs, 2 * PAIRS, n_weights),  # steps s, then changes y
-        "s_y": torch.zeros(n_runs, PAIRS, PAIRS, **wide),  # <s_i, y_j>
-        "y_y": torch.zeros(n_runs, PAIRS, PAIRS, **wide),  # <y_i, y_j>
-        "unit": torch.zeros(n_runs, **wide),  # s^T y / y^T y of the last pair, 0 without one
-        "n_pairs": torch.zeros((), **wide),
+        "s_y": zero.new_zeros(n_runs, PAIRS, PAIRS),  # <s_i, y_j>
+        "y_y": zero.new_zeros(n_runs, PAIRS, PAIRS),  # <y_i, y_j>
+        "unit": zero.new_zeros(n_runs),  # s^T y / y^T y of the last pair, 0 without one
+        "n_pairs": zero,
     }
 
 
