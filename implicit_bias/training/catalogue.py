@@ -130,6 +130,7 @@ TRAINERS: Mapping[str, Trainer] = MappingProxyType(
             "fixed temperature and no restarts; log(1 / loss) follows the temperature, and "
             "compares with that of no other trainer",
             degree=None,
+            steps=(2000,),
         ),
     }
 )
