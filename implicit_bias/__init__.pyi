@@ -1,5 +1,6 @@
 """The public names, each with the module that it is loaded from: the one list of them."""
 
+from ._extras import MissingExtra as MissingExtra
 from ._solve import Certificate as Certificate
 from ._solve import NotCertified as NotCertified
 from ._solve import Settings as Settings
@@ -45,16 +46,21 @@ from .local_limits.limit import LocalLimit as LocalLimit
 from .local_limits.limit import LocalStatus as LocalStatus
 from .local_limits.limit import same_limit as same_limit
 from .local_limits.search import local_limit as local_limit
+from .measures.clocks import ConstantClock as ConstantClock
+from .measures.clocks import PowerClock as PowerClock
+from .measures.clocks import clock_of as clock_of
 from .measures.comparison import Comparison as Comparison
 from .measures.comparison import compare as compare
+from .measures.directions import extrapolate_direction as extrapolate_direction
 from .measures.distances import Distances as Distances
 from .measures.extrapolation import extrapolate as extrapolate
-from .measures.extrapolation import extrapolate_direction as extrapolate_direction
+from .measures.growth_law import UnitGrowth as UnitGrowth
 from .measures.kkt import KKTDistance as KKTDistance
 from .measures.kkt import kkt_distance as kkt_distance
 from .measures.margin_flow import MarginFlow as MarginFlow
 from .measures.margin_flow import margin_flow as margin_flow
 from .measures.rates import measure_rates as measure_rates
+from .measures.unit_growth import unit_growth as unit_growth
 from .models.dgn.context_network import DeepGLN as DeepGLN
 from .models.dgn.network import DGN as DGN
 from .models.dgn.network import initial_variance as initial_variance

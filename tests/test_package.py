@@ -220,7 +220,7 @@ def test_imports_go_one_way(path) -> None:
     own = ".".join(parts[:-1])
     allowed = [entry.replace("./", f"{own}.") for entry in row_of(path)[1]]
     allowed += [f"{own}.*"] * ("." in allowed)
-    allowed += ["_files"]  # which imports nothing of the package
+    allowed += ["_files", "_extras"]  # which import nothing of the package
     if parts[0] == "models" and len(parts) == 3 and "." in row_of(path)[1]:
         allowed += [f"models.{other}.*" for theory, other in NEIGHBOURS if theory == parts[1]]
     climbs = {
@@ -343,6 +343,18 @@ def test_every_option_that_the_readme_shows_exists() -> None:
     options = {word for line in shown for word in re.findall(r"(?<!\S)--[a-z-]+", line)}
     assert "--model" in options
     assert options <= known
+
+
+def test_the_source_distribution_carries_tests_and_all_that_the_readme_links_to() -> None:
+    lines = [line.split() for line in (ROOT / "MANIFEST.in").read_text().splitlines()]
+    carried = {
+        word for command, *words in lines if command in {"graft", "include"} for word in words
+    }
+    assert {"tests", "docs", "experiments", "constraints.txt"} <= carried
+    assert all((ROOT / name).exists() for name in carried)
+    links = re.findall(r"\]\(([^)#:]+)\)", readme())
+    assert {link.split("/")[0] for link in links} <= carried
+    assert all((ROOT / link).exists() for link in links)
 
 
 def sources() -> Iterator[Path]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Unpack
 
+from .._extras import naming_extras
 from .._solve import (
     Array,
     GatedDesign,
@@ -103,6 +104,7 @@ class L1Margin(Formulation[L1Limit]):
         """Read a solution as coefficients (m,)."""
         return L1Limit.from_solution(program, solution, (program.n_groups,))
 
+    @naming_extras()
     def literal(self, X: Array, y: Array, gates: Array | None = None) -> cvxpy.Problem:
         """Minimise `||b||_1` with margins of at least 1."""
         import cvxpy as cp

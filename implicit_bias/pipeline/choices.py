@@ -59,7 +59,7 @@ class Choices(TypedDict, total=False):
     starts: int | None
     steps: int | Sequence[int] | None
     tol: float
-    trainer: Literal["annealed", "constant", "dual", "momentum", "normalised"]
+    trainer: Literal["annealed", "constant", "dual", "momentum", "normalised"] | str | Sequence[str]
 
 
 class RunOptions(Choices, total=False):

@@ -86,6 +86,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("score_cosine", "float64", "Cosine of held-out scores; of several classes the least."),
     Column("agreement", "float64", "Share of held-out labels that limit and network share."),
     Column("agreement_independent", "float64", "The same if errors were independent."),
+    Column("agreement_from", "float64", "log(1/loss) from which descent agrees to 99 %, by flow."),
     Column("error_limit", "float64", "Held-out error of the limit."),
     Column("error_network", "float64", "Held-out error of the network."),
     Column("train_error_limit", "float64", "Training error of the limit."),

@@ -30,7 +30,7 @@ def test_highs_the_interior_point_and_the_literal_program_agree() -> None:
 
 @pytest.mark.parametrize("solver", ["interior-point", "highs"])
 def test_data_that_no_coefficients_separate_come_with_a_proof(solver) -> None:
-    features = np.vstack([GATES, GATES[3]])
+    features = np.abs(np.vstack([GATES, GATES[3]]))
     limit = solve_l1_svm(features, np.append(Y, -Y[3]), solver=solver)
     assert limit.status is Status.NOT_SEPARABLE
     assert np.flatnonzero(limit.dual > 1e-9).tolist() == [3, 40]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Unpack
 
 import numpy as np
 
+from ..._extras import naming_extras
 from ..._solve import (
     Array,
     GatedDesign,
@@ -99,6 +100,7 @@ class PathLasso(Formulation[PathLimit]):
             program, solution, (len(paths.units), *blocks, n_inputs), **own
         )
 
+    @naming_extras()
     def literal(self, X: Array, y: Array, gates: Gates | None = None) -> cvxpy.Problem:
         """Minimise over all paths, equal and closed ones too; "zeta" has their blocks as rows."""
         import cvxpy as cp
