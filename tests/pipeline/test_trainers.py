@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,11 @@ import pytest
 import torch
 
 import implicit_bias as ib
+from implicit_bias.data.sample import Sample
 from implicit_bias.models import MODELS
+from implicit_bias.pipeline.agreement_ahead import agreement_ahead
 from implicit_bias.pipeline.options import each_trainer
+from implicit_bias.pipeline.seeds import Seeds
 from tests.commands import cut, results, run, saved_arrays, without_times
 
 PAIR = "momentum,annealed"
@@ -142,3 +146,27 @@ def test_a_first_that_does_not_separate_is_a_shortfall_though_the_second_does() 
     arguments = [*TYPED[:-2], "--seed", "3", "--trainer", "constant,annealed", "--steps", "1"]
     result = run(*arguments)
     assert result.exit_code == 5 and "NOT SEPARATED: constant: the network" in result.stderr
+
+
+def test_labels_ahead_are_those_of_finer_steps_of_the_flow_or_say_why_not(report) -> None:
+    one = report.by_trainer["momentum"]
+    data = ib.load_digits(n_train=40, n_val=40, random_state=Seeds.from_seed(3).data)
+    gating = ib.HyperplaneContexts(3, 2, random_state=Seeds.from_seed(3).gating).fit(data.X_train)
+    train, held_out = (
+        Sample(X, y, gating.transform(X))
+        for X, y in ((data.X_train, data.y_train), (data.X_val, data.y_val))
+    )
+    network = one.network
+    found = agreement_ahead(network, train, held_out, report.limit)
+    fine = ib.margin_flow(
+        network, *train, until=1e6, step=0.05,
+        observer=ib.Distances(report.limit, train, held_out, kkt=False),
+    ).first("agreement", 0.99)  # fmt: skip
+    assert found.reason == "" and abs(math.log(found.log_inverse_loss / fine)) < 0.2
+    assert one.row()["agreement_from"] == found.log_inverse_loss
+    assert report.by_trainer["annealed"].row()["agreement_from"] is None
+    many = Sample(*(np.repeat(part, 20, axis=0) for part in train))
+    assert "margin_flow" in agreement_ahead(network, many, held_out, report.limit).reason
+    begun = ib.GLN(train.X.shape[1], 3, 2, random_state=0)
+    reason = agreement_ahead(begun, train, held_out, report.limit).reason
+    assert "the flow begins where every sample has a positive margin" in reason
