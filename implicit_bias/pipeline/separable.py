@@ -71,7 +71,7 @@ def _find(
     limit = parts.solve(program, setup.gates[0], solver=options.solver, tol=options.tol)
     yield limit_alone(limit, name)
     yield gating_file(setup.gating)
-    if not usable(limit):
+    if not (usable(limit) and setup.trains):
         return
     setup.progress.stage(f"training a {parts.network_name} for {setup.settings.n_steps} steps")
     snapshots = plane_snapshots(network, setup.train.X, setup.settings.n_steps)
