@@ -1,11 +1,11 @@
-"""The cells of a sweep: which runs there are, each known by a digest of all that it follows from."""
+"""The cells of a sweep: its runs, each known by a digest of all that it follows from."""
 
 from __future__ import annotations
 
 import hashlib
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -46,11 +46,16 @@ class Cell:
     options: Mapping[str, Any]
 
 
-def plan(model: str, grid: Mapping[str, Any], fixed: Mapping[str, Any]) -> tuple[Cell, ...]:
+def plan(
+    model: str,
+    grid: Mapping[str, Any],
+    fixed: Mapping[str, Any],
+    done: Collection[str] = (),
+) -> tuple[Cell, ...]:
     """Every combination of the values of `grid` beside the `fixed` options, checked.
 
     Every value of every option is tried as far as a run goes before its work, for one cell that
-    has it: data are loaded, networks made, solvers asked.
+    has it and is not `done`: data are loaded, networks made, solvers asked.
 
     Returns
     -------
@@ -71,10 +76,10 @@ def plan(model: str, grid: Mapping[str, Any], fixed: Mapping[str, Any]) -> tuple
         bound, options = settle(model, {**fixed, **choices})
         # A seed is any whole number: what is wrong with one is seen as it is read.
         values_of = {(name, value) for name, value in asdict(options).items() if name != "seed"}
-        if not values_of <= seen:
+        cell = Cell(_digest(bound, options), choices, asdict(options))
+        if not values_of <= seen and cell.digest not in done:
             _rehearse(bound, options)
             seen |= values_of
-        cell = Cell(_digest(bound, options), choices, asdict(options))
         cells.setdefault(cell.digest, cell)
     return tuple(cells.values())
 

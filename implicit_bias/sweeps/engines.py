@@ -109,9 +109,7 @@ def _pool(work: Work, cells: Sequence[Cell], jobs: int, engine: Engine) -> Gener
     from joblib import Parallel, delayed
     from joblib.externals.loky.process_executor import BrokenProcessPool
 
-    pool = Parallel(
-        n_jobs=jobs, return_as="generator_unordered", batch_size=1, **engine.options
-    )
+    pool = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1, **engine.options)
     try:
         yield from pool(delayed(work)(cell) for cell in cells)
     except BrokenProcessPool:
@@ -182,7 +180,8 @@ def _watched(
     waiting = [(handle, cell) for handle, share in zip(handles, shares, strict=True)
                for cell in share]  # fmt: skip
     while waiting:
-        over = {id(handle) for handle in handles if handle.done()}  # before its files are looked for
+        # First: a job that is over now has written before the folder is looked at.
+        over = {id(handle) for handle in handles if handle.done()}
         done = parts.done()
         left = []
         for handle, cell in waiting:

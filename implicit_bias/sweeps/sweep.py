@@ -137,16 +137,18 @@ def sweeping(
     runs_with, jobs = engine
     if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
         raise ValueError(f"`jobs` must be a whole number from 1 on, got {jobs!r}")
-    cells = plan(model, grid, {name: value for name, value in fixed.items() if value is not None})
+    before = parts.done()
+    given = {name: value for name, value in fixed.items() if value is not None}
+    cells = plan(model, grid, given, before)
     parts.open()
     names = tuple(cell.digest for cell in cells)
-    before = parts.done().intersection(names)
+    before &= set(names)
     if retry:
         failed = parts.errors(before)
         parts.remove(failed)
         before -= set(failed)
     left = [cell for cell in cells if cell.digest not in before]
-    work = Work(model, fixed, parts.folder, runs_with.threads)
+    work = Work(model, given, parts.folder, runs_with.threads)
     with progress as told:
         told.stage(f"{model}: {len(left)} of {len(cells)} cells to do")
         finished = not left or _run(runs_with.outcomes(work, left, jobs), told, len(left))

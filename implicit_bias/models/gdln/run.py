@@ -111,7 +111,8 @@ def run_gdln(model: Model, options: Any, progress: Progress, keeping: Keeping) -
 
 
 def _schedule(options: Any) -> tuple[tuple[int, float], ...] | None:
-    return tuple(zip(options.steps, options.learning_rate, strict=True)) if trains(options) else None
+    phases = zip(options.steps, options.learning_rate, strict=True)
+    return tuple(phases) if trains(options) else None
 
 
 def _heading(model: Model, setup: Setup) -> Heading:
