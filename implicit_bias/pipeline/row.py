@@ -17,7 +17,7 @@ from .choices import Choices
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["COLUMNS", "ROW_VERSION", "Column", "make_row", "row_schema"]
+__all__ = ["COLUMNS", "OPTIONS", "ROW_VERSION", "Column", "make_row", "row_schema"]
 
 # Counts up when a column is renamed, goes, or changes its meaning; new ones leave it.
 ROW_VERSION = 1
