@@ -182,8 +182,9 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
                      "data.dataset", "drawing.figures")),
     ("cli.py", ("_version", "models", "pipeline.*", "sweeps.commands")),
 )  # fmt: skip
-# Theories know nothing of each other, but for linear machines on what a ReLU network has learned.
-NEIGHBOURS = {("relu", "linear")}
+# Theories know nothing of each other, but for linear machines on what a ReLU network has learned,
+# gates that it has set, and what is known of it once they are frozen.
+NEIGHBOURS = {("relu", "linear"), ("dgn", "relu"), ("relu", "dgn")}
 PACKAGE = "implicit_bias"
 
 
