@@ -180,8 +180,9 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("estimators/*.py", (".", "_solve", "data.*", "gates.*", "limits.*", "models.*")),
     ("cli.py", ("_version", "models", "pipeline.*")),
 )  # fmt: skip
-# Theories know nothing of each other, but for linear machines on what a ReLU network has learned.
-NEIGHBOURS = {("relu", "linear")}
+# Theories know nothing of each other, but for linear machines on what a ReLU network has learned,
+# and deep linearly gated networks, which are others once their gates are frozen.
+NEIGHBOURS = {("relu", "linear"), ("dlgn", "dgn"), ("dlgn", "relu")}
 PACKAGE = "implicit_bias"
 
 
@@ -220,8 +221,11 @@ def test_imports_go_one_way(path) -> None:
     allowed = [entry.replace("./", f"{own}.") for entry in row_of(path)[1]]
     allowed += [f"{own}.*"] * ("." in allowed)
     allowed += ["_files", "_extras"]  # which import nothing of the package
-    if parts[0] == "models" and len(parts) == 3 and "." in row_of(path)[1]:
-        allowed += [f"models.{other}.*" for theory, other in NEIGHBOURS if theory == parts[1]]
+    if parts[0] == "models" and len(parts) == 3:
+        seen = ["*"] * ("." in row_of(path)[1])
+        seen += ["*network"] * ("./*network" in row_of(path)[1])
+        neighbours = [other for theory, other in NEIGHBOURS if theory == parts[1]]
+        allowed += [f"models.{other}.{entry}" for other in neighbours for entry in seen]
     climbs = {
         name for name in named_modules(path)
         if not any(fnmatch(name, entry) for entry in allowed)

@@ -1,6 +1,7 @@
 """The table of models."""
 
 from ..pipeline.model import Model
+from .dlgn.model import MODELS as DLGN
 from .gdln.model import MODELS as GDLN
 from .gln.model import MODELS as GLN
 from .linear.model import MODELS as LINEAR
@@ -11,5 +12,5 @@ __all__ = ["MODELS", "Model"]
 
 MODELS: dict[str, Model] = {
     model.name: model
-    for model in sorted((*GDLN, *GLN, *LINEAR, *ORTHOSEP, *RELU), key=lambda model: model.name)
+    for model in sorted((*DLGN, *GDLN, *GLN, *LINEAR, *ORTHOSEP, *RELU), key=lambda model: model.name)
 }

@@ -17,6 +17,7 @@ __all__ = ["Choices", "ModelName", "RunOptions"]
 
 ModelName = Literal[
     "deep-linear",
+    "dlgn",
     "frelu",
     "gdln",
     "gln",
@@ -32,6 +33,7 @@ class Choices(TypedDict, total=False):
     """Every option of every model, beside `data`."""
 
     batch_size: int | None
+    beta: float
     classes: Literal["two", "all"]
     contexts: int
     cutoffs: Literal["median", "random", "axes"]
@@ -39,9 +41,12 @@ class Choices(TypedDict, total=False):
     depth: int
     device: str
     dtype: Literal["float32", "float64"]
+    experts: Literal["linear", "constant"]
+    final_beta: float | None
     freeze_at: int | None
+    gate_steps: int
     hidden_units: int
-    init: Literal["orthogonal", "kaiming", "balanced"]
+    init: Literal["orthogonal", "kaiming", "balanced", "sign", "gaussian"]
     init_scale: float
     learning_rate: float | Sequence[float] | Literal["auto"] | None
     length_scales: Sequence[float] | None
@@ -55,13 +60,14 @@ class Choices(TypedDict, total=False):
     steps: int | Sequence[int] | None
     tol: float
     trainer: Literal["annealed", "constant", "dual", "momentum", "normalised"]
+    upper_units: int | None
 
 
 class RunOptions(Choices, total=False):
     """The options, and what a user may bring in place of bundled data and drawn gates."""
 
     data: (
-        Literal["digits", "mnist", "orthants", "quadrants", "ring", "pulse"]
+        Literal["digits", "mnist", "orthants", "quadrants", "circle", "ring", "pulse"]
         | Dataset
         | ClassDataset
     )
