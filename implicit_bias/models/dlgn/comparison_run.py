@@ -21,18 +21,41 @@ from ...local_limits.limit import LocalLimit, LocalStatus
 from ...local_limits.search import local_limit
 from ...measures.scalars import error_rate, scores
 from ...pipeline.finding import Assumption, Finding
+from ..dgn.network import DGN
 from .comparison import Beside, DLGNComparison, beside_scores, distinct, network_value
 from .depth3 import MOST_GATES, Depth3Interval, certify_depth3
 
-__all__ = ["compare_dlgn", "find_local_limit", "of_the_limit"]
+__all__ = ["along_the_ones", "compare_dlgn", "find_local_limit", "of_the_limit", "one_input"]
 
 OVERLAP = "overlap kernel"
 
 
-def find_local_limit(network: torch.nn.Module, sample: Sample) -> LocalLimit | None:
-    """The point that a network is heading to, among distinct samples; None if none was found."""
+def find_local_limit(network: DGN, sample: Sample, *, constant: bool) -> LocalLimit | None:
+    """The point that a network is heading to, among distinct samples; None if none was found.
+
+    Behind constant experts it is a network of one input, `sqrt(D)`: see `along_the_ones`.
+    """
+    if constant:
+        network, sample = along_the_ones(network), one_input(sample)
     local = local_limit(network, *distinct(sample))
     return None if local.status is LocalStatus.FAILED else local
+
+
+def along_the_ones(network: DGN) -> DGN:
+    """The network of one input `sqrt(D)` with the scores of one of D ones.
+
+    Gradients of the first layer's rows are along the ones, so that at every KKT point rows are,
+    and only what lies along them ever grows. Its values are those of the network without the rest.
+    """
+    first, *above = (layer.detach() for layer in network.layers)
+    along = first.sum(dim=1, keepdim=True) / first.shape[1] ** 0.5
+    return DGN.from_weights(along, *above, device=along.device)
+
+
+def one_input(sample: Sample) -> Sample:
+    """A sample of D ones as one of the input `sqrt(D)`."""
+    X = np.full((len(sample.X), 1), math.sqrt(sample.X.shape[1]))
+    return Sample(X, sample.y, sample.gates)
 
 
 def compare_dlgn(
@@ -77,9 +100,14 @@ def compare_dlgn(
         margin_ratio=lower / value,
         local_ratio=local_value / value,
         local_bound_ratio=lower / local_value,
-        machine_value=_machine_value(local, train) if len(widths) == 2 else math.nan,
+        machine_value=(
+            _machine_value(local, one_input(train) if constant else train)
+            if len(widths) == 2
+            else math.nan
+        ),
         interval=_interval(train, widths) if constant and len(widths) == 2 else None,
-        beside=_beside(network, limit, local, samples, widths=widths, name=name, tol=tol),
+        beside=_beside(network, limit, samples, widths=widths, name=name, tol=tol)
+        | _beside_local(network, local, one_input(held_out) if constant else held_out, held_out),
         error_network=error_rate(held_out.y, scores(network, held_out)),
     )
 
@@ -128,7 +156,6 @@ def _interval(train: Sample, widths: Sequence[int]) -> Depth3Interval | None:
 def _beside(
     network: torch.nn.Module,
     limit: Limit,
-    local: LocalLimit | None,
     samples: tuple[Sample, Sample],
     *,
     widths: Sequence[int],
@@ -140,10 +167,6 @@ def _beside(
     X, gates = held_out.X, held_out.gates
     predicted = to_numpy(limit.predictor(X, gates))
     found = {name: beside_scores(limit.status.name, limit.gap, predicted, own, y)}
-    if local is not None:
-        at_limit = local.predictor(X, gates)
-        status, residual = local.status.name, local.residual
-        found["local limit"] = beside_scores(status, residual, at_limit, own, y)
     kernel = neural_path_kernel(train.X, train.gates, widths=widths)
     machine = solve_kernel_svm(kernel, train.y, tol=tol)
     if machine.certificate.proves_separability():
@@ -151,6 +174,17 @@ def _beside(
         of_machine = machine.predictor(cross)
         found[OVERLAP] = beside_scores(machine.status.name, machine.gap, of_machine, own, y)
     return found
+
+
+def _beside_local(
+    network: torch.nn.Module, local: LocalLimit | None, seen: Sample, held_out: Sample
+) -> dict[str, Beside]:
+    """The local limit, which sees its own inputs."""
+    if local is None:
+        return {}
+    found, own = local.predictor(seen.X, seen.gates), scores(network, held_out)
+    status, residual = local.status.name, local.residual
+    return {"local limit": beside_scores(status, residual, found, own, held_out.y)}
 
 
 def _cross(held_out: Sample, train: Sample, widths: Sequence[int]) -> Floats:

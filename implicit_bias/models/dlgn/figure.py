@@ -58,7 +58,9 @@ def plot_half_planes(gating: LinearGates, X: Floats, y: Floats, ax: Axes) -> Axe
     for label, color in ((1, POSITIVE), (-1, NEGATIVE)):
         points = X[y == label]
         ax.scatter(points[:, 0], points[:, 1], s=8, color=color, zorder=2)
-    ax.set(aspect="equal", xlabel="$x_1$", ylabel="$x_2$")
+    reach = 1.1 * float(np.abs(X[:, :2]).max()) or 1.0
+    bounds = (-reach, reach)
+    ax.set(xlim=bounds, ylim=bounds, aspect="equal", xlabel="$x_1$", ylabel="$x_2$")
     legend_above(ax)
     return ax
 

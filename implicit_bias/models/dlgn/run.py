@@ -33,7 +33,7 @@ from ...training.trainers import check_trainer
 from ..dgn.network import DGN
 from ..dgn.path_lasso import solve_path_lasso
 from .comparison import comparison_tables
-from .comparison_run import compare_dlgn, find_local_limit, of_the_limit
+from .comparison_run import compare_dlgn, find_local_limit, of_the_limit, one_input
 from .figure import decision_row, gates_row
 from .formulation import solve_dlgn_svm
 from .network import DLGN
@@ -145,7 +145,8 @@ def _find(
     if not trajectory.finished or not trajectory.smallest_margin[-1] > 0:
         return
     setup.progress.stage("finding the local limit")
-    local = find_local_limit(twin, frozen.samples[0])
+    constant = setup.options.experts == "constant"
+    local = find_local_limit(twin, frozen.samples[0], constant=constant)
     yield from _compared(frozen, limit, local, twin, alone)
 
 
@@ -265,8 +266,10 @@ def _maps(
 
 
 def _predicted(limit: Any, frozen: Frozen, X: Floats) -> Floats:
-    gates = frozen.gating.transform(X).astype(float)
-    return to_numpy(limit.predictor(frozen.expert_inputs(X), gates))
+    seen = Sample(frozen.expert_inputs(X), np.ones(len(X)), frozen.gating.transform(X))
+    if isinstance(limit, LocalLimit) and frozen.setup.options.experts == "constant":
+        seen = one_input(seen)
+    return to_numpy(limit.predictor(seen.X, np.asarray(seen.gates, dtype=float)))
 
 
 def _scores(twin: DGN, frozen: Frozen, X: Floats) -> Floats:
