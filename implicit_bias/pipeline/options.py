@@ -99,10 +99,10 @@ class SplitOptions(Options):
 class ImageOptions(SplitOptions):
     """Data of two labels."""
 
-    data: Literal["digits", "mnist", "orthants", "quadrants"] = option(
+    data: Literal["digits", "mnist", "orthants", "quadrants", "circle"] = option(
         "digits",
         "scikit-learn's bundled digits or IDX files of MNIST's kind, 0-4 against 5-9; orthogonally "
-        "separable orthants; four quadrants of the plane.",
+        "separable orthants; four quadrants of the plane; arcs of a circle, wide ones on one half.",
     )
     data_dir: Path | None = option(None, "Folder of the IDX files of --data mnist, gzipped or not.")
 
