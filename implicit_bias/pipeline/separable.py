@@ -55,7 +55,7 @@ def _find(
     limit = parts.solve(program, setup.gates[0], solver=options.solver, tol=options.tol)
     yield limit_alone(limit, name)
     yield gating_file(setup.gating)
-    if not usable(limit):
+    if not (usable(limit) and setup.trains):
         return
     found: dict[str, dict[str, Finding]] = {}
     for road in roads:

@@ -131,7 +131,7 @@ def test_an_unknown_model_names_the_nearest_from_python_and_from_the_command() -
 def test_editors_know_every_model_and_every_option() -> None:
     assert sorted(get_args(ModelName)) == sorted(MODELS)
     options = {field.name for model in MODELS.values() for field in fields(model.options)}
-    assert set(Choices.__annotations__) | {"data"} == options
+    assert set(Choices.__annotations__) | {"data", "gating"} == options
     assert set(RunOptions.__annotations__) == options | set(BROUGHT)
 
 
