@@ -21,8 +21,8 @@ __all__ = ["AgreementAhead", "agreement_ahead"]
 LEVEL = 0.99
 # A step solves for n multipliers: 500 samples take a hundredth of a second each, 2000 a second.
 MOST_SAMPLES = 500
-# In log log(1/loss): twice that of `margin_flow`, whose labels err by 1 in 1000 then. Networks whose
-# margins are far from even take their first steps shorter.
+# In log log(1/loss): twice that of `margin_flow`, whose labels err by 1 in 1000 then. Where margins
+# are far from even, first steps must be shorter.
 STEPS, UNTIL = (0.2, 0.05, 0.0125), 1e6
 
 
