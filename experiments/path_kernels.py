@@ -12,12 +12,14 @@ depths learn 300 images by either loss; at steps of the way one row tells
     ntk_error    the same of the machine of the network's tangent kernel
     error        held-out error of the network
 
-with the gaps of the machines. `path_kernels_NAME.csv` and `.png` are written as runs end; runs that
+with the gaps of the machines; no error where a kernel does not separate the training images, a
+sample without an active path for one. `path_kernels_NAME.csv` and `.png` are written as runs end; runs that
 are there are not run again.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,9 +93,10 @@ def watch(train: ib.Sample, held_out: ib.Sample, widths: tuple[int, ...]) -> Cal
         for name, (K, cross) in machines.items():
             # Far from 1 a kernel's entries are those of another unit of weight.
             unit = float(np.trace(K)) / len(K)
-            limit = ib.solve_kernel_svm(K / unit, train.y).require()
-            found[f"{name}_error"] = error(limit.predictor(cross / unit), held_out.y)
-            found[f"{name}_gap"] = limit.gap
+            limit = ib.solve_kernel_svm(K / unit, train.y)
+            apart = limit.certificate.proves_separability()
+            wrong = error(limit.predictor(cross / unit), held_out.y) if apart else math.nan
+            found |= {f"{name}_error": wrong, f"{name}_gap": limit.gap}
         found["error"] = error(scores(network, held_out.X, None), held_out.y)
         found["train_error"] = error(scores(network, train.X, None), train.y)
         return found

@@ -275,6 +275,7 @@ def main(
     rows = pd.read_csv(path).to_dict("records") if path.exists() else []
     done = {tuple(one[name] for name in KEY) for one in rows}
     cases = [Case(w, d, s) for s in range(1, draws + 1) for w in widths for d in depths]
+    cases.sort(key=lambda case: case.seed <= trained)  # what takes long comes last
     for case in cases:
         if (case.width, case.depth, case.seed) in done:
             continue
