@@ -25,6 +25,10 @@ SHORTENINGS = 20
 # Longest step, in lengths of the weights: what is known of the curvature is known nearby.
 REACH = 0.3
 
+# Until the data are separated, gradient steps with momentum that grow by this factor. Quasi-Newton
+# steps go to saddles as to minima: one start of five stayed at one, where these do not.
+HEAVY, LENGTHEN = 0.9, 1.05
+
 # The inverse temperature may grow every so many steps, at most by this share of itself, ...
 COOL_EVERY, COOLING = 5, 0.3
 # ... if the last step promised less than this part of log(n), what smoothing costs, ...
@@ -62,8 +66,8 @@ class Annealed:
     smoothed margin rises if the function shrinks, and at constant length a network of two layers
     shrinks by growing one layer at the other's expense, until it rests at f = 0. So a run begins at
     the inverse temperature at which its largest margin is 1 and descends there with u free in
-    length, until every margin is positive. A run that never separates the data never goes on to
-    the sphere: its smallest margin says so.
+    length, along the gradient with momentum, until every margin is positive. A run that never
+    separates the data never goes on to the sphere: its smallest margin says so.
 
     The weights that the networks get are :math:`\theta`. Of the weights at the start only the
     direction counts, and of the data not the scale. A rounding error may tip a comparison of the
@@ -88,6 +92,8 @@ class Annealed:
             "point": start / torch.where(norms > 0, norms, 1.0),
             "log_loss": zero.clone(),  # at the point and temperature
             "gradient": torch.zeros_like(start),  # of log(loss) there, in the point
+            "size": zero.clone(),  # of gradient steps, 0 until the first gradient is known
+            "last": torch.zeros_like(start),  # step
             **no_pairs(start),
         }
 
@@ -100,8 +106,9 @@ class Annealed:
         cooling = (int(state["n_pairs"]) + 1) % COOL_EVERY == 0
         value, pulled = self._pull(batch, scores, keep=cooling)
         gradient = self._in_the_point(new, pulled)
-        learn(state, new - state["point"], gradient - state["gradient"])
-        state |= {"point": new, "log_loss": value, "gradient": gradient}
+        moved = new - state["point"]
+        learn(state, moved, gradient - state["gradient"])
+        state |= {"point": new, "last": moved, "log_loss": value, "gradient": gradient}
         separates = (batch.y * scores.detach() > 0).all(dim=1)
         self._reach_the_sphere(~state["separated"] & separates, pulled)
         if cooling:
@@ -125,12 +132,25 @@ class Annealed:
     def _ahead(self) -> tuple[Tensor, Tensor]:
         """The quasi-Newton step (B, P), and the change of log(loss) that the gradient promises."""
         state = self.state
-        step = direction(state, state["gradient"])
+        gradient = state["gradient"]
+        step = torch.where(
+            state["separated"][:, None], direction(state, gradient), self._heavy(gradient)
+        )
         length = torch.sqrt(inner(step, step))
         norm = torch.sqrt(inner(state["point"], state["point"]))
         longest = torch.where(norm > 0, REACH * norm, math.inf)
         step = step * torch.where(length > longest, longest / length, 1.0)[:, None].to(step)
-        return step, inner(state["gradient"], step)
+        return step, inner(gradient, step)
+
+    def _heavy(self, gradient: Tensor) -> Tensor:
+        """A gradient step with momentum, which is dropped where it leads uphill."""
+        state = self.state
+        squared = inner(gradient, gradient)
+        first = torch.where(squared > 0, 1 / squared, 1.0)
+        state["size"] = torch.where(state["size"] > 0, state["size"], first)
+        plain = -state["size"][:, None].to(gradient) * gradient
+        heavy = plain + HEAVY * state["last"]
+        return torch.where((inner(heavy, gradient) < 0)[:, None], heavy, plain)
 
     def _search(self, batch: GatedData, step: Tensor, slope: Tensor) -> tuple[Tensor, Tensor]:
         """As much of the step as lowers log(loss) by enough; the point there and its scores."""
@@ -143,12 +163,14 @@ class Annealed:
             after = log_loss(batch.y * scores.detach(), self._kind)
             good = after <= there + ENOUGH * share * slope + allowed
             if bool(good.all()):
+                state["size"] = state["size"] * torch.where(share < 1, share, LENGTHEN)
                 return new, scores
             fitted = -slope * share / (2 * (after - there - slope * share))
             fitted = torch.nan_to_num(fitted, nan=SHORTEST).clamp(SHORTEST, LONGEST)
             share = torch.where(good, share, fitted * share)
         # Stay, and try the gradient itself.
         forget(state, ~good)
+        state["size"] = torch.where(good, state["size"], 0.0)
         new = torch.where(good[:, None], new, state["point"])
         return new, self._scores(batch, new)
 
