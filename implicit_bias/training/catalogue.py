@@ -127,7 +127,8 @@ TRAINERS: Mapping[str, Trainer] = MappingProxyType(
         ),
         "annealed": Trainer(
             method="heavy-ball steps on log(loss) until the data are separated, then "
-            "limited-memory BFGS of the weights' direction, at a temperature that falls as the steps converge",
+            "limited-memory BFGS of the weights' direction, at a temperature that falls as the "
+            "steps converge",
             promise="none is proved of this method; of a relative, limited-memory BFGS with a "
             "Wolfe line search at one temperature, linear convergence where log(loss) is "
             "uniformly convex, which that of two layers is not (Liu and Nocedal). Observed: margin "
