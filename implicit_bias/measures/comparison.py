@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._extras import naming_extras
 from .._solve import to_numpy
 from ..data.sample import Sample
 from ..limits.limit import Limit
@@ -183,6 +184,7 @@ class Comparison:
         """The fields as plain Python values."""
         return asdict(self)
 
+    @naming_extras()
     def to_frame(self) -> pd.DataFrame:
         """One row, one column a scalar field, to be stacked over runs."""
         import pandas as pd

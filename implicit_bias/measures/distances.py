@@ -13,6 +13,7 @@ from .._solve import to_numpy
 from ..data.sample import Sample
 from ..gates.changes import gate_changes
 from ..training.data import GatedData, place_data
+from ..training.network import HasGates, HasImbalance
 from ..training.objectives import get_logarithm, log_mean_loss
 from .kkt import KKTDistance
 from .scalars import (
@@ -200,10 +201,9 @@ class Distances:
         }
 
     def _balance(self, network: torch.nn.Module) -> Values:
-        imbalance = getattr(network, "imbalance", None)
-        if imbalance is None:
+        if not isinstance(network, HasImbalance):
             return {}
-        now = to_numpy(imbalance().double())
+        now = to_numpy(network.imbalance().double())
         if len(now) == 0:
             return {}
         first = self._first.setdefault("imbalance", now.copy())
@@ -214,10 +214,9 @@ class Distances:
         }
 
     def _gates(self, network: torch.nn.Module, train: GatedData) -> Values:
-        gates = getattr(network, "gates", None)
-        if gates is None:
+        if not isinstance(network, HasGates):
             return {}
-        now = to_numpy(gates(train.X))
+        now = to_numpy(network.gates(train.X))
         first = self._first.setdefault("gates", now)
         last = now if self._last_gates is None else self._last_gates
         self._last_gates = now

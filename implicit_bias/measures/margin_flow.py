@@ -146,9 +146,10 @@ def margin_flow(
     begin = _check_start(network, data)
     times = np.arange(math.log(begin), max(math.log(until), math.log(begin)) + step / 2, step)
     rows, short = [_row(network, data, begin, None) | _observed(observer, network)], 0.0
+    multipliers = None
     for target in np.exp(times[1:]):
         before = flat(trained_weights(network)).detach().clone()
-        multipliers, missed = _advance(network, data, target)
+        multipliers, missed = _advance(network, data, target, multipliers)
         moved = (before, multipliers)
         rows.append(_row(network, data, target, moved) | _observed(observer, network))
         short = max(short, missed)
@@ -175,7 +176,9 @@ def _check_start(network: torch.nn.Module, data: GatedData) -> float:
     return begin
 
 
-def _advance(network: torch.nn.Module, data: GatedData, target: float) -> tuple[Tensor, float]:
+def _advance(
+    network: torch.nn.Module, data: GatedData, target: float, multipliers: Tensor | None
+) -> tuple[Tensor, float]:
     """Move to the nearest weights of smallest margin `target`: multipliers, and what is missing."""
     weights = trained_weights(network)
     anchor = flat(weights).detach().clone()
@@ -183,7 +186,7 @@ def _advance(network: torch.nn.Module, data: GatedData, target: float) -> tuple[
     for _ in range(MOST_ROUNDS):
         # Margins at the anchor, as linearised where the iterate is.
         wanted = target - margins(network, data) + slopes(network, data, moved)
-        multipliers = nonnegative_fit(gradient_gram(network, data), wanted)
+        multipliers = nonnegative_fit(gradient_gram(network, data), wanted, multipliers)
         moved = combined_gradient(network, data, multipliers)
         _place(weights, anchor + moved)
         missed = 1 - float(margins(network, data).min()) / target

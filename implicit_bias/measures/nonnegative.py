@@ -17,7 +17,7 @@ ROUNDING = 1e-11
 PATIENCE, MAX_EXCHANGES = 3, 100
 
 
-def nonnegative_fit(gram: Tensor, target: Tensor) -> Tensor:
+def nonnegative_fit(gram: Tensor, target: Tensor, guess: Tensor | None = None) -> Tensor:
     r"""Return the lam >= 0 (n,) of least :math:`\tfrac12 \|A \lambda - b\|^2`.
 
     Parameters
@@ -26,6 +26,9 @@ def nonnegative_fit(gram: Tensor, target: Tensor) -> Tensor:
         :math:`A^T A`; may be singular. A column of zeros gets the multiplier 0.
     target : (n,) float64 tensor
         :math:`A^T b`.
+    guess : (n,) tensor, optional
+        Which entries of the answer are positive, for instance those of a neighbouring problem: a
+        good guess saves most rounds, a bad one costs a few. All of them without it.
 
     Notes
     -----
@@ -44,14 +47,14 @@ def nonnegative_fit(gram: Tensor, target: Tensor) -> Tensor:
     scale = torch.where(usable, 1 / torch.where(usable, sizes, 1.0), 0.0)
     # Unit columns: samples may differ in size by orders of magnitude.
     scaled, wanted = gram * scale[:, None] * scale, target * scale
-    lam = _pivot(scaled, wanted, usable)
+    lam = _pivot(scaled, wanted, usable, usable if guess is None else usable & (guess > 0))
     if lam is None:
         lam = _active_set(scaled, wanted)
     return lam * scale
 
 
-def _pivot(gram: Tensor, target: Tensor, usable: Tensor) -> Tensor | None:
-    positive, fewest, patience = usable.clone(), len(target) + 1, PATIENCE
+def _pivot(gram: Tensor, target: Tensor, usable: Tensor, positive: Tensor) -> Tensor | None:
+    fewest, patience = len(target) + 1, PATIENCE
     for _ in range(MAX_EXCHANGES):
         lam = _solve(gram, target, positive)
         if lam is None:

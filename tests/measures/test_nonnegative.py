@@ -60,3 +60,16 @@ def test_exchanges_that_do_not_settle_are_left_to_an_active_set_method(monkeypat
     )
     np.testing.assert_allclose(fit(A, b), expected, rtol=1e-8, atol=1e-10)
     assert asked
+
+
+def test_a_guess_saves_rounds_and_changes_no_answer(monkeypatch) -> None:
+    rng = np.random.default_rng(1)
+    A, b = rng.normal(size=(200, 150)), rng.normal(size=200)
+    gram, target = torch.tensor(A.T @ A), torch.tensor(A.T @ b)
+    alone, rounds = nonnegative_fit(gram, target), []
+    solve = nonnegative._solve
+    monkeypatch.setattr(nonnegative, "_solve", lambda *args: rounds.append(1) or solve(*args))
+    for guess, most in ((alone, 1), (1 - (alone > 0).double(), nonnegative.MAX_EXCHANGES)):
+        rounds.clear()
+        torch.testing.assert_close(nonnegative_fit(gram, target, guess), alone)
+        assert len(rounds) <= most

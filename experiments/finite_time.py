@@ -1,0 +1,222 @@
+"""Why a network at the end of the published training and its limit label images differently.
+
+    python -m experiments.finite_time --data-dir DIR --out experiments/results
+    python -m experiments.finite_time --out experiments/results
+
+The published setting of GLNs: 500 images of 0-4 against 5-9, medians as cutoffs, 3200 steps in
+mini-batches of 128; scikit-learn's digits without --data-dir. One row a seed tells the share of
+held-out labels on which two predictors differ, along a chain from what was published to the limit:
+
+    printed      the network with its cutoffs drawn anew, beside the program over the wrong groups
+    groups       the network as it was trained, beside the program over the wrong groups
+    network      the network beside its limit
+    loss         the network beside the hard-margin machine at the network's own shares of the
+                 units: same kernel, loss zero
+    units        that machine beside the limit: same loss, other shares
+
+and, by the flow of the smallest margin, the log(1/loss) from which the labels agree to 95, 96, ..
+99 % for good. With --observe that many seeds are trained on by `momentum`, and the row has the
+log(1/loss) at which they came there. `finite_time_NAME.csv` and `.png` are written as rows come;
+seeds that are there are not run again.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import numpy as np
+import pandas as pd
+
+import implicit_bias as ib
+from implicit_bias.limits.formulation import solve_program
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LEVELS = (0.95, 0.96, 0.97, 0.98, 0.99)
+UNTIL, FURTHER_STEPS = 1e9, 8000
+
+
+@dataclass(frozen=True)
+class Case:
+    """Data and contexts of one seed."""
+
+    data: ib.Dataset
+    gating: ib.HyperplaneContexts
+    seed: int
+
+    @classmethod
+    def draw(cls, data_dir: Path | None, n_units: int, seed: int) -> Case:
+        if data_dir is None:
+            data = ib.load_digits(n_train=500, random_state=seed)
+        else:
+            data = ib.load_idx(data_dir, n_train=500, n_val=8000, random_state=seed)
+        gating = ib.HyperplaneContexts(n_units, 2, random_state=seed).fit(data.X_train)
+        return cls(data, gating, seed)
+
+    def run(self, **options: Any) -> Any:
+        """The GLN on these data and contexts."""
+        return ib.run("gln", data=self.data, gating=self.gating, seed=self.seed, **options)
+
+    def samples(self) -> tuple[ib.Sample, ib.Sample]:
+        data = self.data
+        return (
+            ib.Sample(data.X_train, data.y_train, self.gating.transform(data.X_train)),
+            ib.Sample(data.X_val, data.y_val, self.gating.transform(data.X_val)),
+        )
+
+
+def differ(a: np.ndarray, b: np.ndarray) -> float:
+    """Share of samples with other labels."""
+    return float(np.mean(np.sign(a) != np.sign(b)))
+
+
+def scores_of(network: Any, X: np.ndarray, contexts: np.ndarray) -> np.ndarray:
+    import torch
+
+    with torch.no_grad():
+        scores = network(torch.tensor(X), network.prepare(contexts))
+    return np.asarray(scores.numpy())
+
+
+def one_hot(contexts: np.ndarray) -> np.ndarray:
+    """(n, H * 2), the column h * 2 + c of context c of unit h."""
+    return np.asarray(np.eye(2)[contexts].reshape(len(contexts), -1))
+
+
+def wrong_groups(train: ib.Sample, held_out: ib.Sample) -> np.ndarray:
+    """Held-out scores of the program as it was published: groups {k : k mod H = r} of columns k."""
+    program = ib.gln_program(train.X, train.y, train.gates)
+    n_units = train.gates.shape[1]
+    design = replace(program.design, group=np.arange(2 * n_units) % n_units)
+    solution = solve_program(replace(program, design=design)).require()
+    scores = np.einsum("nj,nd,jd->n", one_hot(held_out.gates), held_out.X, solution.primal)
+    return np.asarray(scores)
+
+
+def own_shares(network: Any, train: ib.Sample, held_out: ib.Sample) -> np.ndarray:
+    """Held-out scores of the hard-margin machine whose kernel weighs units as the network does."""
+    norms = network.unit_norms().detach().numpy()
+    weights = np.repeat(norms / norms.sum(), 2)
+    features, new = one_hot(train.gates), one_hot(held_out.gates)
+    kernel = (train.X @ train.X.T) * (features * weights @ features.T)
+    limit = ib.solve_kernel_svm(kernel, train.y).require()
+    return np.asarray(limit.predictor((held_out.X @ train.X.T) * (new * weights @ features.T)))
+
+
+def chain(case: Case, report: Any) -> dict[str, float]:
+    """The shares of labels that differ."""
+    train, held_out = case.samples()
+    redrawn = ib.HyperplaneContexts(
+        case.gating.n_units, 2, cutoffs="random", random_state=case.seed
+    ).fit(train.X)
+    limit = report.limit.predictor(held_out.X, held_out.gates)
+    trained = scores_of(report.network, held_out.X, held_out.gates)
+    forgotten = scores_of(report.network, held_out.X, redrawn.transform(held_out.X))
+    printed, machine = wrong_groups(train, held_out), own_shares(report.network, train, held_out)
+    return {
+        "printed": differ(forgotten, printed),
+        "groups": differ(trained, printed),
+        "network": differ(trained, limit),
+        "loss": differ(trained, machine),
+        "units": differ(machine, limit),
+    }
+
+
+def predicted(case: Case, report: Any) -> dict[str, float]:
+    """The log(1/loss) from which labels agree, by the flow from the network as it was trained."""
+    train, held_out = case.samples()
+    watch = ib.Distances(report.limit, train, held_out, kkt=False)
+    flow = ib.margin_flow(report.network, *train, until=UNTIL, observer=watch)
+    found = {f"predicted_{level:.2f}": flow.first("agreement", level) for level in LEVELS}
+    return found | {
+        "ratio_at_the_end": float(flow.observed["margin_ratio"][-1]),
+        "agreement_at_the_end": float(flow.observed["agreement"][-1]),
+    }
+
+
+def observed(case: Case, report: Any) -> dict[str, float]:
+    """The same, of descent itself from where the published training ends."""
+    settings = ib.TrainingSettings(trainer="momentum", schedule=((FURTHER_STEPS, None),))
+    train, held_out = case.samples()
+    watch = ib.Distances(report.limit, train, held_out, kkt=False)
+    run = ib.train(report.network, *train, settings=settings, observer=watch)
+    agreement, reached = run.observed["agreement"], -run.log_loss
+    found = {"further_log_inverse_loss": float(reached[-1])}
+    for level in LEVELS:
+        below = np.flatnonzero(~(agreement >= level))
+        last = int(below[-1]) + 1 if len(below) else 0
+        found[f"observed_{level:.2f}"] = float(reached[last]) if last < len(reached) else math.inf
+    return found
+
+
+def row(case: Case, *, observe: bool) -> dict[str, Any]:
+    report = case.run(trainer="constant")
+    found = report.row()
+    return {
+        "seed": case.seed,
+        "hidden_units": case.gating.n_units,
+        "status": found["status"],
+        "gap": found["gap"],
+        "log_inverse_loss": -report.trajectory.log_loss[-1],
+        "margin_ratio": report.comparison.margin_ratio,
+        **chain(case, report),
+        **predicted(case, report),
+        **(observed(case, report) if observe else {}),
+    }
+
+
+def draw(rows: pd.DataFrame) -> Figure:
+    """Where the disagreement comes from, and when it ends."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11, 4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    names = ("printed", "groups", "network", "loss", "units")
+    left.boxplot([100 * rows[name] for name in names], tick_labels=names, whis=(0, 100))
+    left.set(ylabel="held-out labels that differ, %", ylim=(0, None))
+    left.set_title("along the chain from what was published to the limit")
+    for _, one in rows.iterrows():
+        right.plot([one[f"predicted_{level:.2f}"] for level in LEVELS], LEVELS, "C0-", alpha=0.4)
+        if "observed_0.95" in one and not math.isnan(one["observed_0.95"]):
+            right.plot([one[f"observed_{level:.2f}"] for level in LEVELS], LEVELS, "C1o", ms=4)
+    right.plot([], [], "C0-", label="predicted by the flow")
+    right.plot([], [], "C1o", label="observed of descent")
+    right.set(xscale="log", xlabel="log(1/loss): constant steps need exp of it")
+    right.set_ylabel("labels agree with the limit's, for good")
+    right.legend(frameon=False)
+    return figure
+
+
+@click.command()
+@click.option("--data-dir", type=click.Path(path_type=Path), help="Folder of MNIST's IDX files.")
+@click.option("--hidden-units", type=click.IntRange(min=1), default=10, show_default=True)
+@click.option("--seeds", type=click.IntRange(min=1), default=20, show_default=True)
+@click.option("--observe", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write to.")
+def main(data_dir: Path | None, hidden_units: int, seeds: int, observe: int, out: Path) -> None:
+    """Tell loss, slow units and errors of the printed programs apart."""
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / f"finite_time_{'digits' if data_dir is None else 'mnist'}.csv"
+    rows = pd.read_csv(path).to_dict("records") if path.exists() else []
+    done = {int(one["seed"]) for one in rows}
+    for seed in sorted(set(range(1, seeds + 1)) - done):
+        case = Case.draw(data_dir, hidden_units, seed)
+        rows.append(row(case, observe=seed <= observe))
+        frame = pd.DataFrame(rows)
+        frame.to_csv(path, index=False, float_format="%.6g")
+        draw(frame).savefig(path.with_suffix(".png"), dpi=120)
+        one = rows[-1]
+        click.echo(
+            f"seed {seed}: printed {one['printed']:.1%}, network {one['network']:.1%}, of these "
+            f"loss {one['loss']:.1%}, units {one['units']:.1%}; 99 % at log(1/loss) "
+            f"{one['predicted_0.99']:.3g}"
+        )
+
+
+if __name__ == "__main__":
+    main()
