@@ -39,8 +39,10 @@ CONVERGED = 0.01
 # a step whatever the gradient 0.981 and 0.992, for the units froze before their directions were
 # right.
 STATIONARY = 0.005
-# It falls no more where rounding would blur log(loss) by this.
+# It falls no more where rounding would blur log(loss) by this, nor beyond this log(1 / loss), where
+# smoothing costs log(n) millionths of the margin: what is left of the run polishes the direction.
 BLUR = 1e-4
+FARTHEST = 1e6
 
 
 class Annealed:
@@ -193,7 +195,7 @@ class Annealed:
         tangent = torch.sqrt(inner(state["gradient"], state["gradient"]))
         radial = self._degree * -state["log_loss"]
         share = torch.where(tangent > 0, STATIONARY * radial / tangent, COOLING)
-        most = BLUR / torch.finfo(scores.dtype).eps
+        most = min(FARTHEST, BLUR / torch.finfo(scores.dtype).eps)
         ready = state["separated"] & (promised <= self._converged) & (-state["log_loss"] < most)
         factor = torch.where(ready, 1 + share.clamp(0.0, COOLING), 1.0)
         state["log_loss"], pulled = self._pull(batch, scores, factor)
