@@ -25,9 +25,9 @@ SHORTENINGS = 20
 # Longest step, in lengths of the weights: what is known of the curvature is known nearby.
 REACH = 0.3
 
-# Until the data are separated, gradient steps with momentum that grow by this factor. Quasi-Newton
-# steps go to saddles as to minima: one start of five stayed at one, where these do not.
-HEAVY, LENGTHEN = 0.9, 1.05
+# Where a run has converged and does not separate the data, gradient steps with momentum that grow
+# by this factor: quasi-Newton steps go to saddles as to minima, and one start of five stayed there.
+LENGTHEN = 1.05
 
 # The inverse temperature may grow every so many steps, at most by this share of itself, ...
 COOL_EVERY, COOLING = 5, 0.3
@@ -68,8 +68,9 @@ class Annealed:
     smoothed margin rises if the function shrinks, and at constant length a network of two layers
     shrinks by growing one layer at the other's expense, until it rests at f = 0. So a run begins at
     the inverse temperature at which its largest margin is 1 and descends there with u free in
-    length, along the gradient with momentum, until every margin is positive. A run that never
-    separates the data never goes on to the sphere: its smallest margin says so.
+    length, until every margin is positive. If it converges before, that is a saddle, or nothing
+    separates the data: it goes on along the gradient with momentum. A run that never separates the
+    data never goes on to the sphere: its smallest margin says so.
 
     The weights that the networks get are :math:`\theta`. Of the weights at the start only the
     direction counts, and of the data not the scale. A rounding error may tip a comparison of the
@@ -95,6 +96,7 @@ class Annealed:
             "log_loss": zero.clone(),  # at the point and temperature
             "gradient": torch.zeros_like(start),  # of log(loss) there, in the point
             "size": zero.clone(),  # of gradient steps, 0 until the first gradient is known
+            "heavy_steps": zero.clone(),  # since momentum was dropped
             "last": torch.zeros_like(start),  # step
             **no_pairs(start),
         }
@@ -135,9 +137,9 @@ class Annealed:
         """The quasi-Newton step (B, P), and the change of log(loss) that the gradient promises."""
         state = self.state
         gradient = state["gradient"]
-        step = torch.where(
-            state["separated"][:, None], direction(state, gradient), self._heavy(gradient)
-        )
+        step = direction(state, gradient)
+        saddle = ~state["separated"] & (-inner(gradient, step) / 2 <= self._converged)
+        step = torch.where(saddle[:, None], self._heavy(gradient), step)
         length = torch.sqrt(inner(step, step))
         norm = torch.sqrt(inner(state["point"], state["point"]))
         longest = torch.where(norm > 0, REACH * norm, math.inf)
@@ -151,8 +153,11 @@ class Annealed:
         first = torch.where(squared > 0, 1 / squared, 1.0)
         state["size"] = torch.where(state["size"] > 0, state["size"], first)
         plain = -state["size"][:, None].to(gradient) * gradient
-        heavy = plain + HEAVY * state["last"]
-        return torch.where((inner(heavy, gradient) < 0)[:, None], heavy, plain)
+        share = state["heavy_steps"] / (state["heavy_steps"] + 3)
+        heavy = plain + share[:, None].to(gradient) * state["last"]
+        downhill = inner(state["last"], gradient) <= 0
+        state["heavy_steps"] = torch.where(downhill, state["heavy_steps"] + 1, 0.0)
+        return torch.where(downhill[:, None], heavy, plain)
 
     def _search(self, batch: GatedData, step: Tensor, slope: Tensor) -> tuple[Tensor, Tensor]:
         """As much of the step as lowers log(loss) by enough; the point there and its scores."""

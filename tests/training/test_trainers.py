@@ -305,7 +305,7 @@ def test_the_temperature_waits_for_the_weights_and_for_what_the_arithmetic_can_t
         stepper._cool(data, stepper._scores(data, stepper.state["point"]), torch.tensor([promised]))
         return float(stepper.state["inverse_temperature"]) / b - 1
 
-    assert grown(0.0) == pytest.approx(min(0.3, 0.005 * 2 * -value / tangent), rel=1e-2)
+    assert grown(0.0) == pytest.approx(min(0.3, 0.01 * 2 * -value / tangent), rel=1e-2)
     assert grown(0.02 * math.log(N)) == 0
 
 
