@@ -12,5 +12,7 @@ __all__ = ["MODELS", "Model"]
 
 MODELS: dict[str, Model] = {
     model.name: model
-    for model in sorted((*DLGN, *GDLN, *GLN, *LINEAR, *ORTHOSEP, *RELU), key=lambda model: model.name)
+    for model in sorted(
+        (*DLGN, *GDLN, *GLN, *LINEAR, *ORTHOSEP, *RELU), key=lambda model: model.name
+    )
 }

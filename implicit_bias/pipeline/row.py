@@ -105,7 +105,9 @@ COLUMNS: tuple[Column, ...] = (
     Column("frozen_agreement", "float64", "Held-out labels that copy and limit share."),
     Column("frozen_kkt_residual", "float64", "Stationarity of the copy, 0 at a KKT point."),
     Column("local_status", "string", "KKT point next to a deep gated network: what is certified."),
-    Column("local_value", "float64", "(||w||^2 / L)^(L/2) over the smallest margin, of that point."),
+    Column(
+        "local_value", "float64", "(||w||^2 / L)^(L/2) over the smallest margin, of that point."
+    ),
     Column("local_residual", "float64", "Residual of its first-order conditions."),
     Column("local_curvature", "float64", "Lowest curvature there; positive at a strict optimum."),
     Column("local_ratio", "float64", "Its value over that of the network."),

@@ -19,6 +19,7 @@ from implicit_bias.pipeline.row import COLUMNS, READ, make_row
 # The smallest run of every model; of all, so that a new one is asked for its own.
 TINY: dict[str, dict[str, Any]] = {
     "deep-linear": {"n_train": 30, "steps": 10, "hidden_units": 3},
+    "dlgn": {"n_train": 30, "steps": 10, "gate_steps": 40, "hidden_units": 8, "data": "circle"},
     "frelu": {"n_train": 30, "steps": 10, "hidden_units": 3, "data": "quadrants"},
     "gdln": {"n_train": 60, "steps": 10, "hidden_units": 2},
     "gln": {"n_train": 30, "steps": 40, "data": "quadrants"},

@@ -170,9 +170,7 @@ def _value_rows(comparison: DLGNComparison, name: str) -> list[tuple[str, str, s
     ]
 
 
-def _local_rows(
-    comparison: DLGNComparison, local: LocalLimit | None
-) -> list[tuple[str, str, str]]:
+def _local_rows(comparison: DLGNComparison, local: LocalLimit | None) -> list[tuple[str, str, str]]:
     if local is None:
         return [("value of its local limit", DASH, "not found")]
     lowest = number(float(local.curvature[0])) if len(local.curvature) else DASH
@@ -183,7 +181,11 @@ def _local_rows(
         ("  residual of first-order conditions (0)", number(local.residual), CERTIFIED),
         ("  lowest curvature", lowest, CERTIFIED),
         ("  zero modes", modes, CERTIFIED),
-        ("  active samples", f"{int(local.active.sum())} of {len(local.active)} distinct", CERTIFIED),
+        (
+            "  active samples",
+            f"{int(local.active.sum())} of {len(local.active)} distinct",
+            CERTIFIED,
+        ),
         ("local limit / network (1)", number(comparison.local_ratio, ".4f"), MEASURED),
         (
             "limit / local limit (1)" if comparison.exact else "bound / local limit",

@@ -192,9 +192,7 @@ def _cross(held_out: Sample, train: Sample, widths: Sequence[int]) -> Floats:
     return neural_path_kernel(*inputs, widths=widths)
 
 
-def _assumptions(
-    comparison: DLGNComparison, local: LocalLimit | None
-) -> tuple[Assumption, ...]:
+def _assumptions(comparison: DLGNComparison, local: LocalLimit | None) -> tuple[Assumption, ...]:
     frozen = Assumption("gates do not depend on the weights that go on (by construction)", True)
     one = Assumption(
         "there is one hidden layer, whose limit a theorem names; with more the program is a bound",
@@ -210,9 +208,7 @@ def _assumptions(
     return frozen, one, optimum
 
 
-def _columns(
-    comparison: DLGNComparison, local: LocalLimit | None, name: str
-) -> dict[str, Any]:
+def _columns(comparison: DLGNComparison, local: LocalLimit | None, name: str) -> dict[str, Any]:
     """Of the program as the limit, like the exit code; of the local limit by names of its own."""
     of_limit = comparison.beside[name]
     found: dict[str, Any] = {

@@ -222,9 +222,7 @@ def _checked(y: Any, gates: Any, widths: Sequence[int]) -> tuple[Floats, Floats,
         )
     if not np.all((placed == 0) | (placed == 1)):
         raise ValueError("`gates` must be exactly 0 (closed) or 1 (open)")
-    first, second = (
-        np.unique(part, axis=1) for part in np.split(placed, [int(widths[0])], axis=1)
-    )
+    first, second = (np.unique(part, axis=1) for part in np.split(placed, [int(widths[0])], axis=1))
     swapped = first.shape[1] < second.shape[1]
     other, divided = (second, first) if swapped else (first, second)
     if divided.shape[1] > MOST_GATES:

@@ -81,9 +81,7 @@ def plot_overlap_map(
     return ax
 
 
-def plot_path_density(
-    X: Floats, y: Floats, gates: Floats, widths: Sequence[int], ax: Axes
-) -> Axes:
+def plot_path_density(X: Floats, y: Floats, gates: Floats, widths: Sequence[int], ax: Axes) -> Axes:
     """Logarithm of the number of open paths: by angle on the plane, by class elsewhere."""
     density = active_paths(gates, widths) / np.log(10)
     shown = np.isfinite(density)
@@ -120,7 +118,7 @@ def plot_gate_losses(training: GateTraining, ax: Axes) -> Axes:
 def gates_row(
     training: GateTraining, gating: LinearGates, sample: Sample, widths: Sequence[int]
 ) -> Row:
-    """Losses of the gates' training, half-planes if inputs are of the plane, densities, overlaps."""
+    """Losses in the gates' training, half-planes of the plane, open paths, overlaps."""
     gates, X, y = np.asarray(sample.gates, dtype=float), sample.X, sample.y
     order = np.arctan2(X[:, 1], X[:, 0]) % (2 * np.pi) if is_planar(X) else y
     panels = [] if not training.trajectories else [partial(plot_gate_losses, training)]

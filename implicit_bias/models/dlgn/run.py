@@ -110,9 +110,7 @@ def run_dlgn(model: Model, options: DLGNOptions, progress: Progress, keeping: Ke
     return gather(heading, _find(setup, network, parts), keeping)
 
 
-def _find(
-    setup: Setup, network: DLGN, parts: tuple[tuple[float, int], ...]
-) -> Iterator[Finding]:
+def _find(setup: Setup, network: DLGN, parts: tuple[tuple[float, int], ...]) -> Iterator[Finding]:
     """What there is to find, each as soon as it is known."""
     setup.progress.stage(f"training half-spaces with soft gates for {_steps(parts)} steps")
     training = _train_gates(setup, network, parts)
@@ -170,9 +168,7 @@ def _compared(
         yield Finding("maps", panels=(_maps(frozen, limit, local, twin, comparison.value),))
 
 
-def _train_gates(
-    setup: Setup, network: DLGN, parts: tuple[tuple[float, int], ...]
-) -> GateTraining:
+def _train_gates(setup: Setup, network: DLGN, parts: tuple[tuple[float, int], ...]) -> GateTraining:
     # Not homogeneous, so that trainers for margins do not take it; this one finds its own steps.
     settings = TrainingSettings(trainer="momentum", loss=setup.options.loss)
     names = {index: GATES_RUN.format(index) for index in range(len(parts))}
@@ -252,9 +248,7 @@ def _with_closed(found: Finding, limit: Limit, frozen: Frozen) -> Finding:
     )
 
 
-def _maps(
-    frozen: Frozen, limit: Limit, local: LocalLimit | None, twin: DGN, value: float
-) -> Any:
+def _maps(frozen: Frozen, limit: Limit, local: LocalLimit | None, twin: DGN, value: float) -> Any:
     """The program's solution, the local limit and the network on the plane."""
     scorers = [(frozen.name, partial(_predicted, limit, frozen), limit.objective)]
     if local is not None:
@@ -290,5 +284,3 @@ def _steps(parts: tuple[tuple[float, int], ...]) -> int:
 def _resumes(setup: Setup, name: str) -> bool:
     path = setup.keeping.state(name)
     return setup.keeping.resume and path is not None and path.exists()
-
-
