@@ -186,7 +186,7 @@ def test_one_unit_has_one_constant() -> None:
 
 def test_training_goes_to_the_l1_margin_and_not_to_the_overlap_kernel() -> None:
     limit = solve_dlgn_svm(X, Y, GATES, experts="constant").require()
-    network = DLGN(4, (40,), constant_experts=True, init_scale=0.1).freeze_gates()
+    network = DLGN(4, (40,), constant_experts=True).freeze_gates()
     settings = TrainingSettings(trainer="annealed", schedule=((1200, None),))
     train(network, np.ones_like(X), Y, GATES, settings=settings)
     found = scores_of(network, np.ones_like(X), torch.tensor(GATES))
