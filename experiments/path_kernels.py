@@ -13,8 +13,8 @@ depths learn 300 images by either loss; at steps of the way one row tells
     error        held-out error of the network
 
 with the gaps of the machines; no error where a kernel does not separate the training images, a
-sample without an active path for one. `path_kernels_NAME.csv` and `.png` are written as runs end; runs that
-are there are not run again.
+sample without an active path for one. `path_kernels_NAME.csv` and `.png` are written as runs end;
+runs that are there are not run again.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def draw(table: pd.DataFrame) -> Figure:
             trained = one["step"] > 0
             below.plot(step[trained], 100 * one["error"][trained], "C7:", alpha=0.6)
         above.set(xscale="log", yscale="log", title=f"{name[0]}, {name[1]} loss")
-        below.set(xscale="log", yscale="log", xlabel="steps + 1")
+        below.set(xscale="log", xlabel="steps + 1", ylim=(0, None))
     panels[0][0].set_ylabel("nu over nu at the start")
     panels[1][0].set_ylabel("held-out error, %")
     panels[1][0].plot([], [], "C1-", label="machine of the path kernel")

@@ -23,8 +23,8 @@ def test_the_ideal_matrix_is_the_mean_over_gates_and_has_the_ideal_spectrum() ->
     )  # fmt: skip
     variance = ib.initial_variance((width,) * 2, 0.5) ** (depth - 1)
     means = np.array(
-        [variance * ib.path_overlap(Case(width, depth, s, n).gates(), widths=(width,) * 2)
-         for s in range(500)]
+        [variance * ib.path_overlap(Case(width, depth, seed, n).gates(), widths=(width,) * 2)
+         for seed in range(200)]
     )  # fmt: skip
     errors = means.std(axis=0) / math.sqrt(len(means))
     assert np.all(np.abs(means.mean(axis=0) - spectra.ideal_matrix(n, depth)) < 4.5 * errors)
@@ -55,7 +55,7 @@ def test_a_network_with_small_errors_takes_the_steps_of_its_kernel() -> None:
     found = spectra.row(case, train=True, most=5000)
     assert found["small_steps"] == pytest.approx(found["steps"], rel=0.06)
     assert abs(found["small_growth"] - 1) < 0.03
-    assert list(found["gates_least"] <= found[f"{p}largest"] for p in spectra.LINES) == [True] * 4
+    assert all(found["gates_least"] <= found[f"{name}largest"] for name in spectra.LINES)
 
 
 def test_moments_of_a_deep_linear_network_are_those_of_its_draws() -> None:
