@@ -177,7 +177,7 @@ def draw(table: pd.DataFrame) -> Figure:
 
 @click.command()
 @click.option("--data-dir", type=click.Path(path_type=Path), help="Folder of MNIST's IDX files.")
-@click.option("--seeds", type=click.IntRange(min=1), default=6, show_default=True)
+@click.option("--seeds", type=click.IntRange(min=1), default=4, show_default=True)
 @click.option("--n-train", type=click.IntRange(min=2), default=300, show_default=True)
 @click.option("--steps", type=click.IntRange(min=1), default=500, show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write to.")
