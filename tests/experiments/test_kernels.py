@@ -21,12 +21,13 @@ def test_the_ideal_matrix_is_the_mean_over_gates_and_has_the_ideal_spectrum() ->
         np.linalg.eigvalsh(spectra.ideal_matrix(n, depth)),
         ib.spectrum_ideal(n, 0.5, depth), atol=1e-14,
     )  # fmt: skip
-    variance = ib.initial_variance((width,) * 2, 0.5) ** (depth - 1)
+    widths, draws = (width,) * (depth - 1), 300
+    variance = ib.initial_variance(widths, spectra.RATE) ** (depth - 1)
+    table = ib.RandomGates(widths, spectra.RATE).fit_transform(np.ones((draws * n, 1)))
     means = np.array(
-        [variance * ib.path_overlap(Case(width, depth, seed, n).gates(), widths=(width,) * 2)
-         for seed in range(200)]
-    )  # fmt: skip
-    errors = means.std(axis=0) / math.sqrt(len(means))
+        [variance * ib.path_overlap(gates, widths=widths) for gates in np.split(table, draws)]
+    )
+    errors = means.std(axis=0) / math.sqrt(draws)
     assert np.all(np.abs(means.mean(axis=0) - spectra.ideal_matrix(n, depth)) < 4.5 * errors)
 
 
