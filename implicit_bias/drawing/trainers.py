@@ -19,7 +19,7 @@ from .runs import PREDICTED, margin_ratios, plain_ticks, plot_unit_norms, step_a
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["panels_beside", "plot_curves_beside"]
+__all__ = ["of_trainer", "panels_beside", "plot_curves_beside"]
 
 Array = NDArray[np.float64]
 Curves = Mapping[str, Array]  # (T,) values by what they are, the first drawn solid
@@ -58,7 +58,15 @@ def panels_beside(
         if any(np.any(values > 0) for of_run in curves.values() for values in of_run.values())
     ]
     several = {key: run for key, run in runs.items() if run.unit_norms.shape[1] > 1}
-    return panels + [partial(_units, trainer, run, limit, name) for trainer, run in several.items()]
+    return panels + [
+        of_trainer(trainer, partial(plot_unit_norms, run, limit=limit, name=name))
+        for trainer, run in several.items()
+    ]
+
+
+def of_trainer(trainer: str, panel: Panel) -> Panel:
+    """The panel, with the name of the trainer that it is about."""
+    return partial(_named, trainer, panel)
 
 
 def plot_curves_beside(
@@ -130,7 +138,7 @@ def _kkt(run: Trajectory) -> Curves:
     return {label: run.observed[key] for key, label in names.items() if key in run.observed}
 
 
-def _units(trainer: str, run: Trajectory, limit: Limit, name: str, ax: Axes) -> Axes:
-    plot_unit_norms(run, ax, limit, name=name)
-    ax.set_ylabel(f"unit's share of the norm: {trainer}")
+def _named(trainer: str, panel: Panel, ax: Axes) -> Axes:
+    panel(ax)
+    ax.set_ylabel(f"{ax.get_ylabel()}: {trainer}")
     return ax

@@ -14,7 +14,7 @@ from .model import Model, takers
 from .options import Options, flag
 from .values import Kind, kinds, no_such_option, not_one_of
 
-__all__ = ["Choice", "ModelCommand", "given", "model_parameters"]
+__all__ = ["MODEL", "Choice", "ModelCommand", "given", "model_parameters"]
 
 MODEL = "implicit_bias.model"
 ARGUMENTS = "implicit_bias.arguments"

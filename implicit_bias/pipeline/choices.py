@@ -18,6 +18,7 @@ __all__ = ["Choices", "ModelName", "RunOptions"]
 ModelName = Literal[
     "deep-linear",
     "dgn",
+    "dlgn",
     "frelu",
     "gdln",
     "gln",
@@ -33,6 +34,7 @@ class Choices(TypedDict, total=False):
     """Every option of every model, beside `data` and `gating`."""
 
     batch_size: int | None
+    beta: float
     classes: Literal["two", "all"]
     contexts: int | None
     cutoffs: Literal["median", "random", "axes"]
@@ -40,8 +42,11 @@ class Choices(TypedDict, total=False):
     depth: int
     device: str
     dtype: Literal["float32", "float64"]
+    experts: Literal["linear", "constant"]
+    final_beta: float | None
     freeze_at: int | None
     gate_rate: float | None
+    gate_steps: int
     hidden_units: int
     init: Literal["orthogonal", "kaiming", "balanced", "sign", "gaussian"]
     init_scale: float
@@ -60,13 +65,14 @@ class Choices(TypedDict, total=False):
     steps: int | Sequence[int] | None
     tol: float
     trainer: Literal["annealed", "constant", "dual", "momentum", "normalised"] | str | Sequence[str]
+    upper_units: int | None
 
 
 class RunOptions(Choices, total=False):
     """The options, and what a user may bring in place of bundled data and drawn gates."""
 
     data: (
-        Literal["digits", "mnist", "orthants", "quadrants", "ring", "pulse"]
+        Literal["digits", "mnist", "orthants", "quadrants", "circle", "ring", "pulse"]
         | Dataset
         | ClassDataset
     )

@@ -99,10 +99,10 @@ class SplitOptions(Options):
 class ImageOptions(SplitOptions):
     """Data of two labels."""
 
-    data: Literal["digits", "mnist", "orthants", "quadrants"] = option(
+    data: Literal["digits", "mnist", "orthants", "quadrants", "circle"] = option(
         "digits",
         "scikit-learn's bundled digits or IDX files of MNIST's kind, 0-4 against 5-9; orthogonally "
-        "separable orthants; four quadrants of the plane.",
+        "separable orthants; four quadrants of the plane; arcs of a circle, wide ones on one half.",
     )
     data_dir: Path | None = option(None, "Folder of the IDX files of --data mnist, gzipped or not.")
 
@@ -171,8 +171,8 @@ class ScheduleOptions(DeviceOptions):
 
     steps: tuple[int, ...] | None = option(
         None,
-        "Gradient steps of each phase of training.",
-        least=1,
+        "Gradient steps of each phase of training; 0: the limit alone, nothing is trained.",
+        least=0,
         example="1600,1600",
         unset="by data",
     )
@@ -218,7 +218,7 @@ def resolve(
     Raises
     ------
     ValueError
-        If steps and learning rates name different numbers of phases.
+        If steps and learning rates name different numbers of phases, or one phase has no steps.
     """
     known = {field.name: field.default for field in fields(options)}
     usual = dict(defaults)
@@ -277,6 +277,8 @@ def _phases(usual: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any
     """Steps and learning rates where one of them was given, the other cut to as many phases."""
     if "steps" not in given and "learning_rate" not in given:
         return {}
+    if 0 in given.get("steps", ()) and len(given["steps"]) > 1:
+        raise ValueError("a phase of 0 steps: `steps` 0 alone trains nothing, leave it out here")
     own_steps, own_rates = usual["steps"] or (), usual["learning_rate"] or ()
     steps: tuple[int, ...] = given.get("steps", own_steps)
     rates: tuple[float, ...] = given.get("learning_rate", own_rates[: len(steps)])

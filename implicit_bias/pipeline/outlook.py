@@ -55,7 +55,7 @@ def outlook(
         What is known of labels further on.
     """
     if settings.trainer not in FOLLOWS:
-        return _no_descent(trajectory, settings.trainer)
+        return _no_descent(trajectory)
     ratio = trajectory.observed["margin_ratio"]
     u = inverse_log_loss(trajectory.log_loss)
     # Units that keep one network from its own limit keep it from no other's.
@@ -96,11 +96,11 @@ def outlook(
     )
 
 
-def _no_descent(trajectory: Trajectory, trainer: str) -> Finding:
-    """Of a trainer whose log(1/loss) is that of its schedule, no series is followed."""
+def _no_descent(trajectory: Trajectory) -> Finding:
+    """Of a trainer whose log(1/loss) is that of its schedule, which no series follows."""
     rows = (
         ("margin ratio reached", number(float(trajectory.observed["margin_ratio"][-1]), ".4f")),
-        ("extrapolated to zero loss", f"not: {trainer} is no descent, it sets its loss itself"),
+        ("extrapolated to zero loss", "not: no descent"),
         PROVED,
     )
     nothing: dict[str, Any] = {"extrapolation": None, "rates": [], "agreement_ahead": None}

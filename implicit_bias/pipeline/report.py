@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from .setup import Heading
 
-__all__ = ["Report", "check_writable", "gather"]
+__all__ = ["RESULTS", "Report", "check_writable", "gather"]
 
 NOWHERE = Keeping()
 RESULTS = "results.json"

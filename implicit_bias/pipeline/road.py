@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..drawing.figures import Row
 from ..drawing.map_rows import gating_lines, map_row, plane_snapshots
 from ..drawing.runs import PREDICTED, run_panels
+from ..drawing.trainers import of_trainer
 from ..limits.limit import Limit
 from ..measures.comparison import compare, measure_network
 from ..measures.distances import Distances
@@ -157,13 +159,16 @@ def _slow_units(road: Road, limit: Limit | None, trajectory: Trajectory, kkt: An
     if road.among and not road.descends:
         return Finding("slow units", record={"unit_growth": None})
     run = (trajectory, road.setup.settings)
-    return slow_units(road.network, road.setup.train, limit, run, kkt)
+    found = slow_units(road.network, road.setup.train, limit, run, kkt)
+    if not road.among:
+        return found
+    panels = (one if isinstance(one, Row) else of_trainer(road.among, one) for one in found.panels)
+    return replace(found, panels=tuple(panels))
 
 
 def _ahead(road: Road, limit: Limit | None) -> AgreementAhead | None:
     if limit is None or not road.descends:
         return None
-    road.setup.progress.stage("looking ahead: the flow of the smallest margin")
     return agreement_ahead(road.network, *road.setup.samples, limit)
 
 
@@ -171,7 +176,7 @@ def _maps(road: Road, limit: Limit, name: str, snapshots: Snapshots) -> Finding:
     """Limit and network at times of its training, on the plane."""
     setup = road.setup
     lines = gating_lines(setup.gating, setup.train.X)
-    title = f"limit: {name}" + (f"; {road.among}" if road.among else "")
+    title = f"limit beside {road.among}: {name}" if road.among else f"limit: {name}"
     row = map_row(
         limit, snapshots, setup.train, setup.gates_of, limit_title=title, lines=lambda _: lines
     )

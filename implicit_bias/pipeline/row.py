@@ -17,7 +17,7 @@ from .choices import Choices
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["COLUMNS", "ROW_VERSION", "Column", "make_row", "row_schema"]
+__all__ = ["COLUMNS", "OPTIONS", "ROW_VERSION", "Column", "make_row", "row_schema"]
 
 # Counts up when a column is renamed, goes, or changes its meaning; new ones leave it.
 ROW_VERSION = 1
@@ -106,7 +106,9 @@ COLUMNS: tuple[Column, ...] = (
     Column("frozen_agreement", "float64", "Held-out labels that copy and limit share."),
     Column("frozen_kkt_residual", "float64", "Stationarity of the copy, 0 at a KKT point."),
     Column("local_status", "string", "KKT point next to a deep gated network: what is certified."),
-    Column("local_value", "float64", "Of that point: (||w||^2 / L)^(L/2) over the margin."),
+    Column(
+        "local_value", "float64", "(||w||^2 / L)^(L/2) over the smallest margin, of that point."
+    ),
     Column("local_residual", "float64", "Residual of its first-order conditions."),
     Column("local_curvature", "float64", "Lowest curvature there; positive at a strict optimum."),
     Column("local_ratio", "float64", "Its value over that of the network."),

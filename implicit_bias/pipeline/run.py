@@ -20,7 +20,7 @@ from .values import no_such_option, not_one_of
 if TYPE_CHECKING:
     from .report import Report
 
-__all__ = ["NotSaved", "run", "running"]
+__all__ = ["BROUGHT", "NotSaved", "run", "running", "settle"]
 
 BROUGHT = ("X", "y", "X_val", "y_val", "gating")
 
@@ -103,11 +103,9 @@ def running(
 
     Parameters and errors are those of `run`, but for `progress`: what to tell while it runs.
     """
-    if name not in MODELS:
-        raise ValueError(f"`model`: {not_one_of(name, MODELS)}")
     if resume and save is None:
         raise ValueError("`resume` needs `save`, the folder that the run was kept in")
-    model, chosen = _chosen(MODELS[name], options)
+    model, chosen = settle(name, options)
     keeping = Keeping(_folder(save), resume)
     with keeping.opened(name):
         with progress as told:
@@ -117,8 +115,17 @@ def running(
         _save(report, keeping)
 
 
-def _chosen(model: Model, options: Mapping[str, Any]) -> tuple[Model, Any]:
-    """The model on what the user has brought, and its options."""
+def settle(name: str, options: Mapping[str, Any]) -> tuple[Model, Any]:
+    """The model of that name on what the user has brought, and all options of its run.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a name or a value is wrong.
+    """
+    if name not in MODELS:
+        raise ValueError(f"`model`: {not_one_of(name, MODELS)}")
+    model = MODELS[name]
     brought = {name: options[name] for name in BROUGHT if options.get(name) is not None}
     choices = {name: value for name, value in options.items() if name not in BROUGHT}
     if isinstance(brought.get("gating"), str):  # a kind of gates, not gates of the user's own

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._solve import MaxMarginProgram
 from ..drawing.trainers import panels_beside
@@ -13,13 +13,15 @@ from ..training.trainers import check_trainer
 from .finding import Finding
 from .findings import gating_file, limit_alone, usable
 from .keeping import Keeping
-from .model import Model
 from .parts import Parts
 from .progress import Progress
 from .report import Report, gather
 from .road import RUN, Road, known_as, make_roads, predicted, travel
 from .setup import Setup, prepare
 from .side_by_side import side_by_side
+
+if TYPE_CHECKING:
+    from .model import Model
 
 __all__ = ["RUN", "run_separable"]
 
@@ -53,7 +55,7 @@ def _find(
     limit = parts.solve(program, setup.gates[0], solver=options.solver, tol=options.tol)
     yield limit_alone(limit, name)
     yield gating_file(setup.gating)
-    if not usable(limit):
+    if not (usable(limit) and setup.trains):
         return
     found: dict[str, dict[str, Finding]] = {}
     for road in roads:

@@ -38,6 +38,7 @@ __all__ = [
     "start",
     "torch_dtype",
     "training_settings",
+    "trains",
 ]
 
 PACKAGES = ("numpy", "scipy", "torch", "cvxpy", "clarabel", "ecos", "osqp", "scs", "scikit-learn")
@@ -93,6 +94,11 @@ class Setup:
     gating: Any
     gates: tuple[Any, Any]
     settings: TrainingSettings
+
+    @property
+    def trains(self) -> bool:
+        """Whether anything is trained after the limit: not with `steps` 0."""
+        return trains(self.options)
 
     @property
     def train(self) -> Sample:
@@ -190,16 +196,21 @@ def prepare(
 
 def training_settings(options: Any, seeds: Seeds) -> TrainingSettings:
     """The trainer's settings that the options name; its own phases where they name none."""
-    steps = options.steps or ()
-    rates: tuple[float | None, ...] = options.learning_rate or (None,) * len(steps)
+    steps = options.steps if trains(options) else None
+    rates: tuple[float | None, ...] = options.learning_rate or (None,) * len(steps or ())
     return TrainingSettings(
         trainer=options.trainer,
         loss=options.loss,
         batch_size=options.batch_size,
-        schedule=None if options.steps is None else tuple(zip(steps, rates, strict=True)),
+        schedule=None if steps is None else tuple(zip(steps, rates, strict=True)),
         momentum=options.momentum,
         random_state=seeds.batches,
     )
+
+
+def trains(options: Any) -> bool:
+    """Whether the options ask for training: `steps` 0 is a prediction alone."""
+    return bool(options.steps != (0,))
 
 
 def torch_dtype(name: str) -> torch.dtype:

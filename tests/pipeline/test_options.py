@@ -137,7 +137,7 @@ def test_the_values_of_an_option_are_those_that_there_are() -> None:
     assert get_args(get_type_hints(ClassOptions)["classes"]) == ("two", "all")
     (trainer,) = [p for p in model_parameters(MODELS["gln"]) if p.name == "trainer"]
     (loss,) = [p for p in model_parameters(MODELS["gln"]) if p.name == "loss"]
-    assert isinstance(trainer.type, Choice) and set(trainer.type.choices) == set(TRAINERS)
+    assert trainer.metavar == f"[{'|'.join(sorted(TRAINERS))}],..."
     assert isinstance(loss.type, Choice)
     assert set(loss.type.choices) == {name for name, one in LOSSES.items() if one.of_margins}
 
