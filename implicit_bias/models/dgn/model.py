@@ -72,6 +72,8 @@ MODELS = (
             # With fewer, every gate of a layer is closed on some sample.
             ("gating", "random"): {"hidden_units": 14},
             ("gating", "contexts"): {"hidden_units": 5},
+            # With fewer, training the network that sets the gates may close a layer for good.
+            ("gating", "learned"): {"hidden_units": 14},
         },
         refuses={
             "gating": "gates of a deep network come with the widths of its layers; "

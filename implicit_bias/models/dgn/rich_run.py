@@ -211,7 +211,7 @@ def _several(starts: Sequence[Start], bound: PathLimit) -> Finding:
 
 
 def _assumptions(first: Start, local: LocalLimit, bound: PathLimit) -> tuple[Assumption, ...]:
-    tight = bound.is_tight()
+    tight, why = bound.is_tight(), f"; {local.reason}" if local.reason else ""
     return (
         Assumption(
             "a network attains the bound, so that it is the least value of all (the bound is the "
@@ -220,7 +220,7 @@ def _assumptions(first: Start, local: LocalLimit, bound: PathLimit) -> tuple[Ass
         ),
         Assumption(
             "the point next to the network is a strict local optimum, up to rotations of units "
-            "(certified in floating point)",
+            f"(certified in floating point){why}",
             {LocalStatus.LOCAL_OPTIMUM: True, LocalStatus.SADDLE: False}.get(local.status),
         ),
         Assumption(

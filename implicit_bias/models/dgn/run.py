@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ...pipeline.finding import Finding
+from ...data.sample import Sample
+from ...measures.scalars import scores
+from ...pipeline.finding import Assumption, Finding
 from ...pipeline.findings import gating_file
 from ...pipeline.report import Report, gather
 from ...pipeline.setup import Setup, prepare
@@ -53,6 +55,14 @@ def _find(setup: Setup) -> Iterator[Finding]:
     if setup.options.gating in ("relu", "learned"):
         relu, ready = train_gates(setup)
     setup = gated(setup, relu)
-    yield Finding("gating", files=gating_file(setup.gating).files, finished=ready)
+    assumptions: tuple[Assumption, ...] = ()
+    if setup.options.gating == "learned" and relu is not None:
+        X, y = setup.train.X, setup.train.y
+        separates = bool((y * scores(relu, Sample(X, y, None))).min() > 0)
+        learned = "the network that learned the gates separates the training data"
+        assumptions = (Assumption(learned, separates),)
+    yield Finding(
+        "gating", files=gating_file(setup.gating).files, assumptions=assumptions, finished=ready
+    )
     if ready:
         yield from (find_lazy if setup.options.regime == "lazy" else find_rich)(setup)
