@@ -180,12 +180,14 @@ def draw(rows: pd.DataFrame) -> Figure:
     left.boxplot([100 * rows[name] for name in names], tick_labels=names, whis=(0, 100))
     left.set(ylabel="held-out labels that differ, %", ylim=(0, None))
     left.set_title("along the chain from what was published to the limit")
-    for _, one in rows.iterrows():
-        right.plot([one[f"predicted_{level:.2f}"] for level in LEVELS], LEVELS, "C0-", alpha=0.4)
-        if "observed_0.95" in one and not math.isnan(one["observed_0.95"]):
-            right.plot([one[f"observed_{level:.2f}"] for level in LEVELS], LEVELS, "C1o", ms=4)
-    right.plot([], [], "C0-", label="predicted by the flow")
-    right.plot([], [], "C1o", label="observed of descent")
+    for number, (_, one) in enumerate(rows.iterrows()):
+        seen = "observed_0.95" in one and not math.isnan(one["observed_0.95"])
+        style = {"color": f"C{number}" if seen else "lightgrey", "zorder": 2 if seen else 1}
+        right.plot([one[f"predicted_{level:.2f}"] for level in LEVELS], LEVELS, **style)
+        if seen:
+            right.plot([one[f"observed_{level:.2f}"] for level in LEVELS], LEVELS, "o", **style)
+    right.plot([], [], "k-", label="predicted by the flow, a seed a line")
+    right.plot([], [], "ko", label="observed of descent, same colour")
     right.set(xscale="log", xlabel="log(1/loss): constant steps need exp of it")
     right.set_ylabel("labels agree with the limit's, for good")
     right.legend(frameon=False)
