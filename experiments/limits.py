@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 import click
 import pandas as pd
 
-from implicit_bias.models import MODELS
-from implicit_bias.pipeline.keeping import Keeping
-from implicit_bias.pipeline.progress import Progress
+import implicit_bias as ib
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from implicit_bias.pipeline.choices import ModelName
 
 SEEDS = (1, 2, 3)
 
@@ -32,7 +32,7 @@ SEEDS = (1, 2, 3)
 class Case:
     """One model on one data set by one trainer."""
 
-    model: str
+    model: ModelName
     options: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -63,37 +63,39 @@ CASES = (
 )
 
 
+# Columns of the result under another name than in the row of a report.
+RENAMED = {"steps": "n_steps", "seconds": "training_seconds"}
+COLUMNS = (
+    "model",
+    "data",
+    "n_train",
+    "hidden_units",
+    "trainer",
+    "seed",
+    "steps",
+    "seconds",
+    "log_inverse_loss",
+    "margin_ratio",
+    "agreement",
+    "zeta_cosine",
+    "kkt_residual",
+    "kkt_complementarity",
+    "error_limit",
+    "error_network",
+    "status",
+    "gap",
+)
+
+
 def run(case: Case, seed: int, data_dir: Path | None) -> tuple[dict[str, Any], pd.DataFrame]:
     """The row of one run, and its trajectory."""
     given = {**case.options, "seed": seed}
     if case.needs_files:
         given["data_dir"] = data_dir
-    model = MODELS[case.model]
-    report = model.run(model, model.choose(**given), Progress(), Keeping())
-    found = report.results
-    options = found["options"]
-    network, comparison = found["network"], found["comparison"]
-    row = {
-        "model": case.model,
-        "data": options["data"],
-        "n_train": found["data"]["n_train"],
-        "hidden_units": options.get("hidden_units"),
-        "trainer": options["trainer"],
-        "seed": seed,
-        "steps": network["steps"],
-        "seconds": network["seconds"],
-        "log_inverse_loss": -network["log_loss"],
-        "margin_ratio": comparison["margin_ratio"],
-        "agreement": comparison["agreement"],
-        "zeta_cosine": comparison["zeta_cosine"],
-        "kkt_residual": comparison["kkt_residual"],
-        "kkt_complementarity": comparison["kkt_complementarity"],
-        "error_limit": comparison["error_limit"],
-        "error_network": comparison["error_network"],
-        "status": found["limit"]["status"],
-        "gap": found["limit"]["gap"],
-    }
-    return row, report.objects["trajectory"].to_frame()
+    report = ib.run(case.model, **given)
+    found = report.row()
+    row = {name: found[RENAMED.get(name, name)] for name in COLUMNS}
+    return row, report.trajectory.to_frame()
 
 
 def draw(frontier: pd.DataFrame) -> Figure:

@@ -7,6 +7,8 @@ there are, and where they live, stands once: in the stub beside this file, which
 import ast
 from importlib import import_module
 
+from ._extras import naming_extras
+
 with open(f"{__file__}i", encoding="utf-8") as stub:
     _MODULES = {
         alias.name: f".{node.module}"
@@ -21,7 +23,8 @@ __all__ = list(_MODULES)
 def __getattr__(name: str) -> object:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_MODULES[name], __name__), name)
+    with naming_extras():
+        return getattr(import_module(_MODULES[name], __name__), name)
 
 
 def __dir__() -> list[str]:

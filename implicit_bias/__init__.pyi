@@ -1,5 +1,6 @@
 """The public names, each with the module that it is loaded from: the one list of them."""
 
+from ._extras import MissingExtra as MissingExtra
 from ._solve import Certificate as Certificate
 from ._solve import NotCertified as NotCertified
 from ._solve import Settings as Settings
@@ -36,20 +37,36 @@ from .kernels.regression import KernelRegression as KernelRegression
 from .kernels.regression import kernel_regression as kernel_regression
 from .kernels.tangent import activation_kernel as activation_kernel
 from .kernels.tangent import empirical_ntk as empirical_ntk
+from .limits.l1 import L1Limit as L1Limit
+from .limits.l1 import solve_l1_svm as solve_l1_svm
 from .limits.predictors import ContextPredictor as ContextPredictor
+from .local_limits.depth3 import Depth3Kernel as Depth3Kernel
+from .local_limits.depth3 import depth3_kernel as depth3_kernel
+from .local_limits.limit import LocalLimit as LocalLimit
+from .local_limits.limit import LocalStatus as LocalStatus
+from .local_limits.limit import same_limit as same_limit
+from .local_limits.search import local_limit as local_limit
+from .measures.clocks import ConstantClock as ConstantClock
+from .measures.clocks import PowerClock as PowerClock
+from .measures.clocks import clock_of as clock_of
 from .measures.comparison import Comparison as Comparison
 from .measures.comparison import compare as compare
+from .measures.directions import extrapolate_direction as extrapolate_direction
 from .measures.distances import Distances as Distances
 from .measures.extrapolation import extrapolate as extrapolate
-from .measures.extrapolation import extrapolate_direction as extrapolate_direction
+from .measures.growth_law import UnitGrowth as UnitGrowth
 from .measures.kkt import KKTDistance as KKTDistance
 from .measures.kkt import kkt_distance as kkt_distance
 from .measures.margin_flow import MarginFlow as MarginFlow
 from .measures.margin_flow import margin_flow as margin_flow
 from .measures.rates import measure_rates as measure_rates
+from .measures.unit_growth import unit_growth as unit_growth
 from .models.dgn.context_network import DeepGLN as DeepGLN
 from .models.dgn.network import DGN as DGN
 from .models.dgn.network import initial_variance as initial_variance
+from .models.dgn.path_bound import path_lower_bound as path_lower_bound
+from .models.dgn.path_lasso import solve_path_lasso as solve_path_lasso
+from .models.dgn.path_limit import PathLimit as PathLimit
 from .models.gdln.flow import gated_flow as gated_flow
 from .models.gdln.formulation import solve_gated_ols as solve_gated_ols
 from .models.gln.formulation import GLNLimit as GLNLimit
@@ -68,6 +85,8 @@ from .models.relu.formulation import FReLULimit as FReLULimit
 from .models.relu.formulation import solve_frelu_svm as solve_frelu_svm
 from .models.relu.frozen_network import FReLU as FReLU
 from .models.relu.network import ReLU as ReLU
+from .pipeline.report import Report as Report
+from .pipeline.row import row_schema as row_schema
 from .pipeline.run import NotSaved as NotSaved
 from .pipeline.run import run as run
 from .training.loop import train as train

@@ -1,5 +1,42 @@
-"""`python -m implicit_bias compare ...`."""
+"""The commands that the package installs, and `python -m implicit_bias compare ...`."""
 
-from .cli import main
+import contextlib
+import sys
+from collections.abc import Iterator
 
-main()
+from ._extras import MissingExtra, naming_extras
+
+BAD_INPUT = 2
+
+
+def main() -> None:
+    """The command `implicit-bias`."""
+    with _missing_told():
+        from .cli import main as command
+
+        command()
+
+
+def compare_main() -> None:
+    """The command `compare`, which is also installed by that name alone."""
+    with _missing_told():
+        from .cli import compare
+
+        compare(prog_name="compare")
+
+
+@contextlib.contextmanager
+def _missing_told() -> Iterator[None]:
+    """One message where a package is missing or hidden, be it the one that reads the options."""
+    try:
+        with naming_extras():
+            yield
+    except ImportError as error:
+        if not isinstance(error, MissingExtra) and error.name != "solvers":
+            raise
+        print(f"Error: {error}", file=sys.stderr)
+        raise SystemExit(BAD_INPUT) from None
+
+
+if __name__ == "__main__":
+    main()

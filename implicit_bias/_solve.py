@@ -1,5 +1,7 @@
 """The one seam through which this package reaches the numerical one."""
 
+from ._extras import naming_extras
+
 try:
     from solvers import (
         Array,
@@ -45,6 +47,10 @@ except ImportError as error:
         name="solvers",
         path=error.path,
     ) from error
+
+# Solvers of cvxpy are an extra.
+solve = naming_extras()(solve)
+solve_one_vs_rest = naming_extras()(solve_one_vs_rest)
 
 __all__ = [
     "Array",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ._extras import require
 from ._version import __version__
 from .models import MODELS
 from .pipeline.arguments import ARGUMENTS, Choice, ModelCommand, given
@@ -22,12 +23,14 @@ from .pipeline.run import running
 if TYPE_CHECKING:
     from .pipeline.report import Report
 
-__all__ = ["compare_main", "main"]
+__all__ = ["compare", "main"]
 
 # Exit codes, as documented in the README.
 DONE, BAD_INPUT, NOT_SEPARABLE, NOT_SOLVED, NOT_TRAINED, INTERRUPTED = 0, 2, 3, 4, 5, 130
 PICTURES = (".png", ".svg", ".pdf")
 PAGES = (".html", ".htm")
+# What a picture and a page need beside the command line itself.
+DRAWN, PAGED = ("matplotlib",), ("matplotlib", "jinja2")
 
 EPILOG = (
     "Exit codes: 0 done; 2 usage or bad input; 3 the data are not separable (the certificate is "
@@ -132,12 +135,13 @@ def _open_streams() -> None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
 
 
-def _check_files(*files: Path | None) -> None:
-    """Whether everything asked for can be written, before any work."""
+def _check_files(plot: Path | None, page: Path | None) -> None:
+    """Whether everything asked for can be made and written, before any work."""
     from .pipeline.report import check_writable
 
-    for file in files:
+    for file, modules in ((plot, DRAWN), (page, PAGED)):
         if file is not None:
+            require(*modules)
             check_writable(file, folder=False)
 
 
@@ -249,8 +253,3 @@ def main() -> None:
 
 
 main.add_command(compare)
-
-
-def compare_main() -> None:
-    """The command `compare`, which the package also installs by that name alone."""
-    compare(prog_name="compare")

@@ -25,9 +25,11 @@ __all__ = [
     "float_of",
     "gram_full",
     "gram_lower",
+    "group_sums",
     "is_torch_array",
+    "lu_factor",
+    "lu_solve",
     "matmul",
-    "solve_square",
     "symmetric_product",
     "to_numpy",
 ]
@@ -148,17 +150,41 @@ def _fortran(matrix: np.ndarray) -> tuple[np.ndarray, int]:
     return (matrix, 0) if matrix.flags.f_contiguous else (matrix.T, 1)
 
 
-def solve_square(matrix: Array, right: Array) -> Array:
-    """Solve a small general system for one right-hand side; raises `SingularMatrix`."""
+def lu_factor(matrix: Array) -> tuple[Array, Array]:
+    """Factors and pivots of a small general matrix, for `lu_solve`; raises `SingularMatrix`."""
     if is_torch_array(matrix):
         import torch
 
-        solution, info = torch.linalg.solve_ex(matrix, right)
+        factors, pivots, info = torch.linalg.lu_factor_ex(matrix)
     else:
-        _, _, solution, info = lapack.dgesv(matrix, right)
+        factors, pivots, info = lapack.dgetrf(matrix)
     if int(info) != 0:
         raise SingularMatrix(f"pivot {int(info)} of {matrix.shape[0]} is zero")
+    return factors, pivots
+
+
+def lu_solve(factors: tuple[Array, Array], right: Array) -> Array:
+    """Solve the system of `lu_factor` for one right-hand side (m,)."""
+    if is_torch_array(right):
+        import torch
+
+        return torch.linalg.lu_solve(*factors, right[:, None])[:, 0]
+    solution, _ = lapack.dgetrs(*factors, right)
     return solution
+
+
+def group_sums(values: Array, group: Array, n_groups: int) -> Array:
+    """(..., G) sums of the last axis of `values` (..., J) over the groups, none of them empty."""
+    if is_torch_array(values):
+        import torch
+
+        sums = torch.zeros((*values.shape[:-1], n_groups), dtype=values.dtype, device=values.device)
+        return sums.index_add_(-1, group, values)
+    if n_groups == len(group) and np.array_equal(group, np.arange(n_groups)):
+        return values
+    order = np.argsort(group, kind="stable")
+    starts = np.searchsorted(group[order], np.arange(n_groups))
+    return np.add.reduceat(values[..., order], starts, axis=-1)
 
 
 def symmetric_product(matrix: Array, right: Array) -> Array:

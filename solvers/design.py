@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from .arrays import Array, array_namespace, float_of, matmul
+from .arrays import Array, array_namespace, float_of, group_sums, matmul
 
 __all__ = ["GatedDesign"]
 
@@ -43,17 +43,12 @@ class GatedDesign:
     def n_groups(self) -> int:
         return int(self.group.max()) + 1
 
-    def membership(self) -> Array:
-        """(J, n_groups) matrix of 0 and 1: which column belongs to which group."""
-        xp = array_namespace(self.X)
-        groups = xp.arange(self.n_groups, device=self.group.device)
-        return xp.astype(self.group[:, None] == groups[None, :], self.X.dtype)
-
     @cached_property
     def sample_sizes(self) -> Array:
         """(n,) `||X[n]|| max_g ||Z[n, g]||`: what the norm of one sample's blocks cannot exceed."""
         xp = array_namespace(self.X)
-        gates = xp.sqrt(xp.max(matmul(self.Z * self.Z, self.membership()), axis=1))
+        squares = group_sums(self.Z * self.Z, self.group, self.n_groups)
+        gates = xp.sqrt(xp.max(squares, axis=1))
         # Relative to the largest entry, so that no square over- or underflows.
         size = float_of(xp.max(xp.abs(self.X))) or 1.0
         X = self.X / size
@@ -74,8 +69,22 @@ class GatedDesign:
         # Relative to the largest entry, so that no square over- or underflows.
         size = float_of(xp.max(xp.abs(V))) or 1.0
         V = V / size
-        return size * xp.sqrt(matmul(self.membership().T, xp.sum(V * V, axis=1)))
+        return size * xp.sqrt(group_sums(xp.sum(V * V, axis=1), self.group, self.n_groups))
 
     def subset(self, rows: Array) -> GatedDesign:
         """The same design on the samples `rows` (indices); the groups stay as they are."""
         return GatedDesign(X=self.X[rows], Z=self.Z[rows], group=self.group)
+
+    def columns_of(self, groups: Array) -> Array:
+        """Indices of the columns of `groups` (indices in rising order), themselves in order."""
+        xp = array_namespace(self.X)
+        wanted = xp.zeros((self.n_groups,), dtype=xp.bool, device=self.group.device)
+        wanted[groups] = True
+        return xp.nonzero(wanted[self.group])[0]
+
+    def of_groups(self, groups: Array) -> GatedDesign:
+        """The design of `groups` (indices in rising order) alone, numbered from 0 again."""
+        columns = self.columns_of(groups)
+        xp = array_namespace(self.X)
+        group = xp.searchsorted(groups, self.group[columns])
+        return GatedDesign(X=self.X, Z=self.Z[:, columns], group=group)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from .cvxpy_backend import solve_cvxpy
 from .interior_point import solve_interior_point
+from .linear_backend import solve_highs
 from .programs import MaxMarginProgram
 from .settings import Settings
 from .solution import Solution
@@ -16,6 +17,7 @@ __all__ = ["SOLVERS", "solve"]
 # `solve_cvxpy(program, settings, "CLARABEL")`.
 SOLVERS: dict[str, Callable[[MaxMarginProgram, Settings, str], Solution]] = {
     "interior-point": lambda program, settings, _: solve_interior_point(program, settings),
+    "highs": lambda program, settings, _: solve_highs(program, settings),
     "cvxpy": lambda program, settings, name: solve_cvxpy(program, settings, name or "CLARABEL"),
 }
 
@@ -32,7 +34,8 @@ def solve(
     ----------
     program : MaxMarginProgram
     solver : str
-        "interior-point" (the structured method of this package), or "cvxpy:NAME" for a solver of
+        "interior-point" (the structured method of this package); "highs" for programs with one
+        coefficient a group, of which it returns a vertex; or "cvxpy:NAME" for a solver of
         second-order cones that cvxpy has installed: CLARABEL, ECOS, SCS; or, for programs of one
         group, of quadratic programs: OSQP, HIGHS.
     settings : Settings, optional
@@ -51,12 +54,13 @@ def solve(
     """
     if not isinstance(solver, str):
         raise TypeError(
-            f"`solver` must be a name, got {solver!r}: use 'interior-point' or 'cvxpy:NAME'"
+            f"`solver` must be a name, got {solver!r}: use 'interior-point', 'highs' or "
+            "'cvxpy:NAME'"
         )
     family, _, name = solver.partition(":")
     if family not in SOLVERS or (name and family != "cvxpy"):
         raise ValueError(
-            f"unknown solver {solver!r}: use 'interior-point' or 'cvxpy:NAME' "
+            f"unknown solver {solver!r}: use 'interior-point', 'highs' or 'cvxpy:NAME' "
             "with NAME one of CLARABEL, ECOS, SCS, OSQP"
         )
     return SOLVERS[family](program, settings or Settings(), name)

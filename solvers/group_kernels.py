@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from .arrays import Array, array_namespace, float_of, gram_full, gram_lower, matmul
 from .design import GatedDesign
@@ -49,6 +50,19 @@ class GroupKernels:
     def n_groups(self) -> int:
         return int(self.weight.shape[1])
 
+    @cached_property
+    def each_its_column(self) -> bool:
+        """Whether column g of `factor` is group g's and no other's, `weight` the unit matrix."""
+        xp = array_namespace(self.weight)
+        if self.weight.shape[0] != self.n_groups:
+            return False
+        unit = xp.eye(self.n_groups, dtype=self.weight.dtype, device=self.weight.device)
+        return bool(xp.all(self.weight == unit))
+
+    def _of_columns(self, d: Array) -> Array:
+        """(F,) weights of the columns of `factor` in `sum_g d[g] Z_g Z_g^T`."""
+        return d if self.each_its_column else matmul(self.weight, d)
+
     def products(self, lam: Array) -> Array:
         """(n, G) columns `K_g lam`, the long way round or the short way, whichever is cheaper."""
         n_samples, n_inputs = self.signed.shape
@@ -58,12 +72,12 @@ class GroupKernels:
         else:
             images = matmul(self.signed, matmul(self.signed.T, images))
         images *= self.factor
-        return matmul(images, self.weight)
+        return images if self.each_its_column else matmul(images, self.weight)
 
     def weighted(self, d: Array) -> Array:
         """Lower triangle (at least) of `sum_g d[g] K_g` for d >= 0, an (n, n) array."""
         xp = array_namespace(self.gram)
-        matrix = gram_lower(self.factor * xp.sqrt(matmul(self.weight, d)))
+        matrix = gram_lower(self.factor * xp.sqrt(self._of_columns(d)))
         # `gram` is symmetric; its transpose has the memory order of a syrk result.
         matrix *= self.gram.T
         return matrix
@@ -72,7 +86,7 @@ class GroupKernels:
         """(n,) diagonal of `sum_g d[g] K_g`."""
         xp = array_namespace(self.gram)
         index = xp.arange(self.gram.shape[0], device=self.gram.device)
-        gates = matmul(self.factor * self.factor, matmul(self.weight, d))
+        gates = matmul(self.factor * self.factor, self._of_columns(d))
         return self.gram[index, index] * gates
 
     def subset(self, rows: Array) -> GroupKernels:
@@ -116,8 +130,12 @@ def _columns(design: GatedDesign) -> tuple[Array, Array]:
     """`factor` and `weight` of `GroupKernels`."""
     xp = array_namespace(design.X)
     columns, groups, constants = [], [], []
+    single = int(design.Z.shape[1]) == design.n_groups
     for g in range(design.n_groups):
-        reduced, constant = _reduce(design.Z[:, xp.nonzero(design.group == g)[0]])
+        own = design.Z[:, xp.nonzero(design.group == g)[0]]
+        # A single column gains nothing by being a constant, and groups of one column each need
+        # no product with `weight`.
+        reduced, constant = (own, 0.0) if single else _reduce(own)
         columns.append(reduced)
         groups += [g] * int(reduced.shape[1])
         constants.append(constant)

@@ -1,4 +1,4 @@
-"""The solver `interior-point`: the game played on all samples, refined on the features."""
+"""The solver `interior-point`: the game played on samples and groups, refined on the features."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from .arrays import Array, array_namespace, as_float64
 from .certificate import Certificate, certify
 from .game import Game, play
 from .group_kernels import GroupKernels, group_kernels
+from .group_working_set import solve_on_group_set
 from .memory import require_memory
 from .programs import MaxMarginProgram
 from .refinement import PrimalDual, balance_support, cancel_blocks
@@ -35,7 +36,7 @@ def solve_interior_point(
     settings : Settings
         `max_iterations` bounds the iterations of each inner run (default 100).
     kernels : GroupKernels, optional
-        Those of `program`, if they are at hand; a working set makes its own.
+        Those of `program`, if they are at hand; working sets make their own.
 
     Returns
     -------
@@ -43,10 +44,10 @@ def solve_interior_point(
         `SOLVED`, `NOT_SEPARABLE`, or what the certificate can prove where rounding decides.
     """
     start = time.perf_counter()
-    if program.n_samples < settings.working_set_from:
-        answer, certificate, iterations = _solve_all(program, settings, kernels)
+    if program.n_groups < settings.group_set_from:
+        answer, certificate, iterations = _solve_groups(program, settings, kernels)
     else:
-        answer, certificate, iterations = solve_on_working_set(program, settings, _solve_all)
+        answer, certificate, iterations = solve_on_group_set(program, settings, _solve_groups)
     return conclude(
         program,
         answer.primal,
@@ -57,6 +58,15 @@ def solve_interior_point(
         solver="interior-point",
         known=certificate,
     )
+
+
+def _solve_groups(
+    program: MaxMarginProgram, settings: Settings, kernels: GroupKernels | None = None
+) -> Attempt:
+    """Solve with every group of `program`: on all samples, or on a working set of them."""
+    if program.n_samples < settings.working_set_from:
+        return _solve_all(program, settings, kernels)
+    return solve_on_working_set(program, settings, _solve_all)
 
 
 def _solve_all(

@@ -7,8 +7,8 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from .arrays import NotPositiveDefinite, cholesky_lower, cholesky_solve
 from .certificate import RESOLUTION, Certificate
 from .kernel_program import KernelProgram, KernelSolution, certify_kernel
 from .settings import Settings
@@ -83,7 +83,7 @@ def _minimise(Q: np.ndarray, settings: Settings) -> tuple[np.ndarray, int]:
         if now < gap:
             best, gap = point.lam, now
         left.append(float(point.lam @ point.z))
-        settled = point.value <= 0.1 * RESOLUTION * float(point.lam @ np.abs(unit) @ point.lam)
+        settled = point.vanishes(unit)
         if gap <= 0.1 * settings.tol or settled or not left[-1] < 0.9 * left[-1 - PATIENCE]:
             break
         moved = point.step(unit, c)
@@ -124,21 +124,30 @@ class _Point:
         margin = float((self.products / c).min())
         return self.value / (margin * float(c @ self.lam)) - 1 if margin > 0 else math.inf
 
+    def vanishes(self, Q: np.ndarray) -> bool:
+        """Whether the value is zero to the resolution of its terms."""
+        # No entry of a kernel of unit diagonal exceeds 1: most points need no more than that.
+        if self.value > RESOLUTION * float(self.lam.sum()) ** 2:
+            return False
+        return self.value <= 0.1 * RESOLUTION * float(self.lam @ (np.abs(Q) @ self.lam))
+
     def step(self, Q: np.ndarray, c: np.ndarray) -> _Point | None:
         """Mehrotra's predictor and corrector; None where nothing can be factorised."""
-        newton = Q.copy()
-        newton.flat[:: len(c) + 1] += self.z / self.lam + RIDGE * len(c)
+        # The symmetric matrix, read by columns: LAPACK then takes it without a copy.
+        newton = Q.copy().T
+        diagonal = np.einsum("nn->n", newton)
+        diagonal += self.z / self.lam + RIDGE * len(c)
         try:
-            factor = cho_factor(newton, lower=True, overwrite_a=True, check_finite=False)
-        except LinAlgError:
+            factor = cholesky_lower(newton)
+        except NotPositiveDefinite:
             return None
-        column = cho_solve(factor, c, check_finite=False)
+        column = cholesky_solve(factor, c)
         residual = self.products - self.mu * c - self.z
         missing = 1 - float(c @ self.lam)
 
         def direction(target: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
             # (Q + z / lam) d_lam - d_mu c = -residual + target / lam - z, d_z from the products.
-            right = cho_solve(factor, target / self.lam - self.z - residual, check_finite=False)
+            right = cholesky_solve(factor, target / self.lam - self.z - residual)
             d_mu = (missing - float(c @ right)) / float(c @ column)
             d_lam = right + d_mu * column
             return d_lam, (target - self.z * d_lam) / self.lam - self.z, d_mu

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor
 
+from .arrays import NotPositiveDefinite, cholesky_lower
 from .certificate import RESOLUTION, Certificate
 from .memory import require_memory
 from .solution import NotCertified, Status
@@ -90,11 +90,12 @@ class KernelProgram:
 
 def _refuse_indefinite(kernel: np.ndarray) -> None:
     size = float(np.abs(kernel).max())
-    shifted = 0.5 * (kernel + kernel.T)
-    shifted.flat[:: len(kernel) + 1] += INDEFINITE * len(kernel) * size + np.finfo(float).tiny
+    shifted = (0.5 * (kernel + kernel.T)).T
+    diagonal = np.einsum("nn->n", shifted)
+    diagonal += INDEFINITE * len(kernel) * size + np.finfo(float).tiny
     try:
-        cho_factor(shifted, lower=True, overwrite_a=True, check_finite=False)
-    except LinAlgError as error:
+        cholesky_lower(shifted)
+    except NotPositiveDefinite as error:
         raise ValueError(
             "`kernel` has eigenvalues below zero, beyond rounding: it is no kernel"
         ) from error

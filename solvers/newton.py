@@ -12,8 +12,10 @@ from .arrays import (
     cholesky_lower,
     cholesky_solve,
     float_of,
+    gram_lower,
+    lu_factor,
+    lu_solve,
     matmul,
-    solve_square,
     symmetric_product,
 )
 
@@ -69,33 +71,60 @@ class NewtonSystem:
         sum(dlam) = sum(dd) = 0
 
     Eliminating dz and dw leaves the positive definite matrix `M = K_d + diag(z / lam)`,
-    bordered by the columns Q (n, G), the ones vector and dt: one Cholesky factorisation of M and
-    a dense system of size G + 2.
+    bordered by the columns Q (n, G), the ones vector and dt.
+
+    Where groups outnumber samples, those whose pivot `w / d` is far above what M makes of their
+    column ("light": dead ones, and nearly all far from the optimum) are eliminated as well,
+
+        dd = r (lower + Q^T dlam - dt / 2),   r = d / w,   N = M + Q diag(r) Q^T,
+
+    which adds the column `-Q r / 2` to the border and `-sum(r) / 4` to its corner. The others stay
+    in the border, since `r` grows without bound for a live group and would swallow M in N. So
+    there are one Cholesky factorisation of N and one LU factorisation of size `heavy` + 2.
     """
 
     def __init__(self, point: Iterate, kernel: Array) -> None:
         """`kernel` is the lower triangle of K_d; it is overwritten."""
         xp = array_namespace(kernel)
         self._xp, self._point = xp, point
-        n_samples, n_groups = point.products.shape
-        index = xp.arange(n_samples, device=kernel.device)
+        index = xp.arange(kernel.shape[0], device=kernel.device)
         size = float_of(xp.max(kernel[index, index]))
         kernel[index, index] += point.z / point.lam
         self._matrix = kernel
+        light = _light(point, kernel[index, index])
+        self._heavy, self._light = xp.nonzero(~light)[0], xp.nonzero(light)[0]
+        self._ratios = point.d[self._light] / point.w[self._light]
+        self._columns = point.products[:, self._light]
+        if self._light.shape[0] > 0:
+            kernel = kernel + gram_lower(self._columns * xp.sqrt(self._ratios))
         self._factor = factorise(kernel, size)
-        ones = xp.ones((n_samples, 1), dtype=kernel.dtype, device=kernel.device)
-        self._border = xp.concat([point.products, -ones], axis=1)
+        self._border = self._border_columns()
         self._images = cholesky_solve(self._factor, self._border)
-        bordered = xp.zeros((n_groups + 2,) * 2, dtype=kernel.dtype, device=kernel.device)
-        bordered[: n_groups + 1, : n_groups + 1] = matmul(self._border.T, self._images)
-        diagonal = xp.arange(n_groups, device=kernel.device)
-        # Groups with the same kernel make this block singular as w vanishes: which of them takes
-        # the change of d is then arbitrary, and a ridge of the size of rounding decides it.
-        ridge = RIDGE * float_of(xp.max(bordered[diagonal, diagonal]))
-        bordered[diagonal, diagonal] += point.w / point.d + ridge
-        bordered[:n_groups, n_groups + 1] = 0.5
-        bordered[n_groups + 1, :n_groups] = 0.5
-        self._bordered = bordered
+        self._bordered = lu_factor(self._corner())
+
+    def _border_columns(self) -> Array:
+        """(n, heavy + 2) columns of the changes of d, of rho and of t."""
+        xp, products = self._xp, self._point.products
+        ones = xp.ones_like(products[:, :1])
+        of_t = -0.5 * matmul(self._columns, self._ratios)
+        heavy = products[:, self._heavy] if self._light.shape[0] > 0 else products
+        return xp.concat([heavy, -ones, of_t[:, None]], axis=1)
+
+    def _corner(self) -> Array:
+        """The dense system for the border's unknowns, N being eliminated."""
+        xp, point = self._xp, self._point
+        corner = matmul(self._border.T, self._images)
+        n_heavy = int(self._heavy.shape[0])
+        diagonal = xp.arange(n_heavy, device=corner.device)
+        if n_heavy > 0:
+            # Groups with the same kernel make this block singular as w vanishes: which of them
+            # takes the change of d is then arbitrary, and a ridge of the size of rounding decides.
+            ridge = RIDGE * float_of(xp.max(corner[diagonal, diagonal]))
+            corner[diagonal, diagonal] += point.w[self._heavy] / point.d[self._heavy] + ridge
+        corner[:n_heavy, n_heavy + 1] += 0.5
+        corner[n_heavy + 1, :n_heavy] += 0.5
+        corner[n_heavy + 1, n_heavy + 1] -= 0.25 * float_of(xp.sum(self._ratios))
+        return corner
 
     def direction(self, targets: Targets) -> Direction:
         """Solve for one set of right-hand sides, refined until rounding is all that is left.
@@ -130,24 +159,44 @@ class NewtonSystem:
         )
 
     def _eliminate(self, upper: Array, lower: Array) -> tuple[Array, Array]:
-        """Solve M dlam + B u = upper, -B^T dlam + E u = lower for u = (dd, drho, dt)."""
+        """Solve for dlam and u = (dd, drho, dt), the matrix of groups, rho and t being
+
+        M dlam + [Q, -1, 0] u = upper,   -[Q, -1, 0]^T dlam + E u = lower.
+        """
         xp = self._xp
-        n_border = int(self._border.shape[1])
-        base = cholesky_solve(self._factor, upper)
-        right = xp.asarray(lower, copy=True)
-        right[:n_border] += matmul(self._border.T, base)
-        rest = solve_square(self._bordered, right)
-        return base - matmul(self._images, rest[:n_border]), rest
+        light = lower[self._light]
+        base = cholesky_solve(self._factor, upper - matmul(self._columns, self._ratios * light))
+        right = xp.concat([lower[self._heavy], lower[-2:]])
+        right[-1] -= 0.5 * (self._ratios @ light)
+        u = lu_solve(self._bordered, right + matmul(self._border.T, base))
+        lam = base - matmul(self._images, u)
+        rest = xp.zeros_like(lower)
+        rest[self._heavy], rest[-2:] = u[:-2], u[-2:]
+        rest[self._light] = self._ratios * (light + matmul(self._columns.T, lam) - 0.5 * u[-1])
+        return lam, rest
 
     def _residual(self, upper: Array, lower: Array, lam: Array, rest: Array) -> tuple[Array, Array]:
         xp, point = self._xp, self._point
         n_groups = int(point.d.shape[0])
-        d, t = rest[:n_groups], rest[n_groups + 1]
-        product = symmetric_product(self._matrix, lam)
-        product = product + matmul(self._border, rest[: n_groups + 1])
-        below = xp.concat([-matmul(self._border.T, lam), 0.5 * xp.sum(d)[None]])
-        below[:n_groups] += point.w / point.d * d + 0.5 * t
+        d, rho, t = rest[:n_groups], rest[n_groups], rest[n_groups + 1]
+        product = symmetric_product(self._matrix, lam) + matmul(point.products, d) - rho
+        of_groups = point.w / point.d * d + 0.5 * t - matmul(point.products.T, lam)
+        below = xp.concat([of_groups, xp.sum(lam)[None], 0.5 * xp.sum(d)[None]])
         return upper - product, lower - below
+
+
+# A light group adds at most this share of M's diagonal to N, so that N is hardly worse than M.
+LIGHT = 1.0
+
+
+def _light(point: Iterate, diagonal: Array) -> Array:
+    """(G,) booleans: groups to eliminate on the samples' side, none as long as they are few."""
+    xp = array_namespace(diagonal)
+    n_samples, n_groups = point.products.shape
+    if n_groups <= n_samples:
+        return xp.zeros_like(point.d, dtype=xp.bool)
+    shares = xp.max(point.products**2 / diagonal[:, None], axis=0) * point.d / point.w
+    return shares <= LIGHT
 
 
 def _size(residual: tuple[Array, Array]) -> float:

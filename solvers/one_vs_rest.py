@@ -70,9 +70,9 @@ def solve_one_vs_rest(
 
     The kernels of two classes differ in signs, `y[n] y[m] <X[n], X[m]>`: the interior point
     computes the products once and turns the signs in place from one class to the next, so that
-    K classes hold one Gram matrix, not K. From `settings.working_set_from` samples on every
-    class has its own working set instead and no Gram matrix of all samples exists to be shared;
-    cvxpy has no use for one.
+    K classes hold one Gram matrix, not K. From `settings.working_set_from` samples or
+    `settings.group_set_from` groups on every class has its own working set instead and no kernels
+    exist to be shared; cvxpy has no use for them.
 
     Parameters
     ----------
@@ -109,7 +109,10 @@ def iterate_one_vs_rest(
     """
     settings = settings or Settings()
     design = programs[0].design
-    if solver != "interior-point" or design.n_samples >= settings.working_set_from:
+    in_sets = (
+        design.n_samples >= settings.working_set_from or design.n_groups >= settings.group_set_from
+    )
+    if solver != "interior-point" or in_sets:
         for program in programs:
             yield solve(program, solver=solver, settings=settings)
         return

@@ -70,8 +70,8 @@ class MaxMarginProgram:
                 )
         if not bool(xp.all(xp.abs(y) == 1)):
             raise ValueError("`y` must hold labels -1 and +1 only: map other labels to these first")
-        present = xp.sum(self.design.membership(), axis=0)
-        if int(group.min()) < 0 or not bool(xp.all(present > 0)):
+        present = xp.unique_values(group)
+        if int(present[0]) != 0 or int(present[-1]) != present.shape[0] - 1:
             raise ValueError("`group` must number the groups 0 .. G-1 with no number left out")
 
     @property
@@ -97,3 +97,7 @@ class MaxMarginProgram:
     def subset(self, rows: Array) -> MaxMarginProgram:
         """The program of the samples `rows` (indices) alone."""
         return MaxMarginProgram(design=self.design.subset(rows), y=self.y[rows])
+
+    def of_groups(self, groups: Array) -> MaxMarginProgram:
+        """The program of `groups` (indices in rising order) alone, all others being zero."""
+        return MaxMarginProgram(design=self.design.of_groups(groups), y=self.y)

@@ -88,6 +88,20 @@ def stacked(
     )
 
 
+def with_groups_again(program: MaxMarginProgram, factors: Sequence[float]) -> MaxMarginProgram:
+    """`program` with all its groups once more for every factor, which multiplies their gates."""
+    design = program.design
+    copies = range(len(factors) + 1)
+    return MaxMarginProgram(
+        GatedDesign(
+            design.X,
+            np.hstack([factor * design.Z for factor in (1.0, *factors)]),
+            np.concatenate([design.group + copy * program.n_groups for copy in copies]),
+        ),
+        program.y,
+    )
+
+
 @dataclass(frozen=True)
 class Construction:
     """A program with its optimal coefficients (J, D), multipliers (n,) and group norms (G,)."""
@@ -513,4 +527,32 @@ def _not_separable() -> list[Problem]:
     ]
 
 
-PROBLEMS = [*_closed_forms(), *_constructions(), *_random(), *_not_separable()]
+def _many_groups() -> list[Problem]:
+    """The same groups again: no smaller optimum, since their blocks are the old ones' multiples."""
+    solved, unequal = Status.SOLVED, unequal_construction()
+    shrunk = np.linspace(-0.9, 0.9, 60).tolist()
+    closed = with_groups_again(linear_program([[1], [2], [-3]], [1, -1, 1]), shrunk)
+    return [
+        Problem(
+            "each group twice", with_groups_again(unequal.program, [1]), solved, unequal.optimum
+        ),
+        Problem(
+            "groups of zeros", with_groups_again(unequal.program, [0, 0]), solved, unequal.optimum
+        ),
+        Problem(
+            "183 groups, 40 samples",
+            with_groups_again(unequal.program, shrunk),
+            solved,
+            unequal.optimum,
+        ),
+        Problem(
+            "one live group of one among zeros",
+            with_groups_again(linear_program([[3, 4]], [1]), [0] * 20),
+            solved,
+            1 / 5,
+        ),
+        Problem("61 groups, one dimension, three signs", closed, Status.NOT_SEPARABLE),
+    ]
+
+
+PROBLEMS = [*_closed_forms(), *_constructions(), *_random(), *_many_groups(), *_not_separable()]

@@ -131,8 +131,8 @@ def test_solvers_import_cvxpy_in_one_module_and_formulations_only_for_literal_pr
     users = offenders(modules("solvers", "implicit_bias"), {"cvxpy"}, typing_only=False)
     literal = {
         str(path.relative_to(ROOT))
-        for path in modules("implicit_bias/models")
-        if path.stem in {"formulation", "l2", "norms", "shallow"}
+        for path in modules("implicit_bias/models", "implicit_bias/limits/l1.py")
+        if path.stem in {"formulation", "l1", "l2", "norms", "path_lasso", "shallow"}
     }
     assert {line.split()[0] for line in users} == {"solvers/cvxpy_backend.py"} | literal
     assert offenders(modules("implicit_bias"), {"cvxpy"}, lazy=False, typing_only=False) == []
@@ -146,8 +146,8 @@ def test_the_package_reaches_its_solvers_through_one_seam() -> None:
 # Who may import whom, below `implicit_bias`: the first row whose glob matches a file says what
 # that file may name, "." for its own folder. Lazy imports count, those for type checkers do not.
 BELOW_MODELS = (
-    "_solve", "_version", "data.*", "gates.*", "kernels.*", "limits.*", "training.*", "measures.*",
-    "drawing.*", "pipeline.*",
+    "_solve", "_version", "data.*", "gates.*", "kernels.*", "limits.*", "local_limits.*",
+    "training.*", "measures.*", "drawing.*", "pipeline.*",
 )  # fmt: skip
 MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("__init__.py", ()),
@@ -161,6 +161,7 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("kernels/*.py", (".", "_solve", "data.*")),
     ("training/*.py", (".", "_version")),
     ("measures/*.py", (".", "_solve", "data.*", "gates.*", "limits.*", "training.*")),
+    ("local_limits/*.py", (".", "_solve", "training.data", "training.network")),
     ("drawing/*.py", (".", "_solve", "data.*", "measures.*", "limits.*", "training.trajectory",
                       "training.snapshots")),
     ("pipeline/run.py", (".", "models")),  # the one that looks a model up
@@ -218,7 +219,7 @@ def test_imports_go_one_way(path) -> None:
     own = ".".join(parts[:-1])
     allowed = [entry.replace("./", f"{own}.") for entry in row_of(path)[1]]
     allowed += [f"{own}.*"] * ("." in allowed)
-    allowed += ["_files"]  # which imports nothing of the package
+    allowed += ["_files", "_extras"]  # which import nothing of the package
     if parts[0] == "models" and len(parts) == 3 and "." in row_of(path)[1]:
         allowed += [f"models.{other}.*" for theory, other in NEIGHBOURS if theory == parts[1]]
     climbs = {
@@ -341,6 +342,18 @@ def test_every_option_that_the_readme_shows_exists() -> None:
     options = {word for line in shown for word in re.findall(r"(?<!\S)--[a-z-]+", line)}
     assert "--model" in options
     assert options <= known
+
+
+def test_the_source_distribution_carries_tests_and_all_that_the_readme_links_to() -> None:
+    lines = [line.split() for line in (ROOT / "MANIFEST.in").read_text().splitlines()]
+    carried = {
+        word for command, *words in lines if command in {"graft", "include"} for word in words
+    }
+    assert {"tests", "docs", "experiments", "constraints.txt"} <= carried
+    assert all((ROOT / name).exists() for name in carried)
+    links = re.findall(r"\]\(([^)#:]+)\)", readme())
+    assert {link.split("/")[0] for link in links} <= carried
+    assert all((ROOT / link).exists() for link in links)
 
 
 def sources() -> Iterator[Path]:

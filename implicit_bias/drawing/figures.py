@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from .._extras import naming_extras
 from .palette import SERIES
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def panel_rows(panels: Sequence[Panel]) -> list[Row]:
     return rows
 
 
+@naming_extras()
 def compose(rows: Sequence[Row], *, title: str) -> Figure:
     """Draw rows one below the other under a title.
 

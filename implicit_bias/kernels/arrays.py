@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -53,8 +53,10 @@ def layers_of(name: str, gates: Any, widths: Sequence[int], n_rows: int | None) 
     return np.split(array, np.cumsum(sizes)[:-1], axis=1) if sizes else []
 
 
-def row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
+def row_blocks(n_rows: int, n_columns: int, copies: int = 1) -> list[slice]:
     """Blocks of rows of a matrix, each of no more entries than are computed at once.
+
+    `copies` is how many blocks live at the same time. To be asked for before the matrix is made.
 
     Raises
     ------
@@ -64,11 +66,10 @@ def row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
     require_memory(
         n_rows * n_columns,
         f"a kernel of {n_rows} x {n_columns} samples",
-        "compute it for fewer rows at a time (`X2`, `gates2` or `other`)",
+        "compute it for fewer rows at a time, with the other samples as second argument",
     )
-    step = max(1, _ENTRIES // max(1, n_columns))
-    for start in range(0, n_rows, step):
-        yield slice(start, min(start + step, n_rows))
+    step = max(1, _ENTRIES // (copies * max(1, n_columns)))
+    return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
 
 
 def check_kernel(K: Any) -> Floats:

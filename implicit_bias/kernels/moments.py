@@ -146,7 +146,7 @@ def ntk_moments(
     --------
     >>> moments = ntk_moments([[1.0]], np.ones((1, 8)), widths=(4, 4), variance=0.25, kurtosis=1.0)
     >>> moments.mean.tolist(), moments.variance.round(12).tolist()
-    ([[3.0]], [[1.5]])
+    ([[3.0]], [[0.75]])
     """
     samples = matrix("X", X)
     layers = layers_of("gates", gates, widths, len(samples))
@@ -157,9 +157,10 @@ def ntk_moments(
     variances = _variances(variance, len(layers) + 1)
     if not 1 <= kurtosis < math.inf:
         raise ValueError(f"`kurtosis` must be at least 1 and finite, got {kurtosis}")
-    mean, spread = (np.empty((len(samples), len(samples2))) for _ in range(2))
     # Twelve states and their successors live at once: smaller blocks than those of one kernel.
-    for rows in row_blocks(len(samples), 16 * len(samples2)):
+    blocks = row_blocks(len(samples), len(samples2), copies=32)
+    mean, spread = (np.empty((len(samples), len(samples2))) for _ in range(2))
+    for rows in blocks:
         part = [layer[rows] for layer in layers]
         mean[rows] = _mean(samples[rows], samples2, part, layers2, variances)
         second = _second(samples[rows], samples2, part, layers2, variances, kurtosis)

@@ -47,8 +47,9 @@ def path_overlap(gates: Any, other: Any = None, *, widths: Sequence[int]) -> Flo
     second = first if other is None else layers_of("other", other, widths, None)
     n = len(matrix("gates", gates))
     m = n if other is None else len(matrix("other", other))
+    blocks = row_blocks(n, m)
     overlap = np.ones((n, m))
-    for rows in row_blocks(n, m):
+    for rows in blocks:
         for a, b in zip(first, second, strict=True):
             overlap[rows] *= a[rows] @ b.T
     return overlap

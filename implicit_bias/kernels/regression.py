@@ -159,7 +159,7 @@ def kernel_regression(K: Any, y: Any, f0: Any = 0.0) -> KernelRegression:
     --------
     >>> regression = kernel_regression(np.diag([2.0, 1.0]), [1.0, -1.0])
     >>> regression.after(1, 0.5).tolist(), regression.limit([[1.0, 1.0]]).tolist()
-    ([-0.0, 0.5], [-0.5])
+    ([0.0, 0.5], [-0.5])
     """
     kernel = check_kernel(K)
     n = len(kernel)

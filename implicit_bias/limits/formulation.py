@@ -89,7 +89,8 @@ class Solving(TypedDict, total=False):
     ----------
     solver : str
         "interior-point", the default, or "cvxpy:NAME" with NAME one of CLARABEL, ECOS, SCS; OSQP
-        for programs of one group, which is every one but SVM-GLN and SVM-FReLU. cvxpy is given
+        for programs of one group, such as the linear SVM and SVM-L2; "highs" for programs with one
+        coefficient a group, such as the L1 margin, at a vertex. cvxpy is given
         the standard form, `Formulation.program`; `Formulation.literal` is it in the paper's words.
     tol : float
         Relative duality gap to reach, in (0, 1); by default 1e-8. A looser one saves iterations,

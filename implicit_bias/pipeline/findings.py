@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from .._solve import Status
 from ..data.sample import Sample
 from ..drawing.figures import Panel, Row
+from ..gates.saved import Gating
 from ..limits.limit import Limit
 from ..measures.comparison import Comparison, NetworkState
-from ..measures.extrapolation import SeriesStatus, extrapolate, inverse_log_loss
-from ..measures.formatting import number
-from ..measures.rates import ANGLE, MARGIN, Rate, measure_rates, proved_method
+from ..measures.formatting import loss_in_words, number
 from ..measures.scalars import accuracy
-from ..training.settings import TrainingSettings
 from ..training.trajectory import Trajectory
 from .columns import comparison_columns, limit_columns, state_columns, training_columns
 from .finding import Assumption, Finding, Table
@@ -31,9 +26,7 @@ __all__ = [
     "beside",
     "gating_file",
     "limit_alone",
-    "loss_in_words",
     "network_record",
-    "outlook",
     "shortfall",
     "trained",
     "usable",
@@ -156,65 +149,11 @@ def separable_assumptions(comparison: Comparison, trajectory: Trajectory) -> tup
     )
 
 
-def outlook(
-    trajectory: Trajectory, *, degree: int, settings: TrainingSettings, control: bool
-) -> Finding:
-    """Where the margin ratio was going when the run ended, and how fast.
-
-    Parameters
-    ----------
-    trajectory : Trajectory
-        With `margin_ratio` and `zeta_cosine` observed along it.
-    degree : int
-        Degree of homogeneity of the network.
-    settings : TrainingSettings
-        Of the run: known exponents stand beside measured ones where they are proved of its steps.
-    control : bool
-        Whether the limit is another network's, so that no distance from it tends to 0.
-    """
-    ratio = trajectory.observed["margin_ratio"]
-    limit = extrapolate(inverse_log_loss(trajectory.log_loss), ratio)
-    distances = {}
-    if not control:
-        cosines = np.clip(trajectory.observed["zeta_cosine"], -1, 1)
-        distances = {MARGIN: 1 - ratio, ANGLE: np.arccos(cosines)}
-    rates = measure_rates(
-        trajectory.step,
-        trajectory.log_loss,
-        distances,
-        weight_norm=trajectory.weight_norm,
-        degree=degree,
-        trainer=proved_method(settings),
-    )
-    reached = float(ratio[-1])
-    going = (
-        ("margin ratio reached", number(reached, ".4f")),
-        ("extrapolated to zero loss", limit.describe(reached, 1.0)),
-        ("proved of the limit, by the certificate", "at most 1"),
-    )
-    tables = (Table("where the margin ratio is going", ("", "value"), going),)
-    return Finding(
-        "outlook",
-        record={"extrapolation": limit.to_dict(), "rates": [rate.to_dict() for rate in rates]},
-        tables=tables + _exponents(rates, settings),
-    )
-
-
-def _exponents(rates: Sequence[Rate], settings: TrainingSettings) -> tuple[Table, ...]:
-    """Measured exponents beside the known ones; no table without any."""
-    rows = tuple(
-        rate.row()
-        for rate in rates
-        if rate.status is SeriesStatus.ESTIMATED
-        and (rate.variable != "log t" or settings.trainer == "constant")
-    )
-    title = "exponents over the last half of the checkpoints"
-    return (Table(title, ("", "measured", "known", "of what"), rows),) if rows else ()
-
-
 def gating_file(gating: Any) -> Finding:
-    """The gating of a run, to be loaded again; nothing of a run without one."""
-    return Finding("gating", files={} if gating is None else {"gating.npz": gating.save})
+    """The gating of a run, to be loaded again; nothing of a run without one of these kinds."""
+    return Finding(
+        "gating", files={"gating.npz": gating.save} if isinstance(gating, Gating) else {}
+    )
 
 
 def network_record(trajectory: Trajectory) -> dict[str, Any]:
@@ -238,13 +177,6 @@ def shortfall(trajectory: Trajectory, name: str = "the network") -> str:
         f"(smallest margin {margin:.3g}), so it is on no way to a limit yet: give more `--steps`, "
         "or take another `--trainer` or `--seed`"
     )
-
-
-def loss_in_words(log_loss: float) -> str:
-    """exp(log_loss), as a power of ten where that underflows."""
-    if log_loss > -700:
-        return f"{math.exp(log_loss):.4g}" if log_loss < 700 else "inf"
-    return f"1e{log_loss / math.log(10):.0f}"
 
 
 def _of_limit(limit: Limit, name: str, record: Mapping[str, Any]) -> dict[str, Any]:

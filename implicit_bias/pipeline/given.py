@@ -85,10 +85,11 @@ def adopt(
     given = Given()
     if len(brought) > ("gating" in brought):
         # The model's own sizes are of bundled data.
-        own = {name: None for name in ("n_train", "n_val") if choices.get(name) is None}
-        options = replace(options, **{k: v for k, v in own.items() if hasattr(options, k)})
-        given, sizes = _read_data(model, options, brought)
-        options = replace(options, data=GIVEN, **sizes)
+        sizes = {"n_train", "n_val"} & set(model.option_names)
+        unset = {name: None for name in sizes if choices.get(name) is None}
+        options = replace(options, **unset)
+        given, follow = _read_data(model, options, brought)
+        options = replace(options, data=GIVEN, **follow)
     if "gating" in brought:
         given = _with_gating(given, model, options, brought["gating"])
         options = replace(options, **_derived(given, options))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from .._extras import naming_extras
 from .options import Options, resolve
 from .values import check_choices
 
@@ -100,6 +101,7 @@ def takers(models: Mapping[str, Model]) -> dict[str, list[str]]:
 def separable_run(module: str, name: str) -> Run:
     """The run of separable data with the parts `module.name(options)`, imported when it begins."""
 
+    @naming_extras()
     def run(model: Model, options: Any, progress: Progress, keeping: Keeping) -> Report:
         from .one_vs_rest import run_one_vs_rest
         from .separable import run_separable
@@ -114,6 +116,7 @@ def separable_run(module: str, name: str) -> Run:
 def own_run(module: str, name: str) -> Run:
     """A theory's own run, `module.name(model, options, progress, keeping)`, imported likewise."""
 
+    @naming_extras()
     def run(model: Model, options: Any, progress: Progress, keeping: Keeping) -> Report:
         report: Report = getattr(import_module(module), name)(model, options, progress, keeping)
         return report

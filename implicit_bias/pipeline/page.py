@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from .._extras import naming_extras
 from .._files import write_atomically
 from .finding import Table
 from .report import Report
@@ -64,6 +65,7 @@ def write_html(report: Report, path: str | os.PathLike[str], *, command: str | N
     write_atomically(path, render_html(report, command=command).encode())
 
 
+@naming_extras()
 def render_html(report: Report, *, command: str | None = None) -> str:
     """A self-contained page: theorem, assumptions, tables, picture, certificate, provenance.
 

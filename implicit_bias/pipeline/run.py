@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+from .._extras import naming_extras, require
 from ..models import MODELS
 from .choices import ModelName, RunOptions
 from .keeping import Keeping
@@ -32,6 +33,7 @@ class NotSaved(OSError):
         self.report = report
 
 
+@naming_extras()
 def run(
     model: ModelName,
     *,
@@ -72,6 +74,8 @@ def run(
     ------
     TypeError, ValueError, FileNotFoundError
         If a name or a value is wrong, before any long work; the message names the nearest.
+    MissingExtra
+        If the run needs a package that is not installed.
     NotSaved
         If the results could not be written; it has them as `report`.
 
@@ -136,6 +140,7 @@ def _folder(save: str | os.PathLike[str] | None) -> Path | None:
         return None
     from .report import check_writable
 
+    require("filelock", "pandas", "pyarrow")
     check_writable(save, folder=True)
     return Path(save)
 

@@ -20,16 +20,17 @@ from .findings import (
     beside,
     gating_file,
     limit_alone,
-    outlook,
     separable_assumptions,
     trained,
     usable,
 )
 from .keeping import Keeping
+from .outlook import outlook
 from .parts import Parts
 from .progress import Progress
 from .report import Report, gather
 from .setup import Setup, prepare
+from .slow_units import slow_units
 
 if TYPE_CHECKING:
     import torch
@@ -95,6 +96,8 @@ def _find(
     state = measure_network(network, *samples, kkt)
     assumptions = separable_assumptions(comparison, trajectory)
     yield beside(limit, name, samples, state, trajectory, comparison, assumptions)
+    own_limit = None if parts.control else limit
+    yield slow_units(network, setup.train, own_limit, (trajectory, setup.settings), kkt)
     if snapshots is not None:
         snapshots.take(int(trajectory.step[-1]))
         yield _maps(setup, limit, name, snapshots)

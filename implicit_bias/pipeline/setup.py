@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -240,6 +240,7 @@ def data_record(dataset: Dataset | ClassDataset) -> dict[str, Any]:
     }
 
 
+@cache  # ten milliseconds of reading a package's metadata
 def _version(package: str) -> str | None:
     try:
         return version(package)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._extras import naming_extras
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -89,6 +91,7 @@ class Trajectory:
         observed = {name: array.tolist() for name, array in self.observed.items()}
         return arrays | {"finished": self.finished, "observed": observed}
 
+    @naming_extras()
     def to_frame(self) -> "pd.DataFrame":
         """Return the one-dimensional quantities as a pandas frame, one row a checkpoint."""
         import pandas as pd

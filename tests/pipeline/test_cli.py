@@ -148,7 +148,7 @@ def test_help_and_version_import_nothing_heavy(arguments) -> None:
 
 
 def test_the_plain_command_is_compare_itself() -> None:
-    program = "from implicit_bias.cli import compare_main; compare_main()"
+    program = "from implicit_bias.__main__ import compare_main; compare_main()"
     done = python("-c", program, "--help")
     assert done.stdout.startswith("Usage: compare [OPTIONS]")
 

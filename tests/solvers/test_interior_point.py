@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,12 +16,13 @@ from solvers import (
     Status,
     certify,
     game,
+    group_working_set,
     interior_point,
     newton,
     solve,
     working_set,
 )
-from solvers.arrays import NotPositiveDefinite, SingularMatrix, solve_square, to_numpy
+from solvers.arrays import NotPositiveDefinite, SingularMatrix, lu_factor, lu_solve, to_numpy
 from solvers.game import Game, _bounds, play
 from solvers.group_kernels import GroupKernels, group_kernels
 from solvers.newton import Iterate, NewtonSystem, Targets, factorise
@@ -40,6 +42,7 @@ from tests.problems import (
     tall_construction,
     unbalanced_contexts,
     unequal_construction,
+    with_groups_again,
 )
 
 
@@ -654,7 +657,66 @@ def test_solving_leaves_the_program_s_arrays_as_they_were(program: MaxMarginProg
 def test_a_singular_system_is_told_and_never_answered(kind: object) -> None:
     right = kind(np.ones(2))
     with pytest.raises(SingularMatrix, match="pivot 2 of 2"):
-        solve_square(kind(np.ones((2, 2))), right)
+        lu_factor(kind(np.ones((2, 2))))
     np.testing.assert_allclose(
-        to_numpy(solve_square(kind(np.diag([2.0, 4.0])), right)), [0.5, 0.25]
+        to_numpy(lu_solve(lu_factor(kind(np.diag([2.0, 4.0]))), right)), [0.5, 0.25]
     )
+
+
+def light_and_heavy_groups() -> tuple[Iterate, np.ndarray]:
+    """An iterate with more groups than samples, on both sides of the threshold, and its K_d."""
+    program = with_groups_again(many_samples(), np.linspace(-0.9, 0.9, 20).tolist())
+    kernels = group_kernels(program)
+    point = starting_point(kernels)
+    assert program.n_groups > program.n_samples
+    w = np.where(np.arange(program.n_groups) % 3 == 0, 1e-6, 1.0) * point.w
+    return replace(point, w=w), kernels.weighted(point.d)
+
+
+def test_eliminating_light_groups_leaves_the_newton_step_as_it_was(monkeypatch) -> None:
+    point, kernel = light_and_heavy_groups()
+    rng = np.random.default_rng(0)
+    shapes = (len(point.lam), len(point.d), len(point.lam), len(point.d))
+    targets = Targets(*(rng.normal(size=size) for size in shapes))
+    system = NewtonSystem(point, kernel.copy(order="F"))
+    assert 0 < len(system._light) < len(point.d)
+    found = system.direction(targets)
+    monkeypatch.setattr(newton, "LIGHT", -1.0)
+    plain = NewtonSystem(point, kernel.copy(order="F"))
+    assert len(plain._light) == 0
+    expected = plain.direction(targets)
+    for name in ("lam", "d", "z", "w"):
+        one, other = getattr(found, name), getattr(expected, name)
+        np.testing.assert_allclose(one, other, rtol=1e-7, atol=1e-9 * np.abs(other).max())
+
+
+@KINDS
+def test_a_set_of_groups_ends_where_all_groups_do(kind: Kind, monkeypatch) -> None:
+    monkeypatch.setattr(group_working_set, "FIRST", 2)
+    monkeypatch.setattr(group_working_set, "MOST", 2)
+    rng = np.random.default_rng(4)
+    Z = np.where(rng.random((40, 60)) < 0.4, 1.0, 0.0)
+    X, y = rng.normal(size=(40, 3)), np.where(rng.random(40) < 0.5, 1.0, -1.0)
+    program = kind(MaxMarginProgram(GatedDesign(X, Z, np.arange(60) // 2), y))
+    on_a_set, at_once = solve(program, settings=Settings(group_set_from=1)), solve(program)
+    assert on_a_set.status is at_once.status is Status.SOLVED
+    assert on_a_set.certificate.gap <= 1e-8
+    assert on_a_set.certificate.objective == pytest.approx(at_once.certificate.objective, rel=2e-8)
+    assert_honest(program, on_a_set)
+    never_taken = np.linalg.norm(to_numpy(on_a_set.primal), axis=1) == 0
+    assert never_taken.any()
+
+
+def test_a_set_of_groups_that_does_not_separate_takes_in_more_and_proves_it_of_all(
+    monkeypatch,
+) -> None:
+    monkeypatch.setattr(group_working_set, "FIRST", 2)
+    shrunk = np.linspace(-0.9, 0.9, 20).tolist()
+    # Sample n behind a gate of its own: no set of fewer than all six groups is enough.
+    own = MaxMarginProgram(GatedDesign(np.ones((6, 1)), np.eye(6), np.arange(6)), np.ones(6))
+    settings = Settings(group_set_from=1)
+    solved = solve(with_groups_again(own, shrunk), settings=settings)
+    assert solved.status is Status.SOLVED
+    assert solved.certificate.objective == pytest.approx(6.0, rel=1e-8)
+    contradictory = with_groups_again(stacked(own, [0], sign=-1.0), shrunk)
+    assert solve(contradictory, settings=settings).status is Status.NOT_SEPARABLE

@@ -248,7 +248,9 @@ def test_primal_and_dual_points_are_the_optimal_ones(solver: str) -> None:
 
 @pytest.mark.parametrize("name", ["simplex", "interior-point:x", "", "CLARABEL"])
 def test_an_unknown_solver_is_refused_with_the_known_ones(name: str) -> None:
-    with pytest.raises(ValueError, match=r"unknown solver.*'interior-point' or 'cvxpy:NAME'"):
+    with pytest.raises(
+        ValueError, match=r"unknown solver.*'interior-point', 'highs' or 'cvxpy:NAME'"
+    ):
         solve(two_points(), solver=name)
 
 
@@ -263,7 +265,7 @@ def test_a_cvxpy_solver_that_is_not_installed_is_refused() -> None:
 
 
 def test_every_family_of_solvers_is_in_the_table() -> None:
-    assert set(SOLVERS) == {"interior-point", "cvxpy"}
+    assert set(SOLVERS) == {"interior-point", "highs", "cvxpy"}
 
 
 def test_require_returns_a_solved_solution_and_raises_with_advice_otherwise() -> None:

@@ -14,10 +14,12 @@ from ...data.dataset import digest
 __all__ = [
     "RingData",
     "make_nlgp",
+    "make_ring",
     "make_single_pulse",
     "ring_kernel",
 ]
 
+SAMPLES = 8000
 Floats = NDArray[np.float64]
 
 # Share of the variance that may be cut off as negative: beyond, exp(-d^2 / xi^2) on the ring is
@@ -61,6 +63,45 @@ class RingData:
         for name, array in (("X", X), ("y", y)):
             array.flags.writeable = False
             object.__setattr__(self, name, array)
+
+
+def make_ring(
+    name: str,
+    n_samples: int | None,
+    length_scales: tuple[float, ...] | None,
+    *,
+    random_state: int,
+) -> RingData:
+    """The data of that name, "ring" or "pulse", in sizes of their own where none are given.
+
+    Raises
+    ------
+    ValueError
+        If the length scales are not two, or not such as these data have.
+    """
+    make = make_single_pulse if name == "pulse" else make_nlgp
+    scales = _named(name, length_scales)
+    return make(n_samples or SAMPLES, random_state=random_state, **scales)  # type: ignore[arg-type]
+
+
+def _named(name: str, length_scales: tuple[float, ...] | None) -> dict[str, float]:
+    """Length scales as arguments of the data's maker."""
+    if length_scales is None:
+        return {}
+    if len(length_scales) != 2:
+        raise ValueError(
+            "`--length-scales` must be two numbers, of the classes y = 1 and y = 0, such as 1,5, "
+            f"got {len(length_scales)}"
+        )
+    scales = dict(zip(("xi_1", "xi_0"), length_scales, strict=True))
+    if name != "pulse":
+        return scales
+    if not all(scale.is_integer() for scale in scales.values()):
+        raise ValueError(
+            "`--length-scales` of pulses must be whole numbers, as many ones as a pulse has, got "
+            + ",".join(f"{scale:g}" for scale in scales.values())
+        )
+    return {key: int(scale) for key, scale in scales.items()}
 
 
 def ring_kernel(n_inputs: int, xi: float) -> Floats:

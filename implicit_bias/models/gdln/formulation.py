@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from ..._extras import naming_extras
 from ..._solve import (
     Array,
     GatedDesign,
@@ -152,6 +153,7 @@ def _solve(program: LeastSquaresProgram, rcond: float | None, tol: float) -> Gat
     return GatedOLS.from_solution(solve_least_squares(program, rcond=rcond, tol=tol))
 
 
+@naming_extras()
 def literal(X: Array, y: Array, gates: Array) -> cvxpy.Problem:
     """The program as written, for cvxpy; its one variable is zeta (K, D).
 

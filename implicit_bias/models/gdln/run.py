@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,7 @@ from ...training.settings import TrainingSettings
 from ...training.trajectory import Trajectory
 from ...training.weights import as_tensor
 from .comparison import compare_with_gdln, path_errors
-from .data import RingData, make_nlgp, make_single_pulse
+from .data import RingData, make_ring
 from .figure import plot_localisation, plot_loss, plot_sign_flips, plot_units
 from .flow import gated_flow
 from .formulation import solve_gated_ols
@@ -42,13 +42,11 @@ if TYPE_CHECKING:
 __all__ = ["run_gdln"]
 
 NAME = "gated least squares"
-SAMPLES = 8000
 UNITS = 4  # shown in the picture
 # Where the unfinished runs of the ReLU network and of its gated twin are kept.
 RUN, TWIN = "run.safetensors", "gated-run.safetensors"
 FILES = {"relu": "network.safetensors", "gated": "gated-network.safetensors"}
 Trained = tuple[torch.nn.Module, Trajectory]
-RINGS: Mapping[str, Callable[..., RingData]] = {"ring": make_nlgp, "pulse": make_single_pulse}
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,28 +137,7 @@ def _data(model: Model, options: Any, seed: int) -> RingData:
             raise ValueError("`length_scales` is of bundled data, beside `X` of your own: leave it")
         X, y = model.given.X, model.given.y
         return RingData(X, y, f"{len(X)} samples of the caller's own")
-    scales, size = _length_scales(options), options.n_train or SAMPLES
-    return RINGS[options.data](size, random_state=seed, **scales)
-
-
-def _length_scales(options: Any) -> dict[str, float]:
-    """The length scales that the options name, as arguments of the data's maker."""
-    if options.length_scales is None:
-        return {}
-    if len(options.length_scales) != 2:
-        raise ValueError(
-            "`--length-scales` must be two numbers, of the classes y = 1 and y = 0, such as 1,5, "
-            f"got {len(options.length_scales)}"
-        )
-    scales = dict(zip(("xi_1", "xi_0"), options.length_scales, strict=True))
-    if options.data != "pulse":
-        return scales
-    if not all(scale.is_integer() for scale in scales.values()):
-        raise ValueError(
-            "`--length-scales` of pulses must be whole numbers, as many ones as a pulse has, got "
-            + ",".join(f"{scale:g}" for scale in scales.values())
-        )
-    return {name: int(scale) for name, scale in scales.items()}
+    return make_ring(options.data, options.n_train, options.length_scales, random_state=seed)
 
 
 def _find(setup: Setup, relu: ReLUMean) -> Iterator[Finding]:

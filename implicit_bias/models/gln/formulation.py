@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING, ClassVar, Unpack
 
+from ..._extras import naming_extras
 from ..._solve import (
     Array,
     GatedDesign,
@@ -94,6 +95,7 @@ class SVMGLN(Formulation[GLNLimit]):
         shape = (n_units, n_columns // n_units, int(program.design.X.shape[1]))
         return GLNLimit.from_solution(program, solution, shape)
 
+    @naming_extras()
     def literal(self, X: Array, y: Array, gates: Array | None = None) -> cvxpy.Problem:
         """Minimise `sum_h ||zeta[h]||_F`; row h C + c of the variable is zeta[h, c]."""
         import cvxpy as cp

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Unpack
 
 import numpy as np
 
+from ..._extras import naming_extras
 from ..._solve import (
     Array,
     GatedDesign,
@@ -141,6 +142,7 @@ class SVML2(Formulation[GLNL2Limit]):
         family = MainEffects(mean=limit.zeta[0, :], effects=math.sqrt(n_contexts) * (U @ V))
         return replace(limit, zeta=family.coefficients())
 
+    @naming_extras()
     def literal(self, X: Array, y: Array, gates: Array | None = None) -> cvxpy.Problem:
         """Minimise `||A zeta||_F`, (25) with the right A: C times the optimum of `program`.
 

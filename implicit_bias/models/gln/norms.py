@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..._extras import naming_extras
 from ..._solve import Array, array_namespace
 from ...data.arrays import Floats
 from ...limits.formulation import labelled
@@ -193,6 +194,7 @@ def gln_norm(beta: ArrayLike) -> float:
     return MainEffects.of_predictors(beta).gln_norm()
 
 
+@naming_extras()
 def literal(beta: ArrayLike) -> cvxpy.Problem:
     """The GLN norm as the program that defines it, in cvxpy.
 

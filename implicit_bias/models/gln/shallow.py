@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._extras import naming_extras
 from ..._solve import (
     Array,
     Certificate,
@@ -174,6 +175,7 @@ class ContextSVMs(Formulation[ShallowGLNLimit]):
             ),
         )
 
+    @naming_extras()
     def literal(self, X: Array, y: Array, gates: Array | None = None) -> cvxpy.Problem:
         """Minimise the norm of all predictors beta[g] together, `(sum_g ||beta[g]||^2)^(1/2)`."""
         import cvxpy as cp

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Unpack
 
+from ..._extras import naming_extras
 from ..._solve import Array, GatedDesign, MaxMarginProgram, Solution, array_namespace, to_numpy
 from ...limits.formulation import Formulation, Solving, labelled, real_data, solve_limit
 from ...limits.limit import Limit
@@ -115,6 +116,7 @@ class HardMarginSVM(Formulation[LinearLimit]):
         """Read a solution as the end-to-end vector (D,)."""
         return LinearLimit.from_solution(program, solution, (int(program.design.X.shape[1]),))
 
+    @naming_extras()
     def literal(self, X: Array, y: Array, gates: Array | None = None) -> cvxpy.Problem:
         """Minimise `||b||` with margins of at least 1."""
         import cvxpy as cp

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._extras import naming_extras
 from ...drawing.figures import legend_above
 from ...drawing.palette import BLUE, GREY, VERMILLION
 from .diagnosis import OrthosepDiagnosis
@@ -38,6 +39,7 @@ _GROUPS = (
 )
 
 
+@naming_extras()
 def plot_orthosep(
     diagnosis: OrthosepDiagnosis,
     axes: Sequence[Axes] | None = None,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
+from ..._extras import naming_extras
 from ..._solve import (
     Array,
     GatedDesign,
@@ -97,6 +98,7 @@ def one_sided_program(X: Array, y: Array, *, label: int) -> MaxMarginProgram:
     return MaxMarginProgram(design=GatedDesign(X=X, Z=ones[:, None], group=group), y=ones)
 
 
+@naming_extras()
 def literal(X: Array, y: Array) -> cvxpy.Problem:
     """Both one-sided programs as the paper prints them, the sum of their optima, in cvxpy.
 

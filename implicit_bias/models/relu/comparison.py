@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..._extras import naming_extras
 from ..._solve import to_numpy
 from ...data.sample import Sample
 from ...limits.limit import Limit
@@ -113,6 +114,7 @@ class ReLUComparison:
         """The fields as plain Python values, nested."""
         return asdict(self)
 
+    @naming_extras()
     def to_frame(self) -> pd.DataFrame:
         """One row a machine."""
         import pandas as pd

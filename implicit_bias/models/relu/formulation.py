@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Unpack
 
+from ..._extras import naming_extras
 from ..._solve import (
     Array,
     GatedDesign,
@@ -80,6 +81,7 @@ class SVMFReLU(Formulation[FReLULimit]):
         shape = (program.n_groups, int(program.design.X.shape[1]))
         return FReLULimit.from_solution(program, solution, shape)
 
+    @naming_extras()
     def literal(self, X: Array, y: Array, gates: Array | None = None) -> cvxpy.Problem:
         """Minimise `sum_h ||zeta[h]||`."""
         import cvxpy as cp

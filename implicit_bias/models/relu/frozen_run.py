@@ -14,9 +14,9 @@ from ..._solve import Status, to_numpy
 from ...data.sample import Sample
 from ...gates.changes import gate_changes
 from ...measures.comparison import measure_network
-from ...measures.formatting import DASH, number, share
+from ...measures.formatting import DASH, loss_in_words, number, share
 from ...pipeline.finding import Assumption, Finding, Table, Writer
-from ...pipeline.findings import loss_in_words, shortfall, usable
+from ...pipeline.findings import shortfall, usable
 from ...pipeline.setup import Setup
 from ...pipeline.writers import write_frame, write_weights
 from ...training.settings import TrainingSettings
@@ -120,6 +120,7 @@ def find_frozen(
 def _columns(comparison: FrozenComparison) -> dict[str, Any]:
     machine = comparison.machine
     return {
+        "freeze_at": comparison.freeze_at,
         "frozen_status": machine.status,
         "frozen_gap": machine.gap,
         "frozen_margin_ratio": machine.margin_ratio,

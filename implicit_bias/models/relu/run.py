@@ -18,11 +18,11 @@ from ...gates.changes import GateChanges
 from ...gates.hyperplanes import HyperplaneGates
 from ...measures.comparison import measure_network
 from ...measures.distances import Distances
-from ...measures.formatting import DASH, number, share
+from ...measures.formatting import DASH, loss_in_words, number, share
 from ...measures.kkt import kkt_distance
 from ...pipeline.columns import kkt_columns, limit_columns, state_columns
 from ...pipeline.finding import Assumption, Finding, Table
-from ...pipeline.findings import gating_file, loss_in_words, network_record, trained
+from ...pipeline.findings import gating_file, network_record, trained
 from ...pipeline.report import Report, gather
 from ...pipeline.separable import RUN
 from ...pipeline.setup import Setup, prepare, start

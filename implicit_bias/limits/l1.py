@@ -1,0 +1,147 @@
+"""The L1 margin over features: the limit where every feature has a weight on either side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Unpack
+
+from .._extras import naming_extras
+from .._solve import (
+    Array,
+    GatedDesign,
+    MaxMarginProgram,
+    Solution,
+    array_namespace,
+    as_float64,
+    to_numpy,
+)
+from ..data.arrays import require_real
+from .formulation import Formulation, Solving, labelled, real_data, solve_limit
+from .limit import Limit
+
+if TYPE_CHECKING:
+    import cvxpy
+
+__all__ = ["L1Limit", "L1Margin", "L1Predictor", "solve_l1_svm"]
+
+
+@dataclass(frozen=True, eq=False)
+class L1Predictor:
+    """Scores of features: `f = sum_j features[j] zeta[j]`."""
+
+    zeta: Array
+
+    def __call__(self, features: Array, gates: Array | None = None) -> Array:
+        """(n,) float64 scores of `features` (n, m); there are no gates.
+
+        Raises
+        ------
+        ValueError
+            If the shape is not that.
+        """
+        require_real("features", features)
+        features = as_float64(features, like=self.zeta)
+        width = int(self.zeta.shape[0])
+        if features.ndim != 2 or features.shape[1] != width:
+            raise ValueError(
+                f"`features` must have shape (n, {width}), got {tuple(features.shape)}: one column "
+                "a coefficient"
+            )
+        return features @ self.zeta
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class L1Limit(Limit):
+    """The L1-margin solution; `zeta` has shape (m,), one coefficient a feature."""
+
+    @property
+    def predictor(self) -> L1Predictor:
+        """The limit as a function of new features, at smallest margin 1."""
+        return L1Predictor(self.zeta)
+
+
+@dataclass(frozen=True)
+class L1Margin(Formulation[L1Limit]):
+    """The margin in the L1 norm over features.
+
+        minimise  sum_j |b[j]|   s.t.   y[n] sum_j features[n, j] b[j] >= 1
+
+    It is the limit of two-layer networks `f = sum_j u_j v_j features[j]`: diagonal linear ones, and
+    those of constant experts behind gates, whose features are the gates. There are no gates
+    beside the features, and those given are not looked at.
+
+    References
+    ----------
+    S. Gunasekar, J. D. Lee, D. Soudry, N. Srebro, "Implicit bias of gradient descent on linear
+    convolutional networks", theorem 2 and corollary 1 at depth 2.
+    """
+
+    name: ClassVar[str] = "L1 margin"
+
+    def program(self, X: Array, y: Array, gates: Array | None = None) -> MaxMarginProgram:
+        """A column of ones for inputs, and a gate column and group a feature.
+
+        Raises
+        ------
+        ValueError
+            If shapes disagree, values are not finite, or labels are not -1 and +1.
+        """
+        features, y = real_data(X, y)
+        if features.ndim != 2 or features.shape[0] == 0 or features.shape[1] == 0:
+            raise ValueError(
+                f"`features` must have shape (n, m) with n, m >= 1, got {tuple(features.shape)}"
+            )
+        xp = array_namespace(features)
+        if not bool(xp.all(xp.isfinite(features))):
+            raise ValueError("`features` has NaN or infinite entries: remove them first")
+        group = xp.arange(int(features.shape[1]), device=features.device)
+        design = GatedDesign(X=xp.ones_like(features[:, :1]), Z=features, group=group)
+        return MaxMarginProgram(design=design, y=y)
+
+    def limit(
+        self, program: MaxMarginProgram, solution: Solution, gates: Array | None = None
+    ) -> L1Limit:
+        """Read a solution as coefficients (m,)."""
+        return L1Limit.from_solution(program, solution, (program.n_groups,))
+
+    @naming_extras()
+    def literal(self, X: Array, y: Array, gates: Array | None = None) -> cvxpy.Problem:
+        """Minimise `||b||_1` with margins of at least 1."""
+        import cvxpy as cp
+
+        program = self.program(X, y)
+        features, y = to_numpy(program.design.Z), to_numpy(program.y)
+        b = cp.Variable(features.shape[1], name="b")
+        return cp.Problem(
+            cp.Minimize(cp.norm(b, 1)), [labelled(cp.multiply(y, features @ b) >= 1, "margins")]
+        )
+
+
+def solve_l1_svm(features: Array, y: Array, **solving: Unpack[Solving]) -> L1Limit:
+    """The L1-margin machine over features, certified.
+
+    Optima need not be unique: equal columns share a coefficient in any way. The interior point
+    ends in the midst of them, `solver="highs"` at a vertex with at most n coefficients that are
+    not zero; objective and certificate are the same.
+
+    Parameters
+    ----------
+    features, y
+        As in `L1Margin`, whose `program` says what they raise.
+    **solving
+        `solver`, `tol`, `max_iterations`, `progress`: see `Solving`; also `solver="highs"`.
+
+    Returns
+    -------
+    L1Limit
+        With its certificate; call `.require()` to insist on `SOLVED`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> features = np.array([[2.0, 1.0, 0.0], [0.0, 1.0, 1.0]])
+    >>> limit = solve_l1_svm(features, np.array([1.0, 1.0]), solver="highs")
+    >>> limit.status.name, limit.objective, limit.zeta.tolist()
+    ('SOLVED', 1.0, [0.0, 1.0, 0.0])
+    """
+    return solve_limit(L1Margin(), features, y, **solving)

@@ -1,0 +1,84 @@
+"""Second order at a KKT point: strict local optimum, saddle with its way out, or neither."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from .newton import Point
+from .problem import MarginProblem
+from .reduced import ZERO_MODE, ActiveGradients, ReducedHessian
+from .symmetry import symmetry_tangents
+
+__all__ = ["Curvature", "escaped", "measure_curvature"]
+
+# Steps of an escape, as parts of ||w||: the first that lowers the value counts.
+_FIRST_STEP, _HALVINGS = 0.25, 12
+# By what the value has to fall, relatively, so that it is no rounding.
+_LOWER = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Curvature:
+    """Lowest eigenvalues of the reduced Hessian, and what they belong to.
+
+    Attributes
+    ----------
+    eigenvalues : (k,)
+        Ascending.
+    directions : (P, k)
+        Unit eigenvectors.
+    n_symmetry : int
+        Zero eigenvalues that rotations of units explain.
+    """
+
+    eigenvalues: Tensor
+    directions: Tensor
+    n_symmetry: int
+
+    @property
+    def n_zero_modes(self) -> int:
+        return int((self.eigenvalues.abs() <= ZERO_MODE).sum())
+
+    @property
+    def unstable(self) -> Tensor:
+        """(P, u) directions of negative eigenvalues."""
+        return self.directions[:, self.eigenvalues < -ZERO_MODE]
+
+
+def measure_curvature(problem: MarginProblem, point: Point) -> Curvature:
+    """Lowest eigenvalues of the Hessian of the Lagrangian where active margins do not change."""
+    active = _active_gradients(problem, point)
+    hessian = problem.hessian(point.w, point.lam)
+    values, directions = ReducedHessian.of(hessian, active).lowest()
+    flat = bool((values.abs() <= ZERO_MODE).any())
+    n_symmetry = len(symmetry_tangents(problem, point)) if flat else 0
+    return Curvature(values, directions, n_symmetry)
+
+
+def escaped(problem: MarginProblem, point: Point, direction: Tensor) -> Tensor | None:
+    """Weights of a lower value, found along a direction (P,) or its opposite; None if none is.
+
+    Second-order changes of the active margins are undone by the shortest step, so that what is
+    gained is the curvature of the Lagrangian. Finding such weights proves that the point is no
+    local optimum, whatever constraints are dependent or have no multiplier.
+    """
+    active = _active_gradients(problem, point)
+    index = point.active.nonzero()[:, 0]
+    value, size = problem.value(point.w), float(point.w.norm())
+    unit = direction / direction.norm()
+    step = _FIRST_STEP * size
+    for _ in range(_HALVINGS):
+        for sign in (1.0, -1.0):
+            moved = point.w + sign * step * unit
+            moved = moved + active.restoring(1 - problem.margins(moved)[index])
+            if problem.value(moved) < value * (1 - _LOWER):
+                return problem.rescaled(moved)
+        step /= 2
+    return None
+
+
+def _active_gradients(problem: MarginProblem, point: Point) -> ActiveGradients:
+    index = point.active.nonzero()[:, 0]
+    return ActiveGradients.of(problem.gradients(point.w, index))

@@ -1,0 +1,213 @@
+"""A local limit: the KKT point with its certificate, and whether two of them are the same."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import torch
+
+    from ..training.data import Inputs
+
+__all__ = ["LocalLimit", "LocalStatus", "same_limit"]
+
+Array = NDArray[np.float64]
+
+
+class LocalStatus(Enum):
+    """What is known of the point; each member carries its own advice."""
+
+    LOCAL_OPTIMUM = (
+        "local optimum: first-order conditions hold, multipliers are positive, and the Lagrangian "
+        "curves upwards wherever active margins stay, but for rotations of units that no active "
+        "sample sees. In floating point; other local optima may be better"
+    )
+    SADDLE = (
+        "saddle: first-order conditions hold, but `escape` leads to larger margins. Training from "
+        "general weights leaves such a point: train longer, or restart from off it"
+    )
+    FLAT = (
+        "flat: first-order conditions hold and no direction curves downwards, but some have no "
+        "curvature that rotations of units would explain. Higher orders decide"
+    )
+    STATIONARY = (
+        "stationary: first-order conditions hold to `residual`, and nothing is said about second "
+        "order; `reason` tells why"
+    )
+    FAILED = (
+        "failed: no point was found at which first-order conditions hold; `reason` tells why. "
+        "Train longer, so that the network is nearer to where it is heading"
+    )
+
+    @property
+    def advice(self) -> str:
+        """The sentence that explains the status and the way out."""
+        return self.value
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LocalLimit:
+    r"""The point that a network is heading to, of the margin problem in its own weights.
+
+    .. math:: \min_w \tfrac12 \|w\|^2 \quad\text{s.t.}\quad y_n f_w(x_n) \ge 1
+
+    Attributes
+    ----------
+    weights : mapping of str to array
+        By the names of the network's trained parameters, at smallest margin 1, read-only.
+    multipliers : (n,) array
+        lam >= 0 with ``w = sum_n lam_n y_n grad f_w(x_n)``.
+    active : (n,) boolean array
+        Samples with a multiplier.
+    value : float
+        ``(||w||^2 / L)^(L/2)`` over the smallest margin; smaller is better. With two layers that
+        is the sum of the units' norms, the objective of the convex program.
+    start_value : float
+        The same of the network as it was given.
+    distance : float
+        ``||w - w_given|| / ||w||`` of both at smallest margin 1.
+    residual : float
+        ``||w - sum_n lam_n y_n grad f_n|| / ||w||``, or the largest ``|m_n - 1|`` of active
+        samples if that is larger.
+    smallest_margin : float
+        Of all samples; 1 up to rounding.
+    smallest_multiplier : float
+        Of active samples.
+    curvature : (k,) array
+        Lowest eigenvalues, ascending, of ``I - sum_n lam_n y_n hess f_n`` on the null space of the
+        active gradients; empty where they were not looked at, or the null space is {0}.
+    n_zero_modes, n_symmetry_modes : int
+        Eigenvalues within 1e-7 of zero, and how many of them are rotations of units that no
+        active sample sees (units of linear layers, units with the same gates): along those the
+        point is one of an orbit of equal value, strictly optimal but for it.
+    escape : mapping of str to array, or None
+        Unit direction, shaped as `weights`, in which margins grow; for saddles alone.
+    status : LocalStatus
+    reason : str
+        Why no more is said; empty for the first three statuses.
+    scores : (n,) array
+        Of the training data.
+    network : Module
+        A copy of the network at `weights`, in float64 on the CPU.
+    rounds : int
+        Max-margin programs solved.
+    seconds : float
+    """
+
+    weights: Mapping[str, Array]
+    multipliers: Array
+    active: NDArray[np.bool_]
+    value: float
+    start_value: float
+    distance: float
+    residual: float
+    smallest_margin: float
+    smallest_multiplier: float
+    curvature: Array
+    n_zero_modes: int
+    n_symmetry_modes: int
+    escape: Mapping[str, Array] | None
+    status: LocalStatus
+    reason: str
+    scores: Array
+    network: torch.nn.Module
+    rounds: int
+    seconds: float
+
+    def __post_init__(self) -> None:
+        for array in (self.multipliers, self.active, self.curvature, self.scores):
+            array.flags.writeable = False
+        for name in ("weights", "escape"):
+            mapping = getattr(self, name)
+            if mapping is not None:
+                for array in mapping.values():
+                    array.flags.writeable = False
+                object.__setattr__(self, name, MappingProxyType(dict(mapping)))
+
+    @property
+    def predictor(self) -> Callable[[Inputs, Inputs | None], Array]:
+        """Scores (n,) of new inputs (n, D) under their gates, at smallest margin 1."""
+        import torch
+
+        from ..training.data import place_data
+
+        network = copy.deepcopy(self.network)
+
+        def scores(X: Inputs, gates: Inputs | None = None) -> Array:
+            data = place_data(network, X, None, gates)
+            with torch.no_grad():
+                result: Array = network(data.X, data.gates).numpy()
+            return result
+
+        return scores
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the large arrays, ready for JSON."""
+        names = (
+            "value", "start_value", "distance", "residual", "smallest_margin",
+            "smallest_multiplier", "n_zero_modes", "n_symmetry_modes", "reason", "rounds",
+            "seconds",
+        )  # fmt: skip
+        return {
+            "status": self.status.name,
+            "advice": self.status.advice,
+            **{name: getattr(self, name) for name in names},
+            "curvature": self.curvature.tolist(),
+            "n_samples": len(self.active),
+            "n_active": int(self.active.sum()),
+            "n_weights": sum(array.size for array in self.weights.values()),
+        }
+
+    def __repr__(self) -> str:
+        lowest = f"{self.curvature[0]:.4g}" if len(self.curvature) else "not looked at"
+        modes = f", {self.n_zero_modes} zero modes, {self.n_symmetry_modes} of them symmetries"
+        return (
+            f"LocalLimit({self.status.name}{': ' * bool(self.reason)}{self.reason}\n"
+            f"  value {self.value:.10g}, that of the network {self.start_value:.6g}, "
+            f"distance {self.distance:.3g}\n"
+            f"  residual {self.residual:.2g}, smallest margin {self.smallest_margin:.10g}, "
+            f"smallest multiplier {self.smallest_multiplier:.3g}\n"
+            f"  lowest curvature {lowest}{modes * bool(self.n_zero_modes)}\n"
+            f"  {int(self.active.sum())} active of {len(self.active)} samples, {self.rounds} "
+            f"programs, {self.seconds:.3g} s)"
+        )
+
+
+def same_limit(a: LocalLimit, b: LocalLimit, tol: float = 1e-6) -> bool:
+    """Whether two local limits are one: equal values, and equal scores on the training data.
+
+    Weights need not agree: units can be permuted or rotated. A limit that FAILED is nobody's.
+
+    Parameters
+    ----------
+    a, b : LocalLimit
+        On the same data.
+    tol : float
+        Relative, of the values and of the largest score.
+
+    Raises
+    ------
+    ValueError
+        If they have different numbers of samples, or `tol` is not in (0, 1).
+    """
+    if len(a.scores) != len(b.scores):
+        raise ValueError(
+            f"both limits must be of the same data, got {len(a.scores)} and {len(b.scores)} samples"
+        )
+    if not 0 < tol < 1:
+        raise ValueError(f"`tol` must lie strictly between 0 and 1, got {tol}")
+    if LocalStatus.FAILED in (a.status, b.status):
+        return False
+    largest = float(np.abs(a.scores).max())
+    return (
+        abs(a.value - b.value) <= tol * a.value
+        and float(np.abs(a.scores - b.scores).max()) <= tol * largest
+    )

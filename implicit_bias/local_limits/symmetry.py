@@ -1,0 +1,100 @@
+"""Rotations of hidden units that change no active margin: zero modes that cost no optimality."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from itertools import combinations, permutations
+
+import torch
+from torch import Tensor
+
+from .newton import Point
+from .problem import MarginProblem
+
+__all__ = ["symmetry_tangents"]
+
+# Scores of random weights before and after a rotation, relative to the largest: equal as
+# polynomials where they agree at one random point.
+_SAME = 1e-10
+# Layers wider than this are rotated as a whole only, not plane by plane.
+_WIDEST = 100
+
+
+def symmetry_tangents(problem: MarginProblem, point: Point) -> Tensor:
+    """(k, P) orthonormal tangents at a point of the rotations of units that no active sample sees.
+
+    Where units i and j of a layer are open on the same active samples, rotating their incoming
+    weights (the first axis of one parameter) and outgoing ones (the last axis of another) alike
+    changes neither active margins nor the norm of the weights; the other margins are above 1, so
+    that the point is one of a whole orbit of equal value. That holds for all units of a linear
+    layer and for units with the same gates; it is tried on random weights, plane by plane.
+    """
+    w = point.w
+    some = replace(problem, data=problem.data.take(point.active.nonzero()[:, 0]))
+    generator = torch.Generator().manual_seed(0)
+    weights = torch.randn(len(w), generator=generator, dtype=w.dtype)
+    tangents = [w.new_zeros(0, len(w))]
+    shapes = {name: p.shape for name, p in problem.parameters.items()}
+    for lower, upper in permutations(shapes, 2):
+        width = shapes[lower][0]
+        if len(shapes[lower]) < 2 or shapes[upper][-1] != width:
+            continue
+        planes = _free_planes(some, weights, lower, upper)
+        tangents += [_generator(problem, w, lower, upper, plane)[None] for plane in planes]
+    return _orthonormal(torch.cat(tangents))
+
+
+def _free_planes(
+    problem: MarginProblem, weights: Tensor, lower: str, upper: str
+) -> list[tuple[int, int]]:
+    # Planes (i, j) of units whose rotation leaves the scores of random weights as they are.
+    width = len(problem.parameters[lower])
+    planes = list(combinations(range(width), 2))
+    scores = problem.margins(weights)
+    allowed = _SAME * float(scores.abs().max())
+
+    def free(rotation: Tensor) -> bool:
+        turned = problem.margins(_rotated(problem, weights, lower, upper, rotation))
+        return float((turned - scores).abs().max()) <= allowed
+
+    generator = torch.Generator().manual_seed(1)
+    square = torch.randn(width, width, generator=generator, dtype=weights.dtype)
+    if free(torch.linalg.qr(square).Q):
+        return planes
+    if width > _WIDEST:
+        return []
+    return [plane for plane in planes if free(_turn(weights, width, plane))]
+
+
+def _turn(like: Tensor, width: int, plane: tuple[int, int], angle: float = 1.0) -> Tensor:
+    rotation = torch.eye(width, dtype=like.dtype)
+    i, j = plane
+    rotation[i, i] = rotation[j, j] = math.cos(angle)
+    rotation[i, j], rotation[j, i] = -math.sin(angle), math.sin(angle)
+    return rotation
+
+
+def _rotated(problem: MarginProblem, w: Tensor, lower: str, upper: str, rotation: Tensor) -> Tensor:
+    turned = dict(problem.unflatten(w))
+    turned[lower] = torch.tensordot(rotation, turned[lower], dims=1)
+    turned[upper] = turned[upper] @ rotation.T
+    return torch.cat([part.flatten() for part in turned.values()])
+
+
+def _generator(
+    problem: MarginProblem, w: Tensor, lower: str, upper: str, plane: tuple[int, int]
+) -> Tensor:
+    # The derivative of the rotation of a plane by its angle, at angle 0.
+    i, j = plane
+    parts = problem.unflatten(w)
+    moved = {name: torch.zeros_like(part) for name, part in parts.items()}
+    moved[lower][i], moved[lower][j] = -parts[lower][j], parts[lower][i]
+    moved[upper][..., i], moved[upper][..., j] = -parts[upper][..., j], parts[upper][..., i]
+    return torch.cat([part.flatten() for part in moved.values()])
+
+
+def _orthonormal(tangents: Tensor) -> Tensor:
+    _, sizes, basis = torch.linalg.svd(tangents, full_matrices=False)
+    kept: Tensor = basis[sizes > _SAME**0.5 * sizes[:1].clamp(min=1e-300)]
+    return kept

@@ -1,0 +1,174 @@
+"""What is left when the extras are not installed, and what a user is told."""
+
+from __future__ import annotations
+
+import importlib
+import pickle
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterable
+
+import pytest
+
+from implicit_bias._extras import EXTRAS, MissingExtra, naming_extras, require
+from tests.commands import python
+from tests.test_package import ROOT, imports, modules
+
+# Finds nothing itself, and ends the search for a hidden package as if it were not installed.
+HIDE = """
+import sys
+
+class Hidden:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in HIDDEN:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Hidden())
+"""
+PREDICT = """
+import warnings
+import numpy as np
+import implicit_bias as ib
+
+data = ib.load_digits(n_train=60, n_val=40, random_state=1)
+X, y = data.X_train, data.y_train
+contexts = ib.HyperplaneContexts(n_units=3, n_contexts=2, random_state=1).fit(X)
+gates = ib.HyperplaneGates(n_units=4, random_state=1).fit(X).transform(X)
+limits = {
+    "linear": ib.solve_linear_svm(X, y),
+    "gln": ib.solve_gln_svm(X, y, contexts.transform(X)),
+    "gln-l2": ib.solve_gln_l2_svm(X, y, contexts.transform(X)),
+    "shallow": ib.solve_shallow_gln_svm(X, y, np.zeros((len(y), 1), dtype=int)),
+    "frelu": ib.solve_frelu_svm(X, y, gates),
+}
+assert all(limit.require() is limit for limit in limits.values()), limits
+limit = limits["gln"]
+limit.predictor(data.X_val, contexts.transform(data.X_val))
+limit.save("gln.safetensors")
+assert np.array_equal(type(limit).load("gln.safetensors").zeta, limit.zeta)
+program = ib.gln_program(X, y, contexts.transform(X))
+certificate = ib.certify(program, limit.zeta.reshape(-1, X.shape[1]), limit.dual)
+assert certificate.gap < 1e-6, certificate
+
+cone, signs = np.array([[1, 0.1], [1, 0.2], [-1, -0.1], [-1, -0.2]]), np.array([1, 1, -1, -1])
+assert ib.is_orthogonally_separable(cone, signs)
+assert ib.solve_orthosep(cone, signs).require()
+ib.solve_gated_ols(X, y, gates)
+for classifier in (ib.LinearLimitClassifier(), ib.GLNLimitClassifier(), ib.FReLULimitClassifier()):
+    assert classifier.fit(X, y).score(X, y) == 1.0
+ib.TrainingSettings(trainer="annealed")
+"""
+ASK = """
+import numpy as np
+import implicit_bias as ib
+from implicit_bias.drawing.figures import Row, compose
+from implicit_bias.models.linear.formulation import HardMarginSVM
+from implicit_bias.training.trajectory import Trajectory
+
+X, y = np.eye(2), np.array([1.0, -1.0])
+for ask in (
+    lambda: ib.GLN,
+    lambda: ib.run("linear"),
+    lambda: ib.run("linear", save="run"),
+    lambda: ib.solve_linear_svm(X, y, solver="cvxpy:ECOS"),
+    lambda: ib.LinearLimitClassifier(solver="cvxpy:ECOS").fit(X, y),
+    lambda: HardMarginSVM().literal(X, y),
+    lambda: Trajectory.to_frame(None),
+    lambda: compose([Row(1, print)], title=""),
+):
+    try:
+        ask()
+    except ib.MissingExtra as error:
+        print(error)
+"""
+
+
+def without(packages: Iterable[str], program: str) -> subprocess.CompletedProcess[str]:
+    """Run `program` in an interpreter of its own where these packages are not to be found."""
+    return python("-c", f"HIDDEN = {set(packages)!r}\n{HIDE}\n{program}")
+
+
+def test_the_prediction_side_works_where_every_extra_is_hidden(tmp_path) -> None:
+    done = without(EXTRAS, f"import os\nos.chdir({str(tmp_path)!r})\n{PREDICT}")
+    assert done.returncode == 0, done.stderr
+
+
+def test_whatever_is_asked_for_names_the_command_that_brings_it() -> None:
+    done = without(EXTRAS, ASK)
+    assert done.returncode == 0, done.stderr
+    torch = "this needs torch, which is not installed: pip install 'implicit-bias[train]'"
+    cvxpy = "this needs cvxpy, which is not installed: pip install 'implicit-bias[cvxpy]'"
+    assert done.stdout.splitlines() == [
+        torch,
+        torch,
+        "this needs filelock, pandas and pyarrow, which are not installed: "
+        "pip install 'implicit-bias[cli,sweep]'",
+        cvxpy,
+        cvxpy,
+        cvxpy,
+        "this needs pandas, which is not installed: pip install 'implicit-bias[sweep]'",
+        "this needs matplotlib, which is not installed: pip install 'implicit-bias[plot]'",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("packages", "arguments", "extra"),
+    [
+        ("click rich", "", "cli"),
+        ("torch", "", "train"),
+        ("matplotlib", "--plot run.png", "plot"),
+        ("matplotlib jinja2", "--report run.html", "cli,plot"),
+        ("pyarrow", "--save run", "sweep"),
+    ],
+)
+def test_a_command_that_lacks_a_package_says_so_and_does_nothing(
+    packages, arguments, extra, tmp_path
+) -> None:
+    program = (
+        f"import os\nos.chdir({str(tmp_path)!r})\n"
+        f"sys.argv[1:] = {['--model', 'linear', *arguments.split()]!r}\n"
+        "from implicit_bias.__main__ import compare_main\ncompare_main()\n"
+    )
+    done = without(packages.split(), program)
+    assert done.returncode == 2, done.stderr
+    assert done.stdout == ""
+    assert re.fullmatch(
+        rf"Error: this needs .*: pip install 'implicit-bias\[{extra}\]'\n", done.stderr
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def requirements() -> dict[str, set[str]]:
+    """The modules that pyproject.toml brings, by extra; "" for those that come with any."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    brought = {"scikit_learn": {"sklearn", "joblib"}}  # by what is installed, if not that alone
+    required: dict[str, set[str]] = {}
+    for extra, lines in {"": project["dependencies"], **project["optional-dependencies"]}.items():
+        names = {re.split(r"[^\w-]", line, maxsplit=1)[0].replace("-", "_") for line in lines}
+        required[extra] = set().union(*(brought.get(name, {name}) for name in names))
+    return required
+
+
+def test_everything_imported_is_required_by_the_extra_that_the_message_names() -> None:
+    required = requirements()
+    assert all(module in required[extra] for module, extra in EXTRAS.items())
+    imported = {
+        statement.module.split(".")[0]
+        for path in modules("implicit_bias", "solvers")
+        for statement in imports(path)
+    }
+    own = {"implicit_bias", "solvers"}
+    assert imported - sys.stdlib_module_names - own <= required[""] | set(EXTRAS)
+
+
+def test_only_a_package_of_an_extra_is_named_and_the_message_survives_a_pickle() -> None:
+    with pytest.raises(ModuleNotFoundError, match="no_such"), naming_extras():
+        importlib.import_module("no_such")
+    with pytest.raises(ModuleNotFoundError, match=r"torch\.no_such"), naming_extras():
+        importlib.import_module("torch.no_such")
+    error = MissingExtra("pandas", "torch")
+    assert str(error).endswith("pip install 'implicit-bias[sweep,train]'")
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+    require(*EXTRAS)
