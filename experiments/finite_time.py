@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LEVELS = (0.95, 0.96, 0.97, 0.98, 0.99)
-UNTIL, FURTHER_STEPS = 1e9, 8000
+UNTIL, STEP, FURTHER_STEPS = 1e8, 0.2, 8000
 
 
 @dataclass(frozen=True)
@@ -131,9 +131,11 @@ def predicted(case: Case, report: Any) -> dict[str, float]:
     """The log(1/loss) from which labels agree, by the flow from the network as it was trained."""
     train, held_out = case.samples()
     watch = ib.Distances(report.limit, train, held_out, kkt=False)
-    flow = ib.margin_flow(report.network, *train, until=UNTIL, observer=watch)
+    flow = ib.margin_flow(report.network, *train, until=UNTIL, step=STEP, observer=watch)
     found = {f"predicted_{level:.2f}": flow.first("agreement", level) for level in LEVELS}
     return found | {
+        "flow_step": STEP,
+        "flow_shortfall": flow.shortfall,
         "ratio_at_the_end": float(flow.observed["margin_ratio"][-1]),
         "agreement_at_the_end": float(flow.observed["agreement"][-1]),
     }
