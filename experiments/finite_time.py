@@ -128,7 +128,12 @@ def chain(case: Case, report: Any) -> dict[str, float]:
 
 
 def predicted(case: Case, report: Any) -> dict[str, float]:
-    """The log(1/loss) from which labels agree, by the flow from the network as it was trained."""
+    """The log(1/loss) from which labels agree, by the flow from the network as it was trained.
+
+    Nothing of a network that does not separate its data yet: the flow begins where it does.
+    """
+    if not report.trajectory.smallest_margin[-1] > 0:
+        return {}
     train, held_out = case.samples()
     watch = ib.Distances(report.limit, train, held_out, kkt=False)
     flow = ib.margin_flow(report.network, *train, until=UNTIL, step=STEP, observer=watch)
@@ -165,6 +170,7 @@ def row(case: Case, *, observe: bool) -> dict[str, Any]:
         "status": found["status"],
         "gap": found["gap"],
         "log_inverse_loss": -report.trajectory.log_loss[-1],
+        "separates": bool(report.trajectory.smallest_margin[-1] > 0),
         "margin_ratio": report.comparison.margin_ratio,
         **chain(case, report),
         **predicted(case, report),
@@ -218,7 +224,7 @@ def main(data_dir: Path | None, hidden_units: int, seeds: int, observe: int, out
         click.echo(
             f"seed {seed}: printed {one['printed']:.1%}, network {one['network']:.1%}, of these "
             f"loss {one['loss']:.1%}, units {one['units']:.1%}; 99 % at log(1/loss) "
-            f"{one['predicted_0.99']:.3g}"
+            f"{one.get('predicted_0.99', math.nan):.3g}"
         )
 
 
