@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LEVELS = (0.95, 0.96, 0.97, 0.98, 0.99)
-UNTIL, STEP, FURTHER_STEPS = 1e8, 0.2, 8000
+UNTIL, STEP, FURTHER_STEPS = 1e7, 0.25, 8000
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Case:
         if data_dir is None:
             data = ib.load_digits(n_train=500, random_state=seed)
         else:
-            data = ib.load_idx(data_dir, n_train=500, n_val=8000, random_state=seed)
+            data = ib.load_idx(data_dir, n_train=500, n_val=4000, random_state=seed)
         gating = ib.HyperplaneContexts(n_units, 2, random_state=seed).fit(data.X_train)
         return cls(data, gating, seed)
 
