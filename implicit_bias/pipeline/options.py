@@ -299,7 +299,7 @@ def _count(number: int, name: str) -> str:
 # Training ten networks, or on the plane: the defaults of models that take these options.
 EVERY_CLASS: Mapping[tuple[str, str], Mapping[str, Any]] = {("classes", "all"): {"steps": (1500,)}}
 # What descent does beside what reaches the limit, in the time of 2000 steps of the latter alone.
-BOTH_ROADS: Mapping[str, Any] = {"trainer": "momentum,annealed", "steps": (1000,)}
+BOTH_ROADS: Mapping[str, Any] = {"trainer": "momentum,annealed", "steps": (700,)}
 ONE_ROAD: Mapping[tuple[str, str], Mapping[str, Any]] = {
     ("classes", "all"): {**EVERY_CLASS["classes", "all"], "trainer": "annealed"}
 }

@@ -96,7 +96,7 @@ def test_every_trainer_begins_from_its_own_and_what_is_given_goes_to_each() -> N
     given = each_trainer(MODELS["gln"].choose(trainer=("constant", "momentum"), steps=7))
     assert [(one.steps, one.learning_rate) for one in given] == [((7,), (0.04,)), ((7,), ())]
     usual = MODELS["frelu"].choose()
-    assert (usual.trainer, usual.steps, usual.init) == (PAIR, (1000,), "kaiming")
+    assert (usual.trainer, usual.steps, usual.init) == (PAIR, (700,), "kaiming")
     assert MODELS["gln"].choose(classes="all").trainer == "annealed"
 
 
