@@ -33,7 +33,7 @@ class DLGNOptions(TrainerOptions, SolverOptions, ImageOptions):
         500, "Steps with soft gates; 0 leaves half-spaces as they were drawn.", least=0
     )
     init: Literal["orthogonal", "kaiming", "balanced", "sign", "gaussian"] = option(
-        "sign", "Initial value weights."
+        "gaussian", "Initial value weights."
     )
     init_scale: float = option(1.0, "Factor on the initial value weights.")
 
