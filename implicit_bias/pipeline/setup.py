@@ -19,8 +19,9 @@ from ..training.network import check_device
 from ..training.settings import TrainingSettings
 from .given import Given, gates_of
 from .keeping import Keeping
-from .options import Options, each_trainer
+from .options import Options
 from .progress import Progress
+from .resolving import each_trainer
 from .seeds import Seeds
 
 if TYPE_CHECKING:
@@ -210,7 +211,7 @@ def training_settings(options: Any, seeds: Seeds) -> TrainingSettings:
 
 def trains(options: Any) -> bool:
     """Whether the options ask for training: `steps` 0 is a prediction alone."""
-    return options.steps != (0,)
+    return bool(options.steps != (0,))
 
 
 def torch_dtype(name: str) -> torch.dtype:

@@ -15,7 +15,7 @@ import implicit_bias as ib
 from implicit_bias.data.sample import Sample
 from implicit_bias.models import MODELS
 from implicit_bias.pipeline.agreement_ahead import agreement_ahead
-from implicit_bias.pipeline.options import each_trainer
+from implicit_bias.pipeline.resolving import each_trainer
 from implicit_bias.pipeline.seeds import Seeds
 from tests.commands import cut, results, run, saved_arrays, without_times
 
