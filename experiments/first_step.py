@@ -83,7 +83,7 @@ def row(depth: int, width: int, draws: int, kernels: int) -> dict[str, Any]:
 
 @click.command()
 @click.option("--width", type=click.IntRange(min=1), default=WIDTH, show_default=True)
-@click.option("--draws", type=click.IntRange(min=2), default=100, show_default=True)
+@click.option("--draws", type=click.IntRange(min=2), default=50, show_default=True)
 @click.option("--kernels", type=click.IntRange(min=2), default=2000, show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write to.")
 def main(width: int, draws: int, kernels: int, out: Path) -> None:

@@ -126,7 +126,7 @@ def draw(table: pd.DataFrame) -> Figure:
 
 @click.command()
 @click.option("--depth", "depths", type=int, multiple=True, default=(2, 4, 6, 8), show_default=True)
-@click.option("--draws", type=click.IntRange(min=1), default=5, show_default=True)
+@click.option("--draws", type=click.IntRange(min=1), default=3, show_default=True)
 @click.option("--steps", type=click.IntRange(min=1), default=1000, show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write to.")
 def main(depths: tuple[int, ...], draws: int, steps: int, out: Path) -> None:

@@ -13,8 +13,8 @@ depths learn 300 images by either loss; at steps of the way one row tells
     error        held-out error of the network
 
 with the gaps of the machines; no error where a kernel does not separate the training images, a
-sample without an active path for one. `path_kernels_NAME.csv` and `.png` are written as runs end; runs that
-are there are not run again.
+sample without an active path for one. `path_kernels_NAME.csv` and `.png` are written as runs end;
+runs that are there are not run again.
 """
 
 from __future__ import annotations
@@ -165,8 +165,8 @@ def draw(table: pd.DataFrame) -> Figure:
             below.plot(step, 100 * one["npk_error"], "C1-", alpha=0.6)
             trained = one["step"] > 0
             below.plot(step[trained], 100 * one["error"][trained], "C7:", alpha=0.6)
-        above.set(xscale="log", yscale="log", title=f"{name[0]}, {name[1]} loss")
-        below.set(xscale="log", yscale="log", xlabel="steps + 1")
+        above.set(xscale="log", ylim=(0, None), title=f"{name[0]}, {name[1]} loss")
+        below.set(xscale="log", xlabel="steps + 1", ylim=(0, None))
     panels[0][0].set_ylabel("nu over nu at the start")
     panels[1][0].set_ylabel("held-out error, %")
     panels[1][0].plot([], [], "C1-", label="machine of the path kernel")
@@ -177,7 +177,7 @@ def draw(table: pd.DataFrame) -> Figure:
 
 @click.command()
 @click.option("--data-dir", type=click.Path(path_type=Path), help="Folder of MNIST's IDX files.")
-@click.option("--seeds", type=click.IntRange(min=1), default=6, show_default=True)
+@click.option("--seeds", type=click.IntRange(min=1), default=4, show_default=True)
 @click.option("--n-train", type=click.IntRange(min=2), default=300, show_default=True)
 @click.option("--steps", type=click.IntRange(min=1), default=500, show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write to.")

@@ -262,7 +262,7 @@ def machine() -> str:
     "--depth", "depths", type=int, multiple=True, default=(2, 4, 6, 8, 12, 16, 20),
     show_default=True,
 )  # fmt: skip
-@click.option("--draws", type=click.IntRange(min=1), default=5, show_default=True)
+@click.option("--draws", type=click.IntRange(min=1), default=3, show_default=True)
 @click.option("--trained", type=click.IntRange(min=0), default=1, show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write to.")
 def main(

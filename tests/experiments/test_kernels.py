@@ -21,12 +21,13 @@ def test_the_ideal_matrix_is_the_mean_over_gates_and_has_the_ideal_spectrum() ->
         np.linalg.eigvalsh(spectra.ideal_matrix(n, depth)),
         ib.spectrum_ideal(n, 0.5, depth), atol=1e-14,
     )  # fmt: skip
-    variance = ib.initial_variance((width,) * 2, 0.5) ** (depth - 1)
+    widths, draws = (width,) * (depth - 1), 300
+    variance = ib.initial_variance(widths, spectra.RATE) ** (depth - 1)
+    table = ib.RandomGates(widths, spectra.RATE).fit_transform(np.ones((draws * n, 1)))
     means = np.array(
-        [variance * ib.path_overlap(Case(width, depth, s, n).gates(), widths=(width,) * 2)
-         for s in range(500)]
-    )  # fmt: skip
-    errors = means.std(axis=0) / math.sqrt(len(means))
+        [variance * ib.path_overlap(gates, widths=widths) for gates in np.split(table, draws)]
+    )
+    errors = means.std(axis=0) / math.sqrt(draws)
     assert np.all(np.abs(means.mean(axis=0) - spectra.ideal_matrix(n, depth)) < 4.5 * errors)
 
 
@@ -55,7 +56,7 @@ def test_a_network_with_small_errors_takes_the_steps_of_its_kernel() -> None:
     found = spectra.row(case, train=True, most=5000)
     assert found["small_steps"] == pytest.approx(found["steps"], rel=0.06)
     assert abs(found["small_growth"] - 1) < 0.03
-    assert all(found["gates_least"] <= found[f"{p}largest"] for p in spectra.LINES)
+    assert all(found["gates_least"] <= found[f"{name}largest"] for name in spectra.LINES)
 
 
 def test_moments_of_a_deep_linear_network_are_those_of_its_draws() -> None:
