@@ -178,11 +178,16 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     ("models/*/*.py", (".", "_solve", "data.*", "gates.*", "kernels.*", "limits.*")),
     ("estimators/*.py", (".", "_solve", "data.*", "gates.*", "limits.*", "models.*")),
-    ("cli.py", ("_version", "models", "pipeline.*")),
+    ("sweeps/*.py", (".", "_version", "models", "models.linear.formulation", "pipeline.*",
+                     "data.dataset", "drawing.figures")),
+    ("cli.py", ("_version", "models", "pipeline.*", "sweeps.commands")),
 )  # fmt: skip
 # Theories know nothing of each other, but for linear machines on what a ReLU network has learned,
-# and deep linearly gated networks, which are others once their gates are frozen.
-NEIGHBOURS = {("relu", "linear"), ("dlgn", "dgn"), ("dlgn", "relu")}
+# gates that it has set, what is known of it once they are frozen, and deep linearly gated networks,
+# which are others once theirs are.
+NEIGHBOURS = {
+    ("relu", "linear"), ("dgn", "relu"), ("relu", "dgn"), ("dlgn", "dgn"), ("dlgn", "relu")
+}  # fmt: skip
 PACKAGE = "implicit_bias"
 
 

@@ -36,9 +36,11 @@ __all__ = ["Comparison", "NetworkState", "compare", "measure_network"]
 # Non-negative least squares leaves multipliers of the size of rounding where zeros belong; those
 # below this share of the largest are taken for such.
 NO_SUPPORT = 1e-9
+# Margin ratios below this are told with what holds them back.
+NEAR = 0.99
 _FROM_DISTANCES = (
     "margin_ratio", "network_norm", "zeta_cosine", "score_cosine", "agreement", "error_network",
-    "kkt_cosine", "kkt_residual", "kkt_complementarity",
+    "kkt_cosine", "kkt_residual", "kkt_complementarity", "kkt_margin_bound",
 )  # fmt: skip
 
 
@@ -99,6 +101,9 @@ class Comparison:
     kkt_cosine, kkt_residual, kkt_complementarity : float
         Distance of the network's weights from a KKT point of `min ||w||` at margin 1; NaN while
         the network does not separate the training data, and for one that is not homogeneous.
+    kkt_margin_bound : float
+        The margin ratio, beside the limit of this network, that these and the dual norms imply at
+        least: see `KKTDistance.margin_bound`.
     n_units : int
         Hidden units of the network; 0 for one without unit norms.
     dead_units : tuple of int
@@ -123,6 +128,7 @@ class Comparison:
     kkt_cosine: float
     kkt_residual: float
     kkt_complementarity: float
+    kkt_margin_bound: float
     n_units: int
     dead_units: tuple[int, ...]
     small_units: tuple[int, ...]
@@ -161,6 +167,19 @@ class Comparison:
             return False
         return True if self.largest_dual_norm <= 1 + DUAL_SLACK or not self.n_units else None
 
+    @property
+    def held_back_by(self) -> str:
+        """What keeps a network that separates below a margin ratio of 0.99; empty above it."""
+        if not 0 < self.margin_ratio < NEAR:
+            return ""
+        if self.small_units:
+            return "slow units: their dual norms exceed 1, so they still grow"
+        if self.kkt_residual < 1 - NEAR and self.largest_dual_norm > 1 + DUAL_SLACK:
+            return "a saddle: stationary, but with a dual norm above 1"
+        if self.kkt_residual < 1 - NEAR:
+            return "the loss: stationary, but multipliers reach beyond the margin"
+        return "time: the weights are not stationary yet"
+
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain Python values."""
         return asdict(self)
@@ -175,6 +194,7 @@ class Comparison:
 
     def rows(self) -> list[tuple[str, str]]:
         """Label and value of every line of a printed table."""
+        complementarity = self.kkt_complementarity
         return [
             ("margin ratio (1 at the limit)", number(self.margin_ratio, ".4f")),
             ("cosine of zeta (1)", number(self.zeta_cosine, ".4f")),
@@ -185,8 +205,10 @@ class Comparison:
             ("held-out error, network", share(self.error_network)),
             ("KKT stationarity, cosine (1)", number(self.kkt_cosine, ".4f")),
             ("KKT stationarity, relative residual (0)", number(self.kkt_residual)),
-            ("KKT multipliers beyond the margin (0)", number(self.kkt_complementarity)),
+            ("KKT complementarity, multipliers beyond the margin (0)", number(complementarity)),
+            ("  own margin ratio that these imply, at least", number(self.kkt_margin_bound, ".4f")),
             *(self._unit_rows() if self.n_units > 1 else []),
+            *([("what keeps it below 0.99", self.held_back_by)] if self.held_back_by else []),
         ]
 
     def _unit_rows(self) -> list[tuple[str, str]]:

@@ -13,6 +13,7 @@ from .._solve import to_numpy
 from ..data.sample import Sample
 from ..gates.changes import gate_changes
 from ..training.data import GatedData, place_data
+from ..training.network import HasGates, HasImbalance
 from ..training.objectives import get_logarithm, log_mean_loss
 from .kkt import KKTDistance
 from .scalars import (
@@ -86,6 +87,8 @@ class Distances:
     kkt_cosine           stationarity, relative residual and complementarity of `kkt_distance`;
     kkt_residual         NaN while the network does not separate the training data. ReLU networks
     kkt_complementarity  are measured with the gates that they have now
+    kkt_margin_bound     margin ratio that the network reaches at least, by all of these: see
+                         `KKTDistance.margin_bound`
     dual_norms           (H,) of that fit, in units in which live units have 1
     n_dead               units with a norm of at most a thousandth of the largest
     n_wrongly_dead       those among them with a dual norm above 1: not optimal, however stationary
@@ -145,6 +148,7 @@ class Distances:
         values["kkt_cosine"] = math.nan if kkt is None else kkt.cosine
         values["kkt_residual"] = math.nan if kkt is None else kkt.residual
         values["kkt_complementarity"] = math.nan if kkt is None else kkt.complementarity
+        values["kkt_margin_bound"] = math.nan if kkt is None else kkt.margin_bound
         values |= _units(unit_norms(network), kkt, self._limit)
         if self._keep:
             values["direction"] = _direction(network)
@@ -197,10 +201,9 @@ class Distances:
         }
 
     def _balance(self, network: torch.nn.Module) -> Values:
-        imbalance = getattr(network, "imbalance", None)
-        if imbalance is None:
+        if not isinstance(network, HasImbalance):
             return {}
-        now = to_numpy(imbalance().double())
+        now = to_numpy(network.imbalance().double())
         if len(now) == 0:
             return {}
         first = self._first.setdefault("imbalance", now.copy())
@@ -211,10 +214,9 @@ class Distances:
         }
 
     def _gates(self, network: torch.nn.Module, train: GatedData) -> Values:
-        gates = getattr(network, "gates", None)
-        if gates is None:
+        if not isinstance(network, HasGates):
             return {}
-        now = to_numpy(gates(train.X))
+        now = to_numpy(network.gates(train.X))
         first = self._first.setdefault("gates", now)
         last = now if self._last_gates is None else self._last_gates
         self._last_gates = now

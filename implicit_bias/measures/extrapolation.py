@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .series import OTHERS, WIDE, SeriesFit, SeriesStatus, fit_series
+from .power_sums import Powers, PowerSums
+from .scalars import DUAL_SLACK
+from .series import OTHERS, WIDE, SeriesStatus, fit_series, last_part
 
 __all__ = [
-    "DirectionExtrapolation",
+    "Bar",
     "Extrapolation",
     "SeriesStatus",
     "extrapolate",
-    "extrapolate_direction",
     "inverse_log_loss",
 ]
 
@@ -26,10 +28,35 @@ Array = NDArray[np.float64]
 # orders, logarithms and noise it then lies within the bar in at least 96 % of cases; series with a
 # logarithm alone would lie at the very end of a bar without it.
 CAUTION = 1.5
-# In networks of higher degree units go on trading norms while the margin hardly changes: angles
-# fall like roots of the margin's distance. GLNs at margin ratios of 0.4 to 0.9 were up to 2.3 times
-# as far from the limit as the fits, this one among them, were from each other.
-SLOW, SLOW_CAUTION = ("root", WIDE), 2.5
+# Sums of powers are fitted to what lies between the last u and three times that, or to as many
+# checkpoints as a polynomial needs.
+REACH = (3.0, WIDE[1])
+# Ratios of margins and certified optima err by this much; a bar that is narrower than what is left
+# by less than this share says nothing.
+ROUNDING, LITTLE = 1e-9, 0.01
+
+
+# A unit is named as one that keeps a network from its limit if its dual norm exceeds 1 by more than
+# a fit's error and it holds less than this part of an equal share of the norm.
+ASLEEP = 0.1
+
+
+@dataclass(frozen=True)
+class Bar:
+    """An estimate, and the ends that the truth should lie between; NaN without an estimate."""
+
+    value: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+
+    @property
+    def error(self) -> float:
+        """Distance from the value to the farther end."""
+        return max(self.high - self.value, self.value - self.low)
+
+    def contains(self, truth: float) -> bool:
+        """Whether it lies between the ends, up to rounding."""
+        return self.low - ROUNDING <= truth <= self.high + ROUNDING
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,35 +65,56 @@ class Extrapolation:
 
     Attributes
     ----------
-    value : float
-        Of the believed fit, limit - a u - b u^2, at u = 0; NaN unless `status` is ESTIMATED.
-        Knows no bound: the limit of margin ratios may come out above 1, within its error. `within`
-        cuts the bar at bounds that are known.
-    error : float
-        Half-width of the believed fit's 95 % confidence interval, for noise, plus one and a half
-        times its largest disagreement with four others, for what it leaves open: one with u^3 as
-        well, one with u log u in place of u^2, a straight line through the last part, and what it
-        was itself when u was 1.4 times as large. It cannot cover a change that the run has not
-        yet come to.
+    limit : Bar
+        Of the series as u falls to 0. Without a bound: the believed fit, limit - a u - b u^2, and
+        on either side the half-width of its 95 % confidence interval, for noise, plus one and a
+        half times its largest disagreement with four others, for what it leaves open: one with u^3
+        as well, one with u log u in place of u^2, a straight line through the last part, and what
+        it was itself when u was 1.4 times as large. Below a bound: the range of `PowerSums`, which
+        lies between what has been reached and the bound. Neither can cover a change that the run
+        has not yet come to.
     window : int
-        Checkpoints in the believed fit.
+        Checkpoints in the fit.
     model : str
         Its form.
     residual : float
-        Its root mean square residual.
+        Root mean square residual of the believed fit; of sums of powers their `misfit`.
     status : SeriesStatus
+    reached, upper : float
+        The last value and the bound; NaN for a series without one.
+    slow_units : tuple of int
+        Units that keep the series from its bound for longer than can be seen: dual norm above
+        1.01, less than a tenth of an equal share of the norm.
     """
 
-    value: float
-    error: float
+    limit: Bar
     window: int
     model: str
     residual: float
     status: SeriesStatus
-    _fits: tuple[SeriesFit, ...] = ()
+    reached: float = math.nan
+    upper: float = math.nan
+    slow_units: tuple[int, ...] = ()
+    _at: Callable[[float], Bar] = lambda _: Bar()
 
-    def predict(self, u: float) -> tuple[float, float]:
-        """Value and error, as above, at u >= 0: of a run that has come so far.
+    @property
+    def value(self) -> float:
+        """Of `limit`."""
+        return self.limit.value
+
+    @property
+    def error(self) -> float:
+        """Of `limit`."""
+        return self.limit.error
+
+    @property
+    def informative(self) -> bool:
+        """Whether the bar says more than that the limit lies between `reached` and `upper`."""
+        left = self.upper - self.reached
+        return not self.limit.high - self.limit.low >= (1 - LITTLE) * left
+
+    def predict(self, u: float) -> Bar:
+        """The bar at u >= 0: of a run that has come so far.
 
         Raises
         ------
@@ -75,81 +123,36 @@ class Extrapolation:
         """
         if not u >= 0:
             raise ValueError(f"`u` must be at least 0, got {u}")
-        if not self._fits:
-            return math.nan, math.nan
-        (value, half), *others = ((float(p[0]), half) for p, half in (f.at(u) for f in self._fits))
-        return value, half + CAUTION * max(abs(other - value) for other, _ in others)
-
-    def within(self, low: float, high: float) -> tuple[float, float]:
-        """What is left of the bar, `value` +- `error`, between two known bounds.
-
-        Both NaN without an estimate, or where the whole bar lies outside: then it is wrong.
-        """
-        left, right = max(self.value - self.error, low), min(self.value + self.error, high)
-        return (left, right) if left <= right else (math.nan, math.nan)
-
-    def describe(self, low: float, high: float) -> str:
-        """`within` in words, for a table."""
-        if self.status is not SeriesStatus.ESTIMATED:
-            return str(self)
-        left, right = self.within(low, high)
-        if math.isnan(left):
-            return f"no estimate: {self} contradicts the bounds, {low:.4f} to {high:.4f}"
-        said = f"{left:.4f} to {right:.4f}"
-        return f"{said}: no more than the bounds" if (left, right) == (low, high) else said
+        return self._at(u)
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain Python values."""
-        names = ("value", "error", "window", "model", "residual")
-        return {name: getattr(self, name) for name in names} | {
-            "status": self.status.name,
-            "advice": self.status.advice,
-        }
+        names = ("window", "model", "residual", "reached", "upper")
+        return (
+            asdict(self.limit)
+            | {name: getattr(self, name) for name in names}
+            | {
+                "slow_units": list(self.slow_units),
+                "status": self.status.name,
+                "advice": self.status.advice,
+            }
+        )
 
     def __str__(self) -> str:
-        if self.status is SeriesStatus.ESTIMATED:
+        if self.status is not SeriesStatus.ESTIMATED:
+            return f"no estimate: {self.status.advice}"
+        if math.isnan(self.upper):
             return f"{self.value:.6g} +- {self.error:.2g}"
-        return f"no estimate: {self.status.advice}"
+        return self.in_words(self.limit)
 
-
-@dataclass(frozen=True, eq=False)
-class DirectionExtrapolation:
-    """The limit of a series of directions.
-
-    Attributes
-    ----------
-    direction : (P,) array
-        Unit vector, read-only; NaN unless `status` is ESTIMATED.
-    error : float
-        Radius in radians of a cone around `direction`, made like that of `Extrapolation`: at most
-        pi.
-    moved : float
-        Angle between the last recorded direction and `direction`.
-    window, residual, status
-        As in `Extrapolation`; the residual is that of unit vectors.
-    """
-
-    direction: Array
-    error: float
-    moved: float
-    window: int
-    residual: float
-    status: SeriesStatus
-
-    def __post_init__(self) -> None:
-        self.direction.flags.writeable = False
-
-    def angle(self, other: ArrayLike) -> float:
-        """Angle in radians between `direction` and another vector (P,) of any length."""
-        return _angle(self.direction, np.asarray(other, dtype=np.float64).ravel())
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything but the direction, as plain Python values."""
-        names = ("error", "moved", "window", "residual")
-        return {name: getattr(self, name) for name in names} | {
-            "status": self.status.name,
-            "advice": self.status.advice,
-        }
+    def in_words(self, bar: Bar) -> str:
+        """A bar below the bound, for a table."""
+        low, high = f"{bar.low:.4f}", f"{bar.high:.4f}"
+        if bar.high - bar.low >= (1 - LITTLE) * (self.upper - self.reached):
+            return f"not known: anything from what is reached, {self.reached:.4f}, to {high}"
+        if low == high:
+            return low
+        return f"{low} to {high}" if bar.high < self.upper else f"at least {low}"
 
 
 def inverse_log_loss(log_loss: ArrayLike) -> Array:
@@ -164,22 +167,44 @@ def inverse_log_loss(log_loss: ArrayLike) -> Array:
     return np.where(log_inverse > 0, 1 / np.where(log_inverse > 0, log_inverse, 1.0), np.nan)
 
 
-def extrapolate(u: ArrayLike, values: ArrayLike) -> Extrapolation:
+def extrapolate(
+    u: ArrayLike,
+    values: ArrayLike,
+    *,
+    upper: float | None = None,
+    degree: int = 2,
+    dual_norms: ArrayLike | None = None,
+    unit_norms: ArrayLike | None = None,
+) -> Extrapolation:
     r"""Estimate the limit of a series as u falls to 0.
 
-    .. math:: y(u) = y_\infty - a u - b u^2
+    Without a bound by a polynomial, :math:`y(u) = y_\infty - a u - b u^2`; below one by all sums of
+    the powers that a network's dual norms prescribe,
+
+    .. math:: y(u) = y_{upper} - \sum_p c_p u^p, \qquad c_p \ge 0,
+
+    among which the powers below that of the loss have no more weight than the units allow: see
+    `power_sums`.
 
     Parameters
     ----------
     u : (T,)
         Of every checkpoint, in the order of the run; see `inverse_log_loss`.
     values : (T,)
-        Margin ratios, for instance. Checkpoints at which u or the value is NaN are left out.
+        Margin ratios, for instance. Checkpoints at which u or the value is NaN are left out. Where
+        there is a bound the last value must be positive, as it is of a network that separates.
+    upper : float, optional
+        A proved bound of a series that rises towards it: 1 for margin ratios.
+    degree : int
+        Of homogeneity of the network, for a series with a bound.
+    dual_norms, unit_norms : (H,), optional
+        Of the units at the last checkpoint, of a network whose limit attains the bound. Without
+        them, or where one is NaN, nothing is known of the units and the bar is wide.
 
     Raises
     ------
     ValueError
-        If the shapes differ or are not one-dimensional.
+        If the shapes differ or are not one-dimensional, or `degree` is not positive.
     """
     x, y = np.asarray(u, dtype=np.float64), np.asarray(values, dtype=np.float64)
     if x.ndim != 1 or y.shape != x.shape:
@@ -187,73 +212,72 @@ def extrapolate(u: ArrayLike, values: ArrayLike) -> Extrapolation:
             f"`u` and `values` must have one shape (T,), got {x.shape} and {y.shape}: one entry a "
             "checkpoint"
         )
+    if upper is None:
+        return _unbounded(x, y)
+    units = _Units.of(dual_norms, unit_norms)
+    return _bounded(x, y, float(upper), Powers.of_network(degree, *units.known), units.asleep())
+
+
+@dataclass(frozen=True)
+class _Units:
+    """Dual norms and shares of the norm, (H,) each; none where they are not known."""
+
+    known: tuple[Array, Array] | tuple[()] = ()
+
+    @classmethod
+    def of(cls, dual_norms: ArrayLike | None, unit_norms: ArrayLike | None) -> _Units:
+        if dual_norms is None or unit_norms is None:
+            return cls()
+        nu, norms = (np.asarray(a, dtype=np.float64) for a in (dual_norms, unit_norms))
+        if nu.ndim != 1 or norms.shape != nu.shape:
+            raise ValueError(
+                "`dual_norms` and `unit_norms` must have one shape (H,), got "
+                f"{nu.shape} and {norms.shape}: one entry a unit"
+            )
+        usable = len(nu) > 0 and np.isfinite(nu).all() and norms.sum() > 0
+        return cls((nu, norms / norms.sum())) if usable else cls()
+
+    def asleep(self) -> tuple[int, ...]:
+        if not self.known:
+            return ()
+        nu, shares = self.known
+        asleep = (nu > 1 + DUAL_SLACK) & (shares < ASLEEP / len(nu))
+        return tuple(np.flatnonzero(asleep).tolist())
+
+
+def _unbounded(x: Array, y: Array) -> Extrapolation:
     status, fits = fit_series(x, y[:, None], OTHERS)
     if not fits:
-        return Extrapolation(math.nan, math.nan, 0, "", math.nan, status)
+        return Extrapolation(Bar(), 0, "", math.nan, status)
+
+    def at(u: float) -> Bar:
+        (value, half), *others = ((float(p[0]), half) for p, half in (f.at(u) for f in fits))
+        error = half + CAUTION * max(abs(other - value) for other, _ in others)
+        return Bar(value, value - error, value + error)
+
     believed = fits[0]
-    found = Extrapolation(
-        math.nan, math.nan, believed.n_points, believed.model, believed.residual, status, fits
-    )
-    value, error = found.predict(0.0)
     return Extrapolation(
-        value, error, believed.n_points, believed.model, believed.residual, status, fits
+        at(0.0), believed.n_points, believed.model, believed.residual, status, _at=at
     )
 
 
-def extrapolate_direction(
-    u: ArrayLike, directions: ArrayLike, *, degree: int = 1
-) -> DirectionExtrapolation:
-    """Estimate the limit of directions as u falls to 0, by `extrapolate` of every coordinate.
+def _bounded(
+    x: Array, y: Array, upper: float, powers: Powers, asleep: tuple[int, ...]
+) -> Extrapolation:
+    status, x, y = last_part(x, y, REACH)
+    if status is SeriesStatus.ESTIMATED and not y[-1] > 0:
+        status = SeriesStatus.NOT_SEPARATING
+    if status is SeriesStatus.ESTIMATED and not y.max() <= upper + ROUNDING:
+        status = SeriesStatus.ABOVE_BOUND
+    if status is not SeriesStatus.ESTIMATED:
+        return Extrapolation(Bar(), 0, "", math.nan, status, upper=upper, slow_units=asleep)
+    reached = min(float(y[-1]), upper)
+    sums = PowerSums(x, np.maximum(upper - y, ROUNDING), powers)
 
-    Parameters
-    ----------
-    u : (T,)
-    directions : (T, P)
-        Vectors of any length, scaled to unit length here; zero vectors are left out.
-    degree : int
-        Degree of homogeneity of the network. Above 1 directions converge more slowly than u, in
-        ways that no series of polynomials catches: the cone gets wider, and counts on roots of u.
+    def at(u: float) -> Bar:
+        value, low, high = sums.at(min(u, float(x[-1])))
+        return Bar(*(min(max(upper - lack, reached), upper) for lack in (value, high, low)))
 
-    Raises
-    ------
-    ValueError
-        If the shapes do not fit.
-    """
-    x, d = np.asarray(u, dtype=np.float64), np.asarray(directions, dtype=np.float64)
-    if x.ndim != 1 or d.ndim != 2 or len(d) != len(x) or d.shape[1] == 0:
-        raise ValueError(
-            f"`u` must have shape (T,) and `directions` (T, P), got {x.shape} and {d.shape}: one "
-            "row a checkpoint"
-        )
-    units = _unit_rows(d)
-    status, fits = fit_series(x, units, OTHERS if degree == 1 else (*OTHERS, SLOW))
-    if not fits:
-        nothing = np.full(d.shape[1], np.nan)
-        return DirectionExtrapolation(nothing, math.nan, math.nan, 0, math.nan, status)
-    (limit, half), *others = (fit.at(0.0) for fit in fits)
-    believed, length = _unit_rows(limit[None])[0], float(np.linalg.norm(limit))
-    blur = math.asin(half / length) if half < length else math.pi
-    caution = CAUTION if degree == 1 else SLOW_CAUTION
-    error = blur + caution * max(_angle(believed, other) for other, _ in others)
-    return DirectionExtrapolation(
-        direction=believed,
-        error=min(error, math.pi),
-        moved=_angle(believed, units[-1]),
-        window=fits[0].n_points,
-        residual=fits[0].residual,
-        status=status,
+    return Extrapolation(
+        at(0.0), len(x), "sums of powers", sums.misfit, status, reached, upper, asleep, at
     )
-
-
-def _unit_rows(rows: Array) -> Array:
-    # The largest entry first: squares of far-trained weights overflow.
-    peaks = np.abs(rows).max(axis=1, keepdims=True)
-    rows = rows / np.where(peaks > 0, peaks, np.nan)
-    units: Array = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    return units
-
-
-def _angle(a: Array, b: Array) -> float:
-    # By the chord: the arc cosine loses half of the digits of a small angle.
-    a, b = _unit_rows(np.stack([a, b]))
-    return 2 * math.asin(min(float(np.linalg.norm(a - b)) / 2, 1.0))

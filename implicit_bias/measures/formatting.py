@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-__all__ = ["DASH", "aligned", "loss_in_words", "number", "share", "spread"]
+__all__ = ["DASH", "aligned", "loss_in_words", "number", "of_log10", "rounded", "share", "spread"]
 
 DASH = "-"
 """What a table shows where a quantity is not defined."""
@@ -51,3 +51,20 @@ def loss_in_words(log_loss: float) -> str:
     if log_loss > -700:
         return f"{math.exp(log_loss):.4g}" if log_loss < 700 else "inf"
     return f"1e{log_loss / math.log(10):.0f}"
+
+
+def rounded(value: float) -> str:
+    """A positive number to one digit, a power of ten beyond thousands: 40, 3e9."""
+    if not math.isfinite(value):
+        return "more than 1e250" if value > 0 else DASH
+    mantissa, exponent = f"{value:.0e}".split("e")
+    return f"{value:.0f}" if value < 1e4 else f"{mantissa}e{int(exponent)}"
+
+
+def of_log10(value: float) -> str:
+    """10 to the power of `value`, which may itself be large: 3e9, 1e(4e8)."""
+    if not math.isfinite(value):
+        return DASH if math.isnan(value) else "no number of steps"
+    if value < 300:
+        return rounded(10**value)
+    return f"1e{value:.0f}" if value < 1e4 else f"1e({rounded(value)})"

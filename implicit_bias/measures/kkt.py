@@ -40,6 +40,10 @@ class KKTDistance:
         ``||w - fit|| / ||w||``; 0 at a KKT point.
     complementarity : float
         ``sum_n lam_n (m_n - 1) / sum_n lam_n``; 0 at a KKT point, NaN if every lam_n is 0.
+    epsilon, delta : float
+        ``||w - fit||`` and the largest ``lam_n (m_n - 1)``: w is an (epsilon, delta)-KKT point in
+        the sense of Lyu and Li. Both depend on the scale of the data; residual and
+        complementarity do not.
     multipliers : (n,) array
         lam, read-only.
     dual_norms : (H,) array or None
@@ -50,6 +54,8 @@ class KKTDistance:
     cosine: float
     residual: float
     complementarity: float
+    epsilon: float
+    delta: float
     multipliers: Array
     dual_norms: Array | None
 
@@ -57,6 +63,30 @@ class KKTDistance:
         for array in (self.multipliers, self.dual_norms):
             if array is not None:
                 array.flags.writeable = False
+
+    @property
+    def margin_bound(self) -> float:
+        r"""A margin ratio that the network reaches at least, by its KKT distance and dual norms.
+
+        .. math:: \frac{1 - \text{residual}}{(1 + \text{complementarity}) \max_h \|v_h\|}
+
+        NaN without dual norms. It is of networks whose program is convex with these dual norms
+        (linear, deep linear, GLN, frozen ReLU and shallow GLN, whose gates are what they are; of
+        a ReLU network it holds among those with its present gates).
+
+        Notes
+        -----
+        Multipliers over the largest dual norm bound the optimum from below. With r the residual
+        and c the complementarity, <w, fit> = L sum lam_n m_n = L (1 + c) sum lam_n by homogeneity,
+        and it is at least (1 - r) ||w||^2: so sum lam_n is at least
+        (1 - r) ||w||^2 / (L (1 + c)). In units of the program that is divided by what the network
+        needs for margin 1, its norm, at most (||w||^2 / L)^(L/2). A KKT point with a dual norm
+        above 1 is no optimum, and its bound stays below 1.
+        """
+        if self.dual_norms is None or not self.dual_norms.max(initial=0.0) > 0:
+            return math.nan
+        reached = (1 - self.residual) / (1 + self.complementarity)
+        return float(max(reached, 0.0) / self.dual_norms.max())
 
 
 def kkt_distance(
@@ -100,7 +130,8 @@ def kkt_distance(
     ----------
     S. Lippl, L. F. Abbott, S. Chung, "The implicit bias of gradient descent on generalized gated
     linear networks", theorem 3.1 (equal degrees) and proposition B.8 with its condition on dead
-    units.
+    units. K. Lyu, J. Li, "Gradient descent maximizes the margin of homogeneous neural networks",
+    definition C.4.
     """
     data = to_float64(place_data(network, X, y, gates))
     network = copy.deepcopy(network).double()
@@ -121,11 +152,13 @@ def kkt_distance(
     w = flat(trained).detach()
     norm = float(w.norm())
     lam, fit = _fit(network, data, w, excess, degree)
-    fit_norm, total = float(fit.norm()), float(lam.sum())
+    fit_norm, total, epsilon = float(fit.norm()), float(lam.sum()), float((w - fit).norm())
     return KKTDistance(
         cosine=float(w @ fit) / (norm * fit_norm) if fit_norm > 0 else 0.0,
-        residual=float((w - fit).norm()) / norm,
+        residual=epsilon / norm,
         complementarity=float(lam @ excess) / total if total > 0 else math.nan,
+        epsilon=epsilon,
+        delta=float((lam * excess).max()),
         multipliers=lam.cpu().numpy(),
         dual_norms=_dual_norms(network, lam, data, (norm**2 / degree) ** ((degree - 2) / 2)),
     )

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from .._solve import to_numpy
 from ..data.sample import Sample
 from ..training.data import GatedData, place_data
+from ..training.network import HasUnitNorms, HasZeta, Homogeneous
 from .kkt import KKTDistance, kkt_distance
 
 if TYPE_CHECKING:
@@ -82,14 +83,14 @@ def placed_scores(network: torch.nn.Module, data: GatedData) -> Array:
 
 def unit_norms(network: torch.nn.Module) -> Array:
     """(H,) norms `||zeta[h]||`; (0,) for a network that has no units."""
-    norms = getattr(network, "unit_norms", None)
-    return np.empty(0) if norms is None else to_numpy(norms().double())
+    if not isinstance(network, HasUnitNorms):
+        return np.empty(0)
+    return to_numpy(network.unit_norms().double())
 
 
 def network_zeta(network: torch.nn.Module) -> Array | None:
     """The network's coefficients in float64; None for one that has none."""
-    zeta = getattr(network, "zeta", None)
-    return None if zeta is None else to_numpy(zeta().double())
+    return to_numpy(network.zeta().double()) if isinstance(network, HasZeta) else None
 
 
 def network_norm(limit: Limit, network: torch.nn.Module) -> float:
@@ -186,6 +187,6 @@ def kkt_where_separated(
     network: torch.nn.Module, sample: Sample | GatedData, margins: Array
 ) -> KKTDistance | None:
     """KKT distance of a homogeneous network that separates the sample; None for any other."""
-    if not hasattr(network, "degree") or not margins.min() > 0:
+    if not isinstance(network, Homogeneous) or not margins.min() > 0:
         return None
     return kkt_distance(network, *sample)

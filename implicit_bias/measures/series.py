@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-__all__ = ["SeriesFit", "SeriesStatus", "fit_series"]
+__all__ = ["SeriesFit", "SeriesStatus", "fit_series", "last_part"]
 
 Array = NDArray[np.float64]
 
@@ -37,6 +37,10 @@ class SeriesStatus(Enum):
     NOT_MONOTONE = (
         "the variable goes to and fro between checkpoints of the last part of the run, so there is "
         "nothing to fit against: use a smaller learning rate or larger batches"
+    )
+    ABOVE_BOUND = (
+        "a value of the last part of the run lies above its bound, so one of the two is wrong: "
+        "check the limit's certificate and that network and limit have the same gates"
     )
 
     @property
@@ -101,6 +105,22 @@ class SeriesFit:
         quantile = student.ppf((1 + CONFIDENCE) / 2, self.n_points - len(row))
         spread = self.residual * math.sqrt(float(row @ self.inverse @ row))
         return row @ self.coefficients, float(quantile) * spread
+
+
+def last_part(
+    u: Array, values: Array, window: tuple[float, int]
+) -> tuple[SeriesStatus, Array, Array]:
+    """The usable points (T,) of a series in a window at its end, and whether they can be fitted."""
+    usable = np.isfinite(u) & (u > 0) & np.isfinite(values)
+    if len(u) == 0 or not usable[-1]:
+        return SeriesStatus.NOT_SEPARATING, u, values
+    u, values = u[usable], values[usable]
+    if len(u) < window[1]:
+        return SeriesStatus.TOO_FEW, u, values
+    last = _points(u, window)
+    u, values = u[-last:], values[-last:]
+    falling = bool(np.all(np.diff(u) < 0))
+    return (SeriesStatus.ESTIMATED if falling else SeriesStatus.NOT_MONOTONE), u, values
 
 
 def fit_series(

@@ -1,6 +1,7 @@
 """The table of models."""
 
 from ..pipeline.model import Model
+from .dgn.model import MODELS as DGN
 from .dlgn.model import MODELS as DLGN
 from .gdln.model import MODELS as GDLN
 from .gln.model import MODELS as GLN
@@ -13,6 +14,6 @@ __all__ = ["MODELS", "Model"]
 MODELS: dict[str, Model] = {
     model.name: model
     for model in sorted(
-        (*DLGN, *GDLN, *GLN, *LINEAR, *ORTHOSEP, *RELU), key=lambda model: model.name
+        (*DGN, *DLGN, *GDLN, *GLN, *LINEAR, *ORTHOSEP, *RELU), key=lambda model: model.name
     )
 }

@@ -17,6 +17,7 @@ __all__ = ["Choices", "ModelName", "RunOptions"]
 
 ModelName = Literal[
     "deep-linear",
+    "dgn",
     "dlgn",
     "frelu",
     "gdln",
@@ -30,12 +31,12 @@ ModelName = Literal[
 
 
 class Choices(TypedDict, total=False):
-    """Every option of every model, beside `data`."""
+    """Every option of every model, beside `data` and `gating`."""
 
     batch_size: int | None
     beta: float
     classes: Literal["two", "all"]
-    contexts: int
+    contexts: int | None
     cutoffs: Literal["median", "random", "axes"]
     data_dir: str | os.PathLike[str] | None
     depth: int
@@ -44,6 +45,7 @@ class Choices(TypedDict, total=False):
     experts: Literal["linear", "constant"]
     final_beta: float | None
     freeze_at: int | None
+    gate_rate: float | None
     gate_steps: int
     hidden_units: int
     init: Literal["orthogonal", "kaiming", "balanced", "sign", "gaussian"]
@@ -55,11 +57,14 @@ class Choices(TypedDict, total=False):
     n_train: int | None
     n_val: int | None
     network: Literal["two-layer", "residual"]
+    output_scales: float | Sequence[float] | None
+    regime: Literal["rich", "lazy"]
     seed: int
     solver: str
+    starts: int | None
     steps: int | Sequence[int] | None
     tol: float
-    trainer: Literal["annealed", "constant", "dual", "momentum", "normalised"]
+    trainer: Literal["annealed", "constant", "dual", "momentum", "normalised"] | str | Sequence[str]
     upper_units: int | None
 
 

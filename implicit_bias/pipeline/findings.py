@@ -6,19 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from .._solve import Status
 from ..data.sample import Sample
 from ..drawing.figures import Panel, Row
 from ..gates.saved import Gating
 from ..limits.limit import Limit
 from ..measures.comparison import Comparison, NetworkState
-from ..measures.extrapolation import SeriesStatus, extrapolate, inverse_log_loss
 from ..measures.formatting import loss_in_words, number
-from ..measures.rates import ANGLE, MARGIN, Rate, measure_rates, proved_method
 from ..measures.scalars import accuracy
-from ..training.settings import TrainingSettings
 from ..training.trajectory import Trajectory
 from .columns import comparison_columns, limit_columns, state_columns, training_columns
 from .finding import Assumption, Finding, Table
@@ -32,7 +27,6 @@ __all__ = [
     "gating_file",
     "limit_alone",
     "network_record",
-    "outlook",
     "shortfall",
     "trained",
     "usable",
@@ -83,14 +77,19 @@ def trained(
     trajectory: Trajectory,
     *,
     panels: Sequence[Panel | Row],
+    among: str = "",
 ) -> Finding:
-    """A network as training has left it: its weights, its trajectory and the panels of the run."""
+    """A network as training has left it: its weights, its trajectory and the panels of the run.
+
+    `among` is its trainer, where others have trained networks beside it.
+    """
+    own = f"-{among}" if among else ""
     return Finding(
         "network",
         record={"network": network_record(trajectory)},
         files={
-            "network.safetensors": write_weights(network),
-            "trajectory.parquet": write_frame(trajectory),
+            f"network{own}.safetensors": write_weights(network),
+            f"trajectory{own}.parquet": write_frame(trajectory),
         },
         panels=tuple(panels),
         objects={"network": network, "trajectory": trajectory},
@@ -127,8 +126,9 @@ def beside(
                 "prediction and training",
                 ("", name, "trained network"),
                 _both(limit, margin, (at_train, at_val), state, trajectory, comparison),
+                of_network=True,
             ),
-            Table("comparison", ("", "value"), _measures(comparison)),
+            Table("comparison", ("", "value"), _measures(comparison), of_network=True),
         ),
         assumptions=assumptions,
         objects={"limit": limit, "comparison": comparison},
@@ -153,62 +153,6 @@ def separable_assumptions(comparison: Comparison, trajectory: Trajectory) -> tup
             comparison.dual_condition,
         ),
     )
-
-
-def outlook(
-    trajectory: Trajectory, *, degree: int, settings: TrainingSettings, control: bool
-) -> Finding:
-    """Where the margin ratio was going when the run ended, and how fast.
-
-    Parameters
-    ----------
-    trajectory : Trajectory
-        With `margin_ratio` and `zeta_cosine` observed along it.
-    degree : int
-        Degree of homogeneity of the network.
-    settings : TrainingSettings
-        Of the run: known exponents stand beside measured ones where they are proved of its steps.
-    control : bool
-        Whether the limit is another network's, so that no distance from it tends to 0.
-    """
-    ratio = trajectory.observed["margin_ratio"]
-    limit = extrapolate(inverse_log_loss(trajectory.log_loss), ratio)
-    distances = {}
-    if not control:
-        cosines = np.clip(trajectory.observed["zeta_cosine"], -1, 1)
-        distances = {MARGIN: 1 - ratio, ANGLE: np.arccos(cosines)}
-    rates = measure_rates(
-        trajectory.step,
-        trajectory.log_loss,
-        distances,
-        weight_norm=trajectory.weight_norm,
-        degree=degree,
-        trainer=proved_method(settings),
-    )
-    reached = float(ratio[-1])
-    going = (
-        ("margin ratio reached", number(reached, ".4f")),
-        ("extrapolated to zero loss", limit.describe(reached, 1.0)),
-        ("proved of the limit, by the certificate", "at most 1"),
-    )
-    tables = (Table("where the margin ratio is going", ("", "value"), going),)
-    return Finding(
-        "outlook",
-        record={"extrapolation": limit.to_dict(), "rates": [rate.to_dict() for rate in rates]},
-        tables=tables + _exponents(rates, settings),
-    )
-
-
-def _exponents(rates: Sequence[Rate], settings: TrainingSettings) -> tuple[Table, ...]:
-    """Measured exponents beside the known ones; no table without any."""
-    rows = tuple(
-        rate.row()
-        for rate in rates
-        if rate.status is SeriesStatus.ESTIMATED
-        and (rate.variable != "log t" or settings.trainer == "constant")
-    )
-    title = "exponents over the last half of the checkpoints"
-    return (Table(title, ("", "measured", "known", "of what"), rows),) if rows else ()
 
 
 def gating_file(gating: Any) -> Finding:

@@ -17,7 +17,7 @@ from .choices import Choices
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["COLUMNS", "ROW_VERSION", "Column", "make_row", "row_schema"]
+__all__ = ["COLUMNS", "OPTIONS", "ROW_VERSION", "Column", "make_row", "row_schema"]
 
 # Counts up when a column is renamed, goes, or changes its meaning; new ones leave it.
 ROW_VERSION = 1
@@ -60,7 +60,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("data_digest", "string", "SHA-256 of the data."),
     Column("n_inputs", "int64", "Columns of the inputs."),
     Column("n_classes", "int64", "Classes, each against the rest; null where there are two."),
-    Column("gating", "string", "Class of a gating of the user's own."),
+    Column("gating", "string", "Kind of gates, or class of a gating of the user's own."),
     Column("gating_digest", "string", "SHA-256 of its gates."),
     # Null for models without the option; n_train and n_val are the sizes that there were.
     *OPTIONS,
@@ -86,6 +86,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("score_cosine", "float64", "Cosine of held-out scores; of several classes the least."),
     Column("agreement", "float64", "Share of held-out labels that limit and network share."),
     Column("agreement_independent", "float64", "The same if errors were independent."),
+    Column("agreement_from", "float64", "log(1/loss) from which descent agrees to 99 %, by flow."),
     Column("error_limit", "float64", "Held-out error of the limit."),
     Column("error_network", "float64", "Held-out error of the network."),
     Column("train_error_limit", "float64", "Training error of the limit."),
@@ -117,6 +118,14 @@ COLUMNS: tuple[Column, ...] = (
     Column("local_error", "float64", "Its held-out error."),
     Column("n_limits", "int64", "How many local limits the starts of a run are heading to."),
     Column("best_local_value", "float64", "The least value among them."),
+    Column("lazy_law_error", "float64", "Errors at the last output scale off the kernel's law."),
+    Column("lazy_held_out_error", "float64", "Held-out scores off those of kernel descent."),
+    Column("weight_drift", "float64", "|w - w_0| / |w_0| at the last output scale."),
+    Column("kernel_alignment", "float64", "Cosine of the tangent kernel with that of the start."),
+    Column("departure_weight_drift", "float64", "Weight drift under an exponential-like loss."),
+    Column(
+        "departure_kernel_ratio", "float64", "Margin per weight moved over the linearised best."
+    ),
     Column("version", "string", "Of implicit-bias."),
     Column("python_version", "string", "Of Python."),
     Column("numpy_version", "string", "Of the package."),

@@ -1,4 +1,4 @@
-"""Accelerated ascent of the smoothed margin, at falling temperature once the data are separated."""
+"""Quasi-Newton steps for the smoothed margin, at a temperature that falls as they converge."""
 
 from __future__ import annotations
 
@@ -8,193 +8,237 @@ import torch
 from torch import Tensor
 
 from .data import GatedData
-from .descent import Rate, assign, dot, log_loss, log_loss_gradient
+from .descent import Rate, assign, log_loss
 from .line_search import rounding_of
-from .stacked import Runs, along
+from .objectives import log_mean_loss_gradient
+from .quasi_newton import direction, forget, inner, learn, no_pairs
+from .stacked import Runs
 
 __all__ = ["Annealed"]
 
-# The step size, in units of one over the temperature's inverse, grows by this factor a step (the
-# first before, the second after the data are separated) and is shortened until the loss falls by
-# half of what the gradient promises.
-LENGTHEN_FREE = 1.02
-LENGTHEN = 1.005
-SHORTEN = 0.6
-ENOUGH = 0.5
-SHORTENINGS = 60
+# A step must bring this share of the fall that the gradient promises (Armijo); one that does not
+# is shortened to the minimum of the parabola through what is known, within these bounds (Nocedal
+# and Wright, "Numerical optimization", section 3.5).
+ENOUGH = 1e-4
+SHORTEST, LONGEST = 0.1, 0.5
+SHORTENINGS = 20
+# Longest step, in lengths of the weights: what is known of the curvature is known nearby.
+REACH = 0.3
 
-# The balance of errors leaves a factor of order 1 open, the distance to go on the sphere. Margin
-# ratios after 3000 steps at 1, 1.5 and 2: ten GLN units on digits 0.9964, 0.9976 (1.5 the most
-# tried); two units in quadrants, frozen ReLU 0.9923, 0.9948, 0.9961; eleven units there whose
-# random gates hardly separate the points, the worst of three starts, 0.978, 0.978, 0.973.
-COOLING = 1.5
+# Where a run has converged and does not separate the data, gradient steps with momentum that grow
+# by this factor: quasi-Newton steps go to saddles as to minima, and one start of five stayed there.
+LENGTHEN = 1.05
+
+# The inverse temperature may grow every so many steps, at most by this share of itself, ...
+COOL_EVERY, COOLING = 5, 0.3
+# ... if the last step promised less than this part of log(n), what smoothing costs, ...
+CONVERGED = 0.01
+# ... and by no more than this times the radial over the tangential part of the gradient. Margin
+# ratios after 3000 steps: eleven frozen ReLU units on 200 points of the plane that their random
+# gates hardly separate (two draws), and ten GLN units on 60 digits after 1000: 0.9999, 1.0000,
+# 0.9999; at three times this 1.0000, 0.9990, 0.9995, for units freeze before their directions are
+# right.
+STATIONARY = 0.01
+# It falls no more where rounding would blur log(loss) by this, nor beyond this log(1 / loss), where
+# smoothing costs log(n) millionths of the margin: what is left of the run polishes the direction.
+BLUR = 1e-4
+FARTHEST = 1e6
 
 
 class Annealed:
-    r"""Nesterov's steps for the smoothed margin, of weights of unit length once they separate.
+    r"""Limited-memory BFGS on the smoothed margin, of the direction of the weights alone.
 
-    Let u be weights of norm 1 and :math:`m_n(u)` their margins. The smoothed margin at inverse
-    temperature b, :math:`-\log(\mathrm{mean}_n\,\ell(b\,m_n(u))) / b`, is within log(n) / b of
-    the smallest margin; it is the network's log(1 / loss) at the scale
-    :math:`\theta = b^{1/L} u`, L the degree, divided by b. Its curvature is about
-    :math:`b\,M^2`, M the length of a margin's gradient. Were it concave, k accelerated steps of
-    size :math:`h / b`, h about :math:`1 / M^2`, would leave an error of the order
-    :math:`b M^2 / k^2`. Both errors are equal for :math:`b = k \sqrt{\log n} / M`
-    (Nesterov, "Smooth minimization of non-smooth functions"): a step adds
-    :math:`1.5 \sqrt{h \log n}` to b, with the h that a line search finds. Momentum is dropped
-    when the step and the gradient at its start disagree (O'Donoghue and Candes). Nesterov's proof
-    is for linear predictors, a temperature chosen beforehand and steps that do not grow; nothing is
-    proved of this method, on the sphere or off it.
+    Let u be a direction of the weights and :math:`m_n(u)` its margins at length 1. The smoothed
+    margin at inverse temperature b, :math:`-\log(\mathrm{mean}_n\,\ell(b\,m_n(u))) / b`, is
+    within log(n) / b of the smallest margin; it is log(1 / loss) of the network with weights
+    :math:`\theta = b^{1/L} u`, L the degree, divided by b. A quasi-Newton step lowers log(loss) at
+    this b as a function of the direction. What it promises, half of :math:`g^T H g`, is what
+    log(loss) is still above its least value there, as far as the model H knows; divided by b it is
+    an error of the margin, as log(n) / b is. So b grows once the first is small beside the second,
+    and the weights are nearly stationary: by as much as the gradient's part along the sphere, 0 at
+    a KKT point of the smoothed problem, is smaller than the radial one.
+
+    Nothing is proved of this method. Limited-memory BFGS with a Wolfe line search converges
+    linearly where the function is uniformly convex (Liu and Nocedal, theorem 7.1); log(loss) of a
+    network of two layers is not convex, the search here is Armijo's alone, and the temperature
+    changes meanwhile.
 
     Before the data are separated the sphere misleads. The gradient's radial part is
     :math:`L \sum_n q_n m_n`, q the weights of samples in the loss; where it is negative the
     smoothed margin rises if the function shrinks, and at constant length a network of two layers
     shrinks by growing one layer at the other's expense, until it rests at f = 0. So a run begins at
     the inverse temperature at which its largest margin is 1 and descends there with u free in
-    length, until every margin is positive; then u is scaled to norm 1, b so that the network stays
-    as it is, and the temperature falls. A run that never separates the data never goes on to that:
-    its smallest margin says so.
+    length, until every margin is positive. If it converges before, that is a saddle, or nothing
+    separates the data: it goes on along the gradient with momentum. A run that never separates the
+    data never goes on to the sphere: its smallest margin says so.
 
     The weights that the networks get are :math:`\theta`. Of the weights at the start only the
-    direction counts, and of the data not the scale: inputs or initial weights times a factor give
-    the same directions at every step. A rounding error may tip a comparison of the line search or
-    of momentum the other way, so runs that are equal on paper, such as one trained alone and among
-    others, part after some tens of steps, towards the same limit. Powers of two leave the
-    directions of a network of degree 1 as they are, to the bit.
+    direction counts, and of the data not the scale. A rounding error may tip a comparison of the
+    line search, and is then amplified, so runs that are equal on paper, such as one trained alone
+    and among others, part after some tens of steps, towards the same limit.
+
+    References
+    ----------
+    D. Liu, J. Nocedal, "On the limited memory BFGS method for large scale optimization".
     """
 
     def __init__(self, runs: Runs, kind: str, n_samples: int) -> None:
         self._runs, self._kind = runs, kind
         self._degree: int = runs.networks[0].degree  # type: ignore[assignment]
-        self._slope = COOLING * math.sqrt(max(math.log(n_samples), 1.0))
-        n_runs = len(runs.weights[0])
-        zero = torch.zeros(n_runs, dtype=torch.float64, device=runs.weights[0].device)
+        self._converged = CONVERGED * max(math.log(n_samples), 1.0)
+        start = torch.cat([w.flatten(1) for w in runs.weights], dim=1)
+        norms = start.norm(dim=1, keepdim=True)
+        zero = torch.zeros(len(start), dtype=torch.float64, device=start.device)
         self.state = {
             "inverse_temperature": zero,  # 0 until the first margins are known
             "separated": zero.bool(),
-            "size": zero.clone(),
-            "momentum_steps": zero.clone(),
+            "point": start / torch.where(norms > 0, norms, 1.0),
+            "log_loss": zero.clone(),  # at the point and temperature
+            "gradient": torch.zeros_like(start),  # of log(loss) there, in the point
+            "size": zero.clone(),  # of gradient steps, 0 until the first gradient is known
+            "heavy_steps": zero.clone(),  # since momentum was dropped
+            "last": torch.zeros_like(start),  # step
+            **no_pairs(start),
         }
-        norms = _norms(runs.weights)
-        for i, w in enumerate(runs.weights):
-            u = w / along(torch.where(norms > 0, norms, 1.0).to(w), w)
-            self.state[f"unit.{i}"], self.state[f"unit_before.{i}"] = u, u.clone()
 
     def step(self, batch: GatedData, rate: Rate) -> None:
-        if bool((self.state["inverse_temperature"] == 0).any()):
+        state = self.state
+        if bool((state["inverse_temperature"] == 0).any()):
             self._begin(batch)
-        ahead = self._ahead()
-        there, gradient = self._at(batch, ahead)
-        tangent = self._tangent(ahead, gradient)
-        new, margins = self._search(batch, ahead, there, tangent)
-        self._move(new, tangent)
-        self._cool(dot(tangent, tangent) > 0)
-        self._reach_the_sphere(~self.state["separated"] & (margins > 0).all(dim=1))
+        step, slope = self._ahead()
+        new, scores = self._search(batch, step, slope)
+        cooling = (int(state["n_pairs"]) + 1) % COOL_EVERY == 0
+        value, pulled = self._pull(batch, scores, keep=cooling)
+        gradient = self._in_the_point(new, pulled)
+        moved = new - state["point"]
+        learn(state, moved, gradient - state["gradient"])
+        state |= {"point": new, "last": moved, "log_loss": value, "gradient": gradient}
+        separates = (batch.y * scores.detach() > 0).all(dim=1)
+        self._reach_the_sphere(~state["separated"] & separates, pulled)
+        if cooling:
+            self._cool(batch, scores, -slope / 2)
 
     def _begin(self, batch: GatedData) -> None:
         """Start at the temperature at which the largest margin is 1."""
         state = self.state
-        assign(self._runs.weights, self._saved("unit"))
-        scores = self._runs.scores(batch)
+        state["inverse_temperature"] = torch.ones_like(state["inverse_temperature"])
+        scores = self._scores(batch, state["point"])
         margins = batch.y * scores.detach()
         largest = margins.abs().amax(dim=1).double()
         # Margins that all vanish say nothing of their scale, but their gradients do.
-        _, gradient = log_loss_gradient(self._runs, batch, self._kind, scores)
-        scale = torch.where(largest > 0, largest, _norms(gradient))
+        _, pulled = self._pull(batch, scores)
+        scale = torch.where(largest > 0, largest, torch.sqrt(inner(pulled, pulled)))
         state["inverse_temperature"] = torch.where(scale > 0, 1 / scale, 1.0)
         state["separated"] = (margins > 0).all(dim=1)
+        state["log_loss"], pulled = self._pull(batch, self._scores(batch, state["point"]))
+        state["gradient"] = self._in_the_point(state["point"], pulled)
 
-    def _ahead(self) -> list[Tensor]:
-        """Where momentum leads."""
-        share = self.state["momentum_steps"] / (self.state["momentum_steps"] + 3)
-        pairs = zip(self._saved("unit"), self._saved("unit_before"), strict=True)
-        return self._placed([u + along(share.to(u), u) * (u - b) for u, b in pairs])
-
-    def _tangent(self, ahead: list[Tensor], gradient: list[Tensor]) -> list[Tensor]:
-        """`gradient` without its radial part, in runs on the sphere; and a size to begin with."""
+    def _ahead(self) -> tuple[Tensor, Tensor]:
+        """The quasi-Newton step (B, P), and the change of log(loss) that the gradient promises."""
         state = self.state
-        radial = torch.where(state["separated"], dot(gradient, ahead), 0.0)
-        tangent = [g - along(radial.to(g), g) * u for g, u in zip(gradient, ahead, strict=True)]
-        total = dot(tangent, tangent) + radial**2
-        first = torch.where(total > 0, state["inverse_temperature"] ** 2 / total, 1.0)
-        state["size"] = torch.where(state["size"] == 0, first, state["size"])
-        return tangent
+        gradient = state["gradient"]
+        step = direction(state, gradient)
+        saddle = ~state["separated"] & (-inner(gradient, step) / 2 <= self._converged)
+        step = torch.where(saddle[:, None], self._heavy(gradient), step)
+        length = torch.sqrt(inner(step, step))
+        norm = torch.sqrt(inner(state["point"], state["point"]))
+        longest = torch.where(norm > 0, REACH * norm, math.inf)
+        step = step * torch.where(length > longest, longest / length, 1.0)[:, None].to(step)
+        return step, inner(gradient, step)
 
-    def _search(
-        self, batch: GatedData, ahead: list[Tensor], there: Tensor, tangent: list[Tensor]
-    ) -> tuple[list[Tensor], Tensor]:
-        """Step as far as log(loss) falls by enough; the point and its margins (B, n)."""
-        state, runs = self.state, self._runs
-        squared = dot(tangent, tangent)
+    def _heavy(self, gradient: Tensor) -> Tensor:
+        """A gradient step with momentum, which is dropped where it leads uphill."""
+        state = self.state
+        squared = inner(gradient, gradient)
+        first = torch.where(squared > 0, 1 / squared, 1.0)
+        state["size"] = torch.where(state["size"] > 0, state["size"], first)
+        plain = -state["size"][:, None].to(gradient) * gradient
+        share = state["heavy_steps"] / (state["heavy_steps"] + 3)
+        heavy = plain + share[:, None].to(gradient) * state["last"]
+        downhill = inner(state["last"], gradient) <= 0
+        state["heavy_steps"] = torch.where(downhill, state["heavy_steps"] + 1, 0.0)
+        return torch.where(downhill[:, None], heavy, plain)
+
+    def _search(self, batch: GatedData, step: Tensor, slope: Tensor) -> tuple[Tensor, Tensor]:
+        """As much of the step as lowers log(loss) by enough; the point there and its scores."""
+        state, there = self.state, self.state["log_loss"]
+        share = torch.ones_like(slope)
+        allowed = rounding_of(there, self._runs.weights)
         for _ in range(SHORTENINGS):
-            # log(loss) has gradients b times those of the smoothed margin: h / b becomes h / b^2.
-            lengths = state["size"] / state["inverse_temperature"] ** 2
-            new = self._placed(
-                [u - along(lengths.to(g), g) * g for u, g in zip(ahead, tangent, strict=True)]
-            )
-            assign(runs.weights, self._scaled(new))
-            with torch.no_grad():
-                margins = batch.y * runs.scores(batch)
-            after = log_loss(margins, self._kind)
-            good = after <= there - ENOUGH * lengths * squared + rounding_of(there, runs.weights)
+            new = state["point"] + share[:, None].to(step) * step
+            scores = self._scores(batch, new)
+            after = log_loss(batch.y * scores.detach(), self._kind)
+            good = after <= there + ENOUGH * share * slope + allowed
             if bool(good.all()):
-                break
-            state["size"] = torch.where(good, state["size"], SHORTEN * state["size"])
-        return new, margins
+                state["size"] = state["size"] * torch.where(share < 1, share, LENGTHEN)
+                return new, scores
+            fitted = -slope * share / (2 * (after - there - slope * share))
+            fitted = torch.nan_to_num(fitted, nan=SHORTEST).clamp(SHORTEST, LONGEST)
+            share = torch.where(good, share, fitted * share)
+        # Stay, and try the gradient itself.
+        forget(state, ~good)
+        state["size"] = torch.where(good, state["size"], 0.0)
+        new = torch.where(good[:, None], new, state["point"])
+        return new, self._scores(batch, new)
 
-    def _move(self, new: list[Tensor], tangent: list[Tensor]) -> None:
-        """Take the step, and momentum with it if it goes downhill."""
-        state, unit = self.state, self._saved("unit")
-        agree = dot([n - u for n, u in zip(new, unit, strict=True)], tangent) <= 0
-        state["momentum_steps"] = torch.where(agree, state["momentum_steps"] + 1, 0.0)
-        for i, (n, u) in enumerate(zip(new, unit, strict=True)):
-            state[f"unit_before.{i}"].copy_(torch.where(along(agree, u), u, n))
-            state[f"unit.{i}"].copy_(n)
-
-    def _cool(self, moved: Tensor) -> None:
-        """Lower the temperature of runs on the sphere, lengthen the steps of those that `moved`."""
-        state, separated = self.state, self.state["separated"]
-        cooling = torch.where(separated, self._slope * torch.sqrt(state["size"]), 0.0)
-        state["inverse_temperature"] = state["inverse_temperature"] + cooling
-        size = state["size"]
-        longer = torch.where(separated, LENGTHEN * size, LENGTHEN_FREE * size)
-        state["size"] = torch.where(moved, longer, size)
-
-    def _reach_the_sphere(self, arrived: Tensor) -> None:
-        """Write the weights of runs that have just separated the data as b^(1/L) u, u of norm 1."""
+    def _reach_the_sphere(self, arrived: Tensor, pulled: Tensor) -> None:
+        """Let the direction alone count in runs that have just separated the data."""
         if not bool(arrived.any()):
             return
-        state, unit = self.state, self._saved("unit")
-        norms = torch.where(arrived, _norms(unit), 1.0)
+        state = self.state
+        norms = torch.where(arrived, torch.sqrt(inner(state["point"], state["point"])), 1.0)
         state["separated"] = state["separated"] | arrived
         state["inverse_temperature"] = state["inverse_temperature"] * norms**self._degree
-        # The step h / b^2 of u by a gradient: the one is divided by the norm, the other times it.
-        state["size"] = state["size"] * norms ** (2 * self._degree - 2)
-        state["momentum_steps"] = torch.where(arrived, 0.0, state["momentum_steps"])
-        for u, before in zip(unit, self._saved("unit_before"), strict=True):
-            u.copy_(u / along(norms.to(u), u))
-            before.copy_(torch.where(along(arrived, u), u, before))
+        state["point"] = state["point"] / norms[:, None].to(state["point"])
+        gradient = self._in_the_point(state["point"], pulled)
+        state["gradient"] = torch.where(arrived[:, None], gradient, state["gradient"])
+        forget(state, arrived)
 
-    def _placed(self, weights: list[Tensor]) -> list[Tensor]:
-        """`weights`, on the sphere in runs that separate the data."""
-        norms = _norms(weights)
-        norms = torch.where(self.state["separated"] & (norms > 0), norms, 1.0)
-        return [w / along(norms.to(w), w) for w in weights]
+    def _cool(self, batch: GatedData, scores: Tensor, promised: Tensor) -> None:
+        """Lower the temperature of runs on the sphere that have converged at the present one."""
+        state = self.state
+        # At weights of length 1, where the radial part is the degree times log(loss).
+        gradient, point = state["gradient"], state["point"]
+        tangent = torch.sqrt(inner(gradient, gradient) * inner(point, point))
+        radial = self._degree * -state["log_loss"]
+        share = torch.where(tangent > 0, STATIONARY * radial / tangent, COOLING)
+        most = min(FARTHEST, BLUR / torch.finfo(scores.dtype).eps)
+        ready = state["separated"] & (promised <= self._converged) & (-state["log_loss"] < most)
+        factor = torch.where(ready, 1 + share.clamp(0.0, COOLING), 1.0)
+        state["log_loss"], pulled = self._pull(batch, scores, factor)
+        state["gradient"] = self._in_the_point(state["point"], pulled)
+        state["inverse_temperature"] = state["inverse_temperature"] * factor
 
-    def _at(self, batch: GatedData, unit: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
-        """log(loss) at scale b of `unit`, and its gradient in `unit`."""
-        assign(self._runs.weights, self._scaled(unit))
-        value, gradient = log_loss_gradient(self._runs, batch, self._kind)
-        return value, self._scaled(gradient)
+    def _scores(self, batch: GatedData, point: Tensor) -> Tensor:
+        """Scores (B, n) of the networks at the temperature and this point, with their graph."""
+        flat = point * self._scale(point)[:, None].to(point)
+        weights = self._runs.weights
+        parts = torch.split(flat, [w[0].numel() for w in weights], dim=1)
+        assign(weights, [part.view_as(w) for w, part in zip(weights, parts, strict=True)])
+        return self._runs.scores(batch)
 
-    def _scaled(self, tensors: list[Tensor]) -> list[Tensor]:
-        factor = self.state["inverse_temperature"] ** (1 / self._degree)
-        return [along(factor.to(t), t) * t for t in tensors]
+    def _scale(self, point: Tensor) -> Tensor:
+        """(B,) of what length the weights of the networks are beside the point."""
+        state = self.state
+        norms = torch.where(state["separated"], torch.sqrt(inner(point, point)), 1.0)
+        return state["inverse_temperature"] ** (1 / self._degree) / norms
 
-    def _saved(self, name: str) -> list[Tensor]:
-        return [self.state[f"{name}.{i}"] for i in range(len(self._runs.weights))]
+    def _pull(
+        self, batch: GatedData, scores: Tensor, factor: Tensor | None = None, *, keep: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        """log(loss) of the scores, times `factor` (B,), and its gradient in the weights (B, P)."""
+        known = scores.detach()
+        if factor is not None:
+            known = known * factor[:, None].to(known)
+        coefficients = log_mean_loss_gradient(known, batch.y, self._kind)
+        if factor is not None:
+            coefficients = coefficients * factor[:, None].to(known)
+        parts = self._runs.pull(scores, coefficients, keep=keep)
+        return log_loss(batch.y * known, self._kind), torch.cat([g.flatten(1) for g in parts], 1)
 
-
-def _norms(tensors: list[Tensor]) -> Tensor:
-    """(B,) lengths of all tensors of a run together."""
-    return torch.sqrt(dot(tensors, tensors))
+    def _in_the_point(self, point: Tensor, pulled: Tensor) -> Tensor:
+        """The gradient in the point, from one in the weights; along the sphere if it is there."""
+        gradient = pulled * self._scale(point)[:, None].to(point)
+        along = inner(gradient, point) / inner(point, point)
+        radial = torch.where(self.state["separated"], along, 0.0)
+        return gradient - radial[:, None].to(point) * point

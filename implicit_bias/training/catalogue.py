@@ -91,7 +91,8 @@ TRAINERS: Mapping[str, Trainer] = MappingProxyType(
         "constant": Trainer(
             method="steps of a given size along the gradient of the mean loss; (mini-batch) SGD",
             promise=f"{_FLOW}; nothing of the kind is proved with mini-batches or momentum; for "
-            "linear predictors the direction errs by O(1 / log steps) (Soudry et al.)",
+            "linear predictors and full batches the direction errs by O(1 / log steps) (Soudry et "
+            "al.)",
             full_batch=False,
             rates=frozenset({False}),
             takes_momentum=True,
@@ -113,23 +114,28 @@ TRAINERS: Mapping[str, Trainer] = MappingProxyType(
         "momentum": Trainer(
             method="the normalised steps with heavy-ball momentum 0.9, dropped where the "
             "loss would rise or the smoothed margin fall",
-            promise="none is proved; without momentum these are the normalised steps",
+            promise="none is proved; of a relative, the flow without momentum, what is said of "
+            "normalised. Observed: margin ratios of 0.92 to 0.95 where constant steps stop at 0.4",
         ),
         "dual": Trainer(
             method="Nesterov's method on the dual of the margin problem, as momentum on normalised "
             "steps; for predictors that are linear in their weights",
-            promise="margins of linear predictors err by O(log n / steps^2), proved for the "
-            "exponential loss (Ji, Srebro and Telgarsky)",
+            promise="margins of linear predictors err by O(log n / steps^2), up to a factor "
+            "log(steps), proved of exactly these steps for the exponential loss (Ji, Srebro and "
+            "Telgarsky); observed for the logistic loss too",
             degree=1,
         ),
         "annealed": Trainer(
-            method="Nesterov's steps on log(loss) until the data are separated, then for the "
-            "smoothed margin on the sphere of weights, its temperature lowered in proportion to "
-            "the steps done",
-            promise="none is proved: Nesterov's O(sqrt(log n) / steps) is for linear predictors, a "
-            "fixed temperature and no restarts; log(1 / loss) follows the temperature, and "
-            "compares with that of no other trainer",
+            method="limited-memory BFGS on log(loss) until the data are separated (gradient steps "
+            "with momentum from saddles), then of the weights' direction, at a temperature that "
+            "falls as the steps converge",
+            promise="none is proved of this method; of a relative, limited-memory BFGS with a "
+            "Wolfe line search at one temperature, linear convergence where log(loss) is "
+            "uniformly convex, which that of two layers is not (Liu and Nocedal). Observed: margin "
+            "ratios above 0.99. log(1 / loss) follows the temperature, and compares with that of "
+            "no other trainer",
             degree=None,
+            steps=(2000,),
         ),
     }
 )

@@ -64,7 +64,8 @@ class Run:
         saved = keeper.read(self._runs.weights, self._stepper.state)
         for weight, value in zip(self._runs.weights, saved.weights, strict=True):
             weight.copy_(value)
-        self._stepper.state = saved.stepper
+        # Copies: sums of products may be rounded otherwise where memory is aligned otherwise.
+        self._stepper.state = {name: value.clone() for name, value in saved.stepper.items()}
         self._batches.state = saved.batches
         self._recorders[0].rows = saved.rows
         self._recorders[0].restore_observer(saved.observer)

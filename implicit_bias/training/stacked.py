@@ -38,8 +38,11 @@ class Runs(Protocol):
     def scores(self, batch: GatedData) -> Tensor:
         """(B, n) scores, with the graph that `pull` needs."""
 
-    def pull(self, scores: Tensor, coefficients: Tensor) -> list[Tensor]:
-        """Gradients of `sum_n coefficients[b, n] scores[b, n]` in the weights of every run b."""
+    def pull(self, scores: Tensor, coefficients: Tensor, *, keep: bool = False) -> list[Tensor]:
+        """Gradients of `sum_n coefficients[b, n] scores[b, n]` in the weights of every run b.
+
+        With `keep` the graph stays, for another pull.
+        """
 
     def write_back(self) -> None:
         """Give the networks their weights."""
@@ -58,8 +61,9 @@ class OneRun:
         scores: Tensor = self._network(batch.X, batch.gates)
         return scores[None]
 
-    def pull(self, scores: Tensor, coefficients: Tensor) -> list[Tensor]:
-        return [g[None] for g in torch.autograd.grad(scores, self._parameters, coefficients)]
+    def pull(self, scores: Tensor, coefficients: Tensor, *, keep: bool = False) -> list[Tensor]:
+        pulled = torch.autograd.grad(scores, self._parameters, coefficients, retain_graph=keep)
+        return [g[None] for g in pulled]
 
     def write_back(self) -> None:
         pass
@@ -97,8 +101,9 @@ class StackedRuns:
         scores: Tensor = self._forward({**self._leaves, **self._fixed}, batch.X, batch.gates)
         return scores
 
-    def pull(self, scores: Tensor, coefficients: Tensor) -> list[Tensor]:
-        return list(torch.autograd.grad(scores, list(self._leaves.values()), coefficients))
+    def pull(self, scores: Tensor, coefficients: Tensor, *, keep: bool = False) -> list[Tensor]:
+        leaves = list(self._leaves.values())
+        return list(torch.autograd.grad(scores, leaves, coefficients, retain_graph=keep))
 
     def write_back(self) -> None:
         with torch.no_grad():

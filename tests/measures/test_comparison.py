@@ -320,3 +320,27 @@ def test_to_dict_to_frame_and_str_say_the_same(limit) -> None:
         np.testing.assert_equal(frame[name].item(), record[name])
     assert str(comparison).splitlines() == aligned(comparison.rows()).splitlines()
     assert dict(comparison.rows())["agreement on held-out labels"] == f"{comparison.agreement:.2%}"
+
+
+@pytest.mark.parametrize(
+    ("ratio", "residual", "largest", "small", "reason"),
+    [
+        (0.995, 0.5, 1.3, (1,), ""),
+        (-3.0, math.nan, math.nan, (), ""),
+        (0.97, 0.001, 1.3, (1,), "slow units"),
+        (0.97, 0.001, 1.3, (), "a saddle"),
+        (0.97, 0.001, 1.0, (), "the loss"),
+        (0.97, 0.2, 1.3, (), "time"),
+    ],
+)
+def test_a_margin_ratio_below_099_comes_with_its_reason(
+    ratio, residual, largest, small, reason
+) -> None:
+    values = dict.fromkeys(Comparison.__dataclass_fields__, 0.5) | {
+        "margin_ratio": ratio, "kkt_residual": residual, "n_units": 2, "dead_units": (),
+        "small_units": small, "dual_norms": (1.0, largest),
+    }  # fmt: skip
+    found = Comparison(**values)
+    assert found.held_back_by.startswith(reason)
+    assert bool(found.held_back_by) == bool(reason)
+    assert ("what keeps it below" in str(found)) == bool(reason)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from implicit_bias import solve_gln_svm
+from implicit_bias import DeepLinear, solve_gln_svm
 from implicit_bias.measures import gradients
 from implicit_bias.measures.kkt import kkt_distance
 from implicit_bias.models.gln.network import GLN
@@ -64,6 +64,57 @@ def test_unbalanced_weights_of_the_optimum_are_not_stationary() -> None:
     cosine = 2 / (r**2 + r**-2)
     assert distance.cosine == pytest.approx(cosine, rel=1e-9)
     assert distance.residual == pytest.approx(math.sqrt(1 - cosine**2), rel=1e-9)
+
+
+@pytest.mark.parametrize("widths", [(), (3,)])
+def test_the_margin_bound_is_1_at_the_optimum_and_never_above_the_margin_ratio_elsewhere(
+    widths,
+) -> None:
+    X, y, contexts = QUADRANTS
+    limit = solve_gln_svm(X, y, contexts, tol=1e-11)
+    zeta, rng = quadrants_zeta(1), np.random.default_rng(0)
+    assert (
+        kkt_distance(GLN.from_zeta(zeta, upper_widths=widths), *QUADRANTS).margin_bound > 1 - 1e-6
+    )
+    bounds = []
+    for size in (0.01, 0.03, 0.1, 0.2) * 3:
+        network = GLN.from_zeta(zeta, upper_widths=widths)
+        with torch.no_grad():
+            for p in network.parameters():
+                p += size * torch.tensor(rng.normal(size=p.shape))
+        scores = network(torch.tensor(X), torch.tensor(contexts)).detach().numpy()
+        if (y * scores).min() <= 0:
+            continue
+        ratio = limit.objective * (y * scores).min() / float(network.unit_norms().detach().sum())
+        bounds.append(kkt_distance(network, *QUADRANTS).margin_bound)
+        assert bounds[-1] <= ratio + 1e-9
+    assert len(bounds) > 6
+    assert max(bounds) > 0.9
+
+
+def test_epsilon_and_delta_are_those_of_lyu_and_li_by_their_definition() -> None:
+    class Scalar(torch.nn.Module):
+        degree = 1
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.w = torch.nn.Parameter(torch.tensor([3.0, 4.0], dtype=torch.float64))
+
+        def forward(self, X: torch.Tensor, gates: None) -> torch.Tensor:
+            return X @ self.w
+
+    # On the axes, w = (3, 4) has margins 1 and 4 / 3 after rescaling: lam = (1, 4 / 3).
+    distance = kkt_distance(Scalar(), np.eye(2), np.ones(2), None)
+    np.testing.assert_allclose(distance.multipliers, [1, 4 / 3], rtol=1e-5)
+    assert distance.epsilon < 1e-5
+    assert distance.delta == pytest.approx(4 / 9, rel=1e-5)
+    assert distance.complementarity == pytest.approx(4 / 21, rel=1e-5)
+    # Stationary, though the optimum is (1, 1), and the margin ratio is 3 sqrt(2) / 5 only: with
+    # dual norms, ||lam|| = 5 / 3 over ||w|| = 5 / 3, the bound says what is known, 21 / 25.
+    predictor = DeepLinear.from_weights(np.array([[3.0, 4.0]]))
+    bound = kkt_distance(predictor, np.eye(2), np.ones(2), None).margin_bound
+    assert bound == pytest.approx(21 / 25, rel=1e-5)
+    assert bound <= 3 * math.sqrt(2) / 5
 
 
 def test_multipliers_on_samples_beyond_the_margin_show_in_the_complementarity() -> None:

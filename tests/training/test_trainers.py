@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 from sklearn.svm import SVC
 
+from experiments import starts
 from implicit_bias import (
     GLN,
     DeepLinear,
@@ -230,13 +231,8 @@ def weights_of(network: torch.nn.Module) -> Array:
     return torch.cat([p.detach().flatten() for p in network.parameters()]).numpy()
 
 
-def flat_state(stepper: Annealed, name: str) -> Array:
-    parts = [v for k, v in stepper.state.items() if k.startswith(f"{name}.")]
-    return torch.cat([p.flatten() for p in parts]).numpy().copy()
-
-
 @pytest.mark.parametrize("model", ["linear", "gln", "deep-linear"])
-def test_an_annealed_step_is_nesterovs_free_until_the_data_are_separated_then_on_the_sphere(
+def test_an_annealed_step_descends_free_until_the_data_are_separated_then_in_the_direction(
     model,
 ) -> None:
     given = problem(model)
@@ -244,45 +240,113 @@ def test_an_annealed_step_is_nesterovs_free_until_the_data_are_separated_then_on
     degree = network.degree
     stepper = Annealed(OneRun(network), "logistic", N)
     data = place_data(network, given.X, given.y, given.gates)
-
-    def margins() -> Array:
-        return given.y * network(data.X, data.gates).detach().numpy()
-
-    u = before = unit(weights_of(network))
-    b = np.linalg.norm(weights_of(network)) ** degree / np.abs(margins()).max()
-    k, restarts, on_sphere = 0, 0, []
-    for _ in range(250):
+    point = unit(weights_of(network))
+    b = np.linalg.norm(weights_of(network)) ** degree / np.abs(margins_of(network, given)).max()
+    on_sphere, cooled, fallen = [], [], 0
+    for k in range(1, 61):
         on_sphere.append(bool(stepper.state["separated"]))
         place = unit if on_sphere[-1] else np.asarray
-        ahead = place(u + k / (k + 3) * (u - before))
-        there, gradient = smoothed(network, given, ahead, b)
-        tangent = gradient - on_sphere[-1] * (gradient @ ahead) * ahead
+        before, _ = smoothed(network, given, place(point), b)
         stepper.step(data, None)
-        # What the network has is the point at this temperature, so its loss is what is recorded.
-        new = weights_of(network) / b ** (1 / degree)
-        arrived = not on_sphere[-1] and margins().min() > 0
-        norm = np.linalg.norm(new) if arrived else 1.0
-        size = float(stepper.state["size"]) / norm ** (2 * degree - 2)
-        size /= 1.005 if on_sphere[-1] else 1.02
-        length = size / b**2
-        np.testing.assert_allclose(new, place(ahead - length * tangent), atol=1e-9)
-        after, _ = smoothed(network, given, new, b)
-        assert after <= there - 0.5 * length * tangent @ tangent + 1e-12 * (1 + abs(there))
-        dropped = (new - u) @ tangent > 0
-        restarts += dropped
-        k = 0 if dropped or arrived else k + 1
-        assert float(stepper.state["momentum_steps"]) == k
-        u, before = new / norm, new / norm if k == 0 else u
-        np.testing.assert_allclose(flat_state(stepper, "unit"), u, atol=1e-12)
-        np.testing.assert_allclose(flat_state(stepper, "unit_before"), before, atol=1e-12)
-        cooling = 1.5 * math.sqrt(math.log(N)) * math.sqrt(size) if on_sphere[-1] else 0
-        grown = (b + cooling) * norm**degree
-        b = float(stepper.state["inverse_temperature"])
-        assert b == pytest.approx(grown, rel=1e-9)
-    assert restarts > 0
+        # What the network has is the new point at this temperature: its loss is what is recorded.
+        there = weights_of(network) / b ** (1 / degree)
+        after, _ = smoothed(network, given, there, b)
+        assert after <= before + 1e-12 * (1 + abs(before))
+        fallen += after < before
+        assert not on_sphere[-1] or np.linalg.norm(there) == pytest.approx(1)
+        if not on_sphere[-1] and margins_of(network, given).min() > 0:
+            b *= np.linalg.norm(there) ** degree
+        point = stepper.state["point"][0].numpy().copy()
+        grown = float(stepper.state["inverse_temperature"])
+        assert (
+            1 - 1e-12 <= grown / b <= (1.3 + 1e-12 if k % 5 == 0 and on_sphere[-1] else 1 + 1e-12)
+        )
+        cooled.append(grown > 1.001 * b)
+        b = grown
+        # What the next step begins from is the gradient at the temperature it will be taken at.
+        place = unit if bool(stepper.state["separated"]) else np.asarray
+        value, gradient = smoothed(network, given, place(point), b)
+        tangent = gradient - (place is unit) * (gradient @ place(point)) * place(point)
+        tangent /= np.linalg.norm(point) if place is unit else 1
+        scale = np.linalg.norm(gradient)
+        np.testing.assert_allclose(stepper.state["gradient"][0], tangent, atol=1e-9 * scale)
+        assert float(stepper.state["log_loss"]) == pytest.approx(value, rel=1e-9)
     assert on_sphere[0] is False
     assert on_sphere == sorted(on_sphere)
-    assert on_sphere[-1] is True
+    assert fallen > 30
+    assert sum(cooled) >= 5
+
+
+def margins_of(network: torch.nn.Module, given: Problem) -> Array:
+    gates = None if given.gates is None else torch.tensor(given.gates)
+    return given.y * network(torch.tensor(given.X), gates).detach().numpy()
+
+
+def test_the_temperature_waits_for_the_weights_and_for_what_the_arithmetic_can_tell() -> None:
+    given = problem("gln")
+    network = given.network()
+    stepper = Annealed(OneRun(network), "logistic", N)
+    data = place_data(network, given.X, given.y, given.gates)
+    for _ in range(100):
+        stepper.step(data, None)
+    b = float(stepper.state["inverse_temperature"])
+    there = weights_of(network) / np.linalg.norm(weights_of(network))
+    value, gradient = smoothed(network, given, there, b)
+    radial = gradient @ there
+    tangent = np.linalg.norm(gradient - radial * there)
+    assert radial == pytest.approx(2 * value, rel=0.05)  # by homogeneity, up to the loss's tail
+    scores = stepper._scores(data, stepper.state["point"])
+
+    def grown(promised: float) -> float:
+        stepper.state["inverse_temperature"].fill_(b)
+        _, pulled = stepper._pull(data, scores, keep=True)
+        stepper.state["gradient"] = stepper._in_the_point(stepper.state["point"], pulled)
+        stepper.state["log_loss"] = torch.tensor([value])
+        stepper._cool(data, stepper._scores(data, stepper.state["point"]), torch.tensor([promised]))
+        return float(stepper.state["inverse_temperature"]) / b - 1
+
+    assert grown(0.0) == pytest.approx(min(0.3, 0.01 * 2 * -value / tangent), rel=1e-2)
+    assert grown(0.02 * math.log(N)) == 0
+
+
+@pytest.mark.parametrize(
+    ("units", "seed", "weights", "steps", "least"),
+    [
+        # Random gates that hardly separate the points: plain accelerated steps came to 0.98.
+        (10, 3, 300, 1000, 0.995),
+        # A saddle on the way, one unit of three dead: quasi-Newton steps stayed at it.
+        (2, 1, 102, 400, 0.999),
+    ],
+)
+def test_annealing_comes_to_its_limit_from_the_hardest_starts(
+    units, seed, weights, steps, least
+) -> None:
+    given = starts.problem("frelu quadrants", units, seed)
+    network = given.network(init="balanced", random_state=weights)
+    settings = full_batch("annealed", steps, n_checkpoints=2)
+    trajectory = train(network, *given.train, settings=settings)
+    assert trajectory.normalised_margin[-1] * given.limit.dual_objective > least
+
+
+def test_an_annealed_step_is_shortened_until_it_falls_by_what_the_slope_promises() -> None:
+    # Of two samples log(loss) is log cosh(w), free of its length: a step by t from 1 brings
+    # log(cosh(1) / cosh(1 + t)), and the slope there is tanh(1).
+    network = DeepLinear.from_weights(np.array([[1.0]]))
+    data = place_data(network, np.ones((2, 1)), np.array([1.0, -1.0]), None)
+    stepper = Annealed(OneRun(network), "exponential", 2)
+    stepper._begin(data)
+    slope = math.tanh(1.0)
+    for step, shortened in ((-0.9, False), (-1.9, False), (-2.1, True), (-50.0, True)):
+        new, _ = stepper._search(
+            data, torch.tensor([[step]], dtype=torch.float64), torch.tensor([slope * step])
+        )
+        moved = float(new) - 1
+        assert (abs(moved) < abs(step)) == shortened
+        fall = math.log(math.cosh(1.0) / math.cosh(1 + moved))
+        assert fall >= 1e-4 * slope * abs(moved)
+    # Uphill nothing is found, and the run stays.
+    new, _ = stepper._search(data, torch.ones(1, 1).double(), torch.tensor([-slope]).double())
+    assert float(new) == 1
 
 
 @pytest.mark.parametrize("model", ["linear", "gln"])
@@ -365,29 +429,22 @@ def test_annealing_comes_to_the_least_loss_where_no_weights_separate() -> None:
 # Step sizes that are safe by themselves
 
 
-@pytest.mark.parametrize("method", ["descent", "annealed"])
 @pytest.mark.parametrize(
     ("w", "size", "enough"),
     [(1e-3, 0.95, True), (1e-3, 1.05, False), (1e-9, 0.95, True), (1.2e-7, 3.0, False)],
 )
 def test_a_step_is_shortened_unless_it_brings_half_of_its_promise_or_nothing_can_be_seen(
-    method, w, size, enough
+    w, size, enough
 ) -> None:
     # Of two samples the loss is cosh(w), log of which is w^2 / 2: a step of size s leaves
     # (1 - s)^2 of it, the promise is 2 s, and half of that is kept up to s = 1. At w = 1e-9 no
     # double shows a decrease; at 1.2e-7 the rise is a hundred units of its rounding.
     network = DeepLinear.from_weights(np.array([[w]]))
     data = place_data(network, np.ones((2, 1)), np.array([1.0, -1.0]), None)
-    if method == "descent":
-        stepper, name = SafeDescent(OneRun(network), "exponential", 0.0), "rate"
-    else:
-        stepper, name = Annealed(OneRun(network), "exponential", 2), "size"
-        stepper.state["inverse_temperature"] += 1
-        for part in ("unit.0", "unit_before.0"):
-            stepper.state[part].fill_(w)
-    stepper.state[name] += size
+    stepper = SafeDescent(OneRun(network), "exponential", 0.0)
+    stepper.state["rate"] += size
     stepper.step(data, None)
-    assert (float(stepper.state[name]) >= size) == enough
+    assert (float(stepper.state["rate"]) >= size) == enough
 
 
 def log_loss_of(network: torch.nn.Module, data: Any) -> float:
@@ -541,7 +598,7 @@ class Counting(torch.nn.Module):
         return self.inner(X, gates)
 
 
-def test_steps_cost_one_forward_pass_annealed_ones_two() -> None:
+def test_steps_cost_one_forward_pass_and_now_and_then_one_more() -> None:
     given = problem("linear")
 
     def passes(trainer: str, rate: float | None, steps: int) -> int:
@@ -555,7 +612,8 @@ def test_steps_cost_one_forward_pass_annealed_ones_two() -> None:
     assert passes("dual", None, 50) == 50 + 1  # the longest sample, once
     # Step sizes grow by 2 % and are halved again: one retry in 35 steps, and a few to begin with.
     assert 100 <= passes("normalised", None, 200) - passes("normalised", None, 100) <= 106
-    assert 200 <= passes("annealed", None, 200) - passes("annealed", None, 100) <= 206
+    # Quasi-Newton steps are taken whole but for one in ten or so; two more passes to begin with.
+    assert 202 <= passes("annealed", None, 200) <= 230
 
 
 @pytest.mark.parametrize(("trainer", "model"), SOME)
@@ -584,7 +642,7 @@ def test_trainers_do_the_same_on_a_gpu(trainer, model) -> None:
 # Side by side
 
 
-def test_step_sizes_that_vanish_in_one_run_stay_as_they_are_in_the_others() -> None:
+def test_a_run_that_finds_no_step_stays_and_forgets_while_the_others_go_on() -> None:
     given = problem("gln")
     networks = [given.network(random_state=seed) for seed in (1, 2)]
     alone = given.network(random_state=1)
@@ -595,12 +653,17 @@ def test_step_sizes_that_vanish_in_one_run_stay_as_they_are_in_the_others() -> N
     )
     for step in range(6):
         if step == 3:
-            together.state["size"][1] = 0.0
+            together.state["log_loss"][1] -= 100.0  # below what any step will reach
+            stuck = together.state["point"][1].clone()
         together.step(data, None)
         single.step(data, None)
-    size = together.state["size"]
-    assert float(size[0]) == pytest.approx(float(single.state["size"][0]), rel=1e-9)
-    assert float(size[1]) > 0
+        if step == 3:
+            assert torch.equal(together.state["point"][1], stuck)
+            assert float(together.state["unit"][1]) == 0
+    assert not torch.equal(together.state["point"][1], stuck)
+    np.testing.assert_allclose(
+        together.state["point"][0], single.state["point"][0], rtol=1e-7, atol=1e-9
+    )
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,10 @@ MODELS = (
         "min sum_h |v_h| / sqrt(D)  s.t.  y_n sum_h g_h(x_n) v_h >= 1",
         options=DLGNOptions,
         run=own_run(f"{__package__}.run", "run_dlgn"),
-        refuses={"gating": "its gates are learned; take frelu for gates that are given"},
+        refuses={
+            "gating": "its gates are learned; take frelu for gates that are given",
+            "trainers": "its tables are about the one network behind the gates that it has trained",
+        },
         defaults={"trainer": "annealed", "steps": (2000,)},
         # Twelve arcs: ten half-spaces through the origin cut the circle into twenty.
         variants={("data", "circle"): {"hidden_units": 32}},

@@ -1,0 +1,153 @@
+"""Which step of a training run has which log(1/loss): the steps that a trainer takes to get there.
+
+Under gradient flow what happens to a direction is a function of log(1/loss); a clock says when.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+from ..training.catalogue import TRAINERS
+from ..training.settings import TrainingSettings
+from ..training.trajectory import Trajectory
+from .rates import fit_rate
+from .series import SeriesStatus
+
+__all__ = ["Clock", "ConstantClock", "PowerClock", "clock_of"]
+
+# Trainers whose steps follow the gradient of the loss, if in a time of their own.
+FLOWS = frozenset({"constant", "normalised", "momentum"})
+
+
+class State(Protocol):
+    """A network near a KKT point, as far as the pace of its descent depends on it."""
+
+    @property
+    def degree(self) -> int:
+        """L, of homogeneity."""
+
+    @property
+    def mean_margin(self) -> float:
+        """Of the samples by their weights in the loss."""
+
+    @property
+    def squared_norm(self) -> float:
+        """Of all trained weights."""
+
+    @property
+    def offset(self) -> float:
+        """log(1/loss) - mean margin, which tends to a constant."""
+
+
+class Clock(Protocol):
+    """How log(1/loss) goes with the steps of a trainer."""
+
+    @property
+    def name(self) -> str:
+        """Of the trainer, for tables."""
+
+    @property
+    def is_flow(self) -> bool:
+        """Whether its steps follow gradient flow, so that laws of the flow hold at its times."""
+
+    def log10_steps(self, log_inverse_loss: float, state: State) -> float:
+        """Decimal logarithm of the steps, from the start on, that lead to log(1/loss)."""
+
+
+@dataclass(frozen=True)
+class ConstantClock:
+    r"""Constant steps along the gradient of the mean loss, near a KKT point.
+
+    There the gradient of log(loss) points along the weights w, of degree L, and has the length
+    :math:`L M / \|w\|`, with M the mean margin in the loss's own weights, so that
+    :math:`ds/dt = \eta\, e^{-s} L^2 M^2 / \|w\|^2` for s = log(1/loss): t is
+    :math:`e^s \|w\|^2 / (\eta L^2 M^2)`, times 1 + (2 - 2/L) / M and terms in 1 / M^2. As M grows
+    like s and :math:`\|w\|^2` like :math:`s^{2/L}`, this is Lyu and Li's loss
+    :math:`\Theta(1 / (t \log(t)^{2 - 2/L}))`, with its constant.
+
+    Attributes
+    ----------
+    rate : float
+        Over 1 - momentum, if there is momentum.
+    """
+
+    rate: float = TRAINERS["constant"].learning_rates[-1]
+
+    @property
+    def name(self) -> str:
+        """The trainer and its rate."""
+        return f"constant ({self.rate:.2g})"
+
+    @property
+    def is_flow(self) -> bool:
+        """True."""
+        return True
+
+    def log10_steps(self, log_inverse_loss: float, state: State) -> float:
+        """See `Clock`; NaN where the mean margin would not be positive."""
+        margin = log_inverse_loss - state.offset
+        if not 0 < margin < math.inf:
+            return margin if margin > 0 else math.nan
+        power = 2 - 2 / state.degree
+        size = state.squared_norm / (self.rate * (state.degree * state.mean_margin) ** 2)
+        natural = log_inverse_loss + math.log(size) - power * math.log(margin / state.mean_margin)
+        return (natural + math.log1p(power / margin)) / math.log(10)
+
+
+@dataclass(frozen=True)
+class PowerClock:
+    """A run's own measure: log(1/loss) was growing like a power of the steps when it ended.
+
+    Attributes
+    ----------
+    trainer : str
+    steps, log_inverse_loss : float
+        At the end of the run.
+    exponent : float
+        Slope of log(log(1/loss)) against log(steps) over the last half of the checkpoints.
+    error : float
+        Of the exponent, see `Rate`.
+    """
+
+    trainer: str
+    steps: float
+    log_inverse_loss: float
+    exponent: float
+    error: float
+
+    @property
+    def name(self) -> str:
+        """The trainer."""
+        return self.trainer
+
+    @property
+    def is_flow(self) -> bool:
+        """Whether the trainer's steps are descent of log(loss)."""
+        return self.trainer in FLOWS
+
+    def log10_steps(self, log_inverse_loss: float, state: State) -> float:
+        """See `Clock`; the state is the run's own, which its end stands for."""
+        further = math.log10(log_inverse_loss / self.log_inverse_loss)
+        return math.log10(self.steps) + further / self.exponent
+
+
+def clock_of(trajectory: Trajectory, settings: TrainingSettings) -> PowerClock | None:
+    """The clock that a run has measured; None for constant steps, or where it shows no power.
+
+    Constant steps have a clock that is known: see `ConstantClock`.
+    """
+    if settings.trainer == "constant":
+        return None
+    reached = -trajectory.log_loss
+    rate = fit_rate(trajectory.step, reached, names=("log(1/loss)", "t"))
+    if rate.status is not SeriesStatus.ESTIMATED or not rate.exponent > 0:
+        return None
+    return PowerClock(
+        settings.trainer,
+        float(trajectory.step[-1]),
+        float(reached[-1]),
+        rate.exponent,
+        float(rate.error),
+    )

@@ -1,0 +1,93 @@
+"""The line about a unit that descent has yet to wake, and its picture."""
+
+from __future__ import annotations
+
+import math
+import re
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from matplotlib.figure import Figure
+
+from implicit_bias import FReLU, TrainingSettings, kkt_distance, solve_frelu_svm, train
+from implicit_bias.data.sample import Sample
+from implicit_bias.drawing.unit_growth import plot_unit_growth
+from implicit_bias.measures.formatting import of_log10, rounded
+from implicit_bias.pipeline.finding import Finding
+from implicit_bias.pipeline.slow_units import slow_units
+
+# y x = (1, +-2.4), unit 1 open on the first sample alone: its dual norm is half of 2.6.
+SAMPLE = Sample(
+    np.array([[1.0, 2.4], [-1.0, 2.4]]), np.array([1.0, -1.0]), np.array([[1, 1], [1, 0]])
+)
+SETTINGS = TrainingSettings("normalised", schedule=((200, 0.005),))
+
+
+def found(*, small: float = 1e-4, limit: bool = True) -> Finding:
+    zeta = 20 * np.stack([[1.0, 0.0], small * np.array([1, 2.4]) / 2.6])
+    network = FReLU.from_zeta(torch.tensor(zeta))
+    run = train(network, *SAMPLE, settings=SETTINGS)
+    predicted = solve_frelu_svm(*SAMPLE, tol=1e-10) if limit else None
+    kkt = kkt_distance(network, *SAMPLE)
+    return slow_units(network, SAMPLE, predicted, (run, SETTINGS), kkt)
+
+
+def test_a_unit_that_descent_has_yet_to_wake_has_a_line_of_its_own() -> None:
+    finding = found()
+    ((unit, words, steps),) = finding.tables[0].rows
+    change = finding.objects["unit_growth"].changes[0]
+    assert re.fullmatch(r"unit 1, 0\.0\d% of the norm, dual norm 1\.3", unit)
+    awake = next(one for one in change.arrivals if one.share == 0.1)
+    assert f"wakes it, to 10.00% at log(1/loss) about {rounded(awake.log_inverse_loss)}" in words
+    assert "the limit's 41.0" in words
+    # At 1e11 and beyond a constant step is no way.
+    assert re.match(r"constant \(0\.01\): 1e\(\de\d+\)", steps)
+    assert "normalised: " in steps
+    assert finding.record["unit_growth"]["changes"][0]["unit"] == 1
+
+
+def test_without_a_limit_a_unit_has_marks_but_no_end() -> None:
+    (row,) = found(limit=False).tables[0].rows
+    assert "10.00%" in row[1] and "limit" not in row[1]
+
+
+def test_a_unit_of_exactly_zero_stays_and_nothing_is_said_of_what_does_not_separate() -> None:
+    ((_, words, steps),) = found(small=0.0).tables[0].rows
+    assert (words, steps) == ("it is exactly zero, and descent leaves it there", "-")
+    network = FReLU(2, 2, random_state=0, dtype=torch.float64)
+    run = train(network, *SAMPLE, settings=TrainingSettings("normalised", schedule=((1, 1e-9),)))
+    assert slow_units(network, SAMPLE, None, (run, SETTINGS), None).tables == ()
+
+
+def test_the_picture_goes_on_with_the_predicted_power() -> None:
+    finding = found()
+    (panel,) = finding.panels
+    assert isinstance(panel, partial) and panel.func is plot_unit_growth
+    ax = Figure().subplots()
+    panel(ax)
+    growth = finding.objects["unit_growth"]
+    (dashed,) = (line for line in ax.lines if line.get_linestyle() == "--")
+    x, y = (np.asarray(values, dtype=float) for values in dashed.get_data())
+    odds = y / (1 - y)
+    slope = math.log(odds[-1] / odds[0]) / math.log(x[-1] / x[0])
+    assert slope == pytest.approx(growth.exponents[1], rel=1e-3)
+    assert ax.get_xscale() == ax.get_yscale() == "log"
+    assert y[0] == pytest.approx(growth.shares[1])
+    assert [text.get_text() for text in ax.texts] == ["unit 1"]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1.2, "16"),
+        (4.0, "1e4"),
+        (3.4, "2512"),
+        (1234.5, "1e1234"),
+        (4e8, "1e(4e8)"),
+        (math.nan, "-"),
+    ],
+)
+def test_powers_of_ten_are_read_at_a_glance(value, text) -> None:
+    assert of_log10(value) == text
