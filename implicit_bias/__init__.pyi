@@ -89,6 +89,10 @@ from .pipeline.report import Report as Report
 from .pipeline.row import row_schema as row_schema
 from .pipeline.run import NotSaved as NotSaved
 from .pipeline.run import run as run
+from .sweeps.engines import Engine as Engine
+from .sweeps.parts import sweep_schema as sweep_schema
+from .sweeps.sweep import Sweep as Sweep
+from .sweeps.sweep import sweep as sweep
 from .training.loop import train as train
 from .training.loop import train_many as train_many
 from .training.settings import TrainingSettings as TrainingSettings

@@ -18,12 +18,16 @@ EXTRAS = MappingProxyType(
     {
         "click": "cli",
         "cvxpy": "cvxpy",
+        "distributed": "dask",
         "filelock": "cli",
         "jinja2": "cli",
+        "joblib": "sweep",
         "matplotlib": "plot",
         "pandas": "sweep",
         "pyarrow": "sweep",
         "rich": "cli",
+        "submitit": "slurm",
+        "threadpoolctl": "sweep",
         "torch": "train",
     }
 )

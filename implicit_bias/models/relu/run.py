@@ -25,7 +25,7 @@ from ...pipeline.finding import Assumption, Finding, Table
 from ...pipeline.findings import gating_file, network_record, trained
 from ...pipeline.report import Report, gather
 from ...pipeline.separable import RUN
-from ...pipeline.setup import Setup, prepare, start
+from ...pipeline.setup import Setup, prepare, start, trains
 from ...training.loop import train
 from ...training.trainers import check_trainer
 from ...training.trajectory import Trajectory
@@ -68,6 +68,8 @@ def run_relu(model: Model, options: ReLUOptions, progress: Progress, keeping: Ke
         training diverges.
     """
     _check_depth(options)
+    if not trains(options):
+        raise ValueError("`steps` 0 predicts alone, and the machines of relu need learned gates")
     setup = prepare(model, options, progress, keeping)
     network = _network(setup)
     check_trainer(options.trainer, network)
