@@ -165,7 +165,7 @@ def draw(table: pd.DataFrame) -> Figure:
             below.plot(step, 100 * one["npk_error"], "C1-", alpha=0.6)
             trained = one["step"] > 0
             below.plot(step[trained], 100 * one["error"][trained], "C7:", alpha=0.6)
-        above.set(xscale="log", ylim=(0, None), title=f"{name[0]}, {name[1]} loss")
+        above.set(xscale="log", ylim=(0, 1.3), title=f"{name[0]}, {name[1]} loss")
         below.set(xscale="log", xlabel="steps + 1", ylim=(0, 6))
     panels[0][0].set_ylabel("nu over nu at the start")
     panels[1][0].set_ylabel("held-out error, %")
