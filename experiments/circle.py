@@ -106,13 +106,13 @@ def picture(curves: dict[tuple[str, int, bool], list[float]], rows: list[Row]) -
         axes[2].plot(ends, color="#009E73" if ends[1] > ends[0] else "#D55E00", marker="o")
     axes[2].axhline(0, color="0.6", linewidth=0.8)
     axes[2].set_xticks([0, 1], ["start", "end"])
-    axes[2].set(title="open paths: green moved to the easy half", ylabel="log2 easy / hard")
+    axes[2].set(title="open paths (green: to the easy half)", ylabel="log2 easy / hard")
     return figure
 
 
 @click.command()
 @click.option("--seeds", type=click.IntRange(min=1), default=5, show_default=True)
-@click.option("--steps", type=click.IntRange(min=1), default=1000, show_default=True)
+@click.option("--steps", type=click.IntRange(min=1), default=600, show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), help="CSV file; a picture goes beside it.")
 def main(seeds: int, steps: int, out: Path | None) -> None:
     """Train and freeze the gates of every seed; count steps, and paths on both halves."""

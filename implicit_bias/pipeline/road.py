@@ -176,7 +176,7 @@ def _maps(road: Road, limit: Limit, name: str, snapshots: Snapshots) -> Finding:
     """Limit and network at times of its training, on the plane."""
     setup = road.setup
     lines = gating_lines(setup.gating, setup.train.X)
-    title = f"limit: {name}" + (f"; {road.among}" if road.among else "")
+    title = f"limit beside {road.among}: {name}" if road.among else f"limit: {name}"
     row = map_row(
         limit, snapshots, setup.train, setup.gates_of, limit_title=title, lines=lambda _: lines
     )

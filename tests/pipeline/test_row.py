@@ -20,6 +20,7 @@ from implicit_bias.pipeline.row import COLUMNS, READ, make_row
 TINY: dict[str, dict[str, Any]] = {
     "deep-linear": {"n_train": 30, "steps": 10, "hidden_units": 3},
     "dgn": {"n_train": 20, "steps": 30, "hidden_units": 3, "data": "quadrants", "starts": 2},
+    "dlgn": {"n_train": 30, "steps": 10, "gate_steps": 40, "hidden_units": 8, "data": "circle"},
     "frelu": {"n_train": 30, "steps": 10, "hidden_units": 3, "data": "quadrants"},
     "gdln": {"n_train": 60, "steps": 10, "hidden_units": 2},
     "gln": {"n_train": 30, "steps": 40, "data": "quadrants"},

@@ -113,6 +113,8 @@ def test_every_trainer_begins_from_its_own_and_what_is_given_goes_to_each() -> N
         ("--model gln --classes all --trainer constant,dual", "a network of its own"),
         ("--model relu --trainer constant,momentum", "what one network has learned"),
         ("--model orthosep --trainer constant,momentum", "told of one network"),
+        ("--model dgn --trainer constant,momentum", "differ in their starts"),
+        ("--model dlgn --trainer constant,momentum", "that it has trained"),
     ],
 )
 def test_lists_that_make_no_sense_are_refused_before_any_work(arguments, message) -> None:

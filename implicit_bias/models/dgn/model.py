@@ -75,7 +75,8 @@ MODELS = (
         },
         refuses={
             "gating": "gates of a deep network come with the widths of its layers; "
-            "`solve_path_lasso` and `local_limit` take any"
+            "`solve_path_lasso` and `local_limit` take any",
+            "trainers": "its networks differ in their starts",
         },
     ),
 )

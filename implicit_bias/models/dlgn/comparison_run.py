@@ -28,6 +28,8 @@ from .depth3 import MOST_GATES, Depth3Interval, certify_depth3
 __all__ = ["along_the_ones", "compare_dlgn", "find_local_limit", "of_the_limit", "one_input"]
 
 OVERLAP = "overlap kernel"
+# Of the ratio of certified values: a hundred times the gap of the limit.
+GLOBAL = 1e-6
 
 
 def find_local_limit(network: DGN, sample: Sample, *, constant: bool) -> LocalLimit | None:
@@ -205,7 +207,15 @@ def _assumptions(comparison: DLGNComparison, local: LocalLimit | None) -> tuple[
             LocalStatus.LOCAL_OPTIMUM: True, LocalStatus.SADDLE: False
         }.get(local.status),
     )  # fmt: skip
-    return frozen, one, optimum
+    if not comparison.exact or local is None:
+        return frozen, one, optimum
+    reached = comparison.local_bound_ratio >= 1 - GLOBAL
+    best = Assumption(
+        "the network is heading to the limit, not to a point with units that are wrongly dead "
+        f"(limit / local limit is {comparison.local_bound_ratio:.6f}, certified)",
+        reached,
+    )
+    return frozen, one, optimum, best
 
 
 def _columns(comparison: DLGNComparison, local: LocalLimit | None, name: str) -> dict[str, Any]:

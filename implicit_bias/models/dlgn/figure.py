@@ -50,10 +50,10 @@ def plot_half_planes(gating: LinearGates, X: Floats, y: Floats, ax: Axes) -> Axe
         for index, (a, b, c) in enumerate(part):
             if a or b:
                 foot = np.array([a, b]) * c / (a * a + b * b)
-                label = f"layer {layer + 1}" if index == 0 else None
+                name = f"layer {layer + 1}" if index == 0 else None
                 ax.axline(
                     tuple(foot), tuple(foot + np.array([-b, a])), color=SERIES[layer % len(SERIES)],
-                    linewidth=0.7, alpha=0.7, label=label, zorder=1,
+                    linewidth=0.7, alpha=0.7, label=name, zorder=1,
                 )  # fmt: skip
     for label, color in ((1, POSITIVE), (-1, NEGATIVE)):
         points = X[y == label]
@@ -118,7 +118,7 @@ def plot_gate_losses(training: GateTraining, ax: Axes) -> Axes:
 def gates_row(
     training: GateTraining, gating: LinearGates, sample: Sample, widths: Sequence[int]
 ) -> Row:
-    """Losses of the gates' training, half-planes if inputs are of the plane, densities, overlaps."""
+    """Losses in the gates' training, half-planes of the plane, open paths, overlaps."""
     gates, X, y = np.asarray(sample.gates, dtype=float), sample.X, sample.y
     order = np.arctan2(X[:, 1], X[:, 0]) % (2 * np.pi) if is_planar(X) else y
     panels = [] if not training.trajectories else [partial(plot_gate_losses, training)]
@@ -144,6 +144,6 @@ def _maps(maps: list[DecisionMap], sample: Sample, axes: list[Axes]) -> None:
     plot_decision_maps(axes, maps, to_numpy(sample.X), to_numpy(sample.y))
 
 
-def _each(panels: list[Callable[[Axes], Axes]], axes: list[Axes]) -> None:
+def _each(panels: Sequence[Callable[[Axes], Axes]], axes: list[Axes]) -> None:
     for panel, ax in zip(panels, axes, strict=True):
         panel(ax)

@@ -33,7 +33,7 @@ class DLGNOptions(TrainerOptions, SolverOptions, ImageOptions):
         500, "Steps with soft gates; 0 leaves half-spaces as they were drawn.", least=0
     )
     init: Literal["orthogonal", "kaiming", "balanced", "sign", "gaussian"] = option(
-        "sign", "Initial value weights."
+        "gaussian", "Initial value weights."
     )
     init_scale: float = option(1.0, "Factor on the initial value weights.")
 
@@ -51,7 +51,10 @@ MODELS = (
         "min sum_h |v_h| / sqrt(D)  s.t.  y_n sum_h g_h(x_n) v_h >= 1",
         options=DLGNOptions,
         run=own_run(f"{__package__}.run", "run_dlgn"),
-        refuses={"gating": "its gates are learned; take frelu for gates that are given"},
+        refuses={
+            "gating": "its gates are learned; take frelu for gates that are given",
+            "trainers": "its tables are about the one network behind the gates that it has trained",
+        },
         defaults={"trainer": "annealed", "steps": (2000,)},
         # Twelve arcs: ten half-spaces through the origin cut the circle into twenty.
         variants={("data", "circle"): {"hidden_units": 32}},

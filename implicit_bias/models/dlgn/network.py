@@ -42,7 +42,9 @@ class DLGN(torch.nn.Module):
     beta : float, optional
         Steepness of soft gates, positive; None for hard ones. May be set at any time.
     **start
-        See `Starting`: of the value weights, as in `DGN`. The gating weights are drawn from
+        See `Starting`: of the value weights, as in `DGN`, but `init` is "gaussian" by default:
+        "sign" leaves constant experts of one hidden layer at starts of equal sizes, from which
+        some die that the limit needs. The gating weights are drawn from
         N(0, 1 / width below) by the same `random_state`, whatever `init_scale` is.
 
     Attributes
@@ -81,7 +83,8 @@ class DLGN(torch.nn.Module):
                 "`widths` must name a hidden layer at least, got none: for one of H units give (H,)"
             )
         rng = np.random.default_rng(start.get("random_state", 0))
-        self.value = DGN(n_inputs, widths, **start | {"random_state": rng})
+        begin: Starting = {"init": "gaussian", **start, "random_state": rng}
+        self.value = DGN(n_inputs, widths, **begin)
         shapes = [(high, low) for low, high in pairwise([n_inputs, *self.value.widths])]
         first: Tensor = self.value.layers[0]
         self.gating = torch.nn.ParameterList(

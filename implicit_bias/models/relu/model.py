@@ -39,7 +39,7 @@ class ReLUOptions(TrainerOptions, StartOptions, SolverOptions, GateOptions, Imag
         None,
         "Step at which a copy of the network freezes its gates and goes on without changing them.",
         least=0,
-        unset="half of the steps",
+        unset="half of the steps; none with several hidden layers",
     )
 
 
