@@ -202,7 +202,7 @@ def training_settings(options: Any, seeds: Seeds) -> TrainingSettings:
 
 def trains(options: Any) -> bool:
     """Whether the options ask for training: `steps` 0 is a prediction alone."""
-    return options.steps != (0,)
+    return bool(options.steps != (0,))
 
 
 def torch_dtype(name: str) -> torch.dtype:

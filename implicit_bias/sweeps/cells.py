@@ -92,6 +92,7 @@ def entries_of(kind: Kind, values: Any) -> tuple[Any, ...]:
     ValueError
         If there are none, or a range is none.
     """
+    entries: tuple[Any, ...]
     if isinstance(values, str) and kind.base is int and ":" in values:
         entries = tuple(_range(values))
     elif isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
