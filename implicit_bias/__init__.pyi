@@ -67,6 +67,13 @@ from .models.dgn.network import initial_variance as initial_variance
 from .models.dgn.path_bound import path_lower_bound as path_lower_bound
 from .models.dgn.path_lasso import solve_path_lasso as solve_path_lasso
 from .models.dgn.path_limit import PathLimit as PathLimit
+from .models.dlgn.depth3 import Depth3Interval as Depth3Interval
+from .models.dlgn.depth3 import certify_depth3 as certify_depth3
+from .models.dlgn.formulation import ConstantExpertsLimit as ConstantExpertsLimit
+from .models.dlgn.formulation import solve_dlgn_svm as solve_dlgn_svm
+from .models.dlgn.network import DLGN as DLGN
+from .models.dlgn.regions import active_paths as active_paths
+from .models.dlgn.regions import count_patterns as count_patterns
 from .models.gdln.flow import gated_flow as gated_flow
 from .models.gdln.formulation import solve_gated_ols as solve_gated_ols
 from .models.gln.formulation import GLNLimit as GLNLimit

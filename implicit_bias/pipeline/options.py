@@ -7,7 +7,7 @@ its help, the record of a run and its messages follow from the fields.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
@@ -15,7 +15,10 @@ from typing import Any, Literal
 from ..training.catalogue import TRAINERS, get_trainer
 
 __all__ = [
+    "BOTH_ROADS",
     "EVERY_CLASS",
+    "OF_TRAINING",
+    "ONE_ROAD",
     "PLANE",
     "ClassOptions",
     "ContextOptions",
@@ -29,6 +32,7 @@ __all__ = [
     "StartOptions",
     "TrainerOptions",
     "UnitOptions",
+    "each_trainer",
     "flag",
     "option",
     "resolve",
@@ -44,6 +48,7 @@ def option(
     example: str = "",
     words: Mapping[str, Any] = MappingProxyType({}),
     unset: str = "",
+    joined: bool = False,
 ) -> Any:
     """A field of a dataclass of options.
 
@@ -62,9 +67,11 @@ def option(
         Words that stand for a value, beside the values themselves.
     unset : str
         What None stands for, for the help.
+    joined : bool
+        Whether a string may name several of its choices, commas between them.
     """
     about = {"help": help, "least": least, "choices": choices, "example": example,
-             "words": words, "unset": unset}  # fmt: skip
+             "words": words, "unset": unset, "joined": joined}  # fmt: skip
     return field(default=default, metadata=about)
 
 
@@ -92,10 +99,10 @@ class SplitOptions(Options):
 class ImageOptions(SplitOptions):
     """Data of two labels."""
 
-    data: Literal["digits", "mnist", "orthants", "quadrants"] = option(
+    data: Literal["digits", "mnist", "orthants", "quadrants", "circle"] = option(
         "digits",
         "scikit-learn's bundled digits or IDX files of MNIST's kind, 0-4 against 5-9; orthogonally "
-        "separable orthants; four quadrants of the plane.",
+        "separable orthants; four quadrants of the plane; arcs of a circle, wide ones on one half.",
     )
     data_dir: Path | None = option(None, "Folder of the IDX files of --data mnist, gzipped or not.")
 
@@ -187,15 +194,17 @@ class TrainerOptions(ScheduleOptions):
 
     trainer: str = option(
         "constant",
-        "Gradient method: constant steps, or one that goes far along.",
+        "Gradient method: constant steps, or one that goes far along; several, each from the same "
+        "weights, side by side.",
         choices=tuple(sorted(TRAINERS)),
+        joined=True,
     )
     loss: Literal["logistic", "exponential"] = option("logistic", "Loss of a margin.")
     momentum: float = option(0.0, "Heavy-ball momentum of the trainers constant and normalised.")
 
 
 # What a model's own defaults say of training goes with its own trainer.
-_OF_TRAINING = ("batch_size", "learning_rate", "momentum", "steps", "trainer")
+OF_TRAINING = ("batch_size", "learning_rate", "momentum", "steps", "trainer")
 
 
 def resolve(
@@ -203,7 +212,8 @@ def resolve(
 ) -> dict[str, Any]:
     """Every choice of a run, from those given, a model's defaults and the trainer's.
 
-    A model's defaults for training go with its own trainer; another one begins from its own.
+    A model's defaults for training go with its own trainer; another one begins from its own. Of
+    several trainers each does: what they do not share is None, and `each_trainer` fills it in.
 
     Raises
     ------
@@ -216,21 +226,51 @@ def resolve(
         own = str(usual.get("trainer", known["trainer"]))
         trainer = str(given.get("trainer", own))
         if trainer != own:
-            usual = {name: value for name, value in usual.items() if name not in _OF_TRAINING}
-        begins = get_trainer(trainer)
-        usual = {
-            "batch_size": begins.batch_size,
-            "steps": begins.steps,
-            "learning_rate": begins.learning_rates,
-            **usual,
-            "trainer": trainer,
-        }
+            usual = {name: value for name, value in usual.items() if name not in OF_TRAINING}
+        usual = {**_beginning(trainer), **usual, "trainer": trainer}
+        if "," in trainer:
+            return {**known, **usual, **given}
         # Phases that follow from the data are of rates that were chosen with them.
         if usual["steps"] is None and given.get("learning_rate") is not None:
-            usual["steps"] = begins.steps
+            usual["steps"] = get_trainer(trainer).steps
     if "steps" in known:
         usual |= _phases(usual, given)
     return {**known, **usual, **given}
+
+
+def each_trainer(options: Any) -> tuple[Any, ...]:
+    """The options of every trainer that they name, in that order; themselves if they name one.
+
+    Raises
+    ------
+    ValueError
+        If steps and learning rates name different numbers of phases for one of them.
+    """
+    names = options.trainer.split(",")
+    if len(names) == 1:
+        return (options,)
+    given = {
+        name: value
+        for name in ("batch_size", "learning_rate", "momentum", "steps")
+        if (value := getattr(options, name)) is not None
+    }
+    every = []
+    for name in names:
+        usual = _beginning(name)
+        every.append(replace(options, **{**usual, **_phases(usual, given), **given}, trainer=name))
+    return tuple(every)
+
+
+def _beginning(trainer: str) -> dict[str, Any]:
+    """Where a trainer begins; None where several begin from what is their own."""
+    if "," in trainer:
+        return dict.fromkeys(("batch_size", "steps", "learning_rate"))
+    begins = get_trainer(trainer)
+    return {
+        "batch_size": begins.batch_size,
+        "steps": begins.steps,
+        "learning_rate": begins.learning_rates,
+    }
 
 
 def _phases(usual: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -258,6 +298,11 @@ def _count(number: int, name: str) -> str:
 
 # Training ten networks, or on the plane: the defaults of models that take these options.
 EVERY_CLASS: Mapping[tuple[str, str], Mapping[str, Any]] = {("classes", "all"): {"steps": (1500,)}}
+# What descent does beside what reaches the limit, in the time of 2000 steps of the latter alone.
+BOTH_ROADS: Mapping[str, Any] = {"trainer": "momentum,annealed", "steps": (1000,)}
+ONE_ROAD: Mapping[tuple[str, str], Mapping[str, Any]] = {
+    ("classes", "all"): {**EVERY_CLASS["classes", "all"], "trainer": "annealed"}
+}
 # The smallest gated network: two units, each gated by the sign of one coordinate of the plane.
 PLANE: Mapping[tuple[str, str], Mapping[str, Any]] = {
     ("data", "quadrants"): {"hidden_units": 2, "contexts": 2, "cutoffs": "axes"}

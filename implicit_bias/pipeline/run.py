@@ -62,7 +62,7 @@ def run(
         ``classes="all"``), held-out ones ``X_val``, ``y_val`` (a quarter of `X`, drawn by `seed`,
         unless they or `n_train` and `n_val` say otherwise), or a `Dataset` as ``data``; and a
         ``gating`` of your own with ``transform(X)``, fitted or to be fitted on the training
-        inputs, from which hidden_units, contexts and cutoffs then follow.
+        inputs, from which hidden_units, contexts and cutoffs then follow; for `dgn` a word.
 
     Returns
     -------
@@ -128,6 +128,8 @@ def settle(name: str, options: Mapping[str, Any]) -> tuple[Model, Any]:
     model = MODELS[name]
     brought = {name: options[name] for name in BROUGHT if options.get(name) is not None}
     choices = {name: value for name, value in options.items() if name not in BROUGHT}
+    if isinstance(brought.get("gating"), str):  # a kind of gates, not gates of the user's own
+        choices["gating"] = brought.pop("gating")
     if not isinstance(choices.get("data", ""), str | None):
         brought["data"] = choices.pop("data")
     known = takers(MODELS)
@@ -163,7 +165,8 @@ def _save(report: Report, keeping: Keeping) -> None:
 
 def _call(name: str, options: Mapping[str, Any]) -> str:
     """The call as Python has it; data and gates of the user's own by the names of the arguments."""
-    own = {*BROUGHT} | ({"data"} if not isinstance(options.get("data"), str) else set())
+    own = {*BROUGHT, "data"}
+    own -= {name for name in ("data", "gating") if isinstance(options.get(name), str)}
     words = [repr(name)]
     for key, value in options.items():
         if value is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache, cached_property, partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -19,7 +19,7 @@ from ..training.network import check_device
 from ..training.settings import TrainingSettings
 from .given import Given, gates_of
 from .keeping import Keeping
-from .options import Options
+from .options import Options, each_trainer
 from .progress import Progress
 from .seeds import Seeds
 
@@ -125,6 +125,13 @@ class Setup:
         """A function of new inputs, their gates: None without a gating."""
         return partial(gates_of, self.gating)
 
+    def each_trainer(self) -> dict[str, Setup]:
+        """The same with the options and settings of each trainer that was named, by its name."""
+        return {
+            one.trainer: replace(self, options=one, settings=training_settings(one, self.seeds))
+            for one in each_trainer(self.options)
+        }
+
     def heading(self, *, title: str, theorem: str = "") -> Heading:
         """The heading of this run's report; `theorem` where it is not the model's usual one."""
         model, options = self.model, self.options
@@ -168,7 +175,8 @@ def prepare(
         If an option is out of range or the data are not there.
     """
     seeds = Seeds.from_seed(options.seed)
-    settings = training_settings(options, seeds)
+    # Of several trainers each is checked; where one is asked for, it is the last.
+    *_, settings = (training_settings(one, seeds) for one in each_trainer(options))
     check_device(options.device)
     given = model.given or Given()
     dataset = given.dataset or load(

@@ -89,7 +89,7 @@ class Work:
             return [self._failed(cell)], f"{type(error).__name__}: {error}"
         if not report.finished:
             raise KeyboardInterrupt
-        return [report.row()], None
+        return report.rows(), None
 
     def _failed(self, cell: Cell) -> dict[str, Any]:
         known = {column.name for column in COLUMNS}

@@ -26,6 +26,8 @@ from implicit_bias import (
     solve_linear_svm,
     train,
 )
+from implicit_bias.local_limits.newton import Point, polish
+from implicit_bias.local_limits.problem import pose_problem
 from tests.oracles import A, B, gln_problem, hard_margin, quadrants, quadrants_zeta
 
 N, D = 16, 5
@@ -44,7 +46,7 @@ def trained(network, X, y, gates, steps=300):
 @pytest.fixture(scope="module")
 def run() -> list[torch.nn.Module]:
     """A network gated in two layers after 100, 300 and 900 steps."""
-    start = DGN(D, (7, 7), init="gaussian", random_state=2)
+    start = DGN(D, (7, 7), init="gaussian", random_state=4)
     return [trained(start, X, Y, GATES, steps) for steps in (100, 300, 900)]
 
 
@@ -227,6 +229,18 @@ def test_another_start_can_share_the_limit_to_rounding(limit) -> None:
     other = local_limit(network, X, Y, GATES)
     assert other.value == pytest.approx(limit.value, rel=1e-11)
     assert same_limit(other, limit)
+
+
+def test_a_wrong_active_set_is_corrected(limit) -> None:
+    problem = pose_problem(limit.network, X, Y, GATES)
+    active = torch.tensor(limit.active.copy())
+    active[np.flatnonzero(limit.active)[0]] = False
+    active[np.flatnonzero(~limit.active)[0]] = True
+    lam = torch.tensor(limit.multipliers.copy())
+    found = polish(problem, Point(problem.start, lam, active), 1e-10)
+    assert found is not None
+    np.testing.assert_array_equal(found.active.numpy(), limit.active)
+    assert problem.value(found.w) == pytest.approx(limit.value, rel=1e-12)
 
 
 def test_layers_that_are_each_optimal_are_not_yet_a_limit() -> None:
