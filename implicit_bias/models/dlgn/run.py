@@ -124,7 +124,7 @@ def _find(setup: Setup, network: DLGN, parts: tuple[tuple[float, int], ...]) -> 
     limit = _solve(frozen)
     alone = _with_closed(limit_alone(limit, frozen.name), limit, frozen)
     yield alone
-    if not usable(limit):
+    if not (usable(limit) and setup.trains):
         return
     twin = network.freeze_gates()
     setup.progress.stage(f"going on with frozen gates for {setup.settings.n_steps} steps")
