@@ -11,7 +11,7 @@ from ...pipeline.finding import Table
 from .comparison import DGNComparison, lowest_curvature
 from .path_limit import PathLimit
 
-__all__ = ["bound_rows", "comparison_table", "predicted_table", "starts_table"]
+__all__ = ["bound_rows", "comparison_table", "earlier_rows", "predicted_table", "starts_table"]
 
 
 def bound_rows(bound: PathLimit) -> tuple[tuple[str, str], ...]:
@@ -34,8 +34,6 @@ def bound_rows(bound: PathLimit) -> tuple[tuple[str, str], ...]:
 def comparison_table(comparison: DGNComparison, local: LocalLimit) -> Table:
     """The network beside its own limit and beside the bound."""
     lowest = number(lowest_curvature(local))
-    same = {True: "yes", False: "no", None: DASH}[comparison.earlier_same]
-    then = "before" if comparison.earlier_step is None else f"at step {comparison.earlier_step}"
     modes = f"{local.n_zero_modes}, {local.n_symmetry_modes} of them rotations of units"
     rows = (
         ("value of the network", number(comparison.value, ".8g"), "measured"),
@@ -49,8 +47,7 @@ def comparison_table(comparison: DGNComparison, local: LocalLimit) -> Table:
         ("local limit / network (1)", number(comparison.local_ratio, ".4f"), "measured"),
         ("cosine of weights (1)", number(comparison.weight_cosine, ".4f"), "measured"),
         ("distance of weights (0)", number(comparison.distance), "measured"),
-        (f"  {then}", number(comparison.earlier_distance), "measured"),
-        (f"  the limit computed {then} is this one", same, "measured"),
+        *earlier_rows(comparison),
         ("bound / network (at most 1)", number(comparison.bound_ratio, ".4f"), "certified"),
         ("bound / local limit", number(comparison.local_bound_ratio, ".4f"), "certified"),
         (
@@ -61,6 +58,18 @@ def comparison_table(comparison: DGNComparison, local: LocalLimit) -> Table:
     )
     title = "the network beside its local limit and the bound"
     return Table(title, ("", "value", "what it is"), rows)
+
+
+def earlier_rows(comparison: DGNComparison) -> tuple[tuple[str, str, str], ...]:
+    """The same run at an earlier step, where there was a look at it."""
+    if comparison.earlier_step is None:
+        return ()
+    then = f"at step {comparison.earlier_step}"
+    same = "yes" if comparison.earlier_same else "no"
+    return (
+        (f"  {then}", number(comparison.earlier_distance), "measured"),
+        (f"  the limit computed {then} is this one", same, "measured"),
+    )
 
 
 def predicted_table(comparison: DGNComparison) -> Table:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._solve import to_numpy
+from ..._solve import Status, to_numpy
 from ...data.sample import Sample
 from ...gates.changes import gate_changes
 from ...local_limits.limit import LocalLimit
@@ -103,7 +103,7 @@ def _with_bound(found: Finding, parts: PartlyTrained, bound: PathLimit, freeze_a
         assumptions=(
             Assumption(
                 f"the data are separable in the gates of step {freeze_at} (certified)",
-                bound.certificate.proves_separability(),
+                False if bound.status is Status.NOT_SEPARABLE else usable(bound) or None,
             ),
         ),
         statuses={f"path lasso on the gates of step {freeze_at}": bound.status},
