@@ -55,10 +55,10 @@ CASES = (
     Case("linear", {**MNIST, "steps": (10000,)}),
     Case("deep-linear"),
     Case("shallow-gln"),
-    Case("gln"),
+    Case("gln", {"trainer": "annealed"}),
     *FRONTIER,
-    Case("frelu"),
-    Case("frelu", {**MNIST, "hidden_units": 50, "steps": (5000,)}),
+    Case("frelu", {"trainer": "annealed"}),
+    Case("frelu", {**MNIST, "hidden_units": 50, "trainer": "annealed", "steps": (5000,)}),
     Case("orthosep"),
 )
 

@@ -67,6 +67,13 @@ from .models.dgn.network import initial_variance as initial_variance
 from .models.dgn.path_bound import path_lower_bound as path_lower_bound
 from .models.dgn.path_lasso import solve_path_lasso as solve_path_lasso
 from .models.dgn.path_limit import PathLimit as PathLimit
+from .models.dlgn.depth3 import Depth3Interval as Depth3Interval
+from .models.dlgn.depth3 import certify_depth3 as certify_depth3
+from .models.dlgn.formulation import ConstantExpertsLimit as ConstantExpertsLimit
+from .models.dlgn.formulation import solve_dlgn_svm as solve_dlgn_svm
+from .models.dlgn.network import DLGN as DLGN
+from .models.dlgn.regions import active_paths as active_paths
+from .models.dlgn.regions import count_patterns as count_patterns
 from .models.gdln.flow import gated_flow as gated_flow
 from .models.gdln.formulation import solve_gated_ols as solve_gated_ols
 from .models.gln.formulation import GLNLimit as GLNLimit
@@ -89,6 +96,10 @@ from .pipeline.report import Report as Report
 from .pipeline.row import row_schema as row_schema
 from .pipeline.run import NotSaved as NotSaved
 from .pipeline.run import run as run
+from .sweeps.engines import Engine as Engine
+from .sweeps.parts import sweep_schema as sweep_schema
+from .sweeps.sweep import Sweep as Sweep
+from .sweeps.sweep import sweep as sweep
 from .training.loop import train as train
 from .training.loop import train_many as train_many
 from .training.settings import TrainingSettings as TrainingSettings

@@ -18,12 +18,14 @@ EXTRAS = MappingProxyType(
     {
         "click": "cli",
         "cvxpy": "cvxpy",
+        "distributed": "dask",
         "filelock": "cli",
         "jinja2": "cli",
         "matplotlib": "plot",
         "pandas": "sweep",
         "pyarrow": "sweep",
         "rich": "cli",
+        "submitit": "slurm",
         "torch": "train",
     }
 )

@@ -8,8 +8,18 @@ from pathlib import Path
 __all__ = ["write_atomically"]
 
 
-def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
+def write_atomically(
+    path: str | os.PathLike[str], content: bytes, *, beside: str | None = None
+) -> None:
     """Write `content` to `path` in place of what is there; never half of it.
+
+    Parameters
+    ----------
+    path : path
+    content : bytes
+    beside : str, optional
+        The name of the file that is written first, in the same folder: one of its own for every
+        writer, where several may write the same file.
 
     Raises
     ------
@@ -17,11 +27,11 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
         If it cannot be written, with the path; what was there before is there still.
     """
     path = Path(path)
-    beside = path.with_name(path.name + ".new")
+    new = path.with_name(beside or path.name + ".new")
     try:
-        beside.write_bytes(content)
-        os.replace(beside, path)
+        new.write_bytes(content)
+        os.replace(new, path)
     except OSError as error:
-        if beside.is_file():
-            beside.unlink()
+        if new.is_file():
+            new.unlink()
         raise OSError(error.errno, error.strerror or str(error), str(path)) from error

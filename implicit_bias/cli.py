@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
-import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,8 +16,18 @@ from ._extras import require
 from ._version import __version__
 from .models import MODELS
 from .pipeline.arguments import ARGUMENTS, Choice, ModelCommand, given
+from .pipeline.ending import (
+    BAD_INPUT,
+    INTERRUPTED,
+    PICTURES,
+    ending,
+    failures_told,
+    terminated_like_interrupted,
+    width,
+)
 from .pipeline.progress import Progress, bar
 from .pipeline.run import running
+from .sweeps.commands import show, sweep
 
 if TYPE_CHECKING:
     from .pipeline.report import Report
@@ -26,8 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["compare", "main"]
 
 # Exit codes, as documented in the README.
-DONE, BAD_INPUT, NOT_SEPARABLE, NOT_SOLVED, NOT_TRAINED, INTERRUPTED = 0, 2, 3, 4, 5, 130
-PICTURES = (".png", ".svg", ".pdf")
+DONE, NOT_SEPARABLE, NOT_SOLVED, NOT_TRAINED = 0, 3, 4, 5
 PAGES = (".html", ".htm")
 # What a picture and a page need beside the command line itself.
 DRAWN, PAGED = ("matplotlib",), ("matplotlib", "jinja2")
@@ -37,18 +45,6 @@ EPILOG = (
     "reported); 4 the solver did not reach its tolerance; 5 training ended before the network "
     "separates its data; 130 interrupted (what was finished is reported and saved)."
 )
-
-
-def _ending(*endings: str) -> Any:
-    """A check that a path ends in one of these."""
-
-    def check(context: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
-        if path is not None and path.suffix.lower() not in endings:
-            *some, last = endings
-            raise click.BadParameter(f"{path} must end in {', '.join(some)} or {last}")
-        return path
-
-    return check
 
 
 @click.command(
@@ -61,14 +57,14 @@ def _ending(*endings: str) -> Any:
 @click.option(
     "--plot",
     type=click.Path(path_type=Path),
-    callback=_ending(*PICTURES),
+    callback=ending(*PICTURES),
     help="Draw the run into this PNG, SVG or PDF file.",
 )
 @click.option(
     "--report",
     "page",
     type=click.Path(path_type=Path),
-    callback=_ending(*PAGES),
+    callback=ending(*PAGES),
     help="Write everything about the run into this HTML file, pictures included.",
 )
 @click.option(
@@ -101,7 +97,7 @@ def compare(
     _open_streams()
     if resume and folder is None:
         raise click.UsageError("`--resume` needs `--save DIR`, the folder that the run was kept in")
-    with _failures_told():
+    with failures_told():
         context = click.get_current_context()
         _check_files(plot, page)
         chosen = given(context, choices)
@@ -119,7 +115,7 @@ def _show(report: Report, *, as_json: bool, quiet: bool) -> bool:
 
     try:
         if not quiet:
-            click.echo(render_text(report, _width()), err=as_json)
+            click.echo(render_text(report, width()), err=as_json)
         if as_json:
             click.echo(report.to_json())
     except OSError as error:  # what follows may still reach the disk
@@ -187,50 +183,9 @@ def _exit_code(report: Report) -> int:
 
 
 @contextlib.contextmanager
-def _failures_told() -> Iterator[None]:
-    """One message on stderr and an exit code for everything that ends a run early."""
-    try:
-        yield
-    except MemoryError as error:
-        click.echo(f"Error: out of memory: {error}", err=True)
-        raise SystemExit(BAD_INPUT) from error
-    except (ValueError, TypeError, OverflowError, OSError) as error:
-        click.echo(f"Error: {error}", err=True)
-        raise SystemExit(BAD_INPUT) from error
-    except KeyboardInterrupt:
-        click.echo("interrupted before there was anything to report", err=True)
-        raise SystemExit(INTERRUPTED) from None
-
-
-@contextlib.contextmanager
-def _terminated_like_interrupted() -> Iterator[None]:
-    """SIGTERM, which cluster schedulers send, ends a run as Ctrl-C does: reported and saved."""
-
-    def interrupt(number: int, frame: object) -> None:
-        signal.raise_signal(signal.SIGINT)
-
-    try:
-        usual = signal.signal(signal.SIGTERM, interrupt)
-    except ValueError:  # not the main thread, which alone is sent signals
-        yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, usual)
-
-
-def _width() -> int:
-    """Columns of the terminal; of a page where there is none."""
-    import shutil
-
-    return shutil.get_terminal_size((100, 24)).columns
-
-
-@contextlib.contextmanager
 def _told(quiet: bool) -> Iterator[Progress]:
     """What a run is told by and tells, while it runs."""
-    with _progress(quiet) as progress, _terminated_like_interrupted():
+    with _progress(quiet) as progress, terminated_like_interrupted():
         yield progress
 
 
@@ -252,4 +207,5 @@ def main() -> None:
     """Predictions of the implicit bias of gradient descent, certified and compared."""
 
 
-main.add_command(compare)
+for command in (compare, sweep, show):
+    main.add_command(command)

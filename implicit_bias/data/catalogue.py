@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from .circle import circle_dataset
 from .dataset import Dataset
 from .images import load_digit_classes, load_digits, load_idx, load_idx_classes
 from .labelled import ClassDataset
@@ -57,6 +58,7 @@ DATA: Mapping[str, Callable[[Folder, Sizes], Dataset]] = MappingProxyType(
         "digits": _bundled(load_digits, IMAGES, None),
         "mnist": _from_folder(load_idx),
         "orthants": _bundled(orthosep_dataset, IMAGES, 2 * IMAGES),
+        "circle": _bundled(circle_dataset, PLANE, 10 * PLANE),
         "quadrants": _bundled(quadrant_dataset, PLANE, 10 * PLANE),
     }
 )

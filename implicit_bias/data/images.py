@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+from functools import cache
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -115,14 +116,20 @@ def load_digit_classes(
     The samples are those of `load_digits`, which says what the arguments mean and what is raised
     for numbers that are out of range.
     """
+    images, labels = _bundled()
+    train, val = _split(len(labels), n_train, n_val, random_state)
+    source = _source("scikit-learn's bundled 8x8 digits")
+    return _dataset("digits", images, labels, (train, val), 16, source)
+
+
+@cache  # they are read from text, in 70 ms
+def _bundled() -> tuple[NDArray[Any], NDArray[Any]]:
     from sklearn.datasets import (  # type: ignore[import-untyped,unused-ignore]
         load_digits as load_bundled,
     )
 
     bundled = load_bundled()
-    train, val = _split(len(bundled.target), n_train, n_val, random_state)
-    source = _source("scikit-learn's bundled 8x8 digits")
-    return _dataset("digits", bundled.images, bundled.target, (train, val), 16, source)
+    return bundled.images, bundled.target
 
 
 def load_idx_classes(

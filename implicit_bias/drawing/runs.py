@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
 __all__ = [
+    "margin_ratios",
+    "plain_ticks",
     "plot_agreement",
     "plot_gate_changes",
     "plot_growth",
@@ -31,6 +33,7 @@ __all__ = [
     "plot_margins",
     "plot_unit_norms",
     "run_panels",
+    "step_axis",
 ]
 
 Array = NDArray[np.float64]
@@ -64,7 +67,7 @@ def plot_margin_ratio(trajectory: Trajectory, limit: Limit, ax: Axes) -> Axes:
     curves = {
         # A ratio below 0 is no distance from the limit.
         name: (np.where(ratio > 0, 1 - ratio, np.nan), colors[name])
-        for name, ratio in _margin_ratios(trajectory, limit).items()
+        for name, ratio in margin_ratios(trajectory, limit).items()
     }
     return _log_curves(ax, trajectory, curves, "1 - margin ratio")
 
@@ -146,7 +149,7 @@ def plot_gate_changes(step: ArrayLike, changed: ArrayLike, ax: Axes) -> Axes:
     ax.plot(step, changed, color=BLUE, marker=".")
     ax.set_ylim(bottom=0)
     ax.set_ylabel("gates changed since the start")
-    return _log_steps(ax, float(np.max(step)))
+    return step_axis(ax, float(np.max(step)))
 
 
 def run_panels(
@@ -164,7 +167,7 @@ def run_panels(
     of the margin ratio.
     """
     observed = trajectory.observed
-    ratios = {} if limit is None else _margin_ratios(trajectory, limit)
+    ratios = {} if limit is None else margin_ratios(trajectory, limit)
     panels: list[Panel] = []
     if limit is not None and any(np.any(ratio > 0) for ratio in ratios.values()):
         panels.append(partial(plot_margin_ratio, trajectory, limit))
@@ -183,7 +186,7 @@ def run_panels(
     return panels
 
 
-def _margin_ratios(trajectory: Trajectory, limit: Limit) -> dict[str, Array]:
+def margin_ratios(trajectory: Trajectory, limit: Limit) -> dict[str, Array]:
     """What is known of the exact and the smoothed margin ratio, (T,) arrays."""
     optimum = float(limit.dual_objective)
     measured = {
@@ -268,13 +271,13 @@ def _log_curves(
             continue
         ax.plot(trajectory.step[shown], values[shown], color=color, marker=".", label=label)
     ax.set_yscale("log")
-    _plain_ticks(ax)
+    plain_ticks(ax)
     ax.set_ylabel(ylabel)
     legend_above(ax)
     return _steps(ax, trajectory)
 
 
-def _plain_ticks(ax: Axes) -> None:
+def plain_ticks(ax: Axes) -> None:
     """Decimal numbers along a logarithmic y axis that is short, at 1, 2 and 5 if very short."""
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
@@ -286,10 +289,11 @@ def _plain_ticks(ax: Axes) -> None:
 
 
 def _steps(ax: Axes, trajectory: Trajectory) -> Axes:
-    return _log_steps(ax, float(trajectory.step[-1]))
+    return step_axis(ax, float(trajectory.step[-1]))
 
 
-def _log_steps(ax: Axes, last: float) -> Axes:
+def step_axis(ax: Axes, last: float) -> Axes:
+    """Give a panel its axis of steps up to the last."""
     ax.set_xscale("symlog", linthresh=1)
     ax.set_xlim(-0.15, 1.5 * max(last, 1.0))
     ax.set_xlabel("gradient steps")

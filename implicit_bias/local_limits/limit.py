@@ -132,6 +132,19 @@ class LocalLimit:
                     array.flags.writeable = False
                 object.__setattr__(self, name, MappingProxyType(dict(mapping)))
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What pickle keeps: views of mappings as plain ones."""
+        plain = dict(vars(self))
+        for name in ("weights", "escape"):
+            plain[name] = None if plain[name] is None else dict(plain[name])
+        return plain
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """What `__getstate__` gave, read-only again."""
+        for name, value in state.items():
+            object.__setattr__(self, name, value)
+        self.__post_init__()
+
     @property
     def predictor(self) -> Callable[[Inputs, Inputs | None], Array]:
         """Scores (n,) of new inputs (n, D) under their gates, at smallest margin 1."""

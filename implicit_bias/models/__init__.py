@@ -1,6 +1,8 @@
 """The table of models."""
 
 from ..pipeline.model import Model
+from .dgn.model import MODELS as DGN
+from .dlgn.model import MODELS as DLGN
 from .gdln.model import MODELS as GDLN
 from .gln.model import MODELS as GLN
 from .linear.model import MODELS as LINEAR
@@ -11,5 +13,7 @@ __all__ = ["MODELS", "Model"]
 
 MODELS: dict[str, Model] = {
     model.name: model
-    for model in sorted((*GDLN, *GLN, *LINEAR, *ORTHOSEP, *RELU), key=lambda model: model.name)
+    for model in sorted(
+        (*DGN, *DLGN, *GDLN, *GLN, *LINEAR, *ORTHOSEP, *RELU), key=lambda model: model.name
+    )
 }

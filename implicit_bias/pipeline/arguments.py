@@ -14,7 +14,7 @@ from .model import Model, takers
 from .options import Options, flag
 from .values import Kind, kinds, no_such_option, not_one_of
 
-__all__ = ["Choice", "ModelCommand", "given", "model_parameters"]
+__all__ = ["MODEL", "Choice", "ModelCommand", "given", "model_parameters"]
 
 MODEL = "implicit_bias.model"
 ARGUMENTS = "implicit_bias.arguments"
@@ -115,6 +115,7 @@ def _parameter(field: Field[Any], kind: Kind, default: str) -> click.Option:
         default=None,
         help=f"{about['help']}  [default: {default}{_range(kind)}]",
         type=_type(kind),
+        metavar=f"[{'|'.join(kind.choices)}],..." if kind.joined else None,
     )
 
 
@@ -157,4 +158,5 @@ class _Typed(click.ParamType):  # type: ignore[type-arg]
 
 
 def _type(kind: Kind) -> Any:
-    return Choice(kind.choices) if kind.choices and not kind.several else _Typed(kind)
+    one_of = kind.choices and not (kind.several or kind.joined)
+    return Choice(kind.choices) if one_of else _Typed(kind)

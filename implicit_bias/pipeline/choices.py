@@ -17,6 +17,8 @@ __all__ = ["Choices", "ModelName", "RunOptions"]
 
 ModelName = Literal[
     "deep-linear",
+    "dgn",
+    "dlgn",
     "frelu",
     "gdln",
     "gln",
@@ -29,19 +31,24 @@ ModelName = Literal[
 
 
 class Choices(TypedDict, total=False):
-    """Every option of every model, beside `data`."""
+    """Every option of every model, beside `data` and `gating`."""
 
     batch_size: int | None
+    beta: float
     classes: Literal["two", "all"]
-    contexts: int
+    contexts: int | None
     cutoffs: Literal["median", "random", "axes"]
     data_dir: str | os.PathLike[str] | None
     depth: int
     device: str
     dtype: Literal["float32", "float64"]
+    experts: Literal["linear", "constant"]
+    final_beta: float | None
     freeze_at: int | None
+    gate_rate: float | None
+    gate_steps: int
     hidden_units: int
-    init: Literal["orthogonal", "kaiming", "balanced"]
+    init: Literal["orthogonal", "kaiming", "balanced", "sign", "gaussian"]
     init_scale: float
     learning_rate: float | Sequence[float] | Literal["auto"] | None
     length_scales: Sequence[float] | None
@@ -50,18 +57,22 @@ class Choices(TypedDict, total=False):
     n_train: int | None
     n_val: int | None
     network: Literal["two-layer", "residual"]
+    output_scales: float | Sequence[float] | None
+    regime: Literal["rich", "lazy"]
     seed: int
     solver: str
+    starts: int | None
     steps: int | Sequence[int] | None
     tol: float
-    trainer: Literal["annealed", "constant", "dual", "momentum", "normalised"]
+    trainer: Literal["annealed", "constant", "dual", "momentum", "normalised"] | str | Sequence[str]
+    upper_units: int | None
 
 
 class RunOptions(Choices, total=False):
     """The options, and what a user may bring in place of bundled data and drawn gates."""
 
     data: (
-        Literal["digits", "mnist", "orthants", "quadrants", "ring", "pulse"]
+        Literal["digits", "mnist", "orthants", "quadrants", "circle", "ring", "pulse"]
         | Dataset
         | ClassDataset
     )

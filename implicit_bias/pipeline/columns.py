@@ -40,7 +40,7 @@ def heading_columns(record: Mapping[str, Any]) -> dict[str, Any]:
         "n_inputs": data.get("n_inputs"),
         "n_train": data.get("n_train"),
         "n_val": data.get("n_val"),
-        "gating": gating.get("name"),
+        "gating": gating.get("name", options.get("gating")),
         "gating_digest": gating.get("sha256"),
         "version": record.get("version"),
         "python_version": record.get("python"),

@@ -25,11 +25,15 @@ class Standing(Protocol):
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text under column titles; the first column is the label."""
+    """Rows of text under column titles; the first column is the label.
+
+    `of_network` says that the last column is of a network, beside which those of others can stand.
+    """
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    of_network: bool = False
 
     def __post_init__(self) -> None:
         for row in self.rows:
@@ -78,6 +82,8 @@ class Finding:
         False if training was interrupted; the finding is of what was finished.
     shortfall : str
         What training did not reach, and the way out; empty where there is nothing to say.
+    parts : mapping of trainer to Finding
+        What it is put together from, where several trainers trained a network each.
     """
 
     key: str
@@ -92,3 +98,4 @@ class Finding:
     row: Mapping[str, Any] = field(default_factory=dict)
     finished: bool = True
     shortfall: str = ""
+    parts: Mapping[str, Finding] = field(default_factory=dict)

@@ -77,14 +77,19 @@ def trained(
     trajectory: Trajectory,
     *,
     panels: Sequence[Panel | Row],
+    among: str = "",
 ) -> Finding:
-    """A network as training has left it: its weights, its trajectory and the panels of the run."""
+    """A network as training has left it: its weights, its trajectory and the panels of the run.
+
+    `among` is its trainer, where others have trained networks beside it.
+    """
+    own = f"-{among}" if among else ""
     return Finding(
         "network",
         record={"network": network_record(trajectory)},
         files={
-            "network.safetensors": write_weights(network),
-            "trajectory.parquet": write_frame(trajectory),
+            f"network{own}.safetensors": write_weights(network),
+            f"trajectory{own}.parquet": write_frame(trajectory),
         },
         panels=tuple(panels),
         objects={"network": network, "trajectory": trajectory},
@@ -121,8 +126,9 @@ def beside(
                 "prediction and training",
                 ("", name, "trained network"),
                 _both(limit, margin, (at_train, at_val), state, trajectory, comparison),
+                of_network=True,
             ),
-            Table("comparison", ("", "value"), _measures(comparison)),
+            Table("comparison", ("", "value"), _measures(comparison), of_network=True),
         ),
         assumptions=assumptions,
         objects={"limit": limit, "comparison": comparison},

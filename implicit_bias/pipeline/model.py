@@ -8,7 +8,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .._extras import naming_extras
-from .options import Options, resolve
+from .options import Options
+from .resolving import resolve
 from .values import check_choices
 
 if TYPE_CHECKING:
@@ -43,8 +44,9 @@ class Model:
         assumptions of the theorem hold on the bundled data.
     variants : mapping of (option, value) to mapping
         Further ones where that option has that value.
-    refuses : mapping of "data" or "gating" to str
-        Why a user cannot bring data or a gating of their own, where the reason is the model's.
+    refuses : mapping of "data", "gating" or "trainers" to str
+        Why a user cannot bring data or a gating of their own, or name several trainers, where the
+        reason is the model's.
     given : Given or None
         What a user has brought in place of the model's own data and gates: nothing in the table.
     """
@@ -86,7 +88,20 @@ class Model:
         for (option, value), further in self.variants.items():
             if given.get(option) == value:
                 usual.update(further)
-        return self.options(**resolve(self.options, usual, check_choices(self.options, given)))
+        options = self.options(**resolve(self.options, usual, check_choices(self.options, given)))
+        self._check_trainers(options)
+        return options
+
+    def _check_trainers(self, options: Any) -> None:
+        trainer = getattr(options, "trainer", "")
+        reason = self.refuses.get("trainers", "")
+        if getattr(options, "classes", "two") == "all":
+            reason = "with classes 'all' every class has a network of its own"
+        if reason and "," in trainer:
+            raise ValueError(
+                f"`trainer`: {trainer!r} names several, but {self.name} takes one here, since "
+                f"{reason}: name one of them"
+            )
 
 
 def takers(models: Mapping[str, Model]) -> dict[str, list[str]]:

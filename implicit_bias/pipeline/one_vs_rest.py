@@ -87,7 +87,7 @@ def _progress(
     for limits in _limits(setup, parts, design, samples):
         done = replace(done, limits=limits)
         yield done
-    if not all(map(usable, done.limits.values())):
+    if not (setup.trains and all(map(usable, done.limits.values()))):
         return
     for number, label in enumerate(samples, start=1):
         setup.progress.stage(

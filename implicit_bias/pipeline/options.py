@@ -7,15 +7,17 @@ its help, the record of a run and its messages follow from the fields.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
-from ..training.catalogue import TRAINERS, get_trainer
+from ..training.catalogue import TRAINERS
 
 __all__ = [
+    "BOTH_ROADS",
     "EVERY_CLASS",
+    "ONE_ROAD",
     "PLANE",
     "ClassOptions",
     "ContextOptions",
@@ -31,7 +33,6 @@ __all__ = [
     "UnitOptions",
     "flag",
     "option",
-    "resolve",
 ]
 
 
@@ -44,6 +45,7 @@ def option(
     example: str = "",
     words: Mapping[str, Any] = MappingProxyType({}),
     unset: str = "",
+    joined: bool = False,
 ) -> Any:
     """A field of a dataclass of options.
 
@@ -62,9 +64,11 @@ def option(
         Words that stand for a value, beside the values themselves.
     unset : str
         What None stands for, for the help.
+    joined : bool
+        Whether a string may name several of its choices, commas between them.
     """
     about = {"help": help, "least": least, "choices": choices, "example": example,
-             "words": words, "unset": unset}  # fmt: skip
+             "words": words, "unset": unset, "joined": joined}  # fmt: skip
     return field(default=default, metadata=about)
 
 
@@ -92,10 +96,10 @@ class SplitOptions(Options):
 class ImageOptions(SplitOptions):
     """Data of two labels."""
 
-    data: Literal["digits", "mnist", "orthants", "quadrants"] = option(
+    data: Literal["digits", "mnist", "orthants", "quadrants", "circle"] = option(
         "digits",
         "scikit-learn's bundled digits or IDX files of MNIST's kind, 0-4 against 5-9; orthogonally "
-        "separable orthants; four quadrants of the plane.",
+        "separable orthants; four quadrants of the plane; arcs of a circle, wide ones on one half.",
     )
     data_dir: Path | None = option(None, "Folder of the IDX files of --data mnist, gzipped or not.")
 
@@ -164,8 +168,8 @@ class ScheduleOptions(DeviceOptions):
 
     steps: tuple[int, ...] | None = option(
         None,
-        "Gradient steps of each phase of training.",
-        least=1,
+        "Gradient steps of each phase of training; 0: the limit alone, nothing is trained.",
+        least=0,
         example="1600,1600",
         unset="by data",
     )
@@ -187,75 +191,22 @@ class TrainerOptions(ScheduleOptions):
 
     trainer: str = option(
         "constant",
-        "Gradient method: constant steps, or one that goes far along.",
+        "Gradient method: constant steps, or one that goes far along; several, each from the same "
+        "weights, side by side.",
         choices=tuple(sorted(TRAINERS)),
+        joined=True,
     )
     loss: Literal["logistic", "exponential"] = option("logistic", "Loss of a margin.")
     momentum: float = option(0.0, "Heavy-ball momentum of the trainers constant and normalised.")
 
 
-# What a model's own defaults say of training goes with its own trainer.
-_OF_TRAINING = ("batch_size", "learning_rate", "momentum", "steps", "trainer")
-
-
-def resolve(
-    options: type[Options], defaults: Mapping[str, Any], given: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Every choice of a run, from those given, a model's defaults and the trainer's.
-
-    A model's defaults for training go with its own trainer; another one begins from its own.
-
-    Raises
-    ------
-    ValueError
-        If steps and learning rates name different numbers of phases.
-    """
-    known = {field.name: field.default for field in fields(options)}
-    usual = dict(defaults)
-    if "trainer" in known:
-        own = str(usual.get("trainer", known["trainer"]))
-        trainer = str(given.get("trainer", own))
-        if trainer != own:
-            usual = {name: value for name, value in usual.items() if name not in _OF_TRAINING}
-        begins = get_trainer(trainer)
-        usual = {
-            "batch_size": begins.batch_size,
-            "steps": begins.steps,
-            "learning_rate": begins.learning_rates,
-            **usual,
-            "trainer": trainer,
-        }
-        # Phases that follow from the data are of rates that were chosen with them.
-        if usual["steps"] is None and given.get("learning_rate") is not None:
-            usual["steps"] = begins.steps
-    if "steps" in known:
-        usual |= _phases(usual, given)
-    return {**known, **usual, **given}
-
-
-def _phases(usual: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Steps and learning rates where one of them was given, the other cut to as many phases."""
-    if "steps" not in given and "learning_rate" not in given:
-        return {}
-    own_steps, own_rates = usual["steps"] or (), usual["learning_rate"] or ()
-    steps: tuple[int, ...] = given.get("steps", own_steps)
-    rates: tuple[float, ...] = given.get("learning_rate", own_rates[: len(steps)])
-    if "steps" not in given and rates:
-        steps = steps[: len(rates)]
-    if rates and len(steps) != len(rates):
-        raise ValueError(
-            f"{_count(len(steps), 'phase')} of steps, but {_count(len(rates), 'learning rate')}: "
-            "give as many of one as of the other"
-        )
-    return {"steps": steps, "learning_rate": rates}
-
-
-def _count(number: int, name: str) -> str:
-    return f"{number} {name}" + ("" if number == 1 else "s")
-
-
 # Training ten networks, or on the plane: the defaults of models that take these options.
 EVERY_CLASS: Mapping[tuple[str, str], Mapping[str, Any]] = {("classes", "all"): {"steps": (1500,)}}
+# What descent does beside what reaches the limit, in the time of 2000 steps of the latter alone.
+BOTH_ROADS: Mapping[str, Any] = {"trainer": "momentum,annealed", "steps": (700,)}
+ONE_ROAD: Mapping[tuple[str, str], Mapping[str, Any]] = {
+    ("classes", "all"): {**EVERY_CLASS["classes", "all"], "trainer": "annealed"}
+}
 # The smallest gated network: two units, each gated by the sign of one coordinate of the plane.
 PLANE: Mapping[tuple[str, str], Mapping[str, Any]] = {
     ("data", "quadrants"): {"hidden_units": 2, "contexts": 2, "cutoffs": "axes"}

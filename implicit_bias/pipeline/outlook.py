@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -16,9 +17,10 @@ from ..measures.formatting import number
 from ..measures.rates import ANGLE, MARGIN, Rate, measure_rates, proved_method
 from ..training.settings import TrainingSettings
 from ..training.trajectory import Trajectory
+from .agreement_ahead import AgreementAhead
 from .finding import Finding, Table
 
-__all__ = ["outlook"]
+__all__ = ["FOLLOWS", "outlook"]
 
 # How many times its log(1/loss) a run is looked ahead: runs that were taken 10 and 20 times as many
 # steps came to between twice (constant steps) and forty times theirs.
@@ -26,10 +28,16 @@ FARTHER = 10
 # Trainers whose units grow as the law of dual norms says. Under "annealed", whose log(1/loss) is
 # that of its schedule, small units wake sooner, and 8 of 30 later ratios lay above their bars.
 FOLLOWS = frozenset({"constant", "normalised", "momentum", "dual"})
+PROVED = ("proved of the limit, by the certificate", "at most 1")
 
 
 def outlook(
-    trajectory: Trajectory, *, degree: int, settings: TrainingSettings, control: bool
+    trajectory: Trajectory,
+    *,
+    degree: int,
+    settings: TrainingSettings,
+    control: bool,
+    ahead: AgreementAhead | None = None,
 ) -> Finding:
     """Where the margin ratio was going when the run ended, and how fast.
 
@@ -43,7 +51,11 @@ def outlook(
         Of the run: known exponents stand beside measured ones where they are proved of its steps.
     control : bool
         Whether the limit is another network's, so that no distance from it tends to 0.
+    ahead : AgreementAhead, optional
+        What is known of labels further on.
     """
+    if settings.trainer not in FOLLOWS:
+        return _no_descent(trajectory)
     ratio = trajectory.observed["margin_ratio"]
     u = inverse_log_loss(trajectory.log_loss)
     # Units that keep one network from its own limit keep it from no other's.
@@ -66,24 +78,42 @@ def outlook(
     )
     going = (
         ("margin ratio reached", number(float(ratio[-1]), ".4f")),
-        *_farther(limit, float(u[-1]), settings),
+        *_farther(limit, float(u[-1])),
         ("extrapolated to zero loss", str(limit)),
         *((f"unit {h} keeps it below 1", _asleep(trajectory, h)) for h in limit.slow_units),
-        ("proved of the limit, by the certificate", "at most 1"),
+        PROVED,
+        *([] if ahead is None else [ahead.row()]),
     )
-    tables = (Table("where the margin ratio is going", ("", "value"), going),)
     return Finding(
         "outlook",
-        record={"extrapolation": limit.to_dict(), "rates": [rate.to_dict() for rate in rates]},
-        tables=tables + _exponents(rates, settings),
+        record={
+            "extrapolation": limit.to_dict(),
+            "rates": [rate.to_dict() for rate in rates],
+            "agreement_ahead": None if ahead is None else ahead.to_dict(),
+        },
+        tables=(_table(going), *_exponents(rates, settings)),
+        row={} if ahead is None else {"agreement_from": ahead.log_inverse_loss},
     )
 
 
-def _farther(
-    limit: Extrapolation, u: float, settings: TrainingSettings
-) -> tuple[tuple[str, str], ...]:
+def _no_descent(trajectory: Trajectory) -> Finding:
+    """Of a trainer whose log(1/loss) is that of its schedule, which no series follows."""
+    rows = (
+        ("margin ratio reached", number(float(trajectory.observed["margin_ratio"][-1]), ".4f")),
+        ("extrapolated to zero loss", "not: no descent"),
+        PROVED,
+    )
+    nothing: dict[str, Any] = {"extrapolation": None, "rates": [], "agreement_ahead": None}
+    return Finding("outlook", record=nothing, tables=(_table(rows),))
+
+
+def _table(rows: tuple[tuple[str, str], ...]) -> Table:
+    return Table("where the margin ratio is going", ("", "value"), rows, of_network=True)
+
+
+def _farther(limit: Extrapolation, u: float) -> tuple[tuple[str, str], ...]:
     """Where the margin ratio comes to, as far along as descent is known to follow its series."""
-    if limit.status is not SeriesStatus.ESTIMATED or settings.trainer not in FOLLOWS:
+    if limit.status is not SeriesStatus.ESTIMATED:
         return ()
     bar = limit.in_words(limit.predict(u / FARTHER))
     return ((f"at {FARTHER} times its log(1/loss)", bar),)

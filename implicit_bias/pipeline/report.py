@@ -6,7 +6,7 @@ import json
 import math
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +14,14 @@ from .._files import write_atomically
 from ..limits.severity import worst
 from .finding import Assumption, Finding, Standing, Table, Writer
 from .keeping import Keeping
+from .side_by_side import joined
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from .setup import Heading
 
-__all__ = ["Report", "check_writable", "gather"]
+__all__ = ["RESULTS", "Report", "check_writable", "gather"]
 
 NOWHERE = Keeping()
 RESULTS = "results.json"
@@ -125,14 +126,25 @@ class Report:
         return self.objects.get("comparison")
 
     @property
+    def by_trainer(self) -> dict[str, Report]:
+        """Of several trainers the report of each, as of a run that had named it alone.
+
+        Of one trainer this report; empty for a model that has no choice of them. The properties
+        above are those of the trainer named last.
+        """
+        names = dict.fromkeys(name for one in self.findings for name in one.parts)
+        if not names:
+            trainer = self.heading.record.get("options", {}).get("trainer")
+            return {} if trainer is None else {trainer: self}
+        return {name: self._of_trainer(name) for name in names}
+
+    @property
     def results(self) -> dict[str, Any]:
         """For programs: plain Python values, floats may be infinite or NaN."""
         found: dict[str, Any] = dict(self.heading.record)
         for finding in self.findings:
-            for name, entry in finding.record.items():
-                # Two findings may speak of one thing: their entries are joined.
-                joined = isinstance(entry, dict) and isinstance(found.get(name), dict)
-                found[name] = {**found[name], **entry} if joined else entry
+            # Two findings may speak of one thing: their entries are joined.
+            found = joined(found, finding.record)
         return found | {
             "assumptions": [asdict(assumption) for assumption in self.assumptions],
             "finished": self.finished,
@@ -164,6 +176,8 @@ class Report:
     def row(self) -> dict[str, Any]:
         """One flat record of `row.COLUMNS`, the same for every model; None is null.
 
+        Of several trainers the last one's: `rows` has all.
+
         `pa.Table.from_pylist([report.row()], schema=row_schema())` is the way to one data set.
         """
         from .columns import heading_columns
@@ -181,6 +195,10 @@ class Report:
                 "shortfall": self.shortfall or None,
             }
         )
+
+    def rows(self) -> list[dict[str, Any]]:
+        """`row` of every trainer, which its column `trainer` tells apart."""
+        return [report.row() for report in self.by_trainer.values()] or [self.row()]
 
     def to_json(self) -> str:
         """`results` as one JSON object; infinities and NaN become null."""
@@ -205,6 +223,15 @@ class Report:
         for name, write in self.files.items():
             write(folder / name)
         return [RESULTS, *self.files]
+
+    def _of_trainer(self, name: str) -> Report:
+        parted = [one for one in self.findings if one.parts]
+        own = tuple(one.parts[name] if one.parts else one
+                    for one in self.findings if not one.parts or name in one.parts)  # fmt: skip
+        if all(name in one.parts for one in parted):
+            # What ended the run came after it.
+            return replace(self, findings=own, interrupted=False, failure=None)
+        return replace(self, findings=own)
 
     def _statuses(self) -> dict[str, Standing]:
         return {name: status for one in self.findings for name, status in one.statuses.items()}

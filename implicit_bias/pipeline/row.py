@@ -17,7 +17,7 @@ from .choices import Choices
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["COLUMNS", "ROW_VERSION", "Column", "make_row", "row_schema"]
+__all__ = ["COLUMNS", "OPTIONS", "ROW_VERSION", "Column", "make_row", "row_schema"]
 
 # Counts up when a column is renamed, goes, or changes its meaning; new ones leave it.
 ROW_VERSION = 1
@@ -60,7 +60,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("data_digest", "string", "SHA-256 of the data."),
     Column("n_inputs", "int64", "Columns of the inputs."),
     Column("n_classes", "int64", "Classes, each against the rest; null where there are two."),
-    Column("gating", "string", "Class of a gating of the user's own."),
+    Column("gating", "string", "Kind of gates, or class of a gating of the user's own."),
     Column("gating_digest", "string", "SHA-256 of its gates."),
     # Null for models without the option; n_train and n_val are the sizes that there were.
     *OPTIONS,
@@ -86,6 +86,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("score_cosine", "float64", "Cosine of held-out scores; of several classes the least."),
     Column("agreement", "float64", "Share of held-out labels that limit and network share."),
     Column("agreement_independent", "float64", "The same if errors were independent."),
+    Column("agreement_from", "float64", "log(1/loss) from which descent agrees to 99 %, by flow."),
     Column("error_limit", "float64", "Held-out error of the limit."),
     Column("error_network", "float64", "Held-out error of the network."),
     Column("train_error_limit", "float64", "Training error of the limit."),
@@ -104,6 +105,27 @@ COLUMNS: tuple[Column, ...] = (
     Column("frozen_margin_ratio", "float64", "Margin ratio of the copy beside it."),
     Column("frozen_agreement", "float64", "Held-out labels that copy and limit share."),
     Column("frozen_kkt_residual", "float64", "Stationarity of the copy, 0 at a KKT point."),
+    Column("local_status", "string", "KKT point next to a deep gated network: what is certified."),
+    Column(
+        "local_value", "float64", "(||w||^2 / L)^(L/2) over the smallest margin, of that point."
+    ),
+    Column("local_residual", "float64", "Residual of its first-order conditions."),
+    Column("local_curvature", "float64", "Lowest curvature there; positive at a strict optimum."),
+    Column("local_ratio", "float64", "Its value over that of the network."),
+    Column("local_bound_ratio", "float64", "Lower bound of every network's value over its value."),
+    Column("local_score_cosine", "float64", "Cosine of its held-out scores with the network's."),
+    Column("local_agreement", "float64", "Held-out labels that it shares with the network."),
+    Column("local_error", "float64", "Its held-out error."),
+    Column("n_limits", "int64", "How many local limits the starts of a run are heading to."),
+    Column("best_local_value", "float64", "The least value among them."),
+    Column("lazy_law_error", "float64", "Errors at the last output scale off the kernel's law."),
+    Column("lazy_held_out_error", "float64", "Held-out scores off those of kernel descent."),
+    Column("weight_drift", "float64", "|w - w_0| / |w_0| at the last output scale."),
+    Column("kernel_alignment", "float64", "Cosine of the tangent kernel with that of the start."),
+    Column("departure_weight_drift", "float64", "Weight drift under an exponential-like loss."),
+    Column(
+        "departure_kernel_ratio", "float64", "Margin per weight moved over the linearised best."
+    ),
     Column("version", "string", "Of implicit-bias."),
     Column("python_version", "string", "Of Python."),
     Column("numpy_version", "string", "Of the package."),

@@ -20,7 +20,7 @@ from .values import no_such_option, not_one_of
 if TYPE_CHECKING:
     from .report import Report
 
-__all__ = ["NotSaved", "run", "running"]
+__all__ = ["BROUGHT", "NotSaved", "run", "running", "settle"]
 
 BROUGHT = ("X", "y", "X_val", "y_val", "gating")
 
@@ -62,7 +62,7 @@ def run(
         ``classes="all"``), held-out ones ``X_val``, ``y_val`` (a quarter of `X`, drawn by `seed`,
         unless they or `n_train` and `n_val` say otherwise), or a `Dataset` as ``data``; and a
         ``gating`` of your own with ``transform(X)``, fitted or to be fitted on the training
-        inputs, from which hidden_units, contexts and cutoffs then follow.
+        inputs, from which hidden_units, contexts and cutoffs then follow; for `dgn` a word.
 
     Returns
     -------
@@ -103,11 +103,9 @@ def running(
 
     Parameters and errors are those of `run`, but for `progress`: what to tell while it runs.
     """
-    if name not in MODELS:
-        raise ValueError(f"`model`: {not_one_of(name, MODELS)}")
     if resume and save is None:
         raise ValueError("`resume` needs `save`, the folder that the run was kept in")
-    model, chosen = _chosen(MODELS[name], options)
+    model, chosen = settle(name, options)
     keeping = Keeping(_folder(save), resume)
     with keeping.opened(name):
         with progress as told:
@@ -117,10 +115,21 @@ def running(
         _save(report, keeping)
 
 
-def _chosen(model: Model, options: Mapping[str, Any]) -> tuple[Model, Any]:
-    """The model on what the user has brought, and its options."""
+def settle(name: str, options: Mapping[str, Any]) -> tuple[Model, Any]:
+    """The model of that name on what the user has brought, and all options of its run.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a name or a value is wrong.
+    """
+    if name not in MODELS:
+        raise ValueError(f"`model`: {not_one_of(name, MODELS)}")
+    model = MODELS[name]
     brought = {name: options[name] for name in BROUGHT if options.get(name) is not None}
     choices = {name: value for name, value in options.items() if name not in BROUGHT}
+    if isinstance(brought.get("gating"), str):  # a kind of gates, not gates of the user's own
+        choices["gating"] = brought.pop("gating")
     if not isinstance(choices.get("data", ""), str | None):
         brought["data"] = choices.pop("data")
     known = takers(MODELS)
@@ -156,7 +165,8 @@ def _save(report: Report, keeping: Keeping) -> None:
 
 def _call(name: str, options: Mapping[str, Any]) -> str:
     """The call as Python has it; data and gates of the user's own by the names of the arguments."""
-    own = {*BROUGHT} | ({"data"} if not isinstance(options.get("data"), str) else set())
+    own = {*BROUGHT, "data"}
+    own -= {name for name in ("data", "gating") if isinstance(options.get(name), str)}
     words = [repr(name)]
     for key, value in options.items():
         if value is not None:

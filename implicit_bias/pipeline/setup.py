@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache, cached_property, partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -21,6 +21,7 @@ from .given import Given, gates_of
 from .keeping import Keeping
 from .options import Options
 from .progress import Progress
+from .resolving import each_trainer
 from .seeds import Seeds
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ __all__ = [
     "start",
     "torch_dtype",
     "training_settings",
+    "trains",
 ]
 
 PACKAGES = ("numpy", "scipy", "torch", "cvxpy", "clarabel", "ecos", "osqp", "scs", "scikit-learn")
@@ -95,6 +97,11 @@ class Setup:
     settings: TrainingSettings
 
     @property
+    def trains(self) -> bool:
+        """Whether anything is trained after the limit: not with `steps` 0."""
+        return trains(self.options)
+
+    @property
     def train(self) -> Sample:
         """The training part of data of two labels, with its gates."""
         return self.samples[0]
@@ -118,6 +125,13 @@ class Setup:
     def gates_of(self) -> Callable[[Any], Any]:
         """A function of new inputs, their gates: None without a gating."""
         return partial(gates_of, self.gating)
+
+    def each_trainer(self) -> dict[str, Setup]:
+        """The same with the options and settings of each trainer that was named, by its name."""
+        return {
+            one.trainer: replace(self, options=one, settings=training_settings(one, self.seeds))
+            for one in each_trainer(self.options)
+        }
 
     def heading(self, *, title: str, theorem: str = "") -> Heading:
         """The heading of this run's report; `theorem` where it is not the model's usual one."""
@@ -162,7 +176,8 @@ def prepare(
         If an option is out of range or the data are not there.
     """
     seeds = Seeds.from_seed(options.seed)
-    settings = training_settings(options, seeds)
+    # Of several trainers each is checked; where one is asked for, it is the last.
+    *_, settings = (training_settings(one, seeds) for one in each_trainer(options))
     check_device(options.device)
     given = model.given or Given()
     dataset = given.dataset or load(
@@ -182,16 +197,21 @@ def prepare(
 
 def training_settings(options: Any, seeds: Seeds) -> TrainingSettings:
     """The trainer's settings that the options name; its own phases where they name none."""
-    steps = options.steps or ()
-    rates: tuple[float | None, ...] = options.learning_rate or (None,) * len(steps)
+    steps = options.steps if trains(options) else None
+    rates: tuple[float | None, ...] = options.learning_rate or (None,) * len(steps or ())
     return TrainingSettings(
         trainer=options.trainer,
         loss=options.loss,
         batch_size=options.batch_size,
-        schedule=None if options.steps is None else tuple(zip(steps, rates, strict=True)),
+        schedule=None if steps is None else tuple(zip(steps, rates, strict=True)),
         momentum=options.momentum,
         random_state=seeds.batches,
     )
+
+
+def trains(options: Any) -> bool:
+    """Whether the options ask for training: `steps` 0 is a prediction alone."""
+    return bool(options.steps != (0,))
 
 
 def torch_dtype(name: str) -> torch.dtype:

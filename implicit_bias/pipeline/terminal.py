@@ -12,7 +12,7 @@ from .finding import Table
 if TYPE_CHECKING:
     from .report import Report
 
-__all__ = ["render_text"]
+__all__ = ["render_table", "render_text"]
 
 WIDTH = 100
 # Cells up to so many characters are not wrapped: numbers with their units, names, shares.
@@ -30,7 +30,7 @@ def render_text(report: Report, width: int = WIDTH) -> str:
         *_wrapped(f"data: {heading.setup}", width),
         *(line for one in report.assumptions for line in _wrapped(f"  - {one}", width, "    ")),
     ]
-    return "\n\n".join(["\n".join(head), *(_table(table, width) for table in report.tables)])
+    return "\n\n".join(["\n".join(head), *(render_table(table, width) for table in report.tables)])
 
 
 def _wrapped(text: str, width: int, indent: str = "  ") -> list[str]:
@@ -39,7 +39,7 @@ def _wrapped(text: str, width: int, indent: str = "  ") -> list[str]:
     )
 
 
-def _table(table: Table, width: int) -> str:
+def render_table(table: Table, width: int) -> str:
     """The table, its columns in as many blocks one below the other as it takes to break no word."""
     columns = [[name, *(row[k] for row in table.rows)] for k, name in enumerate(table.columns)]
     blocks: list[list[list[str]]] = [[columns[0]]]

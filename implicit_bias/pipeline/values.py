@@ -38,6 +38,8 @@ class Kind:
         Words that stand for a value.
     example : str
         A list as it is typed.
+    joined : bool
+        Whether several of the choices may be named, which are held as typed: commas between them.
     """
 
     base: type
@@ -47,6 +49,7 @@ class Kind:
     least: int | None
     words: Mapping[str, Any]
     example: str
+    joined: bool = False
 
     def read(self, value: Any) -> Any:
         """`value` as the option holds it.
@@ -62,6 +65,8 @@ class Kind:
             return None
         if isinstance(value, str) and value in self.words:
             return self.words[value]
+        if self.joined:
+            return self._join(value)
         if self.several:
             entries = value if _is_list(value) else [value]
             return tuple(self._one(entry, value) for entry in entries)
@@ -76,6 +81,16 @@ class Kind:
         except ValueError as error:
             raise TypeError(f"{text!r} is not {self._wanted()}") from error
         return self.read(values if self.several else values[0])
+
+    def _join(self, value: Any) -> str:
+        names = value.split(",") if isinstance(value, str) else value
+        if not (isinstance(value, str) or _is_list(value)) or len(names) == 0:
+            raise TypeError(f"{value!r} is no name, nor a list of them")
+        read = [self._one(name, value) for name in names]
+        twice = [name for name in read if read.count(name) > 1]
+        if twice:
+            raise ValueError(f"{twice[0]!r} is named twice: name each once")
+        return ",".join(read)
 
     def _one(self, value: Any, whole: Any) -> Any:
         if not _fits(value, self.base):
@@ -180,6 +195,7 @@ def _kind(hint: Any, about: Mapping[str, Any]) -> Kind:
         least=about["least"],
         words=about["words"],
         example=about["example"],
+        joined=about["joined"],
     )
 
 

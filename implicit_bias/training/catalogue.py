@@ -126,8 +126,9 @@ TRAINERS: Mapping[str, Trainer] = MappingProxyType(
             degree=1,
         ),
         "annealed": Trainer(
-            method="limited-memory BFGS on log(loss): of the weights until the data are separated, "
-            "then of their direction alone, at a temperature that falls as the steps converge",
+            method="limited-memory BFGS on log(loss) until the data are separated (gradient steps "
+            "with momentum from saddles), then of the weights' direction, at a temperature that "
+            "falls as the steps converge",
             promise="none is proved of this method; of a relative, limited-memory BFGS with a "
             "Wolfe line search at one temperature, linear convergence where log(loss) is "
             "uniformly convex, which that of two layers is not (Liu and Nocedal). Observed: margin "

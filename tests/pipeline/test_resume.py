@@ -18,6 +18,10 @@ RELU = (
     "--model", "relu", "--n-train", "60", "--n-val", "200", "--hidden-units", "8", "--steps",
     "60,40", "--learning-rate", "0.05,0.01", "--batch-size", "16",
 )  # fmt: skip
+DGN = (
+    "--model", "dgn", "--n-train", "30", "--n-val", "50", "--hidden-units", "7", "--steps", "40",
+    "--trainer", "normalised",
+)  # fmt: skip
 CLASSES = (
     "--model", "frelu", "--classes", "all", "--n-train", "60", "--n-val", "100", "--hidden-units",
     "5", "--steps", "40",
@@ -35,6 +39,8 @@ CLASSES = (
         (RELU, "training it again", 0.2),  # before the freeze
         (RELU, "training it again", 0.8),  # after it
         ((*RELU, "--depth", "3"), "training a ReLU network", 0.6),
+        ((*DGN, "--gating", "learned", "--starts", "2"), "training a network", 0.5),
+        ((*DGN, "--regime", "lazy"), "training at output scale 1000", 0.5),
     ],
 )
 def test_a_run_that_is_resumed_ends_like_one_that_never_stopped(

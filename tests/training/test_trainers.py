@@ -305,20 +305,27 @@ def test_the_temperature_waits_for_the_weights_and_for_what_the_arithmetic_can_t
         stepper._cool(data, stepper._scores(data, stepper.state["point"]), torch.tensor([promised]))
         return float(stepper.state["inverse_temperature"]) / b - 1
 
-    assert grown(0.0) == pytest.approx(min(0.3, 0.005 * 2 * -value / tangent), rel=1e-2)
+    assert grown(0.0) == pytest.approx(min(0.3, 0.01 * 2 * -value / tangent), rel=1e-2)
     assert grown(0.02 * math.log(N)) == 0
 
 
-@pytest.mark.parametrize(("seed", "init"), [(2, "orthogonal"), (3, "balanced")])
-def test_annealing_comes_to_its_limit_where_random_gates_hardly_separate_the_points(
-    seed, init
+@pytest.mark.parametrize(
+    ("units", "seed", "weights", "steps", "least"),
+    [
+        # Random gates that hardly separate the points: plain accelerated steps came to 0.98.
+        (10, 3, 300, 1000, 0.995),
+        # A saddle on the way, one unit of three dead: quasi-Newton steps stayed at it.
+        (2, 1, 102, 400, 0.999),
+    ],
+)
+def test_annealing_comes_to_its_limit_from_the_hardest_starts(
+    units, seed, weights, steps, least
 ) -> None:
-    # The hardest starts of `experiments.starts`: plain accelerated steps came to 0.77 and 0.98.
-    given = starts.problem("frelu quadrants", 10, seed)
-    network = given.network(init=init, random_state=100 * seed)
-    settings = full_batch("annealed", 2000, n_checkpoints=2)
+    given = starts.problem("frelu quadrants", units, seed)
+    network = given.network(init="balanced", random_state=weights)
+    settings = full_batch("annealed", steps, n_checkpoints=2)
     trajectory = train(network, *given.train, settings=settings)
-    assert trajectory.normalised_margin[-1] * given.limit.dual_objective > 0.99
+    assert trajectory.normalised_margin[-1] * given.limit.dual_objective > least
 
 
 def test_an_annealed_step_is_shortened_until_it_falls_by_what_the_slope_promises() -> None:

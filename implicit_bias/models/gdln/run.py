@@ -20,7 +20,7 @@ from ...pipeline.model import Model
 from ...pipeline.progress import Progress
 from ...pipeline.report import Report, gather
 from ...pipeline.seeds import Seeds
-from ...pipeline.setup import Heading, provenance, torch_dtype
+from ...pipeline.setup import Heading, provenance, torch_dtype, trains
 from ...pipeline.writers import write_arrays
 from ...training.loop import train
 from ...training.network import check_device
@@ -93,7 +93,7 @@ def run_gdln(model: Model, options: Any, progress: Progress, keeping: Keeping) -
     settings = TrainingSettings(
         loss="squared",
         batch_size=options.batch_size,
-        schedule=tuple(zip(options.steps, options.learning_rate, strict=True)),
+        schedule=_schedule(options),
         random_state=seeds.batches,
     )
     network = ReLUMean(
@@ -108,6 +108,11 @@ def run_gdln(model: Model, options: Any, progress: Progress, keeping: Keeping) -
     gates = network.open_gates(as_tensor(data.X).to(network.w)).cpu().numpy()
     setup = Setup(options, progress, keeping, data, settings, start, gates)
     return gather(_heading(model, setup), _find(setup, network), keeping)
+
+
+def _schedule(options: Any) -> tuple[tuple[int, float], ...] | None:
+    phases = zip(options.steps, options.learning_rate, strict=True)
+    return tuple(phases) if trains(options) else None
 
 
 def _heading(model: Model, setup: Setup) -> Heading:
@@ -146,6 +151,8 @@ def _find(setup: Setup, relu: ReLUMean) -> Iterator[Finding]:
     setup.progress.stage("solving the gated least-squares limit at the initial gates")
     limit = solve_gated_ols(data.X, data.y, setup.gates, tol=setup.options.tol)
     yield _limit(limit)
+    if not trains(setup.options):
+        return
     setup.progress.stage(f"training a ReLU network for {n_steps} steps")
     path = _train(setup, relu, None, RUN, resume=setup.keeping.resume)
     yield _trained(setup, (relu, path))

@@ -7,7 +7,9 @@ from typing import Literal
 
 from ...pipeline.model import Model, separable_run
 from ...pipeline.options import (
+    BOTH_ROADS,
     EVERY_CLASS,
+    ONE_ROAD,
     PLANE,
     ClassOptions,
     ContextOptions,
@@ -44,8 +46,8 @@ MODELS = (
         program="min sum_h ||zeta_h||_F  s.t.  y_n sum_h <zeta_h,c_h(n), x_n> >= 1",
         options=GLNOptions,
         run=separable_run(f"{__package__}.parts", "gln"),
-        defaults={"trainer": "annealed"},
-        variants={**EVERY_CLASS, **PLANE},
+        defaults=BOTH_ROADS,
+        variants={**ONE_ROAD, **PLANE},
     ),
     Model(
         "gln-l2",

@@ -30,7 +30,10 @@ MODELS = (
         program="w+- = argmin ||w||  s.t.  <w, x_n> >= 1 for the samples of one class",
         options=OrthosepOptions,
         run=own_run(f"{__package__}.run", "run_orthosep"),
-        refuses={"gating": "its units gate themselves; take frelu for gates that are given"},
+        refuses={
+            "gating": "its units gate themselves; take frelu for gates that are given",
+            "trainers": "its neurons and layers are told of one network",
+        },
         # Without steps: the phases that take this network to its limit follow from the data.
         defaults={
             "data": "orthants",

@@ -94,7 +94,7 @@ def _find(setup: Setup, network: Network) -> Iterator[Finding]:
     setup.progress.stage(f"solving both one-sided SVMs ({setup.options.solver})")
     limit = _predict(setup)
     yield limit_alone(limit, NAME)
-    if not usable(limit):
+    if not (usable(limit) and setup.trains):
         return
     kind, n_steps = NETWORKS[setup.options.network], setup.settings.n_steps
     setup.progress.stage(f"training a {kind} for {n_steps} steps")

@@ -5,13 +5,16 @@ from pathlib import Path
 
 import numpy as np
 
+from ..._solve import to_numpy
+from ...gates.layered import NetworkGates
 from ...gates.relu import ReLUGates
 from ...training.data import Inputs
 from ...training.loop import Callback, train
 from ...training.settings import TrainingSettings
 from ...training.trajectory import Trajectory
+from ..dgn.network import DGN
 from .frozen_network import FReLU
-from .network import ReLU
+from .network import DeepReLU, ReLU
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,23 +23,23 @@ class PartlyTrained:
 
     Attributes
     ----------
-    network : FReLU
-        As it ended.
-    gating : ReLUGates
+    network : FReLU or DGN
+        As it ended: of one hidden layer, or of several.
+    gating : ReLUGates or NetworkGates
         The gates as they were frozen, for new inputs.
     before, after : Trajectory or None
         The run as a ReLU network, and as a frozen-gate one, each counting steps from 0; None
         where that part has no steps.
     """
 
-    network: FReLU
-    gating: ReLUGates
+    network: FReLU | DGN
+    gating: ReLUGates | NetworkGates
     before: Trajectory | None
     after: Trajectory | None
 
 
 def train_then_freeze(
-    network: ReLU,
+    network: DeepReLU,
     X: Inputs,
     y: Inputs,
     *,
@@ -55,7 +58,7 @@ def train_then_freeze(
 
     Parameters
     ----------
-    network : ReLU
+    network : DeepReLU
         Trained in place up to the freeze; what follows happens to a copy.
     X : (n, D)
     y : (n,)
@@ -104,7 +107,7 @@ def train_then_freeze(
             network, X, y, None, settings=first, monitor=_watched(monitor, None),
             callback=_shifted(callback, 0, total), state=kept[0], resume=begun[0],
         )  # fmt: skip
-    frozen, gating = network.freeze_gates(), ReLUGates.from_network(network)
+    frozen, gating = _freeze(network, X)
     if second is not None and (before is None or before.finished):
         # The network's own gates, in its own arithmetic: the function is the same at the freeze.
         after = train(
@@ -114,7 +117,18 @@ def train_then_freeze(
     return PartlyTrained(network=frozen, gating=gating, before=before, after=after)
 
 
-def _watched(monitor: Inputs | None, gated_by: ReLU | None) -> tuple[Inputs, Inputs | None] | None:
+def _freeze(network: DeepReLU, X: Inputs) -> tuple[FReLU | DGN, ReLUGates | NetworkGates]:
+    """A copy that no longer sets its gates, and these gates for new inputs."""
+    if isinstance(network, ReLU):
+        return network.freeze_gates(), ReLUGates.from_network(network)
+    layers = [layer.detach().clone() for layer in network.layers]
+    frozen = DGN.from_weights(*layers, device=layers[0].device)
+    return frozen, NetworkGates(network).fit(to_numpy(X))
+
+
+def _watched(
+    monitor: Inputs | None, gated_by: DeepReLU | None
+) -> tuple[Inputs, Inputs | None] | None:
     """What `train` watches, behind the gates that a network has now."""
     if monitor is None:
         return None

@@ -30,7 +30,14 @@ from .network import DeepReLU, ReLU
 if TYPE_CHECKING:
     from .model import ReLUOptions
 
-__all__ = ["find_frozen", "freezing_step"]
+__all__ = [
+    "find_frozen",
+    "freezing_step",
+    "frozen_files",
+    "frozen_record",
+    "is_finished",
+    "train_frozen",
+]
 
 # Where the two parts of an unfinished run are kept: before and after the freeze.
 RUNS = ("frozen-run-before.safetensors", "frozen-run-after.safetensors")
@@ -81,12 +88,12 @@ def find_frozen(
         If training diverges.
     """
     setup.progress.stage(f"training it again, with its gates frozen at step {freeze_at}")
-    parts = _train(setup, twin, freeze_at)
-    unknown = Finding("frozen", record={"frozen": None}, finished=_finished(parts))
+    parts = train_frozen(setup, twin, freeze_at)
+    unknown = Finding("frozen", record={"frozen": None}, finished=is_finished(parts))
     if parts.before is not None and not parts.before.finished:
         yield unknown
         return
-    found = replace(unknown, files=_files(parts), objects={"frozen": parts})
+    found = replace(unknown, files=frozen_files(parts), objects={"frozen": parts})
     yield found
     options = setup.options
     setup.progress.stage(f"solving SVM-FReLU on the gates of step {freeze_at} ({options.solver})")
@@ -100,7 +107,7 @@ def find_frozen(
     record = {
         "freeze_at": freeze_at,
         "limit": proof,
-        "network": state | _record(parts),
+        "network": state | frozen_record(parts),
         "comparison": comparison.to_dict(),
         "gates_that_changed_later": changed,
     }
@@ -129,7 +136,8 @@ def _columns(comparison: FrozenComparison) -> dict[str, Any]:
     }
 
 
-def _train(setup: Setup, twin: ReLU, freeze_at: int) -> PartlyTrained:
+def train_frozen(setup: Setup, twin: DeepReLU, freeze_at: int) -> PartlyTrained:
+    """A copy that freezes its gates on the way, with the settings of the run."""
     before, after = map(setup.keeping.state, RUNS)
     return train_then_freeze(
         twin,
@@ -165,7 +173,8 @@ def _with_limit(found: Finding, parts: PartlyTrained, limit: FReLULimit, freeze_
     )
 
 
-def _files(parts: PartlyTrained) -> dict[str, Writer]:
+def frozen_files(parts: PartlyTrained) -> dict[str, Writer]:
+    """Writers of the copy, its gates and its trajectory."""
     files: dict[str, Writer] = {
         "frozen-network.safetensors": write_weights(parts.network),
         "frozen-gating.npz": parts.gating.save,
@@ -175,12 +184,12 @@ def _files(parts: PartlyTrained) -> dict[str, Writer]:
     return files
 
 
-def _record(parts: PartlyTrained) -> dict[str, Any]:
+def frozen_record(parts: PartlyTrained) -> dict[str, Any]:
     """How training went on after the freeze."""
     return {
         "steps_since": 0 if parts.after is None else int(parts.after.step[-1]),
         "log_loss": _log_loss(parts),
-        "finished": _finished(parts),
+        "finished": is_finished(parts),
     }
 
 
@@ -195,7 +204,7 @@ def _rows(machines: ReLUComparison, frozen: FrozenComparison) -> tuple[tuple[str
 
 
 def _training_rows(parts: PartlyTrained, changed: float) -> tuple[tuple[str, str], ...]:
-    known = _record(parts)
+    known = frozen_record(parts)
     log_loss = known["log_loss"]
     end = "" if known["finished"] else " (interrupted)"
     return (
@@ -219,7 +228,8 @@ def _assumptions(limit: FReLULimit, freeze_at: int, log_loss: float) -> tuple[As
     )
 
 
-def _finished(parts: PartlyTrained) -> bool:
+def is_finished(parts: PartlyTrained) -> bool:
+    """Whether no part of its training was interrupted."""
     return all(part is None or part.finished for part in (parts.before, parts.after))
 
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from ...pipeline.model import Model, own_run, separable_run
 from ...pipeline.options import (
-    EVERY_CLASS,
+    BOTH_ROADS,
+    ONE_ROAD,
     ClassOptions,
     GateOptions,
     ImageOptions,
@@ -38,7 +39,7 @@ class ReLUOptions(TrainerOptions, StartOptions, SolverOptions, GateOptions, Imag
         None,
         "Step at which a copy of the network freezes its gates and goes on without changing them.",
         least=0,
-        unset="half of the steps",
+        unset="half of the steps; none with several hidden layers",
     )
 
 
@@ -50,8 +51,8 @@ MODELS = (
         program="min sum_h ||zeta_h||  s.t.  y_n sum_h g_h(x_n) <zeta_h, x_n> >= 1",
         options=FReLUOptions,
         run=separable_run(f"{__package__}.parts", "frelu"),
-        defaults={"init": "kaiming", "trainer": "annealed"},
-        variants={**EVERY_CLASS, ("data", "quadrants"): {"hidden_units": 2, "cutoffs": "axes"}},
+        defaults={"init": "kaiming", **BOTH_ROADS},
+        variants={**ONE_ROAD, ("data", "quadrants"): {"hidden_units": 2, "cutoffs": "axes"}},
     ),
     Model(
         "relu",
@@ -62,7 +63,10 @@ MODELS = (
         "activations (HL) or on gates alone",
         options=ReLUOptions,
         run=own_run(f"{__package__}.run", "run_relu"),
-        refuses={"gating": "its gates are learned; take frelu for gates that are given"},
+        refuses={
+            "gating": "its gates are learned; take frelu for gates that are given",
+            "trainers": "its machines freeze what one network has learned",
+        },
         defaults={"hidden_units": 50, "init": "kaiming", "momentum": 0.9},
     ),
 )

@@ -25,11 +25,12 @@ from ...pipeline.finding import Assumption, Finding, Table
 from ...pipeline.findings import gating_file, network_record, trained
 from ...pipeline.report import Report, gather
 from ...pipeline.separable import RUN
-from ...pipeline.setup import Setup, prepare, start
+from ...pipeline.setup import Setup, prepare, start, trains
 from ...training.loop import train
 from ...training.trainers import check_trainer
 from ...training.trajectory import Trajectory
 from .comparison import ReLUComparison, compare_relu, view_relu
+from .deep_frozen_run import find_deep_frozen
 from .figure import network_panels, relu_map_row
 from .frozen_run import find_frozen, freezing_step
 from .machines import RELU_SVMS, ReLULimits, solve_relu_svms
@@ -59,7 +60,7 @@ def run_relu(model: Model, options: ReLUOptions, progress: Progress, keeping: Ke
 
     Beside them stands a network that froze its gates on the way and went on without changing
     them: the only one here whose limit a theorem names. With several hidden layers there is no
-    such theorem and no such network.
+    such theorem; where a step is asked for, that network stands beside a bound and its local limit.
 
     Raises
     ------
@@ -68,10 +69,14 @@ def run_relu(model: Model, options: ReLUOptions, progress: Progress, keeping: Ke
         training diverges.
     """
     _check_depth(options)
+    if not trains(options):
+        raise ValueError("`steps` 0 predicts alone, and the machines of relu need learned gates")
     setup = prepare(model, options, progress, keeping)
     network = _network(setup)
     check_trainer(options.trainer, network)
-    freeze_at = freezing_step(options, setup.settings) if options.depth == 2 else None
+    freeze_at = None
+    if options.depth == 2 or options.freeze_at is not None:
+        freeze_at = freezing_step(options, setup.settings)
     heading = setup.heading(
         title=f"{_name(options)} beside four machines on what it has learned",
         theorem="" if options.depth == 2 else DEEP,
@@ -83,7 +88,7 @@ def _find(setup: Setup, network: DeepReLU, freeze_at: int | None) -> Iterator[Fi
     """What there is to find, each as soon as it is known."""
     options, n_steps = setup.options, setup.settings.n_steps
     # Twins: one stays a ReLU network, one freezes its gates.
-    twin = copy.deepcopy(network) if isinstance(network, ReLU) else None
+    twin = copy.deepcopy(network)
     snapshots = plane_snapshots(network, setup.train.X, n_steps)
     setup.progress.stage(f"training a {_name(options)} for {n_steps} steps")
     trajectory = _train(setup, network, snapshots)
@@ -109,8 +114,12 @@ def _find(setup: Setup, network: DeepReLU, freeze_at: int | None) -> Iterator[Fi
         snapshots.take(int(trajectory.step[-1]))
         row = relu_map_row(limits.lc, network, snapshots, setup.train)
         yield Finding("maps", panels=(row,))
-    if twin is not None and freeze_at is not None and trajectory.finished:
+    if freeze_at is None or not trajectory.finished:
+        return
+    if isinstance(twin, ReLU):
         yield from find_frozen(setup, twin, network, comparison, freeze_at=freeze_at)
+    else:
+        yield from find_deep_frozen(setup, twin, network, freeze_at=freeze_at)
 
 
 def _train(setup: Setup, network: DeepReLU, snapshots: Snapshots | None) -> Trajectory:
@@ -207,8 +216,8 @@ def _assumptions(flips: float, separates: bool, n_hidden: int) -> tuple[Assumpti
         return found
     deep = Assumption(
         f"the network has one hidden layer: it has {n_hidden}, and SVM-LC and gates-only see the "
-        "gates of all of them. No convex program predicts a deeper network with frozen gates, so "
-        "no copy freezes them here",
+        "gates of all of them. No convex program predicts a deeper network with frozen gates; "
+        "`--freeze-at` sets a copy that freezes them beside a bound and its local limit",
         False,
     )
     return (*found, deep)
@@ -274,21 +283,10 @@ def _widths(options: ReLUOptions) -> tuple[int, ...]:
 
 
 def _check_depth(options: ReLUOptions) -> None:
-    """See that there is a hidden layer, and one alone where gates are to be frozen.
-
-    Raises
-    ------
-    ValueError
-        Otherwise: more of them frozen have no predicted limit.
-    """
+    """See that there is a hidden layer; raises ValueError otherwise."""
     depth = options.depth
     if depth < 2:
         raise ValueError(
             f"`--depth {depth}` leaves a ReLU network without a hidden layer: take 2 or more, or "
             "the model linear"
-        )
-    if depth > 2 and options.freeze_at is not None:
-        raise ValueError(
-            f"`--freeze-at {options.freeze_at}` is for `--depth 2`, one hidden layer: no convex "
-            f"program predicts {depth} layers with frozen gates. Leave one of them out"
         )

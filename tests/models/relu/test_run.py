@@ -295,7 +295,7 @@ def test_what_a_deep_network_does_not_have_is_left_out_and_said(deep) -> None:
     assert record["frozen"] is None and record["theorem"].startswith("no theorem")
     assert f"training a ReLU network of 2 hidden layers of {H} units" in text
     assert "it has 2, and SVM-LC and gates-only see the gates of all of them" in text
-    assert "no copy freezes them here: DOES NOT HOLD" in text
+    assert "a bound and its local limit: DOES NOT HOLD" in text
     assert "sum of unit norms" not in text and "SVM-FReLU" not in text
     assert record["comparison"]["lc"]["margin_ratio"] is None
     assert 0 < record["comparison"]["hl"]["margin_ratio"] <= 1

@@ -1,0 +1,144 @@
+"""Runs of several trainers from the same weights in one picture: a colour is a trainer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._solve import to_numpy
+from ..limits.limit import Limit
+from ..training.trajectory import Trajectory
+from .figures import Panel, legend_above
+from .palette import SERIES
+from .runs import PREDICTED, margin_ratios, plain_ticks, plot_unit_norms, step_axis
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["of_trainer", "panels_beside", "plot_curves_beside"]
+
+Array = NDArray[np.float64]
+Curves = Mapping[str, Array]  # (T,) values by what they are, the first drawn solid
+STYLES = ("-", "--", ":")
+
+
+def panels_beside(
+    trajectories: Mapping[str, Trajectory],
+    limit: Limit,
+    scores: Array,
+    *,
+    name: str = PREDICTED,
+) -> list[Panel]:
+    """Panels with a curve a trainer, and one of unit norms for each.
+
+    Parameters
+    ----------
+    trajectories : mapping of trainer to Trajectory
+        At least one.
+    limit : Limit
+    scores : (m,)
+        The limit's on the inputs that the trajectories have scores of.
+    name : str
+        What to call the limit, where it is not the one that is predicted of these networks.
+    """
+    runs = dict(trajectories)
+    measured: dict[str, Mapping[str, Curves]] = {
+        "1 - margin ratio": {key: _lacking(run, limit) for key, run in runs.items()},
+        "difference on held-out data": {key: _differing(run, scores) for key, run in runs.items()},
+        "KKT distance (0 in the limit)": {key: _kkt(run) for key, run in runs.items()},
+        "log(1/loss)": {key: {"": -run.log_loss} for key, run in runs.items()},
+    }
+    panels: list[Panel] = [
+        partial(plot_curves_beside, runs, curves, ylabel)
+        for ylabel, curves in measured.items()
+        if any(np.any(values > 0) for of_run in curves.values() for values in of_run.values())
+    ]
+    several = {key: run for key, run in runs.items() if run.unit_norms.shape[1] > 1}
+    return panels + [
+        of_trainer(trainer, partial(plot_unit_norms, run, limit=limit, name=name))
+        for trainer, run in several.items()
+    ]
+
+
+def of_trainer(trainer: str, panel: Panel) -> Panel:
+    """The panel, with the name of the trainer that it is about."""
+    return partial(_named, trainer, panel)
+
+
+def plot_curves_beside(
+    trajectories: Mapping[str, Trajectory],
+    curves: Mapping[str, Curves],
+    ylabel: str,
+    ax: Axes,
+) -> Axes:
+    """Draw every trainer's curves where they are positive, on logarithmic axes.
+
+    Parameters
+    ----------
+    trajectories : mapping of trainer to Trajectory
+    curves : mapping of trainer to mapping of name to (T,) array
+        By the same names for all: a name is a line style, and the first needs no word in the
+        legend if it is empty.
+    ylabel : str
+    ax : Axes
+    """
+    styles: dict[str, str] = {}
+    for color, (trainer, of_run) in zip(_colors(len(curves)), curves.items(), strict=True):
+        for style, (name, values) in zip(STYLES, of_run.items(), strict=False):
+            shown = values > 0
+            if shown.any():
+                steps = trajectories[trainer].step[shown]
+                ax.plot(steps, values[shown], style, color=color, marker=".", markersize=4)
+                styles[name] = style
+    ax.set_yscale("log")
+    plain_ticks(ax)
+    ax.set_ylabel(ylabel)
+    _legend(ax, list(curves), styles)
+    return step_axis(ax, max(float(run.step[-1]) for run in trajectories.values()))
+
+
+def _legend(ax: Axes, trainers: list[str], styles: Mapping[str, str]) -> None:
+    from matplotlib.lines import Line2D
+
+    entries = [
+        Line2D([], [], color=color, label=trainer)
+        for color, trainer in zip(_colors(len(trainers)), trainers, strict=True)
+    ]
+    words = {name: style for name, style in styles.items() if name}
+    for name, style in words.items():
+        look: dict[str, Any] = {"color": "0.2", "linestyle": style, "label": name}
+        entries.append(Line2D([], [], **look))
+    legend_above(ax, entries)
+
+
+def _colors(n: int) -> list[str]:
+    return [SERIES[i % len(SERIES)] for i in range(n)]
+
+
+def _lacking(run: Trajectory, limit: Limit) -> Curves:
+    """What the exact margin ratio lacks of 1; a ratio below 0 is no distance from the limit."""
+    ratio = margin_ratios(run, limit).get("exact")
+    return {} if ratio is None else {"": np.where(ratio > 0, 1 - ratio, np.nan)}
+
+
+def _differing(run: Trajectory, scores: Array) -> Curves:
+    differ = np.sign(run.scores) != np.sign(to_numpy(scores))
+    found: dict[str, Any] = {"labels": differ.mean(axis=1)}
+    if "zeta_cosine" in run.observed:
+        found["1 - cosine of zeta"] = 1 - run.observed["zeta_cosine"]
+    return found
+
+
+def _kkt(run: Trajectory) -> Curves:
+    names = {"kkt_residual": "residual", "kkt_complementarity": "complementarity"}
+    return {label: run.observed[key] for key, label in names.items() if key in run.observed}
+
+
+def _named(trainer: str, panel: Panel, ax: Axes) -> Axes:
+    panel(ax)
+    ax.set_ylabel(f"{ax.get_ylabel()}: {trainer}")
+    return ax

@@ -1,0 +1,211 @@
+"""Panels of a deep gated network's run; every function draws on the axes that it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...data.arrays import Floats
+from ...drawing.figures import Panel, legend_above
+from ...drawing.palette import BLACK, SERIES
+from ...drawing.runs import plot_growth
+from ...kernels.regression import KernelRegression
+from ...local_limits.limit import LocalLimit
+from ...training.trajectory import Trajectory
+from .comparison import distances_from
+from .path_limit import PathLimit
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["lazy_departure", "lazy_panels", "rich_panels"]
+
+
+def rich_panels(
+    trajectories: Sequence[Trajectory], limits: Sequence[LocalLimit | None], bound: PathLimit
+) -> list[Panel]:
+    """Values on the way to their limits, and the growth of the first network."""
+    panels: list[Panel] = [
+        partial(plot_values, trajectories, limits, float(bound.dual_objective)),
+        partial(plot_distances, trajectories, limits),
+        partial(plot_weights, trajectories, limits),
+        partial(plot_residuals, trajectories),
+        partial(plot_growth, trajectories[0]),
+    ]
+    return panels
+
+
+def lazy_panels(
+    runs: Sequence[tuple[float, Trajectory]], regression: KernelRegression, rate: float
+) -> list[Panel]:
+    """Errors beside their law, and how far weights and kernel have gone, at every scale."""
+    return [
+        partial(plot_errors, runs, regression, rate),
+        partial(plot_law, runs, regression, rate),
+        partial(plot_drifts, runs, "weight_drift", "|dw| / |w0|"),
+    ]
+
+
+def lazy_departure(trajectory: Trajectory) -> Panel:
+    """The network under an exponential-like loss on its way out of the kernel regime."""
+    return partial(plot_departure, trajectory)
+
+
+def plot_errors(
+    runs: Sequence[tuple[float, Trajectory]], regression: KernelRegression, rate: float, ax: Axes
+) -> Axes:
+    """Training errors over the time of the flow, beside ``exp(-K t) e_0``."""
+    first = float(np.linalg.norm(regression.start))
+    for index, (scale, one) in enumerate(runs):
+        errors = np.linalg.norm(one.observed["errors"], axis=1) / first
+        ax.plot(
+            rate * one.step, errors, color=SERIES[index % len(SERIES)], marker=".",
+            linestyle="none", label=f"alpha {scale:g}",
+        )  # fmt: skip
+    longest = max(float(one.step[-1]) for _, one in runs)
+    times = rate * np.concatenate([[0.0], np.geomspace(0.1, max(longest, 1.0), 200)])
+    flow = np.linalg.norm(regression.error(times), axis=1) / first
+    ax.plot(times, flow, color=BLACK, linewidth=1, label="exp(-K t) e0 (theorem)")
+    ax.set_xscale("symlog", linthresh=rate)
+    ax.set_yscale("log")
+    ax.set_xlabel("time of the flow")
+    ax.set_ylabel("training errors left")
+    legend_above(ax)
+    return ax
+
+
+def plot_law(
+    runs: Sequence[tuple[float, Trajectory]], regression: KernelRegression, rate: float, ax: Axes
+) -> Axes:
+    """Distance of the errors from those of descent on the constant kernel, at every scale."""
+    first = float(np.linalg.norm(regression.start))
+    curves = []
+    for scale, one in runs:
+        away = one.observed["errors"] - regression.after(one.step, rate)
+        curves.append((scale, one.step, np.linalg.norm(away, axis=1) / first))
+    return _by_scale(ax, curves, "errors off (I - eta K)^N e0")
+
+
+def plot_drifts(runs: Sequence[tuple[float, Trajectory]], name: str, label: str, ax: Axes) -> Axes:
+    """One observed drift over steps, at every scale."""
+    return _by_scale(ax, [(scale, one.step, one.observed[name]) for scale, one in runs], label)
+
+
+def plot_departure(trajectory: Trajectory, ax: Axes) -> Axes:
+    """Weight drift, kernel alignment, and the margin per weight moved over the linear optimum."""
+    named = {
+        "|dw| / |w0|": "weight_drift",
+        "cosine of K and K0": "kernel_alignment",
+        "margin per |dw| / SVM's": "kernel_ratio",
+    }
+    for color, (label, name) in zip(SERIES, named.items(), strict=False):
+        values = trajectory.observed[name]
+        shown = values > 0
+        ax.plot(trajectory.step[shown], values[shown], color=color, marker=".", label=label)
+    ax.axhline(1, color="0.6", linewidth=0.8)
+    ax.set_yscale("log")
+    ax.set_ylabel("exponential-like loss")
+    return _over_steps(ax, trajectory)
+
+
+def plot_values(
+    trajectories: Sequence[Trajectory],
+    limits: Sequence[LocalLimit | None],
+    bound: float,
+    ax: Axes,
+) -> Axes:
+    """Value of every network over training, its local limit, and the bound of all of them."""
+    for index, (one, limit) in enumerate(zip(trajectories, limits, strict=True)):
+        color = SERIES[index % len(SERIES)]
+        ax.plot(one.step, one.observed["value"], color=color, marker=".", label=_start(index))
+        if limit is not None:
+            ax.plot(
+                1, limit.value, marker=0, markersize=8, markeredgewidth=1.5, color=color,
+                transform=ax.get_yaxis_transform(), clip_on=False,
+            )  # fmt: skip
+    ax.axhline(bound, color=BLACK, linestyle="--", linewidth=1, label="bound (certified)")
+    ends = [limit.value for limit in limits if limit is not None]
+    if ends:
+        ax.set_ylim(0.9 * bound, max(4 * max(ends), 2 * bound))
+    ax.set_ylabel("value (local limits on the right)")
+    return _over_steps(ax, trajectories[0])
+
+
+def plot_distances(
+    trajectories: Sequence[Trajectory], limits: Sequence[LocalLimit | None], ax: Axes
+) -> Axes:
+    """What the value of every network lacks of its own local limit, as a share."""
+    for index, (one, limit) in enumerate(zip(trajectories, limits, strict=True)):
+        if limit is None:
+            continue
+        left = 1 - limit.value / one.observed["value"]
+        shown = left > 0
+        ax.plot(
+            one.step[shown], left[shown], color=SERIES[index % len(SERIES)], marker=".",
+            label=_start(index),
+        )  # fmt: skip
+    ax.set_yscale("log")
+    ax.set_ylabel("1 - local limit / network")
+    return _over_steps(ax, trajectories[0])
+
+
+def plot_weights(
+    trajectories: Sequence[Trajectory], limits: Sequence[LocalLimit | None], ax: Axes
+) -> Axes:
+    """Distance of the weights from the local limit that the end of the run is next to."""
+    for index, (one, limit) in enumerate(zip(trajectories, limits, strict=True)):
+        if limit is None:
+            continue
+        ax.plot(
+            one.step, distances_from(one, limit), color=SERIES[index % len(SERIES)], marker=".",
+            label=_start(index),
+        )  # fmt: skip
+    ax.set_yscale("log")
+    ax.set_ylabel("distance of weights from it")
+    return _over_steps(ax, trajectories[0])
+
+
+def plot_residuals(trajectories: Sequence[Trajectory], ax: Axes) -> Axes:
+    """Relative residual of the KKT conditions over training."""
+    for index, one in enumerate(trajectories):
+        residual = one.observed["kkt_residual"]
+        shown = residual > 0
+        ax.plot(
+            one.step[shown], residual[shown], color=SERIES[index % len(SERIES)], marker=".",
+            label=_start(index),
+        )  # fmt: skip
+    ax.set_yscale("log")
+    ax.set_ylabel("KKT residual")
+    return _over_steps(ax, trajectories[0])
+
+
+def _by_scale(ax: Axes, curves: Sequence[tuple[float, Floats, Floats]], label: str) -> Axes:
+    """Curves over steps, where they are positive, one a scale."""
+    for index, (scale, step, values) in enumerate(curves):
+        shown = values > 0
+        ax.plot(
+            step[shown], values[shown], color=SERIES[index % len(SERIES)], marker=".",
+            label=f"alpha {scale:g}",
+        )  # fmt: skip
+    ax.set_yscale("log")
+    ax.set_ylabel(label)
+    return _log_steps(ax, max(float(step[-1]) for _, step, _ in curves))
+
+
+def _start(index: int) -> str:
+    return f"start {index + 1}"
+
+
+def _over_steps(ax: Axes, trajectory: Trajectory) -> Axes:
+    return _log_steps(ax, float(trajectory.step[-1]))
+
+
+def _log_steps(ax: Axes, last: float) -> Axes:
+    ax.set_xscale("symlog", linthresh=1)
+    ax.set_xlim(-0.15, 1.5 * max(last, 1.0))
+    ax.set_xlabel("gradient steps")
+    legend_above(ax)
+    return ax

@@ -1,0 +1,82 @@
+"""Deep gated networks in the table of models: a bound, local limits, and kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ...pipeline.model import Model, own_run
+from ...pipeline.options import (
+    ImageOptions,
+    SolverOptions,
+    TrainerOptions,
+    UnitOptions,
+    option,
+)
+
+__all__ = ["MODELS", "DGNOptions"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DGNOptions(TrainerOptions, SolverOptions, UnitOptions, ImageOptions):
+    """Gates of every layer, a regime, data, a solver and a trainer."""
+
+    gating: Literal["random", "relu", "learned", "dlgn", "contexts"] = option(
+        "relu",
+        "Gates: random, drawn for each sample; of a ReLU network as it starts, or learned by it; "
+        "dlgn, half-spaces by a deep linear network; contexts in place of gates (a deep GLN).",
+    )
+    regime: Literal["rich", "lazy"] = option(
+        "rich",
+        "rich: exponential-like loss, margins; lazy: squared loss at large output scales, the "
+        "kernel of the start.",
+    )
+    depth: int = option(3, "Layers of weights L: L - 1 hidden layers, all gated.", least=1)
+    hidden_units: int = option(10, "Units of each hidden layer.", least=1)
+    contexts: int | None = option(
+        None, "Contexts of a unit with --gating contexts, a power of two.", least=1, unset="2"
+    )
+    gate_rate: float | None = option(
+        None, "Share of open gates of --gating random, in (0, 1].", unset="0.5"
+    )
+    starts: int | None = option(
+        None, "Networks of --regime rich, each from weights of its own.", least=1, unset="4"
+    )
+    output_scales: tuple[float, ...] | None = option(
+        None,
+        "Output scales of --regime lazy, one network each.",
+        example="100,1000,10000",
+        unset="100,1000,10000",
+    )
+    init: Literal["orthogonal", "kaiming", "balanced", "sign", "gaussian"] = option(
+        "kaiming", "Initial weights."
+    )
+    init_scale: float = option(1.0, "Factor on the initial weights.")
+
+
+MODELS = (
+    Model(
+        "dgn",
+        theorem="no theorem names the limit of a network that is gated in several layers. Theorem: "
+        "the path group lasso is a lower bound of its value, (||w||^2 / L)^(L/2) over the smallest "
+        "margin, at any depth. Certified: the bound, and the KKT point next to the trained "
+        "network. Measured: that training goes there (Lyu and Li, Gradient descent maximizes the "
+        "margin of homogeneous neural networks, theorem 4.4: to some KKT point)",
+        program="min sum_p ||zeta_p||  s.t.  y_n sum_p A_p(n) <zeta_p, x_n> >= 1, p the paths; "
+        "min ||w||^2 / 2  s.t.  y_n f_w(x_n) >= 1, locally",
+        options=DGNOptions,
+        run=own_run(f"{__package__}.run", "run_dgn"),
+        defaults={"trainer": "annealed", "steps": (1500,), "n_train": 120},
+        variants={
+            ("regime", "lazy"): {"trainer": "normalised", "init": "gaussian", "hidden_units": 30},
+            # With fewer, every gate of a layer is closed on some sample.
+            ("gating", "random"): {"hidden_units": 14},
+            ("gating", "contexts"): {"hidden_units": 5},
+        },
+        refuses={
+            "gating": "gates of a deep network come with the widths of its layers; "
+            "`solve_path_lasso` and `local_limit` take any",
+            "trainers": "its networks differ in their starts",
+        },
+    ),
+)

@@ -1,0 +1,184 @@
+"""What deep gated networks add to a run: gates of every layer, networks behind them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...data.arrays import Floats
+from ...data.sample import Sample
+from ...gates.hyperplanes import HyperplaneContexts
+from ...gates.layered import LinearGates, NetworkGates
+from ...gates.table import RandomGates
+from ...pipeline.given import gates_of
+from ...pipeline.options import flag
+from ...pipeline.setup import Setup, start
+from ...training.loop import train
+from ..relu.network import DeepReLU
+from .context_network import DeepGLN
+from .network import DGN
+
+if TYPE_CHECKING:
+    from ...training.settings import TrainingSettings
+    from .model import DGNOptions
+
+__all__ = [
+    "gated",
+    "held_out_of",
+    "make_network",
+    "network_name",
+    "path_gates",
+    "resume_at",
+    "settled",
+    "train_gates",
+    "widths_of",
+]
+
+# Where gates that are learned keep the network that learns them.
+GATES_RUN = "gates-run.safetensors"
+# An option, when it is obeyed, and what it is then if nothing was said.
+_OBEYED: tuple[tuple[str, str, str, Any], ...] = (
+    ("contexts", "gating", "contexts", 2),
+    ("gate_rate", "gating", "random", 0.5),
+    ("starts", "regime", "rich", 4),
+    ("output_scales", "regime", "lazy", (1e2, 1e3, 1e4)),
+)
+
+
+def settled(options: DGNOptions) -> DGNOptions:
+    """The options with those that follow from others filled in.
+
+    Raises
+    ------
+    ValueError
+        If an option is given that the others leave without effect, or a number is out of range.
+    """
+    if options.depth < 2:
+        raise ValueError(
+            f"`--depth {options.depth}` leaves a network without a gated layer: take 2 or more, or "
+            "the model linear"
+        )
+    found: dict[str, Any] = {}
+    for name, other, value, usual in _OBEYED:
+        given, obeyed = getattr(options, name), getattr(options, other) == value
+        if given is not None and not obeyed:
+            raise ValueError(
+                f"`{flag(name)}` is for `{flag(other)} {value}`, and this run has "
+                f"`{flag(other)} {getattr(options, other)}`: leave one of them out"
+            )
+        found[name] = usual if obeyed and given is None else given
+    rate, scales = found["gate_rate"], found["output_scales"]
+    if rate is not None and not 0 < rate <= 1:
+        raise ValueError(f"`--gate-rate` must lie in (0, 1], got {rate}: the share of open gates")
+    if scales is not None and not all(0 < scale < np.inf for scale in scales):
+        raise ValueError(f"`--output-scales` must be positive and finite, got {scales}")
+    return replace(options, **found)
+
+
+def widths_of(options: DGNOptions) -> tuple[int, ...]:
+    """Units of each hidden layer."""
+    return (options.hidden_units,) * (options.depth - 1)
+
+
+def make_network(options: DGNOptions, n_inputs: int, seed: int) -> DGN | DeepGLN:
+    """The untrained network."""
+    begins, widths = start(options, seed), widths_of(options)
+    if options.contexts is not None:
+        return DeepGLN(n_inputs, widths, options.contexts, **begins)
+    return DGN(n_inputs, widths, gate_rate=options.gate_rate or 0.5, **begins)
+
+
+def network_name(options: DGNOptions) -> str:
+    """What to call it, its size included."""
+    n_hidden, units = options.depth - 1, options.hidden_units
+    behind = {
+        "random": "random gates",
+        "relu": "the gates of an untrained ReLU network",
+        "learned": "gates that a ReLU network has learned",
+        "dlgn": "half-spaces of a deep linear network",
+        "contexts": f"{options.contexts} contexts a unit",
+    }
+    layers = f"{n_hidden} gated layer" + ("" if n_hidden == 1 else "s")
+    return f"network of {layers} of {units} behind {behind[options.gating]}"
+
+
+def train_gates(setup: Setup) -> tuple[DeepReLU, bool]:
+    """The ReLU network that gates are copied from, and whether it is ready.
+
+    It has the widths of the gated network and, where its gates are to be learned, half of the
+    steps.
+    """
+    options, settings = setup.options, setup.settings
+    n_inputs = setup.train.X.shape[1]
+    begins = start(options, setup.seeds.gating)
+    # The starts of gated networks that a ReLU network has not are of about the size of this one.
+    if begins["init"] in ("sign", "gaussian"):
+        begins["init"] = "kaiming"
+    network = DeepReLU(n_inputs, widths_of(options), **begins)
+    if options.gating != "learned":
+        return network, True
+    half = _half(settings)
+    setup.progress.stage(f"training a ReLU network for {half.n_steps} steps, to learn gates")
+    state, resume = resume_at(setup, GATES_RUN)
+    trajectory = train(
+        network,
+        *setup.train,
+        settings=half,
+        callback=setup.progress.training(),
+        state=state,
+        resume=resume,
+    )
+    return network, trajectory.finished
+
+
+def gated(setup: Setup, relu: DeepReLU | None) -> Setup:
+    """The run with its gates: of the training inputs, and of held-out ones where there are any."""
+    options, X = setup.options, setup.dataset.X_train
+    widths, seed = widths_of(options), setup.seeds.gating
+    gating: Any
+    if options.gating == "random":
+        gating = RandomGates(widths, options.gate_rate, random_state=seed)
+        return replace(setup, gating=gating.fit(X), gates=(gating.transform(X), None))
+    if options.gating == "dlgn":
+        gating = LinearGates(X.shape[1], widths, random_state=seed)
+    elif options.gating == "contexts":
+        gating = HyperplaneContexts(sum(widths), options.contexts, random_state=seed)
+    else:
+        gating = NetworkGates(relu)
+    gating.fit(X)
+    gates = gates_of(gating, X), gates_of(gating, setup.dataset.X_val)
+    return replace(setup, gating=gating, gates=gates)
+
+
+def held_out_of(setup: Setup) -> Sample | None:
+    """The held-out data with their gates; None where these say nothing of new inputs."""
+    return None if setup.gates[1] is None else setup.held_out
+
+
+def path_gates(options: DGNOptions, gates: Any) -> tuple[Any, tuple[int, ...]]:
+    """Gates of path features and their widths: contexts become one column each."""
+    widths = widths_of(options)
+    if options.contexts is None:
+        return gates, widths
+    opened = gates[:, :, None] == np.arange(options.contexts)
+    columns: Floats = opened.reshape(len(gates), -1).astype(float)
+    return columns, tuple(options.contexts * width for width in widths)
+
+
+def resume_at(setup: Setup, name: str) -> tuple[Path | None, bool]:
+    """The file of a part of the run, and whether that part was begun by the run resumed."""
+    state = setup.keeping.state(name)
+    return state, setup.keeping.resume and state is not None and state.exists()
+
+
+def _half(settings: TrainingSettings) -> TrainingSettings:
+    """The first half of the steps."""
+    left, phases = max(settings.n_steps // 2, 1), []
+    for steps, rate in settings.phases:
+        if left > 0:
+            phases.append((min(steps, left), rate))
+        left -= steps
+    return replace(settings, schedule=tuple(phases))

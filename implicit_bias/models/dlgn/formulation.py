@@ -1,0 +1,175 @@
+"""The limit of deep linearly gated networks of one hidden layer, their gates frozen."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Literal, Unpack
+
+from ..._extras import naming_extras
+from ..._solve import Array, GatedDesign, MaxMarginProgram, Solution, array_namespace, to_numpy
+from ...limits.formulation import Formulation, Solving, labelled, solve_limit
+from ...limits.limit import UnitsLimit
+from ...limits.predictors import GateColumns, Predictor
+from ..relu.formulation import FReLULimit, SVMFReLU
+
+if TYPE_CHECKING:
+    import cvxpy
+
+__all__ = [
+    "EXPERTS",
+    "ConstantExperts",
+    "ConstantExpertsLimit",
+    "ConstantPredictor",
+    "Experts",
+    "solve_dlgn_svm",
+]
+
+Experts = Literal["linear", "constant"]
+EXPERTS: tuple[Experts, ...] = ("linear", "constant")
+
+
+@dataclass(frozen=True, eq=False)
+class ConstantPredictor:
+    """Scores of constant experts: of inputs (n, D) and gates (n, H), the gates alone count."""
+
+    zeta: Array
+
+    def __call__(self, X: Array, gates: Array) -> Array:
+        """(n,) float64 scores; raises as `Predictor` does."""
+        behind = Predictor(self.zeta, GateColumns(int(self.zeta.shape[0]), binary=True))
+        return behind(array_namespace(X).ones_like(X), gates)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ConstantExpertsLimit(UnitsLimit):
+    """The L1-margin solution over gates; `zeta` (H, D) are coefficients of the D ones.
+
+    `objective` is in the units of every other limit of two layers, the sum of unit norms
+    ``||zeta[h]||`` at margin 1, so that a network of that value has ``||w||^2 / 2`` equal to it.
+    In terms of the constants it is their L1 norm divided by ``sqrt(D)``.
+    """
+
+    @property
+    def experts(self) -> Array:
+        """(H,) constants v with `f = sum_h gates[h] v[h]`, at smallest margin 1."""
+        return array_namespace(self.zeta).sum(self.zeta, axis=1)
+
+    @property
+    def predictor(self) -> ConstantPredictor:
+        """The limit as a function of new inputs, whose shape alone counts, and gates."""
+        return ConstantPredictor(self.zeta)
+
+
+@dataclass(frozen=True)
+class ConstantExperts(Formulation[ConstantExpertsLimit]):
+    r"""The L1 margin of gates: constant experts behind half-spaces, one hidden layer.
+
+        minimise  sum_h |v[h]| / sqrt(D)   s.t.   y[n] sum_h g[n, h] v[h] >= 1
+
+    A unit :math:`w_2 \langle w_1, \mathbf 1 \rangle` has the constant v for its score where it is
+    open, and :math:`\tfrac12 (w_2^2 + \|w_1\|^2) \ge |w_2| \|w_1\| \ge |v| / \sqrt D`, with
+    equality for balanced weights along the ones: the norm of the weights is an L1 norm of the
+    constants. It is not the norm of the overlap kernel, which belongs to experts that are free
+    parameters.
+
+    References
+    ----------
+    The limit of two layers that are homogeneous, with one column of features a unit: S. Gunasekar,
+    J. D. Lee, D. Soudry, N. Srebro, "Implicit bias of gradient descent on linear convolutional
+    networks", theorem 2 at depth 2.
+    """
+
+    name: ClassVar[str] = "L1 margin of gates"
+
+    def program(self, X: Array, y: Array, gates: Array | None = None) -> MaxMarginProgram:
+        """A column of `sqrt(D)` for inputs, and a gate column and group a unit.
+
+        Raises
+        ------
+        ValueError
+            As `SVMFReLU.program`.
+        """
+        program = SVMFReLU().program(X, y, gates)
+        design, xp = program.design, array_namespace(program.design.X)
+        column = xp.ones_like(design.X[:, :1]) * math.sqrt(design.X.shape[1])
+        return MaxMarginProgram(GatedDesign(X=column, Z=design.Z, group=design.group), program.y)
+
+    def limit(
+        self, program: MaxMarginProgram, solution: Solution, gates: Array | None = None
+    ) -> ConstantExpertsLimit:
+        """Read a solution as coefficients (H, D), equal along the ones."""
+        found = ConstantExpertsLimit.from_solution(program, solution, (program.n_groups, 1))
+        # The column of the design is sqrt(D): unit vectors of ones carry the coefficients.
+        n_inputs = round(float(program.design.X[0, 0]) ** 2)
+        ones = array_namespace(found.zeta).ones_like(program.design.X[:1, :1])
+        along = array_namespace(ones).tile(ones, (1, n_inputs)) / math.sqrt(n_inputs)
+        return replace(found, zeta=found.zeta * along)
+
+    @naming_extras()
+    def literal(self, X: Array, y: Array, gates: Array | None = None) -> cvxpy.Problem:
+        """Minimise `||v||_1 / sqrt(D)`."""
+        import cvxpy as cp
+
+        program = self.program(X, y, gates)
+        g, y = to_numpy(program.design.Z), to_numpy(program.y)
+        v = cp.Variable(g.shape[1], name="v")
+        return cp.Problem(
+            cp.Minimize(cp.norm(v, 1) / math.sqrt(X.shape[1])),
+            [labelled(cp.multiply(y, g @ v) >= 1, "margins")],
+        )
+
+
+def solve_dlgn_svm(
+    X: Array,
+    y: Array,
+    gates: Array,
+    *,
+    experts: Experts = "linear",
+    **solving: Unpack[Solving],
+) -> FReLULimit | ConstantExpertsLimit:
+    """Where gradient descent takes a DLGN of one hidden layer with frozen gates, in direction.
+
+    Linear experts are the units of a frozen-gate ReLU network: the group lasso of
+    `solve_frelu_svm`. Constant ones have the L1 margin over gates, up to the factor `1 / sqrt(D)`
+    of `ConstantExperts`. With several hidden layers neither is a limit: see `solve_path_lasso` for
+    a bound, `local_limit` for the point that one network is heading to, and `certify_depth3`.
+
+    Parameters
+    ----------
+    X : (n, D) array
+        Inputs; behind constant experts D counts alone.
+    y : (n,) array
+        Labels in {-1, +1}.
+    gates : (n, H) array
+        Exactly 0 (closed) or 1 (open).
+    experts : str
+        "linear" or "constant".
+    **solving
+        `solver`, `tol`, `max_iterations`, `progress`: see `Solving`. For constant experts also
+        `solver="highs"`, which ends at a vertex: at most n experts that are not 0.
+
+    Returns
+    -------
+    FReLULimit or ConstantExpertsLimit
+        With its certificate. A sample in no half-space, or x = 0 behind linear experts, makes it
+        `NOT_SEPARABLE`, with the multipliers on that sample; `closed_samples` names all of them.
+
+    Raises
+    ------
+    ValueError
+        If there are no such experts, and as `SVMFReLU.program`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, y = np.array([[3.0, 4.0], [0.0, -2.0]]), np.array([1.0, -1.0])
+    >>> limit = solve_dlgn_svm(X, y, np.eye(2), experts="constant")
+    >>> limit.status.name, round(limit.objective, 7), limit.experts.round(7).tolist()
+    ('SOLVED', 1.4142136, [1.0, -1.0])
+    """
+    if experts not in EXPERTS:
+        raise ValueError(f"`experts` must be one of {list(EXPERTS)}, got {experts!r}")
+    if experts == "linear":
+        return solve_limit(SVMFReLU(), X, y, gates, **solving)
+    return solve_limit(ConstantExperts(), X, y, gates, **solving)

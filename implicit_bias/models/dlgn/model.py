@@ -1,0 +1,62 @@
+"""Deep linearly gated networks in the table of models."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ...pipeline.model import Model, own_run
+from ...pipeline.options import ImageOptions, SolverOptions, TrainerOptions, option
+
+__all__ = ["MODELS"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DLGNOptions(TrainerOptions, SolverOptions, ImageOptions):
+    """Half-spaces that are trained and then frozen, experts behind them, a solver and a trainer."""
+
+    experts: Literal["linear", "constant"] = option(
+        "linear", "What the value network sees: the input, or ones (DLGN-PWC)."
+    )
+    depth: int = option(2, "Layers; 2 is one hidden layer.", least=2)
+    hidden_units: int = option(10, "Units of each hidden layer.", least=1)
+    upper_units: int | None = option(
+        None, "Units of the hidden layers above the first.", least=1, unset="as many as there"
+    )
+    beta: float = option(4.0, "Steepness of the soft gates while they are trained.")
+    final_beta: float | None = option(
+        None,
+        "Steepness to end with, over the second half of the gates' steps.",
+        unset="beta",
+    )
+    gate_steps: int = option(
+        500, "Steps with soft gates; 0 leaves half-spaces as they were drawn.", least=0
+    )
+    init: Literal["orthogonal", "kaiming", "balanced", "sign", "gaussian"] = option(
+        "gaussian", "Initial value weights."
+    )
+    init_scale: float = option(1.0, "Factor on the initial value weights.")
+
+
+MODELS = (
+    Model(
+        "dlgn",
+        theorem="gates that are half-spaces of a linear network, frozen once they are trained. "
+        "With one hidden layer the network then goes to a certified limit, for linear experts the "
+        "group lasso over units (Lippl, Abbott and Chung, The implicit bias of gradient descent on "
+        "generalized gated linear networks, equation 22), for constant ones the L1 margin of "
+        "gates (Gunasekar et al., Implicit bias of gradient descent on linear convolutional "
+        "networks, theorem 2)",
+        program="min sum_h ||zeta_h||  s.t.  y_n sum_h g_h(x_n) <zeta_h, x_n> >= 1;  or  "
+        "min sum_h |v_h| / sqrt(D)  s.t.  y_n sum_h g_h(x_n) v_h >= 1",
+        options=DLGNOptions,
+        run=own_run(f"{__package__}.run", "run_dlgn"),
+        refuses={
+            "gating": "its gates are learned; take frelu for gates that are given",
+            "trainers": "its tables are about the one network behind the gates that it has trained",
+        },
+        defaults={"trainer": "annealed", "steps": (2000,)},
+        # Twelve arcs: ten half-spaces through the origin cut the circle into twenty.
+        variants={("data", "circle"): {"hidden_units": 32}},
+    ),
+)

@@ -1,0 +1,296 @@
+"""The run of DLGNs: train half-spaces, freeze them, predict, go on, compare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..._solve import Status, to_numpy
+from ...data.arrays import Floats
+from ...data.sample import Sample
+from ...drawing.decision_maps import is_planar
+from ...drawing.runs import run_panels
+from ...gates.layered import LinearGates
+from ...limits.limit import Limit
+from ...local_limits.limit import LocalLimit
+from ...measures.distances import Distances
+from ...measures.formatting import loss_in_words, share
+from ...measures.kkt import kkt_distance
+from ...measures.scalars import scores
+from ...pipeline.columns import kkt_columns
+from ...pipeline.finding import Finding, Table
+from ...pipeline.findings import gating_file, limit_alone, trained, usable
+from ...pipeline.report import Report, gather
+from ...pipeline.separable import RUN
+from ...pipeline.setup import Setup, prepare, start
+from ...training.loop import train
+from ...training.settings import TrainingSettings
+from ...training.trainers import check_trainer
+from ..dgn.network import DGN
+from ..dgn.path_lasso import solve_path_lasso
+from .comparison import comparison_tables
+from .comparison_run import compare_dlgn, find_local_limit, of_the_limit, one_input
+from .figure import decision_row, gates_row
+from .formulation import solve_dlgn_svm
+from .network import DLGN
+from .regions import closed_samples, count_patterns, most_patterns
+from .training import GateTraining, gating_of, steepening, train_gates
+
+if TYPE_CHECKING:
+    from ...pipeline.keeping import Keeping
+    from ...pipeline.model import Model
+    from ...pipeline.progress import Progress
+    from .model import DLGNOptions
+
+__all__ = ["run_dlgn"]
+
+DEEP = (
+    "no theorem names the limit of a DLGN of several hidden layers. The path lasso is a lower "
+    "bound of every network's value, not the limit; the point that a network is heading to is "
+    "found from its weights and certified as a local optimum. Experts that were free parameters, "
+    "one a path, would go to the machine of the overlap kernel: products of weights do not"
+)
+GATES_RUN = "gates-run-{}.safetensors"
+# Named where data are not separable; of more the first ones.
+NAMED = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Frozen:
+    """A DLGN whose gates have been frozen: the data as its value network sees them."""
+
+    setup: Setup
+    gating: LinearGates
+    samples: tuple[Sample, Sample]  # inputs of the experts, labels, gates
+    widths: tuple[int, ...]
+
+    @property
+    def exact(self) -> bool:
+        """Whether a theorem names the limit: one hidden layer."""
+        return len(self.widths) == 1
+
+    @cached_property
+    def name(self) -> str:
+        """Of the program that is solved."""
+        if not self.exact:
+            return "path lasso (bound)"
+        return "group lasso" if self.setup.options.experts == "linear" else "L1 margin of gates"
+
+    def expert_inputs(self, X: Floats) -> Floats:
+        """What the value network sees of inputs."""
+        return X if self.setup.options.experts == "linear" else np.ones_like(X)
+
+
+def run_dlgn(model: Model, options: DLGNOptions, progress: Progress, keeping: Keeping) -> Report:
+    """Train the half-spaces of a DLGN with soft gates, freeze them, and go on to the limit.
+
+    Raises
+    ------
+    ValueError, FileNotFoundError
+        If an option is out of range or the data are not there, before any long work.
+    """
+    _check_layers(options)
+    parts = steepening(options.beta, options.final_beta, options.gate_steps)
+    setup = prepare(model, options, progress, keeping)
+    network = DLGN(
+        setup.train.X.shape[1],
+        _widths(options),
+        constant_experts=options.experts == "constant",
+        beta=options.beta,
+        **start(options, setup.seeds.weights),
+    )
+    check_trainer(options.trainer, network.value)
+    heading = setup.heading(
+        title=f"DLGN of {options.experts} experts, its half-spaces frozen",
+        theorem="" if options.depth == 2 else DEEP,
+    )
+    return gather(heading, _find(setup, network, parts), keeping)
+
+
+def _find(setup: Setup, network: DLGN, parts: tuple[tuple[float, int], ...]) -> Iterator[Finding]:
+    """What there is to find, each as soon as it is known."""
+    setup.progress.stage(f"training half-spaces with soft gates for {_steps(parts)} steps")
+    training = _train_gates(setup, network, parts)
+    frozen = _freeze(setup, network)
+    yield _of_the_gates(training, frozen)
+    if not training.finished:
+        return
+    yield gating_file(frozen.gating)
+    setup.progress.stage(f"solving {frozen.name} ({setup.options.solver})")
+    limit = _solve(frozen)
+    alone = _with_closed(limit_alone(limit, frozen.name), limit, frozen)
+    yield alone
+    if not (usable(limit) and setup.trains):
+        return
+    twin = network.freeze_gates()
+    setup.progress.stage(f"going on with frozen gates for {setup.settings.n_steps} steps")
+    trajectory = train(
+        twin,
+        *frozen.samples[0],
+        settings=setup.settings,
+        monitor=(frozen.samples[1].X, frozen.samples[1].gates),
+        callback=setup.progress.training(),
+        observer=Distances(None, *frozen.samples, loss=setup.options.loss),
+        state=setup.keeping.state(RUN),
+        resume=_resumes(setup, RUN),
+    )
+    held_out = to_numpy(limit.predictor(frozen.samples[1].X, frozen.samples[1].gates))
+    panels = run_panels(trajectory, None, held_out, name=frozen.name)
+    yield trained(twin, trajectory, panels=panels)
+    if not trajectory.finished or not trajectory.smallest_margin[-1] > 0:
+        return
+    setup.progress.stage("finding the local limit")
+    constant = setup.options.experts == "constant"
+    local = find_local_limit(twin, frozen.samples[0], constant=constant)
+    yield from _compared(frozen, limit, local, twin, alone)
+
+
+def _compared(
+    frozen: Frozen, limit: Limit, local: LocalLimit | None, twin: DGN, alone: Finding
+) -> Iterator[Finding]:
+    setup, samples = frozen.setup, frozen.samples
+    setup.progress.stage("comparing")
+    comparison = compare_dlgn(
+        twin, limit, local, samples, widths=frozen.widths, name=frozen.name, tol=setup.options.tol,
+        constant=setup.options.experts == "constant",
+    )  # fmt: skip
+    kkt = kkt_distance(twin, *samples[0])
+    found = of_the_limit(alone, limit, local, comparison, frozen.name)
+    yield replace(
+        found,
+        tables=(*alone.tables, *comparison_tables(comparison, local, frozen.name)),
+        row={**found.row, **kkt_columns(kkt)},
+    )
+    if is_planar(setup.train.X):
+        yield Finding("maps", panels=(_maps(frozen, limit, local, twin, comparison.value),))
+
+
+def _train_gates(setup: Setup, network: DLGN, parts: tuple[tuple[float, int], ...]) -> GateTraining:
+    # Not homogeneous, so that trainers for margins do not take it; this one finds its own steps.
+    settings = TrainingSettings(trainer="momentum", loss=setup.options.loss)
+    names = {index: GATES_RUN.format(index) for index in range(len(parts))}
+    return train_gates(
+        network,
+        Sample(setup.train.X, setup.train.y, None),
+        parts,
+        settings=settings,
+        callback=setup.progress.training(),
+        folder_state={index: setup.keeping.state(name) for index, name in names.items()},
+        resume=setup.keeping.resume,
+    )
+
+
+def _freeze(setup: Setup, network: DLGN) -> Frozen:
+    """The gates of now, by one gating for training and held-out inputs alike."""
+    gating = gating_of(network)
+    constant = network.constant_experts
+    samples = tuple(
+        Sample(
+            np.ones_like(one.X) if constant else one.X, one.y, gating.transform(one.X).astype(float)
+        )
+        for one in setup.samples
+    )
+    return Frozen(setup, gating, (samples[0], samples[1]), network.widths)
+
+
+def _solve(frozen: Frozen) -> Limit:
+    """The limit itself with one hidden layer, the bound with more."""
+    options, sample = frozen.setup.options, frozen.samples[0]
+    solving = {"solver": options.solver, "tol": options.tol}
+    if frozen.exact:
+        return solve_dlgn_svm(*sample, experts=options.experts, **solving)
+    return solve_path_lasso(*sample, widths=frozen.widths, **solving)
+
+
+def _of_the_gates(training: GateTraining, frozen: Frozen) -> Finding:
+    """How the half-spaces were trained, and what patterns the samples have in them."""
+    sample, X = frozen.samples[0], frozen.setup.train.X
+    patterns = count_patterns(sample.gates)
+    most = most_patterns(sum(frozen.widths), X.shape[1])
+    betas = " -> ".join(f"{beta:g}" for beta in dict.fromkeys(training.betas)) or "-"
+    rows = (
+        ("steps with soft gates | beta", f"{training.n_steps} | {betas}"),
+        ("loss with soft gates", loss_in_words(training.log_loss)),
+        ("loss with hard gates", loss_in_words(training.hard_log_loss)),
+        ("training accuracy, soft | hard", f"{share(training.accuracy)} | "
+         f"{share(training.hard_accuracy)}"),
+        ("gates changed since the start", share(training.gate_changes)),
+        ("activation patterns of samples", f"{patterns} (at most {min(most, len(X))})"),
+    )  # fmt: skip
+    row = gates_row(training, frozen.gating, Sample(X, sample.y, sample.gates), frozen.widths)
+    return Finding(
+        "gates",
+        record={"gates": training.to_dict() | {"n_patterns": patterns}},
+        tables=(Table("half-spaces (measured)", ("", "value"), rows),),
+        panels=(row,),
+        objects={"gating": frozen.gating, "gate_training": training},
+        row={"gate_changes": training.gate_changes},
+        finished=training.finished,
+    )
+
+
+def _with_closed(found: Finding, limit: Limit, frozen: Frozen) -> Finding:
+    """The limit alone; where it is none, what stands in the way by number."""
+    if limit.status is not Status.NOT_SEPARABLE:
+        return found
+    closed = closed_samples(*frozen.samples[0][::2], frozen.widths)
+    why = "give more `--hidden-units` or `--gate-steps`, or another `--seed`"
+    if len(closed):
+        names = ", ".join(map(str, closed[:NAMED])) + (", ..." if len(closed) > NAMED else "")
+        why = f"no path reaches the samples {names} (by row number)"
+    return replace(
+        found,
+        record={**found.record, "closed_samples": closed.tolist()},
+        shortfall=f"no weights separate the data behind these gates (proved): {why}",
+    )
+
+
+def _maps(frozen: Frozen, limit: Limit, local: LocalLimit | None, twin: DGN, value: float) -> Any:
+    """The program's solution, the local limit and the network on the plane."""
+    scorers = [(frozen.name, partial(_predicted, limit, frozen), limit.objective)]
+    if local is not None:
+        scorers.append(("local limit", partial(_predicted, local, frozen), local.value))
+    margin = float((frozen.samples[0].y * scores(twin, frozen.samples[0])).min())
+    scorers.append(("network", partial(_scores, twin, frozen), value * margin))
+    sample = Sample(frozen.setup.train.X, frozen.setup.train.y, None)
+    return decision_row(sample, frozen.gating, scorers)
+
+
+def _predicted(limit: Any, frozen: Frozen, X: Floats) -> Floats:
+    seen = Sample(frozen.expert_inputs(X), np.ones(len(X)), frozen.gating.transform(X))
+    if isinstance(limit, LocalLimit) and frozen.setup.options.experts == "constant":
+        seen = one_input(seen)
+    return to_numpy(limit.predictor(seen.X, np.asarray(seen.gates, dtype=float)))
+
+
+def _scores(twin: DGN, frozen: Frozen, X: Floats) -> Floats:
+    gates = frozen.gating.transform(X).astype(float)
+    return scores(twin, Sample(frozen.expert_inputs(X), np.ones(len(X)), gates))
+
+
+def _check_layers(options: DLGNOptions) -> None:
+    """See that units of further layers are asked for where there are such; ValueError if not."""
+    if options.depth == 2 and options.upper_units is not None:
+        raise ValueError(
+            f"`--upper-units {options.upper_units}` is for two hidden layers or more: give "
+            "`--depth 3`, or leave it out"
+        )
+
+
+def _widths(options: DLGNOptions) -> tuple[int, ...]:
+    """Units of each hidden layer."""
+    upper = options.hidden_units if options.upper_units is None else options.upper_units
+    return (options.hidden_units, *[upper] * (options.depth - 2))
+
+
+def _steps(parts: tuple[tuple[float, int], ...]) -> int:
+    return sum(steps for _, steps in parts)
+
+
+def _resumes(setup: Setup, name: str) -> bool:
+    path = setup.keeping.state(name)
+    return setup.keeping.resume and path is not None and path.exists()

@@ -1,0 +1,219 @@
+"""Training of the gates: soft ones, as they are or ever steeper, watched with hard gates too."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..._solve import to_numpy
+from ...data.sample import Sample
+from ...gates.layered import LinearGates
+from ...measures.scalars import accuracy, scores
+from ...training.loop import Callback, train
+from ...training.objectives import log_mean_loss
+from ...training.settings import TrainingSettings
+from ...training.trajectory import Trajectory
+from .network import DLGN
+from .regions import active_paths
+
+__all__ = ["GateObserver", "GateTraining", "gating_of", "hard_scores", "steepening", "train_gates"]
+
+# Equal parts of the second half of the steps in which beta rises to its last value.
+STAGES = 4
+
+
+@dataclass(frozen=True, eq=False)
+class GateTraining:
+    """What became of the gates.
+
+    Attributes
+    ----------
+    betas : tuple of float
+        Steepness in each part of the training; none if there was no step.
+    trajectories : tuple of Trajectory
+        One a part that was begun, with what `GateObserver` measures.
+    log_loss, hard_log_loss : float
+        Logarithms of the mean loss at the end, with the soft gates that were trained and with the
+        hard ones that they stand for: they may lie far apart.
+    accuracy, hard_accuracy : float
+        On the training samples.
+    gate_changes : float
+        Share of hard gates that changed since the start.
+    """
+
+    betas: tuple[float, ...]
+    trajectories: tuple[Trajectory, ...]
+    log_loss: float
+    hard_log_loss: float
+    accuracy: float
+    hard_accuracy: float
+    gate_changes: float
+
+    @property
+    def finished(self) -> bool:
+        """Whether every part was."""
+        return len(self.trajectories) == len(self.betas) and all(
+            part.finished for part in self.trajectories
+        )
+
+    @property
+    def n_steps(self) -> int:
+        """Gradient steps done."""
+        return sum(int(part.step[-1]) for part in self.trajectories)
+
+    def along(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """Steps since the start, and what was observed by that name at them, all parts in a row."""
+        ends = np.cumsum([0, *(part.step[-1] for part in self.trajectories)])
+        steps = [part.step + end for part, end in zip(self.trajectories, ends, strict=False)]
+        values = [
+            part.log_loss if name == "log_loss" else part.observed[name]
+            for part in self.trajectories
+        ]
+        return np.concatenate(steps), np.concatenate(values)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Numbers as plain Python values."""
+        names = ("log_loss", "hard_log_loss", "accuracy", "hard_accuracy", "gate_changes")
+        found = {name: float(getattr(self, name)) for name in names}
+        return {"betas": list(self.betas), "n_steps": self.n_steps, **found}
+
+
+class GateObserver:
+    """An observer for `train`: a DLGN with hard gates, and what became of them.
+
+    It measures "hard_log_loss", the logarithm of the mean loss with hard gates, "gate_changes",
+    the share of hard gates that differ from those of `first`, and "log_paths", the mean logarithm
+    of the number of open paths of samples with one.
+
+    Parameters
+    ----------
+    sample : Sample
+    loss : str
+        Of margins.
+    first : (n, gates) array
+        Hard gates to compare with.
+    """
+
+    def __init__(self, sample: Sample, loss: str, first: np.ndarray) -> None:
+        self._sample, self._loss, self._first = sample, loss, first
+
+    def __call__(self, network: torch.nn.Module) -> dict[str, float]:
+        """Measure `network`, a `DLGN`."""
+        if not isinstance(network, DLGN):
+            raise TypeError(f"`network` must be a DLGN, got {type(network).__name__}")
+        gates = to_numpy(network.gates(self._sample.X))
+        margins = self._sample.y * hard_scores(network, self._sample.X)
+        paths = active_paths(gates, network.widths)
+        return {
+            "hard_log_loss": float(log_mean_loss(torch.tensor(margins), self._loss)),
+            "gate_changes": float(np.mean(gates != self._first)),
+            "log_paths": float(np.mean(paths[np.isfinite(paths)])),
+        }
+
+
+def hard_scores(network: DLGN, X: Any) -> np.ndarray:
+    """(n,) float64 scores of a DLGN with hard gates, whatever its `beta` is."""
+    inputs = torch.as_tensor(np.array(X)).to(network.gating[0])
+    with torch.no_grad():
+        found = network.value(network.expert_inputs(inputs), network.gates(inputs).to(inputs))
+    return np.asarray(to_numpy(found.double()))
+
+
+def gating_of(network: DLGN) -> LinearGates:
+    """The half-spaces that a network has now, as a gating of new inputs that can be saved."""
+    layers = [to_numpy(layer.detach().double()) for layer in network.gating]
+    gating = LinearGates(network.n_inputs, network.widths, layers=layers)
+    return gating.fit(np.zeros((1, network.n_inputs)))
+
+
+def steepening(
+    beta: float, final_beta: float | None, n_steps: int
+) -> tuple[tuple[float, int], ...]:
+    """Pairs (beta, steps): all at `beta`, or the second half ever steeper, by equal factors.
+
+    Raises
+    ------
+    ValueError
+        If a steepness is not positive and finite, or falls.
+    """
+    if not 0 < beta < math.inf or not (final_beta is None or beta <= final_beta < math.inf):
+        raise ValueError(
+            f"`beta` must be positive and finite, `final_beta` at least as large, got {beta} and "
+            f"{final_beta}"
+        )
+    if n_steps == 0:
+        return ()
+    if final_beta is None:
+        return ((beta, n_steps),)
+    share = n_steps // 2 // STAGES
+    betas = beta * (final_beta / beta) ** (np.arange(1, STAGES + 1) / STAGES)
+    parts = [(beta, n_steps - STAGES * share), *((float(b), share) for b in betas)]
+    return tuple(part for part in parts if part[1] > 0)
+
+
+def train_gates(
+    network: DLGN,
+    sample: Sample,
+    parts: Sequence[tuple[float, int]],
+    *,
+    settings: TrainingSettings,
+    callback: Callback | None = None,
+    folder_state: Mapping[int, Path | None] | None = None,
+    resume: bool = False,
+) -> GateTraining:
+    """Train all weights of a network with soft gates, in place; it has the last beta then.
+
+    Parameters
+    ----------
+    network : DLGN
+    sample : Sample
+        Inputs and labels.
+    parts : sequence of (beta, steps)
+        As `steepening` makes them. The method begins afresh with each.
+    settings : TrainingSettings
+        Of a trainer that finds its own step sizes and takes networks of no degree; its schedule
+        is not looked at.
+    callback : callable, optional
+        With the steps of one part.
+    folder_state : mapping of part to path, optional
+        Where each part keeps itself.
+    resume : bool
+        Go on with those parts that have a file.
+    """
+    first = to_numpy(network.gates(sample.X))
+    trajectories: list[Trajectory] = []
+    for index, (beta, steps) in enumerate(parts):
+        network.beta = beta
+        state = None if folder_state is None else folder_state[index]
+        trajectory = train(
+            network, sample.X, sample.y, None,
+            settings=replace(settings, schedule=((steps, None),)),
+            callback=callback,
+            observer=GateObserver(sample, settings.loss, first),
+            state=state,
+            resume=resume and state is not None and state.exists(),
+        )  # fmt: skip
+        trajectories.append(trajectory)
+        if not trajectory.finished:
+            break
+    soft = scores(network, Sample(sample.X, sample.y, None))
+    hard = hard_scores(network, sample.X)
+    losses = [
+        float(log_mean_loss(torch.tensor(sample.y * values), settings.loss))
+        for values in (soft, hard)
+    ]
+    return GateTraining(
+        betas=tuple(beta for beta, _ in parts),
+        trajectories=tuple(trajectories),
+        log_loss=losses[0],
+        hard_log_loss=losses[1],
+        accuracy=accuracy(sample.y, soft),
+        hard_accuracy=accuracy(sample.y, hard),
+        gate_changes=float(np.mean(to_numpy(network.gates(sample.X)) != first)),
+    )

@@ -1,0 +1,77 @@
+"""How every command ends: exit codes, messages, signals."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+__all__ = [
+    "BAD_INPUT",
+    "INTERRUPTED",
+    "PICTURES",
+    "ending",
+    "failures_told",
+    "terminated_like_interrupted",
+    "width",
+]
+
+BAD_INPUT, INTERRUPTED = 2, 130
+PICTURES = (".png", ".svg", ".pdf")
+
+
+def ending(*endings: str) -> Any:
+    """A check that a path ends in one of these."""
+
+    def check(context: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
+        if path is not None and path.suffix.lower() not in endings:
+            *some, last = endings
+            raise click.BadParameter(f"{path} must end in {', '.join(some)} or {last}")
+        return path
+
+    return check
+
+
+@contextlib.contextmanager
+def failures_told() -> Iterator[None]:
+    """One message on stderr and an exit code for everything that ends a run early."""
+    try:
+        yield
+    except MemoryError as error:
+        click.echo(f"Error: out of memory: {error}", err=True)
+        raise SystemExit(BAD_INPUT) from error
+    except (ValueError, TypeError, OverflowError, OSError) as error:
+        click.echo(f"Error: {error}", err=True)
+        raise SystemExit(BAD_INPUT) from error
+    except KeyboardInterrupt:
+        click.echo("interrupted before there was anything to report", err=True)
+        raise SystemExit(INTERRUPTED) from None
+
+
+@contextlib.contextmanager
+def terminated_like_interrupted() -> Iterator[None]:
+    """SIGTERM, which cluster schedulers send, ends a run as Ctrl-C does: reported and saved."""
+
+    def interrupt(number: int, frame: object) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    try:
+        usual = signal.signal(signal.SIGTERM, interrupt)
+    except ValueError:  # not the main thread, which alone is sent signals
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, usual)
+
+
+def width() -> int:
+    """Columns of the terminal; of a page where there is none."""
+    import shutil
+
+    return shutil.get_terminal_size((100, 24)).columns

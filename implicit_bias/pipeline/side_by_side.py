@@ -1,0 +1,110 @@
+"""Findings about networks that one trainer each has trained, as one finding about all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from .finding import Assumption, Finding, Table
+
+__all__ = ["joined", "side_by_side"]
+
+NONE = "-"
+# What a run was asked for is in its heading; each part says what of it went to its own trainer.
+ASKED = "options"
+
+
+def side_by_side(parts: Mapping[str, Finding]) -> Finding:
+    """One finding of those of several trainers, by their names; of one trainer, its own.
+
+    Its entries of the record, its objects and its row are those of the last trainer; the record has
+    all of them under `networks`. Tables about a network get a column a trainer.
+    """
+    *others, last = parts.values()
+    if not others:
+        return last
+    findings = list(parts.values())
+    return replace(
+        last,
+        record={
+            **{name: entry for name, entry in last.record.items() if name != ASKED},
+            "networks": {trainer: dict(one.record) for trainer, one in parts.items()},
+        },
+        tables=_tables({trainer: one.tables for trainer, one in parts.items()}),
+        files={name: write for one in findings for name, write in one.files.items()},
+        panels=tuple(panel for one in findings for panel in one.panels),
+        assumptions=_assumptions({trainer: one.assumptions for trainer, one in parts.items()}),
+        finished=all(one.finished for one in findings),
+        shortfall=next(
+            (f"{name}: {one.shortfall}" for name, one in parts.items() if one.shortfall), ""
+        ),
+        parts=dict(parts),
+    )
+
+
+def _tables(parts: Mapping[str, tuple[Table, ...]]) -> tuple[Table, ...]:
+    """Tables of a network with the columns of all; the others one after the other."""
+    titles: dict[str, dict[str, Table]] = {}
+    for trainer, tables in parts.items():
+        for table in tables:
+            titles.setdefault(table.title, {})[trainer] = table
+    found: list[Table] = []
+    for of_title in titles.values():
+        if all(table.of_network for table in of_title.values()):
+            found.append(_one_table(of_title))
+        else:
+            found += [
+                replace(table, title=f"{table.title}: {trainer}")
+                for trainer, table in of_title.items()
+            ]
+    return tuple(found)
+
+
+def _one_table(parts: Mapping[str, Table]) -> Table:
+    """One table: the columns that all share, and of each its last."""
+    first = next(iter(parts.values()))
+    last = {trainer: {row[0]: row[-1] for row in table.rows} for trainer, table in parts.items()}
+    shared = {row[0]: row[:-1] for table in reversed(list(parts.values())) for row in table.rows}
+    rows = tuple(
+        (*shared[label], *(cells.get(label, NONE) for cells in last.values()))
+        for label in _in_order([list(cells) for cells in last.values()])
+    )
+    return Table(first.title, (*first.columns[:-1], *parts), rows, of_network=True)
+
+
+def _in_order(lists: Sequence[Sequence[str]]) -> list[str]:
+    """Every label once, one that the lists before have not behind the one it follows."""
+    found: list[str] = []
+    for labels in lists:
+        place = 0
+        for label in labels:
+            if label in found:
+                place = found.index(label) + 1
+            else:
+                found.insert(place, label)
+                place += 1
+    return found
+
+
+def _assumptions(parts: Mapping[str, tuple[Assumption, ...]]) -> tuple[Assumption, ...]:
+    """Those that all share once; the others by trainer."""
+    found: list[Assumption] = []
+    for one in zip(*parts.values(), strict=True):
+        if len(set(one)) == 1:
+            found.append(one[0])
+        else:
+            found += [
+                Assumption(f"{trainer}: {assumption.text}", assumption.holds)
+                for trainer, assumption in zip(parts, one, strict=True)
+            ]
+    return tuple(found)
+
+
+def joined(entries: Mapping[str, Any], further: Mapping[str, Any]) -> dict[str, Any]:
+    """Both, mappings of one name joined likewise, the further ones taking the place of others."""
+    found = dict(entries)
+    for name, entry in further.items():
+        both = isinstance(entry, Mapping) and isinstance(found.get(name), Mapping)
+        found[name] = joined(found[name], entry) if both else entry
+    return found

@@ -1,0 +1,1 @@
+"""Sweeps: one model over a grid of its options, a file a cell."""

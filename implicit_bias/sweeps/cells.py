@@ -1,0 +1,204 @@
+"""The cells of a sweep: its runs, each known by a digest of all that it follows from."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from .._extras import naming_extras
+from ..data.dataset import digest
+from ..models import MODELS
+from ..models.linear.formulation import solve_linear_svm
+from ..pipeline.keeping import Keeping
+from ..pipeline.model import Model, takers
+from ..pipeline.progress import Progress
+from ..pipeline.run import BROUGHT, settle
+from ..pipeline.values import Kind, kinds, no_such_option, not_one_of
+
+__all__ = ["Cell", "entries_of", "plan"]
+
+# Of 256 bits: two of a million cells would share 80 with a probability of 4e-13.
+LETTERS = 20
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run of a sweep.
+
+    Attributes
+    ----------
+    digest : str
+        Of model, options and data.
+    choices : mapping
+        The options in which the cells differ, as `run` takes them.
+    options : mapping
+        All options of the run, as they are resolved.
+    """
+
+    digest: str
+    choices: Mapping[str, Any]
+    options: Mapping[str, Any]
+
+
+def plan(
+    model: str,
+    grid: Mapping[str, Any],
+    fixed: Mapping[str, Any],
+    done: Collection[str] = (),
+) -> tuple[Cell, ...]:
+    """Every combination of the values of `grid` beside the `fixed` options, checked.
+
+    Every value of every option is tried as far as a run goes before its work, for one cell that
+    has it and is not `done`: data are loaded, networks made, solvers asked.
+
+    Returns
+    -------
+    tuple of Cell
+        The last option of `grid` varies fastest. Combinations that come to the same run are one.
+
+    Raises
+    ------
+    TypeError, ValueError, FileNotFoundError, MissingExtra
+        As by `run`, for the first wrong name or value.
+    """
+    _digest_of_files.cache_clear()  # they may be others than a while ago
+    axes = _axes(model, grid, fixed)
+    cells: dict[str, Cell] = {}
+    seen: set[tuple[str, Any]] = set()
+    for values in itertools.product(*axes.values()):
+        choices = dict(zip(axes, values, strict=True))
+        bound, options = settle(model, {**fixed, **choices})
+        # A seed is any whole number: what is wrong with one is seen as it is read.
+        values_of = {(name, value) for name, value in asdict(options).items() if name != "seed"}
+        cell = Cell(_digest(bound, options), choices, asdict(options))
+        if not values_of <= seen and cell.digest not in done:
+            _rehearse(bound, options)
+            seen |= values_of
+        cells.setdefault(cell.digest, cell)
+    return tuple(cells.values())
+
+
+def entries_of(kind: Kind, values: Any) -> tuple[Any, ...]:
+    """The values of one option: those of an iterable, of a range such as "0:10", or one alone.
+
+    Raises
+    ------
+    ValueError
+        If there are none, or a range is none.
+    """
+    entries: tuple[Any, ...]
+    if isinstance(values, str) and kind.base is int and ":" in values:
+        entries = tuple(_range(values))
+    elif isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        entries = (values,)
+    else:
+        entries = tuple(values)
+    if not entries:
+        raise ValueError("there is no value: give at least one")
+    return entries
+
+
+def _axes(
+    model: str, grid: Mapping[str, Any], fixed: Mapping[str, Any]
+) -> dict[str, tuple[Any, ...]]:
+    if model not in MODELS:
+        raise ValueError(f"`model`: {not_one_of(model, MODELS)}")
+    if not isinstance(grid, Mapping):
+        raise TypeError(
+            f"the grid must name options and their values, such as {{'seed': range(10)}}, got "
+            f"{type(grid).__name__}"
+        )
+    known = kinds(MODELS[model].options)
+    for name in grid:
+        if name in fixed:
+            raise ValueError(f"`{name}` is in the grid and fixed: leave one of them out")
+        if name in BROUGHT:
+            raise TypeError(f"`{name}` is not swept: give one, beside the grid, or sweep each")
+        if name not in known:
+            raise TypeError(no_such_option(name, name, model, takers(MODELS)))
+    axes = {}
+    for name, values in grid.items():
+        try:
+            axes[name] = entries_of(known[name], values)
+        except ValueError as error:
+            raise ValueError(f"`{name}`: {error}") from error
+    return axes
+
+
+def _range(text: str) -> range:
+    try:
+        parts = [int(part) for part in text.split(":")]
+        return range(*parts)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{text!r} is no range: write FIRST:END or FIRST:END:STEP, END not among them"
+        ) from error
+
+
+class _Ready(Exception):
+    """Nothing is left that could refuse a run."""
+
+
+class _Rehearsal(Keeping):
+    """In place of a run's folder: ends the run as its work would begin."""
+
+    def begin(self, model: str) -> None:
+        raise _Ready
+
+
+@naming_extras()
+def _rehearse(model: Model, options: Any) -> None:
+    """A run up to its work: all that could refuse it."""
+    if hasattr(options, "solver"):
+        _ask_solver(options.solver, options.tol)
+    try:
+        model.run(model, options, Progress(), _Rehearsal())
+    except _Ready:
+        return
+    raise AssertionError(f"a run of the model {model.name} did not say that it begins")
+
+
+@cache
+def _ask_solver(solver: str, tol: float) -> None:
+    """Whether there is such a solver: by two points on a line."""
+    solve_linear_svm([[1.0], [-1.0]], [1, -1], solver=solver, tol=tol)
+
+
+def _digest(model: Model, options: Any) -> str:
+    """Of all that the outcome of a run follows from, the machine aside."""
+    known = {"model": model.name, "options": dict(_named(asdict(options)))} | _given(model)
+    text = json.dumps(known, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:LETTERS]
+
+
+def _named(options: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Options as they enter a digest: a folder of data by what its files hold."""
+    for name, value in options.items():
+        if isinstance(value, Path):
+            yield name, _digest_of_files(value.resolve())
+        else:
+            yield name, value
+
+
+@cache
+def _digest_of_files(folder: Path) -> str:
+    sha = hashlib.sha256()
+    for path in sorted(folder.glob("*-idx[13]-ubyte*")):
+        sha.update(path.name.encode() + hashlib.sha256(path.read_bytes()).digest())
+    return sha.hexdigest()
+
+
+def _given(model: Model) -> dict[str, Any]:
+    """What the user has brought, by its bytes."""
+    given = model.given
+    if given is None:
+        return {}
+    if given.dataset is not None:
+        return given.record | {"data": given.dataset.digest()}
+    return given.record | {"data": digest(given.X, given.y)}

@@ -1,0 +1,270 @@
+"""The commands `sweep` and `show`. Nothing heavy is imported before the options have been read."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .._extras import require
+from ..models import MODELS
+from ..pipeline.arguments import MODEL, Choice, ModelCommand
+from ..pipeline.ending import (
+    INTERRUPTED,
+    PICTURES,
+    ending,
+    failures_told,
+    terminated_like_interrupted,
+    width,
+)
+from ..pipeline.options import flag
+from ..pipeline.progress import Progress, bar
+from ..pipeline.values import Kind, kinds
+from .files import SweepFile, read_sweep_file
+from .progress import Lines
+
+if TYPE_CHECKING:
+    from .sweep import Sweep
+
+__all__ = ["show", "sweep"]
+
+FAILED_CELLS = 6
+ENGINES = ("joblib", "dask", "slurm")
+EPILOG = (
+    "Exit codes: 0 done; 2 usage or bad input, or a full disk; 6 some cells failed, and their rows "
+    "say why; 130 interrupted. What was finished is in the folder, and the same command goes on."
+)
+
+
+class SweepCommand(ModelCommand):
+    """A command whose further options are those of a model, each with any number of values."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        own, model = click.Command.get_params(self, ctx), ctx.meta.get(MODEL)
+        if model is None:
+            return own
+        known = kinds(model.options)
+        return [*own, *(_several(field.name, known[field.name], field.metadata["help"])
+                        for field in fields(model.options))]  # fmt: skip
+
+
+def _several(name: str, kind: Kind, help: str) -> click.Option:
+    form = "once a value" if kind.several else "commas between values"
+    return click.Option(
+        [flag(name), name], multiple=True, type=_Entries(kind), help=f"{help}  [{form}]"
+    )
+
+
+class _Entries(click.ParamType):  # type: ignore[type-arg]
+    """Values of an option between commas, or one value that has commas of its own."""
+
+    def __init__(self, kind: Kind) -> None:
+        self.kind = kind
+        self.name = "list" if kind.several else "values"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from .cells import entries_of
+
+        kind = self.kind
+        whole = kind.several or kind.base is Path
+        parts = [value] if whole else [part.strip() for part in str(value).split(",")]
+        try:
+            entries = [entry for part in parts
+                       for entry in (entries_of(kind, part) if kind.base is int and not whole
+                                     else (part,))]  # fmt: skip
+            return tuple(kind.parse(str(entry)) for entry in entries)
+        except (TypeError, ValueError) as error:
+            self.fail(str(error), param, ctx)
+
+
+def _pairs(
+    context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]
+) -> dict[str, str]:
+    """Options of the form NAME=VALUE."""
+    found = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise click.BadParameter(f"{text!r} is not of the form NAME=VALUE")
+        found[name.strip().replace("-", "_")] = value.strip()
+    return found
+
+
+def _names(
+    context: click.Context, parameter: click.Parameter, text: str | None
+) -> tuple[str, ...] | None:
+    """Columns between commas."""
+    return None if text is None else tuple(one.strip().replace("-", "_") for one in text.split(","))
+
+
+@click.command(
+    cls=SweepCommand, models=MODELS, epilog=EPILOG, context_settings={"max_content_width": 100}
+)
+@click.argument("file", type=click.Path(path_type=Path), required=False)
+@click.option("--model", type=Choice(sorted(MODELS)), help="In place of FILE: the model ...")
+@click.option(
+    "--out", type=click.Path(path_type=Path), required=True, help="Folder: a Parquet file a cell."
+)
+@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="At a time.")
+@click.option("--engine", type=Choice(ENGINES), help="What runs the cells.  [default: joblib]")
+@click.option("--scheduler", help="Address of the Dask scheduler; local: slurm without a cluster.")
+@click.option("--threads", type=click.IntRange(1), help="Of BLAS and PyTorch a process.")
+@click.option(
+    "--engine-option",
+    "further",
+    multiple=True,
+    callback=_pairs,
+    help="NAME=VALUE for the engine, such as slurm_partition=long.",
+)
+@click.option("--retry", is_flag=True, help="Run cells that failed earlier again.")
+@click.option("--quiet", is_flag=True, help="No progress and no summary.")
+def sweep(
+    file: Path | None,
+    model: str | None,
+    out: Path,
+    jobs: int,
+    retry: bool,
+    quiet: bool,
+    **choices: Any,
+) -> None:
+    """Run a model for all combinations of values of its options.
+
+    By FILE, in TOML: `model`, a table [grid] of options with lists of values, and a table [options]
+    for all others; or by options, `--hidden-units 1,2,5 --seed 0:10`, each with its values between
+    commas. Cells whose files are in the folder of --out are not run again.
+    """
+    with failures_told():
+        engine = {name: choices.pop(name) for name in ("engine", "scheduler", "threads", "further")}
+        wanted = _wanted(file, model, choices)
+        from .engines import Engine
+        from .parts import Parts
+        from .sweep import sweeping
+
+        runs_with = Engine(**_merged(wanted.engine, engine))
+        done = sweeping(
+            wanted.model, wanted.grid, wanted.options, Parts(out), (runs_with, jobs),
+            _told(quiet), retry=retry,
+        )  # fmt: skip
+        if not quiet:
+            _summarise(done)
+    if not done.finished:
+        raise SystemExit(INTERRUPTED)
+    raise SystemExit(FAILED_CELLS if done.failures else 0)
+
+
+def _wanted(file: Path | None, model: str | None, choices: Mapping[str, Any]) -> SweepFile:
+    """The sweep of a file, or of options."""
+    if (file is None) == (model is None):
+        raise click.UsageError("give a FILE, or `--model` and options: one of them")
+    if file is not None:
+        return read_sweep_file(file)
+    assert model is not None
+    grid = {name: tuple(value for part in parts for value in part)
+            for name, parts in choices.items() if parts}  # fmt: skip
+    return SweepFile(model, grid)
+
+
+def _merged(of_file: Mapping[str, Any], typed: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of an engine: what is typed comes before what a file says."""
+    given = {
+        "name": typed["engine"],
+        "scheduler": typed["scheduler"],
+        "threads": typed["threads"],
+        "options": {name: _number(value) for name, value in typed["further"].items()} or None,
+    }
+    return {**of_file, **{name: value for name, value in given.items() if value is not None}}
+
+
+def _number(text: str) -> Any:
+    """A whole number where it is one."""
+    return int(text) if text.removeprefix("-").isdecimal() else text
+
+
+@contextlib.contextmanager
+def _told(quiet: bool) -> Iterator[Progress]:
+    """Progress on stderr, with the time that is left: a bar on a terminal, lines elsewhere."""
+    with terminated_like_interrupted():
+        if quiet:
+            yield Progress()
+        elif sys.stderr.isatty():
+            with bar() as progress:
+                yield progress
+        else:
+            yield Lines(lambda text: click.echo(text, err=True)).progress()
+
+
+def _summarise(done: Sweep) -> None:
+    """What has become of the cells, on stderr; the failures by their messages."""
+    from collections import Counter
+
+    written = len(done.frame()["cell"].unique()) if any(done.folder.glob("*.parquet")) else 0
+    failed = len(done.failures)
+    parts = [f"{written} of {len(done.cells)} cells are in {done.folder}"]
+    if done.n_skipped:
+        parts.append(f"{done.n_skipped} were there before")
+    click.echo("; ".join(parts), err=True)
+    if failed:
+        click.echo(f"{failed} failed (`--retry` runs them again):", err=True)
+        for message, count in Counter(done.failures.values()).most_common(5):
+            click.echo(f"  {count} x {message}", err=True)
+    if not done.finished:
+        click.echo("interrupted: the same command goes on", err=True)
+
+
+@click.command(context_settings={"max_content_width": 100})
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option(
+    "--where", multiple=True, callback=_pairs, help="NAME=VALUE: rows that have it; repeatable."
+)
+@click.option("--by", callback=_names, help="Options to group by.  [default: those that differ]")
+@click.option("--columns", callback=_names, help="What to show.  [default: what there usually is]")
+@click.option("--each", is_flag=True, help="A line a row, not mean and spread over the seeds.")
+@click.option(
+    "--plot",
+    type=click.Path(path_type=Path),
+    callback=ending(*PICTURES),
+    help="Draw the columns against the first option of --by, a line for each of the others.",
+)
+def show(
+    folder: Path,
+    where: dict[str, str],
+    by: tuple[str, ...] | None,
+    columns: tuple[str, ...] | None,
+    each: bool,
+    plot: Path | None,
+) -> None:
+    """Show the rows of a sweep: means, spreads, pictures."""
+    with failures_told():
+        from ..pipeline.report import check_writable
+        from ..pipeline.terminal import render_table
+        from .table import (
+            failures_of,
+            groups_of,
+            matching,
+            measured,
+            read_rows,
+            rows_table,
+            summary_table,
+            varying,
+        )
+
+        if plot is not None:
+            require("matplotlib")
+            check_writable(plot, folder=False)
+        rows = matching(read_rows(folder), where)
+        by = by or tuple(varying(rows))
+        columns = columns or tuple(measured(rows))
+        groups = groups_of(rows, by, columns)
+        shown = rows_table(rows, by, columns) if each else summary_table(groups, by, columns)
+        click.echo(render_table(shown, width()))
+        for message, count in failures_of(rows).items():
+            click.echo(f"failed, {count} of {len(rows)} rows: {message}", err=True)
+        if plot is not None:
+            from .figure import sweep_figure
+
+            sweep_figure(groups, by, columns).savefig(plot, dpi=150)

@@ -1,0 +1,170 @@
+"""`sweep`: one model over a grid of its options, a file a cell."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+from .._extras import naming_extras
+from ..pipeline.choices import ModelName, RunOptions
+from ..pipeline.progress import Progress, ProgressCallback, progress_of
+from .cells import plan
+from .engines import Engine, engine_of
+from .parts import Parts
+from .work import Outcome, Work
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Sweep", "sweep", "sweeping"]
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What has become of a sweep.
+
+    Attributes
+    ----------
+    folder : Path
+        A Parquet file a cell.
+    cells : tuple of str
+        The digests of all cells of the grid, which are the names of their files.
+    n_skipped : int
+        Cells whose files were there before.
+    failures : mapping of str to str
+        The messages of cells that failed, now or earlier, by digest.
+    finished : bool
+        False if Ctrl-C came: what was done by then is in the folder.
+    """
+
+    folder: Path
+    cells: tuple[str, ...]
+    n_skipped: int
+    failures: Mapping[str, str] = field(default_factory=dict)
+    finished: bool = True
+
+    def frame(self) -> pd.DataFrame:
+        """The rows of the cells that are done, in the order of the grid; NaN where null.
+
+        Columns are those of `Report.row`, and before them ``cell``, ``cell_error`` (the message of
+        a cell that failed, whose results are null) and ``cell_seconds``.
+        """
+        parts = Parts(self.folder)
+        done = parts.done()
+        return parts.frame(cell for cell in self.cells if cell in done)
+
+
+@naming_extras()
+def sweep(
+    model: ModelName,
+    grid: Mapping[str, Any],
+    *,
+    out: str | os.PathLike[str],
+    jobs: int = 1,
+    engine: str | Engine = "joblib",
+    retry: bool = False,
+    progress: bool | ProgressCallback | Progress = False,
+    **options: Unpack[RunOptions],
+) -> Sweep:
+    """Run a model for every combination of values of some of its options.
+
+    Parameters
+    ----------
+    model : str
+        As of `run`.
+    grid : mapping
+        Options by their names, with the values that each takes in turn: a list, a range, or one
+        such as "0:10".
+    out : path
+        Folder, made if it is not there, for a Parquet file a cell. Cells whose files are there are
+        not run again: a sweep that was cut short goes on where it was.
+    jobs : int
+        Cells at a time.
+    engine : str or Engine
+        Processes of this machine, or a cluster.
+    retry : bool
+        Whether cells that failed earlier are run again.
+    progress : bool or callable
+        As of `run`; `advance` counts cells.
+    **options
+        Of `run`, the same for all cells: also `X`, `y`, `data`, `gating`. With ``steps=0`` the
+        limits alone are computed.
+
+    Returns
+    -------
+    Sweep
+        Also if Ctrl-C has ended it. A cell that fails is a row with its message and ends no other.
+
+    Raises
+    ------
+    TypeError, ValueError, FileNotFoundError, MissingExtra
+        If a name or a value is wrong, before any cell is run.
+    NotWritten
+        If the disk is full; all that was written before is there.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> done = sweep("linear", {"seed": "0:3"}, out=tempfile.mkdtemp(), n_train=20, steps=0)
+    >>> done.frame()["status"].tolist()
+    ['SOLVED', 'SOLVED', 'SOLVED']
+    """
+    told = progress_of(progress)
+    return sweeping(model, grid, options, Parts(out), (engine_of(engine), jobs), told, retry=retry)
+
+
+def sweeping(
+    model: str,
+    grid: Mapping[str, Any],
+    fixed: Mapping[str, Any],
+    parts: Parts,
+    engine: tuple[Engine, int],
+    progress: AbstractContextManager[Progress],
+    *,
+    retry: bool = False,
+) -> Sweep:
+    """`sweep`, with what the command line has read; its engine goes with how many cells at a time.
+
+    Raises
+    ------
+    TypeError, ValueError, FileNotFoundError, NotWritten, MissingExtra
+        As `sweep`.
+    """
+    runs_with, jobs = engine
+    if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
+        raise ValueError(f"`jobs` must be a whole number from 1 on, got {jobs!r}")
+    before = parts.done()
+    given = {name: value for name, value in fixed.items() if value is not None}
+    cells = plan(model, grid, given, before)
+    parts.open()
+    names = tuple(cell.digest for cell in cells)
+    before &= set(names)
+    if retry:
+        failed = parts.errors(before)
+        parts.remove(failed)
+        before -= set(failed)
+    left = [cell for cell in cells if cell.digest not in before]
+    work = Work(model, given, parts.folder, runs_with.threads)
+    with progress as told:
+        told.stage(f"{model}: {len(left)} of {len(cells)} cells to do")
+        finished = not left or _run(runs_with.outcomes(work, left, jobs), told, len(left))
+    failures = parts.errors(parts.done().intersection(names))
+    return Sweep(parts.folder, names, len(before), failures, finished)
+
+
+def _run(outcomes: Generator[Outcome], told: Progress, count: int) -> bool:
+    """Whether all cells came, and no interrupt before them."""
+    told.advance(0, count)
+    try:
+        for done, _ in enumerate(outcomes, start=1):
+            told.advance(done, count)
+    except KeyboardInterrupt:
+        return False
+    finally:
+        # The engine ends its processes now, and not when this is collected.
+        outcomes.close()
+    return True

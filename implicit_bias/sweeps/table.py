@@ -1,0 +1,202 @@
+"""What the rows of a sweep say together: which of them, grouped by what, on average."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .._extras import naming_extras
+from ..pipeline.finding import Table
+from ..pipeline.report import RESULTS
+from ..pipeline.row import COLUMNS, OPTIONS
+from ..pipeline.values import nearest
+from .parts import CELL_COLUMNS, Parts
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "Group",
+    "failures_of",
+    "groups_of",
+    "matching",
+    "measured",
+    "read_rows",
+    "rows_table",
+    "summary_table",
+    "varying",
+]
+
+CHOICES = ("model", "data", *(column.name for column in OPTIONS), "data_digest", "gating_digest")
+# Shown where no columns are asked for, if there is something in them.
+USUAL = ("objective", "gap", "margin_ratio", "agreement", "error_limit", "error_network",
+         "cell_seconds")  # fmt: skip
+NUMBERS = tuple(
+    column.name for column in (*COLUMNS, *CELL_COLUMNS) if column.type in ("float64", "int64")
+)
+
+
+@dataclass(frozen=True)
+class Group:
+    """The rows that share their choices.
+
+    Attributes
+    ----------
+    choices : tuple
+        Of the columns that the rows are grouped by.
+    count, solved : int
+        How many rows; of how many of them the limit is certified to the tolerance.
+    mean, spread : mapping of column to float
+        Over the rows that have a value, NaN where none has; the spread is the standard deviation
+        of a sample, NaN of one row.
+    """
+
+    choices: tuple[Any, ...]
+    count: int
+    solved: int
+    mean: Mapping[str, float]
+    spread: Mapping[str, float]
+
+
+@naming_extras()
+def read_rows(folder: str | os.PathLike[str]) -> pd.DataFrame:
+    """All rows in the folder of one or several sweeps.
+
+    Raises
+    ------
+    ValueError
+        If there are none, or a file is damaged.
+    """
+    parts = Parts(folder)
+    if (parts.folder / RESULTS).exists():
+        raise ValueError(
+            f"{os.fspath(folder)!r} holds a single run: its numbers stand in {RESULTS}; name the "
+            "folder of `sweep --out`"
+        )
+    cells = sorted(parts.done())
+    if not cells:
+        raise ValueError(
+            f"{os.fspath(folder)!r} holds no rows of a sweep, no file *.parquet: name the folder "
+            "of `sweep --out`"
+        )
+    return parts.frame(cells)
+
+
+def matching(frame: pd.DataFrame, where: Mapping[str, str]) -> pd.DataFrame:
+    """The rows whose columns have these values, as they are typed.
+
+    Raises
+    ------
+    ValueError
+        For a column that there is not, and if no row is left.
+    """
+    for name, text in where.items():
+        check_columns([name], frame)
+        column = frame[name]
+        frame = frame[[_typed(value) == _typed(text) for value in column.tolist()]]
+        if frame.empty:
+            known = ", ".join(sorted({_shown(value) for value in column.tolist()})[:10])
+            raise ValueError(f"no row has {name}={text}: there {name} is {known}")
+    return frame
+
+
+def check_columns(names: Iterable[str], frame: pd.DataFrame, known: Sequence[str] = ()) -> None:
+    """Raise ValueError, with the nearest, for the first name that is no column."""
+    for name in names:
+        if name not in (known or frame.columns):
+            choices = known or tuple(frame.columns)
+            kind = "column of numbers" if known else "column"
+            raise ValueError(f"there is no {kind} {name!r}{nearest(name, choices)}")
+
+
+def varying(frame: pd.DataFrame) -> list[str]:
+    """The choices in which rows differ, numbers first, without the seed and what it changes."""
+    by_seed = {"seed", "data_digest", "gating_digest"}
+    found = [name for name in CHOICES if name in frame and frame[name].nunique(dropna=False) > 1]
+    found.sort(key=lambda name: name not in NUMBERS)
+    return [name for name in found if name not in by_seed] or found[:1] or ["model"]
+
+
+def measured(frame: pd.DataFrame) -> list[str]:
+    """The usual columns that hold something."""
+    return [name for name in USUAL if frame[name].notna().any()]
+
+
+def failures_of(frame: pd.DataFrame) -> dict[str, int]:
+    """How many rows failed with which message, the most frequent first."""
+    counts: dict[str, int] = frame["cell_error"].dropna().value_counts().to_dict()
+    return counts
+
+
+def groups_of(frame: pd.DataFrame, by: Sequence[str], columns: Sequence[str]) -> list[Group]:
+    """Means and spreads of columns, over the rows that share the choices `by`; sorted by them.
+
+    Raises
+    ------
+    ValueError
+        For a name that is no column, or none of numbers.
+    """
+    check_columns(by, frame)
+    check_columns(columns, frame, NUMBERS)
+    rows = frame[frame["cell_error"].isna()]
+    found = []
+    for choices, group in rows.groupby(list(by), dropna=False, sort=True):
+        numbers = group[list(columns)].astype("float64")
+        found.append(
+            Group(
+                choices=tuple(choices),
+                count=len(group),
+                solved=int((group["status"] == "SOLVED").sum()),
+                mean=numbers.mean().to_dict(),
+                spread=numbers.std(ddof=1).to_dict(),
+            )
+        )
+    return found
+
+
+def summary_table(groups: Sequence[Group], by: Sequence[str], columns: Sequence[str]) -> Table:
+    """Groups as text: a line a group, mean and spread in one cell."""
+    rows = tuple(
+        (
+            *map(_shown, group.choices),
+            str(group.count),
+            str(group.solved),
+            *(_mean(group.mean[name], group.spread[name]) for name in columns),
+        )
+        for group in groups
+    )
+    return Table("mean +- spread", (*by, "runs", "solved", *columns), rows)
+
+
+def rows_table(frame: pd.DataFrame, by: Sequence[str], columns: Sequence[str]) -> Table:
+    """A line a row."""
+    check_columns([*by, *columns], frame)
+    head = list(dict.fromkeys([*by, "seed", "status", *columns]))
+    values = frame.sort_values([*by, "seed"])[head].values.tolist()
+    return Table("rows", tuple(head), tuple(tuple(map(_shown, row)) for row in values))
+
+
+def _mean(mean: float, spread: float) -> str:
+    if mean != mean:
+        return "-"
+    return f"{mean:.4g}" if spread != spread else f"{mean:.4g} +- {spread:.2g}"
+
+
+def _shown(value: Any) -> str:
+    if value is None or value != value:
+        return "-"
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() and abs(value) < 1e15 else f"{value:.4g}"
+    return str(value)
+
+
+def _typed(value: Any) -> Any:
+    """A number where it is one, so that 10, 10.0 and 1e1 are the same; null is `none`."""
+    if value is None or value != value or value == "none":
+        return None
+    try:
+        return float(value)
+    except ValueError:
+        return str(value)

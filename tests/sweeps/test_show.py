@@ -1,0 +1,163 @@
+"""What a sweep says: its commands, its tables, its pictures."""
+
+from __future__ import annotations
+
+import signal
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import implicit_bias as ib
+from implicit_bias import cli
+from implicit_bias.sweeps import work
+from implicit_bias.sweeps.figure import sweep_figure
+from implicit_bias.sweeps.parts import Parts
+from implicit_bias.sweeps.progress import Lines
+from implicit_bias.sweeps.table import groups_of, read_rows, varying
+
+SMALL = ["--n-train", "12", "--steps", "0"]
+
+
+def command(*words: object, code: int = 0):
+    result = CliRunner().invoke(cli.main, [str(word) for word in words])
+    assert result.exit_code == code, result.output
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    return result
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder of rows by hand: width 1 and 10, three seeds each, one of which failed."""
+    parts = Parts(tmp_path_factory.mktemp("rows") / "runs")
+    parts.open()
+    for units, objectives in ((1, (1.0, 2.0, 3.0)), (10, (5.0, 7.0, None))):
+        for seed, objective in enumerate(objectives):
+            row = {"cell": f"{units}-{seed}", "model": "gln", "hidden_units": units, "seed": seed}
+            failed = objective is None
+            row |= {"objective": objective, "status": None if failed else "SOLVED"}
+            parts.write(row["cell"], [row | {"cell_error": "ValueError: no" if failed else None}])
+    return parts.folder
+
+
+def test_groups_are_over_the_seeds_and_leave_failures_out(folder) -> None:
+    rows = read_rows(folder)
+    assert varying(rows) == ["hidden_units"]
+    one, ten = groups_of(rows, ["hidden_units"], ["objective"])
+    assert (one.choices, one.count, one.solved) == ((1,), 3, 3)
+    assert (one.mean["objective"], one.spread["objective"]) == (2.0, 1.0)
+    assert (ten.count, ten.mean["objective"]) == (2, 6.0)
+    assert ten.spread["objective"] == pytest.approx(np.std([5, 7], ddof=1))
+
+
+def test_show_prints_means_and_spreads_and_the_failures(folder) -> None:
+    result = command("show", folder, "--columns", "objective")
+    lines = [line.split() for line in result.stdout.splitlines()]
+    assert ["1", "3", "3", "2", "+-", "1"] in lines
+    assert ["10", "2", "2", "6", "+-", "1.4"] in lines
+    assert "failed, 1 of 6 rows: ValueError: no" in result.stderr
+
+
+def test_show_filters_and_lists_rows(folder) -> None:
+    shown = command("show", folder, "--where", "hidden-units=10", "--each", "--columns",
+                    "objective").stdout.splitlines()  # fmt: skip
+    values = [line.split() for line in shown if line[:1].isdecimal()]
+    assert [value[-1] for value in values] == ["5", "7", "-"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--columns", "objectve"], "did you mean 'objective'"),
+        (["--where", "seed=7"], "there seed is 0, 1, 2"),
+        (["--where", "seed"], "not of the form NAME=VALUE"),
+        (["--plot", "no-such-folder/a.png"], "there is no folder"),
+        (["--plot", "a.txt"], "must end in"),
+    ],
+)
+def test_show_refuses_with_the_way_out(folder, words, message) -> None:
+    result = command("show", folder, *words, code=2)
+    assert message in " ".join(result.stderr.split())
+
+
+def test_a_picture_has_the_means_with_their_spreads(folder, tmp_path) -> None:
+    by = ["hidden_units"]
+    groups = groups_of(read_rows(folder), by, ["objective"])
+    (ax,) = [ax for part in sweep_figure(groups, by, ["objective"]).subfigs for ax in part.axes]
+    (bars,) = ax.containers
+    np.testing.assert_array_equal(bars.lines[0].get_xydata(), [[1, 2], [10, 6]])
+    low, high = bars.lines[2][0].get_segments()[0][:, 1]
+    assert (low, high) == (1.0, 3.0)
+    command("show", folder, "--columns", "objective", "--plot", tmp_path / "a.svg")
+    assert (tmp_path / "a.svg").stat().st_size > 1000
+
+
+def test_a_file_options_and_python_name_the_same_cells(tmp_path) -> None:
+    out = tmp_path / "runs"
+    file = tmp_path / "sweep.toml"
+    file.write_text(
+        'model = "gln"\noptions = {n_train = 12, steps = 0}\n'
+        '[grid]\nhidden_units = [1, 2]\nseed = "0:2"\n[engine]\nthreads = 1\n'
+    )
+    said = command("sweep", file, "--out", out).stderr
+    assert "4 of 4 cells are in" in said
+    again = command("sweep", "--model", "gln", "--hidden-units", "1,2", "--seed", "0:2", *SMALL,
+                    "--out", out).stderr  # fmt: skip
+    assert "4 were there before" in again
+    grid = {"hidden_units": [1, 2], "seed": range(2)}
+    assert ib.sweep("gln", grid, out=out, n_train=12, steps=0).n_skipped == 4
+
+
+def test_an_option_of_several_numbers_is_given_once_a_value(tmp_path) -> None:
+    out = tmp_path / "runs"
+    command("sweep", "--model", "linear", "--steps", "2,3", "--steps", "4,1", "--n-train", "12",
+            "--trainer", "constant", "--out", out)  # fmt: skip
+    assert sorted(read_rows(out)["steps"]) == ["2,3", "4,1"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("model = ", "is no TOML file"),
+        ("grid = {seed = [1]}", "names no model"),
+        ('model = "gln"\ngird = {seed = [1]}', "there is no `gird`: did you mean 'grid'"),
+        ('model = "gln"\nengine = {nam = "dask"}', "there is no `engine.nam`"),
+        ('model = "gnl"', "did you mean 'gln'"),
+        ('model = "gln"\ngrid = {sed = [1]}', "did you mean `seed`"),
+    ],
+)
+def test_a_file_that_says_something_else_is_refused(tmp_path, content, message) -> None:
+    file = tmp_path / "sweep.toml"
+    file.write_text(content)
+    assert message in command("sweep", file, "--out", tmp_path / "runs", code=2).stderr
+    assert not (tmp_path / "runs").exists()
+
+
+def test_sigterm_ends_a_sweep_as_ctrl_c_does_and_failures_have_a_code(
+    tmp_path, monkeypatch
+) -> None:
+    usual = work.run
+
+    def run(model, **options):
+        if options["seed"] == 2:
+            signal.raise_signal(signal.SIGTERM)
+        if options["seed"] == 1:
+            raise ValueError("no such luck")
+        return usual(model, **options)
+
+    monkeypatch.setattr(work, "run", run)
+    words = ["sweep", "--model", "linear", *SMALL, "--out", tmp_path / "runs"]
+    said = command(*words, "--seed", "0:4", code=130).stderr
+    assert "2 of 4 cells are in" in said and "the same command goes on" in said
+    said = command(*words, "--seed", "0:2", code=6).stderr
+    assert "1 x ValueError: no such luck" in said
+
+
+def test_lines_tell_the_time_that_is_left() -> None:
+    times = iter([0.0, 0.0, 4.0, 20.0, 30.0])
+    said: list[str] = []
+    lines = Lines(said.append, lambda: next(times)).progress()
+    for done in (0, 1, 2, 10):
+        lines.advance(done, 10)
+    # Two cells in 20 seconds: eight take 80.
+    assert said == ["2 of 10 cells, about 80 s left", "10 of 10 cells, about 0 s left"]
