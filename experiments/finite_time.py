@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LEVELS = (0.95, 0.96, 0.97, 0.98, 0.99)
-UNTIL, FURTHER_STEPS = 1e9, 8000
+UNTIL, STEP, FURTHER_STEPS = 1e7, 0.25, 8000
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Case:
         if data_dir is None:
             data = ib.load_digits(n_train=500, random_state=seed)
         else:
-            data = ib.load_idx(data_dir, n_train=500, n_val=8000, random_state=seed)
+            data = ib.load_idx(data_dir, n_train=500, n_val=4000, random_state=seed)
         gating = ib.HyperplaneContexts(n_units, 2, random_state=seed).fit(data.X_train)
         return cls(data, gating, seed)
 
@@ -128,12 +128,19 @@ def chain(case: Case, report: Any) -> dict[str, float]:
 
 
 def predicted(case: Case, report: Any) -> dict[str, float]:
-    """The log(1/loss) from which labels agree, by the flow from the network as it was trained."""
+    """The log(1/loss) from which labels agree, by the flow from the network as it was trained.
+
+    Nothing of a network that does not separate its data yet: the flow begins where it does.
+    """
+    if not report.trajectory.smallest_margin[-1] > 0:
+        return {}
     train, held_out = case.samples()
     watch = ib.Distances(report.limit, train, held_out, kkt=False)
-    flow = ib.margin_flow(report.network, *train, until=UNTIL, observer=watch)
+    flow = ib.margin_flow(report.network, *train, until=UNTIL, step=STEP, observer=watch)
     found = {f"predicted_{level:.2f}": flow.first("agreement", level) for level in LEVELS}
     return found | {
+        "flow_step": STEP,
+        "flow_shortfall": flow.shortfall,
         "ratio_at_the_end": float(flow.observed["margin_ratio"][-1]),
         "agreement_at_the_end": float(flow.observed["agreement"][-1]),
     }
@@ -163,6 +170,7 @@ def row(case: Case, *, observe: bool) -> dict[str, Any]:
         "status": found["status"],
         "gap": found["gap"],
         "log_inverse_loss": -report.trajectory.log_loss[-1],
+        "separates": bool(report.trajectory.smallest_margin[-1] > 0),
         "margin_ratio": report.comparison.margin_ratio,
         **chain(case, report),
         **predicted(case, report),
@@ -180,12 +188,14 @@ def draw(rows: pd.DataFrame) -> Figure:
     left.boxplot([100 * rows[name] for name in names], tick_labels=names, whis=(0, 100))
     left.set(ylabel="held-out labels that differ, %", ylim=(0, None))
     left.set_title("along the chain from what was published to the limit")
-    for _, one in rows.iterrows():
-        right.plot([one[f"predicted_{level:.2f}"] for level in LEVELS], LEVELS, "C0-", alpha=0.4)
-        if "observed_0.95" in one and not math.isnan(one["observed_0.95"]):
-            right.plot([one[f"observed_{level:.2f}"] for level in LEVELS], LEVELS, "C1o", ms=4)
-    right.plot([], [], "C0-", label="predicted by the flow")
-    right.plot([], [], "C1o", label="observed of descent")
+    for number, (_, one) in enumerate(rows.iterrows()):
+        seen = "observed_0.95" in one and not math.isnan(one["observed_0.95"])
+        style = {"color": f"C{number}" if seen else "lightgrey", "zorder": 2 if seen else 1}
+        right.plot([one[f"predicted_{level:.2f}"] for level in LEVELS], LEVELS, **style)
+        if seen:
+            right.plot([one[f"observed_{level:.2f}"] for level in LEVELS], LEVELS, "o", **style)
+    right.plot([], [], "k-", label="predicted by the flow, a seed a line")
+    right.plot([], [], "ko", label="observed of descent, same colour")
     right.set(xscale="log", xlabel="log(1/loss): constant steps need exp of it")
     right.set_ylabel("labels agree with the limit's, for good")
     right.legend(frameon=False)
@@ -214,7 +224,7 @@ def main(data_dir: Path | None, hidden_units: int, seeds: int, observe: int, out
         click.echo(
             f"seed {seed}: printed {one['printed']:.1%}, network {one['network']:.1%}, of these "
             f"loss {one['loss']:.1%}, units {one['units']:.1%}; 99 % at log(1/loss) "
-            f"{one['predicted_0.99']:.3g}"
+            f"{one.get('predicted_0.99', math.nan):.3g}"
         )
 
 

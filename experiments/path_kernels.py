@@ -165,19 +165,19 @@ def draw(table: pd.DataFrame) -> Figure:
             below.plot(step, 100 * one["npk_error"], "C1-", alpha=0.6)
             trained = one["step"] > 0
             below.plot(step[trained], 100 * one["error"][trained], "C7:", alpha=0.6)
-        above.set(xscale="log", ylim=(0, None), title=f"{name[0]}, {name[1]} loss")
-        below.set(xscale="log", xlabel="steps + 1", ylim=(0, None))
+        above.set(xscale="log", ylim=(0, 1.3), title=f"{name[0]}, {name[1]} loss")
+        below.set(xscale="log", xlabel="steps + 1", ylim=(0, 6))
     panels[0][0].set_ylabel("nu over nu at the start")
     panels[1][0].set_ylabel("held-out error, %")
     panels[1][0].plot([], [], "C1-", label="machine of the path kernel")
     panels[1][0].plot([], [], "C7:", label="network")
-    panels[1][0].legend(frameon=False)
+    panels[1][0].legend(frameon=False, loc="lower left")
     return figure
 
 
 @click.command()
 @click.option("--data-dir", type=click.Path(path_type=Path), help="Folder of MNIST's IDX files.")
-@click.option("--seeds", type=click.IntRange(min=1), default=4, show_default=True)
+@click.option("--seeds", type=click.IntRange(min=1), default=3, show_default=True)
 @click.option("--n-train", type=click.IntRange(min=2), default=300, show_default=True)
 @click.option("--steps", type=click.IntRange(min=1), default=500, show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write to.")
@@ -186,7 +186,7 @@ def main(data_dir: Path | None, seeds: int, n_train: int, steps: int, out: Path)
     click.echo(machine())
     out.mkdir(parents=True, exist_ok=True)
     path = out / f"path_kernels_{'digits' if data_dir is None else 'mnist'}.csv"
-    table = pd.read_csv(path) if path.exists() else pd.DataFrame()
+    table = pd.read_csv(path, dtype={"widths": str}) if path.exists() else pd.DataFrame()
     done = set() if table.empty else set(zip(*(table[name] for name in KEY), strict=True))
     for seed in range(1, seeds + 1):
         for case in CASES:

@@ -21,13 +21,11 @@ EXTRAS = MappingProxyType(
         "distributed": "dask",
         "filelock": "cli",
         "jinja2": "cli",
-        "joblib": "sweep",
         "matplotlib": "plot",
         "pandas": "sweep",
         "pyarrow": "sweep",
         "rich": "cli",
         "submitit": "slurm",
-        "threadpoolctl": "sweep",
         "torch": "train",
     }
 )

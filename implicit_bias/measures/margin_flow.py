@@ -40,8 +40,8 @@ __all__ = ["MarginFlow", "margin_flow"]
 Array = NDArray[np.float64]
 
 # A step ends when no margin is short of its target by more than this share; linearising again costs
-# one more fit, and two are usual.
-SHORT, MOST_ROUNDS = 1e-6, 20
+# one more fit, and two are usual. Where the rounds do not settle half the step is gone first.
+SHORT, MOST_ROUNDS, MOST_HALVINGS = 1e-6, 12, 6
 OBSERVED = "observed."
 
 
@@ -146,10 +146,11 @@ def margin_flow(
     begin = _check_start(network, data)
     times = np.arange(math.log(begin), max(math.log(until), math.log(begin)) + step / 2, step)
     rows, short = [_row(network, data, begin, None) | _observed(observer, network)], 0.0
-    multipliers = None
+    multipliers, reached = None, begin
     for target in np.exp(times[1:]):
         before = flat(trained_weights(network)).detach().clone()
-        multipliers, missed = _advance(network, data, target, multipliers)
+        multipliers, missed = _advance(network, data, (reached, target), multipliers)
+        reached = target
         moved = (before, multipliers)
         rows.append(_row(network, data, target, moved) | _observed(observer, network))
         short = max(short, missed)
@@ -177,27 +178,47 @@ def _check_start(network: torch.nn.Module, data: GatedData) -> float:
 
 
 def _advance(
-    network: torch.nn.Module, data: GatedData, target: float, multipliers: Tensor | None
+    network: torch.nn.Module,
+    data: GatedData,
+    span: tuple[float, float],
+    guess: Tensor | None,
+    halvings: int = MOST_HALVINGS,
+) -> tuple[Tensor, float]:
+    """Move from smallest margin `span[0]` to `span[1]`: multipliers, and the share missing."""
+    weights = trained_weights(network)
+    anchor = flat(weights).detach().clone()
+    multipliers, missed = _step(network, data, span[1], guess)
+    if missed <= SHORT:
+        return multipliers, max(missed, 0.0)
+    if halvings == 0:
+        raise FloatingPointError(
+            f"no step to log(1/loss) {span[1]:.4g} was found: a margin stays {missed:.2g} below it,"
+            " however short the step; end before"
+        )
+    _place(weights, anchor)
+    middle = math.sqrt(span[0] * span[1])
+    first, short = _advance(network, data, (span[0], middle), guess, halvings - 1)
+    second, further = _advance(network, data, (middle, span[1]), first, halvings - 1)
+    return second, max(short, further)
+
+
+def _step(
+    network: torch.nn.Module, data: GatedData, target: float, guess: Tensor | None
 ) -> tuple[Tensor, float]:
     """Move to the nearest weights of smallest margin `target`: multipliers, and what is missing."""
     weights = trained_weights(network)
     anchor = flat(weights).detach().clone()
-    moved = torch.zeros_like(anchor)
+    moved, multipliers = torch.zeros_like(anchor), torch.zeros_like(data.y)
     for _ in range(MOST_ROUNDS):
         # Margins at the anchor, as linearised where the iterate is.
         wanted = target - margins(network, data) + slopes(network, data, moved)
-        multipliers = nonnegative_fit(gradient_gram(network, data), wanted, multipliers)
-        moved = combined_gradient(network, data, multipliers)
+        multipliers = nonnegative_fit(gradient_gram(network, data), wanted, guess)
+        guess, moved = multipliers, combined_gradient(network, data, multipliers)
         _place(weights, anchor + moved)
         missed = 1 - float(margins(network, data).min()) / target
-        if not math.isfinite(missed):
+        if missed <= SHORT or not math.isfinite(missed):
             break
-        if missed <= SHORT:
-            return multipliers, max(missed, 0.0)
-    raise FloatingPointError(
-        f"no step to log(1/loss) {target:.4g} was found: a margin stays {missed:.2g} below it "
-        f"after {MOST_ROUNDS} rounds; take a smaller `step`, or end before"
-    )
+    return multipliers, missed if math.isfinite(missed) else math.inf
 
 
 def _place(weights: list[torch.nn.Parameter], values: Tensor) -> None:

@@ -8,7 +8,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .._extras import naming_extras
-from .options import Options, resolve
+from .options import Options
+from .resolving import resolve
 from .values import check_choices
 
 if TYPE_CHECKING:

@@ -7,17 +7,16 @@ its help, the record of a run and its messages follow from the fields.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
-from ..training.catalogue import TRAINERS, get_trainer
+from ..training.catalogue import TRAINERS
 
 __all__ = [
     "BOTH_ROADS",
     "EVERY_CLASS",
-    "OF_TRAINING",
     "ONE_ROAD",
     "PLANE",
     "ClassOptions",
@@ -32,10 +31,8 @@ __all__ = [
     "StartOptions",
     "TrainerOptions",
     "UnitOptions",
-    "each_trainer",
     "flag",
     "option",
-    "resolve",
 ]
 
 
@@ -203,103 +200,10 @@ class TrainerOptions(ScheduleOptions):
     momentum: float = option(0.0, "Heavy-ball momentum of the trainers constant and normalised.")
 
 
-# What a model's own defaults say of training goes with its own trainer.
-OF_TRAINING = ("batch_size", "learning_rate", "momentum", "steps", "trainer")
-
-
-def resolve(
-    options: type[Options], defaults: Mapping[str, Any], given: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Every choice of a run, from those given, a model's defaults and the trainer's.
-
-    A model's defaults for training go with its own trainer; another one begins from its own. Of
-    several trainers each does: what they do not share is None, and `each_trainer` fills it in.
-
-    Raises
-    ------
-    ValueError
-        If steps and learning rates name different numbers of phases, or one phase has no steps.
-    """
-    known = {field.name: field.default for field in fields(options)}
-    usual = dict(defaults)
-    if "trainer" in known:
-        own = str(usual.get("trainer", known["trainer"]))
-        trainer = str(given.get("trainer", own))
-        if trainer != own:
-            usual = {name: value for name, value in usual.items() if name not in OF_TRAINING}
-        usual = {**_beginning(trainer), **usual, "trainer": trainer}
-        if "," in trainer:
-            return {**known, **usual, **given}
-        # Phases that follow from the data are of rates that were chosen with them.
-        if usual["steps"] is None and given.get("learning_rate") is not None:
-            usual["steps"] = get_trainer(trainer).steps
-    if "steps" in known:
-        usual |= _phases(usual, given)
-    return {**known, **usual, **given}
-
-
-def each_trainer(options: Any) -> tuple[Any, ...]:
-    """The options of every trainer that they name, in that order; themselves if they name one.
-
-    Raises
-    ------
-    ValueError
-        If steps and learning rates name different numbers of phases for one of them.
-    """
-    names = options.trainer.split(",")
-    if len(names) == 1:
-        return (options,)
-    given = {
-        name: value
-        for name in ("batch_size", "learning_rate", "momentum", "steps")
-        if (value := getattr(options, name)) is not None
-    }
-    every = []
-    for name in names:
-        usual = _beginning(name)
-        every.append(replace(options, **{**usual, **_phases(usual, given), **given}, trainer=name))
-    return tuple(every)
-
-
-def _beginning(trainer: str) -> dict[str, Any]:
-    """Where a trainer begins; None where several begin from what is their own."""
-    if "," in trainer:
-        return dict.fromkeys(("batch_size", "steps", "learning_rate"))
-    begins = get_trainer(trainer)
-    return {
-        "batch_size": begins.batch_size,
-        "steps": begins.steps,
-        "learning_rate": begins.learning_rates,
-    }
-
-
-def _phases(usual: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Steps and learning rates where one of them was given, the other cut to as many phases."""
-    if "steps" not in given and "learning_rate" not in given:
-        return {}
-    if 0 in given.get("steps", ()) and len(given["steps"]) > 1:
-        raise ValueError("a phase of 0 steps: `steps` 0 alone trains nothing, leave it out here")
-    own_steps, own_rates = usual["steps"] or (), usual["learning_rate"] or ()
-    steps: tuple[int, ...] = given.get("steps", own_steps)
-    rates: tuple[float, ...] = given.get("learning_rate", own_rates[: len(steps)])
-    if "steps" not in given and rates:
-        steps = steps[: len(rates)]
-    if rates and len(steps) != len(rates):
-        raise ValueError(
-            f"{_count(len(steps), 'phase')} of steps, but {_count(len(rates), 'learning rate')}: "
-            "give as many of one as of the other"
-        )
-    return {"steps": steps, "learning_rate": rates}
-
-
-def _count(number: int, name: str) -> str:
-    return f"{number} {name}" + ("" if number == 1 else "s")
-
-
 # Training ten networks, or on the plane: the defaults of models that take these options.
 EVERY_CLASS: Mapping[tuple[str, str], Mapping[str, Any]] = {("classes", "all"): {"steps": (1500,)}}
 # What descent does beside what reaches the limit, in the time of 2000 steps of the latter alone.
-BOTH_ROADS: Mapping[str, Any] = {"trainer": "momentum,annealed", "steps": (1000,)}
+BOTH_ROADS: Mapping[str, Any] = {"trainer": "momentum,annealed", "steps": (700,)}
 ONE_ROAD: Mapping[tuple[str, str], Mapping[str, Any]] = {
     ("classes", "all"): {**EVERY_CLASS["classes", "all"], "trainer": "annealed"}
 }

@@ -21,9 +21,9 @@ from ..training.trajectory import Trajectory
 from .agreement_ahead import AgreementAhead, agreement_ahead
 from .finding import Finding
 from .findings import beside, separable_assumptions, trained
-from .options import OF_TRAINING
 from .outlook import FOLLOWS, outlook
 from .parts import Parts
+from .resolving import OF_TRAINING
 from .setup import Setup
 from .slow_units import slow_units
 

@@ -19,8 +19,9 @@ from ..training.network import check_device
 from ..training.settings import TrainingSettings
 from .given import Given, gates_of
 from .keeping import Keeping
-from .options import Options, each_trainer
+from .options import Options
 from .progress import Progress
+from .resolving import each_trainer
 from .seeds import Seeds
 
 if TYPE_CHECKING:

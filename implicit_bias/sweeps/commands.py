@@ -242,22 +242,27 @@ def show(
     with failures_told():
         from ..pipeline.report import check_writable
         from ..pipeline.terminal import render_table
-        from . import table
+        from .table import (
+            failures_of,
+            groups_of,
+            matching,
+            measured,
+            read_rows,
+            rows_table,
+            summary_table,
+            varying,
+        )
 
         if plot is not None:
             require("matplotlib")
             check_writable(plot, folder=False)
-        rows = table.matching(table.read_rows(folder), where)
-        by = by or tuple(table.varying(rows))
-        columns = columns or tuple(table.measured(rows))
-        groups = table.groups_of(rows, by, columns)
-        shown = (
-            table.rows_table(rows, by, columns)
-            if each
-            else table.summary_table(groups, by, columns)
-        )
+        rows = matching(read_rows(folder), where)
+        by = by or tuple(varying(rows))
+        columns = columns or tuple(measured(rows))
+        groups = groups_of(rows, by, columns)
+        shown = rows_table(rows, by, columns) if each else summary_table(groups, by, columns)
         click.echo(render_table(shown, width()))
-        for message, count in table.failures_of(rows).items():
+        for message, count in failures_of(rows).items():
             click.echo(f"failed, {count} of {len(rows)} rows: {message}", err=True)
         if plot is not None:
             from .figure import sweep_figure

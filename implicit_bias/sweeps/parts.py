@@ -30,6 +30,10 @@ CELL_COLUMNS = (
 PART = "*.parquet"
 # A file that a killed writer has left; younger ones may still be written.
 LEFT, LEFT_SECONDS = ".*.new", 60.0
+# 85 columns of a row: compressed, with dictionaries and statistics they take 19 kB and 3.6 ms of a
+# processor in place of 9 kB and 1.3 ms.
+LEAN = {"compression": "none", "use_dictionary": False, "write_statistics": False,
+        "store_schema": False}  # fmt: skip
 
 
 class NotWritten(OSError):
@@ -85,7 +89,7 @@ class Parts:
         # What the columns hold stands once, in `sweep_schema`, and not in each of many files.
         table = pa.Table.from_pylist([_plain(row) for row in rows], schema=_bare(sweep_schema()))
         content = io.BytesIO()
-        pq.write_table(table, content, write_statistics=False, compression="zstd")
+        pq.write_table(table, content, **LEAN)
         try:
             beside = f".{cell}.{uuid.uuid4().hex}.new"
             write_atomically(self.path(cell), content.getvalue(), beside=beside)

@@ -112,9 +112,10 @@ def check_columns(names: Iterable[str], frame: pd.DataFrame, known: Sequence[str
 
 
 def varying(frame: pd.DataFrame) -> list[str]:
-    """The choices in which rows differ, but for the seed and what follows from it."""
+    """The choices in which rows differ, numbers first, without the seed and what it changes."""
     by_seed = {"seed", "data_digest", "gating_digest"}
     found = [name for name in CHOICES if name in frame and frame[name].nunique(dropna=False) > 1]
+    found.sort(key=lambda name: name not in NUMBERS)
     return [name for name in found if name not in by_seed] or found[:1] or ["model"]
 
 

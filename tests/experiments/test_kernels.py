@@ -91,3 +91,6 @@ def test_an_experiment_keeps_what_it_has_and_leaves_out_what_is_not_separable(
         assert done.exit_code == 0
     written = (tmp_path / "path_kernels_digits.csv").read_text().splitlines()
     assert len({line.split(",")[3] for line in written[1:]}) == len(written) - 1
+    # Six units leave a sample without an active path: no machine, and no error of one.
+    assert {line.split(",")[5] for line in written[1:]} == {"inf"}
+    assert {line.split(",")[6] for line in written[1:]} == {""}

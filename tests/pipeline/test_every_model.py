@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import implicit_bias as ib
 from implicit_bias.models import MODELS
 from tests.commands import DONE
 from tests.commands import run as run_command
@@ -65,3 +66,27 @@ def test_with_its_defaults_a_convex_model_comes_near_its_limit(model, least) -> 
     assert code == 0
     assert least < record["comparison"]["margin_ratio"] <= 1
     assert record["comparison"]["zeta_cosine"] > 0.98
+
+
+# The half-spaces of a DLGN are trained before there is a limit, by steps of their own.
+ALONE = {"dlgn": {"gate_steps": 50}, "gdln": {"n_train": 200}}
+
+
+@pytest.mark.parametrize("model", sorted(set(MODELS) - {"relu"}))
+def test_without_steps_the_limit_stands_alone(model) -> None:
+    said: list[str] = []
+    report = ib.run(
+        model, steps=0, progress=lambda stage, done, of: said.append(stage),
+        **{"n_train": 40, **ALONE.get(model, {})},
+    )  # fmt: skip
+    assert report.finished and report.status is not None and report.status.name == "SOLVED"
+    assert report.comparison is None and report.row()["n_steps"] is None
+    assert not [stage for stage in said if stage.startswith(("training a", "going on"))]
+
+
+@pytest.mark.parametrize(
+    ("model", "options"), [("relu", {}), ("dgn", {"gating": "learned"}), ("gln", {"steps": (0, 9)})]
+)
+def test_no_steps_are_refused_where_the_limit_is_of_what_is_learned(model, options) -> None:
+    with pytest.raises(ValueError, match="`steps`"):
+        ib.run(model, **{"steps": 0, **options})

@@ -18,6 +18,8 @@ from tests.commands import results, run, without_times, write_mnist
 SMALL = {
     "deep-linear": "--trainer constant --n-train 40 --n-val 40 --steps 20 --hidden-units 3",
     "dgn": "--trainer constant --n-train 40 --n-val 40 --steps 20 --hidden-units 8",
+    "dlgn": "--trainer constant --n-train 40 --n-val 40 --steps 20 --hidden-units 8 "
+    "--gate-steps 30",
     "frelu": "--trainer constant --n-train 40 --n-val 40 --steps 20 --hidden-units 3",
     "gdln": "--n-train 300 --steps 20 --hidden-units 3",
     "gln": "--trainer constant --n-train 40 --n-val 40 --steps 20 --hidden-units 3",
@@ -31,6 +33,7 @@ SMALL = {
 # Another value of every option, typed after the small run's own.
 OTHER = {
     "batch_size": "7",
+    "beta": "2",
     "classes": "all",
     "contexts": "4",
     "cutoffs": "axes",
@@ -39,8 +42,11 @@ OTHER = {
     "depth": "4",
     "device": "cuda:77",
     "dtype": "float32",
+    "experts": "constant",
+    "final_beta": "20",
     "freeze_at": "3",
     "gate_rate": "0.8",
+    "gate_steps": "20",
     "gating": "dlgn",
     "hidden_units": "5",
     "init": "balanced",
@@ -60,6 +66,7 @@ OTHER = {
     "steps": "9",
     "tol": "1e-5",
     "trainer": "normalised",
+    "upper_units": "5",
 }
 REPORTED = (0, 3, 4, 5)
 WITH = {
@@ -73,6 +80,7 @@ WITH = {
     "loss": "--learning-rate 0.0001",
     "data_dir": "--data mnist --n-train 90",
     "trainer": "--batch-size 0",
+    "upper_units": "--depth 3",
 }
 
 # Options of one kind of gates or of one regime, which others refuse.

@@ -15,7 +15,7 @@ import implicit_bias as ib
 from implicit_bias.data.sample import Sample
 from implicit_bias.models import MODELS
 from implicit_bias.pipeline.agreement_ahead import agreement_ahead
-from implicit_bias.pipeline.options import each_trainer
+from implicit_bias.pipeline.resolving import each_trainer
 from implicit_bias.pipeline.seeds import Seeds
 from tests.commands import cut, results, run, saved_arrays, without_times
 
@@ -96,7 +96,7 @@ def test_every_trainer_begins_from_its_own_and_what_is_given_goes_to_each() -> N
     given = each_trainer(MODELS["gln"].choose(trainer=("constant", "momentum"), steps=7))
     assert [(one.steps, one.learning_rate) for one in given] == [((7,), (0.04,)), ((7,), ())]
     usual = MODELS["frelu"].choose()
-    assert (usual.trainer, usual.steps, usual.init) == (PAIR, (1000,), "kaiming")
+    assert (usual.trainer, usual.steps, usual.init) == (PAIR, (700,), "kaiming")
     assert MODELS["gln"].choose(classes="all").trainer == "annealed"
 
 

@@ -21,7 +21,7 @@ def test_a_digest_is_the_same_in_another_process_and_however_its_choices_are_wri
         "class Done:  # nothing is rehearsed, and PyTorch not loaded\n"
         "    def __contains__(self, cell): return True\n"
         "cells = plan('gln', {'seed': '0:2', 'hidden_units': [2]}, "
-        "{'steps': (0,), 'n_train': 12, 'tol': 1e-8, 'trainer': 'annealed'}, Done())\n"
+        "{'steps': (0,), 'n_train': 12, 'tol': 1e-8, 'init': 'orthogonal'}, Done())\n"
         "print(*(cell.digest for cell in cells))"
     )
     done = python("-c", program)

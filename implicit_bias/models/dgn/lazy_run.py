@@ -64,6 +64,8 @@ def find_lazy(setup: Setup) -> Iterator[Finding]:
     regression = kernel_regression(kernel, sample.y)
     svm = solve_kernel_svm(kernel, sample.y, tol=options.tol)
     yield _predictions(regression, svm)
+    if not setup.trains:
+        return
     held_out = _held_out(setup, network, sample)
     rate = RATE / float(regression.eigenvalues[-1])
     runs: list[tuple[ScaledNetwork, Trajectory]] = []

@@ -68,7 +68,7 @@ def find_rich(setup: Setup) -> Iterator[Finding]:
                              (*bound_rows(bound), *alone.tables[0].rows[4:])),),
     )  # fmt: skip
     yield found
-    if not usable(bound):
+    if not (usable(bound) and setup.trains):
         return
     starts: list[Start] = []
     for one in _trained(setup, train_sample):

@@ -13,7 +13,7 @@ from ...measures.scalars import scores
 from ...pipeline.finding import Assumption, Finding
 from ...pipeline.findings import gating_file
 from ...pipeline.report import Report, gather
-from ...pipeline.setup import Setup, prepare
+from ...pipeline.setup import Setup, prepare, trains
 from ...training.trainers import check_trainer
 from .lazy_run import LAZY, find_lazy
 from .parts import gated, make_network, network_name, settled, train_gates
@@ -38,6 +38,8 @@ def run_dgn(model: Model, options: DGNOptions, progress: Progress, keeping: Keep
         work.
     """
     options = settled(options)
+    if options.gating == "learned" and not trains(options):
+        raise ValueError("`steps` 0 trains nothing, and `--gating learned` learns in half of them")
     setup = prepare(model, options, progress, keeping)
     n_inputs = setup.dataset.X_train.shape[1]
     check_trainer(options.trainer, make_network(options, n_inputs, setup.seeds.weights))

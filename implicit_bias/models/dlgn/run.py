@@ -93,6 +93,7 @@ def run_dlgn(model: Model, options: DLGNOptions, progress: Progress, keeping: Ke
     ValueError, FileNotFoundError
         If an option is out of range or the data are not there, before any long work.
     """
+    _check_layers(options)
     parts = steepening(options.beta, options.final_beta, options.gate_steps)
     setup = prepare(model, options, progress, keeping)
     network = DLGN(
@@ -123,7 +124,7 @@ def _find(setup: Setup, network: DLGN, parts: tuple[tuple[float, int], ...]) -> 
     limit = _solve(frozen)
     alone = _with_closed(limit_alone(limit, frozen.name), limit, frozen)
     yield alone
-    if not usable(limit):
+    if not (usable(limit) and setup.trains):
         return
     twin = network.freeze_gates()
     setup.progress.stage(f"going on with frozen gates for {setup.settings.n_steps} steps")
@@ -269,6 +270,15 @@ def _predicted(limit: Any, frozen: Frozen, X: Floats) -> Floats:
 def _scores(twin: DGN, frozen: Frozen, X: Floats) -> Floats:
     gates = frozen.gating.transform(X).astype(float)
     return scores(twin, Sample(frozen.expert_inputs(X), np.ones(len(X)), gates))
+
+
+def _check_layers(options: DLGNOptions) -> None:
+    """See that units of further layers are asked for where there are such; ValueError if not."""
+    if options.depth == 2 and options.upper_units is not None:
+        raise ValueError(
+            f"`--upper-units {options.upper_units}` is for two hidden layers or more: give "
+            "`--depth 3`, or leave it out"
+        )
 
 
 def _widths(options: DLGNOptions) -> tuple[int, ...]:
