@@ -65,7 +65,7 @@ class Case:
 
 CASES = tuple(
     Case(gating, widths)
-    for gating in ("first layer", "half-spaces", "random")
+    for gating in ("half-spaces", "random", "first layer")
     for widths in ((8, 8), (7, 7, 7))
 )
 
