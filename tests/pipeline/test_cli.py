@@ -160,7 +160,7 @@ def test_help_names_every_option_its_default_and_the_exit_codes() -> None:
     flat = " ".join(text.split())
     for part in (
         "[default: by model]",
-        "--contexts gln, gln-l2, shallow-gln",
+        "--contexts dgn, gln, gln-l2, shallow-gln",
         "0 done",
         "130 interrupted",
     ):
@@ -264,7 +264,7 @@ BEGUN = {
         ("{gln} --solver cvxpy:OSQP", "use a conic solver"),
         ("{gln} --steps a,b", "'a,b' is not a list such as 1600,1600"),
         ("{gln} --steps 10,10", "2 phases of steps, but 1 learning rate"),
-        ("{gln} --steps 0", "0 is below 1"),
+        ("{gln} --steps -1", "-1 is below 0"),
         ("{gln} --learning-rate nan", "must be positive and finite numbers, got nan"),
         ("{gln} --learning-rate ,", "is not a list such as 0.04,0.01"),
         ("{gln} --momentum 1", "`momentum` must lie in [0, 1)"),

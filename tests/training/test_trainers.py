@@ -295,10 +295,10 @@ def test_the_temperature_waits_for_the_weights_and_for_what_the_arithmetic_can_t
     radial = gradient @ there
     tangent = np.linalg.norm(gradient - radial * there)
     assert radial == pytest.approx(2 * value, rel=0.05)  # by homogeneity, up to the loss's tail
-    scores = stepper._scores(data, stepper.state["point"])
 
     def grown(promised: float) -> float:
         stepper.state["inverse_temperature"].fill_(b)
+        scores = stepper._scores(data, stepper.state["point"])
         _, pulled = stepper._pull(data, scores, keep=True)
         stepper.state["gradient"] = stepper._in_the_point(stepper.state["point"], pulled)
         stepper.state["log_loss"] = torch.tensor([value])
