@@ -157,7 +157,8 @@ def test_cells_have_the_threads_that_were_asked_for_and_the_caller_keeps_its_own
     monkeypatch.setattr(work, "run", run)
     engine = ib.Engine(threads=2)
     ib.sweep("linear", {"seed": [0]}, out=tmp_path, engine=engine, **SMALL)
-    assert seen == [(2, {2})]
+    # A library that was built for one thread, as some solvers bring, stays at one.
+    assert [(torch_threads, max(blas)) for torch_threads, blas in seen] == [(2, 2)]
     assert (torch.get_num_threads(), threads_of_blas()) == before
 
 
