@@ -146,7 +146,7 @@ def margin_flow(
     begin = _check_start(network, data)
     times = np.arange(math.log(begin), max(math.log(until), math.log(begin)) + step / 2, step)
     rows, short = [_row(network, data, begin, None) | _observed(observer, network)], 0.0
-    multipliers, reached = None, begin
+    multipliers, reached = None, float(margins(network, data).min())
     for target in np.exp(times[1:]):
         before = flat(trained_weights(network)).detach().clone()
         multipliers, missed = _advance(network, data, (reached, target), multipliers)
