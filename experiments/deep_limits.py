@@ -12,7 +12,7 @@ networks lies between the bound and the best value found. One row a start:
     bound, value, network         of every network; of the local limit; of the network
     factor, ratio                 bound / value (certified); value / network (measured)
     status, residual, curvature   what is certified of the local limit
-    limit                         its number: equal for limits that are the same
+    limit                         its number: equal for limits of one value
 
 `deep_limits.csv` and `.png` are written as rows come; rows that are there are not computed again.
 """
@@ -121,13 +121,14 @@ def draw(frame: pd.DataFrame) -> Figure:
 
     from implicit_bias.drawing.palette import BLUE, GREEN, ORANGE, VERMILLION
 
-    colours = {"LOCAL_OPTIMUM": BLUE, "FLAT": GREEN, "SADDLE": VERMILLION}
+    colours = {"LOCAL_OPTIMUM": BLUE, "FLAT": GREEN, "FAILED": VERMILLION}
     figure = Figure(figsize=(9, 4), layout="constrained")
     ax = figure.subplots()
     names = []
     groups = frame.groupby(["gating", "depth"], sort=False)
     for place, ((gating, depth), rows) in enumerate(groups):
-        names.append(f"{gating}\n{depth} layers, {rows['limit'].nunique()} limits")
+        known = rows.loc[rows["status"] != "FAILED", "limit"].nunique()
+        names.append(f"{gating}\n{depth} layers, {known} limit" + "s" * (known > 1))
         spread = place + np.linspace(-0.25, 0.25, len(rows))
         for status, some in rows.groupby("status"):
             at = spread[[rows.index.get_loc(i) for i in some.index]]
@@ -159,10 +160,11 @@ def main(out: Path, seeds: int) -> None:
         rows = pd.DataFrame(list(rows_of(case, seeds)))
         frame = pd.concat([frame, rows], ignore_index=True)
         frame.to_csv(path, index=False)
-        best = rows["value"].min()
+        found = rows[rows["status"] != "FAILED"]
+        best = found["value"].min()
         click.echo(
             f"{case.name}: bound / best {rows['bound'].iloc[0] / best:.4f}, "
-            f"{rows['limit'].nunique()} limits, {rows['status'].value_counts().to_dict()}"
+            f"{found['limit'].nunique()} limits, {rows['status'].value_counts().to_dict()}"
         )
     draw(frame).savefig(out / "deep_limits.png", dpi=120)
 
