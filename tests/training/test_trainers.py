@@ -296,17 +296,19 @@ def test_the_temperature_waits_for_the_weights_and_for_what_the_arithmetic_can_t
     tangent = np.linalg.norm(gradient - radial * there)
     assert radial == pytest.approx(2 * value, rel=0.05)  # by homogeneity, up to the loss's tail
 
-    def grown(promised: float) -> float:
+    def grown(promised: float, reached: float = value) -> float:
         stepper.state["inverse_temperature"].fill_(b)
         scores = stepper._scores(data, stepper.state["point"])
         _, pulled = stepper._pull(data, scores, keep=True)
         stepper.state["gradient"] = stepper._in_the_point(stepper.state["point"], pulled)
-        stepper.state["log_loss"] = torch.tensor([value])
-        stepper._cool(data, stepper._scores(data, stepper.state["point"]), torch.tensor([promised]))
+        stepper.state["log_loss"] = torch.tensor([reached])
+        stepper._cool(data, scores, torch.tensor([promised]))
         return float(stepper.state["inverse_temperature"]) / b - 1
 
     assert grown(0.0) == pytest.approx(min(0.3, 0.01 * 2 * -value / tangent), rel=1e-2)
     assert grown(0.02 * math.log(N)) == 0
+    assert grown(0.0, -0.9e6) > 0
+    assert grown(0.0, -1.1e6) == 0
 
 
 @pytest.mark.parametrize(
