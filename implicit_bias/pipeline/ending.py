@@ -41,8 +41,14 @@ def failures_told() -> Iterator[None]:
     """One message on stderr and an exit code for everything that ends a run early."""
     try:
         yield
-    except MemoryError as error:
-        click.echo(f"Error: out of memory: {error}", err=True)
+    except (MemoryError, RuntimeError) as error:
+        # PyTorch has no type of its own for what its allocator on the CPU refuses.
+        if not isinstance(error, MemoryError) and "allocate memory" not in str(error):
+            raise
+        told = str(error).split("DefaultCPUAllocator: ")[-1].split(" Error code")[0].rstrip(".")
+        click.echo(
+            f"Error: out of memory: {told}: take a smaller network, or fewer samples", err=True
+        )
         raise SystemExit(BAD_INPUT) from error
     except (ValueError, TypeError, OverflowError, OSError) as error:
         click.echo(f"Error: {error}", err=True)

@@ -300,6 +300,7 @@ BEGUN = {
         ("{relu} --depth 0", "Invalid value for '--depth'"),
         ("{relu} --depth 3 --freeze-at 101", "lies beyond the 100 steps"),
         ("--model dgn --depth 1", "leaves a network without a gated layer"),
+        ("--model dgn --hidden-units 300000", "out of memory: can't allocate memory"),
         ("--model dgn --contexts 4", "`--contexts` is for `--gating contexts`"),
         ("--model dgn --regime lazy --starts 2", "`--starts` is for `--regime rich`"),
         ("--model dgn --gating random --gate-rate 0", "must lie in (0, 1]"),
@@ -372,7 +373,10 @@ def test_memory_that_does_not_suffice_ends_with_2(monkeypatch) -> None:
     monkeypatch.setitem(MODELS, "gln", replace(MODELS["gln"], run=too_large))
     result = run(*SMALL, "--quiet")
     assert result.exit_code == 2
-    assert result.stderr == "Error: out of memory: Unable to allocate 48.4 GiB\n"
+    assert result.stderr == (
+        "Error: out of memory: Unable to allocate 48.4 GiB: take a smaller network, or fewer "
+        "samples\n"
+    )
 
 
 def test_training_that_diverges_ends_with_2_and_the_limit_is_reported(tmp_path) -> None:
