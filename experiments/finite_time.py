@@ -33,6 +33,7 @@ import pandas as pd
 
 import implicit_bias as ib
 from implicit_bias.limits.formulation import solve_program
+from implicit_bias.measures.scalars import agreement, scores
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -72,15 +73,7 @@ class Case:
 
 def differ(a: np.ndarray, b: np.ndarray) -> float:
     """Share of samples with other labels."""
-    return float(np.mean(np.sign(a) != np.sign(b)))
-
-
-def scores_of(network: Any, X: np.ndarray, contexts: np.ndarray) -> np.ndarray:
-    import torch
-
-    with torch.no_grad():
-        scores = network(torch.tensor(X), network.prepare(contexts))
-    return np.asarray(scores.numpy())
+    return 1 - agreement(a, b)
 
 
 def one_hot(contexts: np.ndarray) -> np.ndarray:
@@ -94,8 +87,9 @@ def wrong_groups(train: ib.Sample, held_out: ib.Sample) -> np.ndarray:
     n_units = train.gates.shape[1]
     design = replace(program.design, group=np.arange(2 * n_units) % n_units)
     solution = solve_program(replace(program, design=design)).require()
-    scores = np.einsum("nj,nd,jd->n", one_hot(held_out.gates), held_out.X, solution.primal)
-    return np.asarray(scores)
+    return np.asarray(
+        np.einsum("nj,nd,jd->n", one_hot(held_out.gates), held_out.X, solution.primal)
+    )
 
 
 def own_shares(network: Any, train: ib.Sample, held_out: ib.Sample) -> np.ndarray:
@@ -115,8 +109,10 @@ def chain(case: Case, report: Any) -> dict[str, float]:
         case.gating.n_units, 2, cutoffs="random", random_state=case.seed
     ).fit(train.X)
     limit = report.limit.predictor(held_out.X, held_out.gates)
-    trained = scores_of(report.network, held_out.X, held_out.gates)
-    forgotten = scores_of(report.network, held_out.X, redrawn.transform(held_out.X))
+    trained = scores(report.network, held_out)
+    forgotten = scores(
+        report.network, ib.Sample(held_out.X, held_out.y, redrawn.transform(held_out.X))
+    )
     printed, machine = wrong_groups(train, held_out), own_shares(report.network, train, held_out)
     return {
         "printed": differ(forgotten, printed),

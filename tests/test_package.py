@@ -158,7 +158,7 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("limits/*.py", (".", "_solve", "_version", "data.*")),
     # The kernel that a network has at its weights is a measurement; all others are predictions.
     ("kernels/tangent.py", (".", "_solve", "data.*", "training.data")),
-    ("kernels/*.py", (".", "_solve", "data.*")),
+    ("kernels/*.py", (".", "_solve", "data.*", "limits.certified")),
     ("training/*.py", (".", "_version")),
     ("measures/*.py", (".", "_solve", "data.*", "gates.*", "limits.*", "training.*")),
     ("local_limits/*.py", (".", "_solve", "training.data", "training.network")),

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Floats", "refuse_disguised", "refuse_masked", "require_real"]
+from .._solve import to_numpy
+
+__all__ = ["Floats", "checked_data", "refuse_disguised", "refuse_masked", "require_real"]
 
 Floats = NDArray[np.float64]
 
@@ -55,6 +57,22 @@ def refuse_masked(name: str, value: Any) -> None:
             f"`{name}` is a masked array, whose mask would be lost: drop the samples that it marks "
             "or fill them in"
         )
+
+
+def checked_data(X: Any, y: Any) -> tuple[Floats, Floats]:
+    """`X` (n, D) and `y` (n,) as checked float64 NumPy arrays."""
+    require_real("X", X)
+    require_real("y", y)
+    X, y = np.asarray(to_numpy(X), dtype=float), np.asarray(to_numpy(y), dtype=float)
+    if X.ndim != 2 or X.shape[0] == 0 or X.shape[1] == 0:
+        raise ValueError(f"`X` must have shape (n, D) with n, D >= 1, got {X.shape}")
+    if y.shape != (len(X),):
+        raise ValueError(f"`y` must have shape ({len(X)},), got {y.shape}: one label per row of X")
+    if not np.all(np.isfinite(X)):
+        raise ValueError("`X` has entries that are NaN or infinite: remove them first")
+    if not np.all(np.abs(y) == 1):
+        raise ValueError("`y` must hold labels -1 and +1 only: map other labels to these first")
+    return X, y
 
 
 def _dtype(name: str, value: Any) -> np.dtype[Any]:

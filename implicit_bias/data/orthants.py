@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._solve import Array, to_numpy
-from .arrays import Floats, require_real
+from .._solve import Array
+from .arrays import Floats, checked_data
 from .dataset import Dataset
 
 __all__ = [
     "OrthogonalSeparability",
-    "checked_data",
     "inner_products",
     "is_orthogonally_separable",
     "make_orthosep",
@@ -222,19 +221,3 @@ def _describe(pair: tuple[int, int], product: float, same: bool, share: str) -> 
         f"{start}samples {i} and {j} have {kind} labels but <x_{i}, x_{j}> = {product:.4g} "
         f"{sign} 0 ({share}); {wanted}"
     )
-
-
-def checked_data(X: Array, y: Array) -> tuple[Floats, Floats]:
-    """`X` (n, D) and `y` (n,) as checked float64 NumPy arrays."""
-    require_real("X", X)
-    require_real("y", y)
-    X, y = np.asarray(to_numpy(X), dtype=float), np.asarray(to_numpy(y), dtype=float)
-    if X.ndim != 2 or X.shape[0] == 0 or X.shape[1] == 0:
-        raise ValueError(f"`X` must have shape (n, D) with n, D >= 1, got {X.shape}")
-    if y.shape != (len(X),):
-        raise ValueError(f"`y` must have shape ({len(X)},), got {y.shape}: one label per row of X")
-    if not np.all(np.isfinite(X)):
-        raise ValueError("`X` has entries that are NaN or infinite: remove them first")
-    if not np.all(np.abs(y) == 1):
-        raise ValueError("`y` must hold labels -1 and +1 only: map other labels to these first")
-    return X, y

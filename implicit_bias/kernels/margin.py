@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from .._solve import (
     Certificate,
     KernelProgram,
-    NotCertified,
     Progress,
     Settings,
     Status,
     solve_kernel,
 )
 from ..data.arrays import Floats
+from ..limits.certified import Certified
 from .arrays import check_kernel, matrix, targets
 
 __all__ = ["KernelLimit", "solve_kernel_svm"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class KernelLimit:
+class KernelLimit(Certified):
     """The hard-margin SVM of a kernel, with the bounds that prove it.
 
     Attributes
@@ -59,21 +59,6 @@ class KernelLimit:
             array.flags.writeable = False
 
     @property
-    def objective(self) -> float:
-        """Certified upper bound of the optimum: the norm at smallest margin 1."""
-        return self.certificate.objective
-
-    @property
-    def dual_objective(self) -> float:
-        """Certified lower bound of the optimum."""
-        return self.certificate.dual_objective
-
-    @property
-    def gap(self) -> float:
-        """`objective / dual_objective - 1`."""
-        return self.certificate.gap
-
-    @property
     def predictor(self) -> Callable[[Any], Floats]:
         """From kernels (m, n) of new samples with the training samples to scores (m,)."""
 
@@ -87,25 +72,6 @@ class KernelLimit:
             return np.asarray(cross @ self.coefficients)
 
         return scores
-
-    def require(self) -> Self:
-        """This limit if it is `SOLVED`; raises `NotCertified` with the advice otherwise."""
-        if self.status is not Status.SOLVED:
-            raise NotCertified(self)
-        return self
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything but the arrays, ready for JSON (infinities stay floats)."""
-        return {
-            "status": self.status.name,
-            "advice": self.status.advice,
-            **self.certificate.to_dict(),
-            "tol": self.tol,
-            "solver": self.solver,
-            "iterations": self.iterations,
-            "seconds": self.seconds,
-            "n_samples": len(self.dual),
-        }
 
     def __repr__(self) -> str:
         return (

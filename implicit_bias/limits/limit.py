@@ -15,13 +15,13 @@ from .._solve import (
     Array,
     Certificate,
     MaxMarginProgram,
-    NotCertified,
     Solution,
     Status,
     array_namespace,
     support_vectors,
     to_numpy,
 )
+from .certified import Certified
 from .saved import read_saved, refused, write_saved
 
 __all__ = ["Limit", "UnitsLimit"]
@@ -32,7 +32,7 @@ _CLOSE = 1e-9
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Limit(ABC):
+class Limit(Certified, ABC):
     """The max-margin solution that a theorem names as the limit of training.
 
     Arrays are of the kind and on the device of the inputs that were given, in float64.
@@ -100,44 +100,15 @@ class Limit(ABC):
         """The limit as a function of new inputs and gates, at smallest margin 1."""
 
     @property
-    def objective(self) -> float:
-        """Certified upper bound of the optimum: the group norm at smallest margin 1."""
-        return self.certificate.objective
-
-    @property
-    def dual_objective(self) -> float:
-        """Certified lower bound of the optimum."""
-        return self.certificate.dual_objective
-
-    @property
-    def gap(self) -> float:
-        """`objective / dual_objective - 1`."""
-        return self.certificate.gap
-
-    @property
     def live(self) -> Array:
         """(H,) booleans: units whose norm, relative to the largest, exceeds their dual slack."""
         xp = array_namespace(self.unit_norms)
         largest = xp.max(self.unit_norms)
         return self.unit_norms > xp.clip(1 - self.dual_norms, min=2.0**-40) * largest
 
-    def require(self) -> Self:
-        """This limit if it is `SOLVED`; raises `NotCertified` with the advice otherwise."""
-        if self.status is not Status.SOLVED:
-            raise NotCertified(self)
-        return self
-
     def to_dict(self) -> dict[str, Any]:
         """Everything but the large arrays, ready for JSON (infinities stay floats)."""
-        return {
-            "status": self.status.name,
-            "advice": self.status.advice,
-            **self.certificate.to_dict(),
-            "tol": self.tol,
-            "solver": self.solver,
-            "iterations": self.iterations,
-            "seconds": self.seconds,
-            "n_samples": len(self.dual),
+        return super().to_dict() | {
             "n_support": int(self.support.sum()),
             "n_units": len(self.unit_norms),
             "n_live": int(self.live.sum()),

@@ -42,7 +42,6 @@ Array = NDArray[np.float64]
 # A step ends when no margin is short of its target by more than this share; linearising again costs
 # one more fit, and two are usual. Where the rounds do not settle half the step is gone first.
 SHORT, MOST_ROUNDS, MOST_HALVINGS = 1e-6, 12, 6
-OBSERVED = "observed."
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,23 +144,27 @@ def margin_flow(
     network = copy.deepcopy(network).double()
     begin = _check_start(network, data)
     times = np.arange(math.log(begin), max(math.log(until), math.log(begin)) + step / 2, step)
-    rows, short = [_row(network, data, begin, None) | _observed(observer, network)], 0.0
+    rows, measured, short = [_row(network, data, begin, None)], [_observed(observer, network)], 0.0
     multipliers, reached = None, float(margins(network, data).min())
     for target in np.exp(times[1:]):
         before = flat(trained_weights(network)).detach().clone()
         multipliers, missed = _advance(network, data, (reached, target), multipliers)
         reached = target
         moved = (before, multipliers)
-        rows.append(_row(network, data, target, moved) | _observed(observer, network))
+        rows.append(_row(network, data, target, moved))
+        measured.append(_observed(observer, network))
         short = max(short, missed)
+    return MarginFlow(
+        **_columns(rows), observed=_columns(measured), shortfall=short, network=network
+    )
+
+
+def _columns(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Read-only arrays of the entries, by their names."""
     columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     for array in columns.values():
         array.flags.writeable = False
-    own = {name: array for name, array in columns.items() if not name.startswith(OBSERVED)}
-    observed = {
-        name.removeprefix(OBSERVED): array for name, array in columns.items() if name not in own
-    }
-    return MarginFlow(**own, observed=observed, shortfall=short, network=network)
+    return columns
 
 
 def _check_start(network: torch.nn.Module, data: GatedData) -> float:
@@ -254,4 +257,4 @@ def _row(
 
 
 def _observed(observer: Observer | None, network: torch.nn.Module) -> dict[str, Any]:
-    return {} if observer is None else {f"{OBSERVED}{k}": v for k, v in observer(network).items()}
+    return {} if observer is None else dict(observer(network))

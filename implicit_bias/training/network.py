@@ -24,6 +24,7 @@ __all__ = [
     "HasUnitNorms",
     "HasZeta",
     "Homogeneous",
+    "check_contexts",
     "check_device",
     "check_homogeneous",
     "check_inputs",
@@ -152,6 +153,16 @@ def check_device(device: torch.device | str) -> None:
         torch.zeros(1, device=device).item()
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise ValueError(f"torch cannot use device {str(device)!r} here: take 'cpu'") from error
+
+
+def check_contexts(contexts: Tensor, n_contexts: int) -> None:
+    """See that contexts are numbered from 0 to `n_contexts` - 1; raises ValueError if not."""
+    if contexts.numel() and not (0 <= int(contexts.min()) and int(contexts.max()) < n_contexts):
+        raise ValueError(
+            f"`contexts` must lie in 0..{n_contexts - 1}, got values from "
+            f"{int(contexts.min())} to {int(contexts.max())}: gating and network must agree on "
+            "n_contexts"
+        )
 
 
 def check_inputs(X: Tensor, weight: Tensor, n_inputs: int) -> None:

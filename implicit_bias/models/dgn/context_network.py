@@ -7,6 +7,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from ...training.network import check_contexts
 from ...training.weights import Starting, as_tensor, copy_weights
 from .network import GatedStack, chained
 
@@ -96,11 +97,7 @@ class DeepGLN(GatedStack):
         self._check_shape(c, c.shape[0] if c.ndim else 0)
         if c.is_floating_point() or c.dtype == torch.bool:
             raise TypeError(f"`contexts` must be integers, got {c.dtype}")
-        if c.numel() and not (0 <= int(c.min()) and int(c.max()) < self.n_contexts):
-            raise ValueError(
-                f"`contexts` must lie in 0..{self.n_contexts - 1}, got values from "
-                f"{int(c.min())} to {int(c.max())}: gating and network must agree on n_contexts"
-            )
+        check_contexts(c, self.n_contexts)
         return c.to(device=self.layers[0].device, dtype=torch.int64)
 
     def _shape(self, width: int, below: int) -> tuple[int, ...]:

@@ -143,10 +143,7 @@ def plot_distances(
             continue
         left = 1 - limit.value / one.observed["value"]
         shown = left > 0
-        ax.plot(
-            one.step[shown], left[shown], color=SERIES[index % len(SERIES)], marker=".",
-            label=_start(index),
-        )  # fmt: skip
+        _line(ax, index, one.step[shown], left[shown], _start(index))
     ax.set_yscale("log")
     ax.set_ylabel("1 - local limit / network")
     return _over_steps(ax, trajectories[0])
@@ -159,10 +156,7 @@ def plot_weights(
     for index, (one, limit) in enumerate(zip(trajectories, limits, strict=True)):
         if limit is None:
             continue
-        ax.plot(
-            one.step, distances_from(one, limit), color=SERIES[index % len(SERIES)], marker=".",
-            label=_start(index),
-        )  # fmt: skip
+        _line(ax, index, one.step, distances_from(one, limit), _start(index))
     ax.set_yscale("log")
     ax.set_ylabel("distance of weights from it")
     return _over_steps(ax, trajectories[0])
@@ -173,10 +167,7 @@ def plot_residuals(trajectories: Sequence[Trajectory], ax: Axes) -> Axes:
     for index, one in enumerate(trajectories):
         residual = one.observed["kkt_residual"]
         shown = residual > 0
-        ax.plot(
-            one.step[shown], residual[shown], color=SERIES[index % len(SERIES)], marker=".",
-            label=_start(index),
-        )  # fmt: skip
+        _line(ax, index, one.step[shown], residual[shown], _start(index))
     ax.set_yscale("log")
     ax.set_ylabel("KKT residual")
     return _over_steps(ax, trajectories[0])
@@ -186,13 +177,14 @@ def _by_scale(ax: Axes, curves: Sequence[tuple[float, Floats, Floats]], label: s
     """Curves over steps, where they are positive, one a scale."""
     for index, (scale, step, values) in enumerate(curves):
         shown = values > 0
-        ax.plot(
-            step[shown], values[shown], color=SERIES[index % len(SERIES)], marker=".",
-            label=f"alpha {scale:g}",
-        )  # fmt: skip
+        _line(ax, index, step[shown], values[shown], f"alpha {scale:g}")
     ax.set_yscale("log")
     ax.set_ylabel(label)
     return _log_steps(ax, max(float(step[-1]) for _, step, _ in curves))
+
+
+def _line(ax: Axes, index: int, step: Floats, values: Floats, label: str) -> None:
+    ax.plot(step, values, color=SERIES[index % len(SERIES)], marker=".", label=label)
 
 
 def _start(index: int) -> str:

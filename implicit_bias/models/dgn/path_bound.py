@@ -8,8 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..._solve import Array, to_numpy
-from ...data.arrays import Floats, require_real
-from ...limits.formulation import real_data
+from ...data.arrays import Floats, checked_data, require_real
 from .paths import Gates, Layers, PathColumns, distinct_paths, gate_layers
 
 __all__ = ["largest_path_norm", "path_lower_bound"]
@@ -58,24 +57,12 @@ def path_lower_bound(
         If shapes disagree, an entry is not finite, labels are not -1 and +1, a multiplier is
         negative or all are zero.
     """
-    X, y = (to_numpy(array) for array in real_data(X, y))
-    _check_data(X, y)
+    X, y = checked_data(X, y)
     lam = _multipliers(lam, len(X))
     layers = gate_layers(gates, len(X), widths=widths, contexts=contexts)
     largest = largest_path_norm(lam * y, X, layers)
     total = float(lam.sum()) * (1 - (len(lam) + 2) * _UNIT)
     return total / largest * (1 - 4 * _UNIT) if largest > 0 else math.inf
-
-
-def _check_data(X: Floats, y: Floats) -> None:
-    if X.ndim != 2 or X.shape[0] == 0 or X.shape[1] == 0:
-        raise ValueError(f"`X` must have shape (n, D) with n, D >= 1, got {X.shape}")
-    if y.shape != (len(X),):
-        raise ValueError(f"`y` must have shape ({len(X)},), got {y.shape}: one label per row of X")
-    if not np.all(np.isfinite(X)):
-        raise ValueError("`X` has entries that are NaN or infinite: remove them first")
-    if not np.all(np.abs(y) == 1):
-        raise ValueError("`y` must hold labels -1 and +1 only: map other labels to these first")
 
 
 def _multipliers(lam: Array, n_samples: int) -> Floats:

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from ...training.gated import GatedLayers
-from ...training.network import check_inputs
+from ...training.network import check_contexts, check_inputs
 from ...training.weights import INITS, Starting, as_tensor, linear_factors
 
 
@@ -69,11 +69,7 @@ class GLN(GatedLayers):
         """
         c = as_tensor(contexts)
         self._check_contexts(c, c.shape[0] if c.ndim else 0)
-        if c.numel() and not (0 <= int(c.min()) and int(c.max()) < self.n_contexts):
-            raise ValueError(
-                f"`contexts` must lie in 0..{self.n_contexts - 1}, got values from "
-                f"{int(c.min())} to {int(c.max())}: gating and network must agree on n_contexts"
-            )
+        check_contexts(c, self.n_contexts)
         return c.to(device=self.w1.device, dtype=torch.int64)
 
     def forward(self, X: Tensor, contexts: Tensor) -> Tensor:

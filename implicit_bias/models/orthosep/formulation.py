@@ -21,7 +21,8 @@ from ..._solve import (
     support_vectors,
     to_numpy,
 )
-from ...data.orthants import checked_data, is_orthogonally_separable
+from ...data.arrays import checked_data
+from ...data.orthants import is_orthogonally_separable
 from ...limits.formulation import Solving, labelled, solve_program
 from ...limits.severity import worst
 from .limit import LABELS, OneSidedSolution, OrthosepLimit

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...data.arrays import Floats
-from ...data.orthants import checked_data, inner_products
+from ...data.arrays import Floats, checked_data
+from ...data.orthants import inner_products
 
 __all__ = ["ExtremalDirections", "ExtremalSectors", "early_objective", "extremal_directions",
            "extremal_sectors"]  # fmt: skip

@@ -21,14 +21,20 @@ from ...local_limits.search import local_limit
 from ...measures.formatting import share
 from ...measures.scalars import error_rate, scores
 from ...pipeline.finding import Assumption, Finding, Table
-from ...pipeline.findings import shortfall, usable
+from ...pipeline.findings import usable
 from ...pipeline.setup import Setup
 from ..dgn.comparison import DGNComparison, compare_dgn, compare_scores, value_of
 from ..dgn.path_lasso import solve_path_lasso
 from ..dgn.path_limit import PathLimit
 from ..dgn.rich_comparison import bound_rows, comparison_table, predicted_table
 from .freezing import PartlyTrained
-from .frozen_run import frozen_files, frozen_record, is_finished, train_frozen
+from .frozen_run import (
+    copy_shortfall,
+    frozen_record,
+    frozen_samples,
+    is_frozen,
+    train_frozen,
+)
 from .network import DeepReLU
 
 __all__ = ["find_deep_frozen"]
@@ -57,15 +63,11 @@ def find_deep_frozen(
     FloatingPointError
         If training diverges.
     """
-    setup.progress.stage(f"training it again, with its gates frozen at step {freeze_at}")
-    parts = train_frozen(setup, twin, freeze_at)
-    unknown = Finding("frozen", record={"frozen": None}, finished=is_finished(parts))
-    if parts.before is not None and not parts.before.finished:
-        yield unknown
-        return
-    found = replace(unknown, files=frozen_files(parts), objects={"frozen": parts})
+    parts, found = train_frozen(setup, twin, freeze_at)
     yield found
-    gated = [Sample(s.X, s.y, to_numpy(twin.gates(s.X)).astype(float)) for s in setup.samples]
+    if not is_frozen(parts):
+        return
+    gated = frozen_samples(setup, twin)
     setup.progress.stage(f"solving the path lasso on the gates of step {freeze_at}")
     bound = solve_path_lasso(
         *gated[0],
@@ -84,9 +86,7 @@ def find_deep_frozen(
 
 def _with_bound(found: Finding, parts: PartlyTrained, bound: PathLimit, freeze_at: int) -> Finding:
     """What is known of the copy, and the bound of every network with its gates."""
-    proof, missed = bound.to_dict(), ""
-    if parts.after is not None and usable(bound):
-        missed = shortfall(parts.after, "the copy with frozen gates")
+    proof = bound.to_dict()
     record = {
         "freeze_at": freeze_at,
         "limit": proof,
@@ -110,7 +110,7 @@ def _with_bound(found: Finding, parts: PartlyTrained, bound: PathLimit, freeze_a
         certificates={"frozen gates": proof},
         objects={**found.objects, "frozen_limit": bound},
         row={"freeze_at": freeze_at, "frozen_status": bound.status.name, "frozen_gap": bound.gap},
-        shortfall=missed,
+        shortfall=copy_shortfall(parts, bound),
     )
 
 
@@ -119,7 +119,7 @@ def _with_limit(
     parts: PartlyTrained,
     bound: PathLimit,
     local: LocalLimit,
-    gated: list[Sample],
+    gated: tuple[Sample, Sample],
     changed: float,
     freeze_at: int,
 ) -> Finding:

@@ -8,7 +8,6 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..._solve import Status, to_numpy
 from ...data.sample import Sample
@@ -28,14 +27,16 @@ from .frozen_comparison import FrozenComparison, compare_frozen
 from .network import DeepReLU, ReLU
 
 if TYPE_CHECKING:
+    from ...limits.limit import Limit
     from .model import ReLUOptions
 
 __all__ = [
+    "copy_shortfall",
     "find_frozen",
     "freezing_step",
-    "frozen_files",
     "frozen_record",
-    "is_finished",
+    "frozen_samples",
+    "is_frozen",
     "train_frozen",
 ]
 
@@ -87,18 +88,14 @@ def find_frozen(
     FloatingPointError
         If training diverges.
     """
-    setup.progress.stage(f"training it again, with its gates frozen at step {freeze_at}")
-    parts = train_frozen(setup, twin, freeze_at)
-    unknown = Finding("frozen", record={"frozen": None}, finished=is_finished(parts))
-    if parts.before is not None and not parts.before.finished:
-        yield unknown
-        return
-    found = replace(unknown, files=frozen_files(parts), objects={"frozen": parts})
+    parts, found = train_frozen(setup, twin, freeze_at)
     yield found
+    if not is_frozen(parts):
+        return
     options = setup.options
     setup.progress.stage(f"solving SVM-FReLU on the gates of step {freeze_at} ({options.solver})")
     # Limit and network get the same gates: those that the ReLU network had when it stopped.
-    gated = [Sample(sample.X, sample.y, _gates(twin, sample)) for sample in setup.samples]
+    gated = frozen_samples(setup, twin)
     limit = solve_frelu_svm(*gated[0], solver=options.solver, tol=options.tol)
     comparison = compare_frozen(limit, parts.network, *gated, freeze_at=freeze_at)
     changed = float(gate_changes(gated[0].gates, network.gates(setup.train.X)).mean())
@@ -136,10 +133,11 @@ def _columns(comparison: FrozenComparison) -> dict[str, Any]:
     }
 
 
-def train_frozen(setup: Setup, twin: DeepReLU, freeze_at: int) -> PartlyTrained:
-    """A copy that freezes its gates on the way, with the settings of the run."""
+def train_frozen(setup: Setup, twin: DeepReLU, freeze_at: int) -> tuple[PartlyTrained, Finding]:
+    """A copy that freezes its gates on the way, with the settings of the run, and what it is."""
+    setup.progress.stage(f"training it again, with its gates frozen at step {freeze_at}")
     before, after = map(setup.keeping.state, RUNS)
-    return train_then_freeze(
+    parts = train_then_freeze(
         twin,
         setup.train.X,
         setup.train.y,
@@ -150,18 +148,36 @@ def train_frozen(setup: Setup, twin: DeepReLU, freeze_at: int) -> PartlyTrained:
         states=None if before is None or after is None else (before, after),
         resume=setup.keeping.resume,
     )
+    found = Finding("frozen", record={"frozen": None}, finished=_is_finished(parts))
+    if is_frozen(parts):
+        found = replace(found, files=_files(parts), objects={"frozen": parts})
+    return parts, found
 
 
-def _gates(network: DeepReLU, sample: Sample) -> NDArray[np.float64]:
-    return to_numpy(network.gates(sample.X)).astype(np.float64)
+def is_frozen(parts: PartlyTrained) -> bool:
+    """Whether training came to the freeze: without, there is no copy."""
+    return parts.before is None or parts.before.finished
+
+
+def frozen_samples(setup: Setup, twin: DeepReLU) -> tuple[Sample, Sample]:
+    """Both parts of the data with the gates that the network had when it stopped."""
+    train, held_out = (
+        Sample(one.X, one.y, to_numpy(twin.gates(one.X)).astype(np.float64))
+        for one in setup.samples
+    )
+    return train, held_out
+
+
+def copy_shortfall(parts: PartlyTrained, limit: Limit) -> str:
+    """What training of the copy did not reach, beside a limit that can be compared with."""
+    if parts.after is None or not usable(limit):
+        return ""
+    return shortfall(parts.after, "the copy with frozen gates")
 
 
 def _with_limit(found: Finding, parts: PartlyTrained, limit: FReLULimit, freeze_at: int) -> Finding:
     """What is known of the copy, and its limit."""
     after = parts.after
-    missed = ""
-    if after is not None and usable(limit):
-        missed = shortfall(after, "the copy with frozen gates")
     return replace(
         found,
         files={**found.files, "frozen-limit.safetensors": limit.save},
@@ -169,11 +185,11 @@ def _with_limit(found: Finding, parts: PartlyTrained, limit: FReLULimit, freeze_
         assumptions=_assumptions(limit, freeze_at, _log_loss(parts)),
         statuses={f"SVM-FReLU on the gates of step {freeze_at}": limit.status},
         objects={**found.objects, "frozen_limit": limit},
-        shortfall=missed,
+        shortfall=copy_shortfall(parts, limit),
     )
 
 
-def frozen_files(parts: PartlyTrained) -> dict[str, Writer]:
+def _files(parts: PartlyTrained) -> dict[str, Writer]:
     """Writers of the copy, its gates and its trajectory."""
     files: dict[str, Writer] = {
         "frozen-network.safetensors": write_weights(parts.network),
@@ -189,7 +205,7 @@ def frozen_record(parts: PartlyTrained) -> dict[str, Any]:
     return {
         "steps_since": 0 if parts.after is None else int(parts.after.step[-1]),
         "log_loss": _log_loss(parts),
-        "finished": is_finished(parts),
+        "finished": _is_finished(parts),
     }
 
 
@@ -228,7 +244,7 @@ def _assumptions(limit: FReLULimit, freeze_at: int, log_loss: float) -> tuple[As
     )
 
 
-def is_finished(parts: PartlyTrained) -> bool:
+def _is_finished(parts: PartlyTrained) -> bool:
     """Whether no part of its training was interrupted."""
     return all(part is None or part.finished for part in (parts.before, parts.after))
 
