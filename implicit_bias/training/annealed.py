@@ -92,6 +92,7 @@ class Annealed:
         self.state = {
             "inverse_temperature": zero,  # 0 until the first margins are known
             "separated": zero.bool(),
+            "earned": torch.full_like(zero, max(math.log(n_samples), 1.0)),
             "point": start / torch.where(norms > 0, norms, 1.0),
             "log_loss": zero.clone(),  # at the point and temperature
             "gradient": torch.zeros_like(start),  # of log(loss) there, in the point
@@ -205,7 +206,11 @@ class Annealed:
         most = min(FARTHEST, BLUR / torch.finfo(scores.dtype).eps)
         ready = state["separated"] & (promised <= self._converged) & (-state["log_loss"] < most)
         factor = torch.where(ready, 1 + share.clamp(0.0, COOLING), 1.0)
+        outrun = state["separated"] & ~ready & (-state["log_loss"] > (1 + COOLING) * state["earned"])
+        factor = torch.where(outrun, state["earned"] / -state["log_loss"], factor)
         state["log_loss"], pulled = self._pull(batch, scores, factor)
+        state["earned"] = torch.where(ready, torch.maximum(state["earned"], -state["log_loss"]), state["earned"])
+        forget(state, factor < 0.5)
         state["gradient"] = self._in_the_point(state["point"], pulled)
         state["inverse_temperature"] = state["inverse_temperature"] * factor
 
