@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -28,10 +29,13 @@ class MarginLogarithm:
         :math:`\log \ell(m)`, finite wherever m is (differentiable by autograd).
     slope : callable
         :math:`\ell'(m) / \ell(m)`, the derivative of `value`.
+    tail : float
+        From this margin on `value` is -m and `slope` -1, to rounding.
     """
 
     value: Callable[[Tensor], Tensor]
     slope: Callable[[Tensor], Tensor]
+    tail: float
 
 
 @dataclass(frozen=True)
@@ -62,13 +66,14 @@ def _of_margins(
     slope: Callable[[Tensor], Tensor],
     log_value: Callable[[Tensor], Tensor],
     log_slope: Callable[[Tensor], Tensor],
+    tail: float,
 ) -> Objective:
     return Objective(
         value=lambda scores, y: value(y * scores),
         slope=lambda scores, y: y * slope(y * scores),
         targets="values in {-1, +1}: map two classes with 2 * (y == a) - 1",
         takes=lambda y: y.abs() == 1,
-        logarithm=MarginLogarithm(log_value, log_slope),
+        logarithm=MarginLogarithm(log_value, log_slope, tail),
     )
 
 
@@ -111,10 +116,10 @@ def _half_square(scores: Tensor, targets: Tensor) -> Tensor:
 OBJECTIVES: Mapping[str, Objective] = MappingProxyType(
     {
         "logistic": _of_margins(
-            _logistic_value, _logistic_slope, _logistic_log_value, _logistic_log_slope
+            _logistic_value, _logistic_slope, _logistic_log_value, _logistic_log_slope, _TAIL_START
         ),
         "exponential": _of_margins(
-            _exponential_value, _exponential_slope, torch.neg, _exponential_log_slope
+            _exponential_value, _exponential_slope, torch.neg, _exponential_log_slope, -math.inf
         ),
         "squared": Objective(
             value=_half_square,
@@ -196,6 +201,45 @@ def log_mean_loss_gradient(scores: Tensor, targets: Tensor, kind: str) -> Tensor
     logarithm, margins = get_logarithm(kind), targets * scores
     shares = torch.softmax(logarithm.value(margins), dim=-1)
     return targets * (shares * logarithm.slope(margins))
+
+
+class Smoothed(NamedTuple):
+    """The smoothed margins of runs side by side, and what their gradients are made of.
+
+    Attributes
+    ----------
+    log_loss : (B,)
+        `log_mean_loss`, in float64.
+    pull : (B, n)
+        Its gradient in the scores, in their dtype.
+    smallest : (B,)
+        Margin, in float64.
+    """
+
+    log_loss: Tensor
+    pull: Tensor
+    smallest: Tensor
+
+
+def smoothed(scores: Tensor, targets: Tensor, kind: str) -> Smoothed:
+    """`log_mean_loss` and `log_mean_loss_gradient` of scores (B, n), in one pass over them.
+
+    Where the smallest of all margins is in the loss's tail, which far along it is, that costs one
+    exponential a sample.
+    """
+    logarithm, margins = get_logarithm(kind), (targets * scores).double()
+    smallest = margins.amin(-1)
+    if float(smallest.min()) >= logarithm.tail:
+        peak, shares = -smallest, torch.exp(smallest[:, None] - margins)
+    else:
+        log_values = logarithm.value(margins)
+        peak = log_values.amax(-1)
+        shares = torch.exp(log_values - peak[:, None])
+        targets = -targets * logarithm.slope(margins)
+    total = shares.sum(-1)
+    log_loss = peak + torch.log(total / margins.shape[-1])
+    pull = targets * (shares / -total[:, None])
+    return Smoothed(log_loss, pull.to(scores.dtype), smallest)
 
 
 def _require_samples(margins: Tensor) -> None:

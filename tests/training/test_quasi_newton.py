@@ -66,7 +66,7 @@ def test_a_run_that_forgets_begins_with_a_step_that_promises_a_fall_by_one() -> 
     for s, y in zip(*pairs(1, 4), strict=True):
         learn(memory, torch.tensor(np.stack([s, s])), torch.tensor(np.stack([y, y])))
     before = direction(memory, gradient)
-    forget(memory, torch.tensor([True, False]))
+    forget(memory, np.array([True, False]))
     after = direction(memory, gradient)
     assert float(after[0] @ gradient[0]) == pytest.approx(-1)
     np.testing.assert_allclose(after[0] / after[0].norm(), -gradient[0] / gradient[0].norm())
