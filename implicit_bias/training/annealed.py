@@ -193,7 +193,7 @@ class Annealed:
         saddle = ~self._number("separated") & (-slope / 2 <= self._converged)
         if saddle.any():
             chosen = torch.from_numpy(saddle).to(step.device)[:, None]
-            step = torch.where(chosen, self._heavy(gradient), step)
+            step = torch.where(chosen, self._heavy(gradient, saddle), step)
             slope = inner(gradient, step)
         length, norm = lengths(step), lengths(state["point"])
         longest = np.where(norm > 0, REACH * norm, math.inf)
@@ -202,14 +202,15 @@ class Annealed:
             step, slope = step * rows(share, step), share * slope
         return Ahead(step, slope, saddle)
 
-    def _heavy(self, gradient: Tensor) -> Tensor:
+    def _heavy(self, gradient: Tensor, saddle: NDArray[np.bool_]) -> Tensor:
         """A gradient step with momentum, which is dropped where it leads uphill."""
         last, size, count = self.state["last"], self._number("size"), self._number("heavy_steps")
         squared = inner(gradient, gradient)
         first = np.divide(1.0, squared, out=np.ones_like(squared), where=squared > 0)
-        size = np.where(size > 0, size, first)
+        # Of these runs alone: others are to go on as they would by themselves.
+        size = np.where(saddle & (size == 0), first, size)
         downhill = inner(last, gradient) <= 0
-        self._note(size=size, heavy_steps=np.where(downhill, count + 1, 0.0))
+        self._note(size=size, heavy_steps=np.where(saddle, downhill * (count + 1), count))
         share = np.where(downhill, count / (count + 3), 0.0)
         return rows(share, gradient) * last - rows(size, gradient) * gradient
 
