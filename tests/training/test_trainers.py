@@ -342,9 +342,7 @@ def test_annealing_comes_to_its_limit_from_the_hardest_starts(
 
 def ahead(step: float, slope: float) -> Ahead:
     """A step of one run with one weight."""
-    return Ahead(
-        torch.tensor([[step]], dtype=torch.float64), np.array([slope]), np.array([False])
-    )
+    return Ahead(torch.tensor([[step]], dtype=torch.float64), np.array([slope]), np.array([False]))
 
 
 def test_an_annealed_step_is_shortened_until_it_falls_by_what_the_slope_promises() -> None:
