@@ -49,6 +49,7 @@ from .local_limits.search import local_limit as local_limit
 from .measures.clocks import ConstantClock as ConstantClock
 from .measures.clocks import PowerClock as PowerClock
 from .measures.clocks import clock_of as clock_of
+from .measures.clocks import pace_of as pace_of
 from .measures.comparison import Comparison as Comparison
 from .measures.comparison import compare as compare
 from .measures.directions import extrapolate_direction as extrapolate_direction

@@ -5,20 +5,28 @@ Under gradient flow what happens to a direction is a function of log(1/loss); a 
 
 from __future__ import annotations
 
+import copy
 import math
 from dataclasses import dataclass
 from typing import Protocol
 
+import torch
+
 from ..training.catalogue import TRAINERS
+from ..training.data import Inputs, place_data, trained_weights
+from ..training.loop import train
 from ..training.settings import TrainingSettings
 from ..training.trajectory import Trajectory
+from .gradients import margins
 from .rates import fit_rate
 from .series import SeriesStatus
 
-__all__ = ["Clock", "ConstantClock", "PowerClock", "clock_of"]
+__all__ = ["PACED", "Clock", "ConstantClock", "PowerClock", "clock_of", "pace_of"]
 
 # Trainers whose steps follow the gradient of the loss, if in a time of their own.
 FLOWS = frozenset({"constant", "normalised", "momentum"})
+# Those of them whose pace is measured, since no law has its constant.
+PACED = ("normalised", "momentum")
 
 
 class State(Protocol):
@@ -151,3 +159,60 @@ def clock_of(trajectory: Trajectory, settings: TrainingSettings) -> PowerClock |
         rate.exponent,
         float(rate.error),
     )
+
+
+def pace_of(
+    network: torch.nn.Module,
+    X: Inputs,
+    y: Inputs,
+    gates: Inputs | None,
+    trainer: str,
+    *,
+    n_steps: int = 300,
+) -> PowerClock | None:
+    """The clock of a trainer that a network was not trained with, measured by a short run of it.
+
+    A copy of the network begins at its direction and a smallest margin of 1, so that nothing but
+    log(1/loss) has far to go, and takes `n_steps`; its steps count from there. What a run from
+    random weights needs to find the direction is not in it.
+
+    Parameters
+    ----------
+    network : Module
+        Homogeneous, with positive margins; it is not modified.
+    X, y, gates
+        As in `training.train`.
+    trainer : str
+        One of `PACED`.
+    n_steps : int
+
+    Returns
+    -------
+    PowerClock or None
+        None where the run shows no power.
+
+    Raises
+    ------
+    ValueError
+        If the trainer is another, data are malformed, or some sample has no positive margin.
+    """
+    if trainer not in PACED:
+        raise ValueError(
+            f"`trainer` must be one of {list(PACED)}, got {trainer!r}: constant steps have a law, "
+            "`ConstantClock`, and the others do not follow the flow"
+        )
+    settings = TrainingSettings(
+        trainer=trainer, batch_size=0, schedule=((n_steps, None),), n_checkpoints=60
+    )
+    begin = copy.deepcopy(network)
+    data = place_data(begin, X, y, gates)
+    with torch.no_grad():
+        smallest = float(margins(begin, data).min())
+        if not smallest > 0:
+            raise ValueError(
+                f"a pace is measured near the end of training, and the smallest margin is "
+                f"{smallest:.3g}: train until it is positive"
+            )
+        for weight in trained_weights(begin):
+            weight.mul_(smallest ** (-1 / begin.degree))  # type: ignore[operator]
+    return clock_of(train(begin, X, y, gates, settings=settings), settings)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ..data.sample import Sample
 from ..drawing.unit_growth import plot_unit_growth
 from ..limits.limit import Limit
-from ..measures.clocks import Clock, ConstantClock, clock_of
+from ..measures.clocks import PACED, Clock, ConstantClock, clock_of, pace_of
 from ..measures.formatting import of_log10, rounded, share
 from ..measures.growth_law import Arrival, UnitChange, UnitGrowth
 from ..measures.kkt import KKTDistance
@@ -30,6 +30,8 @@ TITLE = "units whose share of the norm descent has yet to change"
 COLUMNS = ("unit", "what descent does, to first order", "steps to that")
 # Lines of the table; what is left is in the record.
 MOST = 8
+# Samples times weights up to which 300 steps of another trainer are a matter of a second or two.
+CHEAP = 2e7
 # A unit is awake at this share of the norm.
 AWAKE = 0.1
 # Powers of growth that differ by less are one.
@@ -63,6 +65,9 @@ def slow_units(
     growth = unit_growth(
         network, *train, limit=limit, clocks=_clocks(trajectory, settings), kkt=kkt
     )
+    if growth.changes:
+        clocks = [*_clocks(trajectory, settings), *_paces(network, train, settings.trainer)]
+        growth = unit_growth(network, *train, limit=limit, clocks=clocks, kkt=kkt)
     return Finding(
         "slow units",
         record={"unit_growth": growth.to_dict()},
@@ -81,6 +86,14 @@ def _clocks(trajectory: Trajectory, settings: TrainingSettings) -> list[Clock]:
     if settings.trainer != "constant" or rate is None:
         return [ConstantClock()]
     return [ConstantClock(rate / (1 - settings.momentum))]
+
+
+def _paces(network: torch.nn.Module, train: Sample, own: str) -> list[Clock]:
+    """Of the trainers that follow the flow and were not run, where a short run is cheap."""
+    work = len(train.y) * sum(weight.numel() for weight in network.parameters())
+    names = [name for name in PACED if name != own] if work <= CHEAP else []
+    found = (pace_of(network, *train, name) for name in names)
+    return [clock for clock in found if clock is not None]
 
 
 def _tables(growth: UnitGrowth) -> tuple[Table, ...]:

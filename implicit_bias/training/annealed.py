@@ -161,7 +161,7 @@ class Annealed:
         if cooling:
             self._cool(batch, there, -ahead.slope / 2)
 
-    def _number(self, name: str) -> Array:
+    def _number(self, name: str) -> NDArray[Any]:
         """(B,) what the state holds under this name."""
         return numbers(self.state[name])
 

@@ -6,6 +6,8 @@ as the memory is NumPy's on the CPU, where an operation costs a microsecond inst
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -25,12 +27,12 @@ Array = NDArray[np.float64]
 Pairs = dict[str, Tensor]
 
 
-def numbers(values: Tensor) -> NDArray[np.generic]:
+def numbers(values: Tensor) -> NDArray[Any]:
     """What torch holds, as an array of NumPy: on the CPU one and the same memory."""
     return values.cpu().numpy()
 
 
-def rows(values: NDArray[np.generic], like: Tensor) -> Tensor:
+def rows(values: NDArray[Any], like: Tensor) -> Tensor:
     """Numbers (B,), one a run, as a factor (B, 1) of tensors (B, P) like this one."""
     return torch.as_tensor(values[:, None], dtype=like.dtype, device=like.device)
 

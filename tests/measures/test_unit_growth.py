@@ -23,6 +23,7 @@ from implicit_bias import (
     Trajectory,
     UnitGrowth,
     clock_of,
+    pace_of,
     solve_frelu_svm,
     solve_gln_svm,
     train,
@@ -202,6 +203,23 @@ def test_a_run_measures_its_own_clock() -> None:
         ((name, steps),) = arrival.log10_steps
         assert name == "momentum"
         assert 3 * 10 ** (1.25 * steps) == pytest.approx(arrival.log_inverse_loss)
+
+
+@pytest.mark.parametrize("trainer", ["normalised", "momentum"])
+def test_a_pace_foretells_the_steps_of_a_run_five_times_longer(trainer) -> None:
+    pair = Pair(1.0, 0.02)
+    network = pair.network(1.0)
+    clock = pace_of(network, pair.X, pair.y, pair.gates, trainer)
+    assert clock is not None
+    assert clock.name == trainer
+    n_steps = int(5 * clock.steps)
+    settings = TrainingSettings(trainer, batch_size=0, schedule=((n_steps, None),))
+    run = train(network, pair.X, pair.y, pair.gates, settings=settings)
+    state = pair.growth()
+    foretold = 10 ** clock.log10_steps(float(-run.log_loss[-1]), state)
+    assert foretold == pytest.approx(n_steps, rel=0.5)
+    with pytest.raises(ValueError, match="constant steps have a law"):
+        pace_of(network, pair.X, pair.y, pair.gates, "constant")
 
 
 def test_annealed_steps_are_no_flow_and_count_no_arrivals() -> None:
