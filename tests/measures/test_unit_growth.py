@@ -209,7 +209,7 @@ def test_a_run_measures_its_own_clock() -> None:
 def test_a_pace_foretells_the_steps_of_a_run_five_times_longer(trainer) -> None:
     pair = Pair(1.0, 0.02)
     network = pair.network(1.0)
-    clock = pace_of(network, pair.X, pair.y, pair.gates, trainer)
+    clock = pace_of(pair.network(), pair.X, pair.y, pair.gates, trainer)
     assert clock is not None
     assert clock.name == trainer
     n_steps = int(5 * clock.steps)
