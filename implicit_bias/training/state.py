@@ -19,7 +19,7 @@ from .settings import TrainingSettings
 
 __all__ = ["RunState", "Saved"]
 
-FORMAT = "implicit-bias run 2"
+FORMAT = "implicit-bias run 3"
 
 
 @dataclass(frozen=True, eq=False)
