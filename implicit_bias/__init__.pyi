@@ -1,5 +1,6 @@
 """The public names, each with the module that it is loaded from: the one list of them."""
 
+from . import optim as optim
 from ._extras import MissingExtra as MissingExtra
 from ._solve import Certificate as Certificate
 from ._solve import NotCertified as NotCertified

@@ -17,7 +17,7 @@ from .._files import write_atomically
 from .data import GatedData
 from .settings import TrainingSettings
 
-__all__ = ["RunState", "Saved"]
+__all__ = ["RunState", "Saved", "digest"]
 
 FORMAT = "implicit-bias run 2"
 
@@ -48,7 +48,7 @@ class RunState:
     ) -> None:
         self._path = Path(path)
         self._fingerprint = _fingerprint(settings, data, network)
-        self._began = _digest(weights)
+        self._began = digest(weights)
 
     def write(
         self,
@@ -106,7 +106,7 @@ class RunState:
         wanted |= {f"stepper.{name}": value for name, value in stepper.items()}
         self._check_network(tensors, wanted)
         kept = [tensors[f"weight.{i}"] for i in range(len(weights))]
-        if _digest(weights) not in (metadata["began"], _digest(kept)):
+        if digest(weights) not in (metadata["began"], digest(kept)):
             raise ValueError(
                 f"the run in {str(self._path)!r} began from other weights: make the network as it "
                 "was made then, from the same seed and at the same scale"
@@ -173,7 +173,7 @@ def _rows(names: Sequence[str], tensors: Mapping[str, Tensor]) -> list[dict[str,
 def _checksum(metadata: Mapping[str, str], tensors: Mapping[str, Tensor]) -> str:
     """A digest of all that a file says, names included."""
     names = sorted(tensors)
-    return _digest([tensors[name] for name in names], json.dumps([sorted(metadata.items()), names]))
+    return digest([tensors[name] for name in names], json.dumps([sorted(metadata.items()), names]))
 
 
 def _fingerprint(
@@ -187,15 +187,16 @@ def _fingerprint(
         )
     fixed = [p for p in network.parameters() if not p.requires_grad]
     parts = [part for sample in data for part in sample] + [*fixed, *network.buffers()]
-    return _digest(parts, f"{settings!r} {type(network).__qualname__}")
+    return digest(parts, f"{settings!r} {type(network).__qualname__}")
 
 
-def _digest(tensors: Sequence[Tensor | None], text: str = "") -> str:
-    digest = hashlib.sha256(text.encode())
+def digest(tensors: Sequence[Tensor | None], text: str = "") -> str:
+    """SHA-256 of a text and of shapes, dtypes and values, in hexadecimal digits."""
+    known = hashlib.sha256(text.encode())
     for tensor in tensors:
         if tensor is None:
-            digest.update(b"None")
+            known.update(b"None")
         else:
-            digest.update(f"{tuple(tensor.shape)} {tensor.dtype}".encode())
-            digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
-    return digest.hexdigest()
+            known.update(f"{tuple(tensor.shape)} {tensor.dtype}".encode())
+            known.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+    return known.hexdigest()
