@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import (  # type: ignore[import-untyped,unused-ignore]
     BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
 )
 from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ignore]
@@ -23,8 +24,13 @@ from .._files import write_atomically
 __all__ = ["Gating"]
 
 
-class Gating(TransformerMixin, BaseEstimator):  # type: ignore[misc,unused-ignore]
+class Gating(  # type: ignore[misc,unused-ignore]
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     """A transformer from inputs to gates or contexts, that can be saved: integers, if not soft.
+
+    `set_output(transform="pandas")`, or "polars", gives data frames; their columns are called by
+    `get_feature_names_out()`, the class's name and the number of the gate.
 
     Attributes
     ----------
@@ -38,6 +44,11 @@ class Gating(TransformerMixin, BaseEstimator):  # type: ignore[misc,unused-ignor
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = []  # int64 for every input
         return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        """How many columns `transform` has; AttributeError where nothing is fitted yet."""
+        raise NotImplementedError
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write what is fitted and the parameters to `path`, an npz archive without pickles.

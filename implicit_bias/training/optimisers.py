@@ -28,6 +28,7 @@ class Annealed(MarginOptimizer):
 
     Examples
     --------
+    >>> import torch
     >>> X, y = torch.tensor([[2.0, 0.0], [0.0, 1.0]]).double(), torch.tensor([1.0, -1.0])
     >>> w = torch.nn.Parameter(torch.tensor([1.0, 1.0]).double())
     >>> optimiser = Annealed([w], degree=1, n_samples=2)
