@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 import sklearn
 from sklearn.base import clone
@@ -56,9 +55,7 @@ def test_gatings_have_names_and_give_frames_of_the_same_gates(name) -> None:
     assert gating.get_feature_names_out().tolist() == names
     frame = gating.set_output(transform="pandas").transform(FRAME)
     pd.testing.assert_frame_equal(frame, pd.DataFrame(plain, index=FRAME.index, columns=names))
-    other = gating.set_output(transform="polars").fit_transform(FRAME)
-    assert isinstance(other, pl.DataFrame)
-    np.testing.assert_array_equal(other.to_numpy(), plain)
+    pd.testing.assert_frame_equal(clone(gating).fit_transform(FRAME), frame)
     with pytest.raises(ValueError, match="feature names"):
         gating.transform(FRAME[["b", "a", "c", "d"]])
 
@@ -69,7 +66,9 @@ def test_frames_and_arrays_have_the_same_scores(classifier) -> None:
     plain = classifier().fit(X, LABELS)
     framed = classifier().fit(FRAME, pd.Series(LABELS))
     assert framed.feature_names_in_.tolist() == list("abcd")
-    np.testing.assert_array_equal(framed.decision_function(FRAME), plain.decision_function(X))
+    np.testing.assert_allclose(  # columns lie otherwise in memory, which may round sums otherwise
+        framed.decision_function(FRAME), plain.decision_function(X), rtol=1e-9, atol=1e-9
+    )
     np.testing.assert_array_equal(framed.predict(FRAME), LABELS)
     with pytest.raises(ValueError, match="feature names"):
         framed.predict(FRAME[["b", "a", "c", "d"]])
@@ -93,7 +92,8 @@ def test_linear_coefficients_are_those_of_scikit_learns_classifiers(
     np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=1e-3)
     scores = X @ ours.coef_.T + ours.intercept_
     np.testing.assert_allclose(scores.squeeze(), ours.decision_function(X), rtol=1e-12, atol=1e-12)
-    assert np.all(ours.n_iter_ == [limit.iterations for limit in ours.limits_])
+    iterations = [limit.iterations for limit in ours.limits_]
+    assert np.atleast_1d(ours.n_iter_).tolist() == iterations
     assert np.ndim(ours.n_iter_) == (n_classes > 2)
 
 
