@@ -79,6 +79,28 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
         NotCertified
             If `on_inseparable="raise"` and the data are not shown separable; it holds the limit.
         """
+        settings = self._begin()
+        inputs, labels, weights, costs = self._read(X, y, sample_weight)
+        weighted = sample_weight is not None
+        gates = self._fit_gating(inputs, weights if weighted else None)
+        first, self._merged = merge_rows(inputs, labels, gates, weighted=weighted)
+        gates = None if gates is None else gates[first]
+        limits, programs = self._solve(inputs[first], labels[first], gates, settings)
+        self._judge(limits)
+        merged_costs = np.asarray(np.bincount(self._merged, costs), dtype=np.float64)
+        zeta = np.stack(
+            [
+                limit.zeta
+                if _separates(limit)
+                else ridge_coefficients(own, merged_costs).reshape(limit.zeta.shape)
+                for limit, own in zip(limits, programs, strict=True)
+            ]
+        )
+        self.limits_, self.zeta_ = limits, zeta if self._several else zeta[0]
+        return self
+
+    def _begin(self) -> Settings:
+        """Settings of the solver, once parameters are checked and earlier answers gone."""
         if self.on_inseparable not in ("warn", "raise"):
             raise ValueError(
                 f"`on_inseparable` must be 'warn' or 'raise', got {self.on_inseparable!r}"
@@ -87,37 +109,31 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
         # A fit that fails leaves no earlier answer behind.
         for name in ("zeta_", "limits_"):
             self.__dict__.pop(name, None)
+        return settings
+
+    def _read(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
+    ) -> tuple[Floats, NDArray[np.int64], Floats, Floats]:
+        """Inputs with their constant, labels 0 .. K-1, weights alone and with those of classes.
+
+        Of the rows of positive weight.
+        """
         refuse_disguised("X", X)
         refuse_masked("y", y)
-        inputs, y = validate_data(self, X, y, dtype=np.float64)
-        check_classification_targets(y)
-        weights, costs = weigh(y, sample_weight, self.class_weight)
-        self._rows, self._n_rows = np.flatnonzero(costs), len(y)
-        inputs, weights, costs = inputs[self._rows], weights[self._rows], costs[self._rows]
-        self.classes_, labels = np.unique(y[self._rows], return_inverse=True)
+        inputs: Floats
+        targets: NDArray[Any]
+        inputs, targets = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(targets)
+        weights, costs = weigh(targets, sample_weight, self.class_weight)
+        rows = np.flatnonzero(costs)
+        self._rows, self._n_rows = rows, len(targets)
+        self.classes_, labels = np.unique(targets[rows], return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(
                 f"`y` must hold at least two classes, got one class, {self.classes_[0]!r}, only, "
                 "among samples of positive weight: there is nothing to tell apart"
             )
-        inputs = self._with_constant(inputs)
-        weighted = sample_weight is not None
-        gates = self._fit_gating(inputs, weights if weighted else None)
-        first, self._merged = merge_rows(inputs, labels, gates, weighted=weighted)
-        inputs, labels, costs = inputs[first], labels[first], np.bincount(self._merged, costs)
-        gates = None if gates is None else gates[first]
-        limits, programs = self._solve(inputs, labels, gates, settings)
-        self._judge(limits)
-        zeta = np.stack(
-            [
-                limit.zeta
-                if _separates(limit)
-                else ridge_coefficients(own, costs).reshape(limit.zeta.shape)
-                for limit, own in zip(limits, programs, strict=True)
-            ]
-        )
-        self.limits_, self.zeta_ = limits, zeta if self._several else zeta[0]
-        return self
+        return self._with_constant(inputs[rows]), labels, weights[rows], costs[rows]
 
     def _solve(
         self,

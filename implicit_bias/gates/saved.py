@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import (  # type: ignore[import-untyped,unused-ignore]
     BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
+)
+from sklearn.base import (
+    ClassNamePrefixFeaturesOutMixin as Named,
 )
 from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ignore]
     check_is_fitted,
@@ -24,9 +26,7 @@ from .._files import write_atomically
 __all__ = ["Gating"]
 
 
-class Gating(  # type: ignore[misc,unused-ignore]
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
-):
+class Gating(Named, TransformerMixin, BaseEstimator):  # type: ignore[misc,unused-ignore]
     """A transformer from inputs to gates or contexts, that can be saved: integers, if not soft.
 
     `set_output(transform="pandas")`, or "polars", gives data frames; their columns are called by
