@@ -56,6 +56,7 @@ class MarginOptimizer(torch.optim.Optimizer):
         self._run: ClosureRun | None = None
         self._stepper: Stepper | None = None
         self._left: list[Tensor] = []  # the weights after the last step
+        self._places: dict[str, torch.device] = {}  # of what the method keeps
         self._expected = ""  # the digest that a loaded state names
         super().__init__(params, {} if lr is None else {"lr": lr})
         _check_weights(self._trained())
@@ -103,8 +104,8 @@ class MarginOptimizer(torch.optim.Optimizer):
             self._run, self._stepper = self._begin(closure)
         self._check_unmoved(self._run)
         self._run.closure = closure
-        # What another hand moved or loaded is what counts.
-        self._stepper.state = self._states["trainer"]
+        # What another hand loaded is what counts, and not where it has put it.
+        self._stepper.state = {k: v.to(self._places[k]) for k, v in self._states["trainer"].items()}
         self._stepper.step(self._run.batch, self.param_groups[0].get("lr"))
         self._states["trainer"] = self._stepper.state
         self._left = [weight.clone() for weight in self._run.weights]
@@ -143,19 +144,18 @@ class MarginOptimizer(torch.optim.Optimizer):
                 "what state_dict() of the same optimiser gave"
             )
         super().load_state_dict(state_dict)
-        device = self._trained()[0].device
         self._run = self._stepper = None
         self._left = []
         self._expected = "" if known is None else bytes(known.cpu().tolist()).hex()
         self.state.clear()
         if begun:
-            self._states["trainer"] = {k: v.detach().clone().to(device) for k, v in kept.items()}
+            self._states["trainer"] = {k: v.detach().clone() for k, v in kept.items()}
 
     def __getstate__(self) -> dict[str, Any]:
         own = ("_settings", "_degree", "_n_samples")
         kept = {name: getattr(self, name) for name in own}
         expected = self._expected or (digest(self._left) if self._left else "")
-        closed: dict[str, Any] = {"_run": None, "_stepper": None, "_left": []}
+        closed: dict[str, Any] = {"_run": None, "_stepper": None, "_left": [], "_places": {}}
         return super().__getstate__() | kept | closed | {"_expected": expected}
 
     @property
@@ -186,6 +186,7 @@ class MarginOptimizer(torch.optim.Optimizer):
             run.check_degree()
             self._states["trainer"] = stepper.state
         self._left = [weight.clone() for weight in run.weights]
+        self._places = {name: value.device for name, value in stepper.state.items()}
         return run, stepper
 
     def _fits(self, kept: dict[str, Tensor]) -> bool:
