@@ -55,7 +55,7 @@ def merge_rows(
     """
     parts = [labels[:, None], inputs, *([] if gates is None else [gates])]
     table = np.hstack(parts, dtype=np.float64) + 0.0  # minus zero is zero
-    if not weighted and len({row.tobytes() for row in table}) == len(table):
+    if not weighted and len({hash(row.tobytes()) for row in table}) == len(table):
         every = np.arange(len(table))
         return every, every
     _, first, same = np.unique(table, axis=0, return_index=True, return_inverse=True)
