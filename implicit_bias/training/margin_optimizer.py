@@ -12,7 +12,7 @@ from torch import Tensor
 from .closures import ClosureRun
 from .descent import Stepper
 from .settings import TrainingSettings
-from .state import digest
+from .state import digest_of
 from .trainers import make_stepper
 
 __all__ = ["MarginOptimizer", "whole"]
@@ -121,7 +121,7 @@ class MarginOptimizer(torch.optim.Optimizer):
         packed = super().state_dict()
         kept = self._states.get("trainer")
         if kept:
-            known = self._expected or digest(self._left)
+            known = self._expected or digest_of(self._left)
             copied = {name: value.detach().clone() for name, value in kept.items()}
             copied[WEIGHTS] = torch.frombuffer(bytearray.fromhex(known), dtype=torch.uint8)
             packed["state"] = {"trainer": copied}
@@ -154,7 +154,7 @@ class MarginOptimizer(torch.optim.Optimizer):
     def __getstate__(self) -> dict[str, Any]:
         own = ("_settings", "_degree", "_n_samples")
         kept = {name: getattr(self, name) for name in own}
-        expected = self._expected or (digest(self._left) if self._left else "")
+        expected = self._expected or (digest_of(self._left) if self._left else "")
         closed: dict[str, Any] = {"_run": None, "_stepper": None, "_left": [], "_places": {}}
         return super().__getstate__() | kept | closed | {"_expected": expected}
 
@@ -176,7 +176,7 @@ class MarginOptimizer(torch.optim.Optimizer):
         run, stepper = self._make()
         run.closure = closure
         if "trainer" in self._states:
-            if self._expected != digest(run.weights):
+            if self._expected != digest_of(run.weights):
                 raise ValueError(
                     "the optimiser's state is of other weights than the network has: load those "
                     "that were kept beside it, or make a new optimiser for these"

@@ -17,7 +17,7 @@ from .._files import write_atomically
 from .data import GatedData
 from .settings import TrainingSettings
 
-__all__ = ["RunState", "Saved", "digest"]
+__all__ = ["RunState", "Saved", "digest_of"]
 
 FORMAT = "implicit-bias run 2"
 
@@ -48,7 +48,7 @@ class RunState:
     ) -> None:
         self._path = Path(path)
         self._fingerprint = _fingerprint(settings, data, network)
-        self._began = digest(weights)
+        self._began = _digest(weights)
 
     def write(
         self,
@@ -106,7 +106,7 @@ class RunState:
         wanted |= {f"stepper.{name}": value for name, value in stepper.items()}
         self._check_network(tensors, wanted)
         kept = [tensors[f"weight.{i}"] for i in range(len(weights))]
-        if digest(weights) not in (metadata["began"], digest(kept)):
+        if _digest(weights) not in (metadata["began"], _digest(kept)):
             raise ValueError(
                 f"the run in {str(self._path)!r} began from other weights: make the network as it "
                 "was made then, from the same seed and at the same scale"
@@ -173,7 +173,7 @@ def _rows(names: Sequence[str], tensors: Mapping[str, Tensor]) -> list[dict[str,
 def _checksum(metadata: Mapping[str, str], tensors: Mapping[str, Tensor]) -> str:
     """A digest of all that a file says, names included."""
     names = sorted(tensors)
-    return digest([tensors[name] for name in names], json.dumps([sorted(metadata.items()), names]))
+    return _digest([tensors[name] for name in names], json.dumps([sorted(metadata.items()), names]))
 
 
 def _fingerprint(
@@ -187,16 +187,20 @@ def _fingerprint(
         )
     fixed = [p for p in network.parameters() if not p.requires_grad]
     parts = [part for sample in data for part in sample] + [*fixed, *network.buffers()]
-    return digest(parts, f"{settings!r} {type(network).__qualname__}")
+    return _digest(parts, f"{settings!r} {type(network).__qualname__}")
 
 
-def digest(tensors: Sequence[Tensor | None], text: str = "") -> str:
-    """SHA-256 of a text and of shapes, dtypes and values, in hexadecimal digits."""
-    known = hashlib.sha256(text.encode())
+def _digest(tensors: Sequence[Tensor | None], text: str = "") -> str:
+    digest = hashlib.sha256(text.encode())
     for tensor in tensors:
         if tensor is None:
-            known.update(b"None")
+            digest.update(b"None")
         else:
-            known.update(f"{tuple(tensor.shape)} {tensor.dtype}".encode())
-            known.update(tensor.detach().cpu().contiguous().numpy().tobytes())
-    return known.hexdigest()
+            digest.update(f"{tuple(tensor.shape)} {tensor.dtype}".encode())
+            digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def digest_of(weights: Sequence[Tensor]) -> str:
+    """What tells these weights from any others, in 64 hexadecimal digits."""
+    return _digest(weights)
