@@ -11,7 +11,8 @@ from ._extras import naming_extras
 
 with open(f"{__file__}i", encoding="utf-8") as stub:
     _MODULES = {
-        alias.name: f".{node.module}"
+        # A module of this package is its own name.
+        alias.name: f".{node.module or alias.name}"
         for node in ast.parse(stub.read()).body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
@@ -24,7 +25,8 @@ def __getattr__(name: str) -> object:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     with naming_extras():
-        return getattr(import_module(_MODULES[name], __name__), name)
+        module = import_module(_MODULES[name], __name__)
+    return module if _MODULES[name] == f".{name}" else getattr(module, name)
 
 
 def __dir__() -> list[str]:

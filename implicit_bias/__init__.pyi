@@ -1,11 +1,14 @@
 """The public names, each with the module that it is loaded from: the one list of them."""
 
+from . import optim as optim
 from ._extras import MissingExtra as MissingExtra
 from ._solve import Certificate as Certificate
+from ._solve import ConstrainedCertificate as ConstrainedCertificate
 from ._solve import NotCertified as NotCertified
 from ._solve import Settings as Settings
 from ._solve import Status as Status
 from ._solve import certify as certify
+from ._solve import certify_constrained as certify_constrained
 from ._version import __version__ as __version__
 from .data.dataset import Dataset as Dataset
 from .data.images import load_digits as load_digits

@@ -6,6 +6,7 @@ try:
     from solvers import (
         Array,
         Certificate,
+        ConstrainedCertificate,
         FitCertificate,
         FitNotCertified,
         FitStatus,
@@ -25,6 +26,7 @@ try:
         array_namespace,
         as_float64,
         certify,
+        certify_constrained,
         certify_fit,
         certify_kernel,
         is_torch_array,
@@ -51,10 +53,12 @@ except ImportError as error:
 # Solvers of cvxpy are an extra.
 solve = naming_extras()(solve)
 solve_one_vs_rest = naming_extras()(solve_one_vs_rest)
+MaxMarginProgram.to_cvxpy = naming_extras()(MaxMarginProgram.to_cvxpy)  # type: ignore[method-assign]
 
 __all__ = [
     "Array",
     "Certificate",
+    "ConstrainedCertificate",
     "FitCertificate",
     "FitNotCertified",
     "FitStatus",
@@ -74,6 +78,7 @@ __all__ = [
     "array_namespace",
     "as_float64",
     "certify",
+    "certify_constrained",
     "certify_fit",
     "certify_kernel",
     "is_torch_array",

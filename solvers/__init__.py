@@ -2,6 +2,7 @@
 
 from .arrays import Array, array_namespace, as_float64, is_torch_array, to_numpy
 from .certificate import Certificate, certify
+from .constrained import ConstrainedCertificate, certify_constrained
 from .design import GatedDesign
 from .dispatch import SOLVERS, solve
 from .kernel_path import solve_kernel
@@ -27,6 +28,7 @@ __all__ = [
     "SOLVERS",
     "Array",
     "Certificate",
+    "ConstrainedCertificate",
     "FitCertificate",
     "FitNotCertified",
     "FitStatus",
@@ -46,6 +48,7 @@ __all__ = [
     "array_namespace",
     "as_float64",
     "certify",
+    "certify_constrained",
     "certify_fit",
     "certify_kernel",
     "is_torch_array",

@@ -11,7 +11,14 @@ from .design import GatedDesign
 from .programs import MaxMarginProgram
 from .summation import TINY, enclose_adjoint, enclose_scores, power_of_two, rounding
 
-__all__ = ["RESOLUTION", "Certificate", "blocks_cancel", "certify"]
+__all__ = [
+    "RESOLUTION",
+    "Certificate",
+    "blocks_cancel",
+    "certify",
+    "norm_above",
+    "upper_bound",
+]
 
 # One unit in the last place: what the inputs and the multipliers lose of every term when each is
 # rounded to float64 once.
@@ -106,7 +113,7 @@ def certify(
     ValueError
         If a point has the wrong shape.
     """
-    objective, margin, margin_rounding = _upper_bound(program, _point(program, primal))
+    objective, margin, margin_rounding = upper_bound(program, _point(program, primal))
     dual_objective, separation_bound = _lower_bound(program, _point(program, dual))
     gap = math.inf
     if objective < math.inf and 0 < dual_objective < math.inf:
@@ -126,7 +133,7 @@ def _point(program: MaxMarginProgram, point: Array | None) -> Array | None:
     return None if point is None else as_float64(point, like=program.design.X)
 
 
-def _upper_bound(program: MaxMarginProgram, V: Array | None) -> tuple[float, float, float]:
+def upper_bound(program: MaxMarginProgram, V: Array | None) -> tuple[float, float, float]:
     """The objective, the smallest margin and its rounding error."""
     if V is None:
         return math.inf, -math.inf, 0.0
@@ -139,7 +146,7 @@ def _upper_bound(program: MaxMarginProgram, V: Array | None) -> tuple[float, flo
         return math.inf, -math.inf, 0.0
     unit = power_of_two(float_of(xp.max(xp.abs(V))))
     V = V / unit
-    norm = _norm_above(design, V, xp.sum)
+    norm = norm_above(design, V, xp.sum)
     margins, lost = _enclosed_margins(program, V, norm)
     smallest, floor = float_of(xp.min(margins)), float_of(xp.min(margins - lost))
     objective = norm / floor * (1 + rounding(4)) if floor > 0 else math.inf
@@ -197,7 +204,7 @@ def _lower_bound(program: MaxMarginProgram, lam: Array | None) -> tuple[float, f
 def _cancellation(program: MaxMarginProgram, lam: Array) -> tuple[float, float]:
     """The largest block norm, rounded up, and the largest share of its terms left in an entry."""
     design, xp = program.design, array_namespace(lam)
-    largest = _norm_above(design, program.dual_blocks(lam), xp.max)
+    largest = norm_above(design, program.dual_blocks(lam), xp.max)
     # By the triangle inequality no block's norm is off by more than the norms of its terms are.
     lost = rounding(program.n_samples + 2) * program.data_scale(lam) + TINY
     if lost <= CLOSE * largest:
@@ -207,7 +214,7 @@ def _cancellation(program: MaxMarginProgram, lam: Array) -> tuple[float, float]:
     terms = _absolute(design).adjoint(lam)
     # Terms that underflow leave a radius of `TINY`, and so a share of one.
     share = float_of(xp.max(sizes / xp.clip(terms, min=TINY)))
-    return _norm_above(design, sizes, xp.max), share * (1 + rounding(program.n_samples + 4))
+    return norm_above(design, sizes, xp.max), share * (1 + rounding(program.n_samples + 4))
 
 
 def blocks_cancel(program: MaxMarginProgram, lam: Array) -> bool:
@@ -226,7 +233,7 @@ def _absolute(design: GatedDesign) -> GatedDesign:
     return replace(design, X=xp.abs(design.X), Z=xp.abs(design.Z))
 
 
-def _norm_above(design: GatedDesign, V: Array, reduce: Callable[[Array], Array]) -> float:
+def norm_above(design: GatedDesign, V: Array, reduce: Callable[[Array], Array]) -> float:
     """The sum or the largest of the group norms of `V`, rounded up."""
     n_operations = sum(V.shape) + design.n_groups + 6
     return float_of(reduce(design.group_norms(V))) * (1 + rounding(n_operations))

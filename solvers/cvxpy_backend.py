@@ -22,11 +22,19 @@ from .solution import Solution, conclude
 if TYPE_CHECKING:
     import cvxpy
 
-__all__ = ["inseparability_program", "primal_program", "solve_cvxpy"]
+__all__ = [
+    "inseparability_program",
+    "primal_program",
+    "program_to_extend",
+    "solve_cvxpy",
+]
 
 
 def primal_program(
-    program: MaxMarginProgram, *, squared: bool = False
+    program: MaxMarginProgram,
+    *,
+    squared: bool = False,
+    least: cvxpy.Parameter | float = 1.0,
 ) -> tuple[cvxpy.Problem, cvxpy.Variable]:
     """The primal program in cvxpy, in the letters of seed paper 004, equations (20) and (22).
 
@@ -37,6 +45,8 @@ def primal_program(
     program : MaxMarginProgram
     squared : bool
         State `1/2 ||zeta||^2` instead of `||zeta||`, which quadratic solvers take; one group only.
+    least : Parameter (n,) or float
+        What margins have to be at least.
 
     Returns
     -------
@@ -65,7 +75,17 @@ def primal_program(
             f"a squared norm states the program for one group only, this one has {len(units)}: "
             "use a conic solver such as cvxpy:CLARABEL"
         )
-    return cp.Problem(cp.Minimize(objective), [_labelled(margins >= 1, "margins")]), zeta
+    return cp.Problem(cp.Minimize(objective), [_labelled(margins >= least, "margins")]), zeta
+
+
+def program_to_extend(program: MaxMarginProgram) -> cvxpy.Problem:
+    """The primal program for `MaxMarginProgram.to_cvxpy`, which describes it."""
+    import cvxpy as cp
+
+    _require_memory(program)
+    least = cp.Parameter(program.n_samples, name="margins", pos=True)
+    least.value = np.ones(program.n_samples)
+    return primal_program(program, least=least)[0]
 
 
 def inseparability_program(
@@ -115,11 +135,7 @@ def solve_cvxpy(program: MaxMarginProgram, settings: Settings, name: str) -> Sol
     """
     name = name.upper()
     conic = _takes_norms(name, program)
-    require_memory(
-        COPIES * int((program.design.Z != 0).sum()) * int(program.design.X.shape[1]),
-        f"cvxpy's matrix of {program.n_samples} margins",
-        "use solver='interior-point', which never multiplies it out",
-    )
+    _require_memory(program)
     start = time.perf_counter()
     # One factor for all of X leaves the program what it is and suits absolute tolerances.
     scale = program.data_scale(array_namespace(program.y).ones_like(program.y)) / program.n_samples
@@ -147,6 +163,14 @@ def solve_cvxpy(program: MaxMarginProgram, settings: Settings, name: str) -> Sol
 
 # Numbers that each entry of the constraint matrix takes at least: its value and its place.
 COPIES = 2
+
+
+def _require_memory(program: MaxMarginProgram) -> None:
+    require_memory(
+        COPIES * int((program.design.Z != 0).sum()) * int(program.design.X.shape[1]),
+        f"cvxpy's matrix of {program.n_samples} margins",
+        "use solver='interior-point', which never multiplies it out",
+    )
 
 
 def _takes_norms(name: str, program: MaxMarginProgram) -> bool:

@@ -75,6 +75,8 @@ for ask in (
     lambda: ib.solve_linear_svm(X, y, solver="cvxpy:ECOS"),
     lambda: ib.LinearLimitClassifier(solver="cvxpy:ECOS").fit(X, y),
     lambda: HardMarginSVM().literal(X, y),
+    lambda: HardMarginSVM().program(X, y).to_cvxpy(),
+    lambda: ib.optim,
     lambda: Trajectory.to_frame(None),
     lambda: compose([Row(1, print)], title=""),
 ):
@@ -108,6 +110,8 @@ def test_whatever_is_asked_for_names_the_command_that_brings_it() -> None:
         cvxpy,
         cvxpy,
         cvxpy,
+        cvxpy,
+        torch,
         "this needs pandas, which is not installed: pip install 'implicit-bias[sweep]'",
         "this needs matplotlib, which is not installed: pip install 'implicit-bias[plot]'",
     ]

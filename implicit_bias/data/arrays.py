@@ -9,7 +9,14 @@ from numpy.typing import NDArray
 
 from .._solve import to_numpy
 
-__all__ = ["Floats", "checked_data", "refuse_disguised", "refuse_masked", "require_real"]
+__all__ = [
+    "Floats",
+    "checked_data",
+    "checked_weights",
+    "refuse_disguised",
+    "refuse_masked",
+    "require_real",
+]
 
 Floats = NDArray[np.float64]
 
@@ -73,6 +80,29 @@ def checked_data(X: Any, y: Any) -> tuple[Floats, Floats]:
     if not np.all(np.abs(y) == 1):
         raise ValueError("`y` must hold labels -1 and +1 only: map other labels to these first")
     return X, y
+
+
+def checked_weights(sample_weight: Any, n_samples: int) -> Floats:
+    """Weights (n,) of samples: finite, none negative, one positive at least; None is ones.
+
+    Raises
+    ------
+    TypeError, ValueError
+    """
+    if sample_weight is None:
+        return np.ones(n_samples)
+    require_real("sample_weight", sample_weight)
+    weights = np.asarray(to_numpy(sample_weight), dtype=np.float64)
+    weights = np.full(n_samples, weights) if weights.ndim == 0 else weights
+    if weights.shape != (n_samples,):
+        raise ValueError(
+            f"`sample_weight` must have shape ({n_samples},), got {weights.shape}: one weight a row"
+        )
+    if not np.all(np.isfinite(weights)) or np.any(weights < 0):
+        raise ValueError("`sample_weight` must be finite, and no weight negative: drop such rows")
+    if not np.any(weights):
+        raise ValueError("`sample_weight` leaves no sample: every weight is zero")
+    return weights
 
 
 def _dtype(name: str, value: Any) -> np.dtype[Any]:

@@ -38,6 +38,7 @@ from ..data.arrays import Floats, refuse_disguised, refuse_masked
 from ..limits.formulation import Formulation
 from ..limits.limit import Limit
 from .ridge import ridge_coefficients
+from .rows import ClassWeight, merge_rows, weigh
 
 __all__ = ["InseparableWarning", "LimitClassifier"]
 
@@ -54,22 +55,52 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
     max_iterations: int | None
     on_inseparable: str
     add_constant: bool
+    class_weight: ClassWeight
 
     classes_: NDArray[Any]
     n_features_in_: int
     limits_: tuple[Limit, ...]
     zeta_: Floats
+    _rows: NDArray[np.int64]  # those of positive weight, of all `_n_rows`
+    _n_rows: int
+    _merged: NDArray[np.int64]  # which row of the program each of these is
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Solve the program of inputs `X` (n, D) and labels `y` (n,), one a class if K > 2.
+
+        Samples whose `sample_weight` (n,) is 0, or whose class weight is, are left out. Positive
+        weights do not move the limit; see `LinearLimitClassifier`.
 
         Raises
         ------
         ValueError
-            If a parameter is out of range, `X` or `y` is malformed, or `y` has one class only.
+            If a parameter is out of range, `X`, `y` or `sample_weight` is malformed, or there is
+            one class only among samples of positive weight.
         NotCertified
             If `on_inseparable="raise"` and the data are not shown separable; it holds the limit.
         """
+        settings = self._begin()
+        inputs, labels, weights, costs = self._read(X, y, sample_weight)
+        weighted = sample_weight is not None
+        gates = self._fit_gating(inputs, weights if weighted else None)
+        first, self._merged = merge_rows(inputs, labels, gates, weighted=weighted)
+        gates = None if gates is None else gates[first]
+        limits, programs = self._solve(inputs[first], labels[first], gates, settings)
+        self._judge(limits)
+        merged_costs = np.asarray(np.bincount(self._merged, costs), dtype=np.float64)
+        zeta = np.stack(
+            [
+                limit.zeta
+                if _separates(limit)
+                else ridge_coefficients(own, merged_costs).reshape(limit.zeta.shape)
+                for limit, own in zip(limits, programs, strict=True)
+            ]
+        )
+        self.limits_, self.zeta_ = limits, zeta if self._several else zeta[0]
+        return self
+
+    def _begin(self) -> Settings:
+        """Settings of the solver, once parameters are checked and earlier answers gone."""
         if self.on_inseparable not in ("warn", "raise"):
             raise ValueError(
                 f"`on_inseparable` must be 'warn' or 'raise', got {self.on_inseparable!r}"
@@ -78,18 +109,40 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
         # A fit that fails leaves no earlier answer behind.
         for name in ("zeta_", "limits_"):
             self.__dict__.pop(name, None)
+        return settings
+
+    def _read(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
+    ) -> tuple[Floats, NDArray[np.int64], Floats, Floats]:
+        """Inputs with their constant, labels 0 .. K-1, weights alone and with those of classes.
+
+        Of the rows of positive weight.
+        """
         refuse_disguised("X", X)
         refuse_masked("y", y)
-        inputs, y = validate_data(self, X, y, dtype=np.float64)
-        check_classification_targets(y)
-        self.classes_, labels = np.unique(y, return_inverse=True)
+        inputs: Floats
+        targets: NDArray[Any]
+        inputs, targets = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(targets)
+        weights, costs = weigh(targets, sample_weight, self.class_weight)
+        rows = np.flatnonzero(costs)
+        self._rows, self._n_rows = rows, len(targets)
+        self.classes_, labels = np.unique(targets[rows], return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(
-                f"`y` must hold at least two classes, got one class, {self.classes_[0]!r}, only: "
-                "there is nothing to tell apart"
+                f"`y` must hold at least two classes, got one class, {self.classes_[0]!r}, only, "
+                "among samples of positive weight: there is nothing to tell apart"
             )
-        inputs = self._with_constant(inputs)
-        gates = self._fit_gating(inputs)
+        return self._with_constant(inputs[rows]), labels, weights[rows], costs[rows]
+
+    def _solve(
+        self,
+        inputs: Floats,
+        labels: NDArray[np.int64],
+        gates: NDArray[np.int64] | None,
+        settings: Settings,
+    ) -> tuple[tuple[Limit, ...], tuple[MaxMarginProgram, ...]]:
+        """A limit and its program for two classes, one of each a class for more."""
         formulation = self._formulation()
         program = formulation.program(inputs, np.where(labels == 1, 1.0, -1.0), gates)
         programs: tuple[MaxMarginProgram, ...] = (program,)
@@ -104,17 +157,7 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
             formulation.limit(own, solution, gates)
             for own, solution in zip(programs, solutions, strict=True)
         )
-        self._judge(limits)
-        zeta = np.stack(
-            [
-                limit.zeta
-                if _separates(limit)
-                else ridge_coefficients(own).reshape(limit.zeta.shape)
-                for limit, own in zip(limits, programs, strict=True)
-            ]
-        )
-        self.limits_, self.zeta_ = limits, zeta if self._several else zeta[0]
-        return self
+        return limits, programs
 
     def decision_function(self, X: ArrayLike) -> Floats:
         """Scores of `X` (n, D): (n,), positive for `classes_[1]`; (n, K) for K > 2 classes.
@@ -157,7 +200,7 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
     @property
     def dual_(self) -> Any:
         """(n,) multipliers, of `classes_[1]` against `classes_[0]`; (K, n) for K > 2."""
-        return self._each(lambda limit: limit.dual, np.stack)
+        return self._each(lambda limit: self._of_rows(limit.dual), np.stack)
 
     @property
     def dual_gap_(self) -> Any:
@@ -172,7 +215,12 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
     @property
     def support_(self) -> Any:
         """(s,) row numbers of the support vectors; a list of such for K > 2."""
-        return self._each(lambda limit: np.flatnonzero(limit.support), list)
+        return self._each(lambda limit: self._rows[limit.support[self._merged]], list)
+
+    @property
+    def n_iter_(self) -> Any:
+        """Iterations of the solver; (K,) for K > 2."""
+        return self._each(lambda limit: limit.iterations, np.array)
 
     @property
     def _several(self) -> bool:
@@ -182,6 +230,12 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
         check_is_fitted(self)
         values = [read(limit) for limit in self.limits_]
         return gather(values) if self._several else values[0]
+
+    def _of_rows(self, multipliers: Floats) -> Floats:
+        """(n,) multipliers of all rows that `fit` was given, equal ones sharing theirs."""
+        every = np.zeros(self._n_rows)
+        every[self._rows] = (multipliers / np.bincount(self._merged))[self._merged]
+        return every
 
     def _with_constant(self, X: Floats) -> Floats:
         return np.hstack([X, np.ones((len(X), 1))]) if self.add_constant else X
@@ -218,7 +272,7 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "zeta_")
 
-    def _fit_gating(self, inputs: Floats) -> NDArray[np.int64] | None:
+    def _fit_gating(self, inputs: Floats, weights: Floats | None) -> NDArray[np.int64] | None:
         """Fit what `_gates` needs and return the gates of the training inputs."""
         return None
 

@@ -8,7 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone  # type: ignore[import-untyped,unused-ignore]
 from sklearn.exceptions import NotFittedError  # type: ignore[import-untyped,unused-ignore]
-from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped,unused-ignore]
+from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ignore]
+    check_is_fitted,
+    has_fit_parameter,
+)
 
 from ..data.arrays import Floats
 from ..gates.hyperplanes import HyperplaneContexts, HyperplaneGates
@@ -16,6 +19,7 @@ from ..models.gln.formulation import SVMGLN
 from ..models.linear.formulation import HardMarginSVM
 from ..models.relu.formulation import SVMFReLU
 from .base import InseparableWarning, LimitClassifier
+from .rows import ClassWeight
 
 __all__ = [
     "FReLULimitClassifier",
@@ -51,6 +55,8 @@ class LinearLimitClassifier(LimitClassifier):
     add_constant : bool
         Append the constant 1 to every input, as the last coefficient of `zeta_`. That is the bias,
         and like any other weight it counts in the norm. False: the inputs are complete.
+    class_weight : dict, "balanced" or None
+        Factors on the weights of samples, by class.
 
     Attributes
     ----------
@@ -61,17 +67,35 @@ class LinearLimitClassifier(LimitClassifier):
     zeta_ : array of float64, shape (D,)
         Coefficients of the predictions, at smallest margin 1; D counts the constant.
     limit_, limits_ : LinearLimit, tuple of LinearLimit
-        Solution and certificate; `limit_` for two classes only.
+        Solution and certificate; `limit_` for two classes only. Of rows that repeat they have one;
+        then, and where weights are given, their rows are in an order of their own.
     dual_ : array of float64, shape (n,)
+        Of the rows as given; those that are equal share theirs.
     dual_gap_ : float
         Certified; infinite where the data are not separable.
     status_ : Status
     support_ : array of integers, shape (s,)
         Rows of the support vectors.
+    n_iter_ : int
+        Iterations of the solver.
+    coef_, intercept_ : arrays of float64, shapes (1, D) and (1,)
+        `zeta_` as scikit-learn's linear classifiers have it, without the constant and of it; 0
+        without one. A row a class for K > 2.
+
+    Notes
+    -----
+    A positive weight does not move the limit: a loss of weight w falls as w exp(-m) =
+    exp(-(m - log w)), the loss of a margin that is shifted by a constant, which growing margins
+    leave behind; in the program it does not occur. A weight of 0 leaves its sample out, with
+    `dual_` 0. All others count in two places only: in the ridge regression of data that are
+    not separable, and, those of samples, in what an unfitted gating learns from the data, where
+    its `fit` takes them.
 
     References
     ----------
-    D. Soudry et al., "The implicit bias of gradient descent on separable data", theorem 3.
+    D. Soudry et al., "The implicit bias of gradient descent on separable data", theorem 3; with
+    weights: D. Xu, Y. Ye, C. Ruan, "Understanding the role of importance weighting for deep
+    learning" (2021).
 
     Examples
     --------
@@ -92,12 +116,30 @@ class LinearLimitClassifier(LimitClassifier):
         max_iterations: int | None = None,
         on_inseparable: str = "warn",
         add_constant: bool = True,
+        class_weight: ClassWeight = None,
     ) -> None:
         self.solver = solver
         self.tol = tol
         self.max_iterations = max_iterations
         self.on_inseparable = on_inseparable
         self.add_constant = add_constant
+        self.class_weight = class_weight
+
+    @property
+    def coef_(self) -> Floats:
+        """(1, D) coefficients without that of the constant; (K, D) for K > 2."""
+        return self._linear[:, : self.n_features_in_]
+
+    @property
+    def intercept_(self) -> Floats:
+        """(1,) coefficient of the constant, 0 without one; (K,) for K > 2."""
+        zeta = self._linear
+        return zeta[:, -1] if self.add_constant else np.zeros(len(zeta))
+
+    @property
+    def _linear(self) -> Floats:
+        check_is_fitted(self)
+        return np.atleast_2d(self.zeta_)
 
     def _formulation(self) -> HardMarginSVM:
         return HardMarginSVM()
@@ -118,6 +160,7 @@ class _GatedLimitClassifier(LimitClassifier):
         max_iterations: int | None = None,
         on_inseparable: str = "warn",
         add_constant: bool = True,
+        class_weight: ClassWeight = None,
     ) -> None:
         self.gating = gating
         self.solver = solver
@@ -125,14 +168,17 @@ class _GatedLimitClassifier(LimitClassifier):
         self.max_iterations = max_iterations
         self.on_inseparable = on_inseparable
         self.add_constant = add_constant
+        self.class_weight = class_weight
 
-    def _fit_gating(self, inputs: Floats) -> NDArray[np.int64]:
+    def _fit_gating(self, inputs: Floats, weights: Floats | None) -> NDArray[np.int64]:
         gating = self._default_gating() if self.gating is None else self.gating
         if not hasattr(gating, "transform"):
             raise TypeError(
                 f"`gating` must be a transformer, as HyperplaneContexts is, got {gating!r}"
             )
-        self.gating_ = gating if _is_fitted(gating) else clone(gating).fit(inputs)
+        weighing = weights is not None and has_fit_parameter(gating, "sample_weight")
+        keywords = {"sample_weight": weights} if weighing else {}
+        self.gating_ = gating if _is_fitted(gating) else clone(gating).fit(inputs, **keywords)
         width = getattr(self.gating_, "n_features_in_", inputs.shape[1])
         if width != inputs.shape[1]:
             raise ValueError(
@@ -143,7 +189,8 @@ class _GatedLimitClassifier(LimitClassifier):
         return self._gates(inputs)
 
     def _gates(self, inputs: Floats) -> NDArray[np.int64]:
-        gates: NDArray[np.int64] = self.gating_.transform(inputs)
+        # An array even of a gating that is set to give data frames.
+        gates: NDArray[np.int64] = np.asarray(self.gating_.transform(inputs))
         return gates
 
     def _default_gating(self) -> Any:
@@ -168,7 +215,7 @@ class GLNLimitClassifier(_GatedLimitClassifier):
         the parameters of an estimator, and a clone is not fitted, so that they fit the gating
         again on every training part; `sklearn.frozen.FrozenEstimator(gating)` stays fitted there.
         Its attribute `n_contexts` is C if it has one; else the training contexts tell.
-    solver, tol, max_iterations, on_inseparable, add_constant
+    solver, tol, max_iterations, on_inseparable, add_constant, class_weight
         As in `LinearLimitClassifier`.
 
     Attributes
@@ -203,7 +250,7 @@ class FReLULimitClassifier(_GatedLimitClassifier):
     gating : transformer or None
         From inputs (n, D) to gates (n, H), 0 or 1; None: `HyperplaneGates()`. `ReLUGates` are
         those of a network. Otherwise as in `GLNLimitClassifier`.
-    solver, tol, max_iterations, on_inseparable, add_constant
+    solver, tol, max_iterations, on_inseparable, add_constant, class_weight
         As in `LinearLimitClassifier`.
 
     Attributes

@@ -16,29 +16,32 @@ __all__ = ["RIDGE", "ridge_coefficients"]
 RIDGE = 1e-3
 
 
-def ridge_coefficients(program: MaxMarginProgram) -> Floats:
+def ridge_coefficients(program: MaxMarginProgram, weights: Floats) -> Floats:
     r"""Ridge regression of the labels on the gated inputs of `program`, a (J, D) array.
 
-    .. math:: \min_V \tfrac1n \sum_n (y_n - f_V(x_n))^2 + \alpha r^2 \|V\|_F^2,
-              \qquad r^2 = \tfrac1n \sum_n \|x_n\|^2 \|z_n\|^2
+    .. math:: \min_V \tfrac1W \sum_n w_n (y_n - f_V(x_n))^2 + \alpha r^2 \|V\|_F^2,
+              \qquad r^2 = \tfrac1W \sum_n w_n \|x_n\|^2 \|z_n\|^2
 
-    Here alpha is `RIDGE`; with r^2 the predictions do not depend on the scale of the inputs. By
-    LSMR from zero, which needs products with the design only: deterministic, and no n x n or
-    J D x J D matrix.
+    Weights w (n,) are positive, W is their sum. Here alpha is `RIDGE`; with r^2 the predictions
+    do not depend on the scale of the inputs. By LSMR from zero, which needs products with the
+    design only: deterministic, and no n x n or J D x J D matrix.
     """
     design = program.design
     n, shape = design.n_samples, (design.Z.shape[1], design.X.shape[1])
-    r2 = float(np.mean(np.sum(design.X**2, axis=1) * np.sum(design.Z**2, axis=1)))
+    weights = weights / np.max(weights)  # they count beside each other alone
+    roots = np.sqrt(weights)
+    squares = np.sum(design.X**2, axis=1) * np.sum(design.Z**2, axis=1)
+    r2 = float(np.average(squares, weights=weights))
     if r2 == 0:
         return np.zeros(shape)
     unit = math.sqrt(r2)
     operator = LinearOperator(
         (n, math.prod(shape)),
-        matvec=lambda V: design.scores(V.reshape(shape)) / unit,
-        rmatvec=lambda weights: design.adjoint(weights.ravel()).ravel() / unit,
+        matvec=lambda V: roots * design.scores(V.reshape(shape)) / unit,
+        rmatvec=lambda rows: design.adjoint(roots * rows.ravel()).ravel() / unit,
         dtype=np.float64,
     )
     # With this damping the condition number is at most RIDGE^(-1/2): a few hundred steps at most.
-    damping = math.sqrt(n * RIDGE)
-    V = lsmr(operator, program.y, damp=damping, atol=1e-12, btol=1e-12, maxiter=1000)[0]
+    damping = math.sqrt(weights.sum() * RIDGE)
+    V = lsmr(operator, roots * program.y, damp=damping, atol=1e-12, btol=1e-12, maxiter=1000)[0]
     return np.asarray(V.reshape(shape) / unit)

@@ -13,7 +13,7 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
 )
 
 from .._solve import require_memory
-from ..data.arrays import Floats, refuse_disguised
+from ..data.arrays import Floats, checked_weights, refuse_disguised
 from .planes import coordinate_planes, count_hyperplanes, median_cutoffs, projections
 from .saved import Gating
 
@@ -84,19 +84,25 @@ class HyperplaneContexts(Gating):
         self.cutoffs = cutoffs
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: object = None) -> Self:
+    def fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Draw the hyperplanes; the reference data `X` (n, D) set the median cutoffs.
+
+        With `sample_weight` (n,), none negative, these halve the weight: a row of weight 2 counts
+        as two rows, one of weight 0 as none.
 
         Raises
         ------
         TypeError
             If `n_units` or `n_contexts` is not an integer.
         ValueError
-            If a parameter is out of range, or `X` is empty, not finite, or too narrow for "axes".
+            If a parameter is out of range, `X` is empty, not finite, or too narrow for "axes", or
+            `sample_weight` holds no weights.
         """
         n_hyperplanes = count_hyperplanes(self.n_units, self.n_contexts, self.cutoffs)
         refuse_disguised("X", X)
         reference: Floats = validate_data(self, X, dtype=np.float64)
+        weights = checked_weights(sample_weight, len(reference))
+        reference, weights = reference[weights > 0], weights[weights > 0]
         shape = (self.n_units, n_hyperplanes, reference.shape[1])
         require_memory(
             self.n_units * n_hyperplanes * sum(reference.shape),
@@ -111,7 +117,7 @@ class HyperplaneContexts(Gating):
         self.normals_ = rng.normal(scale=_NORMAL_SCALE, size=shape)
         self.cutoffs_ = rng.normal(scale=_CUTOFF_SCALE, size=shape[:2])
         if self.cutoffs == "median":
-            self.cutoffs_ = median_cutoffs(reference, self.normals_)
+            self.cutoffs_ = median_cutoffs(reference, self.normals_, weights)
         return self
 
     def transform(self, X: ArrayLike) -> NDArray[np.int64]:
@@ -130,6 +136,10 @@ class HyperplaneContexts(Gating):
         bits = projections(inputs, self.normals_) >= self.cutoffs_
         weights = 2 ** np.arange(self.normals_.shape[1], dtype=np.int64)
         return bits.astype(np.int64) @ weights
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.normals_)
 
     def _arrays(self) -> dict[str, Any]:
         seed = self.random_state
@@ -221,20 +231,20 @@ class HyperplaneGates(Gating):
         self.cutoffs = cutoffs
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Draw the hyperplanes; the reference data `X` (n, D) set the median cutoffs.
+    def fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Draw the hyperplanes; `X` (n, D) and `sample_weight` as in `HyperplaneContexts.fit`.
 
         Raises
         ------
         TypeError
             If `n_units` is not an integer.
         ValueError
-            If a parameter is out of range, or `X` is empty or not finite.
+            As there.
         """
         contexts = HyperplaneContexts(
             self.n_units, 2, cutoffs=self.cutoffs, random_state=self.random_state
         )
-        return self._adopt(contexts.fit(X))
+        return self._adopt(contexts.fit(X, sample_weight=sample_weight))
 
     def transform(self, X: ArrayLike) -> NDArray[np.int64]:
         """Gates of the rows of `X` (n, D): int64, shape (n, H), in {0, 1}.
@@ -247,10 +257,15 @@ class HyperplaneGates(Gating):
             If `X` is not finite or has another width than the reference data.
         """
         check_is_fitted(self)
-        gates: NDArray[np.int64] = self.contexts_.transform(X)
+        # An array even where scikit-learn is set to give data frames.
+        gates: NDArray[np.int64] = np.asarray(self.contexts_.transform(X))
         if self.always_open:
             gates = np.hstack([gates, np.ones((len(gates), 1), dtype=np.int64)])
         return gates
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.contexts_._n_features_out + bool(self.always_open)
 
     def _arrays(self) -> dict[str, Any]:
         return self.contexts_._arrays() | {"always_open": np.array(bool(self.always_open))}

@@ -75,6 +75,10 @@ class LayeredGates(Gating):
         """Gates of every layer."""
         return tuple(len(layer) for layer in self.layers_)
 
+    @property
+    def _n_features_out(self) -> int:
+        return sum(self.widths_)
+
     def _adopt(self, layers: list[Floats], X: ArrayLike) -> Self:
         """Take these layers if `X` (n, D) fits them."""
         refuse_disguised("X", X)

@@ -62,8 +62,8 @@ def projections(X: Floats, normals: Floats) -> Floats:
     return np.tensordot(X, normals, axes=(1, 2))
 
 
-def median_cutoffs(X: Floats, normals: Floats) -> Floats:
-    """The cutoff of each hyperplane, shape (H, k), that splits the rows of X in half.
+def median_cutoffs(X: Floats, normals: Floats, weights: Floats) -> Floats:
+    """The cutoff of each hyperplane, shape (H, k), that splits the weight (n,) of X's rows in half.
 
     An inner product of D terms is computed to within D u ||w|| ||x||, u half the machine
     epsilon, and its rounding may differ between batches. A cutoff in the middle of a gap keeps
@@ -76,21 +76,22 @@ def median_cutoffs(X: Floats, normals: Floats) -> Floats:
     cutoffs = np.empty(normals.shape[:2])
     for unit, plane in np.ndindex(*cutoffs.shape):
         cutoffs[unit, plane] = _median_cutoff(
-            along[:, unit, plane], smallest_gap=smallest_gap[unit, plane]
+            along[:, unit, plane], weights, smallest_gap=smallest_gap[unit, plane]
         )
     return cutoffs
 
 
-def _median_cutoff(projections: Floats, *, smallest_gap: float) -> float:
-    """The middle of the gap whose split comes nearest to half and half.
+def _median_cutoff(projections: Floats, weights: Floats, *, smallest_gap: float) -> float:
+    """The middle of the gap whose split comes nearest to half and half of the weight.
 
     Without ties that is the gap at the median. If all the projections (n,) agree, the cutoff
     lies below them.
     """
-    ordered = np.sort(projections)
+    order = np.argsort(projections, kind="stable")
+    ordered, below = projections[order], np.cumsum(weights[order])
     gaps = np.diff(ordered)
     n_below = np.flatnonzero(gaps > smallest_gap) + 1
     if not n_below.size:
         return float(ordered[0] - smallest_gap)
-    split = n_below[np.argmin(np.abs(2 * n_below - len(ordered)))]
+    split = n_below[np.argmin(np.abs(2 * below[n_below - 1] - below[-1]))]
     return float(ordered[split - 1] + gaps[split - 1] / 2)

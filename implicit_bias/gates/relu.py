@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ignore]
     check_array,
+    validate_data,
 )
 
 from .._solve import to_numpy
@@ -46,8 +47,11 @@ class ReLUGates(Gating):
         return cls(np.array(to_numpy(network.w1), dtype=np.float64))
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
-        """These gates themselves, after the checks of `transform`."""
+        """These gates themselves; of `X` (n, D) the names are kept, after the checks."""
+        for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)
         self.transform(X)
+        validate_data(self, X, skip_check_array=True)
         return self
 
     def transform(self, X: ArrayLike) -> NDArray[np.int64]:
@@ -60,7 +64,10 @@ class ReLUGates(Gating):
         """
         weights = self._matrix()
         refuse_disguised("X", X)
-        inputs: Floats = check_array(X, dtype=np.float64)
+        if hasattr(self, "n_features_in_"):
+            inputs: Floats = validate_data(self, X, dtype=np.float64, reset=False)
+        else:
+            inputs = check_array(X, dtype=np.float64)
         if inputs.shape[1] != weights.shape[1]:
             raise ValueError(
                 f"`X` must have shape (n, {weights.shape[1]}), got {inputs.shape}: the units "
@@ -75,6 +82,10 @@ class ReLUGates(Gating):
         tags = super().__sklearn_tags__()
         tags.requires_fit = False
         return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self._matrix())
 
     def _arrays(self) -> dict[str, Any]:
         return {"weights": self._matrix()}

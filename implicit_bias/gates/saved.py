@@ -14,6 +14,9 @@ from sklearn.base import (  # type: ignore[import-untyped,unused-ignore]
     BaseEstimator,
     TransformerMixin,
 )
+from sklearn.base import (
+    ClassNamePrefixFeaturesOutMixin as Named,
+)
 from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ignore]
     check_is_fitted,
 )
@@ -23,8 +26,11 @@ from .._files import write_atomically
 __all__ = ["Gating"]
 
 
-class Gating(TransformerMixin, BaseEstimator):  # type: ignore[misc,unused-ignore]
+class Gating(Named, TransformerMixin, BaseEstimator):  # type: ignore[misc,unused-ignore]
     """A transformer from inputs to gates or contexts, that can be saved: integers, if not soft.
+
+    `set_output(transform="pandas")`, or "polars", gives data frames; their columns are called by
+    `get_feature_names_out()`, the class's name and the number of the gate.
 
     Attributes
     ----------
@@ -38,6 +44,11 @@ class Gating(TransformerMixin, BaseEstimator):  # type: ignore[misc,unused-ignor
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = []  # int64 for every input
         return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        """How many columns `transform` has; AttributeError where nothing is fitted yet."""
+        raise NotImplementedError
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write what is fitted and the parameters to `path`, an npz archive without pickles.

@@ -9,10 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ignore]
     check_is_fitted,
+    validate_data,
 )
 
 from .._solve import require_memory
-from ..data.arrays import Floats
+from ..data.arrays import Floats, refuse_disguised
 from .layered import LayeredGates, LinearGates, NetworkGates, pack, unpack
 from .saved import Gating
 
@@ -75,15 +76,16 @@ class SoftGates(Gating):
                 f"`beta` must be positive and `eps` at least 0 and finite, got {self.beta} and "
                 f"{self.eps}"
             )
+        refuse_disguised("X", X)
+        inputs: Floats = validate_data(self, X, dtype=np.float64)
         source = self.network
         if not isinstance(source, LayeredGates):
             source = NetworkGates(source)
         if not hasattr(source, "layers_"):
-            source = source.fit(X)
+            source = source.fit(inputs)
         linear = isinstance(source, LinearGates)
         self.gating_ = _of_layers([layer.copy() for layer in source.layers_], linear)
-        self.gating_.pre_activations(X)
-        self.n_features_in_ = self.gating_.n_features_in_
+        self.gating_.pre_activations(inputs)
         return self
 
     def transform(self, X: ArrayLike) -> Floats:
@@ -96,8 +98,14 @@ class SoftGates(Gating):
         ValueError
             If `X` is not finite or has another width than the layers.
         """
+        return np.concatenate([self._gate(q) for q in self._pre_activations(X)[1]], axis=1)
+
+    def _pre_activations(self, X: ArrayLike) -> tuple[Floats, list[Floats]]:
+        """The inputs, checked, and what every layer makes of them."""
         check_is_fitted(self)
-        return np.concatenate([self._gate(q) for q in self.gating_.pre_activations(X)], axis=1)
+        refuse_disguised("X", X)
+        inputs: Floats = validate_data(self, X, dtype=np.float64, reset=False)
+        return inputs, self.gating_.pre_activations(inputs)
 
     def jacobian(self, X: ArrayLike) -> Floats:
         """(n, sum of widths, weights) derivatives of every gate in the gating network's weights.
@@ -117,7 +125,8 @@ class SoftGates(Gating):
                 "hard gates (`beta` infinite) have derivative zero wherever they have one: take a "
                 "finite `beta`"
             )
-        before, layers = self.gating_.pre_activations(X), self.gating_.layers_
+        inputs, before = self._pre_activations(X)
+        layers = self.gating_.layers_
         n, n_gates = len(before[0]), sum(len(layer) for layer in layers)
         n_weights = sum(layer.size for layer in layers)
         require_memory(
@@ -125,7 +134,7 @@ class SoftGates(Gating):
             f"the derivatives of {n_gates} gates in {n_weights} weights on {n} samples",
             "take fewer samples or a smaller gating network",
         )
-        below = [np.asarray(X, dtype=np.float64), *(self.gating_.activate(q) for q in before)]
+        below = [inputs, *(self.gating_.activate(q) for q in before)]
         found, gate = np.zeros((n, n_gates, n_weights)), 0
         for layer, q in enumerate(before):
             rows = slice(gate, gate := gate + q.shape[1])
@@ -156,6 +165,10 @@ class SoftGates(Gating):
         share = expit(self.beta * q)
         slope: Floats = (1 + self.eps) * self.beta * share * (1 - share)
         return slope
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.gating_._n_features_out
 
     def _arrays(self) -> dict[str, Any]:
         weights, shapes = pack(self.gating_.layers_)

@@ -112,6 +112,10 @@ class RandomGates(Gating):
             )
         return self.table_.copy()
 
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.table_.shape[1])
+
     def _arrays(self) -> dict[str, Any]:
         seed = self.random_state
         return {

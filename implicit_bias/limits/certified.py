@@ -50,6 +50,13 @@ class Certified:
             raise NotCertified(self)
         return self
 
+    def __getstate__(self) -> dict[str, Any]:
+        # By its name: formats without pickles (skops) make no members of an Enum.
+        return self.__dict__ | {"status": self.status.name}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state | {"status": Status[state["status"]]})
+
     def to_dict(self) -> dict[str, Any]:
         """Everything but the arrays, ready for JSON (infinities stay floats)."""
         return {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.func import functional_call, grad, vmap
 
 from .data import GatedData
 from .descent import Rate, dot, log_loss_gradient
@@ -67,26 +66,11 @@ class DualAcceleration:
 
 def _largest_gradient(runs: Runs, batch: GatedData) -> Tensor:
     """Largest squared length of a sample's gradient: the same for every run, at any weights."""
-    network = runs.networks[0]
-    weights = {k: p.detach() for k, p in network.named_parameters() if p.requires_grad}
-    fixed = dict(network.named_buffers())
-
-    def score(weights: dict[str, Tensor], x: Tensor, gate: Tensor | None) -> Tensor:
-        inputs = (x[None], None if gate is None else gate[None])
-        result: Tensor = functional_call(network, (weights, fixed), inputs)
-        return result[0]
-
-    gradients = vmap(grad(score), in_dims=(None, 0, None if batch.gates is None else 0))
-    n_weights = sum(w.numel() for w in weights.values())
-    chunks = torch.split(
-        torch.arange(len(batch.y), device=batch.y.device), max(_MAX_ENTRIES // n_weights, 1)
-    )
+    scores = runs.scores(batch)
+    n_weights = sum(w.numel() for w in runs.weights)  # of all runs, which are pulled together
+    samples = torch.arange(len(batch.y), device=batch.y.device)
     largest = torch.zeros((), dtype=torch.float64, device=batch.y.device)
-    for index in chunks:
-        part = batch.take(index)
-        squares = [
-            g.flatten(1).double().square().sum(1)
-            for g in gradients(weights, part.X, part.gates).values()
-        ]
+    for some in torch.split(samples, max(_MAX_ENTRIES // n_weights, 1)):
+        squares = [g.flatten(1).double().square().sum(1) for g in runs.pull_each(scores, some)]
         largest = torch.maximum(largest, torch.stack(squares).sum(0).max())
     return largest

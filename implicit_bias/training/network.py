@@ -30,6 +30,7 @@ __all__ = [
     "check_inputs",
     "check_scores",
     "check_start",
+    "sample_of_other_degree",
 ]
 
 
@@ -209,12 +210,8 @@ def check_homogeneous(network: torch.nn.Module, X: Tensor, gates: Tensor | None)
     with torch.no_grad():
         expected = 2**degree * network(X, gates)
         got: Tensor = functional_call(network, twice, (X, gates))
-    eps = torch.finfo(got.dtype).eps
-    # Doubling is exact, so that polynomials have no error at all; norms and roots leave rounding.
-    error = (got - expected).abs()
-    wrong = ~(error <= math.sqrt(eps) * expected.abs() + 1e3 * eps * expected.abs().max())
-    if bool(wrong.any()):
-        n = int(wrong.nonzero()[0, 0])
+    n = sample_of_other_degree(expected, got)
+    if n is not None:
         raise ValueError(
             f"{type(network).__name__} must be homogeneous of degree {degree} in its trained "
             f"weights, but doubling them takes the score of sample {n} from "
@@ -222,3 +219,12 @@ def check_homogeneous(network: torch.nn.Module, X: Tensor, gates: Tensor | None)
             "train no biases, let all contexts have one degree, and let `degree` name it"
         )
     return degree
+
+
+def sample_of_other_degree(expected: Tensor, got: Tensor) -> int | None:
+    """The first sample whose score (n,) at doubled weights is not what the degree has it be."""
+    eps = torch.finfo(got.dtype).eps
+    # Doubling is exact, so that polynomials have no error at all; norms and roots leave rounding.
+    error = (got - expected).abs()
+    wrong = ~(error <= math.sqrt(eps) * expected.abs() + 1e3 * eps * expected.abs().max())
+    return int(wrong.nonzero()[0, 0]) if bool(wrong.any()) else None

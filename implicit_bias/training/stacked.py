@@ -11,7 +11,7 @@ from torch.func import functional_call, vmap
 from .data import GatedData, trained_weights
 from .settings import TrainingSettings
 
-__all__ = ["OneRun", "Rate", "Runs", "StackedRuns", "along", "stacked_schedule"]
+__all__ = ["OneRun", "Rate", "Runs", "StackedRuns", "along", "pull_each", "stacked_schedule"]
 
 
 Rate = float | Tensor | None
@@ -44,8 +44,23 @@ class Runs(Protocol):
         With `keep` the graph stays, for another pull.
         """
 
+    def pull_each(self, scores: Tensor, samples: Tensor) -> list[Tensor]:
+        """(k, ...) gradients of `scores[0, n]` in the weights of run 0, n one of k `samples`.
+
+        The graph stays.
+        """
+
     def write_back(self) -> None:
         """Give the networks their weights."""
+
+
+def pull_each(scores: Tensor, leaves: Sequence[Tensor], samples: Tensor) -> list[Tensor]:
+    """Gradients (k, ...) of `scores[0, n]` in the leaves, n one of k `samples`; the graph stays."""
+    chosen = scores.new_zeros(len(samples), *scores.shape)
+    chosen[torch.arange(len(samples), device=samples.device), 0, samples] = 1.0
+    return list(
+        torch.autograd.grad(scores, leaves, chosen, retain_graph=True, is_grads_batched=True)
+    )
 
 
 class OneRun:
@@ -64,6 +79,9 @@ class OneRun:
     def pull(self, scores: Tensor, coefficients: Tensor, *, keep: bool = False) -> list[Tensor]:
         pulled = torch.autograd.grad(scores, self._parameters, coefficients, retain_graph=keep)
         return [g[None] for g in pulled]
+
+    def pull_each(self, scores: Tensor, samples: Tensor) -> list[Tensor]:
+        return pull_each(scores, self._parameters, samples)
 
     def write_back(self) -> None:
         pass
@@ -104,6 +122,9 @@ class StackedRuns:
     def pull(self, scores: Tensor, coefficients: Tensor, *, keep: bool = False) -> list[Tensor]:
         leaves = list(self._leaves.values())
         return list(torch.autograd.grad(scores, leaves, coefficients, retain_graph=keep))
+
+    def pull_each(self, scores: Tensor, samples: Tensor) -> list[Tensor]:
+        return [g[:, 0] for g in pull_each(scores, list(self._leaves.values()), samples)]
 
     def write_back(self) -> None:
         with torch.no_grad():

@@ -17,7 +17,7 @@ from .._files import write_atomically
 from .data import GatedData
 from .settings import TrainingSettings
 
-__all__ = ["RunState", "Saved"]
+__all__ = ["RunState", "Saved", "digest_of"]
 
 FORMAT = "implicit-bias run 3"
 
@@ -199,3 +199,8 @@ def _digest(tensors: Sequence[Tensor | None], text: str = "") -> str:
             digest.update(f"{tuple(tensor.shape)} {tensor.dtype}".encode())
             digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()
+
+
+def digest_of(weights: Sequence[Tensor]) -> str:
+    """What tells these weights from any others, in 64 hexadecimal digits."""
+    return _digest(weights)
