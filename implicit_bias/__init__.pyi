@@ -7,9 +7,12 @@ from ._solve import Settings as Settings
 from ._solve import Status as Status
 from ._solve import certify as certify
 from ._version import __version__ as __version__
+from .data.catalogue import load_class_data as load_class_data
+from .data.catalogue import load_data as load_data
 from .data.dataset import Dataset as Dataset
 from .data.images import load_digits as load_digits
 from .data.images import load_idx as load_idx
+from .data.labelled import ClassDataset as ClassDataset
 from .data.orthants import is_orthogonally_separable as is_orthogonally_separable
 from .data.sample import Sample as Sample
 from .estimators.classifiers import FReLULimitClassifier as FReLULimitClassifier
