@@ -31,9 +31,9 @@ def is_file(data: str) -> bool:
     return data not in NAMES and (looks or Path(data).exists())
 
 
-def has_own_size(data: str | None) -> bool:
+def has_own_size(data: str) -> bool:
     """Whether there are as many samples as there are, so that sizes meant for images do not fit."""
-    return data is not None and (data in get_args(TableName) or is_file(data))
+    return data in get_args(TableName) or is_file(data)
 
 
 def files_of(data: str) -> tuple[Path, ...]:

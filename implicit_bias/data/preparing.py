@@ -65,7 +65,9 @@ class Preparation:
     def text(self) -> str:
         """For people."""
         scale = "standardised by the training part" if self.standardize else "columns as they are"
-        return f"{scale}, {'constant 1 in the last column' if self.constant else 'none added'}"
+        return (
+            f"{scale}, {'constant 1 in the last column' if self.constant else 'no constant added'}"
+        )
 
 
 def check_no_contradiction(X: Floats, labels: NDArray[Any], rows: NDArray[np.int64]) -> None:

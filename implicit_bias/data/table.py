@@ -13,7 +13,7 @@ from .arrays import Floats
 
 __all__ = ["FEWER", "Table", "listed", "numbered"]
 
-SHOWN = 8
+SHOWN = 10
 FEWER = "take fewer samples or columns"
 
 

@@ -62,7 +62,8 @@ class ModelCommand(click.Command):
         model = ctx.meta[MODEL]
         own = {option for param in self.params for option in param.opts}
         typed = ctx.meta[ARGUMENTS]
-        values = [value for option, value in pairwise(typed) if option == name]
+        values = [value for option, value in pairwise(typed)
+                  if option == name and not value.startswith("--")]  # fmt: skip
         known = {flag(key): one for key, one in takers(self.models).items()}
         return no_such_option(
             name, " ".join([name, *values[:1]]), model.name if model else None, known, own

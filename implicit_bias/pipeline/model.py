@@ -11,7 +11,7 @@ from .._extras import naming_extras
 from ..data.names import has_own_size
 from .options import Options
 from .resolving import resolve
-from .values import check_choices
+from .values import check_choices, kinds
 
 if TYPE_CHECKING:
     from .given import Given
@@ -92,11 +92,16 @@ class Model:
         for (option, value), further in self.variants.items():
             if given.get(option) == value:
                 usual.update(further)
-        if has_own_size(given.get("data")):  # sizes of the model's own are of bundled images
+        chosen = check_choices(self.options, given)
+        if "data" in chosen and self._has_own_size(chosen["data"]):
             usual = {name: value for name, value in usual.items() if name not in SIZES}
-        options = self.options(**resolve(self.options, usual, check_choices(self.options, given)))
+        options = self.options(**resolve(self.options, usual, chosen))
         self._check_trainers(options)
         return options
+
+    def _has_own_size(self, data: str) -> bool:
+        # Sizes of the model's own are of images and of what is drawn.
+        return kinds(self.options)["data"].files and has_own_size(data)
 
     def _check_trainers(self, options: Any) -> None:
         trainer = getattr(options, "trainer", "")
