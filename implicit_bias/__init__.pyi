@@ -43,6 +43,8 @@ from .kernels.tangent import empirical_ntk as empirical_ntk
 from .limits.l1 import L1Limit as L1Limit
 from .limits.l1 import solve_l1_svm as solve_l1_svm
 from .limits.predictors import ContextPredictor as ContextPredictor
+from .limits.separability import Separability as Separability
+from .limits.separability import is_separable as is_separable
 from .local_limits.depth3 import Depth3Kernel as Depth3Kernel
 from .local_limits.depth3 import depth3_kernel as depth3_kernel
 from .local_limits.limit import LocalLimit as LocalLimit

@@ -179,7 +179,7 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("models/*/*.py", (".", "_solve", "data.*", "gates.*", "kernels.*", "limits.*")),
     ("estimators/*.py", (".", "_solve", "data.*", "gates.*", "limits.*", "models.*")),
     ("sweeps/*.py", (".", "_version", "models", "models.linear.formulation", "pipeline.*",
-                     "data.dataset", "drawing.figures")),
+                     "data.dataset", "data.names", "drawing.figures")),
     ("cli.py", ("_version", "models", "pipeline.*", "sweeps.commands")),
 )  # fmt: skip
 # Theories know nothing of each other, but for linear machines on what a ReLU network has learned,
