@@ -64,6 +64,8 @@ from .measures.kkt import KKTDistance as KKTDistance
 from .measures.kkt import kkt_distance as kkt_distance
 from .measures.margin_flow import MarginFlow as MarginFlow
 from .measures.margin_flow import margin_flow as margin_flow
+from .measures.network_check import NetworkCheck as NetworkCheck
+from .measures.network_check import check_network as check_network
 from .measures.rates import measure_rates as measure_rates
 from .measures.unit_growth import unit_growth as unit_growth
 from .models.dgn.context_network import DeepGLN as DeepGLN
@@ -107,5 +109,14 @@ from .sweeps.sweep import Sweep as Sweep
 from .sweeps.sweep import sweep as sweep
 from .training.loop import train as train
 from .training.loop import train_many as train_many
+from .training.network import Gated as Gated
+from .training.network import HasDualNorms as HasDualNorms
+from .training.network import HasGates as HasGates
+from .training.network import HasGradientFactors as HasGradientFactors
+from .training.network import HasImbalance as HasImbalance
+from .training.network import HasUnitNorms as HasUnitNorms
+from .training.network import HasZeta as HasZeta
+from .training.network import Homogeneous as Homogeneous
+from .training.network import Network as Network
 from .training.settings import TrainingSettings as TrainingSettings
 from .training.trajectory import Trajectory as Trajectory

@@ -157,11 +157,11 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("gates/*.py", (".", "_solve", "data.arrays")),
     ("limits/*.py", (".", "_solve", "_version", "data.*")),
     # The kernel that a network has at its weights is a measurement; all others are predictions.
-    ("kernels/tangent.py", (".", "_solve", "data.*", "training.data")),
+    ("kernels/tangent.py", (".", "_solve", "data.*", "training.data", "training.network")),
     ("kernels/*.py", (".", "_solve", "data.*", "limits.certified")),
     ("training/*.py", (".", "_version")),
     ("measures/*.py", (".", "_solve", "data.*", "gates.*", "limits.*", "training.*")),
-    ("local_limits/*.py", (".", "_solve", "training.data", "training.network")),
+    ("local_limits/*.py", (".", "_solve", "training.adapted", "training.data", "training.network")),
     ("drawing/*.py", (".", "_solve", "data.*", "measures.*", "limits.*", "training.trajectory",
                       "training.snapshots")),
     ("pipeline/run.py", (".", "models")),  # the one that looks a model up

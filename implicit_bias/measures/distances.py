@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from .._solve import to_numpy
 from ..data.sample import Sample
 from ..gates.changes import gate_changes
+from ..training.adapted import with_gates
 from ..training.data import GatedData, place_data
 from ..training.network import HasGates, HasImbalance
 from ..training.objectives import get_logarithm, log_mean_loss
@@ -134,6 +135,7 @@ class Distances:
     def __call__(self, network: torch.nn.Module, *, kkt: KKTDistance | None = None) -> Values:
         """Measure `network`; `kkt` is its KKT distance if that is known already."""
         train, held_out = self._place(network)
+        network = with_gates(network)
         margins = to_numpy(train.y.double()) * placed_scores(network, train)
         if kkt is None and self._fit:
             kkt = kkt_where_separated(network, train, margins)
