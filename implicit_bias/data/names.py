@@ -28,7 +28,7 @@ ENDINGS = (".npz", ".npy", ".csv", ".parquet")
 def is_file(data: str) -> bool:
     """Whether `data` names a file or a folder and none of the sets in `NAMES`."""
     looks = data.lower().endswith(ENDINGS) or any(mark in data for mark in "./\\")
-    return data not in NAMES and (looks or Path(data).exists())
+    return bool(data) and data not in NAMES and (looks or Path(data).exists())
 
 
 def has_own_size(data: str) -> bool:

@@ -198,7 +198,7 @@ def check_scores(scores: Tensor, n_samples: int, network: torch.nn.Module) -> No
     if tuple(scores.shape) != (n_samples,):
         raise ValueError(
             f"{type(plain(network)).__name__} must return scores of shape ({n_samples},), one a "
-            f"row of X, got {tuple(scores.shape)}: let `forward` end with .squeeze(-1) if it returns "
+            f"row of X, got {tuple(scores.shape)}: let `forward` end with .squeeze(-1) if it gives "
             "one column"
         )
 
