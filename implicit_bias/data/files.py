@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from .._extras import require
 from .array_files import read_npy, read_npz
 from .frame_files import read_csv, read_parquet
 from .names import ENDINGS
@@ -16,6 +17,8 @@ __all__ = ["read_table"]
 READERS: Mapping[str, Callable[[Path, str | None], Table]] = MappingProxyType(
     dict(zip(ENDINGS, (read_npz, read_npy, read_csv, read_parquet), strict=True))
 )
+# What tables need beside what everything here does.
+NEEDS = MappingProxyType({".csv": ("pandas",), ".parquet": ("pandas", "pyarrow")})
 
 
 def read_table(path: Path, label: str | None = None) -> Table:
@@ -43,6 +46,7 @@ def read_table(path: Path, label: str | None = None) -> Table:
             f"`data` must name a file that ends in {', '.join(ENDINGS)}, or a folder of IDX files, "
             f"got {str(path)!r}"
         )
+    require(*NEEDS.get(path.suffix.lower(), ()))
     if not path.is_file():
         raise FileNotFoundError(f"`data`: there is no file {str(path)!r}")
     return reader(path, label)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._extras import naming_extras
 from .._solve import require_memory
 from .arrays import Floats
 from .table import FEWER, Table, listed, numbered
@@ -20,7 +19,6 @@ __all__ = ["read_csv", "read_parquet"]
 LABELS = ("label", "labels", "target", "class", "y")
 
 
-@naming_extras()
 def read_csv(path: Path, label: str | None) -> Table:
     import pandas as pd
 
@@ -46,7 +44,6 @@ def read_csv(path: Path, label: str | None) -> Table:
     return _of_frame(path, frame, label)
 
 
-@naming_extras()
 def read_parquet(path: Path, label: str | None) -> Table:
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -244,7 +244,9 @@ def _predict(limit: Limit, sample: Sample) -> Array:
             f"the limit is {limit.status.name} and has no coefficients to compare a network with: "
             f"{limit.status.advice}"
         )
-    predicted: Array = to_numpy(limit.predictor(sample.X, sample.gates))
+    # Limits take inputs row by row, images of a network as well.
+    rows = sample.X if np.ndim(sample.X) == 2 else sample.X.reshape(len(sample.X), -1)
+    predicted: Array = to_numpy(limit.predictor(rows, sample.gates))
     if np.isnan(predicted).any():
         raise ValueError("the limit's scores on `held_out` are NaN: look for NaN in its `zeta`")
     return predicted

@@ -113,7 +113,12 @@ def test_a_sweep_knows_a_file_by_what_it_holds(files) -> None:
 
 
 def test_names_of_sets_are_no_files_and_the_labels_of_a_pair_are_found(tmp_path) -> None:
-    assert not is_file("digits") and not is_file("no-such-set") and is_file("no/such.csv")
+    assert (
+        not is_file("digits")
+        and not is_file("")
+        and not is_file("no-such-set")
+        and is_file("no/such.csv")
+    )
     assert [path.name for path in files_of("a/my-X_1.npy")] == ["my-X_1.npy", "my-y_1.npy"]
 
 

@@ -52,6 +52,15 @@ def test_a_module_of_inputs_alone_trains_on_images_as_our_network_does_on_their_
     assert values["error_network"] == wanted["error_network"] == 0
 
 
+def test_a_limit_of_the_rows_stands_beside_a_network_of_the_images() -> None:
+    network = mlp()
+    limit = ib.solve_linear_svm(ROWS, Y)
+    sample = ib.Sample(IMAGES, Y, None)
+    found = ib.compare(limit, network, sample, sample)
+    signs = np.sign(network(torch.tensor(IMAGES)).detach().numpy()[:, 0])
+    assert found.agreement == np.mean(signs == Y)  # the limit has all samples right
+
+
 def test_modules_of_inputs_alone_train_side_by_side() -> None:
     several = [mlp(), mlp()]
     with torch.no_grad():
