@@ -26,9 +26,9 @@ from .predictors import ContextColumns, GateColumns
 
 __all__ = ["Separability", "is_separable"]
 
-# Multipliers, relative to the largest, that count as those of support vectors, one after the other;
-# and most entries of their features, which a factorisation takes seconds for.
-SUPPORT = (1e-2, 1e-6, 0.0)
+# Multipliers, relative to the largest, that count as those of support vectors: those of others
+# fall below it by many digits. And most entries of the features of these, seconds to factorise.
+SUPPORT = 1e-4
 ENTRIES = 2**24
 
 
@@ -159,21 +159,19 @@ def _on_the_support(program: MaxMarginProgram, solution: Solution) -> tuple[Cert
     are found here alone.
     """
     xp, design = array_namespace(program.y), program.design
-    largest = float(xp.max(solution.dual))
+    rows = xp.nonzero(solution.dual > SUPPORT * xp.max(solution.dual))[0]
     n_columns = int(design.Z.shape[1]) * int(design.X.shape[1])
-    for share in SUPPORT:
-        rows = xp.nonzero(solution.dual > share * largest)[0]
-        if not 0 < int(rows.shape[0]) * n_columns <= ENTRIES:
-            continue
-        some = program.subset(rows)
-        Z, X, y = (to_numpy(a) for a in (some.design.Z, some.design.X, some.y))
-        A = (y[:, None, None] * Z[:, :, None] * X[:, None, :]).reshape(len(y), -1)
-        found = np.linalg.lstsq(A, np.ones(len(y)), rcond=np.finfo(np.float64).eps)[0]
-        primal = as_float64(found.reshape(Z.shape[1], X.shape[1]), like=design.X)
-        proved = certify(program, primal, solution.dual)
-        if proved.proves_separability():
-            return proved, primal / proved.smallest_margin
-    return solution.certificate, solution.primal
+    if not 0 < int(rows.shape[0]) * n_columns <= ENTRIES:
+        return solution.certificate, solution.primal
+    some = program.subset(rows)
+    Z, X, y = (to_numpy(a) for a in (some.design.Z, some.design.X, some.y))
+    A = (y[:, None, None] * Z[:, :, None] * X[:, None, :]).reshape(len(y), -1)
+    found = np.linalg.lstsq(A, np.ones(len(y)), rcond=np.finfo(np.float64).eps)[0]
+    primal = as_float64(found.reshape(Z.shape[1], X.shape[1]), like=design.X)
+    proved = certify(program, primal, solution.dual)
+    if not proved.proves_separability():
+        return solution.certificate, solution.primal
+    return proved, primal / proved.smallest_margin
 
 
 def _program(

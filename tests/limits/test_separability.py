@@ -74,11 +74,26 @@ def test_corners_are_told_apart_by_contexts_and_by_no_gate_alone() -> None:
 
 def test_margins_far_below_what_products_of_features_resolve_are_found() -> None:
     # w = (0, 1) has the margins 1e-12, and lam = (1, 1) / 2 leaves a block of that size.
-    close = np.array([[1.0, 1e-12], [-1.0, 1e-12], [3.0, 7.0]])
+    close = np.array([[1.0, 1e-12], [-1.0, 1e-12], [3.0, 7.0], [-2.0, 1.0], [0.1, 0.2]])
     mixed = close @ np.array([[0.6, 0.8], [-0.8, 0.6]])
-    found = ib.is_separable(mixed, np.ones(3))
+    found = ib.is_separable(mixed, np.ones(5))
     assert found and (mixed @ found.direction).min() > 0
     assert found.margin == pytest.approx(1e-12, rel=1e-2)
+
+
+def test_a_small_margin_is_found_among_samples_that_do_not_matter() -> None:
+    rng = np.random.default_rng(0)
+    for n_inputs in range(3, 11):
+        # Independent rows, whose last nearly undoes the others: some w has equal margins on all.
+        rows = rng.normal(size=(n_inputs - 1, n_inputs))
+        rows[-1] = -(rng.uniform(0.05, 1, n_inputs - 2) @ rows[:-1])
+        rows[-1] += 1e-11 * rng.normal(size=n_inputs)
+        w = np.linalg.lstsq(rows, np.ones(n_inputs - 1), rcond=None)[0]
+        further = rng.normal(size=(3 * n_inputs, n_inputs))
+        further *= np.sign(further @ w)[:, None]
+        X = np.vstack([rows, further])
+        found = ib.is_separable(X, np.ones(len(X)))
+        assert found and (X @ found.direction).min() > 0
 
 
 def test_what_float64_cannot_decide_is_said_to_be_undecided() -> None:
