@@ -25,7 +25,7 @@ from .positive import two_labels
 from .preparing import Preparation, check_no_contradiction
 from .quadrants import quadrant_dataset
 from .splitting import split
-from .table import Table
+from .table import Table, nearest
 
 __all__ = ["DRAWN", "IMAGE_SETS", "Loading", "check_classes", "load_class_data", "load_data"]
 
@@ -48,7 +48,7 @@ class Loading(TypedDict, total=False):
         Folder of the IDX files of "mnist".
     label : str
         Column of a table, or array of an .npz file, that holds the labels.
-    positive : sequence of words or whole numbers
+    positive : word or whole number, or a sequence of them
         Labels that are +1, all others being -1. By default the second of two, digits 0 to 4, and
         the first of the three classes of iris and wine.
     standardize : bool
@@ -66,7 +66,7 @@ class Loading(TypedDict, total=False):
 
     data_dir: Folder
     label: str | None
-    positive: Sequence[str | int] | None
+    positive: Sequence[str | int] | str | int | None
     standardize: bool | None
     constant: bool | None
     n_train: int | None
@@ -80,7 +80,7 @@ class _Wanted:
 
     data_dir: Folder = None
     label: str | None = None
-    positive: Sequence[str | int] | None = None
+    positive: Sequence[str | int] | str | int | None = None
     standardize: bool | None = None
     constant: bool | None = None
     n_train: int | None = None
@@ -101,6 +101,14 @@ class _Wanted:
             if getattr(self, name) is not None:
                 option = f"--{name.replace('_', '-')}"
                 raise ValueError(f"`{option}` is not for `--data {data}`, {reason}: leave it out")
+
+
+def _read(choices: Loading) -> _Wanted:
+    known = Loading.__annotations__
+    for name in choices:
+        if name not in known:
+            raise TypeError(f"there is no option {name!r} of data{nearest(name, known)}")
+    return _Wanted(**choices)
 
 
 # Drawn with labels, scale and bias of their own: by how many samples, and which function.
@@ -146,7 +154,7 @@ def load_data(data: str | os.PathLike[str], **choices: Unpack[Loading]) -> Datas
     >>> load_data("wine", positive=["class_2"], n_train=100).X_train.shape
     (100, 14)
     """
-    name, wanted = os.fspath(data), _Wanted(**choices)
+    name, wanted = os.fspath(data), _read(choices)
     if name in DRAWN:
         own = ("data_dir", "label", "positive", "standardize", "constant")
         wanted.refuse(name, own, "which is drawn with labels and scale of its own")
@@ -170,7 +178,7 @@ def load_class_data(data: str | os.PathLike[str], **choices: Unpack[Loading]) ->
     FileNotFoundError, ValueError, TypeError, MissingExtra
         As `load_data`; if data have two labels only, or a class or part is missing.
     """
-    name, wanted = os.fspath(data), _Wanted(**choices)
+    name, wanted = os.fspath(data), _read(choices)
     if name in DRAWN:
         several = [known for known in NAMES if known not in DRAWN]
         raise ValueError(
@@ -200,38 +208,50 @@ def check_classes(dataset: ClassDataset) -> None:
 
 def _classes(name: str, wanted: _Wanted) -> tuple[ClassDataset, Rows | None]:
     """The samples with their classes, and which of a table's samples are trained on."""
-    folder = Path(wanted.data_dir) if wanted.data_dir is not None else None
-    if name == "mnist" and folder is None:
-        raise ValueError("`--data mnist` needs `--data-dir DIR`, the folder of its IDX files")
-    if name != "mnist" and folder is not None:
-        raise ValueError(
-            f"`--data-dir {folder}` is for `--data mnist`, the files of a folder: give both, or "
-            "leave it out"
-        )
-    own = is_file(name)
-    if name in IMAGE_SETS or (own and Path(name).is_dir()):
+    folder = _folder(name, wanted)
+    if folder is not None or name in IMAGE_SETS:
         wanted.refuse(name, ("label",), "which has no columns to name")
-        return _images(folder or Path(name), name, wanted), None
-    if not own and name not in TABLES:
-        raise ValueError(f"`data` must be one of {', '.join(NAMES)} or a file, got {name!r}")
-    if own:
-        table = read_table(Path(name), wanted.label)
-    else:
-        wanted.refuse(name, ("label",), "whose labels are known")
-        table = bundled_table(name)
+        return _images(folder, wanted), None
+    own = is_file(name)
     default = not own  # files are taken as they are
     prepared = Preparation(
         default if wanted.standardize is None else wanted.standardize,
         default if wanted.constant is None else wanted.constant,
     )
-    return _split_table(table, prepared, wanted)
+    return _split_table(_table(name, wanted), prepared, wanted)
 
 
-def _images(folder: Path, name: str, wanted: _Wanted) -> ClassDataset:
+def _folder(name: str, wanted: _Wanted) -> Path | None:
+    """Of the IDX files, where data are such a folder."""
+    if name == "mnist":
+        if wanted.data_dir is None:
+            raise ValueError("`--data mnist` needs `--data-dir DIR`, the folder of its IDX files")
+        return Path(wanted.data_dir)
+    if wanted.data_dir is not None:
+        raise ValueError(
+            f"`--data-dir {os.fspath(wanted.data_dir)}` is for `--data mnist`, the files of a "
+            "folder: give both, or leave it out"
+        )
+    return Path(name) if is_file(name) and Path(name).is_dir() else None
+
+
+def _table(name: str, wanted: _Wanted) -> Table:
+    if is_file(name):
+        return read_table(Path(name), wanted.label)
+    if name not in TABLES:
+        raise ValueError(
+            f"`data` must be one of {', '.join(NAMES)} or a file, got {name!r}"
+            f"{nearest(name, NAMES)}"
+        )
+    wanted.refuse(name, ("label",), "whose labels are known")
+    return bundled_table(name)
+
+
+def _images(folder: Path | None, wanted: _Wanted) -> ClassDataset:
     constant = wanted.constant is not False
     plain = constant and not wanted.standardize  # as the images have it themselves
     how = {**wanted.sizes(IMAGES, None), "constant": plain}
-    dataset = load_digit_classes(**how) if name == "digits" else load_idx_classes(folder, **how)
+    dataset = load_digit_classes(**how) if folder is None else load_idx_classes(folder, **how)
     if not wanted.standardize:
         return dataset
     prepared = Preparation(True, constant)

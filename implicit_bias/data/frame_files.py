@@ -36,6 +36,12 @@ def read_csv(path: Path, label: str | None) -> Table:
             f"{str(path)!r} must have columns with commas between them, got one column, "
             f"{str(frame.columns[0])[:40]!r}"
         )
+    nameless = [place for place, name in enumerate(frame.columns) if name == f"Unnamed: {place}"]
+    if nameless:
+        raise ValueError(
+            f"column {nameless[0]} (from 0) of {str(path)!r} has no name: if it holds row numbers, "
+            "write the table without them, to_csv(path, index=False); otherwise name it"
+        )
     if all(_is_number(name) for name in frame.columns):
         raise ValueError(
             f"the first line of {str(path)!r} holds numbers, and must name the columns: put a line "

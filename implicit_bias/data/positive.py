@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import get_close_matches
+from numbers import Integral
 
 from .dataset import Dataset
 from .labelled import ClassDataset
-from .table import listed
+from .table import listed, nearest
 
 __all__ = ["two_labels"]
 
 
-def two_labels(dataset: ClassDataset, positive: Sequence[str | int] | None) -> Dataset:
+def two_labels(dataset: ClassDataset, positive: Sequence[str | int] | str | int | None) -> Dataset:
     """The data with +1 for the classes in `positive` and -1 for all others.
 
     Where nobody says it is the second of two classes.
@@ -27,13 +27,17 @@ def two_labels(dataset: ClassDataset, positive: Sequence[str | int] | None) -> D
         raise ValueError(
             f"the labels have one class only, {listed(list(names))}: two are needed to tell apart"
         )
-    chosen = _by_default(list(names)) if positive is None else [str(k) for k in positive]
+    if positive is None:
+        chosen = _by_default(list(names))
+    elif isinstance(positive, str | int | Integral):
+        chosen = [str(positive)]
+    else:
+        chosen = [str(k) for k in positive]
     for name in chosen:
         if name not in names:
-            close = get_close_matches(name, names, n=1)
-            hint = f": did you mean {close[0]!r}?" if close else ""
+            known = listed(list(names))
             raise ValueError(
-                f"`positive`: {name!r} is not one of the classes {listed(list(names))}{hint}"
+                f"`positive`: {name!r} is not one of the classes {known}{nearest(name, names)}"
             )
     rest = [name for name in names if name not in chosen]
     if not rest or not chosen:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from .arrays import Floats
 
-__all__ = ["FEWER", "Table", "listed", "numbered"]
+__all__ = ["FEWER", "Table", "listed", "nearest", "numbered"]
 
 SHOWN = 10
 FEWER = "take fewer samples or columns"
@@ -41,6 +42,12 @@ class Table:
     names: Mapping[int, str]
     columns: tuple[str, ...] = field(repr=False)
     source: str
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """`: did you mean ...?`, empty where nothing is near."""
+    close = get_close_matches(name, list(known), n=1)
+    return f": did you mean {close[0]!r}?" if close else ""
 
 
 def numbered(where: str, values: Any) -> tuple[NDArray[np.int64], dict[int, str]]:

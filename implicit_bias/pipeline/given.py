@@ -27,10 +27,10 @@ __all__ = ["GIVEN", "Given", "adopt", "gates_of", "load_chosen"]
 GIVEN = "given"  # the value of the option `data` in the record of such a run
 TRAINED = 0.75  # the share of the samples that are trained on, where nothing says how many
 ARRAYS = ("X", "y", "X_val", "y_val")
+# What files are read and prepared by.
+OF_FILES = ("label", "positive", "standardize", "constant")
 # What follows from data and gates that are given, so that it cannot be chosen beside them.
-OF_DATA = (
-    "data", "data_dir", "label", "positive", "standardize", "constant", "n_train", "n_val"
-)  # fmt: skip
+OF_DATA = ("data", "data_dir", *OF_FILES, "n_train", "n_val")
 OF_GATING = ("hidden_units", "contexts", "cutoffs")
 
 
@@ -153,6 +153,8 @@ def _check_taken(model: Model, brought: Mapping[str, Any], choices: Mapping[str,
         # Samples without held-out ones are split here, in the sizes that are asked for.
         free = {"n_train", "n_val"} if "X" in brought and "X_val" not in brought else set()
         for name in (name for name in follow if name in choices and name not in free):
+            if name in OF_FILES:
+                raise ValueError(f"`{name}` is of data by name or file: prepare your own before")
             raise ValueError(f"`{name}` follows from `{of_kind[0]}` of your own: leave it out")
 
 

@@ -102,11 +102,15 @@ class Kind:
             raise ValueError(f"{twice[0]!r} is named twice: name each once")
         return ",".join(read)
 
-    def _one(self, value: Any, whole: Any) -> Any:
+    def _as_typed(self, value: Any) -> Any:
+        """Paths and numbers, where they stand for strings, as these."""
         if self.files and isinstance(value, os.PathLike):
-            value = os.fspath(value)
-        if self.numbers and isinstance(value, Integral):  # True is the label "True"
-            value = str(value)
+            return os.fspath(value)
+        # True is the label "True".
+        return str(value) if self.numbers and isinstance(value, Integral) else value
+
+    def _one(self, value: Any, whole: Any) -> Any:
+        value = self._as_typed(value)
         if not _fits(value, self.base):
             raise TypeError(f"{whole!r} is not {self._wanted()}")
         if self.choices and value not in self.choices and not (self.files and is_file(value)):

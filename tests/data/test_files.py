@@ -71,6 +71,8 @@ def test_labels_are_standardised_and_told_apart_as_asked(tmp_path) -> None:
     scaler = StandardScaler().fit(raw[rows[:30]])
     np.testing.assert_allclose(data.X_val[:, :-1], scaler.transform(raw[rows[30:]]), atol=1e-12)
     np.testing.assert_array_equal(data.y_train, np.where(classes[rows[:30]] == 4, -1, 1))
+    four = ib.load_data(tmp_path / "d.npz", positive=4)
+    np.testing.assert_array_equal(four.y_train, -data.y_train)
     assert ib.load_class_data(tmp_path / "d.npz").classes == (3, 4, 5)
     named = ib.load_class_data(tmp_path / "d.npz", label="kind")
     assert "classes 0 (False), 1 (True)" in named.description
@@ -110,6 +112,15 @@ def test_a_sweep_knows_a_file_by_what_it_holds(files) -> None:
     assert digest("copy.csv") != before[0]
     np.save(files / "y_all.npy", WORDS[::-1])
     assert digest("X_all.npy") != before[1]
+
+
+def test_wrong_names_come_with_the_nearest_right_one() -> None:
+    with pytest.raises(TypeError, match="no option 'standardise' of data: did you mean 'standard"):
+        ib.load_data("iris", standardise=True)
+    with pytest.raises(ValueError, match="got 'iriss': did you mean 'iris'"):
+        ib.load_data("iriss")
+    with pytest.raises(ValueError, match="`--label` is not for `--data iris`"):
+        ib.load_data("iris", label="species")
 
 
 def test_names_of_sets_are_no_files_and_the_labels_of_a_pair_are_found(tmp_path) -> None:
@@ -162,6 +173,7 @@ BAD_FILES = {
     "X.txt": (b"1", "must name a file that ends in .npz, .npy, .csv, .parquet"),
     "empty.csv": (b"", "is no table"),
     "semicolons.csv": (b"a;label\n1;2\n", "commas between them, got one column"),
+    "numbered.csv": (b",a,label\n0,1,x\n1,2,y\n", "column 0 .* has no name: .* index=False"),
     "nameless.csv": (b"1,2\n3,4\n", "first line .* holds numbers"),
     "no-rows.csv": (b"a,label\n", "must have rows"),
     "bad.parquet": (b"PAR1 or not", "is no Parquet file"),
