@@ -14,6 +14,7 @@ import implicit_bias as ib
 from implicit_bias.data.names import files_of, is_file
 from implicit_bias.pipeline.seeds import Seeds
 from implicit_bias.sweeps.cells import plan
+from tests.commands import write_mnist
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(40, 3)).round(3)
@@ -99,6 +100,14 @@ def test_digits_by_their_labels_are_the_digits_by_default() -> None:
     assert ib.load_data("digits", n_train=90, positive=range(5)).digest() == usual.digest()
     bare = ib.load_data("digits", n_train=90, constant=False)
     np.testing.assert_array_equal(bare.X_train, usual.X_train[:, :-1])
+
+
+def test_a_folder_of_idx_files_is_data_by_itself(tmp_path) -> None:
+    write_mnist(tmp_path, n=60)
+    wanted = ib.load_idx(tmp_path, n_train=40, random_state=0)
+    assert ib.load_data(tmp_path, n_train=40).digest() == wanted.digest()
+    assert ib.load_data("mnist", data_dir=tmp_path, n_train=40).digest() == wanted.digest()
+    assert len(files_of(str(tmp_path))) == 2
 
 
 def test_a_sweep_knows_a_file_by_what_it_holds(files) -> None:
