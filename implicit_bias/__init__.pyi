@@ -10,9 +10,12 @@ from ._solve import Status as Status
 from ._solve import certify as certify
 from ._solve import certify_constrained as certify_constrained
 from ._version import __version__ as __version__
+from .data.catalogue import load_class_data as load_class_data
+from .data.catalogue import load_data as load_data
 from .data.dataset import Dataset as Dataset
 from .data.images import load_digits as load_digits
 from .data.images import load_idx as load_idx
+from .data.labelled import ClassDataset as ClassDataset
 from .data.orthants import is_orthogonally_separable as is_orthogonally_separable
 from .data.sample import Sample as Sample
 from .estimators.classifiers import FReLULimitClassifier as FReLULimitClassifier
@@ -43,6 +46,8 @@ from .kernels.tangent import empirical_ntk as empirical_ntk
 from .limits.l1 import L1Limit as L1Limit
 from .limits.l1 import solve_l1_svm as solve_l1_svm
 from .limits.predictors import ContextPredictor as ContextPredictor
+from .limits.separability import Separability as Separability
+from .limits.separability import is_separable as is_separable
 from .local_limits.depth3 import Depth3Kernel as Depth3Kernel
 from .local_limits.depth3 import depth3_kernel as depth3_kernel
 from .local_limits.limit import LocalLimit as LocalLimit
@@ -63,6 +68,8 @@ from .measures.kkt import KKTDistance as KKTDistance
 from .measures.kkt import kkt_distance as kkt_distance
 from .measures.margin_flow import MarginFlow as MarginFlow
 from .measures.margin_flow import margin_flow as margin_flow
+from .measures.network_check import NetworkCheck as NetworkCheck
+from .measures.network_check import check_network as check_network
 from .measures.rates import measure_rates as measure_rates
 from .measures.unit_growth import unit_growth as unit_growth
 from .models.dgn.context_network import DeepGLN as DeepGLN
@@ -106,5 +113,14 @@ from .sweeps.sweep import Sweep as Sweep
 from .sweeps.sweep import sweep as sweep
 from .training.loop import train as train
 from .training.loop import train_many as train_many
+from .training.network import Gated as Gated
+from .training.network import HasDualNorms as HasDualNorms
+from .training.network import HasGates as HasGates
+from .training.network import HasGradientFactors as HasGradientFactors
+from .training.network import HasImbalance as HasImbalance
+from .training.network import HasUnitNorms as HasUnitNorms
+from .training.network import HasZeta as HasZeta
+from .training.network import Homogeneous as Homogeneous
+from .training.network import Network as Network
 from .training.settings import TrainingSettings as TrainingSettings
 from .training.trajectory import Trajectory as Trajectory

@@ -32,6 +32,7 @@ import warnings
 import numpy as np
 import implicit_bias as ib
 
+assert ib.is_separable(*(lambda d: (d.X_train, d.y_train))(ib.load_data("wine")))
 data = ib.load_digits(n_train=60, n_val=40, random_state=1)
 X, y = data.X_train, data.y_train
 contexts = ib.HyperplaneContexts(n_units=3, n_contexts=2, random_state=1).fit(X)
@@ -79,6 +80,7 @@ for ask in (
     lambda: ib.optim,
     lambda: Trajectory.to_frame(None),
     lambda: compose([Row(1, print)], title=""),
+    lambda: ib.load_data("table.csv"),
 ):
     try:
         ask()
@@ -114,6 +116,7 @@ def test_whatever_is_asked_for_names_the_command_that_brings_it() -> None:
         torch,
         "this needs pandas, which is not installed: pip install 'implicit-bias[sweep]'",
         "this needs matplotlib, which is not installed: pip install 'implicit-bias[plot]'",
+        "this needs pandas, which is not installed: pip install 'implicit-bias[sweep]'",
     ]
 
 
@@ -125,6 +128,8 @@ def test_whatever_is_asked_for_names_the_command_that_brings_it() -> None:
         ("matplotlib", "--plot run.png", "plot"),
         ("matplotlib jinja2", "--report run.html", "cli,plot"),
         ("pyarrow", "--save run", "sweep"),
+        ("pandas", "--data table.csv", "sweep"),
+        ("pyarrow", "--data table.parquet", "sweep"),
     ],
 )
 def test_a_command_that_lacks_a_package_says_so_and_does_nothing(

@@ -158,11 +158,11 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("gates/*.py", (".", "_solve", "data.arrays")),
     ("limits/*.py", (".", "_solve", "_version", "data.*")),
     # The kernel that a network has at its weights is a measurement; all others are predictions.
-    ("kernels/tangent.py", (".", "_solve", "data.*", "training.data")),
+    ("kernels/tangent.py", (".", "_solve", "data.*", "training.data", "training.network")),
     ("kernels/*.py", (".", "_solve", "data.*", "limits.certified")),
     ("training/*.py", (".", "_version")),
     ("measures/*.py", (".", "_solve", "data.*", "gates.*", "limits.*", "training.*")),
-    ("local_limits/*.py", (".", "_solve", "training.data", "training.network")),
+    ("local_limits/*.py", (".", "_solve", "training.adapted", "training.data", "training.network")),
     ("drawing/*.py", (".", "_solve", "data.*", "measures.*", "limits.*", "training.trajectory",
                       "training.snapshots")),
     ("pipeline/run.py", (".", "models")),  # the one that looks a model up
@@ -180,7 +180,7 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("models/*/*.py", (".", "_solve", "data.*", "gates.*", "kernels.*", "limits.*")),
     ("estimators/*.py", (".", "_solve", "data.*", "gates.*", "limits.*", "models.*")),
     ("sweeps/*.py", (".", "_version", "models", "models.linear.formulation", "pipeline.*",
-                     "data.dataset", "drawing.figures")),
+                     "data.dataset", "data.names", "drawing.figures")),
     ("cli.py", ("_version", "models", "pipeline.*", "sweeps.commands")),
 )  # fmt: skip
 # Theories know nothing of each other, but for linear machines on what a ReLU network has learned,

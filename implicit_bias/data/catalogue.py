@@ -1,127 +1,194 @@
-"""Data sets by name, as a run asks for them."""
+"""Data by name or by file, as a run asks for them."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
+import numpy as np
+from numpy.typing import NDArray
+
+from .arrays import Floats
+from .bundled import POSITIVE, TABLES, bundled_table
 from .circle import circle_dataset
 from .dataset import Dataset
-from .images import load_digit_classes, load_digits, load_idx, load_idx_classes
+from .files import read_table
+from .images import in_halves, load_digit_classes, load_idx_classes
 from .labelled import ClassDataset
+from .names import NAMES, is_file
 from .orthants import orthosep_dataset
+from .positive import two_labels
+from .preparing import Preparation, check_no_contradiction
 from .quadrants import quadrant_dataset
+from .splitting import split
+from .table import Table, nearest
 
-__all__ = ["CLASS_DATA", "DATA", "check_classes", "load_class_data", "load_data"]
+__all__ = ["DRAWN", "IMAGE_SETS", "Loading", "check_classes", "load_class_data", "load_data"]
 
 IMAGES = 500
 PLANE = 100  # more would hide the decision map that they are drawn on
+# Of a file or a table: the share that is trained on, and at most so many. The KKT distance, which
+# every run measures, takes seconds for thousands of samples and grows like their cube.
+TRAINED, AT_MOST = 0.75, 1000
 
 Folder = str | os.PathLike[str] | None
-Sizes = Mapping[str, Any]  # n_train, n_val, random_state
+Rows = NDArray[np.int64]
 
 
-def _from_folder(load: Callable[..., Any]) -> Callable[[Folder, Sizes], Any]:
-    def loader(folder: Folder, sizes: Sizes) -> Any:
-        if folder is None:
-            raise ValueError("`--data mnist` needs `--data-dir DIR`, the folder of its IDX files")
-        return load(folder, **_filled(sizes, IMAGES, None))
+class Loading(TypedDict, total=False):
+    """What can be said of data beside their name.
 
-    return loader
+    Attributes
+    ----------
+    data_dir : path
+        Folder of the IDX files of "mnist".
+    label : str
+        Column of a table, or array of an .npz file, that holds the labels.
+    positive : word or whole number, or a sequence of them
+        Labels that are +1, all others being -1. By default the second of two, digits 0 to 4, and
+        the first of the three classes of iris and wine.
+    standardize : bool
+        Every column less its mean and over its deviation, those of the training part. By default
+        tables that scikit-learn bundles are, and nothing else.
+    constant : bool
+        A constant 1 as the last column. By default what is bundled has it, and files are taken as
+        they are.
+    n_train, n_val : int
+        Sizes of the parts: by default 500 images, 100 points of the plane, three quarters of a
+        table or file but no more than 1000, and for validation what is left.
+    random_state : int
+        Of the split, or of what is drawn; 0 by default.
+    """
+
+    data_dir: Folder
+    label: str | None
+    positive: Sequence[str | int] | str | int | None
+    standardize: bool | None
+    constant: bool | None
+    n_train: int | None
+    n_val: int | None
+    random_state: int
 
 
-def _bundled(
-    load: Callable[..., Any], n_train: int, n_val: int | None
-) -> Callable[[Folder, Sizes], Any]:
-    def loader(folder: Folder, sizes: Sizes) -> Any:
-        if folder is not None:
-            raise ValueError(
-                f"`--data-dir {os.fspath(folder)}` is for `--data mnist`, the files of a folder: "
-                "give both, or leave it out"
-            )
-        return load(**_filled(sizes, n_train, n_val))
+@dataclass(frozen=True)
+class _Wanted:
+    """`Loading` with what is not said."""
 
-    return loader
+    data_dir: Folder = None
+    label: str | None = None
+    positive: Sequence[str | int] | str | int | None = None
+    standardize: bool | None = None
+    constant: bool | None = None
+    n_train: int | None = None
+    n_val: int | None = None
+    random_state: int = 0
+
+    def sizes(self, n_train: int, n_val: int | None) -> dict[str, Any]:
+        """Sizes of the parts, these where none are given, and the seed."""
+        return {
+            "n_train": self.n_train or n_train,
+            "n_val": self.n_val or n_val,
+            "random_state": self.random_state,
+        }
+
+    def refuse(self, data: str, names: Sequence[str], reason: str) -> None:
+        """Raise ValueError for the first of `names` that is given with such data."""
+        for name in names:
+            if getattr(self, name) is not None:
+                option = f"--{name.replace('_', '-')}"
+                raise ValueError(f"`{option}` is not for `--data {data}`, {reason}: leave it out")
 
 
-def _filled(sizes: Sizes, n_train: int, n_val: int | None) -> dict[str, Any]:
-    return dict(sizes) | {
-        "n_train": sizes["n_train"] or n_train,
-        "n_val": sizes["n_val"] or n_val,
-    }
+def _read(choices: Loading) -> _Wanted:
+    known = Loading.__annotations__
+    for name in choices:
+        if name not in known:
+            raise TypeError(f"there is no option {name!r} of data{nearest(name, known)}")
+    return _Wanted(**choices)
 
 
-DATA: Mapping[str, Callable[[Folder, Sizes], Dataset]] = MappingProxyType(
+# Drawn with labels, scale and bias of their own: by how many samples, and which function.
+DRAWN: Mapping[str, tuple[tuple[int, int], Callable[..., Dataset]]] = MappingProxyType(
     {
-        "digits": _bundled(load_digits, IMAGES, None),
-        "mnist": _from_folder(load_idx),
-        "orthants": _bundled(orthosep_dataset, IMAGES, 2 * IMAGES),
-        "circle": _bundled(circle_dataset, PLANE, 10 * PLANE),
-        "quadrants": _bundled(quadrant_dataset, PLANE, 10 * PLANE),
+        "orthants": ((IMAGES, 2 * IMAGES), orthosep_dataset),
+        "circle": ((PLANE, 10 * PLANE), circle_dataset),
+        "quadrants": ((PLANE, 10 * PLANE), quadrant_dataset),
     }
 )
-CLASS_DATA: Mapping[str, Callable[[Folder, Sizes], ClassDataset]] = MappingProxyType(
-    {
-        "digits": _bundled(load_digit_classes, IMAGES, None),
-        "mnist": _from_folder(load_idx_classes),
-    }
-)
+IMAGE_SETS = ("digits", "mnist")
 
 
-def load_data(
-    name: str,
-    *,
-    folder: Folder = None,
-    n_train: int | None = None,
-    n_val: int | None = None,
-    random_state: int = 0,
-) -> Dataset:
-    """The data set of that name, in sizes of its own where none are given.
+def load_data(data: str | os.PathLike[str], **choices: Unpack[Loading]) -> Dataset:
+    """Data of two labels: a bundled set, images in IDX files, or a file of your own.
 
     Parameters
     ----------
-    name : str
-        In `DATA`.
-    folder : path, optional
-        Of the files, for the sets that are read from files.
-    n_train, n_val : int, optional
-    random_state : int
+    data : str or path
+        A name, "digits", "iris", "wine", "breast-cancer", "mnist", "orthants", "quadrants" or
+        "circle"; or a file: .npz with the arrays X and y, the X.npy of a pair X.npy and y.npy,
+        .csv whose first line names the columns, .parquet; or a folder of IDX files.
+    **choices
+        See `Loading`: data_dir, label, positive, standardize, constant, n_train, n_val,
+        random_state.
+
+    Returns
+    -------
+    Dataset
+        Its description says what was done to the data.
 
     Raises
     ------
-    ValueError, FileNotFoundError
-        If there are no such data, or not enough of them.
+    FileNotFoundError, ValueError, TypeError
+        If there are no such data, or not enough of them; if numbers or labels are missing, equal
+        inputs have different labels, or there are more than two classes and `positive` is not
+        given.
+    MissingExtra
+        If a .csv or .parquet file needs packages that are not installed.
+
+    Examples
+    --------
+    >>> load_data("wine", positive=["class_2"], n_train=100).X_train.shape
+    (100, 14)
     """
-    sizes = {"n_train": n_train, "n_val": n_val, "random_state": random_state}
-    dataset = DATA[name](folder, sizes)
+    name, wanted = os.fspath(data), _read(choices)
+    if name in DRAWN:
+        own = ("data_dir", "label", "positive", "standardize", "constant")
+        wanted.refuse(name, own, "which is drawn with labels and scale of its own")
+        sizes, draw = DRAWN[name]
+        dataset = draw(**wanted.sizes(*sizes))
+    else:
+        classes, rows = _classes(name, wanted)
+        positive = POSITIVE.get(name) if wanted.positive is None else wanted.positive
+        halves = rows is None and positive is None
+        dataset = in_halves(classes) if halves else two_labels(classes, positive)
+        _check_told_apart(dataset.X_train, dataset.y_train, rows)
     _check_held_out(len(dataset.y_train), len(dataset.y_val))
     return dataset
 
 
-def load_class_data(
-    name: str,
-    *,
-    folder: Folder = None,
-    n_train: int | None = None,
-    n_val: int | None = None,
-    random_state: int = 0,
-) -> ClassDataset:
-    """The data set of that name with its classes; arguments as in `load_data`.
+def load_class_data(data: str | os.PathLike[str], **choices: Unpack[Loading]) -> ClassDataset:
+    """Data with their classes, each to be told from the rest; arguments as of `load_data`.
 
     Raises
     ------
-    ValueError, FileNotFoundError
-        If there are no such data, they have two labels only, or a class or part is missing.
+    FileNotFoundError, ValueError, TypeError, MissingExtra
+        As `load_data`; if data have two labels only, or a class or part is missing.
     """
-    if name not in CLASS_DATA:
+    name, wanted = os.fspath(data), _read(choices)
+    if name in DRAWN:
+        several = [known for known in NAMES if known not in DRAWN]
         raise ValueError(
             "`--classes all` needs data of several classes, "
-            f"{' or '.join(f'`--data {known}`' for known in CLASS_DATA)}, got {name!r}"
+            f"{' or '.join(f'`--data {known}`' for known in several)} or a file, got {name!r}"
         )
-    sizes = {"n_train": n_train, "n_val": n_val, "random_state": random_state}
-    dataset = CLASS_DATA[name](folder, sizes)
+    if wanted.positive is not None:
+        raise ValueError("`--positive` names one of two labels: leave it out of `--classes all`")
+    dataset, rows = _classes(name, wanted)
+    _check_told_apart(dataset.X_train, dataset.labels_train, rows)
     _check_held_out(len(dataset.labels_train), len(dataset.labels_val))
     check_classes(dataset)
     return dataset
@@ -129,12 +196,89 @@ def load_class_data(
 
 def check_classes(dataset: ClassDataset) -> None:
     """See that every class can be trained on; raises ValueError if one is held out alone."""
+    if len(dataset.classes) < 2:
+        raise ValueError(f"the labels have one class only, {dataset.name_of(dataset.classes[0])!r}")
     missing = sorted(set(dataset.classes) - set(dataset.labels_train.tolist()))
     if missing:
         raise ValueError(
-            f"the training part has no sample of class {', '.join(map(str, missing))}: "
+            f"the training part has no sample of class {', '.join(map(dataset.name_of, missing))}: "
             "give a larger `--n-train` or another `--seed`"
         )
+
+
+def _classes(name: str, wanted: _Wanted) -> tuple[ClassDataset, Rows | None]:
+    """The samples with their classes, and which of a table's samples are trained on."""
+    folder = _folder(name, wanted)
+    if folder is not None or name in IMAGE_SETS:
+        wanted.refuse(name, ("label",), "which has no columns to name")
+        return _images(folder, wanted), None
+    own = is_file(name)
+    default = not own  # files are taken as they are
+    prepared = Preparation(
+        default if wanted.standardize is None else wanted.standardize,
+        default if wanted.constant is None else wanted.constant,
+    )
+    return _split_table(_table(name, wanted), prepared, wanted)
+
+
+def _folder(name: str, wanted: _Wanted) -> Path | None:
+    """Of the IDX files, where data are such a folder."""
+    if name == "mnist":
+        if wanted.data_dir is None:
+            raise ValueError("`--data mnist` needs `--data-dir DIR`, the folder of its IDX files")
+        return Path(wanted.data_dir)
+    if wanted.data_dir is not None:
+        raise ValueError(
+            f"`--data-dir {os.fspath(wanted.data_dir)}` is for `--data mnist`, the files of a "
+            "folder: give both, or leave it out"
+        )
+    return Path(name) if is_file(name) and Path(name).is_dir() else None
+
+
+def _table(name: str, wanted: _Wanted) -> Table:
+    if is_file(name):
+        return read_table(Path(name), wanted.label)
+    if name not in TABLES:
+        raise ValueError(
+            f"`data` must be one of {', '.join(NAMES)} or a file, got {name!r}"
+            f"{nearest(name, NAMES)}"
+        )
+    wanted.refuse(name, ("label",), "whose labels are known")
+    return bundled_table(name)
+
+
+def _images(folder: Path | None, wanted: _Wanted) -> ClassDataset:
+    constant = wanted.constant is not False
+    plain = constant and not wanted.standardize  # as the images have it themselves
+    how = {**wanted.sizes(IMAGES, None), "constant": plain}
+    dataset = load_digit_classes(**how) if folder is None else load_idx_classes(folder, **how)
+    if not wanted.standardize:
+        return dataset
+    prepared = Preparation(True, constant)
+    pixels = [f"pixel {d}" for d in range(dataset.X_train.shape[1])]
+    X_train, X_val = prepared.apply(dataset.X_train, dataset.X_val, pixels)
+    source = f"{dataset.source}, {prepared.text}"
+    return replace(dataset, X_train=X_train, X_val=X_val, source=source)
+
+
+def _split_table(table: Table, prepared: Preparation, wanted: _Wanted) -> tuple[ClassDataset, Rows]:
+    n_train = min(max(1, round(TRAINED * len(table.X))), AT_MOST)
+    if wanted.n_val is not None and wanted.n_train is None:
+        n_train = max(1, min(n_train, len(table.X) - wanted.n_val))
+    sizes = wanted.sizes(n_train, None)
+    train, val = split(len(table.X), **sizes)
+    X_train, X_val = prepared.apply(table.X[train], table.X[val], table.columns)
+    labels = table.labels[train], table.labels[val]
+    source = f"{table.source}, {prepared.text}"
+    return ClassDataset(
+        table.name, X_train, labels[0], X_val, labels[1], source, table.names
+    ), train
+
+
+def _check_told_apart(X: Floats, labels: NDArray[Any], rows: Rows | None) -> None:
+    """Of files and tables: whether equal inputs have equal labels."""
+    if rows is not None:
+        check_no_contradiction(X, labels, rows)
 
 
 def _check_held_out(n_train: int, n_val: int) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import os
 from functools import cache
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +19,9 @@ from .arrays import Floats
 from .dataset import Dataset
 from .idx import find_idx, read_idx
 from .labelled import ClassDataset
+from .splitting import split
 
-__all__ = ["load_digit_classes", "load_digits", "load_idx", "load_idx_classes"]
+__all__ = ["in_halves", "load_digit_classes", "load_digits", "load_idx", "load_idx_classes"]
 
 
 def load_digits(
@@ -59,7 +59,7 @@ def load_digits(
     >>> load_digits(n_train=200, n_val=100).X_train.shape
     (200, 65)
     """
-    return _halves(load_digit_classes(n_train=n_train, n_val=n_val, random_state=random_state))
+    return in_halves(load_digit_classes(n_train=n_train, n_val=n_val, random_state=random_state))
 
 
 def load_idx(
@@ -96,12 +96,13 @@ def load_idx(
     TypeError, ValueError
         Further as in `load_digits`.
     """
-    return _halves(
+    return in_halves(
         load_idx_classes(data_dir, n_train=n_train, n_val=n_val, random_state=random_state)
     )
 
 
-def _halves(dataset: ClassDataset) -> Dataset:
+def in_halves(dataset: ClassDataset) -> Dataset:
+    """Ten digits in two: 0-4 are +1."""
     return dataset.two_classes(range(5), "classes 0-4 (+1) against 5-9 (-1)")
 
 
@@ -110,16 +111,17 @@ def load_digit_classes(
     n_train: int = 1000,
     n_val: int | None = None,
     random_state: int | np.random.Generator = 0,
+    constant: bool = True,
 ) -> ClassDataset:
     """Scikit-learn's bundled 8x8 digits (1,797 images, no download) with their ten classes.
 
     The samples are those of `load_digits`, which says what the arguments mean and what is raised
-    for numbers that are out of range.
+    for numbers that are out of range. Without `constant` there is no column of ones.
     """
     images, labels = _bundled()
-    train, val = _split(len(labels), n_train, n_val, random_state)
-    source = _source("scikit-learn's bundled 8x8 digits")
-    return _dataset("digits", images, labels, (train, val), 16, source)
+    rows = split(len(labels), n_train, n_val, random_state)
+    about = "digits", "scikit-learn's bundled 8x8 digits"
+    return _dataset(about, images, labels, rows, 16, constant)
 
 
 @cache  # they are read from text, in 70 ms
@@ -138,11 +140,12 @@ def load_idx_classes(
     n_train: int,
     n_val: int | None = None,
     random_state: int | np.random.Generator = 0,
+    constant: bool = True,
 ) -> ClassDataset:
     """MNIST or a set in the same files, with its classes.
 
     The samples are those of `load_idx`, which says which files are read, what the arguments mean
-    and what is raised.
+    and what is raised. Without `constant` there is no column of ones.
     """
     folder = Path(data_dir)
     if not folder.is_dir():
@@ -163,52 +166,32 @@ def load_idx_classes(
             f"the {pair} labels in {str(folder)!r} must be classes 0 to 9, got "
             f"{labels.max()}: choose a set with ten classes"
         )
-    rows = _split(len(labels), n_train, n_val, random_state)
-    source = _source(f"IDX files ({pair} pair), {images.shape[1]}x{images.shape[2]} images")
-    return _dataset(f"{folder.resolve().name}-{pair}", images, labels, rows, 255, source)
+    rows = split(len(labels), n_train, n_val, random_state)
+    source = f"IDX files ({pair} pair), {images.shape[1]}x{images.shape[2]} images"
+    about = f"{folder.resolve().name}-{pair}", source
+    return _dataset(about, images, labels, rows, 255, constant)
 
 
 def _dataset(
-    name: str,
+    about: tuple[str, str],
     images: NDArray[Any],
     labels: NDArray[Any],
     rows: tuple[NDArray[np.int64], NDArray[np.int64]],
     brightest: int,
-    source: str,
+    constant: bool,
 ) -> ClassDataset:
-    X_train, X_val = (_inputs(images[part], brightest) for part in rows)
+    name, source = about
+    X_train, X_val = (_inputs(images[part], brightest, constant) for part in rows)
     train, val = (labels[part] for part in rows)
+    source += ", pixels scaled to [-1, 1]"
+    source += ", constant 1 in the last column" if constant else ""
     return ClassDataset(name, X_train, train, X_val, val, source)
 
 
-def _inputs(images: NDArray[Any], brightest: int) -> Floats:
-    """Pixels from [0, brightest] to [-1, 1] with the constant last, read-only."""
+def _inputs(images: NDArray[Any], brightest: int, constant: bool) -> Floats:
+    """Pixels from [0, brightest] to [-1, 1] with the constant last, if it is wanted; read-only."""
     n_images, n_pixels = len(images), math.prod(images.shape[1:])
-    X = np.ones((n_images, n_pixels + 1))
-    X[:, :-1] = images.reshape(n_images, n_pixels, order="C") / (brightest / 2) - 1
+    X = np.ones((n_images, n_pixels + constant))
+    X[:, :n_pixels] = images.reshape(n_images, n_pixels, order="C") / (brightest / 2) - 1
     X.setflags(write=False)
     return X
-
-
-def _source(images: str) -> str:
-    return f"{images}, pixels scaled to [-1, 1], constant 1 in the last column"
-
-
-def _split(
-    n_total: int, n_train: int, n_val: int | None, random_state: int | np.random.Generator
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows for training (a prefix of the shuffle) and for validation (a suffix of it)."""
-    n_held_out = 0 if n_val is None else n_val
-    for name, number, least in (("n_train", n_train, 1), ("n_val", n_held_out, 0)):
-        if not isinstance(number, Integral):
-            raise TypeError(f"`{name}` must be an integer, got {number!r}: give a whole number")
-        if number < least:
-            raise ValueError(f"`{name}` must be at least {least}, got {number}: ask for more")
-    if n_train + n_held_out > n_total:
-        raise ValueError(
-            f"`n_train` + `n_val` must be at most {n_total}, the number of images, got "
-            f"{n_train} + {n_held_out}: ask for fewer"
-        )
-    order = np.random.default_rng(random_state).permutation(n_total)
-    first_val = n_train if n_val is None else n_total - n_val
-    return order[:n_train], order[first_val:]

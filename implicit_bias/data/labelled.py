@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -32,6 +32,8 @@ class ClassDataset:
         Class of every sample, any integers; kept as int64.
     source : str
         For people: which images, at which scaling.
+    names : mapping of int to str
+        What classes are called, where that is not their number.
 
     Raises
     ------
@@ -47,6 +49,7 @@ class ClassDataset:
     X_val: Floats = field(repr=False)
     labels_val: NDArray[np.int64] = field(repr=False)
     source: str
+    names: Mapping[int, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for part in ("train", "val"):
@@ -65,7 +68,12 @@ class ClassDataset:
     @property
     def description(self) -> str:
         """One line for people: images, scaling, classes, sizes."""
-        return self._described("classes " + ", ".join(map(str, self.classes)))
+        named = {k: f"{k} ({self.names[k]})" if k in self.names else str(k) for k in self.classes}
+        return self._described("classes " + ", ".join(named.values()))
+
+    def name_of(self, label: int) -> str:
+        """What a class is called, as a user names it."""
+        return self.names.get(label, str(label))
 
     def digest(self) -> str:
         """SHA-256 of inputs and class labels, which names the same data on every machine."""

@@ -18,7 +18,7 @@ class _Parts(NamedTuple):
 
 
 class Sample(_Parts):
-    """Inputs (n, D), labels (n,) in {-1, +1} and gates (n, ...) of one part of the data.
+    """Inputs (n, D) or (n, ...), labels (n,) in {-1, +1}, gates (n, ...) of one part of the data.
 
     A tuple of these three, checked when it is made: they need as many rows as each other.
 

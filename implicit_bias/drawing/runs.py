@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._solve import to_numpy
-from ..limits.limit import Limit
+from ..limits.limit import HasNorm, Limit
 from ..measures.scalars import dead_units
 from ..training.trajectory import Trajectory
 from .figures import Panel, legend_above
@@ -198,7 +198,7 @@ def margin_ratios(trajectory: Trajectory, limit: Limit) -> dict[str, Array]:
         if name in trajectory.observed:
             found[label] = trajectory.observed[name]
         # A limit in a norm of its own (`norm_of`) cannot be set against the sum of unit norms.
-        elif not hasattr(limit, "norm_of"):
+        elif not isinstance(limit, HasNorm):
             found[label] = margin * optimum
     return found
 

@@ -47,8 +47,9 @@ def empirical_ntk(
     ValueError
         If data are malformed.
     """
-    factors = getattr(network, "gradient_factors", None)
-    if factors is None:
+    from ..training.network import HasGradientFactors
+
+    if not isinstance(network, HasGradientFactors):
         raise TypeError(
             f"{type(network).__name__} has no `gradient_factors`: its tangent kernel needs the "
             "factors of its layers' gradients"

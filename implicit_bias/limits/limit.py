@@ -7,7 +7,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any, Self
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 
@@ -24,11 +24,19 @@ from .._solve import (
 from .certified import Certified
 from .saved import read_saved, refused, write_saved
 
-__all__ = ["Limit", "UnitsLimit"]
+__all__ = ["HasNorm", "Limit", "UnitsLimit"]
 
 _SCALARS = ("tol", "iterations", "seconds", "solver")
 # Norms and margins are sums of many terms, computed in another order when they are checked.
 _CLOSE = 1e-9
+
+
+@runtime_checkable
+class HasNorm(Protocol):
+    """Its norm is not the sum of the norms of a network's units."""
+
+    def norm_of(self, zeta: Any) -> float:
+        """The norm of coefficients in the limit's own shape."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.func import functional_call, grad, jacrev, vmap
 
 from .._solve import require_memory
+from ..training.adapted import with_gates
 from ..training.data import GatedData, Inputs, place_data, trained_weights
 from ..training.network import check_homogeneous
 
@@ -135,7 +136,7 @@ def pose_problem(
         If data are malformed, weights are not finite, scores are not homogeneous of the degree, or
         a sample has no positive margin; memory cannot hold a gradient a sample.
     """
-    network = copy.deepcopy(network).cpu().double()
+    network = with_gates(copy.deepcopy(network).cpu().double())
     for name, p in network.named_parameters():
         if not bool(torch.isfinite(p).all()):
             raise ValueError(

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from .._solve import to_numpy
 from ..data.sample import Sample
 from ..gates.changes import gate_changes
+from ..training.adapted import with_gates
 from ..training.data import GatedData, place_data
 from ..training.network import HasGates, HasImbalance
 from ..training.objectives import get_logarithm, log_mean_loss
@@ -134,6 +135,7 @@ class Distances:
     def __call__(self, network: torch.nn.Module, *, kkt: KKTDistance | None = None) -> Values:
         """Measure `network`; `kkt` is its KKT distance if that is known already."""
         train, held_out = self._place(network)
+        network = with_gates(network)
         margins = to_numpy(train.y.double()) * placed_scores(network, train)
         if kkt is None and self._fit:
             kkt = kkt_where_separated(network, train, margins)
@@ -242,7 +244,9 @@ def _predict(limit: Limit, sample: Sample) -> Array:
             f"the limit is {limit.status.name} and has no coefficients to compare a network with: "
             f"{limit.status.advice}"
         )
-    predicted: Array = to_numpy(limit.predictor(sample.X, sample.gates))
+    # Limits take inputs row by row, images of a network as well.
+    rows = sample.X if np.ndim(sample.X) == 2 else sample.X.reshape(len(sample.X), -1)
+    predicted: Array = to_numpy(limit.predictor(rows, sample.gates))
     if np.isnan(predicted).any():
         raise ValueError("the limit's scores on `held_out` are NaN: look for NaN in its `zeta`")
     return predicted

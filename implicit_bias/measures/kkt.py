@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ..training.adapted import with_gates
 from ..training.data import GatedData, Inputs, place_data
 from ..training.network import HasDualNorms, check_homogeneous
 from .gradients import combined_gradient, flat, gradient_gram, margins, slopes, to_float64
@@ -134,7 +135,7 @@ def kkt_distance(
     definition C.4.
     """
     data = to_float64(place_data(network, X, y, gates))
-    network = copy.deepcopy(network).double()
+    network = with_gates(copy.deepcopy(network).double())
     degree = check_homogeneous(network, data.X, data.gates)
     margin = margins(network, data)
     smallest = float(margin.min())

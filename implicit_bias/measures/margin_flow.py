@@ -28,6 +28,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ..training.adapted import plain, with_gates
 from ..training.data import GatedData, Inputs, place_data, trained_weights
 from ..training.network import HasUnitNorms, check_homogeneous
 from ..training.objectives import log_mean_loss
@@ -141,7 +142,7 @@ def margin_flow(
     if not (0 < step < math.inf and 0 < until < math.inf):
         raise ValueError(f"`until` and `step` must be positive, got {until} and {step}")
     data = to_float64(place_data(network, X, y, gates))
-    network = copy.deepcopy(network).double()
+    network = with_gates(copy.deepcopy(network).double())
     begin = _check_start(network, data)
     times = np.arange(math.log(begin), max(math.log(until), math.log(begin)) + step / 2, step)
     rows, measured, short = [_row(network, data, begin, None)], [_observed(observer, network)], 0.0
@@ -155,7 +156,7 @@ def margin_flow(
         measured.append(_observed(observer, network))
         short = max(short, missed)
     return MarginFlow(
-        **_columns(rows), observed=_columns(measured), shortfall=short, network=network
+        **_columns(rows), observed=_columns(measured), shortfall=short, network=plain(network)
     )
 
 
@@ -257,4 +258,4 @@ def _row(
 
 
 def _observed(observer: Observer | None, network: torch.nn.Module) -> dict[str, Any]:
-    return {} if observer is None else dict(observer(network))
+    return {} if observer is None else dict(observer(plain(network)))

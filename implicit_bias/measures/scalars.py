@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from .._solve import to_numpy
 from ..data.sample import Sample
+from ..limits.limit import HasNorm
+from ..training.adapted import with_gates
 from ..training.data import GatedData, place_data
 from ..training.network import HasUnitNorms, HasZeta, Homogeneous
 from .kkt import KKTDistance, kkt_distance
@@ -64,7 +66,7 @@ def scores(network: torch.nn.Module, sample: Sample) -> Array:
     FloatingPointError
         If a score is NaN, which is on no side.
     """
-    return placed_scores(network, place_data(network, *sample))
+    return placed_scores(with_gates(network), place_data(network, *sample))
 
 
 def placed_scores(network: torch.nn.Module, data: GatedData) -> Array:
@@ -95,10 +97,9 @@ def network_zeta(network: torch.nn.Module) -> Array | None:
 
 def network_norm(limit: Limit, network: torch.nn.Module) -> float:
     """Norm of the network's coefficients in the limit's norm; NaN for one without units."""
-    # A limit whose norm is not the sum of the network's unit norms says so by `norm_of`.
-    norm_of, zeta = getattr(limit, "norm_of", None), network_zeta(network)
-    if norm_of is not None and zeta is not None:
-        return float(norm_of(zeta))
+    zeta = network_zeta(network)
+    if isinstance(limit, HasNorm) and zeta is not None:
+        return float(limit.norm_of(zeta))
     norms = unit_norms(network)
     return float(norms.sum()) if len(norms) else math.nan
 
@@ -176,7 +177,7 @@ def wrongly_small(norms: Array, dual_norms: Array, limit: Limit | None) -> NDArr
     small = np.zeros(len(norms), dtype=bool)
     small[dead_units(norms)] = True
     small &= above_one(dual_norms)
-    predicted = None if limit is None or hasattr(limit, "norm_of") else to_numpy(limit.unit_norms)
+    predicted = None if limit is None or isinstance(limit, HasNorm) else to_numpy(limit.unit_norms)
     if predicted is not None and len(predicted) == len(norms) and norms.sum() > 0:
         behind = norms / norms.sum() < SMALL * predicted / predicted.sum()
         small |= behind & (dual_norms > 1 + DUAL_SLACK)

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .._solve import to_numpy
+from ..limits.limit import HasNorm
+from ..training.adapted import with_gates
 from ..training.data import GatedData, Inputs, place_data, trained_weights
 from ..training.network import HasDualNorms, HasUnitNorms, Homogeneous
 from ..training.objectives import log_mean_loss
@@ -114,7 +116,7 @@ def _missing(network: torch.nn.Module) -> str:
 
 def _state(network: torch.nn.Module, data: GatedData, kkt: KKTDistance) -> dict[str, Any]:
     """The loss, the margins and the weights as they are, and how units are growing."""
-    network = copy.deepcopy(network).double()
+    network = with_gates(copy.deepcopy(network).double())
     trained = trained_weights(network)
     margin = margins(network, data)
     fit = combined_gradient(network, data, torch.tensor(kkt.multipliers).to(data.y))
@@ -144,7 +146,7 @@ def _relative_growth(network: Any, trained: Sequence[Tensor], direction: Tensor)
 
 
 def _limit_shares(limit: Limit | None, n_units: int) -> Array:
-    if limit is not None and not hasattr(limit, "norm_of"):
+    if limit is not None and not isinstance(limit, HasNorm):
         # Units that are dead in the limit have norms of the size of the gap.
         norms = np.where(to_numpy(limit.live), to_numpy(limit.unit_norms), 0.0)
         if norms.shape == (n_units,) and norms.sum() > 0:

@@ -62,7 +62,8 @@ class ModelCommand(click.Command):
         model = ctx.meta[MODEL]
         own = {option for param in self.params for option in param.opts}
         typed = ctx.meta[ARGUMENTS]
-        values = [value for option, value in pairwise(typed) if option == name]
+        values = [value for option, value in pairwise(typed)
+                  if option == name and not value.startswith("--")]  # fmt: skip
         known = {flag(key): one for key, one in takers(self.models).items()}
         return no_such_option(
             name, " ".join([name, *values[:1]]), model.name if model else None, known, own
@@ -110,13 +111,26 @@ def model_parameters(model: Model) -> list[click.Parameter]:
 
 def _parameter(field: Field[Any], kind: Kind, default: str) -> click.Option:
     about = field.metadata
+    typed = flag(field.name)
+    if kind.base is bool:
+        both = f"{typed}/--no-{typed.removeprefix('--')}"
+        text = f"{about['help']}  [default: {default}]"
+        return click.Option([both, field.name], default=None, help=text)
     return click.Option(
-        [flag(field.name), field.name],
+        [typed, field.name],
         default=None,
         help=f"{about['help']}  [default: {default}{_range(kind)}]",
         type=_type(kind),
-        metavar=f"[{'|'.join(kind.choices)}],..." if kind.joined else None,
+        metavar=_metavar(kind),
     )
+
+
+def _metavar(kind: Kind) -> str | None:
+    """Where choices are not all that there is."""
+    known = "|".join(kind.choices)
+    if kind.joined:
+        return f"[{known}],..."
+    return f"[{known}|FILE]" if kind.files else None
 
 
 def _range(kind: Kind) -> str:
@@ -158,5 +172,5 @@ class _Typed(click.ParamType):  # type: ignore[type-arg]
 
 
 def _type(kind: Kind) -> Any:
-    one_of = kind.choices and not (kind.several or kind.joined)
+    one_of = kind.choices and not (kind.several or kind.joined or kind.files)
     return Choice(kind.choices) if one_of else _Typed(kind)

@@ -9,6 +9,8 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
+from ..data.names import DataName
+
 if TYPE_CHECKING:
     from ..data.dataset import Dataset
     from ..data.labelled import ClassDataset
@@ -36,6 +38,7 @@ class Choices(TypedDict, total=False):
     batch_size: int | None
     beta: float
     classes: Literal["two", "all"]
+    constant: bool | None
     contexts: int | None
     cutoffs: Literal["median", "random", "axes"]
     data_dir: str | os.PathLike[str] | None
@@ -50,6 +53,7 @@ class Choices(TypedDict, total=False):
     hidden_units: int
     init: Literal["orthogonal", "kaiming", "balanced", "sign", "gaussian"]
     init_scale: float
+    label: str | None
     learning_rate: float | Sequence[float] | Literal["auto"] | None
     length_scales: Sequence[float] | None
     loss: Literal["logistic", "exponential"]
@@ -58,9 +62,11 @@ class Choices(TypedDict, total=False):
     n_val: int | None
     network: Literal["two-layer", "residual"]
     output_scales: float | Sequence[float] | None
+    positive: int | str | Sequence[int | str] | None
     regime: Literal["rich", "lazy"]
     seed: int
     solver: str
+    standardize: bool | None
     starts: int | None
     steps: int | Sequence[int] | None
     tol: float
@@ -71,11 +77,7 @@ class Choices(TypedDict, total=False):
 class RunOptions(Choices, total=False):
     """The options, and what a user may bring in place of bundled data and drawn gates."""
 
-    data: (
-        Literal["digits", "mnist", "orthants", "quadrants", "circle", "ring", "pulse"]
-        | Dataset
-        | ClassDataset
-    )
+    data: Literal["ring", "pulse"] | DataName | str | os.PathLike[str] | Dataset | ClassDataset
     X: Any
     y: Any
     X_val: Any

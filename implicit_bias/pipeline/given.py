@@ -22,13 +22,15 @@ if TYPE_CHECKING:
 
     from .model import Model
 
-__all__ = ["Given", "adopt", "gates_of"]
+__all__ = ["GIVEN", "Given", "adopt", "gates_of", "load_chosen"]
 
 GIVEN = "given"  # the value of the option `data` in the record of such a run
 TRAINED = 0.75  # the share of the samples that are trained on, where nothing says how many
 ARRAYS = ("X", "y", "X_val", "y_val")
+# What files are read and prepared by.
+OF_FILES = ("label", "positive", "standardize", "constant")
 # What follows from data and gates that are given, so that it cannot be chosen beside them.
-OF_DATA = ("data", "data_dir", "n_train", "n_val")
+OF_DATA = ("data", "data_dir", *OF_FILES, "n_train", "n_val")
 OF_GATING = ("hidden_units", "contexts", "cutoffs")
 
 
@@ -96,6 +98,19 @@ def adopt(
     return replace(model, given=given), options
 
 
+def load_chosen(options: Any) -> Dataset | ClassDataset:
+    """The data that the options name, of two labels or with all classes.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError, TypeError, MissingExtra
+        As `load_data`.
+    """
+    load = load_class_data if getattr(options, "classes", "two") == "all" else load_data
+    choices = {name: getattr(options, name) for name in OF_DATA if name != "data"}
+    return load(options.data, **choices, random_state=Seeds.from_seed(options.seed).data)
+
+
 def gates_of(gating: Any, X: Any) -> NDArray[np.int64] | None:
     """What a fitted gating makes of inputs (n, D), whole numbers (n, H); None without a gating.
 
@@ -138,6 +153,8 @@ def _check_taken(model: Model, brought: Mapping[str, Any], choices: Mapping[str,
         # Samples without held-out ones are split here, in the sizes that are asked for.
         free = {"n_train", "n_val"} if "X" in brought and "X_val" not in brought else set()
         for name in (name for name in follow if name in choices and name not in free):
+            if name in OF_FILES:
+                raise ValueError(f"`{name}` is of data by name or file: prepare your own before")
             raise ValueError(f"`{name}` follows from `{of_kind[0]}` of your own: leave it out")
 
 
@@ -214,7 +231,7 @@ def _dataset(options: Any, arrays: tuple[Any, Any, Any, Any]) -> Dataset | Class
 
 def _with_gating(given: Given, model: Model, options: Any, gating: Any) -> Given:
     """With the gating fitted on the training inputs and tried on both parts."""
-    dataset = given.dataset or _bundled(options)
+    dataset = given.dataset or load_chosen(options)
     fitted = _fitted(gating, dataset.X_train)
     gates = _checked_gates(fitted, dataset.X_train), _checked_gates(fitted, dataset.X_val)
     widths = [part.shape[1] for part in gates]
@@ -229,17 +246,6 @@ def _with_gating(given: Given, model: Model, options: Any, gating: Any) -> Given
             "HyperplaneGates, or a model with contexts"
         )
     return replace(given, dataset=dataset, gating=fitted, gates=gates)
-
-
-def _bundled(options: Any) -> Dataset | ClassDataset:
-    load = load_class_data if getattr(options, "classes", "two") == "all" else load_data
-    return load(
-        options.data,
-        folder=options.data_dir,
-        n_train=options.n_train,
-        n_val=options.n_val,
-        random_state=Seeds.from_seed(options.seed).data,
-    )
 
 
 def _fitted(gating: Any, X: Any) -> Any:

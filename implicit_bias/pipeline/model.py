@@ -8,9 +8,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .._extras import naming_extras
+from ..data.names import has_own_size
 from .options import Options
 from .resolving import resolve
-from .values import check_choices
+from .values import check_choices, kinds
 
 if TYPE_CHECKING:
     from .given import Given
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Model", "Run", "own_run", "separable_run", "takers"]
 
 
+SIZES = ("n_train", "n_val")
 Run = Callable[["Model", Any, "Progress", "Keeping"], "Report"]
 
 
@@ -79,6 +81,8 @@ class Model:
     def choose(self, **given: Any) -> Options:
         """The options of a run with these choices, all others by the model and the trainer.
 
+        Sizes of parts are left to tables and files, which have as many samples as they have.
+
         Raises
         ------
         TypeError, ValueError
@@ -88,9 +92,16 @@ class Model:
         for (option, value), further in self.variants.items():
             if given.get(option) == value:
                 usual.update(further)
-        options = self.options(**resolve(self.options, usual, check_choices(self.options, given)))
+        chosen = check_choices(self.options, given)
+        if "data" in chosen and self._has_own_size(chosen["data"]):
+            usual = {name: value for name, value in usual.items() if name not in SIZES}
+        options = self.options(**resolve(self.options, usual, chosen))
         self._check_trainers(options)
         return options
+
+    def _has_own_size(self, data: str) -> bool:
+        # Sizes of the model's own are of images and of what is drawn.
+        return kinds(self.options)["data"].files and has_own_size(data)
 
     def _check_trainers(self, options: Any) -> None:
         trainer = getattr(options, "trainer", "")

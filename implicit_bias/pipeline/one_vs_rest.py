@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._solve import GatedDesign, Settings, iterate_one_vs_rest, one_vs_rest_programs, to_numpy
-from ..data.catalogue import load_class_data
 from ..data.labelled import ClassDataset
 from ..data.sample import Sample
 from ..limits.limit import Limit
@@ -50,7 +49,7 @@ def run_one_vs_rest(
     ValueError, FileNotFoundError
         If an option is out of range or the data are not there, before any long work.
     """
-    setup = prepare(model, options, progress, keeping, gating=parts.gating, load=load_class_data)
+    setup = prepare(model, options, progress, keeping, gating=parts.gating)
     samples = {label: _against_rest(setup, label) for label in _data(setup).classes}
     # First: it knows what memory the problem takes.
     design = parts.formulation.program(*next(iter(samples.values()))[0]).design

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
+from ..data.names import NAMES
 from ..training.catalogue import TRAINERS
 
 __all__ = [
@@ -46,6 +47,8 @@ def option(
     words: Mapping[str, Any] = MappingProxyType({}),
     unset: str = "",
     joined: bool = False,
+    files: bool = False,
+    numbers: bool = False,
 ) -> Any:
     """A field of a dataclass of options.
 
@@ -66,9 +69,14 @@ def option(
         What None stands for, for the help.
     joined : bool
         Whether a string may name several of its choices, commas between them.
+    files : bool
+        Whether a string may name a file in place of its choices.
+    numbers : bool
+        Whether whole numbers are taken for strings, as they are typed.
     """
     about = {"help": help, "least": least, "choices": choices, "example": example,
-             "words": words, "unset": unset, "joined": joined}  # fmt: skip
+             "words": words, "unset": unset, "joined": joined, "files": files,
+             "numbers": numbers}  # fmt: skip
     return field(default=default, metadata=about)
 
 
@@ -96,12 +104,38 @@ class SplitOptions(Options):
 class ImageOptions(SplitOptions):
     """Data of two labels."""
 
-    data: Literal["digits", "mnist", "orthants", "quadrants", "circle"] = option(
+    data: str = option(
         "digits",
-        "scikit-learn's bundled digits or IDX files of MNIST's kind, 0-4 against 5-9; orthogonally "
-        "separable orthants; four quadrants of the plane; arcs of a circle, wide ones on one half.",
+        "scikit-learn's bundled digits or IDX files of MNIST's kind, 0-4 against 5-9; its iris, "
+        "wine and breast cancer; orthogonally separable orthants; four quadrants of the plane; "
+        "arcs of a circle, wide ones on one half. Or a FILE of your own: .npz with X and y, X.npy "
+        "beside y.npy, .csv or .parquet with a column of labels; or a folder of IDX files.",
+        choices=NAMES,
+        files=True,
     )
     data_dir: Path | None = option(None, "Folder of the IDX files of --data mnist, gzipped or not.")
+    label: str | None = option(
+        None,
+        "Column of the labels in a table, or array in an .npz file.",
+        unset="y, or the column called label, target, class or y",
+    )
+    positive: tuple[str, ...] | None = option(
+        None,
+        "Labels that are +1, all others are -1.",
+        example="0,1,2,3,4",
+        numbers=True,
+        unset="the second of two, digits 0-4, the first of iris and wine",
+    )
+    standardize: bool | None = option(
+        None,
+        "Take every column less its mean and over its deviation, those of the training part.",
+        unset="for iris, wine and breast-cancer alone",
+    )
+    constant: bool | None = option(
+        None,
+        "Append a constant 1, the only bias there is.",
+        unset="what is bundled has it, files are taken as they are",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +143,7 @@ class ClassOptions(ImageOptions):
     """Data of two labels or of several classes."""
 
     classes: Literal["two", "all"] = option(
-        "two", "0-4 against 5-9, or each of the ten classes against the rest."
+        "two", "Two, such as 0-4 against 5-9, or each of the classes against the rest."
     )
 
 

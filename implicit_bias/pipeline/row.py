@@ -56,7 +56,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("finished", "bool", "False if training was interrupted."),
     Column("failure", "string", "Why there is a prediction but no comparison."),
     Column("shortfall", "string", "What training did not reach."),
-    Column("data", "string", 'Name of the bundled data, or "given".'),
+    Column("data", "string", 'Name of the bundled data, its file, or "given".'),
     Column("data_digest", "string", "SHA-256 of the data."),
     Column("n_inputs", "int64", "Columns of the inputs."),
     Column("n_classes", "int64", "Classes, each against the rest; null where there are two."),

@@ -60,7 +60,8 @@ def run(
         `hidden_units=20` is `--hidden-units 20`, and None leaves one to the model. Beside them
         samples of your own, ``X`` (n, D) and ``y`` (n,) in {-1, +1} (or classes, with
         ``classes="all"``), held-out ones ``X_val``, ``y_val`` (a quarter of `X`, drawn by `seed`,
-        unless they or `n_train` and `n_val` say otherwise), or a `Dataset` as ``data``; and a
+        unless they or `n_train` and `n_val` say otherwise), or a `Dataset` as ``data``, which may
+        also be the path of a file (see `load_data`); and a
         ``gating`` of your own with ``transform(X)``, fitted or to be fitted on the training
         inputs, from which hidden_units, contexts and cutoffs then follow; for `dgn` a word.
 
@@ -130,7 +131,7 @@ def settle(name: str, options: Mapping[str, Any]) -> tuple[Model, Any]:
     choices = {name: value for name, value in options.items() if name not in BROUGHT}
     if isinstance(brought.get("gating"), str):  # a kind of gates, not gates of the user's own
         choices["gating"] = brought.pop("gating")
-    if not isinstance(choices.get("data", ""), str | None):
+    if not isinstance(choices.get("data", ""), str | os.PathLike | None):
         brought["data"] = choices.pop("data")
     known = takers(MODELS)
     for name, value in choices.items():
@@ -166,7 +167,7 @@ def _save(report: Report, keeping: Keeping) -> None:
 def _call(name: str, options: Mapping[str, Any]) -> str:
     """The call as Python has it; data and gates of the user's own by the names of the arguments."""
     own = {*BROUGHT, "data"}
-    own -= {name for name in ("data", "gating") if isinstance(options.get(name), str)}
+    own -= {name for name in ("data", "gating") if isinstance(options.get(name), str | os.PathLike)}
     words = [repr(name)]
     for key, value in options.items():
         if value is not None:

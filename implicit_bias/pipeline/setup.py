@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._version import __version__
-from ..data.catalogue import load_data
 from ..data.dataset import Dataset
 from ..data.labelled import ClassDataset
 from ..data.sample import Sample
 from ..training.network import check_device
 from ..training.settings import TrainingSettings
-from .given import Given, gates_of
+from .given import Given, gates_of, load_chosen
 from .keeping import Keeping
 from .options import Options
 from .progress import Progress
@@ -157,7 +156,6 @@ def prepare(
     keeping: Keeping,
     *,
     gating: Callable[[int], Any] | None = None,
-    load: Callable[..., Dataset | ClassDataset] = load_data,
 ) -> Setup:
     """Load the data, fit the gating, and see that training can begin.
 
@@ -167,8 +165,6 @@ def prepare(
         With those of data, gradient steps and device.
     gating : callable, optional
         `gating(seed)` returns an unfitted transformer of inputs to gates.
-    load : callable
-        Of `data.catalogue`: data of two labels or of several classes.
 
     Raises
     ------
@@ -180,13 +176,7 @@ def prepare(
     *_, settings = (training_settings(one, seeds) for one in each_trainer(options))
     check_device(options.device)
     given = model.given or Given()
-    dataset = given.dataset or load(
-        options.data,
-        folder=options.data_dir,
-        n_train=options.n_train,
-        n_val=options.n_val,
-        random_state=seeds.data,
-    )
+    dataset = given.dataset or load_chosen(options)
     fitted = given.gating
     if gating is not None and fitted is None:
         fitted = gating(seeds.gating).fit(dataset.X_train)

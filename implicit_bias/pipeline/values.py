@@ -12,6 +12,8 @@ from pathlib import Path
 from types import MappingProxyType, NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+from ..data.names import is_file
+
 __all__ = ["Kind", "check_choices", "kinds", "nearest", "no_such_option", "not_one_of"]
 
 WORDS = {int: "a whole number", float: "a number", str: "a string", bool: "True or False",
@@ -40,6 +42,10 @@ class Kind:
         A list as it is typed.
     joined : bool
         Whether several of the choices may be named, which are held as typed: commas between them.
+    files : bool
+        Whether the path of a file or a folder may be given in place of a choice.
+    numbers : bool
+        Whether whole numbers are taken for strings.
     """
 
     base: type
@@ -50,6 +56,8 @@ class Kind:
     words: Mapping[str, Any]
     example: str
     joined: bool = False
+    files: bool = False
+    numbers: bool = False
 
     def read(self, value: Any) -> Any:
         """`value` as the option holds it.
@@ -76,6 +84,8 @@ class Kind:
         """`read` of what was typed: lists have commas between their entries."""
         if text in self.words:
             return self.words[text]
+        if self.base is bool:
+            return self.read(_truth(text))
         try:
             values = [self.base(part) for part in (text.split(",") if self.several else [text])]
         except ValueError as error:
@@ -92,11 +102,19 @@ class Kind:
             raise ValueError(f"{twice[0]!r} is named twice: name each once")
         return ",".join(read)
 
+    def _as_typed(self, value: Any) -> Any:
+        """Paths and numbers, where they stand for strings, as these."""
+        if self.files and isinstance(value, os.PathLike):
+            return os.fspath(value)
+        # True is the label "True".
+        return str(value) if self.numbers and isinstance(value, Integral) else value
+
     def _one(self, value: Any, whole: Any) -> Any:
+        value = self._as_typed(value)
         if not _fits(value, self.base):
             raise TypeError(f"{whole!r} is not {self._wanted()}")
-        if self.choices and value not in self.choices:
-            raise ValueError(not_one_of(value, self.choices))
+        if self.choices and value not in self.choices and not (self.files and is_file(value)):
+            raise ValueError(not_one_of(value, self.choices, ", nor a file" * self.files))
         if self.least is not None and value < self.least:
             raise ValueError(f"{value} is below {self.least}")
         return value if self.base is bool else self.base(value)
@@ -137,10 +155,10 @@ def check_choices(options: type, given: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in read.items() if value is not None}
 
 
-def not_one_of(value: object, choices: Iterable[str]) -> str:
-    """That `value` is none of `choices`, and which one it may be meant to be."""
+def not_one_of(value: object, choices: Iterable[str], nor: str = "") -> str:
+    """That `value` is none of `choices`, nor what else it might be, and which may be meant."""
     choices = list(choices)
-    return f"{value!r} is not one of {', '.join(map(repr, choices))}" + nearest(value, choices)
+    return f"{value!r} is not one of {', '.join(map(repr, choices))}{nor}{nearest(value, choices)}"
 
 
 def nearest(value: object, choices: Iterable[str], shown: Callable[[str], str] = repr) -> str:
@@ -196,7 +214,14 @@ def _kind(hint: Any, about: Mapping[str, Any]) -> Kind:
         words=about["words"],
         example=about["example"],
         joined=about["joined"],
+        files=about["files"],
+        numbers=about["numbers"],
     )
+
+
+def _truth(text: str) -> Any:
+    """True or False as they are typed, in TOML or in Python; anything else as it is."""
+    return {"true": True, "false": False}.get(text.lower(), text)
 
 
 def _is_list(value: Any) -> bool:

@@ -13,8 +13,10 @@ from typing import Any
 
 from .._extras import naming_extras
 from ..data.dataset import digest
+from ..data.names import files_of, is_file
 from ..models import MODELS
 from ..models.linear.formulation import solve_linear_svm
+from ..pipeline.given import GIVEN
 from ..pipeline.keeping import Keeping
 from ..pipeline.model import Model, takers
 from ..pipeline.progress import Progress
@@ -172,25 +174,30 @@ def _ask_solver(solver: str, tol: float) -> None:
 
 def _digest(model: Model, options: Any) -> str:
     """Of all that the outcome of a run follows from, the machine aside."""
-    known = {"model": model.name, "options": dict(_named(asdict(options)))} | _given(model)
+    known = {"model": model.name, "options": dict(_named(options))} | _given(model)
     text = json.dumps(known, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:LETTERS]
 
 
-def _named(options: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Options as they enter a digest: a folder of data by what its files hold."""
-    for name, value in options.items():
-        if isinstance(value, Path):
-            yield name, _digest_of_files(value.resolve())
+def _named(options: Any) -> Iterator[tuple[str, Any]]:
+    """Options as they enter a digest: files and folders of data by what they hold."""
+    known = kinds(type(options))
+    for name, value in asdict(options).items():
+        of_files = known[name].files and value != GIVEN and is_file(value)
+        if of_files or isinstance(value, Path):
+            yield name, _digest_of_files(str(Path(value).resolve()))
         else:
             yield name, value
 
 
 @cache
-def _digest_of_files(folder: Path) -> str:
+def _digest_of_files(data: str) -> str:
     sha = hashlib.sha256()
-    for path in sorted(folder.glob("*-idx[13]-ubyte*")):
-        sha.update(path.name.encode() + hashlib.sha256(path.read_bytes()).digest())
+    for path in files_of(data):
+        if path.is_file():  # what is missing is told when it is read
+            with path.open("rb") as content:
+                held = hashlib.file_digest(content, "sha256").digest()
+            sha.update((path.name if Path(data).is_dir() else path.suffix).encode() + held)
     return sha.hexdigest()
 
 

@@ -6,6 +6,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from .adapted import plain, takes_gates
 from .network import Gated
 from .objectives import get_loss
 from .weights import as_tensor
@@ -16,7 +17,7 @@ Inputs = ArrayLike | Tensor
 
 
 class GatedData(NamedTuple):
-    """Inputs (n, D), targets (n,) and gates (n, ...) as tensors where a network wants them."""
+    """Inputs (n, ...), targets (n,) and gates (n, ...) as tensors where a network wants them."""
 
     X: Tensor
     y: Tensor
@@ -50,9 +51,9 @@ def place_data(
     """
     weight = trained_weights(network)[0]
     inputs = as_tensor(X).to(weight)
-    if inputs.ndim != 2 or len(inputs) == 0 or not bool(torch.isfinite(inputs).all()):
+    if inputs.ndim < 2 or len(inputs) == 0 or not bool(torch.isfinite(inputs).all()):
         raise ValueError(
-            "`X` must be finite, of shape (n, D) with n >= 1, got shape "
+            "`X` must be finite, of shape (n, D), or (n, ...) with n >= 1, got shape "
             f"{tuple(inputs.shape)}: look for NaN and infinite entries"
         )
     targets = weight.new_ones(len(inputs)) if y is None else as_tensor(y).to(weight)
@@ -73,6 +74,11 @@ def _place_gates(network: torch.nn.Module, gates: Inputs | None, inputs: Tensor)
                 "every sample: give them, one row a row of X"
             )
         return None
+    if not takes_gates(network):
+        raise ValueError(
+            f"`gates` were given, but {type(plain(network)).__name__} takes inputs alone, "
+            "`forward(X)`: give None, or let it take `forward(X, gates)`"
+        )
     placed = as_tensor(gates)
     if placed.shape[:1] != inputs.shape[:1]:
         raise ValueError(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import torch
 
+from .adapted import with_gates
 from .data import Inputs, place_data
 from .interrupts import interrupts_held
 from .recorder import Observer
@@ -38,9 +39,10 @@ def train(
     Parameters
     ----------
     network : Module
-        ``network(X, gates)`` gives scores (n,). What else it may have is written down in
-        `training.network`. Its weights are changed; data move to its dtype and device.
-    X : (n, D)
+        ``network(X, gates)`` gives scores (n,), or ``network(X)``, where `gates` are None: see the
+        protocol `Network`, and `check_network`. Its weights are changed; data move to its dtype and
+        device.
+    X : (n, D), or (n, ...) as the network takes it
         Inputs, NumPy or torch.
     y : (n,)
         Labels in {-1, +1}; any finite targets for the squared loss.
@@ -84,6 +86,7 @@ def train(
     settings = _checked(settings)
     if resume and state is None:
         raise ValueError("`resume` needs `state`, the file that the run was kept in")
+    network = with_gates(network)
     with interrupts_held() as check:
         samples = _place(network, X, y, gates, monitor, settings.loss)
         run = Run(OneRun(network), samples, settings, [observer])
@@ -154,6 +157,7 @@ def train_many(
         raise ValueError(
             f"got {len(observing)} observers for {len(networks)} networks: give one for each"
         )
+    networks = [with_gates(network) for network in networks]
     schedule = stacked_schedule(each, networks[0])
     with interrupts_held() as check:
         samples = _place(networks[0], X, y, gates, monitor, each[0].loss)

@@ -1,7 +1,7 @@
 """What a network may offer, each thing as a protocol, and the checks that all networks share.
 
-To be trained a torch module needs ``forward(X, gates)`` alone, which returns scores (n,) of inputs
-X (n, D). Everything else is used where it is there: ask by ``isinstance(network, Homogeneous)``.
+To be trained a torch module needs `Network` alone. Everything else is used where it is there: ask
+by ``isinstance(network, Homogeneous)``. `check_network` says of a module what it has.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 from torch.func import functional_call
 
+from .adapted import plain
+
 __all__ = [
     "Gated",
     "HasDualNorms",
@@ -24,6 +26,7 @@ __all__ = [
     "HasUnitNorms",
     "HasZeta",
     "Homogeneous",
+    "Network",
     "check_contexts",
     "check_device",
     "check_homogeneous",
@@ -32,6 +35,22 @@ __all__ = [
     "check_start",
     "sample_of_other_degree",
 ]
+
+
+@runtime_checkable
+class Network(Protocol):
+    """A torch module with one score a sample.
+
+    A module of inputs alone, ``forward(X)``, such as `torch.nn.Sequential`, is one too: it is
+    called without gates, and may return its scores as a column. Where theory speaks of it, it is
+    `Homogeneous` in its trained weights as well: no biases but a constant input.
+    """
+
+    def forward(self, X: Tensor, gates: Tensor | None) -> Tensor:
+        """Scores (n,) of inputs X (n, D), or (n, c, h, w), ...; each sample's by itself.
+
+        Gates (n, ...) are those given with the data, of any meaning; None where there are none.
+        """
 
 
 @runtime_checkable
@@ -179,9 +198,9 @@ def check_scores(scores: Tensor, n_samples: int, network: torch.nn.Module) -> No
     """See that a network has one score a sample; raises ValueError if it has not."""
     if tuple(scores.shape) != (n_samples,):
         raise ValueError(
-            f"{type(network).__name__} must return scores of shape ({n_samples},), one a row of "
-            f"X, got {tuple(scores.shape)}: let `forward` end with .squeeze(-1) if it returns one "
-            "column"
+            f"{type(plain(network)).__name__} must return scores of shape ({n_samples},), one a "
+            f"row of X, got {tuple(scores.shape)}: let `forward` end with .squeeze(-1) if it gives "
+            "one column"
         )
 
 
@@ -200,7 +219,7 @@ def check_homogeneous(network: torch.nn.Module, X: Tensor, gates: Tensor | None)
     ValueError
         If the scores of some sample grow otherwise, or are not finite.
     """
-    degree = getattr(network, "degree", None)
+    degree = network.degree if isinstance(network, Homogeneous) else None
     if not isinstance(degree, int) or degree < 1:
         raise TypeError(
             f"`network.degree` must be a positive int, got {degree!r}: the degree of homogeneity "
@@ -213,8 +232,8 @@ def check_homogeneous(network: torch.nn.Module, X: Tensor, gates: Tensor | None)
     n = sample_of_other_degree(expected, got)
     if n is not None:
         raise ValueError(
-            f"{type(network).__name__} must be homogeneous of degree {degree} in its trained "
-            f"weights, but doubling them takes the score of sample {n} from "
+            f"{type(plain(network)).__name__} must be homogeneous of degree {degree} in its "
+            f"trained weights, but doubling them takes the score of sample {n} from "
             f"{float(expected[n]) / 2**degree:g} to {float(got[n]):g}, not {float(expected[n]):g}: "
             "train no biases, let all contexts have one degree, and let `degree` name it"
         )

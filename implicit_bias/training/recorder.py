@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from .adapted import plain
 from .data import GatedData, trained_weights
 from .network import HasUnitNorms, check_scores
 from .objectives import get_loss, log_mean_loss
@@ -68,7 +69,7 @@ class Recorder:
             log_loss: float = row["log_loss"]
             if keep and not self.diverged(log_loss):
                 row |= {"step": step, "seconds": seconds} | self._of_network(row)
-                observed = {} if self._observer is None else self._observer(self._network)
+                observed = {} if self._observer is None else self._observer(plain(self._network))
                 row |= {f"observed.{k}": v for k, v in observed.items()}
                 if self.rows and row.keys() != self.rows[0].keys():
                     raise ValueError(

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.func import functional_call, vmap
 
+from .adapted import plain
 from .data import GatedData, trained_weights
 from .settings import TrainingSettings
 
@@ -99,7 +100,7 @@ class StackedRuns:
     def __init__(self, networks: Sequence[torch.nn.Module]) -> None:
         self.networks = list(networks)
         first = self.networks[0]
-        _check_alike(self.networks)
+        _check_alike([plain(network) for network in self.networks])
         names = _trained_names(first)
         everything = [dict(n.named_parameters()) | dict(n.named_buffers()) for n in self.networks]
         stacked = {k: torch.stack([e[k].detach() for e in everything]) for k in everything[0]}

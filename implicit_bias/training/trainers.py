@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 import torch
 
+from .adapted import plain
 from .annealed import Annealed
 from .catalogue import get_trainer
 from .descent import Descent, Stepper
@@ -68,11 +69,11 @@ def check_trainer(name: str, network: torch.nn.Module) -> None:
         return
     need = "homogeneous" if wanted is None else "linear in its weights"
     other = "'momentum'" if wanted is None else "'annealed'"
-    kind = type(network).__name__
+    kind = type(plain(network)).__name__
     if degree is None:
         raise ValueError(
             f"the trainer {name!r} needs a network that is {need}, and {kind} does not say "
-            f"whether it is: give the class `degree` (1 if scores are linear in the weights, L "
+            f"whether it is: give it `degree` (1 if scores are linear in the weights, L "
             "if they scale like their L-th power), or use 'momentum'"
         )
     raise ValueError(

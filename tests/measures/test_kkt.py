@@ -186,7 +186,7 @@ def test_weights_that_do_not_separate_are_refused_with_advice() -> None:
 
 def test_a_module_without_a_degree_is_refused() -> None:
     with pytest.raises(TypeError, match=r"`network\.degree` must be a positive int"):
-        kkt_distance(torch.nn.Linear(2, 1), *QUADRANTS)
+        kkt_distance(torch.nn.Linear(2, 1), *QUADRANTS[:2], None)
 
 
 class TwoContexts(torch.nn.Module):

@@ -117,6 +117,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"X": X, "y": Y, "hidden_units": 3, "gating": gating()}, "`hidden_units` follows from"),
     ({"X": X, "y": Y, "contexts": 4, "gating": gating()}, "`contexts` follows from"),
     ({"X": X, "y": Y, "X_val": X, "y_val": Y, "n_train": 9}, "`n_train` follows from"),
+    ({"X": X, "y": Y, "positive": [1]}, "`positive` is of data by name or file"),
     ({"X": X, "y": Y, "n_train": 80}, "too few for 80 to train on"),
     ({"X": X, "y": Y[:9]}, r"`y` must have shape \(80,\)"),
     ({"X": X, "y": Y + 1}, "must hold -1 and [+]1 only"),

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Any, get_args, get_type_hints
 
+import numpy as np
+import pandas as pd
 import pytest
 from click import Choice
 
-from implicit_bias.data.catalogue import CLASS_DATA, DATA
+from implicit_bias.data.bundled import TABLES
+from implicit_bias.data.catalogue import DRAWN, IMAGE_SETS
+from implicit_bias.data.names import NAMES, TableName
 from implicit_bias.models import MODELS
 from implicit_bias.pipeline.arguments import model_parameters
-from implicit_bias.pipeline.options import ClassOptions, ImageOptions, flag
+from implicit_bias.pipeline.options import ClassOptions, flag
 from implicit_bias.training.catalogue import LOSSES, TRAINERS
 from tests.commands import results, run, without_times, write_mnist
 
@@ -35,6 +39,7 @@ OTHER = {
     "batch_size": "7",
     "beta": "2",
     "classes": "all",
+    "constant": "",
     "contexts": "4",
     "cutoffs": "axes",
     "data": "orthants",
@@ -51,6 +56,7 @@ OTHER = {
     "hidden_units": "5",
     "init": "balanced",
     "init_scale": "0.7",
+    "label": "other",
     "learning_rate": "0.003",
     "length_scales": "4,2",
     "loss": "exponential",
@@ -59,9 +65,11 @@ OTHER = {
     "n_val": "21",
     "network": "residual",
     "output_scales": "50",
+    "positive": "2",
     "regime": "lazy",
     "seed": "5",
     "solver": "cvxpy:CLARABEL",
+    "standardize": "",
     "starts": "2",
     "steps": "9",
     "tol": "1e-5",
@@ -91,6 +99,10 @@ NEEDS = {
 }
 
 
+# Options of data, which all models load by one function: tried on one of them, on a file.
+OF_FILES = ("constant", "label", "positive", "standardize")
+
+
 def known_options() -> list[str]:
     return sorted({name for model in MODELS.values() for name in model.option_names})
 
@@ -98,7 +110,7 @@ def known_options() -> list[str]:
 def arguments(model: str, name: str, folder: Any) -> list[str]:
     value = WITH.get((model, name), OTHER[name]).format(mnist=folder)
     further = f"{WITH.get(name, '')} {NEEDS.get((model, name), '')}"
-    return [*SMALL[model].split(), *further.split(), flag(name), value]
+    return [*SMALL[model].split(), *further.split(), flag(name), *value.split()]
 
 
 def answer(record: dict[str, Any]) -> dict[str, Any]:
@@ -112,17 +124,25 @@ def usual() -> dict[str, dict[str, Any]]:
     return {}
 
 
-@pytest.mark.parametrize("name", known_options())
-@pytest.mark.parametrize("model", sorted(MODELS))
+TRIED = [
+    (model, name)
+    for model in sorted(MODELS)
+    for name in known_options()
+    if name not in OF_FILES or name not in MODELS[model].option_names
+]
+
+
+@pytest.mark.parametrize(("model", "name"), TRIED)
 def test_an_option_changes_what_is_found_or_is_refused(model, name, usual, tmp_path) -> None:
     if name == "data_dir":
         write_mnist(tmp_path, n=150)
     given = arguments(model, name, tmp_path)
     if name not in MODELS[model].option_names:
-        result = run("--model", model, *SMALL[model].split(), flag(name), given[-1])
+        typed = f"{flag(name)} {given[-1]}" if given[-1] != flag(name) else flag(name)
+        result = run("--model", model, *SMALL[model].split(), *typed.split())
         takers = [key for key, one in MODELS.items() if name in one.option_names]
         assert result.exit_code == 2
-        assert f"`{flag(name)} {given[-1]}` is not for the model {model}" in result.stderr
+        assert f"`{typed}` is not for the model {model}" in result.stderr
         assert f"take one of {', '.join(takers)}" in result.stderr
         return
     if name == "device":
@@ -135,13 +155,30 @@ def test_an_option_changes_what_is_found_or_is_refused(model, name, usual, tmp_p
     assert record["options"][name] != usual[model]["options"][name]
 
 
+@pytest.mark.parametrize("name", OF_FILES)
+def test_an_option_of_data_changes_what_is_found_on_a_file(name, tmp_path) -> None:
+    X = np.random.default_rng(0).normal(3, [1, 2, 3, 4], size=(90, 4))
+    table = pd.DataFrame(X, columns=list("abcd"))
+    table["y"], table["other"] = np.digitize(X[:, 0], [2, 3]), np.digitize(X[:, 1], [2, 3])
+    table.to_csv(tmp_path / "table.csv", index=False)
+    two = ["--positive", "0"] if name != "positive" else []
+    small = ["--model", "linear", "--data", tmp_path / "table.csv", "--steps", "0"]
+    usual = results(*small, "--positive", "0", code=REPORTED)
+    asked = [flag(name), *OTHER[name].split()]
+    record = results(*small, *two, *asked, code=REPORTED)
+    assert answer(record)["data"] != answer(usual)["data"]
+    assert record["options"][name] != usual["options"][name]
+
+
 def test_every_option_is_tried() -> None:
     assert sorted(OTHER) == known_options()
 
 
 def test_the_values_of_an_option_are_those_that_there_are() -> None:
-    hints = get_type_hints(ImageOptions)
-    assert set(get_args(hints["data"])) == set(DATA) >= set(CLASS_DATA)
+    (data,) = [p for p in model_parameters(MODELS["gln"]) if p.name == "data"]
+    assert data.metavar == f"[{'|'.join(NAMES)}|FILE]"
+    assert set(NAMES) == {*DRAWN, *IMAGE_SETS, *TABLES}
+    assert set(get_args(TableName)) == set(TABLES)
     assert get_args(get_type_hints(ClassOptions)["classes"]) == ("two", "all")
     (trainer,) = [p for p in model_parameters(MODELS["gln"]) if p.name == "trainer"]
     (loss,) = [p for p in model_parameters(MODELS["gln"]) if p.name == "loss"]

@@ -193,7 +193,7 @@ def test_a_column_of_scores_is_refused_with_the_way_out(many) -> None:
 
 
 def test_a_linear_predictor_that_does_not_say_so_is_told_what_to_say() -> None:
-    with pytest.raises(ValueError, match="Column does not say whether it is: give the class `deg"):
+    with pytest.raises(ValueError, match="Column does not say whether it is: give it `degree`"):
         train(Column(), X, Y, None, settings=TrainingSettings(trainer="dual"))
 
 

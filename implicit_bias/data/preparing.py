@@ -1,0 +1,100 @@
+"""What is done to inputs: a standard scale, by the training part, and a constant column."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .arrays import Floats
+from .table import listed
+
+__all__ = ["Preparation", "check_no_contradiction"]
+
+# Of the largest entry: a column that varies by no more is constant but for its own rounding.
+ROUNDING = 8 * np.finfo(np.float64).eps
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """What is done to inputs.
+
+    Attributes
+    ----------
+    standardize : bool
+        Every column less its mean and over its deviation, those of the training part.
+    constant : bool
+        A column of ones at the end, the only bias that the theory knows.
+    """
+
+    standardize: bool
+    constant: bool
+
+    def apply(
+        self, X_train: Floats, X_val: Floats, columns: Sequence[str]
+    ) -> tuple[Floats, Floats]:
+        """Both parts, prepared; raises ValueError where a column is constant and must not be."""
+        largest = np.abs(X_train).max(axis=0)
+        still = np.flatnonzero(X_train.max(axis=0) - X_train.min(axis=0) <= ROUNDING * largest)
+        if self.standardize:
+            if len(still):
+                what = listed([columns[int(d)] for d in still])
+                raise ValueError(
+                    "`standardize`: constant on the training part, with no deviation to divide by, "
+                    f"{'are' if len(still) > 1 else 'is'} {what}: "
+                    "leave such columns out, or train on more samples (`constant` adds a bias)"
+                )
+            mean, deviation = X_train.mean(axis=0), X_train.std(axis=0)
+            X_train, X_val = (X_train - mean) / deviation, (X_val - mean) / deviation
+        elif self.constant:
+            bias = [columns[int(d)] for d in still if X_train[0, d] != 0]
+            if bias:
+                raise ValueError(
+                    f"`constant`: {bias[0]!r} is a constant column already, and a second one would "
+                    "change what a bias costs: leave one of them out"
+                )
+        if not self.constant:
+            return X_train, X_val
+        ended = [np.column_stack([X, np.ones(len(X))]) for X in (X_train, X_val)]
+        return ended[0], ended[1]
+
+    @property
+    def text(self) -> str:
+        """For people."""
+        scale = "standardised by the training part" if self.standardize else "columns as they are"
+        return (
+            f"{scale}, {'constant 1 in the last column' if self.constant else 'no constant added'}"
+        )
+
+
+def check_no_contradiction(X: Floats, labels: NDArray[Any], rows: NDArray[np.int64]) -> None:
+    """See that equal inputs have equal labels: nothing could tell them apart.
+
+    Parameters
+    ----------
+    X : (n, D) array
+        The training part.
+    labels : (n,) array
+        As they are to be told apart.
+    rows : (n,) array
+        Which samples of their source these are, for the message.
+
+    Raises
+    ------
+    ValueError
+        With the first two samples that contradict each other, and how many do.
+    """
+    # Rows as bytes: sorting numbers by column would take D comparisons each. 0 and -0 are equal.
+    keys = np.ascontiguousarray(X + 0.0).view(np.dtype((np.void, X.shape[1] * X.itemsize)))[:, 0]
+    _, first, group = np.unique(keys, return_index=True, return_inverse=True)
+    against = np.flatnonzero(labels != labels[first[group]])
+    if len(against):
+        pair = sorted(int(rows[i]) for i in (first[group[against[0]]], against[0]))
+        raise ValueError(
+            f"samples {pair[0]} and {pair[1]} (from 0) have equal inputs and different labels, and "
+            f"no predictor tells them apart ({len(against)} samples contradict earlier ones): "
+            "correct the labels, or drop such samples"
+        )

@@ -1,0 +1,100 @@
+"""All samples of a source with their classes, before they are split; and words as classes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .arrays import Floats
+
+__all__ = ["FEWER", "Table", "listed", "nearest", "numbered"]
+
+SHOWN = 10
+FEWER = "take fewer samples or columns"
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """All samples of a source, not split yet.
+
+    Attributes
+    ----------
+    name : str
+    X : (n, D) float64 array
+    labels : (n,) int64 array
+        Classes; words are numbered in their order.
+    names : mapping of int to str
+        The words; empty where classes are whole numbers.
+    columns : tuple of str
+        What the columns of X are called.
+    source : str
+        For people.
+    """
+
+    name: str
+    X: Floats = field(repr=False)
+    labels: NDArray[np.int64] = field(repr=False)
+    names: Mapping[int, str]
+    columns: tuple[str, ...] = field(repr=False)
+    source: str
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """`: did you mean ...?`, empty where nothing is near."""
+    close = get_close_matches(name, list(known), n=1)
+    return f": did you mean {close[0]!r}?" if close else ""
+
+
+def numbered(where: str, values: Any) -> tuple[NDArray[np.int64], dict[int, str]]:
+    """Labels as whole numbers, and what they stand for where they were words.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If labels are missing, or are neither words nor whole numbers.
+    """
+    values = np.asarray(values)
+    if values.dtype.kind == "O":
+        values = _of_objects(where, values)
+    if values.dtype.kind == "b":
+        return values.astype(np.int64), {0: "False", 1: "True"}
+    if values.dtype.kind in "US":
+        words, codes = np.unique(values.astype(str), return_inverse=True)
+        return codes.reshape(values.shape).astype(np.int64), dict(enumerate(words.tolist()))
+    if values.dtype.kind not in "iuf":
+        raise TypeError(f"{where} must be words or whole numbers, got dtype {values.dtype}")
+    if not np.isfinite(values).all():
+        row = int(np.flatnonzero(~np.isfinite(values.ravel()))[0])
+        raise ValueError(f"{where} lack the label of sample {row} (NaN): drop it or fill it in")
+    whole = values.astype(np.int64)
+    if (whole != values).any():
+        got = values[whole != values].ravel()[0]
+        raise ValueError(
+            f"{where} must be classes, words or whole numbers, got {got:g}: name another column, "
+            "or cut the numbers into classes"
+        )
+    return whole, {}
+
+
+def _of_objects(where: str, values: NDArray[Any]) -> NDArray[Any]:
+    missing = np.array([value is None or value != value for value in values], dtype=bool)
+    if missing.any():
+        row = int(np.flatnonzero(missing)[0])
+        raise ValueError(
+            f"{where} lack the label of sample {row} ({int(missing.sum())} are missing): drop such "
+            "samples or fill them in"
+        )
+    if len({type(value) for value in values}) > 1:
+        kinds = sorted({type(value).__name__ for value in values})
+        raise TypeError(f"{where} must be of one kind, got {' and '.join(kinds)}: make them words")
+    return np.array(values.tolist())
+
+
+def listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return (", ".join(map(repr, names[:SHOWN])) or "none") + more

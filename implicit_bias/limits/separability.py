@@ -1,0 +1,241 @@
+"""Whether data are separable under gates, with the proof either way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from .._solve import (
+    Array,
+    Certificate,
+    GatedDesign,
+    MaxMarginProgram,
+    Settings,
+    Solution,
+    array_namespace,
+    as_float64,
+    certify,
+    require_memory,
+    solve,
+    to_numpy,
+)
+from ..data.arrays import require_real
+from .formulation import real_data
+from .predictors import ContextColumns, GateColumns
+
+__all__ = ["Separability", "is_separable"]
+
+# Multipliers, relative to the largest, that count as those of support vectors: those of others
+# fall below it by many digits. And most entries of the features of these, seconds to factorise.
+SUPPORT = 1e-4
+ENTRIES = 2**24
+
+
+@dataclass(frozen=True, eq=False)
+class Separability:
+    """Whether a gated linear predictor separates data, and what proves it.
+
+    True in a condition if it is proved that one does; False if it is proved that none does, and
+    also where neither is proved: `separable` is None then, and `message` says why.
+
+    Attributes
+    ----------
+    separable : bool or None
+    direction : array or None
+        Coefficients at smallest margin 1, of the least norm: (D,) without gates, (H, D) with
+        gates, (H, C, D) with contexts. None unless they separate.
+    margin : float
+        Smallest margin of `direction` at Frobenius norm 1, rounding at its worst; 0 without one.
+    largest_margin : float
+        No coefficients of norm 1 have a larger one.
+    multipliers : (n,) array or None
+        Farkas multipliers: lam >= 0 with sum 1 and ``sum_n lam_n y_n phi(x_n) = 0`` up to
+        `residual`, phi the features. None unless they prove that nothing separates.
+    residual : float
+        What is left of that sum, entry by entry relative to the sizes of its terms, rounded up.
+        At most `certificate.separation_rounding`, 2^-52, where it proves something: every choice
+        of coefficients leaves some sample a margin no larger than this share of its own terms.
+    certificate : Certificate
+        All bounds, recomputed from the arrays by code that knows no solver.
+    message : str
+        One sentence for people.
+    """
+
+    separable: bool | None
+    direction: Array | None = field(repr=False)
+    margin: float
+    largest_margin: float
+    multipliers: Array | None = field(repr=False)
+    residual: float
+    certificate: Certificate = field(repr=False)
+    message: str
+
+    def __bool__(self) -> bool:
+        return self.separable is True
+
+
+def is_separable(
+    X: Array, y: Array, gates: Array | None = None, *, contexts: Array | None = None
+) -> Separability:
+    r"""Decide whether coefficients zeta exist with every sample on its own side.
+
+    .. math:: y_n \langle \zeta, x_n \rangle > 0, \qquad
+              y_n \sum_h g_{nh} \langle \zeta_h, x_n \rangle > 0, \qquad
+              y_n \sum_h \langle \zeta_{h, c_{nh}}, x_n \rangle > 0
+
+    without gates, with gates (frozen ReLU networks) and with contexts (gated linear networks).
+    Networks of any depth on these gates separate the data exactly if such coefficients do.
+
+    Parameters
+    ----------
+    X : (n, D) real array
+        NumPy array or torch tensor; a bias is a constant column.
+    y : (n,) array
+        Labels in {-1, +1}; one class alone is fine.
+    gates : (n, H) array, optional
+        Real numbers, usually 0 and 1: what `HyperplaneGates` gives, or a ReLU network's gates.
+    contexts : (n, H) integer array, optional
+        From 0 on: what `HyperplaneContexts` gives.
+
+    Returns
+    -------
+    Separability
+
+    Raises
+    ------
+    TypeError, ValueError
+        If shapes disagree, values are not finite, labels are not -1 and +1, or gates and contexts
+        are both given.
+
+    References
+    ----------
+    J. Farkas, "Theorie der einfachen Ungleichungen", 1902: exactly one of the two proofs exists.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> corners = np.array([[1.0, 1.0], [-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0]])
+    >>> xor = np.array([1.0, 1.0, -1.0, -1.0])
+    >>> found = is_separable(corners, xor)
+    >>> found.separable, found.multipliers.tolist()
+    (False, [0.25, 0.25, 0.25, 0.25])
+    >>> bool(is_separable(corners, xor, corners[:, :1] > 0))
+    False
+    >>> bool(is_separable(corners, xor, contexts=(corners[:, :1] > 0).astype(int)))
+    True
+    """
+    program, shape = _program(X, y, gates, contexts)
+    solution = solve(program, settings=Settings())
+    proved, primal = solution.certificate, solution.primal
+    if not (proved.proves_separability() or proved.proves_inseparability()):
+        proved, primal = _on_the_support(program, solution)
+    separable = True if proved.proves_separability() else None
+    if proved.proves_inseparability():
+        separable = False
+    margin = (1 - proved.separation_rounding) / proved.objective if separable else 0.0
+    largest = (
+        (1 + proved.separation_rounding) / proved.dual_objective
+        if proved.dual_objective > 0
+        else float("inf")
+    )
+    return Separability(
+        separable,
+        primal.reshape(shape) if separable else None,
+        margin,
+        largest,
+        solution.dual if separable is False else None,
+        proved.separation_bound,
+        proved,
+        _message(separable, margin, largest, proved, int((solution.dual > 0).sum())),
+    )
+
+
+def _on_the_support(program: MaxMarginProgram, solution: Solution) -> tuple[Certificate, Array]:
+    """The coefficients of least norm with margin 1 where multipliers are, if they separate.
+
+    An orthogonal factorisation loses eps / margin of a margin, where products of features, which
+    the solver works with, lose eps / margin^2: margins between 1e-14 and 1e-8 of the data's size
+    are found here alone.
+    """
+    xp, design = array_namespace(program.y), program.design
+    rows = xp.nonzero(solution.dual > SUPPORT * xp.max(solution.dual))[0]
+    n_columns = int(design.Z.shape[1]) * int(design.X.shape[1])
+    if not 0 < int(rows.shape[0]) * n_columns <= ENTRIES:
+        return solution.certificate, solution.primal
+    some = program.subset(rows)
+    Z, X, y = (to_numpy(a) for a in (some.design.Z, some.design.X, some.y))
+    A = (y[:, None, None] * Z[:, :, None] * X[:, None, :]).reshape(len(y), -1)
+    found = np.linalg.lstsq(A, np.ones(len(y)), rcond=np.finfo(np.float64).eps)[0]
+    primal = as_float64(found.reshape(Z.shape[1], X.shape[1]), like=design.X)
+    proved = certify(program, primal, solution.dual)
+    if not proved.proves_separability():
+        return solution.certificate, solution.primal
+    return proved, primal / proved.smallest_margin
+
+
+def _program(
+    X: Array, y: Array, gates: Array | None, contexts: Array | None
+) -> tuple[MaxMarginProgram, tuple[int, ...]]:
+    """The program of one group, whose norm is the plain one, and the shape of its coefficients."""
+    if gates is not None and contexts is not None:
+        raise ValueError("`gates` and `contexts` were both given: give what the network has")
+    X, y = real_data(X, y)
+    if X.ndim != 2:
+        raise ValueError(f"`X` must have shape (n, D), got {tuple(X.shape)}")
+    n_inputs = int(X.shape[1])
+    Z, axes = _columns(X, gates, contexts)
+    group = array_namespace(X).zeros(int(Z.shape[1]), dtype=array_namespace(X).int64)
+    design = GatedDesign(X=X, Z=Z, group=array_namespace(X).asarray(group, device=X.device))
+    return MaxMarginProgram(design=design, y=y), (*axes, n_inputs)
+
+
+def _columns(
+    X: Array, gates: Array | None, contexts: Array | None
+) -> tuple[Array, tuple[int, ...]]:
+    """Gate columns (n, J), and the axes of the coefficients but the last."""
+    xp = array_namespace(X)
+    if gates is None and contexts is None:
+        return xp.ones((X.shape[0], 1), dtype=xp.float64, device=X.device), ()
+    name, given = ("gates", gates) if contexts is None else ("contexts", contexts)
+    require_real(name, given)
+    shape = tuple(getattr(given, "shape", ()))
+    if len(shape) != 2 or shape[0] != X.shape[0] or shape[1] == 0:
+        raise ValueError(
+            f"`{name}` must have shape ({X.shape[0]}, H) with H >= 1, got {shape}: one row a row "
+            "of X, one column a unit"
+        )
+    n_units = int(shape[1])
+    if contexts is None:
+        gated = GateColumns(n_units, binary=False)
+        return gated(gated.check(gates, X)), (n_units,)
+    n_contexts = 1 + max(0, int(contexts.max()))
+    require_memory(
+        n_units * n_contexts * (int(X.shape[0]) + int(X.shape[1])),
+        f"gates of {n_units} units x {n_contexts} contexts",
+        "number the contexts of each unit from 0 on",
+    )
+    one_hot = ContextColumns(n_units, n_contexts)
+    return one_hot(one_hot.check(contexts, X)), (n_units, n_contexts)
+
+
+def _message(
+    separable: bool | None, margin: float, largest: float, proved: Certificate, n_used: int
+) -> str:
+    if separable:
+        return (
+            f"separable: at norm 1 every margin is at least {margin:.6g}, and no coefficients have "
+            f"more than {largest:.6g}"
+        )
+    if separable is False:
+        return (
+            f"not separable: multipliers of {n_used} samples cancel, with "
+            f"{proved.separation_bound:.2g} of their terms left"
+        )
+    return (
+        f"undecided: the best coefficients found have the smallest margin "
+        f"{proved.smallest_margin:.3g}, give or take {proved.margin_rounding:.2g} of rounding, and "
+        f"the best multipliers leave {proved.separation_bound:.2g} of their terms, where "
+        f"{proved.separation_rounding:.2g} would prove that nothing separates: rescale the "
+        "features, or look for near-duplicates of opposite labels"
+    )
