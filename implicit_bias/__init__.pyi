@@ -10,6 +10,11 @@ from ._solve import Status as Status
 from ._solve import certify as certify
 from ._solve import certify_constrained as certify_constrained
 from ._version import __version__ as __version__
+from .autoencoders.gaussian import GaussianMAE as GaussianMAE
+from .autoencoders.gaussian import GaussianMAERun as GaussianMAERun
+from .autoencoders.gaussian import gaussian_mae as gaussian_mae
+from .autoencoders.gaussian import plot_gaussian_mae as plot_gaussian_mae
+from .autoencoders.gaussian import train_gaussian_mae as train_gaussian_mae
 from .data.catalogue import load_class_data as load_class_data
 from .data.catalogue import load_data as load_data
 from .data.dataset import Dataset as Dataset

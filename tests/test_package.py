@@ -178,6 +178,8 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
                      "schedule", "training")
     ),
     ("models/*/*.py", (".", "_solve", "data.*", "gates.*", "kernels.*", "limits.*")),
+    # A closed form and its trainer in one file, which meet in a picture.
+    ("autoencoders/*.py", (".", "data.arrays", "drawing.figures")),
     ("estimators/*.py", (".", "_solve", "data.*", "gates.*", "limits.*", "models.*")),
     ("sweeps/*.py", (".", "_version", "models", "models.linear.formulation", "pipeline.*",
                      "data.dataset", "data.names", "drawing.figures")),
