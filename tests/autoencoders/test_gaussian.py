@@ -94,7 +94,7 @@ def test_training_comes_to_the_closed_form_up_to_its_sign(information, sign) -> 
     run = train_gaussian_mae(information, n_steps=800, start=start)
     assert run.model.rho == pytest.approx(sign * gaussian_mae(information).rho, abs=1e-5)
     assert run.model.information == pytest.approx(information, abs=1e-4)
-    assert 0 <= run.model.gap < 2e-3  # slowest where the decoder is narrow
+    assert 0 <= run.model.gap < 5e-3  # slowest where the decoder is narrow
     assert run.elbo[-1] == pytest.approx(run.model.elbo, abs=1e-9)
     assert run.information_bound[-1] <= run.model.information + 1e-9
 
