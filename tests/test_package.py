@@ -132,7 +132,7 @@ def test_solvers_import_cvxpy_in_one_module_and_formulations_only_for_literal_pr
     literal = {
         str(path.relative_to(ROOT))
         for path in modules("implicit_bias/models", "implicit_bias/limits/l1.py")
-        if path.stem in {"formulation", "l1", "l2", "norms", "path_lasso", "shallow"}
+        if path.stem in {"direction", "formulation", "l1", "l2", "norms", "path_lasso", "shallow"}
     }
     assert {line.split()[0] for line in users} == {"solvers/cvxpy_backend.py"} | literal
     assert offenders(modules("implicit_bias"), {"cvxpy"}, lazy=False, typing_only=False) == []

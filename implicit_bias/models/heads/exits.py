@@ -1,0 +1,126 @@
+"""Limits of the heads at all exits of a frozen trunk, and the average of the first of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.special import softmax
+
+from ..._solve import to_numpy
+from ...data.arrays import Floats, require_real
+from .direction import direction_limit
+from .limit import HeadLimit
+from .losses import ExitLoss, exit_loss
+from .point import point_limit
+
+__all__ = ["anytime_average", "solve_exit_heads"]
+
+
+def solve_exit_heads(
+    features: Sequence[Any],
+    labels: Any | None = None,
+    *,
+    teacher: Any | None = None,
+    temperature: float = 1.0,
+    share: float = 0.5,
+    tol: float = 1e-8,
+) -> tuple[HeadLimit, ...]:
+    r"""Where gradient descent from zero takes every linear head over a frozen trunk.
+
+        share CE(labels, W phi) + (1 - share) tau^2 CE(softmax(t / tau), softmax(W phi / tau))
+
+    The sum over exits falls apart into convex problems, one a head:
+
+    * soft labels alone, features of rank n: the minimum-norm interpolant of the teacher's centred
+      logits, whatever the temperature;
+    * soft labels alone, lower rank, or mixed labels: the unique minimiser on centred weights in the
+      span, which does depend on the temperature;
+    * hard labels alone: the joint direction of largest relative margin where classes are
+      separable, the minimiser where it is proved that they are not.
+
+    Parameters
+    ----------
+    features : sequence of (n, D_m) arrays
+        One an exit.
+    labels : (n,) ints, optional
+        Classes from 0; -1 for samples without a label, of which the teacher alone speaks.
+    teacher : (n, K) array, optional
+        Its logits, frozen. An exit that has no teacher is a head with share 1: solve it apart.
+    temperature : float
+    share : float
+        Weight of hard labels, in [0, 1].
+    tol : float
+        To which every limit is certified.
+
+    Returns
+    -------
+    tuple of HeadLimit
+        With certificates; call `.require()` on each.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If shapes disagree, entries are not finite, or labels or teacher are missing.
+
+    References
+    ----------
+    Phuong, "Underspecification in Deep Learning" (2021), equations (6.1) to (6.6), whose trunk is
+    trained as well; theorem 5.1 is the case of two classes on a linear teacher.
+
+    Examples
+    --------
+    >>> head, = solve_exit_heads([np.eye(2)], teacher=[[2.0, 0.0], [0.0, 4.0]], share=0)
+    >>> head.kind, head.weights.round(9).tolist()
+    ('interpolant', [[1.0, -2.0], [-1.0, 2.0]])
+    """
+    if not 0 < tol < 1:
+        raise ValueError(f"`tol` must lie in (0, 1), got {tol}")
+    loss = exit_loss(labels, teacher, temperature=temperature, share=share)
+    checked = [_features(m, given, len(loss.one_hot)) for m, given in enumerate(features)]
+    if not checked:
+        raise ValueError("`features` must hold one exit at least")
+    return tuple(_solve_head(phi, loss, tol) for phi in checked)
+
+
+def anytime_average(heads: Sequence[HeadLimit], features: Sequence[Any]) -> tuple[Floats, ...]:
+    """Class probabilities (m, K) of the first 1, 2, ... exits: the mean of their softmaxes.
+
+    Parameters
+    ----------
+    heads : sequence of HeadLimit
+        A direction has no probabilities of its own: it counts at relative margin 1.
+    features : sequence of (m, D_m) arrays
+        Of the samples to predict, one an exit.
+
+    Raises
+    ------
+    ValueError
+        If numbers of exits or shapes disagree.
+    """
+    if len(heads) != len(features):
+        raise ValueError(f"`features` must have {len(heads)} exits, got {len(features)}")
+    own = [softmax(h.logits(phi), axis=1) for h, phi in zip(heads, features, strict=True)]
+    return tuple(np.mean(own[: m + 1], axis=0) for m in range(len(own)))
+
+
+def _solve_head(features: Floats, loss: ExitLoss, tol: float) -> HeadLimit:
+    if loss.is_hard:
+        known = loss.weighed
+        classes = loss.one_hot[known].argmax(axis=1)
+        direction = direction_limit(features[known], classes, loss.n_classes, tol)
+        if direction is not None:
+            return direction
+    return point_limit(features, loss, tol)
+
+
+def _features(exit_number: int, given: Any, n_samples: int) -> Floats:
+    name = f"features[{exit_number}]"
+    require_real(name, given)
+    features = np.asarray(to_numpy(given), dtype=np.float64)
+    if features.ndim != 2 or features.shape[0] != n_samples or features.shape[1] < 1:
+        raise ValueError(f"`{name}` must have shape ({n_samples}, D), got {features.shape}")
+    if not np.all(np.isfinite(features)):
+        raise ValueError(f"`{name}` has entries that are NaN or infinite: remove them first")
+    return features

@@ -1,0 +1,169 @@
+r"""Limits that are points: the minimum-norm interpolant of soft labels, and unique minimisers.
+
+Gradient descent from zero keeps the head W in the span of the features, and its columns centred
+over classes, since every slope in the logits sums to zero. There the loss is strictly convex.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...data.arrays import Floats
+from .limit import HeadCertificate, HeadLimit, HeadStatus
+from .losses import ExitLoss
+
+__all__ = ["Span", "distance_bound", "point_limit", "span_of"]
+
+MOST_STEPS = 200
+ARMIJO = 1e-4
+# Newton decrement, relative to the loss, from which rounding of the loss hides its fall; steps of
+# quadratic convergence have no need of damping there.
+LEVEL = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class Span:
+    """Features in coordinates of their span.
+
+    Attributes
+    ----------
+    left : (n, r) array
+        Orthonormal columns.
+    rows : (n, r) array
+        Coordinates of the samples, `features @ basis.T`.
+    basis : (r, D) array
+        Orthonormal rows.
+    """
+
+    left: Floats
+    rows: Floats
+    basis: Floats
+
+    @property
+    def rank(self) -> int:
+        return len(self.basis)
+
+
+def span_of(features: Floats) -> Span:
+    """Singular vectors above rounding, `max(n, D) 2^-52` of the largest singular value."""
+    left, sizes, basis = np.linalg.svd(features, full_matrices=False)
+    kept = sizes > max(features.shape) * np.finfo(np.float64).eps * sizes[0]
+    if not np.any(kept):
+        raise ValueError("`features` must not be zero: no head tells samples apart")
+    return Span(left[:, kept], left[:, kept] * sizes[kept], basis[kept])
+
+
+def point_limit(features: Floats, loss: ExitLoss, tol: float) -> HeadLimit:
+    """Where gradient descent from zero ends when the limit is finite.
+
+    Parameters
+    ----------
+    features : (n, D) array
+    loss : ExitLoss
+    tol : float
+    """
+    used = loss.weighed
+    span, loss = span_of(features[used]), loss.subset(used)
+    centred = _centred_basis(loss.n_classes)
+    matched = loss.is_soft and span.rank == len(span.rows)
+    start: Floats = np.zeros((loss.n_classes - 1, span.rank))
+    if matched:
+        # Soft labels of every temperature are matched where centred logits are the teacher's.
+        matching = np.linalg.lstsq(span.rows, loss.teacher @ centred.T, rcond=None)[0]
+        start = np.asarray(matching.T, dtype=np.float64)
+    coordinates = _newton(start, span.rows, loss, centred)
+    weights = centred.T @ coordinates @ span.basis
+    certificate = _certify(coordinates, span, loss, centred)
+    solved = certificate.error <= tol
+    unsolved = HeadStatus.NO_MINIMISER if loss.is_hard else HeadStatus.INACCURATE
+    return HeadLimit(
+        weights=weights,
+        kind="interpolant" if matched else "minimiser",
+        rank=span.rank,
+        excess=loss.value(span.rows @ coordinates.T @ centred) - loss.least,
+        status=HeadStatus.SOLVED if solved else unsolved,
+        certificate=certificate,
+        tol=tol,
+    )
+
+
+def _centred_basis(n_classes: int) -> Floats:
+    """(K - 1, K) orthonormal rows, orthogonal to ones (Helmert's)."""
+    rows = np.zeros((n_classes - 1, n_classes))
+    for k in range(1, n_classes):
+        rows[k - 1, :k], rows[k - 1, k] = 1.0, -k
+        rows[k - 1] /= math.sqrt(k * (k + 1))
+    return rows
+
+
+def _derivatives(A: Floats, rows: Floats, loss: ExitLoss, centred: Floats) -> tuple[Floats, Floats]:
+    """Gradient (K - 1, r) and Hessian over its flattened entries."""
+    logits = rows @ A.T @ centred
+    slopes = loss.gradient(logits) @ centred.T
+    blocks = centred @ loss.curvature(logits) @ centred.T
+    k, r = A.shape
+    hessian = np.empty((k, r, k, r))
+    for i in range(k):
+        for j in range(k):
+            hessian[i, :, j] = (rows * blocks[:, i, j, None]).T @ rows
+    return slopes.T @ rows, hessian.reshape(k * r, k * r)
+
+
+def _newton(A: Floats, rows: Floats, loss: ExitLoss, centred: Floats) -> Floats:
+    """Newton steps, damped while the loss tells points apart, until the gradient falls no more."""
+    gradient, hessian = _derivatives(A, rows, loss, centred)
+    for _ in range(MOST_STEPS):
+        try:
+            solved = np.linalg.solve(hessian, gradient.ravel())
+        except np.linalg.LinAlgError:  # flat to rounding: what is certified says how far it came
+            return A
+        step = -np.asarray(solved, dtype=np.float64).reshape(A.shape)
+        slope = float(np.sum(step * gradient))
+        near = -slope <= LEVEL * max(1.0, abs(loss.value(rows @ A.T @ centred)))
+        following = A + (1.0 if near else _damping(A, step, slope, rows, loss, centred)) * step
+        size = np.linalg.norm(gradient)
+        new_gradient, new_hessian = _derivatives(following, rows, loss, centred)
+        if near and not np.linalg.norm(new_gradient) < size / 2:
+            return A
+        A, gradient, hessian = following, new_gradient, new_hessian
+    return A
+
+
+def _damping(
+    A: Floats, step: Floats, slope: float, rows: Floats, loss: ExitLoss, centred: Floats
+) -> float:
+    """Armijo's rule by halves."""
+    value, size = loss.value(rows @ A.T @ centred), 1.0
+    while loss.value(rows @ (A + size * step).T @ centred) > value + ARMIJO * size * slope:
+        size /= 2
+    return size
+
+
+def _certify(A: Floats, span: Span, loss: ExitLoss, centred: Floats) -> HeadCertificate:
+    """Bounds from gradient and Hessian at A; see `distance_bound`."""
+    gradient, hessian = _derivatives(A, span.rows, loss, centred)
+    size = float(np.linalg.norm(gradient))
+    curvature = float(np.linalg.eigvalsh(hessian)[0])
+    # Logits of two classes part by at most sqrt(2) ||phi_n|| a unit of weight; the soft term sees
+    # them divided by the temperature.
+    scales = [1.0] * (not loss.is_soft) + [1 / loss.temperature] * (not loss.is_hard)
+    pace = math.sqrt(2) * max(scales) * float(np.linalg.norm(span.rows, axis=1).max())
+    logits = span.rows @ A.T @ centred
+    slopes = loss.gradient(logits)
+    bound = loss.dual_value(logits, -span.left @ (span.left.T @ slopes))
+    error = distance_bound(size, curvature, pace) / max(1.0, float(np.linalg.norm(A)))
+    return HeadCertificate(error, size, curvature, max(0.0, loss.value(logits) - bound))
+
+
+def distance_bound(gradient: float, curvature: float, pace: float) -> float:
+    r"""How far the minimiser is at most: `-log(1 - c g / mu) / c`, or inf.
+
+    Along a segment of length d the second derivative of log-sum-exp falls no faster than e^{-c d}:
+    its third is E[(h - Eh)^2 (k - Ek)], at most the range of k times the second. So the slope
+    towards the minimiser at distance d is at least mu (1 - e^{-c d}) / c, and at most g.
+    """
+    share = pace * gradient / curvature if curvature > 0 else math.inf
+    return -math.log1p(-share) / pace if share < 1 else math.inf
