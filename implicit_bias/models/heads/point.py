@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -32,15 +33,20 @@ class Span:
     ----------
     left : (n, r) array
         Orthonormal columns.
-    rows : (n, r) array
-        Coordinates of the samples, `features @ basis.T`.
+    sizes : (r,) array
+        Singular values: `rows = left * sizes`.
     basis : (r, D) array
         Orthonormal rows.
     """
 
     left: Floats
-    rows: Floats
+    sizes: Floats
     basis: Floats
+
+    @cached_property
+    def rows(self) -> Floats:
+        """(n, r) coordinates of the samples."""
+        return self.left * self.sizes
 
     @property
     def rank(self) -> int:
@@ -53,7 +59,7 @@ def span_of(features: Floats) -> Span:
     kept = sizes > max(features.shape) * np.finfo(np.float64).eps * sizes[0]
     if not np.any(kept):
         raise ValueError("`features` must not be zero: no head tells samples apart")
-    return Span(left[:, kept], left[:, kept] * sizes[kept], basis[kept])
+    return Span(left[:, kept], sizes[kept], basis[kept])
 
 
 def point_limit(features: Floats, loss: ExitLoss, tol: float) -> HeadLimit:
@@ -72,9 +78,9 @@ def point_limit(features: Floats, loss: ExitLoss, tol: float) -> HeadLimit:
     start: Floats = np.zeros((loss.n_classes - 1, span.rank))
     if matched:
         # Soft labels of every temperature are matched where centred logits are the teacher's.
-        matching = np.linalg.lstsq(span.rows, loss.teacher @ centred.T, rcond=None)[0]
-        start = np.asarray(matching.T, dtype=np.float64)
-    coordinates = _newton(start, span.rows, loss, centred)
+        start = centred @ loss.teacher.T @ span.left
+    # On orthonormal columns, whose Hessian is as well conditioned as the labels let it be.
+    coordinates = _newton(start, span.left, loss, centred) / span.sizes
     weights = centred.T @ coordinates @ span.basis
     certificate = _certify(coordinates, span, loss, centred)
     solved = certificate.error <= tol

@@ -55,7 +55,8 @@ def test_large_logits_of_a_teacher_do_not_underflow() -> None:
     teacher[0] *= 2000
     (head,) = solve_exit_heads([phi], teacher=teacher, share=0)
     # Far out the loss is level: the closed form is right, and its certificate says it cannot tell.
-    assert head.kind == "interpolant" and np.all(np.isfinite(head.weights))
+    assert head.kind == "interpolant"
+    assert head.weights == pytest.approx((np.linalg.pinv(phi) @ centred(teacher)).T, rel=1e-9)
     with pytest.raises(HeadNotCertified, match="INACCURATE"):
         head.require()
 
@@ -97,6 +98,15 @@ def test_the_gap_is_a_bound_from_below_that_survives_labels_near_the_edge() -> N
         u = phi @ (head.weights + 0.01 * np.random.default_rng(seed).normal(size=(3, 5))).T
         slopes = loss.gradient(u)
         assert loss.dual_value(u, -left @ (left.T @ slopes)) <= least + 1e-12
+
+
+def test_nearly_dependent_features_leave_the_loss_at_its_least() -> None:
+    phi, labels, teacher = problem(40, 5)
+    skewed = phi @ np.diag([1.0, 1.0, 1e-5, 1.0, 1.0])
+    heads = solve_exit_heads([phi, skewed], labels, teacher=teacher)
+    assert heads[1].excess == pytest.approx(heads[0].excess, abs=1e-12)
+    assert heads[1].certificate.gap < 1e-10
+    assert heads[1].logits(skewed) == pytest.approx(heads[0].logits(phi), abs=1e-6)
 
 
 @pytest.mark.parametrize(("n", "d"), [(8, 20), (40, 5)])
