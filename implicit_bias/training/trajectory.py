@@ -1,13 +1,15 @@
 """What a training run went through."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._extras import naming_extras
+from .._saved import Kind, read_saved, write_saved
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -15,6 +17,9 @@ if TYPE_CHECKING:
 __all__ = ["Trajectory"]
 
 Array = NDArray[np.float64]
+
+# Before the names of what an observer measured, in a file.
+_OBSERVED = "observed."
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +95,38 @@ class Trajectory:
         arrays = {name: getattr(self, name).tolist() for name in self._array_names()}
         observed = {name: array.tolist() for name, array in self.observed.items()}
         return arrays | {"finished": self.finished, "observed": observed}
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything, `observed` too, to one safetensors file; `load` reads it back.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written, with its path; what was there before is there still.
+        """
+        arrays = {name: getattr(self, name) for name in self._array_names()}
+        arrays |= {f"{_OBSERVED}{name}": array for name, array in self.observed.items()}
+        record = {"finished": self.finished, "observed": list(self.observed)}
+        write_saved(path, Kind.of(type(self)), arrays, record)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read what `save` wrote.
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is no such file.
+        ValueError
+            If the file is not a saved trajectory, whole and unchanged.
+        """
+        kind = Kind.of(cls)
+        arrays, record = read_saved(path, kind)
+        try:
+            observed = {name: arrays.pop(f"{_OBSERVED}{name}") for name in record["observed"]}
+            return cls(**arrays, finished=record["finished"], observed=observed)
+        except (KeyError, TypeError) as error:
+            raise kind.refused(path, f"it lacks or misnames {error}") from error
 
     @naming_extras()
     def to_frame(self) -> "pd.DataFrame":
