@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+from .._shown import Shown, record_rows
 from .._solve import Array, Certificate, NotCertified, Status, is_torch_array
 
 __all__ = ["Certified", "array_place", "placed"]
 
 
-class Certified:
+class Certified(Shown):
     """Bounds, status and record of a limit that has these fields.
 
     Attributes
@@ -62,6 +63,9 @@ class Certified:
             "seconds": self.seconds,
             "n_samples": len(self.dual),
         }
+
+    def _shown_rows(self) -> list[tuple[str, str]]:
+        return record_rows(self.to_dict())
 
 
 def array_place(array: Array) -> str | None:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._extras import naming_extras
+from .._shown import Shown
 from .._solve import to_numpy
 from ..data.sample import Sample
 from ..limits.limit import Limit
@@ -76,8 +77,8 @@ class NetworkState:
     val_accuracy: float
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, repr=False)
+class Comparison(Shown):
     """How near a network has come to a limit.
 
     Attributes
@@ -221,6 +222,9 @@ class Comparison:
             ("largest dual norm of a unit (at most 1)", number(self.largest_dual_norm)),
             ("units wrongly small (0)", count(self.small_units, bool(self.dual_norms))),
         ]
+
+    def _shown_rows(self) -> list[tuple[str, str]]:
+        return self.rows()
 
     def __str__(self) -> str:
         return aligned(self.rows())

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._shown import Shown
 from .formatting import DASH, share
 
 __all__ = ["MulticlassComparison", "compare_argmax"]
@@ -16,8 +17,8 @@ __all__ = ["MulticlassComparison", "compare_argmax"]
 Float = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class MulticlassComparison:
+@dataclass(frozen=True, eq=False, repr=False)
+class MulticlassComparison(Shown):
     """Labels by the largest of K scores: of K limits, and of K networks, on held-out samples.
 
     Theory predicts the direction of every network and no scale, so networks are read twice: by
@@ -63,6 +64,9 @@ class MulticlassComparison:
             ("held-out accuracy", *map(share, accuracies)),
             ("same label as the limits", DASH, *map(share, agreements)),
         ]
+
+    def _shown_rows(self) -> list[tuple[str, ...]]:
+        return [("", "limits", "networks as trained", "networks at margin 1"), *self.rows()]
 
 
 def compare_argmax(

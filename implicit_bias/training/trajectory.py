@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from .._extras import naming_extras
 from .._saved import Kind, read_saved, write_saved
+from .._shown import html_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,7 +23,7 @@ Array = NDArray[np.float64]
 _OBSERVED = "observed."
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Trajectory:
     """What a training run went through: one entry a checkpoint, read-only float64 arrays.
 
@@ -127,6 +128,28 @@ class Trajectory:
             return cls(**arrays, finished=record["finished"], observed=observed)
         except (KeyError, TypeError) as error:
             raise kind.refused(path, f"it lacks or misnames {error}") from error
+
+    def __repr__(self) -> str:
+        if not len(self.step):
+            return "Trajectory(no checkpoints)"
+        n_rows, ending = len(self.step), "finished" if self.finished else "interrupted"
+        observed = f", {len(self.observed)} observed" if self.observed else ""
+        return (
+            f"Trajectory({n_rows} checkpoints to step {int(self.step[-1])}, {ending}\n"
+            f"  log_loss {self.log_loss[-1]:.6g}, smallest_margin {self.smallest_margin[-1]:.6g}, "
+            f"weight_norm {self.weight_norm[-1]:.6g}, {self.seconds[-1]:.3g} s\n"
+            f"  {self.unit_norms.shape[1]} unit_norms, {self.scores.shape[1]} scores{observed})"
+        )
+
+    def _repr_html_(self) -> str:
+        found = {name: getattr(self, name) for name in self._array_names()} | dict(self.observed)
+        rows = [
+            (name, *(f"{array[place]:.6g}" for place in (0, len(array) // 2, -1)))
+            for name, array in found.items()
+            if len(array) and array.ndim == 1
+        ]
+        title = f"{len(self.step)} checkpoints{'' if self.finished else ', interrupted'}"
+        return html_table(f"Trajectory: {title}", ("", "start", "half way", "end"), rows)
 
     @naming_extras()
     def to_frame(self) -> "pd.DataFrame":

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from ..._shown import Shown
 from ..._solve import to_numpy
 from ...data.sample import Sample
 from ...gates.layered import LinearGates
@@ -28,8 +29,8 @@ __all__ = ["GateObserver", "GateTraining", "gating_of", "hard_scores", "steepeni
 STAGES = 4
 
 
-@dataclass(frozen=True, eq=False)
-class GateTraining:
+@dataclass(frozen=True, eq=False, repr=False)
+class GateTraining(Shown):
     """What became of the gates.
 
     Attributes

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._shown import Shown
 from ...measures.formatting import aligned, number, share, spread
 from ...training.settings import TrainingSettings
 from ...training.trajectory import Trajectory
@@ -26,8 +27,8 @@ __all__ = [
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class GatePrediction:
+@dataclass(frozen=True, eq=False, repr=False)
+class GatePrediction(Shown):
     """The gated network's weights, had these gates held from the start.
 
     Attributes
@@ -69,8 +70,8 @@ class GatePrediction:
         }
 
 
-@dataclass(frozen=True, eq=False)
-class GDLNComparison:
+@dataclass(frozen=True, eq=False, repr=False)
+class GDLNComparison(Shown):
     """A trained ReLU network of averaged units beside gated linear predictions.
 
     Attributes
@@ -137,6 +138,9 @@ class GDLNComparison:
                 (f"{name}: localisation", spread(p.localisation)),
             ]
         return rows
+
+    def _shown_rows(self) -> list[tuple[str, str]]:
+        return self.rows()
 
     def __str__(self) -> str:
         return aligned(self.rows())

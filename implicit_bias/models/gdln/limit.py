@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from ..._saved import Kind, read_saved, write_saved
+from ..._shown import Shown, record_rows
 from ..._solve import (
     Array,
     FitCertificate,
@@ -27,7 +28,7 @@ _SCALARS = ("loss", "rank", "rcond", "condition", "tol", "seconds")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GatedOLS:
+class GatedOLS(Shown):
     """The minimum-norm OLS solution on gated inputs, with its certificate.
 
     Attributes
@@ -156,6 +157,9 @@ class GatedOLS:
             )
         except (KeyError, TypeError) as error:
             raise kind.refused(path, f"its record lacks or misnames {error}") from error
+
+    def _shown_rows(self) -> list[tuple[str, str]]:
+        return record_rows(self.to_dict())
 
     def __repr__(self) -> str:
         n_units, n_inputs = (int(size) for size in self.zeta.shape)

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ..._shown import Shown
 from ..._solve import to_numpy
 from ...data.sample import Sample
 from ...measures.distances import Distances
@@ -40,8 +41,8 @@ _OF_TWO_LAYERS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
-class OrthosepDiagnosis:
+@dataclass(frozen=True, eq=False, repr=False)
+class OrthosepDiagnosis(Shown):
     """How near a network has come to two kinds of neurons and one function.
 
     A neuron is dead if it is inactive on every training sample. Quantities that are not defined
@@ -137,6 +138,9 @@ class OrthosepDiagnosis:
             ("log(1/loss)", number(self.log_inverse_loss)),
             *(constants if math.isfinite(self.normalised_margin) else []),
         ]
+
+    def _shown_rows(self) -> list[tuple[str, str]]:
+        return self.rows()
 
 
 def diagnose_orthosep(
