@@ -153,6 +153,7 @@ class Limit(Certified, ABC):
             there is no such device.
         """
         kind = Kind.of(cls)
+        arrays: dict[str, Any]
         arrays, record = read_saved(path, kind, cls._array_names())
         arrays["support"] = arrays["support"].astype(bool)
         try:

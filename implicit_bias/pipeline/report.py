@@ -14,6 +14,7 @@ from .._files import write_atomically
 from ..limits.severity import worst
 from .finding import Assumption, Finding, Standing, Table, Writer
 from .keeping import Keeping
+from .kept import write_report
 from .side_by_side import joined
 
 if TYPE_CHECKING:
@@ -21,10 +22,10 @@ if TYPE_CHECKING:
 
     from .setup import Heading
 
-__all__ = ["RESULTS", "Report", "check_writable", "gather"]
+__all__ = ["REPORT", "RESULTS", "Report", "check_writable", "gather"]
 
 NOWHERE = Keeping()
-RESULTS = "results.json"
+RESULTS, REPORT = "results.json", "report.safetensors"
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,6 +208,8 @@ class Report:
     def save(self, folder: str | os.PathLike[str]) -> list[str]:
         """Write every file and `results.json` into `folder`, made if it is not there.
 
+        Last of all the report itself, which `load` gives back.
+
         Returns
         -------
         list of str
@@ -222,7 +225,8 @@ class Report:
         write_atomically(folder / RESULTS, (self.to_json() + "\n").encode())
         for name, write in self.files.items():
             write(folder / name)
-        return [RESULTS, *self.files]
+        write_report(self, folder / REPORT)
+        return [RESULTS, *self.files, REPORT]
 
     def _of_trainer(self, name: str) -> Report:
         parted = [one for one in self.findings if one.parts]
