@@ -7,10 +7,11 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from .._pictures import draw
 from .._saved import Kind, read_saved, write_saved
 from .._solve import (
     Array,
@@ -23,6 +24,9 @@ from .._solve import (
     to_numpy,
 )
 from .certified import Certified, array_place, placed
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["Limit", "UnitsLimit"]
 
@@ -116,6 +120,10 @@ class Limit(Certified, ABC):
             "dual_norms": to_numpy(self.dual_norms).tolist(),
         }
 
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the margins from small to large, on axes of its own unless `ax` is given; returns them."""
+        return draw("drawing.results:plot_ordered_margins", self, ax=ax)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write arrays and results to one safetensors file; `load` reads it back.
 
@@ -153,18 +161,17 @@ class Limit(Certified, ABC):
             there is no such device.
         """
         kind = Kind.of(cls)
-        arrays: dict[str, Any]
         arrays, record = read_saved(path, kind, cls._array_names())
-        arrays["support"] = arrays["support"].astype(bool)
+        made: dict[str, Any] = {**arrays, "support": arrays["support"].astype(bool)}
         try:
-            limit = cls(**arrays, **cls._fields(record))
+            limit = cls(**made, **cls._fields(record))
             place = record["place"] if device == "saved" else device
         except (KeyError, TypeError) as error:
             raise kind.refused(path, f"its record lacks or misnames {error}") from error
         fault = limit._fault()
         if fault:
             raise kind.refused(path, fault)
-        return replace(limit, **{name: placed(array, place) for name, array in arrays.items()})
+        return replace(limit, **{name: placed(array, place) for name, array in made.items()})
 
     def _record(self) -> dict[str, Any]:
         """What is saved beside the arrays, as JSON can hold it."""

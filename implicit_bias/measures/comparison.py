@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._extras import naming_extras
+from .._pictures import draw
 from .._shown import Shown
 from .._solve import to_numpy
 from ..data.sample import Sample
@@ -31,6 +32,7 @@ from .scalars import (
 if TYPE_CHECKING:
     import pandas as pd
     import torch
+    from matplotlib.axes import Axes
 
 __all__ = ["Comparison", "NetworkState", "compare", "measure_network"]
 
@@ -180,6 +182,10 @@ class Comparison(Shown):
         if self.kkt_residual < 1 - NEAR:
             return "the loss: stationary, but multipliers reach beyond the margin"
         return "time: the weights are not stationary yet"
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the dual norms of the network's units; see `Limit.plot` for `ax`."""
+        return draw("drawing.results:plot_dual_norms", self, ax=ax)
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain Python values."""

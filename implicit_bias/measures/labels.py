@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._pictures import draw
 from .._shown import Shown
 from .formatting import DASH, share
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["MulticlassComparison", "compare_argmax"]
 
@@ -43,6 +47,10 @@ class MulticlassComparison(Shown):
     agreement: float
     agreement_scaled: float
     confusion: NDArray[np.int64]
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw which labels stand for which; see `Limit.plot` for `ax`."""
+        return draw("drawing.classes:plot_label_confusion", self, ax=ax)
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain Python values."""

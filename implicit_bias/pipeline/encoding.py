@@ -11,9 +11,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
-from fnmatch import fnmatch
 from functools import partial
-from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..gates.saved import Gating
+from .allowed import found_class, found_function, is_function, is_known, path_of
 
 if TYPE_CHECKING:
     from torch.nn import Module
@@ -29,14 +28,6 @@ __all__ = ["Decoder", "Encoder", "NotKept"]
 
 # The key of a mapping that stands for something else, with what that is.
 TAG = "#"
-PACKAGE = __name__.split(".")[0]
-# Where objects and functions may come from.
-CLASSES = (f"{PACKAGE}.*", "solvers.*", "torch.nn.modules.container")
-FUNCTIONS = (
-    f"{PACKAGE}.drawing.*:*",
-    f"{PACKAGE}.models.*.figure:*",
-    f"{PACKAGE}.pipeline.given:gates_of",
-)
 # Of a torch module: all else that it begins with are hooks, which belong to a session.
 MODULE_STATE = ("training", "_parameters", "_buffers", "_modules", "_non_persistent_buffers_set")
 
@@ -115,13 +106,13 @@ class Encoder:
         return {TAG: "mapping", "items": items, "fixed": isinstance(value, MappingProxyType)}
 
     def _named(self, value: Any) -> dict[str, Any]:
-        return {TAG: "named", "class": _path(type(value)), "of": self.encode(list(value))}
+        return {TAG: "named", "class": path_of(type(value)), "of": self.encode(list(value))}
 
     def _sequence(self, value: Any) -> dict[str, Any]:
         return {TAG: type(value).__name__, "of": [self.encode(entry) for entry in value]}
 
     def _enum(self, value: Enum) -> dict[str, Any]:
-        return {TAG: "enum", "class": _path(type(value)), "name": value.name}
+        return {TAG: "enum", "class": path_of(type(value)), "name": value.name}
 
     def _partial(self, value: partial[Any]) -> dict[str, Any]:
         return {TAG: "partial", "function": self.encode(value.func),
@@ -129,15 +120,15 @@ class Encoder:
                 "keywords": self.encode(dict(value.keywords))}  # fmt: skip
 
     def _function(self, value: Any) -> dict[str, Any]:
-        return {TAG: "function", "path": _path(value)}
+        return {TAG: "function", "path": path_of(value)}
 
     def _object(self, value: Any) -> dict[str, Any]:
-        return {TAG: "object", "class": _path(type(value)), "state": self.encode(vars(value))}
+        return {TAG: "object", "class": path_of(type(value)), "state": self.encode(vars(value))}
 
     def _module(self, value: Module) -> dict[str, Any]:
         hooks = set(_fresh_module()) - set(MODULE_STATE)
         state = {name: entry for name, entry in vars(value).items() if name not in hooks}
-        return {TAG: "module", "class": _path(type(value)), "state": self.encode(state)}
+        return {TAG: "module", "class": path_of(type(value)), "state": self.encode(state)}
 
 
 class Decoder:
@@ -200,25 +191,25 @@ class Decoder:
         )
 
     def _named(self, tree: Mapping[str, Any]) -> Any:
-        return tuple.__new__(_found(tree["class"], _CLASS_PATHS, tuple), self.decode(tree["of"]))
+        return tuple.__new__(found_class(tree["class"], tuple), self.decode(tree["of"]))
 
     def _enum(self, tree: Mapping[str, Any]) -> Any:
-        return _found(tree["class"], _CLASS_PATHS, Enum)[tree["name"]]
+        return found_class(tree["class"], Enum)[tree["name"]]
 
     def _partial(self, tree: Mapping[str, Any]) -> Any:
         function = self.decode(tree["function"])
         return partial(function, *self.decode(tree["args"]), **self.decode(tree["keywords"]))
 
     def _function(self, tree: Mapping[str, Any]) -> Any:
-        return _found(tree["path"], FUNCTIONS, None)
+        return found_function(tree["path"])
 
     def _object(self, tree: Mapping[str, Any]) -> Any:
-        kind = _found(tree["class"], _CLASS_PATHS, object)
+        kind = found_class(tree["class"], object)
         state = self.decode(tree["state"])
         if is_dataclass(kind):
             lacking = {field.name for field in fields(kind)} - set(state)
             if lacking:
-                raise KeyError(f"{kind.__name__} has {sorted(lacking)} now")
+                raise KeyError(f"{tree['class']} has {sorted(lacking)} now")
         elif not issubclass(kind, Gating):
             raise ValueError(f"{kind.__name__} is no class of results")
         value = object.__new__(kind)
@@ -228,42 +219,15 @@ class Decoder:
     def _module(self, tree: Mapping[str, Any]) -> Any:
         from torch.nn import Module
 
-        kind = _found(tree["class"], _CLASS_PATHS, Module)
+        kind = found_class(tree["class"], Module)
         value = kind.__new__(kind)
         Module.__init__(value)
         value.__dict__.update(self.decode(tree["state"]))
         return value
 
 
-_CLASS_PATHS = tuple(f"{module}:*" for module in CLASSES)
-
-
-def _path(value: Any) -> str:
-    return f"{value.__module__}:{value.__qualname__}"
-
-
-def _found(path: str, allowed: tuple[str, ...], kind: type | None) -> Any:
-    """What a path names: a class below `kind`, or a function where that is None."""
-    module, _, name = path.partition(":")
-    if not any(fnmatch(path, pattern) for pattern in allowed):
-        raise ValueError(f"{path} is nothing that a result is made of")
-    found = getattr(import_module(module), name)
-    right = isinstance(found, type) and issubclass(found, kind) if kind else _is_function(found)
-    if not right or found.__module__ != module:
-        raise ValueError(f"{path} is nothing that a result is made of")
-    return found
-
-
-def _is_function(value: Any) -> bool:
-    return type(value) is type(_path) and any(fnmatch(_path(value), one) for one in FUNCTIONS)
-
-
 def _is_of_package(value: Any) -> bool:
-    return _is_known(value) and (is_dataclass(value) or isinstance(value, Gating))
-
-
-def _is_known(value: Any) -> bool:
-    return any(fnmatch(_path(type(value)), pattern) for pattern in _CLASS_PATHS)
+    return is_known(value) and (is_dataclass(value) or isinstance(value, Gating))
 
 
 def _torch_class(name: str) -> Callable[[Any], bool]:
@@ -280,7 +244,7 @@ def _torch_class(name: str) -> Callable[[Any], bool]:
 
 
 def _is_own_module(value: Any) -> bool:
-    return _is_known(value) and _torch_class("Module")(value)
+    return is_known(value) and _torch_class("Module")(value)
 
 
 def _fresh_module() -> Mapping[str, Any]:
@@ -299,10 +263,10 @@ _WRITERS: tuple[tuple[Callable[[Any], bool], Callable[[Encoder, Any], dict[str, 
     (_torch_class("Tensor"), Encoder._tensor),
     (_is_own_module, Encoder._module),
     (_is(partial), Encoder._partial),
-    (_is_function, Encoder._function),
+    (is_function, Encoder._function),
     (_is(dict, MappingProxyType), Encoder._mapping),
     (lambda value: type(value) in (tuple, set, frozenset), Encoder._sequence),
-    (lambda value: isinstance(value, tuple) and _is_known(value), Encoder._named),
+    (lambda value: isinstance(value, tuple) and is_known(value), Encoder._named),
     (_is_of_package, Encoder._object),
 )
 _READERS: Mapping[str, Callable[[Decoder, Mapping[str, Any]], Any]] = MappingProxyType(

@@ -58,7 +58,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     if path.name == REPORT:
         return _read_report(path.parent)
     name = kind_of(path)
-    found = getattr(import_module(PACKAGE), name, None)
+    found: Any = getattr(import_module(PACKAGE), name, None)
     if not hasattr(found, "load"):
         raise ValueError(
             f"{str(path)!r} holds {name} of a run: load the folder that it is in, or read its "

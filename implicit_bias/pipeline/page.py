@@ -8,17 +8,19 @@ import os
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 from .._extras import naming_extras
 from .._files import write_atomically
+from .._shown import html_table
 from .finding import Table
 from .report import Report
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["render_html", "write_html"]
+__all__ = ["render_cell", "render_html", "write_html"]
 
 RESOLUTION = 130  # dots per inch of the pictures, sharp at the width of the page and in print
 
@@ -84,7 +86,7 @@ def render_html(report: Report, *, command: str | None = None) -> str:
     picture = _picture(report.figure())
     return pages.get_template("page.html.j2").render(
         heading=report.heading,
-        verdict="the predicted limit" + (" and a trained network" if picture else ""),
+        verdict=_verdict(report),
         notices=_notices(report),
         assumptions=report.assumptions,
         marks=MARKS,
@@ -94,6 +96,19 @@ def render_html(report: Report, *, command: str | None = None) -> str:
         provenance=_provenance(report.heading.record),
         command=report.call if command is None else command,
     )
+
+
+def render_cell(report: Report) -> str:
+    """What a notebook shows of a report: verdict, assumptions, tables."""
+    told = [*_notices(report), report.heading.setup, *map(str, report.assumptions)]
+    tables = (html_table(table.title, table.columns, table.rows) for table in report.tables)
+    lines = "".join(f"<div>{escape(line)}</div>" for line in told)
+    return f"<b>{escape(report.heading.model)}: {_verdict(report)}</b>{lines}{''.join(tables)}"
+
+
+def _verdict(report: Report) -> str:
+    trained = any("network" in one.objects for one in report.findings)
+    return "the predicted limit" + (" and a trained network" if trained else "")
 
 
 def _notices(report: Report) -> list[str]:

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .._files import write_atomically
+from .._files import check_writable, write_atomically
 from ..limits.severity import worst
 from .finding import Assumption, Finding, Standing, Table, Writer
 from .keeping import Keeping
@@ -28,7 +28,7 @@ NOWHERE = Keeping()
 RESULTS, REPORT = "results.json", "report.safetensors"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Report:
     """The outcome of one run.
 
@@ -158,6 +158,23 @@ class Report:
 
         return render_text(self)
 
+    def __repr__(self) -> str:
+        status = "no limit" if self.status is None else self.status.name
+        ending = "finished" if self.finished else "interrupted"
+        return (
+            f"Report({self.heading.model}: {status}, {ending}{', ' * bool(self.failure)}"
+            f"{self.failure or ''}\n  {self.heading.setup}\n  {', '.join(self.objects)})"
+        )
+
+    def _repr_html_(self) -> str:
+        from .page import render_cell
+
+        return render_cell(self)
+
+    def plot(self) -> Figure | None:
+        """`figure`, by the name of what draws one result."""
+        return self.figure()
+
     def figure(self) -> Figure | None:
         """The picture of the run; None where nothing was trained."""
         from ..drawing.figures import Panel, Row, compose, panel_rows
@@ -268,30 +285,6 @@ def gather(heading: Heading, findings: Iterator[Finding], keeping: Keeping = NOW
         if not found:
             raise
     return Report(heading, tuple(found.values()), interrupted, failure)
-
-
-def check_writable(path: str | os.PathLike[str], *, folder: bool) -> None:
-    """See that a file or folder can be written, before any long work.
-
-    Raises
-    ------
-    ValueError
-        With what stands in the way.
-    """
-    path = Path(path)
-    if folder and path.exists() and not path.is_dir():
-        raise ValueError(f"cannot save into {str(path)!r}: it is a file, name a folder")
-    if not folder and path.is_dir():
-        raise ValueError(f"cannot write {str(path)!r}: it is a folder, name a file")
-    target = path if folder else path.parent
-    # The nearest place that exists decides whether those below it can be made.
-    existing = next(place for place in (target, *target.parents) if place.exists())
-    if not existing.is_dir():
-        raise ValueError(f"cannot write {str(path)!r}: {str(existing)!r} is a file, not a folder")
-    if not os.access(existing, os.W_OK | os.X_OK):
-        raise ValueError(f"cannot write {str(path)!r}: no permission to write in {str(existing)!r}")
-    if not folder and existing != target:
-        raise ValueError(f"cannot write {str(path)!r}: there is no folder {str(target)!r}")
 
 
 def _finite(value: Any) -> Any:

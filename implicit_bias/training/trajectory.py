@@ -9,11 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._extras import naming_extras
+from .._pictures import draw
 from .._saved import Kind, read_saved, write_saved
 from .._shown import html_table
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
 __all__ = ["Trajectory"]
 
@@ -96,6 +98,29 @@ class Trajectory:
         arrays = {name: getattr(self, name).tolist() for name in self._array_names()}
         observed = {name: array.tolist() for name, array in self.observed.items()}
         return arrays | {"finished": self.finished, "observed": observed}
+
+    def quantity(self, name: str) -> Array:
+        """One of the arrays, or of those in `observed`, by its name: a number or vector a row.
+
+        Raises
+        ------
+        ValueError
+            If there is none of that name, or it has further axes.
+        """
+        known: dict[str, Array] = {one: getattr(self, one) for one in self._array_names()}
+        known |= self.observed
+        found = {one: array for one, array in known.items() if array.ndim <= 2}
+        if name not in found:
+            raise ValueError(f"a trajectory has no quantity {name!r}; it has {', '.join(found)}")
+        return found[name]
+
+    def plot(self, ax: "Axes | None" = None, *, quantity: str | None = None) -> "Axes":
+        """Draw a quantity over the steps, on axes of its own unless `ax` is given; returns them.
+
+        `quantity` is the name of an array or of what was observed, as of `quantity`; without it,
+        the normalised margin, or log(1/loss) where there is none.
+        """
+        return draw("drawing.results:plot_quantity", self, quantity, ax=ax)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything, `observed` too, to one safetensors file; `load` reads it back.

@@ -6,11 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
+from ..._pictures import draw
 from ..._shown import Shown
 from ..._solve import to_numpy
 from ...data.sample import Sample
@@ -22,6 +23,9 @@ from ...training.settings import TrainingSettings
 from ...training.trajectory import Trajectory
 from .network import DLGN
 from .regions import active_paths
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["GateObserver", "GateTraining", "gating_of", "hard_scores", "steepening", "train_gates"]
 
@@ -55,6 +59,10 @@ class GateTraining(Shown):
     accuracy: float
     hard_accuracy: float
     gate_changes: float
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the losses of the training; see `Limit.plot` for `ax`."""
+        return draw("models.dlgn.figure:plot_gate_losses", self, ax=ax)
 
     @property
     def finished(self) -> bool:

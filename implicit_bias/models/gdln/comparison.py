@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._pictures import draw
 from ..._shown import Shown
 from ...measures.formatting import aligned, number, share, spread
 from ...training.settings import TrainingSettings
 from ...training.trajectory import Trajectory
 from .flow import GatedFlow, gated_flow
 from .training import check_descent, flow_times
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = [
     "GDLNComparison",
@@ -107,6 +111,10 @@ class GDLNComparison(Shown):
             if prediction.gates == gates and math.isinf(prediction.time) == limit:
                 return prediction
         raise ValueError(f"`gates` must be 'initial' or 'final', got {gates!r}")
+
+    def plot(self, ax: Axes | None = None, *, unit: int = 0) -> Axes:
+        """Draw the weights of a unit beside their predictions; see `Limit.plot` for `ax`."""
+        return draw("models.gdln.figure:plot_comparison", self, unit, ax=ax)
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain Python values."""

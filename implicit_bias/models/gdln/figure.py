@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = [
     "plot_loss",
     "plot_losses",
+    "plot_comparison",
     "plot_localisation",
     "plot_sign_flips",
     "plot_unit",
@@ -54,6 +55,11 @@ def plot_unit(ax: Axes, comparison: GDLNComparison, unit: int) -> Axes:
     )
     ax.set_xlabel("input on the ring")
     return ax
+
+
+def plot_comparison(comparison: GDLNComparison, unit: int, ax: Axes) -> Axes:
+    """`plot_unit`, in the order in which results draw themselves."""
+    return plot_unit(ax, comparison, unit)
 
 
 def plot_units(axes: Sequence[Axes], comparison: GDLNComparison) -> Sequence[Axes]:

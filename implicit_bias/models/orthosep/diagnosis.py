@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ..._pictures import draw
 from ..._shown import Shown
 from ..._solve import to_numpy
 from ...data.sample import Sample
@@ -19,6 +20,9 @@ from ...measures.kkt import KKTDistance
 from ...measures.scalars import cosine, scores
 from ...training.objectives import log_mean_loss
 from .limit import OrthosepLimit
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = [
     "OrthosepDiagnosis",
@@ -111,6 +115,10 @@ class OrthosepDiagnosis(Shown):
             value = getattr(self, field.name)
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the singular values of the weights; see `Limit.plot` for `ax`."""
+        return draw("models.orthosep.figure:plot_singular_values", self, ax=ax)
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain Python values, arrays as lists."""
