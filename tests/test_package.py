@@ -182,7 +182,8 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("estimators/*.py", (".", "_solve", "data.*", "gates.*", "limits.*", "models.*")),
     ("sweeps/*.py", (".", "_version", "models", "models.linear.formulation", "pipeline.*",
                      "data.dataset", "drawing.figures")),
-    ("cli.py", ("_version", "models", "pipeline.*", "sweeps.commands")),
+    ("cli.py", ("_version", "models", "pipeline.*", "sweeps.commands",
+                "sweeps.showing")),
 )  # fmt: skip
 # Theories know nothing of each other, but for linear machines on what a ReLU network has learned,
 # gates that it has set, what is known of it once they are frozen, and deep linearly gated networks,

@@ -121,7 +121,7 @@ class Limit(Certified, ABC):
         }
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the margins from small to large, on axes of its own unless `ax` is given; returns them."""
+        """Draw the margins from small to large, on axes of their own unless `ax` is given."""
         return draw("drawing.results:plot_ordered_margins", self, ax=ax)
 
     def save(self, path: str | os.PathLike[str]) -> None:

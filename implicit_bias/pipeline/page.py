@@ -15,10 +15,11 @@ from .._extras import naming_extras
 from .._files import write_atomically
 from .._shown import html_table
 from .finding import Table
-from .report import Report
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from .report import Report
 
 __all__ = ["render_cell", "render_html", "write_html"]
 

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .._files import check_writable, write_atomically
+from .._files import write_atomically
 from ..limits.severity import worst
 from .finding import Assumption, Finding, Standing, Table, Writer
 from .keeping import Keeping
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from .setup import Heading
 
-__all__ = ["REPORT", "RESULTS", "Report", "check_writable", "gather"]
+__all__ = ["REPORT", "RESULTS", "Report", "gather"]
 
 NOWHERE = Keeping()
 RESULTS, REPORT = "results.json", "report.safetensors"

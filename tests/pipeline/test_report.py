@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from implicit_bias import Status
+from implicit_bias._files import check_writable
 from implicit_bias.pipeline.finding import Assumption, Finding, Table
-from implicit_bias.pipeline.report import Report, check_writable, gather
+from implicit_bias.pipeline.report import Report, gather
 from implicit_bias.pipeline.setup import Heading
 from implicit_bias.pipeline.terminal import render_text
 
