@@ -415,8 +415,8 @@ def test_an_interrupt_before_training_ends_with_130_and_says_so(monkeypatch) -> 
 def test_what_was_saved_loads_and_gives_the_reported_results(tmp_path) -> None:
     record = results(*SMALL, "--contexts", "4", "--seed", "3", "--save", tmp_path)
     assert sorted(os.listdir(tmp_path)) == [
-        "gating.safetensors", "limit.safetensors", "network.safetensors", "results.json",
-        "run.json", "run.safetensors", "trajectory.parquet",
+        "gating.safetensors", "limit.safetensors", "network.safetensors",
+        "report.safetensors", "results.json", "run.json", "run.safetensors", "trajectory.parquet",
     ]  # fmt: skip
     assert json.loads((tmp_path / "results.json").read_text()) == record
     assert record["version"] == __version__
