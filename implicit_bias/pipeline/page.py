@@ -15,6 +15,7 @@ from .._extras import naming_extras
 from .._files import write_atomically
 from .._shown import html_table
 from .finding import Table
+from .formulas import mathml
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -80,6 +81,7 @@ def render_html(report: Report, *, command: str | None = None) -> str:
         The command line that made it; the call of `run` if it is left out.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
 
     pages = Environment(
         loader=PackageLoader(__package__, "."), autoescape=True, undefined=StrictUndefined
@@ -87,6 +89,8 @@ def render_html(report: Report, *, command: str | None = None) -> str:
     picture = _picture(report.figure())
     return pages.get_template("page.html.j2").render(
         heading=report.heading,
+        headline=_headline(report),
+        formulas=[Markup(formula) for formula in mathml(report.heading.program)],
         verdict=_verdict(report),
         notices=_notices(report),
         assumptions=report.assumptions,
@@ -105,6 +109,20 @@ def render_cell(report: Report) -> str:
     tables = (html_table(table.title, table.columns, table.rows) for table in report.tables)
     lines = "".join(f"<div>{escape(line)}</div>" for line in told)
     return f"<b>{escape(report.heading.model)}: {_verdict(report)}</b>{lines}{''.join(tables)}"
+
+
+def _headline(report: Report) -> str:
+    """The verdict in figures: how good the proof is, and how near the network has come."""
+    row = {name: value for one in report.findings for name, value in one.row.items()}
+    words = [] if report.status is None else [report.status.name]
+    for name, text in (
+        ("gap", "certified to a relative gap of {:.1e}"),
+        ("margin_ratio", "margin ratio of the network {:.4f} (1 in the limit)"),
+        ("agreement", "same labels on {:.2%} of the held-out samples"),
+    ):
+        if row.get(name) is not None:
+            words.append(text.format(row[name]))
+    return "; ".join(words)
 
 
 def _verdict(report: Report) -> str:
