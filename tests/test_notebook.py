@@ -1,4 +1,4 @@
-"""The notebook of the documentation runs from its first cell to its last, and shows what it says."""
+"""The notebook of the documentation runs from first to last, and shows what it says."""
 
 from __future__ import annotations
 
