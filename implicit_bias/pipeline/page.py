@@ -81,7 +81,6 @@ def render_html(report: Report, *, command: str | None = None) -> str:
         The command line that made it; the call of `run` if it is left out.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
-    from markupsafe import Markup
 
     pages = Environment(
         loader=PackageLoader(__package__, "."), autoescape=True, undefined=StrictUndefined
@@ -90,7 +89,7 @@ def render_html(report: Report, *, command: str | None = None) -> str:
     return pages.get_template("page.html.j2").render(
         heading=report.heading,
         headline=_headline(report),
-        formulas=[Markup(formula) for formula in mathml(report.heading.program)],
+        formulas=mathml(report.heading.program),
         verdict=_verdict(report),
         notices=_notices(report),
         assumptions=report.assumptions,

@@ -129,7 +129,7 @@ def test_every_cell_and_assumption_is_there_as_text() -> None:
     assert page.texts["li"] == ["first", NASTY, "third"]
     assert page.texts["b"] == ["holds", "does not hold", "not checked"]
     assert "everything tends to <i>1</i>" in page.texts["p"]
-    assert "min x" in page.texts["pre"]
+    assert "min x" in page.texts["p"]
 
 
 def test_the_certificate_the_command_and_the_origin_are_on_the_page() -> None:
