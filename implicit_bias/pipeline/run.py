@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from .._extras import naming_extras, require
+from .._files import check_writable
 from ..models import MODELS
 from .choices import ModelName, RunOptions
 from .keeping import Keeping
@@ -148,8 +149,6 @@ def settle(name: str, options: Mapping[str, Any]) -> tuple[Model, Any]:
 def _folder(save: str | os.PathLike[str] | None) -> Path | None:
     if save is None:
         return None
-    from .report import check_writable
-
     require("filelock", "pandas", "pyarrow")
     check_writable(save, folder=True)
     return Path(save)

@@ -88,8 +88,8 @@ def test_derivatives_of_soft_gates_are_those_of_automatic_differentiation(source
 def test_loaded_gates_are_the_same_gates_and_can_be_fitted_again(name, tmp_path) -> None:
     gating = clone(GATINGS[name]).fit(X)
     seen = X if name == "random" else OTHER
-    gating.save(tmp_path / "gates.npz")
-    loaded = type(gating).load(tmp_path / "gates.npz")
+    gating.save(tmp_path / "gates.safetensors")
+    loaded = type(gating).load(tmp_path / "gates.safetensors")
     np.testing.assert_array_equal(loaded.transform(seen), gating.transform(seen))
     np.testing.assert_array_equal(clone(loaded).fit(X).transform(seen), gating.transform(seen))
     with pytest.raises(ValueError, match="3 features"):

@@ -98,7 +98,7 @@ def test_every_model_obeys_a_gating_of_the_user_s_own_or_says_why_not(model) -> 
     assert (options["hidden_units"], options["cutoffs"]) == (2, None)
     assert options.get("contexts", 2) == 2
     assert report.results["gating"]["name"] == "Quadrants"
-    assert "gating.npz" not in report.files
+    assert "gating.safetensors" not in report.files
 
 
 def test_several_classes_of_the_user_s_own() -> None:

@@ -100,4 +100,22 @@ def test_a_report_pickles_with_all_that_it_says(key, reports, tmp_path) -> None:
     if key in DRAWN:
         titles = [ax.get_title() for ax in again.figure().axes]
         assert titles == [ax.get_title() for ax in report.figure().axes]
-    assert sorted(again.save(tmp_path)) == sorted(["results.json", *report.files])
+    files = sorted(["results.json", "report.safetensors", *report.files])
+    assert sorted(again.save(tmp_path)) == files
+
+
+@pytest.mark.parametrize("key", [*MODELS, "classes"])
+def test_a_saved_report_loads_with_all_that_it_says_and_saves_again(key, reports, tmp_path) -> None:
+    report = reports[key]
+    files = report.save(tmp_path / "first")
+    again = ib.load(tmp_path / "first")
+    assert again.to_json() == report.to_json() and again.rows() == report.rows()
+    assert again.tables == report.tables and str(again) == str(report)
+    assert list(again.objects) == list(report.objects)
+    if key in DRAWN:
+        titles = [ax.get_title() for ax in again.plot().axes]
+        assert titles == [ax.get_title() for ax in report.plot().axes]
+    assert again.save(tmp_path / "second") == files
+    for name in report.files:
+        first, second = (tmp_path / place / name for place in ("first", "second"))
+        assert first.read_bytes() == second.read_bytes()

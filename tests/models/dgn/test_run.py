@@ -32,7 +32,7 @@ def test_what_is_said_of_a_run_is_true_of_its_saved_files(tmp_path) -> None:
     record = results(*RICH, "--gating", "dlgn", "--starts", 2, "--save", tmp_path)
     data, comparison = dataset_of(record), record["comparison"]
     w1, w2, w3 = (W for _, W in sorted(load_file(tmp_path / "network.safetensors").items()))
-    gating = ib.gates.layered.LinearGates.load(tmp_path / "gating.npz")
+    gating = ib.gates.layered.LinearGates.load(tmp_path / "gating.safetensors")
     gates = gating.transform(data.X_train)
     np.testing.assert_array_equal(gates, data.X_train @ gating.normals().T >= 0)
     hidden = gates[:, 6:] * ((gates[:, :6] * (data.X_train @ w1.T)) @ w2.T)
@@ -98,7 +98,7 @@ def test_gates_frozen_in_every_layer_stand_beside_a_bound_and_a_local_limit(tmp_
              "--learning-rate", "0.05,0.05", "--depth", 3, "--freeze-at", 50)  # fmt: skip
     record = results("--model", "relu", *small, "--save", tmp_path)
     data, frozen = dataset_of(record), record["frozen"]
-    gates = ib.NetworkGates.load(tmp_path / "frozen-gating.npz").transform(data.X_train)
+    gates = ib.NetworkGates.load(tmp_path / "frozen-gating.safetensors").transform(data.X_train)
     w1, w2, w3 = (W for _, W in sorted(load_file(tmp_path / "frozen-network.safetensors").items()))
     hidden = gates[:, 8:] * ((gates[:, :8] * (data.X_train @ w1.T)) @ w2.T)
     margin = (data.y_train * (hidden @ w3[0])).min()
