@@ -6,6 +6,7 @@ import copy
 import json
 import math
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -28,6 +29,8 @@ from implicit_bias import (
 )
 from implicit_bias.local_limits.newton import Point, polish
 from implicit_bias.local_limits.problem import pose_problem
+from implicit_bias.local_limits.second_order import second_order_steps
+from implicit_bias.local_limits.successive import approaches
 from tests.oracles import A, B, gln_problem, hard_margin, quadrants, quadrants_zeta
 
 N, D = 16, 5
@@ -241,6 +244,20 @@ def test_a_wrong_active_set_is_corrected(limit) -> None:
     assert found is not None
     np.testing.assert_array_equal(found.active.numpy(), limit.active)
     assert problem.value(found.w) == pytest.approx(limit.value, rel=1e-12)
+
+
+def test_second_order_steps_converge_where_first_order_programs_creep(run) -> None:
+    problem = pose_problem(run[0], X, Y, GATES)
+    programs = list(approaches(problem, problem.start, 80))
+    assert programs[-1].residual > 1e-5
+    steps = [programs[19], *second_order_steps(problem, programs[19], 20)]
+    assert steps[-1].residual < 1e-10
+    # Faster than any factor at the end, and never uphill.
+    small = [one.residual for one in steps if one.residual < 1e-3]
+    assert all(after < 10 * before**1.5 for before, after in pairwise(small) if after > 1e-12)
+    values = [problem.value(one.w) for one in steps]
+    assert values == sorted(values, reverse=True)
+    assert values[-1] == pytest.approx(local_limit(run[0], X, Y, GATES).value, rel=1e-10)
 
 
 def test_layers_that_are_each_optimal_are_not_yet_a_limit() -> None:
