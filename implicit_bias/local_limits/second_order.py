@@ -59,7 +59,9 @@ class _Here:
         return cls(w, margins, rows, near.active, hessian.numpy(), slope.numpy())
 
 
-def second_order_steps(problem: MarginProblem, near: Approach, max_steps: int) -> Iterator[Approach]:
+def second_order_steps(
+    problem: MarginProblem, near: Approach, max_steps: int
+) -> Iterator[Approach]:
     r"""Iterate from near a KKT point, as long as the value falls or `max_steps` last.
 
     .. math:: \min_d \langle w, d\rangle + \tfrac12 d'(H + s I) d
