@@ -51,9 +51,10 @@ def local_limit(
     .. math:: \min_w \tfrac12 \|w\|^2 \quad\text{s.t.}\quad y_n f_w(x_n; g(n)) \ge 1
 
     Successive max-margin programs find the active samples, quadratic programs of the Lagrangian
-    lead on where these creep, Newton's method takes weights and multipliers to rounding, and the Hessian of the Lagrangian on the null space of the active
-    gradients decides on second order. Saddles on the way are left on the side on which the network
-    is. Any number of layers, any gates that do not depend on the weights.
+    lead on where these creep, Newton's method takes weights and multipliers to rounding, and the
+    Hessian of the Lagrangian on the null space of the active gradients decides on second order.
+    Saddles on the way are left on the side on which the network is. Any number of layers, any gates
+    that do not depend on the weights.
 
     Parameters
     ----------

@@ -62,7 +62,8 @@ def run(
         ``classes="all"``), held-out ones ``X_val``, ``y_val`` (a quarter of `X`, drawn by `seed`,
         unless they or `n_train` and `n_val` say otherwise), or a `Dataset` as ``data``; and a
         ``gating`` of your own with ``transform(X)``, fitted or to be fitted on the training
-        inputs, from which hidden_units, contexts and cutoffs then follow; for `dgn` a word.
+        inputs, from which hidden_units, contexts and cutoffs then follow. For `dgn` it is a word or
+        a gating of all layers: their units by its `widths_` or `widths`, equal shares without.
 
     Returns
     -------
