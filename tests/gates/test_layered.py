@@ -188,19 +188,19 @@ def test_derivatives_of_other_gates_are_refused(slopes, options, message) -> Non
 def test_a_path_of_a_relu_network_can_be_open_on_two_pieces_and_one_of_half_spaces_never() -> None:
     # Inputs (x, 1). Layer 1: relu(x), .., relu(x - 3) and the constant 1; layer 2 climbs and falls
     # by turns from -1/2 at 0, and is open on [1/2, 3/2] and on [5/2, 7/2].
-    first = [[1, 0], [1, -1], [1, -2], [1, -3], [0, 1]]
+    layers = [
+        np.array([[1.0, 0.0], [1.0, -1.0], [1.0, -2.0], [1.0, -3.0], [0.0, 1.0]]),
+        np.array([[1.0, -2.0, 2.0, -2.0, -0.5]]),
+    ]
     x = np.linspace(-1, 5, 601) + 1e-4
     X = np.column_stack([x, np.ones_like(x)])
-    gates = NetworkGates([np.array(first, float), [[1.0, -2.0, 2.0, -2.0, -0.5]]]).fit_transform(X)
+    gates = NetworkGates(layers).fit_transform(X)
     expected = ((x >= 0.5) & (x <= 1.5)) | ((x >= 2.5) & (x <= 3.5))
     np.testing.assert_array_equal(gates[:, 0] * gates[:, 5] == 1, expected)
     assert pieces(expected) == 2
-    rng = np.random.default_rng(0)
-    along = rng.normal(size=3) + np.linspace(-4, 4, 801)[:, None] * rng.normal(size=3)
-    half_spaces = LinearGates(3, (6, 6, 6), random_state=1).fit_transform(along)
-    layers = np.split(half_spaces, 3, axis=1)
-    opened = np.einsum("ni,nj,nk->ijkn", *layers).reshape(-1, len(along)) == 1
-    assert max(map(pieces, opened)) == 1
+    # The same weights of a deep linear network: 7/2 - x, and each path on one interval.
+    linear = LinearGates(2, (5, 1), layers=layers).fit_transform(X)
+    assert [pieces(linear[:, i] * linear[:, 5]) for i in range(5)] == [1] * 5
 
 
 def pieces(opened: np.ndarray) -> int:
