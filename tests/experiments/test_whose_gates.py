@@ -35,5 +35,6 @@ def test_a_row_has_the_machine_of_the_gates_of_its_own_kind() -> None:
     assert not math.isnan(expected)
     assert found["adapting"]["npk_error"] == found["learned"]["npk_error"] == expected
     assert found["adapting"]["error"] == np.mean(scores(learner, X[25:], None) * Y[25:] <= 0)
-    closed = np.zeros((25, 22)), np.zeros((15, 22))
-    assert math.isnan(path_machine(TRAIN, HELD_OUT, closed, WIDTHS))
+    closed = np.ones((25, 22))
+    closed[0] = 0
+    assert math.isnan(path_machine(TRAIN, HELD_OUT, (closed, np.ones((15, 22))), WIDTHS))
