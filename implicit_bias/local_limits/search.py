@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from .._solve import require_memory
 from ..training.data import Inputs
 from .curvature import Curvature, escaped, measure_curvature
 from .limit import LocalLimit, LocalStatus
@@ -30,6 +31,8 @@ _MAX_ROUNDS, _FIRST_ORDER, _NEAR = 400, 40, 1e-3
 _FIRST_TRY, _NEXT_TRY, _PATIENCE = 1e-5, 0.1, 40
 # Without Newton's method: where programs stop, and what counts as stationary, active margins in it.
 _ENOUGH, _STATIONARY = 1e-5, 1e-4
+# Of (weights, weights) that live at once.
+_MATRICES = 5
 # Newton's method must not climb: values above that of where it started by more are other points.
 _CLIMBED = 1e-9
 # Parts of ||w||: a network that is off a saddle in its unstable directions by more is leaving it.
@@ -78,7 +81,8 @@ def local_limit(
         If the network has no positive integer `degree`.
     ValueError
         If data are malformed, weights are not finite, some training sample has no positive
-        margin, degrees are mixed, or `tol` or `max_weights` is out of range.
+        margin, degrees are mixed, `tol` or `max_weights` is out of range, or memory cannot hold
+        what so many weights take.
 
     Notes
     -----
@@ -99,7 +103,11 @@ def local_limit(
         raise ValueError(f"`max_weights` must be at least 0, got {max_weights}")
     started = time.perf_counter()
     problem = pose_problem(network, X, y, gates)
-    with_newton = len(problem.start) <= max_weights
+    n_weights = len(problem.start)
+    with_newton = n_weights <= max_weights
+    if with_newton:
+        what = f"second order in {n_weights} weights"
+        require_memory(_MATRICES * n_weights**2, what, "take a smaller `max_weights`")
     found = _search(problem, tol) if with_newton else _approach(problem, max_weights)
     return _limit(problem, found, time.perf_counter() - started)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -34,6 +34,8 @@ _NO_MULTIPLIER, _VIOLATED = 1e-10, 1e-9
 _SETS = 20
 # Newton's corrections of the margins that a step of the linearised constraints leaves off 1.
 _CORRECTIONS = 2
+# Exchanges of non-negative least squares, a sample; mostly each enters once.
+_PATIENCE = 30
 # Of the trace: what keeps dependent constraints factorisable.
 _RIDGE = 1e-13
 
@@ -83,17 +85,23 @@ def second_order_steps(
             moved = _lower(problem, here, damping)
             damping *= _CHANGE if moved is None else 1 / _CHANGE
         damping = max(damping, _LEAST)
-        near = _refitted(problem, *moved, near.rounds + 1)
+        near = replace(moved, rounds=near.rounds + 1)
         yield near
 
 
-def _lower(problem: MarginProblem, here: _Here, damping: float) -> tuple[Tensor, Indices] | None:
-    # Weights of a lower value and the samples that the program of the step holds at margin 1.
-    damped = here.hessian + damping * np.eye(len(here.slope))
+def _lower(problem: MarginProblem, here: _Here, damping: float) -> Approach | None:
+    # More damping is the answer to a program that is not convex, to one whose multipliers go round
+    # in circles, and to a step that leads nowhere.
     try:
-        root = cholesky(damped, lower=True, overwrite_a=True, check_finite=False)
-    except LinAlgError:
+        return _step(problem, here, damping)
+    except (LinAlgError, RuntimeError):
         return None
+
+
+def _step(problem: MarginProblem, here: _Here, damping: float) -> Approach | None:
+    # Weights of a lower value, active samples led back to margin 1; None if it is not lower.
+    damped = here.hessian + damping * np.eye(len(here.slope))
+    root = cholesky(damped, lower=True, overwrite_a=True, check_finite=False)
     step, support = _constrained(here, root)
     index = torch.from_numpy(support)
     active = ActiveGradients.of(here.rows[index])
@@ -103,7 +111,7 @@ def _lower(problem: MarginProblem, here: _Here, damping: float) -> tuple[Tensor,
     reached = problem.value(w)
     if not (math.isfinite(reached) and reached < problem.value(here.w)):
         return None
-    return problem.rescaled(w), support
+    return _refitted(problem, problem.rescaled(w), support)
 
 
 def _constrained(here: _Here, root: Array) -> tuple[Array, Indices]:
@@ -130,15 +138,14 @@ def _dual(C: Array, gain: Array) -> Array:
     gram.flat[:: len(gram) + 1] += _RIDGE * np.trace(gram)
     root = cholesky(gram)
     target = solve_triangular(root, gain, trans="T")
-    q: Array = nnls(root, target, maxiter=30 * len(gram))[0]
+    q: Array = nnls(root, target, maxiter=_PATIENCE * len(gram))[0]
     return q
 
 
-def _refitted(problem: MarginProblem, w: Tensor, support: Indices, rounds: int) -> Approach:
+def _refitted(problem: MarginProblem, w: Tensor, support: Indices) -> Approach:
     # With the multipliers of these samples that fit best, none negative.
     rows = problem.gradients(w, torch.from_numpy(support)).numpy()
-    fit, distance = nnls(rows.T, w.numpy(), maxiter=30 * len(support))
+    fit, distance = nnls(rows.T, w.numpy(), maxiter=_PATIENCE * len(support))
     lam = torch.zeros(problem.n_samples, dtype=w.dtype)
     lam[support] = torch.from_numpy(fit)
-    active = lam > _NO_MULTIPLIER * lam.max()
-    return Approach(w, lam, active, distance / float(w.norm()), rounds)
+    return Approach(w, lam, lam > _NO_MULTIPLIER * lam.max(), distance / float(w.norm()), 0)

@@ -294,6 +294,15 @@ def test_above_the_largest_size_programs_alone_lead_to_a_stationary_point() -> N
     assert len(found.curvature) == 0
 
 
+def test_more_weights_than_memory_holds_matrices_of_are_refused_before_any_program() -> None:
+    wide = DGN(1000, (150,), init="gaussian")
+    inputs, gates = np.random.default_rng(0).normal(size=(2, 1000)), np.ones((2, 150))
+    with torch.no_grad():
+        y = np.sign(wide(torch.tensor(inputs), torch.tensor(gates)).numpy())
+    with pytest.raises(ValueError, match=r"150150 weights would take 840 GiB.* `max_weights`"):
+        local_limit(wide, inputs, y, gates, max_weights=10**6)
+
+
 def test_the_network_stays_as_it_is_and_the_predictor_is_the_limit(run, limit) -> None:
     network = copy.deepcopy(run[-1]).float()
     before = copy.deepcopy(network.state_dict())
