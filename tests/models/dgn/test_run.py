@@ -155,6 +155,8 @@ def test_layers_of_a_gating_may_differ_in_width_and_are_bounded_as_they_are() ->
     gates = Sides(9).transform(OWN["X"]).astype(float)
     limit = ib.solve_path_lasso(OWN["X"], OWN["y"], gates, widths=(4, 3, 2))
     assert report.comparison.bound == pytest.approx(limit.dual_objective, rel=1e-7)
+    row = report.row()
+    assert (row["gating"], row["widths"], row["depth"]) == ("Sides", "4,3,2", 4)
     even = ib.run("dgn", gating=Sides(9), depth=4, **OWN)
     assert even.results["options"]["widths"] == (3, 3, 3)
     lazy = {name: value for name, value in OWN.items() if name != "starts"}
