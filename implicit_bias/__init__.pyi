@@ -27,8 +27,11 @@ from .gates.hyperplanes import HyperplaneGates as HyperplaneGates
 from .gates.layered import LinearGates as LinearGates
 from .gates.layered import NetworkGates as NetworkGates
 from .gates.relu import ReLUGates as ReLUGates
+from .gates.sensitive import GateActivity as GateActivity
+from .gates.sensitive import gate_activity as gate_activity
 from .gates.soft import SoftGates as SoftGates
 from .gates.table import RandomGates as RandomGates
+from .kernels.convolution import bundle_kernel as bundle_kernel
 from .kernels.margin import KernelLimit as KernelLimit
 from .kernels.margin import solve_kernel_svm as solve_kernel_svm
 from .kernels.moments import NTKMoments as NTKMoments

@@ -62,6 +62,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("n_classes", "int64", "Classes, each against the rest; null where there are two."),
     Column("gating", "string", "Kind of gates, or class of a gating of the user's own."),
     Column("gating_digest", "string", "SHA-256 of its gates."),
+    Column("widths", "string", "Units of its layers, where a deep network has it."),
     # Null for models without the option; n_train and n_val are the sizes that there were.
     *OPTIONS,
     Column("limit", "string", "The program that the columns of the limit are of."),

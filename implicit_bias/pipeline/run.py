@@ -64,7 +64,8 @@ def run(
         unless they or `n_train` and `n_val` say otherwise), or a `Dataset` as ``data``, which may
         also be the path of a file (see `load_data`); and a
         ``gating`` of your own with ``transform(X)``, fitted or to be fitted on the training
-        inputs, from which hidden_units, contexts and cutoffs then follow; for `dgn` a word.
+        inputs, from which hidden_units, contexts and cutoffs then follow. For `dgn` it is a word or
+        a gating of all layers: their units by its `widths_` or `widths`, equal shares without.
 
     Returns
     -------
