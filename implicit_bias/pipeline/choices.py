@@ -18,6 +18,7 @@ __all__ = ["Choices", "ModelName", "RunOptions"]
 ModelName = Literal[
     "deep-linear",
     "dgn",
+    "distillation",
     "dlgn",
     "frelu",
     "gdln",
@@ -50,6 +51,7 @@ class Choices(TypedDict, total=False):
     hidden_units: int
     init: Literal["orthogonal", "kaiming", "balanced", "sign", "gaussian"]
     init_scale: float
+    kappa: float | None
     learning_rate: float | Sequence[float] | Literal["auto"] | None
     length_scales: Sequence[float] | None
     loss: Literal["logistic", "exponential"]
@@ -72,7 +74,7 @@ class RunOptions(Choices, total=False):
     """The options, and what a user may bring in place of bundled data and drawn gates."""
 
     data: (
-        Literal["digits", "mnist", "orthants", "quadrants", "circle", "ring", "pulse"]
+        Literal["digits", "mnist", "orthants", "quadrants", "circle", "ring", "pulse", "angles"]
         | Dataset
         | ClassDataset
     )

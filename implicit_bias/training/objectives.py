@@ -104,6 +104,21 @@ def _exponential_log_slope(margins: Tensor) -> Tensor:
     return -torch.ones_like(margins)
 
 
+def _divergence(scores: Tensor, labels: Tensor) -> Tensor:
+    # KL(p, q) of the soft label p from q = sigmoid(score), with d = q - p: near 0 its terms cancel
+    # to d^2 / (2 q (1 - q)), which is left whole by log1p(-d / q) = log(p / q) and its like.
+    q, rest = torch.sigmoid(scores), torch.sigmoid(-scores)
+    d, share = q - labels, 1 - labels
+    close = labels * torch.log1p(-d / q) + share * torch.log1p(d / rest)
+    entropy = torch.xlogy(labels, labels) + torch.xlogy(share, share)
+    far = entropy - labels * logsigmoid(scores) - share * logsigmoid(-scores)
+    return torch.where(d.abs() < 0.5 * torch.minimum(q, rest), close, far).clamp(min=0.0)
+
+
+def _divergence_slope(scores: Tensor, labels: Tensor) -> Tensor:
+    return torch.sigmoid(scores) - labels
+
+
 def _half_square(scores: Tensor, targets: Tensor) -> Tensor:
     return 0.5 * (scores - targets).square()
 
@@ -121,6 +136,12 @@ OBJECTIVES: Mapping[str, Objective] = MappingProxyType(
             slope=torch.sub,
             targets="finite values",
             takes=torch.isfinite,
+        ),
+        "cross-entropy": Objective(
+            value=_divergence,
+            slope=_divergence_slope,
+            targets="soft labels in [0, 1]: the chance of the class 1",
+            takes=lambda y: (y >= 0) & (y <= 1),
         ),
     }
 )
