@@ -43,10 +43,10 @@ def load_pair(
     FileNotFoundError, TypeError, ValueError
         As `load_idx`, and if the two classes have not so many images.
     """
-    shuffled = {"n_train": 1, "random_state": random_state}
-    whole = load_digit_classes(**shuffled) if data_dir is None else load_idx_classes(
-        data_dir, **shuffled
-    )  # fmt: skip
+    if data_dir is None:
+        whole = load_digit_classes(n_train=1, random_state=random_state)
+    else:
+        whole = load_idx_classes(data_dir, n_train=1, random_state=random_state)
     X = np.concatenate([whole.X_train, whole.X_val])
     labels = np.concatenate([whole.labels_train, whole.labels_val])
     first, second = classes
@@ -55,8 +55,8 @@ def load_pair(
     held_out = len(X) - n_train if n_val is None else n_val
     if n_train < 2 or held_out < 0 or n_train + held_out > len(X):
         raise ValueError(
-            f"`n_train` must be at least 2, and `n_train` + `n_val` at most {len(X)}, the number of "
-            f"images of {first} and {second}, got {n_train} + {held_out}: ask for fewer"
+            f"`n_train` must be at least 2, and `n_train` + `n_val` at most {len(X)}, the number "
+            f"of images of {first} and {second}, got {n_train} + {held_out}: ask for fewer"
         )
     rest = len(X) - held_out
     about = (

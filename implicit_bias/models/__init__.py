@@ -15,6 +15,7 @@ __all__ = ["MODELS", "Model"]
 MODELS: dict[str, Model] = {
     model.name: model
     for model in sorted(
-        (*DGN, *DISTILLATION, *DLGN, *GDLN, *GLN, *LINEAR, *ORTHOSEP, *RELU), key=lambda model: model.name
+        (*DGN, *DISTILLATION, *DLGN, *GDLN, *GLN, *LINEAR, *ORTHOSEP, *RELU),
+        key=lambda model: model.name,
     )
 }

@@ -13,7 +13,7 @@ from ...training.settings import TrainingSettings
 from ...training.trajectory import Trajectory
 from .data import TransferTask
 from .flow import distillation_flow
-from .formulation import sample_span
+from .closed_form import sample_span
 from .limit import DistillationLimit
 from .losses import mean_loss
 from .risk import angle, transfer_risk

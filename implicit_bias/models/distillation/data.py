@@ -142,8 +142,8 @@ def image_task(dataset: Dataset) -> TransferTask:
     X, y = dataset.X_val[:half], dataset.y_val[:half]
     if len(np.unique(y)) < 2:
         raise ValueError(
-            f"the teacher learns from the first half of the held-out samples, {half} of them, which "
-            "must hold both labels: hold out more, or take another seed"
+            f"the teacher learns from the first half of the held-out samples, {half} of them, "
+            "which must hold both labels: hold out more, or take another seed"
         )
     fitted = LogisticRegression(fit_intercept=False, max_iter=10_000, tol=1e-8).fit(X, y)
     return TransferTask(

@@ -44,7 +44,11 @@ def plot_tail(ax: Axes, tail: AngleTail, known: Floats | None = None) -> Axes:
     """Draw the share p(theta) of inputs beyond an angle with the teacher; `known` (2, A) beside."""
     m = len(tail.angles)
     ax.step(
-        np.degrees(tail.angles), 1 - np.arange(m) / m, where="pre", color=BLUE, label="held-out inputs"
+        np.degrees(tail.angles),
+        1 - np.arange(m) / m,
+        where="pre",
+        color=BLUE,
+        label="held out",
     )
     if known is not None:
         ax.plot(np.degrees(known[0]), known[1], color=VERMILLION, linestyle="--", label="as drawn")
@@ -80,7 +84,10 @@ def plot_learning(ax: Axes, curve: LearningCurve) -> Axes:
     ax.set_ylabel("angle with the teacher, degrees")
     ax.set_ylim(bottom=0.0)
     right = ax.twinx()
-    (risk,) = right.plot(samples, curve.risks, color=VERMILLION, linestyle="--", label="risk (right)")
+    (risk,) = right.plot(
+        samples, curve.risks, color=VERMILLION, linestyle="--", label="risk (right)"
+    )
+    right.set_ylabel("risk")
     right.set_ylim(bottom=0.0)
     legend_above(ax, [angle, risk])
     return ax

@@ -9,10 +9,12 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from ...data.arrays import Floats
-from .formulation import checked_student, sample_span
+from .closed_form import checked_student, sample_span
 from .losses import get_student_loss
 
 __all__ = ["distillation_flow"]
+
+Velocity = Callable[[float, Floats], Floats]
 
 
 def distillation_flow(
@@ -69,7 +71,7 @@ def distillation_flow(
     return np.asarray(path @ basis.T)
 
 
-def _induced(X: Floats, teacher: Floats, depth: int, loss: str) -> Callable[[float, Floats], Floats]:
+def _induced(X: Floats, teacher: Floats, depth: int, loss: str) -> Velocity:
     slope = get_student_loss(loss).slope
     power = 2 - 2 / depth
 
@@ -84,9 +86,7 @@ def _induced(X: Floats, teacher: Floats, depth: int, loss: str) -> Callable[[flo
     return velocity
 
 
-def _integrate(
-    velocity: Callable[[float, Floats], Floats], start: Floats, times: Floats, rtol: float
-) -> Floats:
+def _integrate(velocity: Velocity, start: Floats, times: Floats, rtol: float) -> Floats:
     if times[-1] == 0:
         return np.tile(start, (len(times), 1))
     # Starts of a thousandth have components of 1e-4 of it: relative errors decide there too.

@@ -85,7 +85,8 @@ class DistillationNotCertified(RuntimeError):
 
     def __init__(self, limit: DistillationLimit) -> None:
         super().__init__(
-            f"{limit.status.name}: {limit.status.advice}. [{limit.certificate}, tol {limit.tol:.3g}]"
+            f"{limit.status.name}: {limit.status.advice}. [{limit.certificate}, tol "
+            f"{limit.tol:.3g}]"
         )
         self.limit = limit
 

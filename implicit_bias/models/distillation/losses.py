@@ -38,7 +38,8 @@ def _divergence(scores: Floats, teacher: Floats) -> Floats:
     near = np.clip(difference, -1.0, 1.0)
     close = np.log1p(p * np.expm1(near)) - p * near
     far = np.logaddexp(0.0, scores) - np.logaddexp(0.0, teacher) - p * difference
-    return np.maximum(np.where(np.abs(difference) <= 1.0, close, far), 0.0)
+    value = np.where(np.abs(difference) <= 1.0, close, far)
+    return np.asarray(np.maximum(value, 0.0))
 
 
 def _divergence_slope(scores: Floats, teacher: Floats) -> Floats:

@@ -173,7 +173,8 @@ def _angles_of(p: Tail, largest: float) -> Floats:
     if not isinstance(p, AngleTail):
         return grid
     # Right after a jump of p(beta), and where that of the other term is still to come.
-    jumps = np.concatenate([np.nextafter(p.angles, math.pi), largest - np.nextafter(p.angles, math.pi)])
+    after = np.nextafter(p.angles, math.pi)
+    jumps = np.concatenate([after, largest - after])
     return np.concatenate([grid, jumps[(jumps >= 0) & (jumps <= largest)]])
 
 
@@ -235,9 +236,7 @@ def learning_curve(X: ArrayLike, teacher: ArrayLike, X_val: ArrayLike) -> Learni
     M. Phuong, "Underspecification in Deep Learning", lemma 5.1; what is said of the risk after it
     does not hold.
     """
-    inputs, w, others = (
-        np.asarray(to_numpy(a), dtype=np.float64) for a in (X, teacher, X_val)
-    )
+    inputs, w, others = (np.asarray(to_numpy(a), dtype=np.float64) for a in (X, teacher, X_val))
     directions = _new_directions(inputs)
     parts = directions @ w
     inside = np.cumsum(parts**2)

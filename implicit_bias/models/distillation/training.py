@@ -39,7 +39,7 @@ def draw_start(
             f"depth {depth}: a deep student that begins at 0 stays there"
         )
     direction = np.random.default_rng(random_state).standard_normal(X.shape[1])
-    start = scale / np.linalg.norm(direction) * direction
+    start = np.asarray(scale / np.linalg.norm(direction) * direction)
     losses = [mean_loss(X, w, teacher, "cross-entropy") for w in (start, 0 * start, -start)]
     turned = depth > 1 and losses[2] < losses[1] <= losses[0]
     return (-start if turned else start), turned

@@ -166,7 +166,7 @@ def largest_start(epsilon: float, norm: float, depth: int) -> float:
             f"{epsilon}, {norm} and {depth}"
         )
     within = epsilon**2 * norm ** (-2 / depth) + norm ** (2 - 2 / depth)
-    return min(norm, epsilon**depth * within ** (-depth / 2))
+    return float(min(norm, epsilon**depth * within ** (-depth / 2)))
 
 
 def checked_student(
@@ -193,8 +193,8 @@ def checked_student(
         raise ValueError(f"`w0` must have shape {target.shape} like `teacher`, got {start.shape}")
     if depth < 1 or (depth > 1 and target.ndim == 2):
         raise ValueError(
-            f"`depth` must be at least 1, and 1 for K classes, got {depth}: no closed form is known "
-            "of deep students of several classes"
+            f"`depth` must be at least 1, and 1 for K classes, got {depth}: no closed form is "
+            "known of deep students of several classes"
         )
     if depth > 1:
         _check_below_zero(X, target, start, loss)
@@ -211,8 +211,8 @@ def _check_below_zero(X: Floats, target: Floats, start: Floats, loss: str) -> No
     way = "begin at -w0, which does" if flipped < at_zero else "begin shorter, or elsewhere"
     raise ValueError(
         f"`w0` must have a smaller loss than weights of 0 (theorem 5.2, assumption (5.12)), got "
-        f"{begins:.6g}, not below {at_zero:.6g}: from there the flow may end at 0, a saddle of deep "
-        f"students; {way}"
+        f"{begins:.6g}, not below {at_zero:.6g}: from there the flow may end at 0, a saddle of "
+        f"deep students; {way}"
     )
 
 
@@ -246,7 +246,7 @@ def _root_residual(
         return 0.0
     c = growth * q
     right = q**2 * ((p**2 + c**2) / w**2) ** ((depth - 1) / depth)
-    return abs(c**2 - right) / max(c**2, right)
+    return float(abs(c**2 - right) / max(c**2, right))
 
 
 def _centred(w: Floats) -> Floats:
