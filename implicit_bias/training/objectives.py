@@ -107,16 +107,23 @@ def _exponential_log_slope(margins: Tensor) -> Tensor:
 def _divergence(scores: Tensor, labels: Tensor) -> Tensor:
     # KL(p, q) of the soft label p from q = sigmoid(score), with d = q - p: near 0 its terms cancel
     # to d^2 / (2 q (1 - q)), which is left whole by log1p(-d / q) = log(p / q) and its like.
-    q, rest = torch.sigmoid(scores), torch.sigmoid(-scores)
-    d, share = q - labels, 1 - labels
-    close = labels * torch.log1p(-d / q) + share * torch.log1p(d / rest)
+    d, q, rest, share = *_divergence_parts(scores, labels), 1 - labels
+    near = d.abs() < 0.5 * torch.minimum(q, rest)
+    below, above = (torch.where(near, ratio, 0.0) for ratio in (-d / q, d / rest))
+    close = labels * torch.log1p(below) + share * torch.log1p(above)
     entropy = torch.xlogy(labels, labels) + torch.xlogy(share, share)
     far = entropy - labels * logsigmoid(scores) - share * logsigmoid(-scores)
-    return torch.where(d.abs() < 0.5 * torch.minimum(q, rest), close, far).clamp(min=0.0)
+    return torch.where(near, close, far).clamp(min=0.0)
 
 
 def _divergence_slope(scores: Tensor, labels: Tensor) -> Tensor:
-    return torch.sigmoid(scores) - labels
+    return _divergence_parts(scores, labels)[0]
+
+
+def _divergence_parts(scores: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    # q - p, q and 1 - q; the difference from the two that are small, which are exact.
+    q, rest = torch.sigmoid(scores), torch.sigmoid(-scores)
+    return torch.where(q < 0.5, q - labels, (1 - labels) - rest), q, rest
 
 
 def _half_square(scores: Tensor, targets: Tensor) -> Tensor:

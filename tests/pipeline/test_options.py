@@ -18,6 +18,7 @@ from tests.commands import results, run, without_times, write_mnist
 SMALL = {
     "deep-linear": "--trainer constant --n-train 40 --n-val 40 --steps 20 --hidden-units 3",
     "dgn": "--trainer constant --n-train 40 --n-val 40 --steps 20 --hidden-units 8",
+    "distillation": "--n-train 12 --n-val 40 --steps 20",
     "dlgn": "--trainer constant --n-train 40 --n-val 40 --steps 20 --hidden-units 8 "
     "--gate-steps 30",
     "frelu": "--trainer constant --n-train 40 --n-val 40 --steps 20 --hidden-units 3",
@@ -51,6 +52,7 @@ OTHER = {
     "hidden_units": "5",
     "init": "balanced",
     "init_scale": "0.7",
+    "kappa": "2",
     "learning_rate": "0.003",
     "length_scales": "4,2",
     "loss": "exponential",
@@ -71,6 +73,7 @@ OTHER = {
 REPORTED = (0, 3, 4, 5)
 WITH = {
     ("orthosep", "data"): "quadrants",
+    ("distillation", "data"): "digits",
     ("gdln", "batch_size"): "150",  # fewer samples want smaller steps
     ("gdln", "data"): "pulse",
     ("gdln", "tol"): "1e-17",

@@ -28,9 +28,9 @@ __all__ = [
 ]
 
 Tail = Callable[[Floats], Floats]
-# Every beta gives a bound, so a grid gives one too; of p(theta) = (1 - 2 theta / pi)^kappa, kappa
-# from 1/2 to 3 and n to 1000, 4000 angles lose less than 2e-3 of it.
-_ANGLES = 4001
+# Every beta gives a bound, so the least over a grid is one too: fine enough that a second one finds
+# the least to 1e-6 of itself.
+_ANGLES = 2001
 
 
 def angle(u: ArrayLike, v: ArrayLike) -> float:
@@ -156,26 +156,32 @@ def risk_bound(p: Tail, n: int, *, delta: float = 0.0) -> RiskBound:
         raise ValueError(f"`n` must be at least 1, got {n}: samples of the transfer set")
     if not 0 <= delta < math.pi / 2:
         raise ValueError(f"`delta` must lie in [0, pi/2), got {delta}")
-    betas = _angles_of(p, math.pi / 2 - delta)
-    far, near = p(betas), p(math.pi / 2 - delta - betas) ** n
-    printed = far + near
-    best = int(np.argmin(printed))
-    return RiskBound(
-        value=float(printed[best]),
-        beta=float(betas[best]),
-        sharper=float((far + (1 - far) * near).min()),
-    )
+    quarter = math.pi / 2 - delta
+
+    def terms(beta: Floats) -> Floats:
+        return np.stack([p(beta), p(quarter - beta) ** n])
+
+    beta = _least(lambda b: terms(b).sum(axis=0), p, quarter)
+    far, near = terms(_least(lambda b: _sharper(*terms(b)), p, quarter))
+    return RiskBound(float(terms(beta).sum()), float(beta), float(_sharper(far, near)))
 
 
-def _angles_of(p: Tail, largest: float) -> Floats:
-    """Angles to try: a grid, and where a sample's tail has its jumps."""
-    grid = np.linspace(0.0, largest, _ANGLES)
-    if not isinstance(p, AngleTail):
-        return grid
-    # Right after a jump of p(beta), and where that of the other term is still to come.
-    after = np.nextafter(p.angles, math.pi)
-    jumps = np.concatenate([after, largest - after])
-    return np.concatenate([grid, jumps[(jumps >= 0) & (jumps <= largest)]])
+def _sharper(far: Floats, near: Floats) -> Floats:
+    return far + (1 - far) * near
+
+
+def _least(bound: Tail, p: Tail, largest: float) -> Floats:
+    """() where a bound is least in [0, largest]: on a grid, then on one between its neighbours."""
+    betas = np.linspace(0.0, largest, _ANGLES)
+    if isinstance(p, AngleTail):
+        # Right after a jump of p(beta), and where that of the other term is still to come.
+        after = np.nextafter(p.angles, math.pi)
+        jumps = np.concatenate([after, largest - after])
+        betas = np.sort(np.concatenate([betas, jumps[(jumps >= 0) & (jumps <= largest)]]))
+    best = int(np.argmin(bound(betas)))
+    below, above = betas[max(best - 1, 0)], betas[min(best + 1, len(betas) - 1)]
+    near = np.append(np.linspace(below, above, _ANGLES), betas[best])
+    return np.asarray(near[np.argmin(bound(near))])
 
 
 def polynomial_risk_bound(kappa: float, n: int) -> float:
