@@ -12,6 +12,8 @@ from safetensors.numpy import load_file, save_file
 
 from implicit_bias._solve import Status
 from implicit_bias.limits.saved import write_saved
+from implicit_bias.models.distillation.closed_form import distillation_limit
+from implicit_bias.models.distillation.limit import DistillationLimit
 from implicit_bias.models.gdln.formulation import solve_gated_ols
 from implicit_bias.models.gdln.limit import GatedOLS
 from implicit_bias.models.gln.formulation import GLNLimit, solve_gln_svm
@@ -36,6 +38,7 @@ LIMITS = {
     FReLULimit: lambda: solve_frelu_svm(X, Y, GATES),
     OrthosepLimit: lambda: solve_orthosep(Y[:, None] * np.abs(X), Y),
     GatedOLS: lambda: solve_gated_ols(X, Y, GATES),
+    DistillationLimit: lambda: distillation_limit(X, np.ones(D), np.full(D, 0.1), depth=2),
 }
 every_limit = pytest.mark.parametrize("kind", LIMITS, ids=lambda kind: kind.__name__)
 

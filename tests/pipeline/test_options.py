@@ -119,7 +119,7 @@ def usual() -> dict[str, dict[str, Any]]:
 @pytest.mark.parametrize("model", sorted(MODELS))
 def test_an_option_changes_what_is_found_or_is_refused(model, name, usual, tmp_path) -> None:
     if name == "data_dir":
-        write_mnist(tmp_path, n=150)
+        write_mnist(tmp_path, n=900)
     given = arguments(model, name, tmp_path)
     if name not in MODELS[model].option_names:
         result = run("--model", model, *SMALL[model].split(), flag(name), given[-1])
