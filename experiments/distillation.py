@@ -40,6 +40,9 @@ Learner = Callable[[TransferTask, int, np.random.Generator], Floats]
 KAPPAS = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
 DELTAS = tuple(range(0, 100, 10))
 REDUCED = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
+# A sample that supports nothing leaves the SVM as it is; solved to a gap of 1e-8, its direction is
+# known to sqrt(2e-8) = 1.4e-4.
+ROUNDING = {"hard labels": 2e-4}
 TRANSFER = {"digits": 30, "mnist": 100}
 
 
@@ -88,9 +91,12 @@ def monotonicity(n_draws: int) -> Iterator[Row]:
     for name, learner in _learners().items():
         nearer, risks = [], []
         for seed in range(n_draws):
-            task, rng = make_angle_task(6, 100, 1.0, random_state=seed), np.random.default_rng(seed)
+            task = make_angle_task(6, 100, 1.0, random_state=seed)
+            # Not the stream that drew the teacher: its first numbers are the teacher's direction.
+            rng = np.random.default_rng((seed, 1))
             before, after = learner(task, 5, rng), learner(task, 6, rng)
-            nearer.append(float(_unsigned(after, task) < _unsigned(before, task)))
+            gain = _unsigned(before, task) - _unsigned(after, task)
+            nearer.append(float(gain > ROUNDING.get(name, 0.0)))
             risks.append(transfer_risk(before, task.teacher, task.X_val))
         yield {"learner": name, **_mean("index", nearer), **_mean("risk", risks)}
 
@@ -159,7 +165,7 @@ def draw(folder: Path) -> None:
         compose([panel], title=title).savefig(folder / "distillation_bias.png", dpi=110)
 
 
-# Shares of inputs beyond an angle: near the teacher, with a margin of 20 degrees, near the boundary.
+# Shares of inputs beyond an angle: near the teacher, 20 degrees off the boundary, near it.
 TASKS: dict[str, Callable[[Floats], Floats]] = {
     "A: aligned": lambda t: np.clip(1 - 2 * t / math.pi, 0, 1) ** 2,
     "B: a margin": lambda t: np.clip(1 - t / math.radians(70), 0, 1) ** 2,

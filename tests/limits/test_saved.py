@@ -99,7 +99,8 @@ def test_a_file_whose_arrays_have_changed_is_refused(kind, change, tmp_path) -> 
     LIMITS[kind]().save(path)
     with safe_open(path, framework="numpy") as file:
         metadata = file.metadata()
-    save_file(spoiled(load_file(path), "zeta", change), path, metadata=metadata)
+    name = "weights" if kind is DistillationLimit else "zeta"
+    save_file(spoiled(load_file(path), name, change), path, metadata=metadata)
     with pytest.raises(ValueError, match=f"as {kind.__name__}.save writes it.*checksum.*again"):
         kind.load(path)
 

@@ -11,9 +11,9 @@ from ...data.arrays import Floats
 from ...measures.formatting import aligned, number, share
 from ...training.settings import TrainingSettings
 from ...training.trajectory import Trajectory
+from .closed_form import sample_span
 from .data import TransferTask
 from .flow import distillation_flow
-from .closed_form import sample_span
 from .limit import DistillationLimit
 from .losses import mean_loss
 from .risk import angle, transfer_risk

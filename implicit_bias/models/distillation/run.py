@@ -27,11 +27,11 @@ from ...training.network import check_device
 from ...training.settings import TrainingSettings
 from ...training.trajectory import Trajectory
 from ..linear.network import DeepLinear
+from .closed_form import distillation_limit
 from .comparison import DistillationComparison, compare_with_distillation
 from .data import TransferTask, image_task, make_angle_task
 from .diagnosis import assumptions, limit_alone, risk_ahead
 from .figure import plot_null_part, plot_span_error
-from .closed_form import distillation_limit
 from .limit import DistillationLimit
 from .training import draw_start, flow_times, phases, stable_rates, student_weights
 

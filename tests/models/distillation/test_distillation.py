@@ -180,7 +180,7 @@ def test_samples_that_repeat_or_depend_on_each_other_change_nothing() -> None:
 def test_a_limit_that_misses_the_teacher_is_not_solved() -> None:
     limit = ib.distillation_limit(X, TEACHER, rcond=0.9)
     assert limit.status.name == "INACCURATE" and limit.certificate.interpolation > 0.01
-    with pytest.raises(DistillationNotCertified, match="INACCURATE.*interpolation"):
+    with pytest.raises(DistillationNotCertified, match=r"INACCURATE.*interpolation"):
         limit.require()
     assert not limit.certificate.proves_limit(math.nan)
 
