@@ -81,6 +81,15 @@ from .models.dgn.network import initial_variance as initial_variance
 from .models.dgn.path_bound import path_lower_bound as path_lower_bound
 from .models.dgn.path_lasso import solve_path_lasso as solve_path_lasso
 from .models.dgn.path_limit import PathLimit as PathLimit
+from .models.distillation.closed_form import distillation_limit as distillation_limit
+from .models.distillation.data import make_angle_task as make_angle_task
+from .models.distillation.flow import distillation_flow as distillation_flow
+from .models.distillation.limit import DistillationLimit as DistillationLimit
+from .models.distillation.risk import RiskBound as RiskBound
+from .models.distillation.risk import angle_tail as angle_tail
+from .models.distillation.risk import learning_curve as learning_curve
+from .models.distillation.risk import risk_bound as risk_bound
+from .models.distillation.risk import transfer_risk as transfer_risk
 from .models.dlgn.depth3 import Depth3Interval as Depth3Interval
 from .models.dlgn.depth3 import certify_depth3 as certify_depth3
 from .models.dlgn.formulation import ConstantExpertsLimit as ConstantExpertsLimit

@@ -188,9 +188,10 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
 )  # fmt: skip
 # Theories know nothing of each other, but for linear machines on what a ReLU network has learned,
 # gates that it has set, what is known of it once they are frozen, and deep linearly gated networks,
-# which are others once theirs are.
+# which are others once theirs are, and students, which are linear networks.
 NEIGHBOURS = {
-    ("relu", "linear"), ("dgn", "relu"), ("relu", "dgn"), ("dlgn", "dgn"), ("dlgn", "relu")
+    ("relu", "linear"), ("dgn", "relu"), ("relu", "dgn"), ("dlgn", "dgn"), ("dlgn", "relu"),
+    ("distillation", "linear"),
 }  # fmt: skip
 PACKAGE = "implicit_bias"
 

@@ -12,6 +12,8 @@ from safetensors.numpy import load_file, save_file
 
 from implicit_bias._saved import Kind, write_saved
 from implicit_bias._solve import Status
+from implicit_bias.models.distillation.closed_form import distillation_limit
+from implicit_bias.models.distillation.limit import DistillationLimit
 from implicit_bias.models.gdln.formulation import solve_gated_ols
 from implicit_bias.models.gdln.limit import GatedOLS
 from implicit_bias.models.gln.formulation import GLNLimit, solve_gln_svm
@@ -36,6 +38,7 @@ LIMITS = {
     FReLULimit: lambda: solve_frelu_svm(X, Y, GATES),
     OrthosepLimit: lambda: solve_orthosep(Y[:, None] * np.abs(X), Y),
     GatedOLS: lambda: solve_gated_ols(X, Y, GATES),
+    DistillationLimit: lambda: distillation_limit(X, np.ones(D), np.full(D, 0.1), depth=2),
 }
 every_limit = pytest.mark.parametrize("kind", LIMITS, ids=lambda kind: kind.__name__)
 
@@ -98,7 +101,8 @@ def test_a_file_whose_arrays_have_changed_is_refused(kind, change, tmp_path) -> 
     LIMITS[kind]().save(path)
     with safe_open(path, framework="numpy") as file:
         metadata = file.metadata()
-    save_file(spoiled(load_file(path), "zeta", change), path, metadata=metadata)
+    name = "weights" if kind is DistillationLimit else "zeta"
+    save_file(spoiled(load_file(path), name, change), path, metadata=metadata)
     with pytest.raises(ValueError, match=f"as {kind.__name__}.save writes it.*checksum.*again"):
         kind.load(path)
 

@@ -20,6 +20,7 @@ from implicit_bias.pipeline.row import COLUMNS, READ, make_row
 TINY: dict[str, dict[str, Any]] = {
     "deep-linear": {"n_train": 30, "steps": 10, "hidden_units": 3},
     "dgn": {"n_train": 20, "steps": 30, "hidden_units": 3, "data": "quadrants", "starts": 2},
+    "distillation": {"n_train": 10, "steps": 10, "n_val": 40},
     "dlgn": {"n_train": 30, "steps": 10, "gate_steps": 40, "hidden_units": 8, "data": "circle"},
     "frelu": {"n_train": 30, "steps": 10, "hidden_units": 3, "data": "quadrants"},
     "gdln": {"n_train": 60, "steps": 10, "hidden_units": 2},
@@ -53,7 +54,7 @@ def test_rows_of_all_models_are_one_data_set(reports, tmp_path) -> None:
     # Nulls where a quantity does not exist, and there alone.
     by = frame.drop_duplicates("model").set_index("model")
     assert math.isnan(by.loc["gdln", "gap"]) and by.loc["gdln", "stationarity"] < 1e-8
-    assert by.loc[["deep-linear", "dgn", "relu"], "depth"].tolist() == [3, 3, 2]
+    assert by.loc[["deep-linear", "dgn", "distillation", "relu"], "depth"].tolist() == [3, 3, 2, 2]
     for name in ("depth", "contexts", "hidden_units"):
         takers = {key for key, model in MODELS.items() if name in model.option_names}
         takers -= {"dgn"} if name == "contexts" else set()  # it has gates here
