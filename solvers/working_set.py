@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from .arrays import Array, array_namespace, to_numpy
+from .arrays import array_namespace, to_numpy
 from .certificate import Certificate, certify
 from .programs import MaxMarginProgram
 from .refinement import PrimalDual
