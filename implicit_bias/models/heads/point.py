@@ -20,9 +20,11 @@ __all__ = ["Span", "distance_bound", "point_limit", "span_of"]
 
 MOST_STEPS = 200
 ARMIJO = 1e-4
-# Newton decrement, relative to the loss, from which rounding of the loss hides its fall; steps of
-# quadratic convergence have no need of damping there.
+# Newton decrement, relative to the loss, from which rounding of the loss hides its fall: there the
+# gradient tells.
 LEVEL = 1e-10
+# Shifts of the Hessian, relative to its trace: the least is rounding.
+FIRST_SHIFT, LEAST_SHIFT = 1e-4, 1e-17
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,33 +121,26 @@ def _derivatives(A: Floats, rows: Floats, loss: ExitLoss, centred: Floats) -> tu
 
 
 def _newton(A: Floats, rows: Floats, loss: ExitLoss, centred: Floats) -> Floats:
-    """Newton steps, damped while the loss tells points apart, until the gradient falls no more."""
+    """Newton steps, shifted as Levenberg's where they do not lead down, to a level gradient."""
     gradient, hessian = _derivatives(A, rows, loss, centred)
+    largest = float(np.trace(hessian))
+    shift = FIRST_SHIFT * largest
     for _ in range(MOST_STEPS):
-        try:
-            solved = np.linalg.solve(hessian, gradient.ravel())
-        except np.linalg.LinAlgError:  # flat to rounding: what is certified says how far it came
+        shifted = hessian + max(shift, LEAST_SHIFT * largest) * np.eye(len(hessian))
+        step = -np.asarray(np.linalg.solve(shifted, gradient.ravel())).reshape(A.shape)
+        slope, value = float(np.sum(step * gradient)), loss.value(rows @ A.T @ centred)
+        near = -slope <= LEVEL * max(1.0, abs(value))
+        fall = value - loss.value(rows @ (A + step).T @ centred)
+        following = _derivatives(A + step, rows, loss, centred)
+        halved = np.linalg.norm(following[0]) < np.linalg.norm(gradient) / 2
+        if halved if near else fall >= -ARMIJO * slope:
+            A, (gradient, hessian) = A + step, following
+        elif near and shift <= LEAST_SHIFT * largest:
             return A
-        step = -np.asarray(solved, dtype=np.float64).reshape(A.shape)
-        slope = float(np.sum(step * gradient))
-        near = -slope <= LEVEL * max(1.0, abs(loss.value(rows @ A.T @ centred)))
-        following = A + (1.0 if near else _damping(A, step, slope, rows, loss, centred)) * step
-        size = np.linalg.norm(gradient)
-        new_gradient, new_hessian = _derivatives(following, rows, loss, centred)
-        if near and not np.linalg.norm(new_gradient) < size / 2:
-            return A
-        A, gradient, hessian = following, new_gradient, new_hessian
+        elif not near:
+            shift *= 100
+        shift /= 10
     return A
-
-
-def _damping(
-    A: Floats, step: Floats, slope: float, rows: Floats, loss: ExitLoss, centred: Floats
-) -> float:
-    """Armijo's rule by halves."""
-    value, size = loss.value(rows @ A.T @ centred), 1.0
-    while loss.value(rows @ (A + size * step).T @ centred) > value + ARMIJO * size * slope:
-        size /= 2
-    return size
 
 
 def _certify(A: Floats, span: Span, loss: ExitLoss, centred: Floats) -> HeadCertificate:
