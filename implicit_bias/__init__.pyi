@@ -18,6 +18,12 @@ from .data.images import load_idx as load_idx
 from .data.labelled import ClassDataset as ClassDataset
 from .data.orthants import is_orthogonally_separable as is_orthogonally_separable
 from .data.sample import Sample as Sample
+from .equivalence.alignment import Alignment as Alignment
+from .equivalence.alignment import AlignmentStatus as AlignmentStatus
+from .equivalence.alignment import align as align
+from .equivalence.canonical import CanonicalForm as CanonicalForm
+from .equivalence.canonical import canonical_form as canonical_form
+from .equivalence.weights import ReLUWeights as ReLUWeights
 from .estimators.classifiers import FReLULimitClassifier as FReLULimitClassifier
 from .estimators.classifiers import GLNLimitClassifier as GLNLimitClassifier
 from .estimators.classifiers import InseparableWarning as InseparableWarning
