@@ -23,6 +23,8 @@ from .equivalence.alignment import AlignmentStatus as AlignmentStatus
 from .equivalence.alignment import align as align
 from .equivalence.canonical import CanonicalForm as CanonicalForm
 from .equivalence.canonical import canonical_form as canonical_form
+from .equivalence.measure import MeasureDistance as MeasureDistance
+from .equivalence.measure import measure_distance as measure_distance
 from .equivalence.weights import ReLUWeights as ReLUWeights
 from .estimators.classifiers import FReLULimitClassifier as FReLULimitClassifier
 from .estimators.classifiers import GLNLimitClassifier as GLNLimitClassifier

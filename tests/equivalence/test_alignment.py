@@ -134,7 +134,7 @@ def test_networks_that_are_not_equivalent_are_matched_by_weights_and_marked_so()
     assert not align(a, draw((4, 12, 12, 1), seed=9)).is_equivalent
 
 
-def test_weight_matching_is_never_further_than_matching_by_rows() -> None:
+def test_weight_matching_of_two_layers_finds_the_nearest_permutation() -> None:
     # Two layers: the sum of products is an assignment problem, so that the match is the best one.
     a, b = draw((2, 5, 1), seed=4), draw((2, 5, 1), seed=5)
     one, other = canonical_form(a).weights, canonical_form(b).weights
