@@ -23,6 +23,9 @@ from .equivalence.alignment import AlignmentStatus as AlignmentStatus
 from .equivalence.alignment import align as align
 from .equivalence.canonical import CanonicalForm as CanonicalForm
 from .equivalence.canonical import canonical_form as canonical_form
+from .equivalence.folds import FoldSet as FoldSet
+from .equivalence.folds import fold_set as fold_set
+from .equivalence.folds import transparent_at as transparent_at
 from .equivalence.measure import MeasureDistance as MeasureDistance
 from .equivalence.measure import measure_distance as measure_distance
 from .equivalence.weights import ReLUWeights as ReLUWeights

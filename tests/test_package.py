@@ -164,8 +164,8 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("measures/*.py", (".", "_solve", "data.*", "gates.*", "limits.*", "training.*")),
     ("equivalence/*.py", (".",)),
     ("local_limits/*.py", (".", "_solve", "training.adapted", "training.data", "training.network")),
-    ("drawing/*.py", (".", "_solve", "data.*", "measures.*", "limits.*", "training.trajectory",
-                      "training.snapshots")),
+    ("drawing/*.py", (".", "_solve", "data.*", "equivalence.folds", "measures.*", "limits.*",
+                      "training.trajectory", "training.snapshots")),
     ("pipeline/run.py", (".", "models")),  # the one that looks a model up
     ("pipeline/*.py", (".", *BELOW_MODELS)),
     ("models/__init__.py", ("models.*.model", "pipeline.model")),
