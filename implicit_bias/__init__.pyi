@@ -26,6 +26,8 @@ from .equivalence.canonical import canonical_form as canonical_form
 from .equivalence.folds import FoldSet as FoldSet
 from .equivalence.folds import fold_set as fold_set
 from .equivalence.folds import transparent_at as transparent_at
+from .equivalence.groups import NetworkGroups as NetworkGroups
+from .equivalence.groups import group_networks as group_networks
 from .equivalence.measure import MeasureDistance as MeasureDistance
 from .equivalence.measure import measure_distance as measure_distance
 from .equivalence.weights import ReLUWeights as ReLUWeights

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import linprog
@@ -90,6 +90,13 @@ class MeasureDistance:
     def gap(self) -> float:
         """By how much the plan may be from the best one."""
         return self.distance - self.lower_bound
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the arrays, ready for JSON."""
+        bounds = {"distance": self.distance, "lower_bound": self.lower_bound, "gap": self.gap}
+        masses = {"mass_a": self.mass_a, "mass_b": self.mass_b}
+        shares = {"positive_a": self.positive_a, "positive_b": self.positive_b}
+        return bounds | {"residual": self.residual} | masses | shares
 
     def __repr__(self) -> str:
         return (
