@@ -30,7 +30,8 @@ def test_networks_are_grouped_up_to_symmetry_and_a_factor() -> None:
 def test_deeper_networks_are_grouped_by_weights_and_other_sizes_stand_apart() -> None:
     a, b = draw((4, 6, 5, 1), biases=False), draw((4, 6, 5, 1), seed=1, biases=False)
     wide = draw((4, 7, 5, 1), biases=False)
-    groups = group_networks([a, b, wide, act(a)[0]])
+    doubled = ReLUWeights.from_arrays([2 * W for W in act(a)[0].matrices])
+    groups = group_networks([a, b, wide, doubled])
     assert groups.labels.tolist() == [0, 1, 2, 0]
     assert groups.by == "weights"
     assert groups.distances[0, 2] == np.inf
