@@ -5,9 +5,12 @@ there are, and where they live, stands once: in the stub beside this file, which
 """
 
 import ast
+import logging
 from importlib import import_module
 
 from ._extras import naming_extras
+
+logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 with open(f"{__file__}i", encoding="utf-8") as stub:
     _MODULES = {

@@ -40,6 +40,7 @@ try:
         support_vectors,
         to_numpy,
     )
+    from solvers.html import html_table
 except ImportError as error:
     if error.name != "solvers" or error.path is None:
         raise
@@ -81,6 +82,7 @@ __all__ = [
     "certify_constrained",
     "certify_fit",
     "certify_kernel",
+    "html_table",
     "is_torch_array",
     "iterate_one_vs_rest",
     "one_vs_rest_programs",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ._extras import require
+from ._files import check_writable
 from ._version import __version__
 from .models import MODELS
 from .pipeline.arguments import ARGUMENTS, Choice, ModelCommand, given
@@ -22,12 +23,14 @@ from .pipeline.ending import (
     PICTURES,
     ending,
     failures_told,
+    tell,
     terminated_like_interrupted,
     width,
 )
 from .pipeline.progress import Progress, bar
 from .pipeline.run import running
-from .sweeps.commands import show, sweep
+from .sweeps.commands import sweep
+from .sweeps.showing import show
 
 if TYPE_CHECKING:
     from .pipeline.report import Report
@@ -105,7 +108,7 @@ def compare(
             # Shown first: a disk that turns out to be full must not take the results with it.
             shown = _show(report, as_json=as_json, quiet=quiet)
         _write(context, report, plot, page)
-    _tell(report)
+    tell(report)
     raise SystemExit(_exit_code(report) if shown else BAD_INPUT)
 
 
@@ -133,8 +136,6 @@ def _open_streams() -> None:
 
 def _check_files(plot: Path | None, page: Path | None) -> None:
     """Whether everything asked for can be made and written, before any work."""
-    from .pipeline.report import check_writable
-
     for file, modules in ((plot, DRAWN), (page, PAGED)):
         if file is not None:
             require(*modules)
@@ -157,19 +158,6 @@ def _write(context: click.Context, report: Report, plot: Path | None, page: Path
             write_html(report, page, command=command)
     except OSError as error:
         raise OSError(f"the results could not be written: {error}") from error
-
-
-def _tell(report: Report) -> None:
-    """What a reader must not miss, on stderr."""
-    if report.status is not None and report.status.name != "SOLVED":
-        where = f" ({report.concerns})" if report.concerns else ""
-        click.echo(f"{report.status.name}{where}: {report.status.advice}", err=True)
-    if report.shortfall:
-        click.echo(f"NOT SEPARATED: {report.shortfall}", err=True)
-    if report.failure is not None:
-        click.echo(f"Error: {report.failure}", err=True)
-    if not report.finished:
-        click.echo("interrupted: what was finished is reported", err=True)
 
 
 def _exit_code(report: Report) -> int:

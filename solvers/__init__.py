@@ -1,5 +1,7 @@
 """Max-margin programs of group norms: structured solvers, cvxpy, certificates."""
 
+import logging
+
 from .arrays import Array, array_namespace, as_float64, is_torch_array, to_numpy
 from .certificate import Certificate, certify
 from .constrained import ConstrainedCertificate, certify_constrained
@@ -23,6 +25,8 @@ from .one_vs_rest import iterate_one_vs_rest, one_vs_rest_programs, solve_one_vs
 from .programs import MaxMarginProgram
 from .settings import Progress, Settings
 from .solution import NotCertified, Solution, Status, support_vectors
+
+logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 __all__ = [
     "SOLVERS",

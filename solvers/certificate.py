@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 
 from .arrays import Array, array_namespace, as_float64, float_of, matmul
 from .design import GatedDesign
+from .html import html_table
 from .programs import MaxMarginProgram
 from .summation import TINY, enclose_adjoint, enclose_scores, power_of_two, rounding
 
@@ -88,6 +89,11 @@ class Certificate:
     def to_dict(self) -> dict[str, float]:
         """The fields as a dictionary of floats."""
         return asdict(self)
+
+    def _repr_html_(self) -> str:
+        """The fields as a table, in a notebook."""
+        rows = [(name.replace("_", " "), f"{value:.10g}") for name, value in self.to_dict().items()]
+        return html_table(type(self).__name__, (), rows)
 
 
 def certify(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 from .cvxpy_backend import solve_cvxpy
@@ -12,6 +13,8 @@ from .settings import Settings
 from .solution import Solution
 
 __all__ = ["SOLVERS", "solve"]
+
+log = logging.getLogger(__name__)
 
 # A family takes the rest of the name after its colon: "cvxpy:CLARABEL" calls
 # `solve_cvxpy(program, settings, "CLARABEL")`.
@@ -63,4 +66,9 @@ def solve(
             f"unknown solver {solver!r}: use 'interior-point', 'highs' or 'cvxpy:NAME' "
             "with NAME one of CLARABEL, ECOS, SCS, OSQP"
         )
-    return SOLVERS[family](program, settings or Settings(), name)
+    found = SOLVERS[family](program, settings or Settings(), name)
+    log.info(
+        "%s: %s, gap %.2g, %d iterations, %.3g s",
+        solver, found.status.name, found.certificate.gap, found.iterations, found.seconds,
+    )  # fmt: skip
+    return found

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from enum import Enum
 
 from .arrays import Array, array_namespace, float_of
+from .html import html_table
 from .least_squares_programs import (
     EPS,
     LeastSquaresProgram,
@@ -86,6 +87,11 @@ class FitCertificate:
     def to_dict(self) -> dict[str, float]:
         """The fields as a dictionary of floats."""
         return asdict(self)
+
+    def _repr_html_(self) -> str:
+        """The fields as a table, in a notebook."""
+        rows = [(name.replace("_", " "), f"{value:.10g}") for name, value in self.to_dict().items()]
+        return html_table(type(self).__name__, (), rows)
 
 
 class FitNotCertified(RuntimeError):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._shown import Shown
 from .arrays import Floats, require_real
 
 __all__ = ["Dataset", "check_same_inputs", "digest", "frozen"]
@@ -16,8 +17,8 @@ __all__ = ["Dataset", "check_same_inputs", "digest", "frozen"]
 _ARRAYS = ("X_train", "y_train", "X_val", "y_val")
 
 
-@dataclass(frozen=True, eq=False)
-class Dataset:
+@dataclass(frozen=True, eq=False, repr=False)
+class Dataset(Shown):
     """Inputs and labels of two classes, split into a training and a validation part.
 
     The arrays are float64 and read-only, copied unless they are so already. Two data sets are the

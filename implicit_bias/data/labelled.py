@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._shown import Shown
 from .arrays import Floats, require_real
 from .dataset import Dataset, check_same_inputs, digest, frozen
 
@@ -16,8 +17,8 @@ __all__ = ["ClassDataset"]
 _ARRAYS = ("X_train", "labels_train", "X_val", "labels_val")
 
 
-@dataclass(frozen=True, eq=False)
-class ClassDataset:
+@dataclass(frozen=True, eq=False, repr=False)
+class ClassDataset(Shown):
     """Inputs and class labels, split into a training and a validation part.
 
     Arrays are read-only, copied unless they are so already.

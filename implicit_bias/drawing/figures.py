@@ -66,19 +66,19 @@ def compose(rows: Sequence[Row], *, title: str) -> Figure:
     Returns
     -------
     Figure
-        Not attached to pyplot: save it, or show it in a notebook.
+        Not attached to pyplot: save it, or make it the last line of a cell in a notebook.
 
     Raises
     ------
     ValueError
         If there is no row.
     """
-    from matplotlib.figure import Figure
+    from .canvas import ShownFigure
 
     if not rows:
         raise ValueError("`rows` must not be empty: there is nothing to draw")
     heights = [row.height for row in rows]
-    figure = Figure(figsize=(_WIDTH, sum(heights) + _TITLE), layout="constrained")
+    figure = ShownFigure(figsize=(_WIDTH, sum(heights) + _TITLE), layout="constrained")
     figure.suptitle(title)
     parts = figure.subfigures(len(rows), 1, squeeze=False, height_ratios=heights)[:, 0]
     for row, part in zip(rows, parts, strict=True):

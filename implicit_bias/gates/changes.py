@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._shown import Shown
 from .._solve import to_numpy
 from ..data.arrays import Floats
 
@@ -36,8 +37,8 @@ def gate_changes(before: Any, after: Any) -> Floats:
     return np.asarray(np.mean(a.astype(bool) != b.astype(bool), axis=0), dtype=np.float64)
 
 
-@dataclass(frozen=True, eq=False)
-class GateChanges:
+@dataclass(frozen=True, eq=False, repr=False)
+class GateChanges(Shown):
     """How gates changed along training: one entry a report of the trainer, read-only.
 
     Attributes

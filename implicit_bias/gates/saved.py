@@ -1,11 +1,8 @@
-"""What gatings share: integer output, and npz archives without pickles that hold them."""
+"""What gatings share: integer output, and files that they are made from again."""
 
 from __future__ import annotations
 
-import io
 import os
-import zipfile
-import zlib
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -21,7 +18,7 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
     check_is_fitted,
 )
 
-from .._files import write_atomically
+from .._saved import Kind, read_saved, write_saved
 
 __all__ = ["Gating"]
 
@@ -51,7 +48,7 @@ class Gating(Named, TransformerMixin, BaseEstimator):  # type: ignore[misc,unuse
         raise NotImplementedError
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write what is fitted and the parameters to `path`, an npz archive without pickles.
+        """Write what is fitted and the parameters to one safetensors file.
 
         A Generator as `random_state` is not stored; it loads as None.
 
@@ -63,9 +60,11 @@ class Gating(Named, TransformerMixin, BaseEstimator):  # type: ignore[misc,unuse
             If the file cannot be written, with its path.
         """
         check_is_fitted(self)
-        content = io.BytesIO()
-        np.savez(content, gating=np.array(type(self).__name__), **self._arrays())
-        write_atomically(path, content.getvalue())
+        made = {name: np.asarray(value) for name, value in self._arrays().items()}
+        # Texts, which are no tensors, go into the record.
+        texts = {name: array.tolist() for name, array in made.items() if array.dtype.kind == "U"}
+        arrays = {name: array for name, array in made.items() if name not in texts}
+        write_saved(path, _kind(type(self)), arrays, texts)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -73,11 +72,20 @@ class Gating(Named, TransformerMixin, BaseEstimator):  # type: ignore[misc,unuse
 
         Raises
         ------
+        FileNotFoundError
+            If there is no such file.
         ValueError
             If the file is damaged or was not written by `save`.
         """
-        wanted = f"{os.fspath(path)!r} must be a file that {cls.__name__}.save wrote"
-        return cls._made_from(_read(path, cls, wanted), wanted)
+        kind = _kind(cls)
+        arrays, texts = read_saved(path, kind)
+        saved = arrays | {name: np.array(text, dtype=np.str_) for name, text in texts.items()}
+        if set(saved) != set(cls.saved):
+            raise kind.refused(path, f"it holds {sorted(saved)}")
+        for name, array in arrays.items():
+            if array.dtype.kind == "f" and not np.all(np.isfinite(array)):
+                raise kind.refused(path, f"it has numbers in {name!r} that are not finite")
+        return cls._made_from(saved, f"{os.fspath(path)!r} must be a file that {kind.writer} wrote")
 
     def _arrays(self) -> dict[str, Any]:
         """What is saved, under the names `saved`."""
@@ -89,28 +97,5 @@ class Gating(Named, TransformerMixin, BaseEstimator):  # type: ignore[misc,unuse
         raise NotImplementedError
 
 
-def _read(
-    path: str | os.PathLike[str], gating_class: type[Gating], wanted: str
-) -> dict[str, NDArray[Any]]:
-    names = gating_class.saved
-    try:
-        # Given a name, np.load would leave the file of a damaged archive open.
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-            kind = str(archive["gating"])
-            saved = {name: archive[name] for name in names} if kind == gating_class.__name__ else {}
-    except (
-        KeyError,
-        EOFError,
-        IndexError,
-        TypeError,
-        ValueError,
-        zipfile.BadZipFile,
-        zlib.error,
-    ) as error:
-        raise ValueError(f"{wanted}, got {error}: save the gates again") from error
-    if not saved:
-        raise ValueError(f"{wanted}, but it holds {kind}: load it with {kind}.load")
-    for name, array in saved.items():
-        if array.dtype.kind == "f" and not np.all(np.isfinite(array)):
-            raise ValueError(f"{wanted}, got numbers in {name!r} that are not finite")
-    return saved
+def _kind(gating_class: type[Gating]) -> Kind:
+    return Kind.of(gating_class, "save the gates again")

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._shown import Shown
 from .._solve import require_memory
 from ..data.arrays import Floats
 from .arrays import layers_of, matrix, row_blocks
@@ -24,8 +25,8 @@ from .arrays import layers_of, matrix, row_blocks
 __all__ = ["NTKMoments", "delta", "ntk_moments"]
 
 
-@dataclass(frozen=True, eq=False)
-class NTKMoments:
+@dataclass(frozen=True, eq=False, repr=False)
+class NTKMoments(Shown):
     """Moments of the tangent kernel over random weights.
 
     Attributes

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._shown import Shown
 from ..data.arrays import Floats
 from .arrays import check_kernel, matrix, targets
 
@@ -18,8 +19,8 @@ __all__ = ["KernelRegression", "kernel_regression"]
 _INDEFINITE = 1e3
 
 
-@dataclass(frozen=True, eq=False)
-class KernelRegression:
+@dataclass(frozen=True, eq=False, repr=False)
+class KernelRegression(Shown):
     r"""Gradient descent on :math:`\tfrac12 \sum_n e_n^2`, e the errors, with a constant kernel K.
 
     Attributes

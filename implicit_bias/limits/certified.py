@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from .._solve import Certificate, NotCertified, Status
+from .._shown import Shown, record_rows
+from .._solve import Array, Certificate, NotCertified, Status, is_torch_array
 
-__all__ = ["Certified"]
+__all__ = ["Certified", "array_place", "placed"]
 
 
-class Certified:
+class Certified(Shown):
     """Bounds, status and record of a limit that has these fields.
 
     Attributes
@@ -69,3 +70,32 @@ class Certified:
             "seconds": self.seconds,
             "n_samples": len(self.dual),
         }
+
+    def _shown_rows(self) -> list[tuple[str, str]]:
+        return record_rows(self.to_dict())
+
+
+def array_place(array: Array) -> str | None:
+    """The device of a torch tensor by its name; None of a NumPy array."""
+    return str(array.device) if is_torch_array(array) else None
+
+
+def placed(array: Array, place: str | None) -> Array:
+    """A NumPy array as a tensor on the device of that name; as it is where that is None.
+
+    Raises
+    ------
+    ValueError
+        If there is no such device here.
+    """
+    if place is None:
+        return array
+    import torch
+
+    try:
+        return torch.from_numpy(array).to(place)
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(
+            f"`device` {place!r} is not here ({str(error).splitlines()[0]}): load with "
+            'device="cpu", or leave it out for NumPy arrays'
+        ) from error

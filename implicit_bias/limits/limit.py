@@ -6,11 +6,13 @@ import math
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, fields
-from typing import Any, Protocol, Self, runtime_checkable
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 
+from .._pictures import draw
+from .._saved import Kind, read_saved, write_saved
 from .._solve import (
     Array,
     Certificate,
@@ -21,8 +23,10 @@ from .._solve import (
     support_vectors,
     to_numpy,
 )
-from .certified import Certified
-from .saved import read_saved, refused, write_saved
+from .certified import Certified, array_place, placed
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["HasNorm", "Limit", "UnitsLimit"]
 
@@ -124,6 +128,10 @@ class Limit(Certified, ABC):
             "dual_norms": to_numpy(self.dual_norms).tolist(),
         }
 
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the margins from small to large, on axes of their own unless `ax` is given."""
+        return draw("drawing.results:plot_ordered_margins", self, ax=ax)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write arrays and results to one safetensors file; `load` reads it back.
 
@@ -134,11 +142,19 @@ class Limit(Certified, ABC):
         """
         arrays = {name: to_numpy(getattr(self, name)) for name in self._array_names()}
         arrays["support"] = arrays["support"].astype(np.uint8)
-        write_saved(path, type(self), arrays, self._record())
+        record = self._record() | {"place": array_place(self.zeta)}
+        write_saved(path, Kind.of(type(self)), arrays, record)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read what `save` wrote, as NumPy arrays.
+    def load(cls, path: str | os.PathLike[str], *, device: str | None = None) -> Self:
+        """Read what `save` wrote.
+
+        Parameters
+        ----------
+        path : path
+        device : str, optional
+            None: NumPy arrays. "saved": arrays of the kind and on the device of the limit that was
+            saved. Any other name: torch tensors on that device.
 
         A checksum tells whether the file is as it was written, and the certificate has to claim
         no more than the arrays beside it say. Only the data themselves can prove it again:
@@ -149,18 +165,21 @@ class Limit(Certified, ABC):
         FileNotFoundError
             If there is no such file.
         ValueError
-            If the file is not a saved limit of this class, whole, unchanged and consistent.
+            If the file is not a saved limit of this class, whole, unchanged and consistent, or
+            there is no such device.
         """
-        arrays, record = read_saved(path, cls, cls._array_names())
-        arrays["support"] = arrays["support"].astype(bool)
+        kind = Kind.of(cls)
+        arrays, record = read_saved(path, kind, cls._array_names())
+        made: dict[str, Any] = {**arrays, "support": arrays["support"].astype(bool)}
         try:
-            limit = cls(**arrays, **cls._fields(record))
+            limit = cls(**made, **cls._fields(record))
+            place = record["place"] if device == "saved" else device
         except (KeyError, TypeError) as error:
-            raise refused(path, cls, f"its record lacks or misnames {error}") from error
+            raise kind.refused(path, f"its record lacks or misnames {error}") from error
         fault = limit._fault()
         if fault:
-            raise refused(path, cls, fault)
-        return limit
+            raise kind.refused(path, fault)
+        return replace(limit, **{name: placed(array, place) for name, array in made.items()})
 
     def _record(self) -> dict[str, Any]:
         """What is saved beside the arrays, as JSON can hold it."""

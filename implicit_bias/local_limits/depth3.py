@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from .._shown import Shown
 from .._solve import as_float64, to_numpy
 
 __all__ = ["Depth3Kernel", "depth3_kernel"]
@@ -16,8 +17,8 @@ __all__ = ["Depth3Kernel", "depth3_kernel"]
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class Depth3Kernel:
+@dataclass(frozen=True, eq=False, repr=False)
+class Depth3Kernel(Shown):
     r"""The kernel of the middle layer at given outer layers, both of unit norm.
 
     .. math:: K = \Bigl(\sum_j p_j \, g^{(2)}_j {g^{(2)}_j}'\Bigr) \circ

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._shown import Shown, record_rows
+
 if TYPE_CHECKING:
     import torch
 
@@ -54,7 +56,7 @@ class LocalStatus(Enum):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LocalLimit:
+class LocalLimit(Shown):
     r"""The point that a network is heading to, of the margin problem in its own weights.
 
     .. math:: \min_w \tfrac12 \|w\|^2 \quad\text{s.t.}\quad y_n f_w(x_n) \ge 1
@@ -178,6 +180,9 @@ class LocalLimit:
             "n_active": int(self.active.sum()),
             "n_weights": sum(array.size for array in self.weights.values()),
         }
+
+    def _shown_rows(self) -> list[tuple[str, str]]:
+        return record_rows(self.to_dict())
 
     def __repr__(self) -> str:
         lowest = f"{self.curvature[0]:.4g}" if len(self.curvature) else "not looked at"

@@ -12,22 +12,27 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from .._solve import require_memory
 from ..training.data import Inputs
 from .curvature import Curvature, escaped, measure_curvature
 from .limit import LocalLimit, LocalStatus
 from .newton import Point, polish
 from .problem import MarginProblem, pose_problem
+from .second_order import second_order_steps
 from .successive import Approach, approaches
 
 __all__ = ["local_limit"]
 
-# Programs in all. Their residual falls like (1 - smallest curvature)^k: to 1e-4 mostly within 150.
-_MAX_ROUNDS = 400
-# Newton's method is tried from this residual on, then when it has fallen to a third, and after
+# Programs in all. The residual of first-order ones falls like (1 - smallest curvature)^k, and the
+# smallest curvature is 1e-4 to 1e-2: after so many, or from this residual on, second order leads.
+_MAX_ROUNDS, _FIRST_ORDER, _NEAR = 400, 40, 1e-3
+# Newton's method is tried from this residual on, then when it has fallen to a tenth, and after
 # so many programs in any case.
-_FIRST_TRY, _NEXT_TRY, _PATIENCE = 1e-2, 1 / 3, 40
+_FIRST_TRY, _NEXT_TRY, _PATIENCE = 1e-5, 0.1, 40
 # Without Newton's method: where programs stop, and what counts as stationary, active margins in it.
 _ENOUGH, _STATIONARY = 1e-5, 1e-4
+# Of (weights, weights) that live at once.
+_MATRICES = 5
 # Newton's method must not climb: values above that of where it started by more are other points.
 _CLIMBED = 1e-9
 # Parts of ||w||: a network that is off a saddle in its unstable directions by more is leaving it.
@@ -48,10 +53,11 @@ def local_limit(
 
     .. math:: \min_w \tfrac12 \|w\|^2 \quad\text{s.t.}\quad y_n f_w(x_n; g(n)) \ge 1
 
-    Successive max-margin programs find the active samples, Newton's method takes weights and
-    multipliers to rounding, and the Hessian of the Lagrangian on the null space of the active
-    gradients decides on second order. Saddles on the way are left on the side on which the network
-    is. Any number of layers, any gates that do not depend on the weights.
+    Successive max-margin programs find the active samples, quadratic programs of the Lagrangian
+    lead on where these creep, Newton's method takes weights and multipliers to rounding, and the
+    Hessian of the Lagrangian on the null space of the active gradients decides on second order.
+    Saddles on the way are left on the side on which the network is. Any number of layers, any gates
+    that do not depend on the weights.
 
     Parameters
     ----------
@@ -67,7 +73,7 @@ def local_limit(
     max_weights : int
         With more weights Newton's method and second order, which take matrices of (weights,
         weights), are left out: the answer is STATIONARY at best. With 200 weights a limit takes a
-        second or two, with 3000 minutes.
+        second or two, with 3000 half a minute.
 
     Raises
     ------
@@ -75,7 +81,8 @@ def local_limit(
         If the network has no positive integer `degree`.
     ValueError
         If data are malformed, weights are not finite, some training sample has no positive
-        margin, degrees are mixed, or `tol` or `max_weights` is out of range.
+        margin, degrees are mixed, `tol` or `max_weights` is out of range, or memory cannot hold
+        what so many weights take.
 
     Notes
     -----
@@ -96,7 +103,11 @@ def local_limit(
         raise ValueError(f"`max_weights` must be at least 0, got {max_weights}")
     started = time.perf_counter()
     problem = pose_problem(network, X, y, gates)
-    with_newton = len(problem.start) <= max_weights
+    n_weights = len(problem.start)
+    with_newton = n_weights <= max_weights
+    if with_newton:
+        what = f"second order in {n_weights} weights"
+        require_memory(_MATRICES * n_weights**2, what, "take a smaller `max_weights`")
     found = _search(problem, tol) if with_newton else _approach(problem, max_weights)
     return _limit(problem, found, time.perf_counter() - started)
 
@@ -120,7 +131,7 @@ def _search(problem: MarginProblem, tol: float) -> _Found:
     w: Tensor | None = problem.start
     spent, last = 0, None
     while w is not None:
-        before, steps, w = spent, approaches(problem, w, _MAX_ROUNDS - spent), None
+        before, steps, w = spent, _approaches(problem, w, _MAX_ROUNDS - spent), None
         for last in _worth_a_try(steps):
             spent = before + last.rounds
             tried = _try(problem, last, tol)
@@ -130,6 +141,17 @@ def _search(problem: MarginProblem, tol: float) -> _Found:
                 w = tried.beyond
                 break
     return _unfinished(problem, last, spent, "Newton's method found no KKT point from there")
+
+
+def _approaches(problem: MarginProblem, w: Tensor, max_rounds: int) -> Iterator[Approach]:
+    # First-order programs up to near a KKT point, second-order ones from there.
+    near = None
+    for near in approaches(problem, w, min(_FIRST_ORDER, max_rounds)):
+        yield near
+        if near.residual <= _NEAR:
+            break
+    if near is not None:
+        yield from second_order_steps(problem, near, max_rounds - near.rounds)
 
 
 def _worth_a_try(steps: Iterator[Approach]) -> Iterator[Approach]:

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._extras import naming_extras
+from .._pictures import draw
+from .._shown import Shown
 from .._solve import to_numpy
 from ..data.sample import Sample
 from ..limits.limit import Limit
@@ -30,6 +32,7 @@ from .scalars import (
 if TYPE_CHECKING:
     import pandas as pd
     import torch
+    from matplotlib.axes import Axes
 
 __all__ = ["Comparison", "NetworkState", "compare", "measure_network"]
 
@@ -76,8 +79,8 @@ class NetworkState:
     val_accuracy: float
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, repr=False)
+class Comparison(Shown):
     """How near a network has come to a limit.
 
     Attributes
@@ -180,6 +183,10 @@ class Comparison:
             return "the loss: stationary, but multipliers reach beyond the margin"
         return "time: the weights are not stationary yet"
 
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the dual norms of the network's units; see `Limit.plot` for `ax`."""
+        return draw("drawing.results:plot_dual_norms", self, ax=ax)
+
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain Python values."""
         return asdict(self)
@@ -221,6 +228,9 @@ class Comparison:
             ("largest dual norm of a unit (at most 1)", number(self.largest_dual_norm)),
             ("units wrongly small (0)", count(self.small_units, bool(self.dual_norms))),
         ]
+
+    def _shown_rows(self) -> list[tuple[str, str]]:
+        return self.rows()
 
     def __str__(self) -> str:
         return aligned(self.rows())

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._shown import Shown
 from .extrapolation import CAUTION
 from .series import OTHERS, WIDE, SeriesStatus, fit_series
 
@@ -22,8 +23,8 @@ Array = NDArray[np.float64]
 SLOW, SLOW_CAUTION = ("root", WIDE), 2.5
 
 
-@dataclass(frozen=True, eq=False)
-class DirectionExtrapolation:
+@dataclass(frozen=True, eq=False, repr=False)
+class DirectionExtrapolation(Shown):
     """The limit of a series of directions.
 
     Attributes

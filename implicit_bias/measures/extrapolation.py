@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._shown import Shown
 from .power_sums import Powers, PowerSums
 from .scalars import DUAL_SLACK
 from .series import OTHERS, WIDE, SeriesStatus, fit_series, last_part
@@ -59,8 +60,8 @@ class Bar:
         return self.low - ROUNDING <= truth <= self.high + ROUNDING
 
 
-@dataclass(frozen=True, eq=False)
-class Extrapolation:
+@dataclass(frozen=True, eq=False, repr=False)
+class Extrapolation(Shown):
     """The limit of a scalar series.
 
     Attributes

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._shown import Shown
 from .clocks import Clock
 from .scalars import DUAL_SLACK
 
@@ -112,8 +113,8 @@ class UnitChange:
     arrivals: tuple[Arrival, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class UnitGrowth:
+@dataclass(frozen=True, eq=False, repr=False)
+class UnitGrowth(Shown):
     """What becomes of a network's units under gradient flow, to first order.
 
     Attributes

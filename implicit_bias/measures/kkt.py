@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from .._shown import Shown
 from ..training.adapted import with_gates
 from ..training.data import GatedData, Inputs, place_data
 from ..training.network import HasDualNorms, check_homogeneous
@@ -29,8 +30,8 @@ _N_CANDIDATES = 2000
 _ROUNDING = 1e-9
 
 
-@dataclass(frozen=True, eq=False)
-class KKTDistance:
+@dataclass(frozen=True, eq=False, repr=False)
+class KKTDistance(Shown):
     """Where rescaled weights w, smallest margin 1, stand to the KKT conditions.
 
     Attributes

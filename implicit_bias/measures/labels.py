@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._pictures import draw
+from .._shown import Shown
 from .formatting import DASH, share
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["MulticlassComparison", "compare_argmax"]
 
 Float = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class MulticlassComparison:
+@dataclass(frozen=True, eq=False, repr=False)
+class MulticlassComparison(Shown):
     """Labels by the largest of K scores: of K limits, and of K networks, on held-out samples.
 
     Theory predicts the direction of every network and no scale, so networks are read twice: by
@@ -43,6 +48,10 @@ class MulticlassComparison:
     agreement_scaled: float
     confusion: NDArray[np.int64]
 
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw which labels stand for which; see `Limit.plot` for `ax`."""
+        return draw("drawing.classes:plot_label_confusion", self, ax=ax)
+
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain Python values."""
         return {
@@ -63,6 +72,9 @@ class MulticlassComparison:
             ("held-out accuracy", *map(share, accuracies)),
             ("same label as the limits", DASH, *map(share, agreements)),
         ]
+
+    def _shown_rows(self) -> list[tuple[str, ...]]:
+        return [("", "limits", "networks as trained", "networks at margin 1"), *self.rows()]
 
 
 def compare_argmax(

@@ -28,6 +28,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from .._shown import Shown
 from ..training.adapted import plain, with_gates
 from ..training.data import GatedData, Inputs, place_data, trained_weights
 from ..training.network import HasUnitNorms, check_homogeneous
@@ -45,8 +46,8 @@ Array = NDArray[np.float64]
 SHORT, MOST_ROUNDS, MOST_HALVINGS = 1e-6, 12, 6
 
 
-@dataclass(frozen=True, eq=False)
-class MarginFlow:
+@dataclass(frozen=True, eq=False, repr=False)
+class MarginFlow(Shown):
     """What descent goes through later: one entry a step, read-only float64 arrays.
 
     Attributes

@@ -2,6 +2,7 @@
 
 from ..pipeline.model import Model
 from .dgn.model import MODELS as DGN
+from .distillation.model import MODELS as DISTILLATION
 from .dlgn.model import MODELS as DLGN
 from .gdln.model import MODELS as GDLN
 from .gln.model import MODELS as GLN
@@ -14,6 +15,7 @@ __all__ = ["MODELS", "Model"]
 MODELS: dict[str, Model] = {
     model.name: model
     for model in sorted(
-        (*DGN, *DLGN, *GDLN, *GLN, *LINEAR, *ORTHOSEP, *RELU), key=lambda model: model.name
+        (*DGN, *DISTILLATION, *DLGN, *GDLN, *GLN, *LINEAR, *ORTHOSEP, *RELU),
+        key=lambda model: model.name,
     )
 }

@@ -20,6 +20,7 @@ __all__ = ["Choices", "ModelName", "RunOptions"]
 ModelName = Literal[
     "deep-linear",
     "dgn",
+    "distillation",
     "dlgn",
     "frelu",
     "gdln",
@@ -53,6 +54,7 @@ class Choices(TypedDict, total=False):
     hidden_units: int
     init: Literal["orthogonal", "kaiming", "balanced", "sign", "gaussian"]
     init_scale: float
+    kappa: float | None
     label: str | None
     learning_rate: float | Sequence[float] | Literal["auto"] | None
     length_scales: Sequence[float] | None
@@ -77,7 +79,14 @@ class Choices(TypedDict, total=False):
 class RunOptions(Choices, total=False):
     """The options, and what a user may bring in place of bundled data and drawn gates."""
 
-    data: Literal["ring", "pulse"] | DataName | str | os.PathLike[str] | Dataset | ClassDataset
+    data: (
+        Literal["ring", "pulse", "angles"]
+        | DataName
+        | str
+        | os.PathLike[str]
+        | Dataset
+        | ClassDataset
+    )
     X: Any
     y: Any
     X_val: Any

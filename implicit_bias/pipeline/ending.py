@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import signal
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from .report import Report
 
 __all__ = [
     "BAD_INPUT",
@@ -16,6 +20,7 @@ __all__ = [
     "PICTURES",
     "ending",
     "failures_told",
+    "tell",
     "terminated_like_interrupted",
     "width",
 ]
@@ -38,9 +43,13 @@ def ending(*endings: str) -> Any:
 
 @contextlib.contextmanager
 def failures_told() -> Iterator[None]:
-    """One message on stderr and an exit code for everything that ends a run early."""
+    """One message on stderr and an exit code for everything that ends a run early.
+
+    What the library has to say on the way is told there too.
+    """
     try:
-        yield
+        with _messages_told():
+            yield
     except (MemoryError, RuntimeError) as error:
         # PyTorch has no type of its own for what its allocator on the CPU refuses.
         if not isinstance(error, MemoryError) and "allocate memory" not in str(error):
@@ -56,6 +65,40 @@ def failures_told() -> Iterator[None]:
     except KeyboardInterrupt:
         click.echo("interrupted before there was anything to report", err=True)
         raise SystemExit(INTERRUPTED) from None
+
+
+class _Echo(logging.Handler):
+    """Messages as lines on stderr."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        click.echo(f"{record.levelname.lower()}: {record.getMessage()}", err=True)
+
+
+@contextlib.contextmanager
+def _messages_told() -> Iterator[None]:
+    """The warnings that both packages log."""
+    echo = _Echo(logging.WARNING)
+    loggers = [logging.getLogger(name) for name in (__name__.split(".")[0], "solvers")]
+    for logger in loggers:
+        logger.addHandler(echo)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeHandler(echo)
+
+
+def tell(report: Report) -> None:
+    """What a reader must not miss, on stderr."""
+    if report.status is not None and report.status.name != "SOLVED":
+        where = f" ({report.concerns})" if report.concerns else ""
+        click.echo(f"{report.status.name}{where}: {report.status.advice}", err=True)
+    if report.shortfall:
+        click.echo(f"NOT SEPARATED: {report.shortfall}", err=True)
+    if report.failure is not None:
+        click.echo(f"Error: {report.failure}", err=True)
+    if not report.finished:
+        click.echo("interrupted: what was finished is reported", err=True)
 
 
 @contextlib.contextmanager

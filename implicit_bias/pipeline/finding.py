@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from .._shown import Shown
 from ..drawing.figures import Panel, Row
 
 __all__ = ["Assumption", "Finding", "Standing", "Table", "Writer"]
@@ -53,8 +54,8 @@ class Assumption:
         return f"{self.text}: {mark}"
 
 
-@dataclass(frozen=True, eq=False)
-class Finding:
+@dataclass(frozen=True, eq=False, repr=False)
+class Finding(Shown):
     """One thing that a run has found. It pickles: writers and panels are no closures.
 
     Attributes

@@ -158,7 +158,7 @@ def separable_assumptions(comparison: Comparison, trajectory: Trajectory) -> tup
 def gating_file(gating: Any) -> Finding:
     """The gating of a run, to be loaded again; nothing of a run without one of these kinds."""
     return Finding(
-        "gating", files={"gating.npz": gating.save} if isinstance(gating, Gating) else {}
+        "gating", files={"gating.safetensors": gating.save} if isinstance(gating, Gating) else {}
     )
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["GIVEN", "Given", "adopt", "gates_of", "load_chosen"]
 
-GIVEN = "given"  # the value of the option `data` in the record of such a run
+GIVEN = "given"  # the value of the options `data`, `gating` in the record of such a run
 TRAINED = 0.75  # the share of the samples that are trained on, where nothing says how many
 ARRAYS = ("X", "y", "X_val", "y_val")
 # What files are read and prepared by.
@@ -54,6 +54,12 @@ class Given:
     dataset: Dataset | ClassDataset | None = None
     gating: Any = None
     gates: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
+
+    @property
+    def widths(self) -> tuple[int, ...] | None:
+        """Units of every layer, if the gating tells them; None of gates of one layer, or unsaid."""
+        widths = getattr(self.gating, "widths_", getattr(self.gating, "widths", None))
+        return None if widths is None else tuple(int(width) for width in widths)
 
     @property
     def record(self) -> dict[str, Any]:
@@ -94,6 +100,8 @@ def adopt(
         options = replace(options, data=GIVEN, **follow)
     if "gating" in brought:
         given = _with_gating(given, model, options, brought["gating"])
+        if "gating" in model.option_names and "depth" in choices and given.widths is not None:
+            raise ValueError("`depth` follows from the layers of your `gating`: leave it out")
         options = replace(options, **_derived(given, options))
     return replace(model, given=given), options
 
@@ -288,5 +296,6 @@ def _derived(given: Given, options: Any) -> dict[str, Any]:
         "hidden_units": gating.n_units if isinstance(gating, HyperplaneGates) else n_columns,
         "contexts": getattr(gating, "n_contexts", 0) or 1 + max(int(g.max()) for g in given.gates),
         "cutoffs": gating.cutoffs if known else None,
+        "gating": GIVEN,
     }
     return {name: value for name, value in values.items() if hasattr(options, name)}

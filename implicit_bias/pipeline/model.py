@@ -71,12 +71,12 @@ class Model:
     def refusal(self, kind: str) -> str:
         """Why "data" or a "gating" of a user's own is not taken; empty where it is.
 
-        Data are taken where they are an option, and gates where their hyperplanes are one.
+        Data are taken where they are an option, and gates where they or their hyperplanes are one.
         """
         if kind in self.refuses:
             return self.refuses[kind]
-        option = {"data": "data", "gating": "cutoffs"}[kind]
-        return "" if option in self.option_names else "it makes its own"
+        known = {"data": {"data"}, "gating": {"gating", "cutoffs"}}[kind]
+        return "" if known & set(self.option_names) else "it makes its own"
 
     def choose(self, **given: Any) -> Options:
         """The options of a run with these choices, all others by the model and the trainer.

@@ -8,17 +8,21 @@ import os
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 from .._extras import naming_extras
 from .._files import write_atomically
+from .._shown import html_table
 from .finding import Table
-from .report import Report
+from .formulas import mathml
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["render_html", "write_html"]
+    from .report import Report
+
+__all__ = ["render_cell", "render_html", "write_html"]
 
 RESOLUTION = 130  # dots per inch of the pictures, sharp at the width of the page and in print
 
@@ -84,7 +88,9 @@ def render_html(report: Report, *, command: str | None = None) -> str:
     picture = _picture(report.figure())
     return pages.get_template("page.html.j2").render(
         heading=report.heading,
-        verdict="the predicted limit" + (" and a trained network" if picture else ""),
+        headline=_headline(report),
+        formulas=mathml(report.heading.program),
+        verdict=_verdict(report),
         notices=_notices(report),
         assumptions=report.assumptions,
         marks=MARKS,
@@ -94,6 +100,33 @@ def render_html(report: Report, *, command: str | None = None) -> str:
         provenance=_provenance(report.heading.record),
         command=report.call if command is None else command,
     )
+
+
+def render_cell(report: Report) -> str:
+    """What a notebook shows of a report: verdict, assumptions, tables."""
+    told = [*_notices(report), report.heading.setup, *map(str, report.assumptions)]
+    tables = (html_table(table.title, table.columns, table.rows) for table in report.tables)
+    lines = "".join(f"<div>{escape(line)}</div>" for line in told)
+    return f"<b>{escape(report.heading.model)}: {_verdict(report)}</b>{lines}{''.join(tables)}"
+
+
+def _headline(report: Report) -> str:
+    """The verdict in figures: how good the proof is, and how near the network has come."""
+    row = {name: value for one in report.findings for name, value in one.row.items()}
+    words = [] if report.status is None else [report.status.name]
+    for name, text in (
+        ("gap", "certified to a relative gap of {:.1e}"),
+        ("margin_ratio", "margin ratio of the network {:.4f} (1 in the limit)"),
+        ("agreement", "same labels on {:.2%} of the held-out samples"),
+    ):
+        if row.get(name) is not None:
+            words.append(text.format(row[name]))
+    return "; ".join(words)
+
+
+def _verdict(report: Report) -> str:
+    trained = any("network" in one.objects for one in report.findings)
+    return "the predicted limit" + (" and a trained network" if trained else "")
 
 
 def _notices(report: Report) -> list[str]:

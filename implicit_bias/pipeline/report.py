@@ -14,6 +14,7 @@ from .._files import write_atomically
 from ..limits.severity import worst
 from .finding import Assumption, Finding, Standing, Table, Writer
 from .keeping import Keeping
+from .kept import write_report
 from .side_by_side import joined
 
 if TYPE_CHECKING:
@@ -21,13 +22,13 @@ if TYPE_CHECKING:
 
     from .setup import Heading
 
-__all__ = ["RESULTS", "Report", "check_writable", "gather"]
+__all__ = ["REPORT", "RESULTS", "Report", "gather"]
 
 NOWHERE = Keeping()
-RESULTS = "results.json"
+RESULTS, REPORT = "results.json", "report.safetensors"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Report:
     """The outcome of one run.
 
@@ -157,6 +158,23 @@ class Report:
 
         return render_text(self)
 
+    def __repr__(self) -> str:
+        status = "no limit" if self.status is None else self.status.name
+        ending = "finished" if self.finished else "interrupted"
+        return (
+            f"Report({self.heading.model}: {status}, {ending}{', ' * bool(self.failure)}"
+            f"{self.failure or ''}\n  {self.heading.setup}\n  {', '.join(self.objects)})"
+        )
+
+    def _repr_html_(self) -> str:
+        from .page import render_cell
+
+        return render_cell(self)
+
+    def plot(self) -> Figure | None:
+        """`figure`, by the name of what draws one result."""
+        return self.figure()
+
     def figure(self) -> Figure | None:
         """The picture of the run; None where nothing was trained."""
         from ..drawing.figures import Panel, Row, compose, panel_rows
@@ -207,6 +225,8 @@ class Report:
     def save(self, folder: str | os.PathLike[str]) -> list[str]:
         """Write every file and `results.json` into `folder`, made if it is not there.
 
+        Last of all the report itself, which `load` gives back.
+
         Returns
         -------
         list of str
@@ -222,7 +242,8 @@ class Report:
         write_atomically(folder / RESULTS, (self.to_json() + "\n").encode())
         for name, write in self.files.items():
             write(folder / name)
-        return [RESULTS, *self.files]
+        write_report(self, folder / REPORT)
+        return [RESULTS, *self.files, REPORT]
 
     def _of_trainer(self, name: str) -> Report:
         parted = [one for one in self.findings if one.parts]
@@ -264,30 +285,6 @@ def gather(heading: Heading, findings: Iterator[Finding], keeping: Keeping = NOW
         if not found:
             raise
     return Report(heading, tuple(found.values()), interrupted, failure)
-
-
-def check_writable(path: str | os.PathLike[str], *, folder: bool) -> None:
-    """See that a file or folder can be written, before any long work.
-
-    Raises
-    ------
-    ValueError
-        With what stands in the way.
-    """
-    path = Path(path)
-    if folder and path.exists() and not path.is_dir():
-        raise ValueError(f"cannot save into {str(path)!r}: it is a file, name a folder")
-    if not folder and path.is_dir():
-        raise ValueError(f"cannot write {str(path)!r}: it is a folder, name a file")
-    target = path if folder else path.parent
-    # The nearest place that exists decides whether those below it can be made.
-    existing = next(place for place in (target, *target.parents) if place.exists())
-    if not existing.is_dir():
-        raise ValueError(f"cannot write {str(path)!r}: {str(existing)!r} is a file, not a folder")
-    if not os.access(existing, os.W_OK | os.X_OK):
-        raise ValueError(f"cannot write {str(path)!r}: no permission to write in {str(existing)!r}")
-    if not folder and existing != target:
-        raise ValueError(f"cannot write {str(path)!r}: there is no folder {str(target)!r}")
 
 
 def _finite(value: Any) -> Any:

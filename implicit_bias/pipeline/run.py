@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from .._extras import naming_extras, require
+from .._files import check_writable
 from ..models import MODELS
 from .choices import ModelName, RunOptions
 from .keeping import Keeping
@@ -63,7 +64,8 @@ def run(
         unless they or `n_train` and `n_val` say otherwise), or a `Dataset` as ``data``, which may
         also be the path of a file (see `load_data`); and a
         ``gating`` of your own with ``transform(X)``, fitted or to be fitted on the training
-        inputs, from which hidden_units, contexts and cutoffs then follow; for `dgn` a word.
+        inputs, from which hidden_units, contexts and cutoffs then follow. For `dgn` it is a word or
+        a gating of all layers: their units by its `widths_` or `widths`, equal shares without.
 
     Returns
     -------
@@ -148,8 +150,6 @@ def settle(name: str, options: Mapping[str, Any]) -> tuple[Model, Any]:
 def _folder(save: str | os.PathLike[str] | None) -> Path | None:
     if save is None:
         return None
-    from .report import check_writable
-
     require("filelock", "pandas", "pyarrow")
     check_writable(save, folder=True)
     return Path(save)

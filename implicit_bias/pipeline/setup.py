@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .._shown import Shown
 from .._version import __version__
 from ..data.dataset import Dataset
 from ..data.labelled import ClassDataset
@@ -44,8 +45,8 @@ __all__ = [
 PACKAGES = ("numpy", "scipy", "torch", "cvxpy", "clarabel", "ecos", "osqp", "scs", "scikit-learn")
 
 
-@dataclass(frozen=True)
-class Heading:
+@dataclass(frozen=True, repr=False)
+class Heading(Shown):
     """What stands above the findings of a run.
 
     Attributes

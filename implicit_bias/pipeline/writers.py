@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._files import write_atomically
-from .._version import __version__
+from .._saved import Kind, write_saved
 from ..training.trajectory import Trajectory
 from .finding import Writer
 
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["write_arrays", "write_frame", "write_weights"]
 
-MADE_BY = {"implicit-bias": __version__}
+WEIGHTS = Kind("weights", "a run", "run it again")
+ARRAYS = Kind("arrays", "a run", "run it again")
 
 
 def write_frame(trajectory: Trajectory) -> Writer:
@@ -46,14 +47,9 @@ def _write_frame(trajectory: Trajectory, path: Path) -> None:
 
 
 def _write_weights(network: torch.nn.Module, path: Path) -> None:
-    from safetensors.torch import save
-
-    tensors = {name: tensor.contiguous() for name, tensor in network.state_dict().items()}
-    write_atomically(path, save(tensors, metadata=MADE_BY))
+    weights = {name: tensor.cpu().numpy() for name, tensor in network.state_dict().items()}
+    write_saved(path, WEIGHTS, weights, {"network": type(network).__name__})
 
 
 def _write_arrays(arrays: Mapping[str, NDArray[np.float64]], path: Path) -> None:
-    from safetensors.numpy import save
-
-    content = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    write_atomically(path, save(content, metadata=MADE_BY))
+    write_saved(path, ARRAYS, arrays, {})

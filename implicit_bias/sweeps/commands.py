@@ -1,4 +1,4 @@
-"""The commands `sweep` and `show`. Nothing heavy is imported before the options have been read."""
+"""The command `sweep`. Nothing heavy is imported before the options have been read."""
 
 from __future__ import annotations
 
@@ -11,16 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .._extras import require
 from ..models import MODELS
 from ..pipeline.arguments import MODEL, Choice, ModelCommand
 from ..pipeline.ending import (
     INTERRUPTED,
-    PICTURES,
-    ending,
     failures_told,
     terminated_like_interrupted,
-    width,
 )
 from ..pipeline.options import flag
 from ..pipeline.progress import Progress, bar
@@ -31,7 +27,7 @@ from .progress import Lines
 if TYPE_CHECKING:
     from .sweep import Sweep
 
-__all__ = ["show", "sweep"]
+__all__ = ["named_values", "sweep"]
 
 FAILED_CELLS = 6
 ENGINES = ("joblib", "dask", "slurm")
@@ -82,7 +78,7 @@ class _Entries(click.ParamType):  # type: ignore[type-arg]
             self.fail(str(error), param, ctx)
 
 
-def _pairs(
+def named_values(
     context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]
 ) -> dict[str, str]:
     """Options of the form NAME=VALUE."""
@@ -93,13 +89,6 @@ def _pairs(
             raise click.BadParameter(f"{text!r} is not of the form NAME=VALUE")
         found[name.strip().replace("-", "_")] = value.strip()
     return found
-
-
-def _names(
-    context: click.Context, parameter: click.Parameter, text: str | None
-) -> tuple[str, ...] | None:
-    """Columns between commas."""
-    return None if text is None else tuple(one.strip().replace("-", "_") for one in text.split(","))
 
 
 @click.command(
@@ -118,7 +107,7 @@ def _names(
     "--engine-option",
     "further",
     multiple=True,
-    callback=_pairs,
+    callback=named_values,
     help="NAME=VALUE for the engine, such as slurm_partition=long.",
 )
 @click.option("--retry", is_flag=True, help="Run cells that failed earlier again.")
@@ -214,57 +203,3 @@ def _summarise(done: Sweep) -> None:
             click.echo(f"  {count} x {message}", err=True)
     if not done.finished:
         click.echo("interrupted: the same command goes on", err=True)
-
-
-@click.command(context_settings={"max_content_width": 100})
-@click.argument("folder", type=click.Path(path_type=Path))
-@click.option(
-    "--where", multiple=True, callback=_pairs, help="NAME=VALUE: rows that have it; repeatable."
-)
-@click.option("--by", callback=_names, help="Options to group by.  [default: those that differ]")
-@click.option("--columns", callback=_names, help="What to show.  [default: what there usually is]")
-@click.option("--each", is_flag=True, help="A line a row, not mean and spread over the seeds.")
-@click.option(
-    "--plot",
-    type=click.Path(path_type=Path),
-    callback=ending(*PICTURES),
-    help="Draw the columns against the first option of --by, a line for each of the others.",
-)
-def show(
-    folder: Path,
-    where: dict[str, str],
-    by: tuple[str, ...] | None,
-    columns: tuple[str, ...] | None,
-    each: bool,
-    plot: Path | None,
-) -> None:
-    """Show the rows of a sweep: means, spreads, pictures."""
-    with failures_told():
-        from ..pipeline.report import check_writable
-        from ..pipeline.terminal import render_table
-        from .table import (
-            failures_of,
-            groups_of,
-            matching,
-            measured,
-            read_rows,
-            rows_table,
-            summary_table,
-            varying,
-        )
-
-        if plot is not None:
-            require("matplotlib")
-            check_writable(plot, folder=False)
-        rows = matching(read_rows(folder), where)
-        by = by or tuple(varying(rows))
-        columns = columns or tuple(measured(rows))
-        groups = groups_of(rows, by, columns)
-        shown = rows_table(rows, by, columns) if each else summary_table(groups, by, columns)
-        click.echo(render_table(shown, width()))
-        for message, count in failures_of(rows).items():
-            click.echo(f"failed, {count} of {len(rows)} rows: {message}", err=True)
-        if plot is not None:
-            from .figure import sweep_figure
-
-            sweep_figure(groups, by, columns).savefig(plot, dpi=150)

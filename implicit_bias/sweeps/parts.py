@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._extras import naming_extras, require
-from .._files import write_atomically
-from ..pipeline.report import check_writable
+from .._files import check_writable, write_atomically
 from ..pipeline.row import Column, row_schema
 
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Generator, Mapping
 from contextlib import AbstractContextManager
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from .._extras import naming_extras
+from .._shown import Shown
 from ..pipeline.choices import ModelName, RunOptions
 from ..pipeline.progress import Progress, ProgressCallback, progress_of
 from .cells import plan
@@ -22,9 +24,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Sweep", "sweep", "sweeping"]
 
+log = logging.getLogger(__name__)
 
-@dataclass(frozen=True)
-class Sweep:
+
+@dataclass(frozen=True, repr=False)
+class Sweep(Shown):
     """What has become of a sweep.
 
     Attributes
@@ -148,6 +152,7 @@ def sweeping(
         parts.remove(failed)
         before -= set(failed)
     left = [cell for cell in cells if cell.digest not in before]
+    log.info("%d of %d cells are in %s already", len(before), len(cells), parts.folder)
     work = Work(model, given, parts.folder, runs_with.threads)
     with progress as told:
         told.stage(f"{model}: {len(left)} of {len(cells)} cells to do")

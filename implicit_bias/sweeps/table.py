@@ -72,7 +72,7 @@ def read_rows(folder: str | os.PathLike[str]) -> pd.DataFrame:
     parts = Parts(folder)
     if (parts.folder / RESULTS).exists():
         raise ValueError(
-            f"{os.fspath(folder)!r} holds a single run: its numbers stand in {RESULTS}; name the "
+            f"{os.fspath(folder)!r} holds a single run, which `load` gives back: name the "
             "folder of `sweep --out`"
         )
     cells = sorted(parts.done())

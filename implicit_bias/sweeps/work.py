@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Iterator, Mapping
@@ -18,6 +19,8 @@ from .cells import Cell
 from .parts import Parts
 
 __all__ = ["Outcome", "Work", "own_threads"]
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,7 @@ class Work:
         try:
             report = run(self.model, **{**self.fixed, **cell.choices})  # type: ignore[arg-type]
         except Exception as error:
+            log.debug("cell %s failed", cell.digest, exc_info=True)
             return [self._failed(cell)], f"{type(error).__name__}: {error}"
         if not report.finished:
             raise KeyboardInterrupt

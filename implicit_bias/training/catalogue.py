@@ -78,6 +78,7 @@ LOSSES: Mapping[str, Loss] = MappingProxyType(
         "logistic": Loss("log(1 + exp(-y f))"),
         "exponential": Loss("exp(-y f)"),
         "squared": Loss("1/2 (y - f)^2", of_margins=False),
+        "cross-entropy": Loss("KL(y, sigmoid(f)) of soft labels y", of_margins=False),
     }
 )
 

@@ -109,6 +109,28 @@ def _exponential_log_slope(margins: Tensor) -> Tensor:
     return -torch.ones_like(margins)
 
 
+def _divergence(scores: Tensor, labels: Tensor) -> Tensor:
+    # KL(p, q) of the soft label p from q = sigmoid(score), with d = q - p: near 0 its terms cancel
+    # to d^2 / (2 q (1 - q)), which is left whole by log1p(-d / q) = log(p / q) and its like.
+    d, q, rest, share = *_divergence_parts(scores, labels), 1 - labels
+    near = d.abs() < 0.5 * torch.minimum(q, rest)
+    below, above = (torch.where(near, ratio, 0.0) for ratio in (-d / q, d / rest))
+    close = labels * torch.log1p(below) + share * torch.log1p(above)
+    entropy = torch.xlogy(labels, labels) + torch.xlogy(share, share)
+    far = entropy - labels * logsigmoid(scores) - share * logsigmoid(-scores)
+    return torch.where(near, close, far).clamp(min=0.0)
+
+
+def _divergence_slope(scores: Tensor, labels: Tensor) -> Tensor:
+    return _divergence_parts(scores, labels)[0]
+
+
+def _divergence_parts(scores: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    # q - p, q and 1 - q; the difference from the two that are small, which are exact.
+    q, rest = torch.sigmoid(scores), torch.sigmoid(-scores)
+    return torch.where(q < 0.5, q - labels, (1 - labels) - rest), q, rest
+
+
 def _half_square(scores: Tensor, targets: Tensor) -> Tensor:
     return 0.5 * (scores - targets).square()
 
@@ -126,6 +148,12 @@ OBJECTIVES: Mapping[str, Objective] = MappingProxyType(
             slope=torch.sub,
             targets="finite values",
             takes=torch.isfinite,
+        ),
+        "cross-entropy": Objective(
+            value=_divergence,
+            slope=_divergence_slope,
+            targets="soft labels in [0, 1]: the chance of the class 1",
+            takes=lambda y: (y >= 0) & (y <= 1),
         ),
     }
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -22,6 +23,8 @@ from .trainers import make_stepper
 from .trajectory import Trajectory
 
 __all__ = ["Callback", "Run", "Samples"]
+
+log = logging.getLogger(__name__)
 
 Callback = Callable[[int, int, float], None]
 Samples = tuple[GatedData, GatedData | None]  # those of training, and those that are watched
@@ -70,6 +73,7 @@ class Run:
         self._recorders[0].rows = saved.rows
         self._recorders[0].restore_observer(saved.observer)
         self._done, self._seconds_before = saved.step, saved.seconds
+        log.info("training goes on at step %d of %d", saved.step, self._settings.n_steps)
 
     def go(
         self,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,15 +10,16 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from .._files import write_atomically
+from .._saved import Kind, read_saved, write_saved
 from .data import GatedData
 from .settings import TrainingSettings
 
 __all__ = ["RunState", "Saved", "digest_of"]
 
-FORMAT = "implicit-bias run 3"
+KIND = Kind("run", "training", "delete it and begin anew")
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,30 +62,20 @@ class RunState:
         observer: Mapping[str, Any],
     ) -> None:
         """Keep the run, in place of what was kept before; never half of it."""
-        from safetensors.torch import save
-
         tensors = {f"weight.{i}": w for i, w in enumerate(weights)}
         tensors |= {f"stepper.{name}": value for name, value in stepper.items()}
+        arrays = {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
         for name in rows[0] if rows else ():
-            stacked = np.array([row[name] for row in rows], dtype=np.float64)
-            tensors[f"row.{name}"] = torch.from_numpy(stacked)
-        for name, value in observer.items():
-            tensors[f"observer.{name}"] = torch.as_tensor(np.array(value))
-        run = {
+            arrays[f"row.{name}"] = np.array([row[name] for row in rows], dtype=np.float64)
+        arrays |= {f"observer.{name}": np.array(value) for name, value in observer.items()}
+        record = {
+            "fingerprint": self._fingerprint, "began": self._began,
             "step": step, "seconds": seconds, "batches": batches,
-            # Tensors come back in another order.
+            # Arrays come back in another order.
             "columns": list(rows[0]) if rows else [],
         }  # fmt: skip
-        metadata = {
-            "format": FORMAT,
-            "fingerprint": self._fingerprint,
-            "began": self._began,
-            "run": json.dumps(run),
-        }
-        tensors = {name: tensor.contiguous().cpu() for name, tensor in tensors.items()}
-        metadata["checksum"] = _checksum(metadata, tensors)
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(self._path, save(tensors, metadata=metadata))
+        write_saved(self._path, KIND, arrays, record)
 
     def read(self, weights: list[Tensor], stepper: dict[str, Tensor]) -> Saved:
         """The run that was kept; `weights` and `stepper` say what it must look like.
@@ -96,62 +86,49 @@ class RunState:
             If there is none, or it is of other settings, other data or another network, or of
             a network that began from other weights. Where it stopped is a place to go on from.
         """
-        metadata, tensors = self._load(weights[0].device)
-        if metadata["fingerprint"] != self._fingerprint:
+        run, arrays = self._load()
+        if run["fingerprint"] != self._fingerprint:
             raise ValueError(
                 f"the run in {str(self._path)!r} is of other data or other settings: resume with "
                 "the options that it began with, or begin anew in another place"
             )
         wanted = {f"weight.{i}": w for i, w in enumerate(weights)}
         wanted |= {f"stepper.{name}": value for name, value in stepper.items()}
+        where = weights[0].device
+        tensors = {
+            name: torch.from_numpy(array).to(where)
+            for name, array in arrays.items()
+            if name.startswith(("weight.", "stepper."))
+        }
         self._check_network(tensors, wanted)
         kept = [tensors[f"weight.{i}"] for i in range(len(weights))]
-        if _digest(weights) not in (metadata["began"], _digest(kept)):
+        if _digest(weights) not in (run["began"], _digest(kept)):
             raise ValueError(
                 f"the run in {str(self._path)!r} began from other weights: make the network as it "
                 "was made then, from the same seed and at the same scale"
             )
-        self._began = metadata["began"]
-        run = json.loads(metadata["run"])
-        observed = {k: v.cpu().numpy() for k, v in tensors.items() if k.startswith("observer.")}
+        self._began = run["began"]
+        observed = {k: v for k, v in arrays.items() if k.startswith("observer.")}
         return Saved(
             step=run["step"],
             seconds=run["seconds"],
             weights=kept,
             stepper={name: tensors[f"stepper.{name}"] for name in stepper},
             batches=run["batches"],
-            rows=_rows(run["columns"], tensors),
+            rows=_rows(run["columns"], arrays),
             observer={name.removeprefix("observer."): value for name, value in observed.items()},
         )
 
-    def _load(self, device: torch.device) -> tuple[dict[str, str], dict[str, Tensor]]:
+    def _load(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """What is in the file, if it is one of a run and as it was written."""
-        from safetensors import SafetensorError, safe_open
-
-        if not self._path.is_file():
+        try:
+            arrays, run = read_saved(self._path, KIND)
+        except FileNotFoundError:
             raise ValueError(
                 f"there is no run to resume: {str(self._path)!r} does not exist; leave `resume` "
                 "out to begin one"
-            )
-        try:
-            with safe_open(self._path, framework="pt", device=str(device)) as file:
-                metadata = file.metadata() or {}
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        except (SafetensorError, OSError) as error:
-            raise ValueError(
-                f"{str(self._path)!r} is no file of a run: {error}; delete it and begin anew"
-            ) from error
-        if metadata.get("format") != FORMAT:
-            raise ValueError(
-                f"{str(self._path)!r} is no file of a run that this version kept (format "
-                f"{FORMAT!r}): begin anew in another place"
-            )
-        if metadata.pop("checksum", None) != _checksum(metadata, tensors):
-            raise ValueError(
-                f"the run in {str(self._path)!r} is damaged: it is not what was written; delete it "
-                "and begin anew"
-            )
-        return metadata, tensors
+            ) from None
+        return run, arrays
 
     def _check_network(self, tensors: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> None:
         for name, like in wanted.items():
@@ -163,17 +140,11 @@ class RunState:
                 )
 
 
-def _rows(names: Sequence[str], tensors: Mapping[str, Tensor]) -> list[dict[str, Any]]:
+def _rows(names: Sequence[str], arrays: Mapping[str, NDArray[Any]]) -> list[dict[str, Any]]:
     """The rows of a trajectory, from the columns that are kept of it."""
-    columns = {name: tensors[f"row.{name}"].cpu().numpy() for name in names}
+    columns = {name: arrays[f"row.{name}"] for name in names}
     n_rows = len(columns["step"]) if columns else 0
     return [{name: column[t] for name, column in columns.items()} for t in range(n_rows)]
-
-
-def _checksum(metadata: Mapping[str, str], tensors: Mapping[str, Tensor]) -> str:
-    """A digest of all that a file says, names included."""
-    names = sorted(tensors)
-    return _digest([tensors[name] for name in names], json.dumps([sorted(metadata.items()), names]))
 
 
 def _fingerprint(

@@ -1,23 +1,31 @@
 """What a training run went through."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._extras import naming_extras
+from .._pictures import draw
+from .._saved import Kind, read_saved, write_saved
+from .._shown import html_table
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
 __all__ = ["Trajectory"]
 
 Array = NDArray[np.float64]
 
+# Before the names of what an observer measured, in a file.
+_OBSERVED = "observed."
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Trajectory:
     """What a training run went through: one entry a checkpoint, read-only float64 arrays.
 
@@ -90,6 +98,83 @@ class Trajectory:
         arrays = {name: getattr(self, name).tolist() for name in self._array_names()}
         observed = {name: array.tolist() for name, array in self.observed.items()}
         return arrays | {"finished": self.finished, "observed": observed}
+
+    def quantity(self, name: str) -> Array:
+        """One of the arrays, or of those in `observed`, by its name: a number or vector a row.
+
+        Raises
+        ------
+        ValueError
+            If there is none of that name, or it has further axes.
+        """
+        known: dict[str, Array] = {one: getattr(self, one) for one in self._array_names()}
+        known |= self.observed
+        found = {one: array for one, array in known.items() if array.ndim <= 2}
+        if name not in found:
+            raise ValueError(f"a trajectory has no quantity {name!r}; it has {', '.join(found)}")
+        return found[name]
+
+    def plot(self, ax: "Axes | None" = None, *, quantity: str | None = None) -> "Axes":
+        """Draw a quantity over the steps, on axes of its own unless `ax` is given; returns them.
+
+        `quantity` is the name of an array or of what was observed, as of `quantity`; without it,
+        the normalised margin, or log(1/loss) where there is none.
+        """
+        return draw("drawing.results:plot_quantity", self, quantity, ax=ax)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything, `observed` too, to one safetensors file; `load` reads it back.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written, with its path; what was there before is there still.
+        """
+        arrays = {name: getattr(self, name) for name in self._array_names()}
+        arrays |= {f"{_OBSERVED}{name}": array for name, array in self.observed.items()}
+        record = {"finished": self.finished, "observed": list(self.observed)}
+        write_saved(path, Kind.of(type(self)), arrays, record)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read what `save` wrote.
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is no such file.
+        ValueError
+            If the file is not a saved trajectory, whole and unchanged.
+        """
+        kind = Kind.of(cls)
+        arrays, record = read_saved(path, kind)
+        try:
+            observed = {name: arrays.pop(f"{_OBSERVED}{name}") for name in record["observed"]}
+            return cls(**arrays, finished=record["finished"], observed=observed)
+        except (KeyError, TypeError) as error:
+            raise kind.refused(path, f"it lacks or misnames {error}") from error
+
+    def __repr__(self) -> str:
+        if not len(self.step):
+            return "Trajectory(no checkpoints)"
+        n_rows, ending = len(self.step), "finished" if self.finished else "interrupted"
+        observed = f", {len(self.observed)} observed" if self.observed else ""
+        return (
+            f"Trajectory({n_rows} checkpoints to step {int(self.step[-1])}, {ending}\n"
+            f"  log_loss {self.log_loss[-1]:.6g}, smallest_margin {self.smallest_margin[-1]:.6g}, "
+            f"weight_norm {self.weight_norm[-1]:.6g}, {self.seconds[-1]:.3g} s\n"
+            f"  {self.unit_norms.shape[1]} unit_norms, {self.scores.shape[1]} scores{observed})"
+        )
+
+    def _repr_html_(self) -> str:
+        found = {name: getattr(self, name) for name in self._array_names()} | dict(self.observed)
+        rows = [
+            (name, *(f"{array[place]:.6g}" for place in (0, len(array) // 2, -1)))
+            for name, array in found.items()
+            if len(array) and array.ndim == 1
+        ]
+        title = f"{len(self.step)} checkpoints{'' if self.finished else ', interrupted'}"
+        return html_table(f"Trajectory: {title}", ("", "start", "half way", "end"), rows)
 
     @naming_extras()
     def to_frame(self) -> "pd.DataFrame":

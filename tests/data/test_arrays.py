@@ -31,6 +31,7 @@ ENTRIES = {
 INPUTS_ONLY = {
     "class dataset": lambda X: ClassDataset("name", X, [0, 1, 2], X, [0, 1, 2], "source"),
     "predictor": lambda X: LIMIT.predictor(X, ONES),
+    "distillation": lambda X: ib.distillation_limit(X, np.ones(2)),
     "contexts": ib.HyperplaneContexts(1).fit,
     "contexts of new inputs": ib.HyperplaneContexts(1).fit(X).transform,
     "gates": ib.HyperplaneGates(1).fit,

@@ -75,8 +75,8 @@ def test_contexts_of_the_axes_are_the_signs_of_the_coordinates(tmp_path) -> None
     # Hyperplane j of unit h is the coordinate k h + j, the first one the lowest bit.
     gating = HyperplaneContexts(2, 4, cutoffs="axes").fit(X)
     assert gating.transform(X).tolist() == [[1, 1], [2, 3]]
-    gating.save(tmp_path / "gating.npz")
-    loaded = HyperplaneContexts.load(tmp_path / "gating.npz")
+    gating.save(tmp_path / "gating.safetensors")
+    loaded = HyperplaneContexts.load(tmp_path / "gating.safetensors")
     assert loaded.cutoffs == "axes"
     assert loaded.transform(X).tolist() == [[1, 1], [2, 3]]
 

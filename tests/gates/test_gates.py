@@ -65,22 +65,14 @@ def test_loaded_gates_give_the_same_gates_and_the_same_scores(tmp_path, cutoffs,
 
 
 def test_files_that_save_did_not_write_are_refused(tmp_path):
-    path = tmp_path / "contexts.npz"
+    path = tmp_path / "contexts.safetensors"
     HyperplaneContexts(3, 2).fit(inputs(9, 2)).save(path)
-    with pytest.raises(
-        ValueError, match=r"holds HyperplaneContexts: load it with HyperplaneContexts\.load"
-    ):
+    with pytest.raises(ValueError, match=r"no saved HyperplaneGates but HyperplaneContexts"):
         HyperplaneGates.load(path)
     path.write_bytes(b"nothing")
     for gating in (HyperplaneGates, ReLUGates):
-        with pytest.raises(ValueError, match="save"):
+        with pytest.raises(ValueError, match=r"not a safetensors file.*save the gates again"):
             gating.load(path)
-    HyperplaneGates(3).fit(inputs(9, 2)).save(path)
-    with pytest.raises(ValueError, match=r"ReLUGates\.save wrote"):
-        ReLUGates.load(path)
-    ReLUGates(np.ones((2, 2))).save(path)
-    with pytest.raises(ValueError, match=r"load it with ReLUGates\.load"):
-        HyperplaneGates.load(path)
 
 
 def test_a_second_fit_forgets_the_first():
@@ -107,9 +99,11 @@ def test_learned_gates_are_those_of_the_time_they_were_taken(tmp_path):
     with torch.no_grad():
         Network.w1.neg_()
     assert gating.transform([[1.0, 5.0], [-1.0, 5.0]]).tolist() == [[1], [0]]
-    gating.save(tmp_path / "gates.npz")
+    gating.save(tmp_path / "gates.safetensors")
     X = inputs(50, 2)
-    assert np.array_equal(ReLUGates.load(tmp_path / "gates.npz").transform(X), gating.transform(X))
+    assert np.array_equal(
+        ReLUGates.load(tmp_path / "gates.safetensors").transform(X), gating.transform(X)
+    )
 
 
 def test_learned_gates_feed_a_pipeline_and_survive_cloning():

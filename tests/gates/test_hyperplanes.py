@@ -9,6 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.estimator_checks import check_estimator
 
+from implicit_bias._saved import Kind, read_saved, write_saved
 from implicit_bias.gates.hyperplanes import HyperplaneContexts, HyperplaneGates
 
 BOTH = pytest.mark.parametrize("kind", [HyperplaneContexts, HyperplaneGates])
@@ -170,15 +171,15 @@ def test_loaded_contexts_give_the_same_contexts_and_the_same_scores(tmp_path, cu
 def test_loaded_contexts_can_be_fitted_again_to_the_same_hyperplanes(tmp_path):
     X = inputs(9, 3)
     gating = HyperplaneContexts(random_state=2**80).fit(X)
-    gating.save(tmp_path / "contexts.npz")
-    again = HyperplaneContexts.load(tmp_path / "contexts.npz").fit(X)
+    gating.save(tmp_path / "contexts.safetensors")
+    again = HyperplaneContexts.load(tmp_path / "contexts.safetensors").fit(X)
     assert np.array_equal(again.normals_, gating.normals_)
 
 
 def test_a_generator_is_not_stored_and_the_hyperplanes_are(tmp_path):
     gating = HyperplaneContexts(random_state=np.random.default_rng(0)).fit(inputs(9, 3))
-    gating.save(tmp_path / "contexts.npz")
-    loaded = HyperplaneContexts.load(tmp_path / "contexts.npz")
+    gating.save(tmp_path / "contexts.safetensors")
+    loaded = HyperplaneContexts.load(tmp_path / "contexts.safetensors")
     assert loaded.random_state is None
     assert np.array_equal(loaded.normals_, gating.normals_)
 
@@ -187,8 +188,8 @@ def test_loaded_contexts_know_width_and_column_names(tmp_path):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(inputs(9, 2), columns=["left", "right"])
     gating = HyperplaneContexts().fit(frame)
-    gating.save(tmp_path / "contexts.npz")
-    loaded = HyperplaneContexts.load(tmp_path / "contexts.npz")
+    gating.save(tmp_path / "contexts.safetensors")
+    loaded = HyperplaneContexts.load(tmp_path / "contexts.safetensors")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert np.array_equal(loaded.transform(frame), gating.transform(frame))
@@ -198,35 +199,31 @@ def test_loaded_contexts_know_width_and_column_names(tmp_path):
 
 
 def test_a_file_that_save_did_not_write_is_refused(tmp_path):
-    path = tmp_path / "contexts.npz"
-    gating = HyperplaneContexts().fit(inputs(9, 3))
+    path = tmp_path / "contexts.safetensors"
+    gating, kind = HyperplaneContexts().fit(inputs(9, 3)), Kind.of(HyperplaneContexts)
     gating.save(path)
-    with np.load(path) as archive:
-        saved = dict(archive)
     whole = path.read_bytes()
+    arrays, texts = read_saved(path, kind)
 
-    def refused(match):
-        with pytest.raises(ValueError, match=f"HyperplaneContexts.save wrote.*{match}"):
+    def refused(match, **changed):
+        if changed:
+            kept = {name: array for name, array in (arrays | changed).items() if array is not None}
+            write_saved(path, kind, kept, texts)
+        with pytest.raises(ValueError, match=match):
             HyperplaneContexts.load(path)
 
-    np.savez(path, **{key: value for key, value in saved.items() if key != "cutoffs"})
-    refused("cutoffs")
-    np.savez(path, **saved | {"cutoffs": saved["cutoffs"][:-1]})
-    refused(r"cutoffs of shape \(9, 1\)")
-    np.savez(path, **saved | {"cutoffs": np.array([None])})
-    refused("pickle")
-    np.savez(path, **saved | {"normals": saved["normals"] * np.nan})
-    refused("not finite")
-    turned = whole.replace(saved["normals"].tobytes(), (-saved["normals"]).tobytes())
-    path.write_bytes(turned)
-    refused("CRC")
+    refused("it holds .*'normals'.*save the gates again", cutoffs=None)
+    refused(r"cutoffs of shape \(9, 1\)", cutoffs=arrays["cutoffs"][:-1])
+    refused("'normals' that are not finite", normals=arrays["normals"] * np.nan)
+    path.write_bytes(whole.replace(arrays["normals"].tobytes(), (-arrays["normals"]).tobytes()))
+    refused("checksum")
     path.write_bytes(whole[: len(whole) // 2])
-    refused("again")
+    refused("not a safetensors file.*save the gates again")
     path.write_bytes(b"")
-    refused("again")
-    with open(path, "wb") as file:
-        np.save(file, saved["cutoffs"])
-    refused("again")
+    refused("not a safetensors file.*save the gates again")
+    with open(path, "wb") as file:  # what older versions wrote
+        np.savez(file, gating=np.array("HyperplaneContexts"))
+    refused(r"by implicit-bias 0\.1\.0 or older.* in format 1.*reads format")
 
 
 @BOTH

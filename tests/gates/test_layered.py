@@ -8,7 +8,14 @@ import torch
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from implicit_bias import DGN, LinearGates, NetworkGates, RandomGates, SoftGates
+from implicit_bias import (
+    DGN,
+    LinearGates,
+    NetworkGates,
+    RandomGates,
+    SoftGates,
+    gate_activity,
+)
 from implicit_bias.models.relu.network import DeepReLU
 
 RNG = np.random.default_rng(2)
@@ -88,8 +95,8 @@ def test_derivatives_of_soft_gates_are_those_of_automatic_differentiation(source
 def test_loaded_gates_are_the_same_gates_and_can_be_fitted_again(name, tmp_path) -> None:
     gating = clone(GATINGS[name]).fit(X)
     seen = X if name == "random" else OTHER
-    gating.save(tmp_path / "gates.npz")
-    loaded = type(gating).load(tmp_path / "gates.npz")
+    gating.save(tmp_path / "gates.safetensors")
+    loaded = type(gating).load(tmp_path / "gates.safetensors")
     np.testing.assert_array_equal(loaded.transform(seen), gating.transform(seen))
     np.testing.assert_array_equal(clone(loaded).fit(X).transform(seen), gating.transform(seen))
     with pytest.raises(ValueError, match="3 features"):
@@ -126,3 +133,76 @@ def test_gatings_that_cannot_be_are_refused(call, message) -> None:
 def test_a_width_that_is_no_integer_is_refused() -> None:
     with pytest.raises(TypeError, match="integers"):
         LinearGates(3, (4, 2.5)).fit(X)
+
+
+# Active and sensitive gates
+
+
+def test_a_gate_can_be_active_and_sensitive_above_the_published_threshold() -> None:
+    # q = 0.8 from x = 3: G = 1.1 / (1 + exp(-3.2)), dG/dtheta = 4 G (1 - G / 1.1) x.
+    gating = SoftGates([[[0.8 / 3]]], beta=4.0, eps=0.1).fit([[3.0]])
+    gates, slopes = gating.transform([[3.0]]), gating.jacobian([[3.0]])
+    assert gates[0, 0] == pytest.approx(1.057, abs=1e-3)
+    assert slopes[0, 0, 0] == pytest.approx(0.497, abs=1e-3)
+    level, at_level = 0.95, 0.95 * (1 - 0.95 / 1.1)  # |chi'(chi^-1(level))|, as printed
+    assert at_level == pytest.approx(0.1295, abs=1e-4)
+    assert gate_activity(gates, slopes, active=level, sensitive=at_level).both.all()
+    # The chain rule's factor beta |dq / dtheta| is what is missing.
+    corrected = 4.0 * 3.0 * at_level
+    assert not gate_activity(gates, slopes, active=level, sensitive=corrected).both.any()
+
+
+def test_above_the_corrected_threshold_no_gate_is_both_and_just_below_it_one_is() -> None:
+    rng = np.random.default_rng(0)
+    X, level, beta = rng.normal(size=(4000, 3)), 0.7, 2.0
+    gating = SoftGates([rng.normal(size=(5, 3))], beta=beta).fit(X)
+    gates, slopes = gating.transform(X), gating.jacobian(X)
+    # One layer of gates: dq / dtheta is the input itself.
+    bound = beta * level * (1 - level) * np.abs(X).max(axis=1)
+    found = [
+        gate_activity(gates[n : n + 1], slopes[n : n + 1], active=level, sensitive=b)
+        for n, b in enumerate(bound)
+    ]
+    assert sum(one.active.sum() for one in found) > 1000
+    assert not any(one.both.any() for one in found)
+    below = [
+        gate_activity(gates[n : n + 1], slopes[n : n + 1], active=level, sensitive=0.99 * b)
+        for n, b in enumerate(bound)
+    ]
+    assert any(one.both.any() for one in below)
+
+
+@pytest.mark.parametrize(
+    ("slopes", "options", "message"),
+    [
+        (np.ones((2, 3, 1)), {}, r"`jacobian` \(n, units, weights\), got \(2, 2\)"),
+        (np.full((2, 2, 1), np.nan), {}, "must be finite"),
+        (np.ones((2, 2, 1)), {"sensitive": -1.0}, "`sensitive` finite and at least 0"),
+    ],
+)
+def test_derivatives_of_other_gates_are_refused(slopes, options, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        gate_activity(np.ones((2, 2)), slopes, **{"active": 0.5, "sensitive": 0.1} | options)
+
+
+def test_a_path_of_a_relu_network_can_be_open_on_two_pieces_and_one_of_half_spaces_never() -> None:
+    # Inputs (x, 1). Layer 1: relu(x), .., relu(x - 3) and the constant 1; layer 2 climbs and falls
+    # by turns from -1/2 at 0, and is open on [1/2, 3/2] and on [5/2, 7/2].
+    layers = [
+        np.array([[1.0, 0.0], [1.0, -1.0], [1.0, -2.0], [1.0, -3.0], [0.0, 1.0]]),
+        np.array([[1.0, -2.0, 2.0, -2.0, -0.5]]),
+    ]
+    x = np.linspace(-1, 5, 601) + 1e-4
+    X = np.column_stack([x, np.ones_like(x)])
+    gates = NetworkGates(layers).fit_transform(X)
+    expected = ((x >= 0.5) & (x <= 1.5)) | ((x >= 2.5) & (x <= 3.5))
+    np.testing.assert_array_equal(gates[:, 0] * gates[:, 5] == 1, expected)
+    assert pieces(expected) == 2
+    # The same weights of a deep linear network: 7/2 - x, and each path on one interval.
+    linear = LinearGates(2, (5, 1), layers=layers).fit_transform(X)
+    assert [pieces(linear[:, i] * linear[:, 5]) for i in range(5)] == [1] * 5
+
+
+def pieces(opened: np.ndarray) -> int:
+    """Runs of open samples in a row."""
+    return int(np.sum(np.diff(np.concatenate([[0], opened.astype(int), [0]])) == 1))

@@ -146,3 +146,17 @@ def test_moments_of_no_weights_are_refused(changes, message) -> None:
         ntk_moments(np.ones((2, 1)), np.ones((2, 3)), **given)
     with pytest.raises(ValueError, match="the derivatives of the same gates"):
         delta(np.ones((2, 3)), np.ones((2, 2, 4)), widths=(3,))
+
+
+def test_a_path_that_meets_only_itself_has_the_same_kernel_at_all_signs() -> None:
+    # One unit a layer: K = d sigma^(2(d-1)) whatever the signs, and not so with other weights.
+    options = {"widths": (1, 1, 1), "variance": 0.5}
+    signs = ntk_moments([[1.0]], np.ones((1, 3)), kurtosis=1.0, **options)
+    assert signs.mean[0, 0] == pytest.approx(4 * 0.5**3)
+    assert signs.variance[0, 0] == pytest.approx(0, abs=1e-15)
+    for seed in range(4):
+        network = DGN(1, (1, 1, 1), init="sign", random_state=seed)
+        sigma = abs(network.layers[0].item())
+        found = empirical_ntk(network, [[1.0]], np.ones((1, 3)))
+        assert found[0, 0] == pytest.approx(4 * sigma**6)
+    assert ntk_moments([[1.0]], np.ones((1, 3)), kurtosis=3.0, **options).variance[0, 0] > 0.1

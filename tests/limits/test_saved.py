@@ -10,8 +10,10 @@ import torch
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
+from implicit_bias._saved import Kind, write_saved
 from implicit_bias._solve import Status
-from implicit_bias.limits.saved import write_saved
+from implicit_bias.models.distillation.closed_form import distillation_limit
+from implicit_bias.models.distillation.limit import DistillationLimit
 from implicit_bias.models.gdln.formulation import solve_gated_ols
 from implicit_bias.models.gdln.limit import GatedOLS
 from implicit_bias.models.gln.formulation import GLNLimit, solve_gln_svm
@@ -36,6 +38,7 @@ LIMITS = {
     FReLULimit: lambda: solve_frelu_svm(X, Y, GATES),
     OrthosepLimit: lambda: solve_orthosep(Y[:, None] * np.abs(X), Y),
     GatedOLS: lambda: solve_gated_ols(X, Y, GATES),
+    DistillationLimit: lambda: distillation_limit(X, np.ones(D), np.full(D, 0.1), depth=2),
 }
 every_limit = pytest.mark.parametrize("kind", LIMITS, ids=lambda kind: kind.__name__)
 
@@ -65,7 +68,9 @@ def test_a_limit_of_tensors_and_a_proof_of_inseparability_come_back(tmp_path) ->
 @every_limit
 def test_what_is_no_file_of_this_limit_is_told(kind, tmp_path) -> None:
     path = tmp_path / "limit"
-    with pytest.raises(FileNotFoundError, match=r"no file .*limit' to load a limit from"):
+    with pytest.raises(
+        FileNotFoundError, match=rf"no file .*limit' to load a {kind.__name__} from"
+    ):
         kind.load(path)
     path.write_bytes(b"not a tensor in sight")
     with pytest.raises(ValueError, match="is not a safetensors file"):
@@ -96,7 +101,8 @@ def test_a_file_whose_arrays_have_changed_is_refused(kind, change, tmp_path) -> 
     LIMITS[kind]().save(path)
     with safe_open(path, framework="numpy") as file:
         metadata = file.metadata()
-    save_file(spoiled(load_file(path), "zeta", change), path, metadata=metadata)
+    name = "weights" if kind is DistillationLimit else "zeta"
+    save_file(spoiled(load_file(path), name, change), path, metadata=metadata)
     with pytest.raises(ValueError, match=f"as {kind.__name__}.save writes it.*checksum.*again"):
         kind.load(path)
 
@@ -145,7 +151,7 @@ def test_a_limit_that_contradicts_its_certificate_is_not_loaded(change, message,
 
 def test_a_record_that_lacks_an_entry_is_refused(tmp_path) -> None:
     names = GLNLimit._array_names()
-    write_saved(tmp_path / "limit", GLNLimit, {name: np.ones(2) for name in names}, {})
+    write_saved(tmp_path / "limit", Kind.of(GLNLimit), {name: np.ones(2) for name in names}, {})
     with pytest.raises(ValueError, match="lacks or misnames 'status'"):
         GLNLimit.load(tmp_path / "limit")
 

@@ -415,8 +415,8 @@ def test_an_interrupt_before_training_ends_with_130_and_says_so(monkeypatch) -> 
 def test_what_was_saved_loads_and_gives_the_reported_results(tmp_path) -> None:
     record = results(*SMALL, "--contexts", "4", "--seed", "3", "--save", tmp_path)
     assert sorted(os.listdir(tmp_path)) == [
-        "gating.npz", "limit.safetensors", "network.safetensors", "results.json",
-        "run.json", "run.safetensors", "trajectory.parquet",
+        "gating.safetensors", "limit.safetensors", "network.safetensors",
+        "report.safetensors", "results.json", "run.json", "run.safetensors", "trajectory.parquet",
     ]  # fmt: skip
     assert json.loads((tmp_path / "results.json").read_text()) == record
     assert record["version"] == __version__
@@ -424,7 +424,7 @@ def test_what_was_saved_loads_and_gives_the_reported_results(tmp_path) -> None:
     assert record["packages"]["torch"].split("+")[0] == torch.__version__.split("+")[0]
     data = dataset_of(record)
     assert data.digest() == record["data"]["sha256"]
-    contexts = HyperplaneContexts.load(tmp_path / "gating.npz").transform(data.X_val)
+    contexts = HyperplaneContexts.load(tmp_path / "gating.safetensors").transform(data.X_val)
 
     limit = GLNLimit.load(tmp_path / "limit.safetensors")
     assert limit.objective == record["limit"]["objective"]
@@ -466,7 +466,7 @@ def test_another_seed_gives_other_data_contexts_and_weights(tmp_path) -> None:
     records = [json.loads((folder / "results.json").read_text()) for folder in saved]
     assert records[0]["data"]["sha256"] != records[1]["data"]["sha256"]
     assert len({*records[0]["seeds"].values(), *records[1]["seeds"].values()}) == 8
-    normals = [HyperplaneContexts.load(folder / "gating.npz").normals_ for folder in saved]
+    normals = [HyperplaneContexts.load(folder / "gating.safetensors").normals_ for folder in saved]
     assert not np.any(normals[0] == normals[1])
     # Weights after training stay near those they began with, which differ.
     weights = [load_file(folder / "network.safetensors")["w1"].flatten() for folder in saved]

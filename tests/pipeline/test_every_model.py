@@ -17,6 +17,7 @@ SEPARABLE = [name for name, model in MODELS.items() if "classes" in model.option
 QUICK = {
     "deep-linear": ("--steps", "300"),
     "dgn": ("--n-train", "40", "--steps", "100", "--hidden-units", "4", "--starts", "2"),
+    "distillation": ("--steps", "100,300", "--n-val", "200"),
     "dlgn": ("--n-train", "60", "--steps", "200", "--gate-steps", "100"),
     "frelu": ("--n-train", "100", "--steps", "300"),
     "gdln": ("--n-train", "600", "--steps", "60", "--hidden-units", "3"),

@@ -67,7 +67,7 @@ def test_every_family_compares_all_classes(model, tmp_path) -> None:
 def test_saved_limits_networks_and_gates_give_the_reported_agreement(tmp_path) -> None:
     record = results(*SMALL, "--save", tmp_path)
     data = classes_of(record)
-    contexts = HyperplaneContexts.load(tmp_path / "gating.npz").transform(data.X_val)
+    contexts = HyperplaneContexts.load(tmp_path / "gating.safetensors").transform(data.X_val)
     predicted, trained = [], []
     for k, entry in enumerate(record["one_vs_rest"]):
         limit = GLNLimit.load(tmp_path / f"limit-{k}.safetensors")

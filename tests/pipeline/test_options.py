@@ -22,6 +22,7 @@ from tests.commands import results, run, without_times, write_mnist
 SMALL = {
     "deep-linear": "--trainer constant --n-train 40 --n-val 40 --steps 20 --hidden-units 3",
     "dgn": "--trainer constant --n-train 40 --n-val 40 --steps 20 --hidden-units 8",
+    "distillation": "--n-train 12 --n-val 40 --steps 20",
     "dlgn": "--trainer constant --n-train 40 --n-val 40 --steps 20 --hidden-units 8 "
     "--gate-steps 30",
     "frelu": "--trainer constant --n-train 40 --n-val 40 --steps 20 --hidden-units 3",
@@ -57,6 +58,7 @@ OTHER = {
     "init": "balanced",
     "init_scale": "0.7",
     "label": "other",
+    "kappa": "2",
     "learning_rate": "0.003",
     "length_scales": "4,2",
     "loss": "exponential",
@@ -79,6 +81,7 @@ OTHER = {
 REPORTED = (0, 3, 4, 5)
 WITH = {
     ("orthosep", "data"): "quadrants",
+    ("distillation", "data"): "digits",
     ("gdln", "batch_size"): "150",  # fewer samples want smaller steps
     ("gdln", "data"): "pulse",
     ("gdln", "tol"): "1e-17",
@@ -135,7 +138,7 @@ TRIED = [
 @pytest.mark.parametrize(("model", "name"), TRIED)
 def test_an_option_changes_what_is_found_or_is_refused(model, name, usual, tmp_path) -> None:
     if name == "data_dir":
-        write_mnist(tmp_path, n=150)
+        write_mnist(tmp_path, n=900)
     given = arguments(model, name, tmp_path)
     if name not in MODELS[model].option_names:
         typed = f"{flag(name)} {given[-1]}" if given[-1] != flag(name) else flag(name)

@@ -8,12 +8,15 @@ import platform
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 from implicit_bias import Status, __version__
 from implicit_bias.drawing.figures import Row
+from implicit_bias.models import MODELS
 from implicit_bias.pipeline.finding import Assumption, Finding, Table
+from implicit_bias.pipeline.formulas import mathml
 from implicit_bias.pipeline.page import render_html, write_html
 from implicit_bias.pipeline.report import Report
 from implicit_bias.pipeline.setup import Heading
@@ -126,7 +129,7 @@ def test_every_cell_and_assumption_is_there_as_text() -> None:
     assert page.texts["li"] == ["first", NASTY, "third"]
     assert page.texts["b"] == ["holds", "does not hold", "not checked"]
     assert "everything tends to <i>1</i>" in page.texts["p"]
-    assert "min x" in page.texts["pre"]
+    assert "min x" in page.texts["p"]
 
 
 def test_the_certificate_the_command_and_the_origin_are_on_the_page() -> None:
@@ -219,3 +222,15 @@ def test_data_that_are_not_separable_have_a_page_with_the_certificate(tmp_path) 
     assert any(
         "smallest margin over the sum of its absolute terms" in cell for cell in page.texts["th"]
     )
+
+
+def test_formulas_are_mathml_with_the_scripts_fences_and_signs_of_the_line() -> None:
+    (one,) = mathml("min sum_h ||zeta_h||_F  s.t.  y_n <zeta_h,c_h(n), x_n> >= 1")
+    tree = ElementTree.fromstring(one)
+    assert tree.get("alttext", "").startswith("min sum_h")
+    # What a reader sees, blanks aside; every program of the table is well formed.
+    assert "".join(tree.itertext()).replace(" ", "") == "min∑h‖ζh‖Fs.t.yn⟨ζh,ch(n),xn⟩≥1"
+    assert [len(part) for part in tree.iter("msub")] == [2] * 7
+    for model in MODELS.values():
+        for formula in mathml(model.program):
+            ElementTree.fromstring(formula)

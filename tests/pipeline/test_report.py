@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from implicit_bias import Status
+from implicit_bias._files import check_writable
 from implicit_bias.pipeline.finding import Assumption, Finding, Table
-from implicit_bias.pipeline.report import Report, check_writable, gather
+from implicit_bias.pipeline.report import Report, gather
 from implicit_bias.pipeline.setup import Heading
 from implicit_bias.pipeline.terminal import render_text
 
@@ -110,8 +111,8 @@ def test_save_makes_the_folder_and_writes_results_and_every_file(tmp_path) -> No
     }
     folder = tmp_path / "deep" / "down"
     saved = report(Finding("a", record={"x": math.inf}, files=files))
-    assert saved.save(folder) == ["results.json", "a.txt", "b.bin"]
-    assert sorted(os.listdir(folder)) == ["a.txt", "b.bin", "results.json"]
+    assert saved.save(folder) == ["results.json", "a.txt", "b.bin", "report.safetensors"]
+    assert sorted(os.listdir(folder)) == ["a.txt", "b.bin", "report.safetensors", "results.json"]
     assert (folder / "a.txt").read_text() == "first"
     assert (folder / "results.json").read_text() == saved.to_json() + "\n"
 

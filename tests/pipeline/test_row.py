@@ -20,6 +20,7 @@ from implicit_bias.pipeline.row import COLUMNS, READ, make_row
 TINY: dict[str, dict[str, Any]] = {
     "deep-linear": {"n_train": 30, "steps": 10, "hidden_units": 3},
     "dgn": {"n_train": 20, "steps": 30, "hidden_units": 3, "data": "quadrants", "starts": 2},
+    "distillation": {"n_train": 10, "steps": 10, "n_val": 40},
     "dlgn": {"n_train": 30, "steps": 10, "gate_steps": 40, "hidden_units": 8, "data": "circle"},
     "frelu": {"n_train": 30, "steps": 10, "hidden_units": 3, "data": "quadrants"},
     "gdln": {"n_train": 60, "steps": 10, "hidden_units": 2},
@@ -53,7 +54,7 @@ def test_rows_of_all_models_are_one_data_set(reports, tmp_path) -> None:
     # Nulls where a quantity does not exist, and there alone.
     by = frame.drop_duplicates("model").set_index("model")
     assert math.isnan(by.loc["gdln", "gap"]) and by.loc["gdln", "stationarity"] < 1e-8
-    assert by.loc[["deep-linear", "dgn", "relu"], "depth"].tolist() == [3, 3, 2]
+    assert by.loc[["deep-linear", "dgn", "distillation", "relu"], "depth"].tolist() == [3, 3, 2, 2]
     for name in ("depth", "contexts", "hidden_units"):
         takers = {key for key, model in MODELS.items() if name in model.option_names}
         takers -= {"dgn"} if name == "contexts" else set()  # it has gates here
@@ -100,4 +101,22 @@ def test_a_report_pickles_with_all_that_it_says(key, reports, tmp_path) -> None:
     if key in DRAWN:
         titles = [ax.get_title() for ax in again.figure().axes]
         assert titles == [ax.get_title() for ax in report.figure().axes]
-    assert sorted(again.save(tmp_path)) == sorted(["results.json", *report.files])
+    files = sorted(["results.json", "report.safetensors", *report.files])
+    assert sorted(again.save(tmp_path)) == files
+
+
+@pytest.mark.parametrize("key", [*MODELS, "classes"])
+def test_a_saved_report_loads_with_all_that_it_says_and_saves_again(key, reports, tmp_path) -> None:
+    report = reports[key]
+    files = report.save(tmp_path / "first")
+    again = ib.load(tmp_path / "first")
+    assert again.to_json() == report.to_json() and again.rows() == report.rows()
+    assert again.tables == report.tables and str(again) == str(report)
+    assert list(again.objects) == list(report.objects)
+    if key in DRAWN:
+        titles = [ax.get_title() for ax in again.plot().axes]
+        assert titles == [ax.get_title() for ax in report.plot().axes]
+    assert again.save(tmp_path / "second") == files
+    for name in report.files:
+        first, second = (tmp_path / place / name for place in ("first", "second"))
+        assert first.read_bytes() == second.read_bytes()

@@ -547,7 +547,7 @@ def test_the_support_of_an_early_iterate_is_told_by_the_largest_multiplier() -> 
 
 @pytest.fixture
 def small_sets(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Working sets start at 80 samples; the sizes of all that are solved are noted."""
+    """Working sets start at 80 samples and exchange them; the sizes of all solved are noted."""
     sizes: list[int] = []
     whole = interior_point._solve_all
 
@@ -555,7 +555,8 @@ def small_sets(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         sizes.append(program.n_samples)
         return whole(program, *arguments)
 
-    monkeypatch.setattr(working_set, "FIRST_SET", 80)
+    monkeypatch.setattr(working_set, "SCOUTS", 80)
+    monkeypatch.setattr(working_set, "CROWDED", 1.0)
     monkeypatch.setattr(interior_point, "_solve_all", noted)
     return sizes
 
@@ -632,6 +633,46 @@ def test_a_working_set_survives_duplicates_and_a_row_of_zeros(small_sets: list[i
     assert solution.certificate.objective == pytest.approx(optimum, rel=2e-8)
     zeros = stacked(doubled, [3], scale=0.0)
     assert solve(zeros, settings=WORKING).status is Status.NOT_SEPARABLE
+
+
+def few_supports(n: int, seed: int = 0) -> MaxMarginProgram:
+    """Gaussian inputs behind a margin: about as many support vectors as inputs, 20."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 20))
+    y = np.where(X[:, 0] > 0, 1.0, -1.0)
+    X[:, 0] += 0.2 * y
+    return linear_program(X, y)
+
+
+def test_a_program_with_few_support_vectors_never_holds_many_samples(
+    monkeypatch: pytest.MonkeyPatch, small_sets: list[int]
+) -> None:
+    monkeypatch.setattr(working_set, "CROWDED", 0.4)
+    program = few_supports(5000)
+    solution = solve(program, settings=WORKING).require()
+    assert max(small_sets) < 500
+    others = solve(program, solver="cvxpy:CLARABEL").require().certificate.objective
+    assert solution.certificate.objective == pytest.approx(others, rel=2e-8)
+
+
+@pytest.mark.parametrize("many, sizes", [(401, [80, 400]), (400, [80, 150])])
+def test_a_crowded_program_is_solved_on_all_samples_or_from_a_large_set_on(
+    monkeypatch: pytest.MonkeyPatch, small_sets: list[int], many: int, sizes: list[int]
+) -> None:
+    """All samples of orthogonal inputs are support vectors: no small set can do."""
+    monkeypatch.setattr(working_set, "CROWDED", 0.4)
+    monkeypatch.setattr(working_set, "CROWD", 150)
+    monkeypatch.setattr(working_set, "MANY", many)
+    program = linear_program(np.eye(400), np.ones(400))
+    solution = solve(program, settings=WORKING).require()
+    assert solution.certificate.objective == pytest.approx(20.0, rel=2e-8)
+    assert small_sets[:2] == sizes
+
+
+def test_a_loose_tolerance_costs_fewer_iterations_on_a_working_set() -> None:
+    program = few_supports(5000)
+    tight, loose = (solve(program, settings=Settings(tol=tol)) for tol in (1e-8, 1e-3))
+    assert loose.certificate.gap <= 1e-3 and loose.iterations < tight.iterations
 
 
 def test_answers_are_reproducible_to_the_bit(small_sets: list[int]) -> None:

@@ -76,6 +76,7 @@ def test_gradient_of_the_log_logistic_loss_at_hugely_wrong_margins_is_one_over_t
 def test_closed_form_gradients_equal_autograd(kind: str) -> None:
     scores = torch.linspace(-30, 60, 91, dtype=torch.float64, requires_grad=True)
     targets = torch.where(torch.arange(91) % 3 == 0, -1.0, 1.0)
+    targets = targets.clamp(min=0.25) if kind == "cross-entropy" else targets
     plain = OBJECTIVES[kind].value(scores, targets).mean()
     (expected,) = torch.autograd.grad(plain, scores)
     known = scores.detach()
@@ -117,3 +118,28 @@ def test_unknown_loss_is_refused_with_the_known_ones() -> None:
 def test_margins_without_samples_are_refused(shape: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match=r"`margins` must have shape \(\.\.\., n\)"):
         log_mean_loss(torch.zeros(shape))
+
+
+@pytest.mark.parametrize("label", [0.0, 1e-9, 0.3, 0.5, 1.0])
+def test_the_loss_of_soft_labels_is_the_divergence_to_all_its_digits(label: float) -> None:
+    one = get_loss("cross-entropy")
+    own = math.log(label) - math.log1p(-label) if 0 < label < 1 else 0.3
+    for score in (-800.0, -3.0, own - 1e-6, own + 1e-6, own + 0.2, 40.0):
+        with decimal.localcontext() as context:
+            context.prec = 500
+            # The soft label is the number that float64 holds.
+            q = 1 / (1 + (-decimal.Decimal(score)).exp())
+            pairs = [(decimal.Decimal(label), q), (1 - decimal.Decimal(label), 1 - q)]
+            exact = float(sum(p * (p / r).ln() for p, r in pairs if p))
+            slope = float(q - decimal.Decimal(label))
+        pair = torch.tensor([score, label], dtype=torch.float64)
+        # d^2 / (2 q (1 - q)), of which d is known to rounding.
+        assert float(one.value(*pair)) == pytest.approx(exact, rel=1e-8, abs=1e-300)
+        assert float(one.slope(*pair)) == pytest.approx(slope, rel=1e-9, abs=1e-16)
+    assert float(one.value(torch.tensor(0.0), torch.tensor(0.5))) == 0.0
+
+
+def test_the_loss_of_soft_labels_takes_shares_alone() -> None:
+    takes = get_loss("cross-entropy").takes
+    values = torch.tensor([0.0, 0.4, 1.0, -0.1, 1.1, math.nan])
+    assert takes(values).tolist() == [True, True, True, False, False, False]

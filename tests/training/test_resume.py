@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import os
 import re
 import signal
@@ -20,9 +19,11 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from implicit_bias import GLN, DeepLinear, ReLU
+from implicit_bias._saved import read_saved
 from implicit_bias.training.interrupts import interrupts_held
 from implicit_bias.training.loop import train, train_many
 from implicit_bias.training.settings import TrainingSettings
+from implicit_bias.training.state import KIND
 from implicit_bias.training.trajectory import Trajectory
 
 Array = NDArray[np.float64]
@@ -202,8 +203,7 @@ def test_a_machine_that_stops_costs_what_was_done_since_the_last_checkpoint(tmp_
             network_for("mini-batches with momentum"), "mini-batches with momentum",
             state=tmp_path / "run", callback=interrupting(47, cut),
         )  # fmt: skip
-    with safe_open(tmp_path / "run", framework="pt") as file:
-        kept = json.loads(file.metadata()["run"])["step"]
+    kept = read_saved(tmp_path / "run", KIND)[1]["step"]
     assert kept == max(step for step in expected.step if step < 47)
     network = network_for("mini-batches with momentum")
     trajectory = run(network, "mini-batches with momentum", state=tmp_path / "run", resume=True)
@@ -455,7 +455,9 @@ def test_buffers_belong_to_what_a_run_is_of(tmp_path) -> None:
 @pytest.mark.parametrize("length", [0, 5, 200, -1])
 def test_a_truncated_file_is_refused_in_one_sentence(kept, length) -> None:
     kept.write_bytes(kept.read_bytes()[:length])
-    with pytest.raises(ValueError, match=r"is no file of a run: .*; delete it and begin anew"):
+    with pytest.raises(
+        ValueError, match=r"is not a safetensors file: .*; delete it and begin anew"
+    ):
         go_on(kept)
 
 
@@ -465,7 +467,9 @@ def test_a_flipped_bit_anywhere_is_refused(kept) -> None:
         damaged = bytearray(content)
         damaged[place] ^= 4
         kept.write_bytes(damaged)
-        with pytest.raises(ValueError, match=r"is no file of a run|is damaged"):
+        with pytest.raises(
+            ValueError, match=r"not a safetensors file|no saved run|in format|damaged"
+        ):
             go_on(kept)
     kept.write_bytes(content)
     assert go_on(kept).finished
@@ -477,10 +481,10 @@ def test_other_files_are_refused(kept, tmp_path) -> None:
     with pytest.raises(ValueError, match=r"no run to resume: .* does not exist"):
         go_on(tmp_path)
     save_file({"weight.0": torch.zeros(2)}, tmp_path / "weights")
-    with pytest.raises(ValueError, match="no file of a run that this version kept"):
+    with pytest.raises(ValueError, match="holds no saved run"):
         go_on(tmp_path / "weights")
     (tmp_path / "text").write_text("not a run at all, but longer than a header\n" * 3)
-    with pytest.raises(ValueError, match="is no file of a run"):
+    with pytest.raises(ValueError, match="is not a safetensors file"):
         go_on(tmp_path / "text")
 
 

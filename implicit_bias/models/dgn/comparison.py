@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._shown import Shown
 from ..._solve import to_numpy
 from ...data.sample import Sample
 from ...local_limits.limit import LocalLimit, LocalStatus, same_limit
@@ -68,8 +69,8 @@ class Predicted:
     error: float
 
 
-@dataclass(frozen=True)
-class DGNComparison:
+@dataclass(frozen=True, repr=False)
+class DGNComparison(Shown):
     """A network beside its own local limit, and beside all networks with its gates.
 
     Attributes

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..._shown import Shown
 from ...data.arrays import Floats
 from ...data.sample import Sample
 from ...kernels.regression import KernelRegression, kernel_regression
@@ -76,8 +77,8 @@ class Drift:
         return found | {"kernel_ratio": ratio, "value": value_of(network, self._train)}
 
 
-@dataclass(frozen=True)
-class ScaleComparison:
+@dataclass(frozen=True, repr=False)
+class ScaleComparison(Shown):
     """A network at one output scale beside kernel regression; all measured.
 
     Attributes

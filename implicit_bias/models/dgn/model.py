@@ -75,10 +75,6 @@ MODELS = (
             # With fewer, training the network that sets the gates may close a layer for good.
             ("gating", "learned"): {"hidden_units": 14},
         },
-        refuses={
-            "gating": "gates of a deep network come with the widths of its layers; "
-            "`solve_path_lasso` and `local_limit` take any",
-            "trainers": "its networks differ in their starts",
-        },
+        refuses={"trainers": "its networks differ in their starts"},
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,17 +13,17 @@ from ...data.sample import Sample
 from ...gates.hyperplanes import HyperplaneContexts
 from ...gates.layered import LinearGates, NetworkGates
 from ...gates.table import RandomGates
-from ...pipeline.given import gates_of
+from ...pipeline.given import GIVEN, Given, gates_of
 from ...pipeline.options import flag
 from ...pipeline.setup import Setup, start
 from ...training.loop import train
 from ..relu.network import DeepReLU
 from .context_network import DeepGLN
+from .model import DGNOptions
 from .network import DGN
 
 if TYPE_CHECKING:
     from ...training.settings import TrainingSettings
-    from .model import DGNOptions
 
 __all__ = [
     "gated",
@@ -48,14 +48,59 @@ _OBEYED: tuple[tuple[str, str, str, Any], ...] = (
 )
 
 
-def settled(options: DGNOptions) -> DGNOptions:
-    """The options with those that follow from others filled in.
+@dataclass(frozen=True, kw_only=True)
+class OwnGating(DGNOptions):
+    """The options behind gates of the user's own, whose layers may differ in width."""
+
+    widths: tuple[int, ...]
+
+
+def settled(options: DGNOptions, given: Given | None = None) -> DGNOptions:
+    """The options with those that follow from others, or from gates of one's own, filled in.
 
     Raises
     ------
     ValueError
-        If an option is given that the others leave without effect, or a number is out of range.
+        If an option is given that the others leave without effect, a number is out of range, or
+        gates of one's own do not come in layers.
     """
+    if given is None or given.gates is None:
+        return _obeyed(options)
+    rest = _obeyed(replace(options, contexts=None))
+    widths = _layers_of(given, rest.depth)
+    largest = max(int(gates.max()) for gates in given.gates)
+    of_contexts = largest > 1 or hasattr(given.gating, "n_contexts")
+    follow = {
+        "contexts": options.contexts if of_contexts else None,
+        "depth": len(widths) + 1,
+        "hidden_units": max(widths),
+        "widths": widths,
+    }
+    return OwnGating(**{**asdict(rest), **follow})
+
+
+def _layers_of(given: Given, depth: int) -> tuple[int, ...]:
+    """Units of every layer of a user's gates: what these say, or equal shares of their columns."""
+    assert given.gates is not None
+    name, n_columns = type(given.gating).__name__, given.gates[0].shape[1]
+    if given.widths is not None:
+        if sum(given.widths) == n_columns:
+            return given.widths
+        raise ValueError(
+            f"`gating` ({name}) says it has layers of {given.widths} units, and gives {n_columns} "
+            "columns: one a unit, layer after layer"
+        )
+    if n_columns % (depth - 1):
+        raise ValueError(
+            f"`gating` ({name}) gives {n_columns} columns, which the {depth - 1} gated layers of "
+            f"`depth` {depth} cannot share equally: give it `widths`, the units of every layer, or "
+            "choose another `depth`"
+        )
+    return (n_columns // (depth - 1),) * (depth - 1)
+
+
+def _obeyed(options: DGNOptions) -> DGNOptions:
+    """With what is said nowhere, and nothing that has no effect."""
     if options.depth < 2:
         raise ValueError(
             f"`--depth {options.depth}` leaves a network without a gated layer: take 2 or more, or "
@@ -80,6 +125,8 @@ def settled(options: DGNOptions) -> DGNOptions:
 
 def widths_of(options: DGNOptions) -> tuple[int, ...]:
     """Units of each hidden layer."""
+    if isinstance(options, OwnGating):
+        return options.widths
     return (options.hidden_units,) * (options.depth - 1)
 
 
@@ -93,8 +140,11 @@ def make_network(options: DGNOptions, n_inputs: int, seed: int) -> DGN | DeepGLN
 
 def network_name(options: DGNOptions) -> str:
     """What to call it, its size included."""
-    n_hidden, units = options.depth - 1, options.hidden_units
+    widths = widths_of(options)
+    n_hidden = len(widths)
+    units = widths[0] if len(set(widths)) == 1 else "-".join(map(str, widths))
     behind = {
+        GIVEN: "gates of the caller's own",
         "random": "random gates",
         "relu": "the gates of an untrained ReLU network",
         "learned": "gates that a ReLU network has learned",
@@ -137,6 +187,8 @@ def train_gates(setup: Setup) -> tuple[DeepReLU, bool]:
 def gated(setup: Setup, relu: DeepReLU | None) -> Setup:
     """The run with its gates: of the training inputs, and of held-out ones where there are any."""
     options, X = setup.options, setup.dataset.X_train
+    if options.gating == GIVEN:
+        return setup
     widths, seed = widths_of(options), setup.seeds.gating
     gating: Any
     if options.gating == "random":

@@ -8,7 +8,14 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from ..._solve import Array, NotCertified, as_float64, to_numpy
+from ..._solve import (
+    Array,
+    NotCertified,
+    array_namespace,
+    as_float64,
+    is_torch_array,
+    to_numpy,
+)
 from ...limits.limit import Limit
 from ...limits.predictors import Predictor
 from .aligned import aligned_weights, network_value
@@ -110,7 +117,7 @@ class PathLimit(Limit):
         weights = aligned_weights(to_numpy(self.zeta), self.paths, self._widths)
         return tuple(as_float64(layer, like=self.zeta) for layer in weights)
 
-    def bound(self, network: Network, X: Array, gates: Array) -> float:
+    def bound(self, network: Network, X: Array, gates: Gates) -> float:
         """`P* / value(network)`, in [0, 1]: no network with these gates has a smaller value.
 
         P* is taken by its certified lower bound. 0 where a margin of the network is not positive.
@@ -118,23 +125,27 @@ class PathLimit(Limit):
         Parameters
         ----------
         network : callable
-            `network(X, gates)` gives scores; `network.parameters()` all weights of its L layers.
+            `network(X, gates)` gives scores; `network.parameters()` all weights of its L layers. A
+            torch module is called with tensors of the kind of its weights, anything else with NumPy
+            arrays.
         X, gates : array
-            The data of this limit, as the network takes them.
+            The data of this limit, NumPy arrays or tensors; gates also layer by layer.
 
         Raises
         ------
         ValueError
             If these are not the data of this limit.
         """
-        y = self._labels(X, gates)
-        margins = y * np.asarray(to_numpy(network(X, gates)), dtype=float).reshape(-1)
-        weights = (to_numpy(layer).astype(float) for layer in network.parameters())
-        squares = sum(float(np.sum(layer**2)) for layer in weights)
+        inputs = as_float64(to_numpy(X), like=self.zeta)
+        whole = self.predictor.columns.check(gates, inputs)
+        y = self._labels(inputs, whole)
+        layers = list(network.parameters())
+        margins = y * _scores(network, layers[0], inputs, whole)
+        squares = sum(float(np.sum(to_numpy(layer).astype(float) ** 2)) for layer in layers)
         value = network_value(squares, margins, self.depth)
         return min(self.dual_objective / value, 1.0) if value > 0 else 1.0
 
-    def _labels(self, X: Array, gates: Gates) -> np.ndarray:
+    def _labels(self, X: Array, gates: Array) -> np.ndarray:
         """Labels of the limit's own data, of which its coefficients classify all rightly."""
         if not self.certificate.proves_separability():
             raise ValueError(
@@ -185,3 +196,13 @@ class PathLimit(Limit):
             f"these gates, {said}\n  {len(self.paths)} distinct paths of "
             f"{math.prod(self._widths)}"
         )
+
+
+def _scores(network: Network, weight: Array, X: Array, gates: Array) -> np.ndarray:
+    """(n,) scores of a network that is called with arrays of the kind of one of its weights."""
+    X, gates = to_numpy(X), to_numpy(gates)
+    if is_torch_array(weight):
+        xp, place = array_namespace(weight), {"device": weight.device}
+        kind = {} if gates.dtype.kind == "i" else {"dtype": weight.dtype}
+        X, gates = xp.asarray(X, dtype=weight.dtype, **place), xp.asarray(gates, **kind, **place)
+    return np.asarray(to_numpy(network(X, gates)), dtype=float).reshape(-1)

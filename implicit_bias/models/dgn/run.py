@@ -37,7 +37,7 @@ def run_dgn(model: Model, options: DGNOptions, progress: Progress, keeping: Keep
         If an option is out of range or without effect, or the data are not there, before any long
         work.
     """
-    options = settled(options)
+    options = settled(options, model.given)
     if options.gating == "learned" and not trains(options):
         raise ValueError("`steps` 0 trains nothing, and `--gating learned` learns in half of them")
     setup = prepare(model, options, progress, keeping)

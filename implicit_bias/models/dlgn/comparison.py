@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from ..._shown import Shown
 from ...data.sample import Sample
 from ...local_limits.limit import LocalLimit
 from ...measures.formatting import DASH, number, share
@@ -48,8 +49,8 @@ class Beside:
     error: float
 
 
-@dataclass(frozen=True)
-class DLGNComparison:
+@dataclass(frozen=True, repr=False)
+class DLGNComparison(Shown):
     """How near a network with frozen gates has come to its limit.
 
     Attributes

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._shown import Shown
 from ..._solve import GatedDesign, MaxMarginProgram, Solution, Status, to_numpy
 from ...data.arrays import Floats
 from ...limits.formulation import real_data, solve_program
@@ -27,8 +28,8 @@ _ROUNDS, _STALLED = 30, 1e-6
 _SUB_TOL = 1e-7
 
 
-@dataclass(frozen=True, eq=False)
-class Depth3Interval:
+@dataclass(frozen=True, eq=False, repr=False)
+class Depth3Interval(Shown):
     """Proved bounds of the least value of all networks with these gates.
 
     Attributes

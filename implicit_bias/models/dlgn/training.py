@@ -6,11 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
+from ..._pictures import draw
+from ..._shown import Shown
 from ..._solve import to_numpy
 from ...data.sample import Sample
 from ...gates.layered import LinearGates
@@ -22,14 +24,17 @@ from ...training.trajectory import Trajectory
 from .network import DLGN
 from .regions import active_paths
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 __all__ = ["GateObserver", "GateTraining", "gating_of", "hard_scores", "steepening", "train_gates"]
 
 # Equal parts of the second half of the steps in which beta rises to its last value.
 STAGES = 4
 
 
-@dataclass(frozen=True, eq=False)
-class GateTraining:
+@dataclass(frozen=True, eq=False, repr=False)
+class GateTraining(Shown):
     """What became of the gates.
 
     Attributes
@@ -54,6 +59,10 @@ class GateTraining:
     accuracy: float
     hard_accuracy: float
     gate_changes: float
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the losses of the training; see `Limit.plot` for `ax`."""
+        return draw("models.dlgn.figure:plot_gate_losses", self, ax=ax)
 
     @property
     def finished(self) -> bool:

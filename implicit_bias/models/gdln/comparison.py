@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._pictures import draw
+from ..._shown import Shown
 from ...measures.formatting import aligned, number, share, spread
 from ...training.settings import TrainingSettings
 from ...training.trajectory import Trajectory
 from .flow import GatedFlow, gated_flow
 from .training import check_descent, flow_times
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = [
     "GDLNComparison",
@@ -26,8 +31,8 @@ __all__ = [
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class GatePrediction:
+@dataclass(frozen=True, eq=False, repr=False)
+class GatePrediction(Shown):
     """The gated network's weights, had these gates held from the start.
 
     Attributes
@@ -69,8 +74,8 @@ class GatePrediction:
         }
 
 
-@dataclass(frozen=True, eq=False)
-class GDLNComparison:
+@dataclass(frozen=True, eq=False, repr=False)
+class GDLNComparison(Shown):
     """A trained ReLU network of averaged units beside gated linear predictions.
 
     Attributes
@@ -107,6 +112,10 @@ class GDLNComparison:
                 return prediction
         raise ValueError(f"`gates` must be 'initial' or 'final', got {gates!r}")
 
+    def plot(self, ax: Axes | None = None, *, unit: int = 0) -> Axes:
+        """Draw the weights of a unit beside their predictions; see `Limit.plot` for `ax`."""
+        return draw("models.gdln.figure:plot_comparison", self, unit, ax=ax)
+
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain Python values."""
         return {
@@ -137,6 +146,9 @@ class GDLNComparison:
                 (f"{name}: localisation", spread(p.localisation)),
             ]
         return rows
+
+    def _shown_rows(self) -> list[tuple[str, str]]:
+        return self.rows()
 
     def __str__(self) -> str:
         return aligned(self.rows())

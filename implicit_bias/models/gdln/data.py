@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erf
 
+from ..._shown import Shown
 from ...data.dataset import digest
 
 __all__ = [
@@ -27,8 +28,8 @@ Floats = NDArray[np.float64]
 _NEGATIVE_SHARE = 0.01
 
 
-@dataclass(frozen=True, eq=False)
-class RingData:
+@dataclass(frozen=True, eq=False, repr=False)
+class RingData(Shown):
     """Inputs on a ring with targets 1 (length scale xi_1) and 0 (length scale xi_0).
 
     Attributes

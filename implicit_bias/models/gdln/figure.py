@@ -15,7 +15,15 @@ from .comparison import GDLNComparison, inverse_participation_ratio
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_loss", "plot_localisation", "plot_sign_flips", "plot_unit", "plot_units"]
+__all__ = [
+    "plot_loss",
+    "plot_losses",
+    "plot_comparison",
+    "plot_localisation",
+    "plot_sign_flips",
+    "plot_unit",
+    "plot_units",
+]
 
 # Colour, style and width of each line of a unit.
 _TRAINED, _INITIAL, _FINAL = (BLACK, "-", 2.2), (BLUE, "--", 1.3), (VERMILLION, ":", 1.6)
@@ -47,6 +55,11 @@ def plot_unit(ax: Axes, comparison: GDLNComparison, unit: int) -> Axes:
     )
     ax.set_xlabel("input on the ring")
     return ax
+
+
+def plot_comparison(comparison: GDLNComparison, unit: int, ax: Axes) -> Axes:
+    """`plot_unit`, in the order in which results draw themselves."""
+    return plot_unit(ax, comparison, unit)
 
 
 def plot_units(axes: Sequence[Axes], comparison: GDLNComparison) -> Sequence[Axes]:
@@ -81,6 +94,13 @@ def plot_loss(ax: Axes, trajectory: Trajectory, *, label: str) -> Axes:
     ax.set_yscale("log")
     ax.set_ylabel("loss")
     return _over_steps(ax, trajectory)
+
+
+def plot_losses(relu: Trajectory, twin: Trajectory | None, ax: Axes) -> None:
+    """Loss of the ReLU network, and of its gated twin where there is one."""
+    plot_loss(ax, relu, label="ReLU")
+    if twin is not None:
+        plot_loss(ax, twin, label="gated linear, initial gates")
 
 
 def plot_sign_flips(ax: Axes, trajectory: Trajectory, *, label: str = "ReLU") -> Axes:

@@ -8,6 +8,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from ..._saved import Kind, read_saved, write_saved
+from ..._shown import Shown, record_rows
 from ..._solve import (
     Array,
     FitCertificate,
@@ -17,8 +19,8 @@ from ..._solve import (
     array_namespace,
     to_numpy,
 )
+from ...limits.certified import array_place, placed
 from ...limits.predictors import GateColumns, Predictor
-from ...limits.saved import read_saved, refused, write_saved
 
 __all__ = ["GatedOLS"]
 
@@ -26,7 +28,7 @@ _SCALARS = ("loss", "rank", "rcond", "condition", "tol", "seconds")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GatedOLS:
+class GatedOLS(Shown):
     """The minimum-norm OLS solution on gated inputs, with its certificate.
 
     Attributes
@@ -125,33 +127,39 @@ class GatedOLS:
         record = {
             "status": self.status.name,
             "certificate": self.certificate.to_dict(),
+            "place": array_place(self.zeta),
             **{name: getattr(self, name) for name in _SCALARS},
         }
-        write_saved(path, type(self), {"zeta": to_numpy(self.zeta)}, record)
+        write_saved(path, Kind.of(type(self)), {"zeta": to_numpy(self.zeta)}, record)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read what `save` wrote, as NumPy arrays.
+    def load(cls, path: str | os.PathLike[str], *, device: str | None = None) -> Self:
+        """Read what `save` wrote; `device` as in `Limit.load`.
 
         Raises
         ------
         FileNotFoundError
             If there is no such file.
         ValueError
-            If the file is not a saved limit of this class, whole and unchanged.
+            If the file is not a saved limit of this class, whole and unchanged, or there is no
+            such device.
         """
-        arrays, record = read_saved(path, cls, {"zeta"})
+        kind = Kind.of(cls)
+        arrays, record = read_saved(path, kind, {"zeta"})
         if arrays["zeta"].ndim != 2 or not np.all(np.isfinite(arrays["zeta"])):
-            raise refused(path, cls, "`zeta` is no finite matrix")
+            raise kind.refused(path, "`zeta` is no finite matrix")
         try:
             return cls(
-                zeta=arrays["zeta"],
+                zeta=placed(arrays["zeta"], record["place"] if device == "saved" else device),
                 status=FitStatus[record["status"]],
                 certificate=FitCertificate(**record["certificate"]),
                 **{name: record[name] for name in _SCALARS},
             )
         except (KeyError, TypeError) as error:
-            raise refused(path, cls, f"its record lacks or misnames {error}") from error
+            raise kind.refused(path, f"its record lacks or misnames {error}") from error
+
+    def _shown_rows(self) -> list[tuple[str, str]]:
+        return record_rows(self.to_dict())
 
     def __repr__(self) -> str:
         n_units, n_inputs = (int(size) for size in self.zeta.shape)

@@ -29,7 +29,7 @@ from ...training.trajectory import Trajectory
 from ...training.weights import as_tensor
 from .comparison import compare_with_gdln, path_errors
 from .data import RingData, make_ring
-from .figure import plot_localisation, plot_loss, plot_sign_flips, plot_units
+from .figure import plot_localisation, plot_losses, plot_sign_flips, plot_units
 from .flow import gated_flow
 from .formulation import solve_gated_ols
 from .limit import GatedOLS
@@ -37,7 +37,7 @@ from .network import ReLUMean
 from .training import WeightsObserver, descent_path, flow_times
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    pass
 
 __all__ = ["run_gdln"]
 
@@ -233,7 +233,7 @@ def _trained(setup: Setup, relu: Trained, twin: Trained | None = None) -> Findin
         "network",
         files={FILES[key]: _write_path(setup, run) for key, (_, run) in both.items()},
         panels=(
-            partial(_losses, path, of_twin),
+            partial(plot_losses, path, of_twin),
             partial(plot_localisation, trajectory=path),
             partial(plot_sign_flips, trajectory=path),
         ),
@@ -244,12 +244,6 @@ def _trained(setup: Setup, relu: Trained, twin: Trained | None = None) -> Findin
         row=training_columns(path),
         finished=all(run.finished for _, run in both.values()),
     )
-
-
-def _losses(relu: Trajectory, twin: Trajectory | None, ax: Axes) -> None:
-    plot_loss(ax, relu, label="ReLU")
-    if twin is not None:
-        plot_loss(ax, twin, label="gated linear, initial gates")
 
 
 def _write_path(setup: Setup, run: Trajectory) -> Writer:

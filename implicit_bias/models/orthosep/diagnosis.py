@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ..._pictures import draw
+from ..._shown import Shown
 from ..._solve import to_numpy
 from ...data.sample import Sample
 from ...measures.distances import Distances
@@ -18,6 +20,9 @@ from ...measures.kkt import KKTDistance
 from ...measures.scalars import cosine, scores
 from ...training.objectives import log_mean_loss
 from .limit import OrthosepLimit
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = [
     "OrthosepDiagnosis",
@@ -40,8 +45,8 @@ _OF_TWO_LAYERS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
-class OrthosepDiagnosis:
+@dataclass(frozen=True, eq=False, repr=False)
+class OrthosepDiagnosis(Shown):
     """How near a network has come to two kinds of neurons and one function.
 
     A neuron is dead if it is inactive on every training sample. Quantities that are not defined
@@ -111,6 +116,10 @@ class OrthosepDiagnosis:
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
 
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the singular values of the weights; see `Limit.plot` for `ax`."""
+        return draw("models.orthosep.figure:plot_singular_values", self, ax=ax)
+
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain Python values, arrays as lists."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
@@ -137,6 +146,9 @@ class OrthosepDiagnosis:
             ("log(1/loss)", number(self.log_inverse_loss)),
             *(constants if math.isfinite(self.normalised_margin) else []),
         ]
+
+    def _shown_rows(self) -> list[tuple[str, str]]:
+        return self.rows()
 
 
 def diagnose_orthosep(

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..._extras import naming_extras
+from ..._shown import Shown
 from ..._solve import to_numpy
 from ...data.sample import Sample
 from ...limits.limit import Limit
@@ -56,8 +57,8 @@ _LINES = (
 )
 
 
-@dataclass(frozen=True)
-class MachineComparison:
+@dataclass(frozen=True, repr=False)
+class MachineComparison(Shown):
     """One machine beside the network; what needs scores is NaN where the machine has none.
 
     Attributes
@@ -93,8 +94,8 @@ class MachineComparison:
     score_cosine: float
 
 
-@dataclass(frozen=True)
-class ReLUComparison:
+@dataclass(frozen=True, repr=False)
+class ReLUComparison(Shown):
     """The four machines beside one network, on the same held-out data.
 
     Attributes
@@ -158,6 +159,9 @@ class ReLUComparison:
             ("held-out error, network", *map(share, errors)),
             *cosines,
         ]
+
+    def _shown_rows(self) -> list[tuple[str, ...]]:
+        return self.rows()
 
     def __str__(self) -> str:
         return aligned(self.rows())

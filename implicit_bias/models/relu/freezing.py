@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ..._shown import Shown
 from ..._solve import to_numpy
 from ...gates.layered import NetworkGates
 from ...gates.relu import ReLUGates
@@ -17,8 +18,8 @@ from .frozen_network import FReLU
 from .network import DeepReLU, ReLU
 
 
-@dataclass(frozen=True, eq=False)
-class PartlyTrained:
+@dataclass(frozen=True, eq=False, repr=False)
+class PartlyTrained(Shown):
     """A network whose gates were learned for a while and then frozen.
 
     Attributes

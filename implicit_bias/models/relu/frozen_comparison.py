@@ -6,6 +6,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..._shown import Shown
 from ...data.sample import Sample
 from ...measures.distances import Distances
 from ...measures.scalars import scores
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["FrozenComparison", "compare_frozen"]
 
 
-@dataclass(frozen=True)
-class FrozenComparison:
+@dataclass(frozen=True, repr=False)
+class FrozenComparison(Shown):
     """A network whose gates were frozen on the way, beside SVM-FReLU on these gates.
 
     Unlike the four machines this one is the limit of the network that it stands beside: of the

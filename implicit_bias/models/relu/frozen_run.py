@@ -193,7 +193,7 @@ def _files(parts: PartlyTrained) -> dict[str, Writer]:
     """Writers of the copy, its gates and its trajectory."""
     files: dict[str, Writer] = {
         "frozen-network.safetensors": write_weights(parts.network),
-        "frozen-gating.npz": parts.gating.save,
+        "frozen-gating.safetensors": parts.gating.save,
     }
     if parts.after is not None:
         files["frozen-trajectory.parquet"] = write_frame(parts.after)

@@ -8,6 +8,8 @@ import pytest
 import torch
 
 from implicit_bias import (
+    DGN,
+    DeepGLN,
     NotCertified,
     PathLimit,
     Status,
@@ -115,6 +117,34 @@ def test_a_network_of_a_single_path_meets_all_three_inequalities() -> None:
     assert limit.bound(Net(layers, [3, 2]), X, np.hstack(gates)) == pytest.approx(1.0, abs=1e-7)
     layers[1] *= -1
     assert limit.bound(Net(layers, [3, 2]), X, np.hstack(gates)) == 0.0
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_numpy_data_bound_torch_networks_and_the_other_way_round(dtype) -> None:
+    network = DGN(D, (5, 4), random_state=0, dtype=dtype)
+    gates = np.hstack(GATINGS["two layers"])
+    layers = [layer.detach().double().numpy() for layer in network.layers]
+    y = np.sign(scores(layers, X, GATINGS["two layers"]))
+    limit = solve_path_lasso(X, y, gates, widths=(5, 4))
+    expected = limit.bound(Net(layers, [5, 4]), X, gates)
+    assert 0 < expected < 1
+    tensors = torch.tensor(X), torch.tensor(gates)
+    of_torch = solve_path_lasso(tensors[0], torch.tensor(y), tensors[1], widths=(5, 4))
+    for one in (limit, of_torch):
+        for data in ((X, gates), (X, GATINGS["two layers"]), tensors, (X, gates.astype(int))):
+            for net in (network, Net(layers, [5, 4])):
+                assert one.bound(net, *data) == pytest.approx(expected, rel=1e-5)
+
+
+def test_a_deep_gln_is_bounded_by_its_contexts_as_arrays() -> None:
+    contexts = RNG.integers(0, 2, size=(N, 5))
+    network = DeepGLN(D, (3, 2), 2, init="gaussian", random_state=0)
+    with torch.no_grad():
+        margins = network(torch.tensor(X), torch.tensor(contexts)).numpy()
+    limit = solve_path_lasso(X, np.sign(margins), contexts, widths=(3, 2), contexts=True)
+    squares = sum(float(layer.detach().square().sum()) for layer in network.layers)
+    value = (squares / 3) ** 1.5 / np.abs(margins).min()
+    assert limit.bound(network, X, contexts) == pytest.approx(limit.dual_objective / value)
 
 
 def test_one_gated_layer_is_the_frozen_relu_limit_at_every_depth_and_attained() -> None:

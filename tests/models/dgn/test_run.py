@@ -9,7 +9,8 @@ import pytest
 from safetensors.numpy import load_file
 
 import implicit_bias as ib
-from tests.commands import dataset_of, results
+from implicit_bias.pipeline.seeds import Seeds
+from tests.commands import dataset_of, results, without_times
 
 SMALL: dict[str, Any] = {"n_train": 30, "n_val": 40, "hidden_units": 6, "steps": 150}
 RICH = ("--model", "dgn", "--n-train", 30, "--n-val", 40, "--hidden-units", 6, "--steps", 150)
@@ -32,7 +33,7 @@ def test_what_is_said_of_a_run_is_true_of_its_saved_files(tmp_path) -> None:
     record = results(*RICH, "--gating", "dlgn", "--starts", 2, "--save", tmp_path)
     data, comparison = dataset_of(record), record["comparison"]
     w1, w2, w3 = (W for _, W in sorted(load_file(tmp_path / "network.safetensors").items()))
-    gating = ib.gates.layered.LinearGates.load(tmp_path / "gating.npz")
+    gating = ib.gates.layered.LinearGates.load(tmp_path / "gating.safetensors")
     gates = gating.transform(data.X_train)
     np.testing.assert_array_equal(gates, data.X_train @ gating.normals().T >= 0)
     hidden = gates[:, 6:] * ((gates[:, :6] * (data.X_train @ w1.T)) @ w2.T)
@@ -55,7 +56,7 @@ def test_what_is_said_of_a_run_is_true_of_its_saved_files(tmp_path) -> None:
 
 def test_the_run_comes_nearer_to_the_limit_that_its_end_is_next_to() -> None:
     comparison = ib.run("dgn", starts=1, **SMALL | {"steps": 600}).comparison
-    assert comparison.earlier_same and comparison.distance < 0.7 * comparison.earlier_distance
+    assert comparison.earlier_same and comparison.distance < 0.9 * comparison.earlier_distance
     assert comparison.local_ratio > 0.97
 
 
@@ -98,7 +99,7 @@ def test_gates_frozen_in_every_layer_stand_beside_a_bound_and_a_local_limit(tmp_
              "--learning-rate", "0.05,0.05", "--depth", 3, "--freeze-at", 50)  # fmt: skip
     record = results("--model", "relu", *small, "--save", tmp_path)
     data, frozen = dataset_of(record), record["frozen"]
-    gates = ib.NetworkGates.load(tmp_path / "frozen-gating.npz").transform(data.X_train)
+    gates = ib.NetworkGates.load(tmp_path / "frozen-gating.safetensors").transform(data.X_train)
     w1, w2, w3 = (W for _, W in sorted(load_file(tmp_path / "frozen-network.safetensors").items()))
     hidden = gates[:, 8:] * ((gates[:, :8] * (data.X_train @ w1.T)) @ w2.T)
     margin = (data.y_train * (hidden @ w3[0])).min()
@@ -109,3 +110,82 @@ def test_gates_frozen_in_every_layer_stand_beside_a_bound_and_a_local_limit(tmp_
     local = frozen["local_limit"]
     assert local["residual"] < 1e-10 and bound.dual_objective <= local["value"] < value
     assert (frozen["freeze_at"], frozen["network"]["steps_since"]) == (50, 150)
+
+
+# Gates of one's own
+
+
+class Sides:
+    """Each unit looks at one input of its own; all layers alike, or of the widths it is told."""
+
+    def __init__(self, n_units: int, widths: tuple[int, ...] | None = None) -> None:
+        self.n_units = n_units
+        if widths is not None:
+            self.widths = widths
+
+    def transform(self, X: Any) -> Any:
+        gates = X[:, : self.n_units] > -1
+        gates[:, [0, -1]] = True
+        return gates
+
+
+DATA_RNG = np.random.default_rng(3)
+OWN_X = DATA_RNG.normal(size=(60, 12))
+OWN_Y = np.sign(OWN_X @ np.ones(12))
+OWN: dict[str, Any] = {"X": OWN_X[:40], "y": OWN_Y[:40], "steps": 50, "starts": 1}
+OWN |= {"X_val": OWN_X[40:], "y_val": OWN_Y[40:]}
+
+
+def test_the_model_s_own_gates_given_as_the_user_s_find_the_same() -> None:
+    sizes = {"starts": 1, "seed": 1, "n_train": 30, "n_val": 40, "steps": 50}
+    gating = ib.gates.layered.LinearGates(65, (6, 6), random_state=Seeds.from_seed(1).gating)
+    named = ib.run("dgn", gating="dlgn", hidden_units=6, **sizes)
+    again = ib.run("dgn", gating=gating, **sizes)
+    for key in ("limit", "comparison"):
+        assert without_times(again.results[key]) == without_times(named.results[key])
+    assert again.results["options"]["gating"] == "given"
+    assert again.results["options"]["widths"] == (6, 6)
+
+
+def test_layers_of_a_gating_may_differ_in_width_and_are_bounded_as_they_are() -> None:
+    report = ib.run("dgn", gating=Sides(9, (4, 3, 2)), **OWN)
+    assert [p.shape for p in report.objects["network"].parameters()] == [
+        (4, 12), (3, 4), (2, 3), (1, 2)
+    ]  # fmt: skip
+    gates = Sides(9).transform(OWN["X"]).astype(float)
+    limit = ib.solve_path_lasso(OWN["X"], OWN["y"], gates, widths=(4, 3, 2))
+    assert report.comparison.bound == pytest.approx(limit.dual_objective, rel=1e-7)
+    row = report.row()
+    assert (row["gating"], row["widths"], row["depth"]) == ("Sides", "4,3,2", 4)
+    even = ib.run("dgn", gating=Sides(9), depth=4, **OWN)
+    assert even.results["options"]["widths"] == (3, 3, 3)
+    lazy = {name: value for name, value in OWN.items() if name != "starts"}
+    assert ib.run("dgn", gating=Sides(9, (5, 4)), regime="lazy", **lazy).status.name == "SOLVED"
+
+
+def test_contexts_of_a_gating_make_a_deep_gln() -> None:
+    report = ib.run("dgn", gating=ib.HyperplaneContexts(4, 4), **OWN)
+    assert [p.shape for p in report.objects["network"].parameters()] == [
+        (2, 4, 12), (2, 4, 2), (1, 2)
+    ]  # fmt: skip
+    assert report.limit.context_sizes.tolist() == [4, 4]
+
+
+@pytest.mark.parametrize(
+    ("gating", "options", "message"),
+    [
+        (Sides(9), {}, "9 columns, which the 2 gated layers of `depth` 3 cannot share equally"),
+        (Sides(9, (4, 4)), {}, r"layers of \(4, 4\) units, and gives 9 columns"),
+        (Sides(9, (5, 4)), {"depth": 3}, "`depth` follows from the layers of your `gating`"),
+        (Sides(8), {"hidden_units": 4}, "`hidden_units` follows from `gating`"),
+        (Sides(8), {"depth": 1}, "without a gated layer"),
+        (Sides(8), {"gate_rate": 0.5}, "and this run has `--gating given`"),
+        (ib.RandomGates((4, 4)), {}, "a network behind them does not predict other inputs"),
+        (object(), {}, r"`gating` must have `transform\(X\)`"),
+    ],
+)
+def test_gates_that_do_not_come_in_layers_are_refused_with_the_way_out(
+    gating, options, message
+) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        ib.run("dgn", gating=gating, **OWN, **options)

@@ -62,7 +62,7 @@ def test_the_frozen_network_is_the_librarys_and_its_limit_has_its_gates(
     limit = FReLULimit.load(tmp_path / "frozen-limit.safetensors")
     alone = solve_frelu_svm(data.X_train, data.y_train, gates)
     assert limit.objective == pytest.approx(alone.objective, rel=1e-7)
-    gating = ReLUGates.load(tmp_path / "frozen-gating.npz")
+    gating = ReLUGates.load(tmp_path / "frozen-gating.safetensors")
     np.testing.assert_array_equal(gating.transform(data.X_train), gates)
     # What is said of both, from the saved files.
     held_out = gating.transform(data.X_val)
@@ -196,7 +196,7 @@ def test_an_interrupt_keeps_what_was_found(stage, where, missing, monkeypatch, t
         assert record["frozen"]["network"]["finished"] is False
         assert record["frozen"]["network"]["steps_since"] == 30
     frozen = {path.name for path in tmp_path.glob("frozen-*") if "-run-" not in path.name}
-    kept = {"frozen-network.safetensors", "frozen-gating.npz", "frozen-trajectory.parquet"}
+    kept = {"frozen-network.safetensors", "frozen-gating.safetensors", "frozen-trajectory.parquet"}
     if stage == "solving SVM-FReLU":
         assert frozen == kept
     else:

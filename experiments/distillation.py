@@ -1,0 +1,265 @@
+"""Linear distillation: data geometry, optimisation bias and monotonicity (thesis, section 5.4).
+
+    python -m experiments.distillation --out experiments/results
+    python -m experiments.distillation --data-dir DIR --only bias --out experiments/results
+
+Students are their limits in closed form, which is where gradient flow takes them. The thesis prints
+pictures without numbers; rows here have standard errors.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+
+from implicit_bias import (
+    distillation_limit,
+    make_angle_task,
+    risk_bound,
+    solve_linear_svm,
+    transfer_risk,
+)
+from implicit_bias.data.pairs import load_pair
+from implicit_bias.models.distillation.closed_form import sample_span
+from implicit_bias.models.distillation.data import TransferTask, image_task
+from implicit_bias.models.distillation.risk import angle, polynomial_risk_bound, polynomial_tail
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Floats = NDArray[np.float64]
+Row = dict[str, float | int | str]
+Learner = Callable[[TransferTask, int, np.random.Generator], Floats]
+
+KAPPAS = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
+DELTAS = tuple(range(0, 100, 10))
+REDUCED = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
+TRANSFER = {"digits": 30, "mnist": 100}
+
+
+def geometry(n_draws: int) -> Iterator[Row]:
+    """Figure 5.3: the risk on tasks of growing angular alignment, d = 1000, n = 20."""
+    for kappa in KAPPAS:
+        risks = []
+        for seed in range(n_draws):
+            task = make_angle_task(20, 1000, kappa, random_state=seed)
+            risks.append(transfer_risk(_distilled(task.X, task), task.teacher, task.X_val))
+        bound = risk_bound(polynomial_tail(kappa), 20)
+        yield {
+            "kappa": kappa,
+            **_mean("risk", risks),
+            "bound_sharper": bound.sharper,
+            "bound_printed": bound.value,
+            "corollary": polynomial_risk_bound(kappa, 20),
+        }
+
+
+def bias(data_dir: Path | None, n_draws: int) -> Iterator[Row]:
+    """Figure 5.4: students w_hat + delta ||w_hat|| q / ||q||, of one loss, on the digits 0, 1."""
+    name = "digits" if data_dir is None else "mnist"
+    tasks = [
+        image_task(load_pair(data_dir, n_train=TRANSFER[name], random_state=seed))
+        for seed in range(n_draws)
+    ]
+    for delta in DELTAS:
+        risks = [
+            transfer_risk(
+                _moved(task.X, task, float(delta), np.random.default_rng(seed)),
+                task.teacher,
+                task.X_val,
+            )
+            for seed, task in enumerate(tasks)
+        ]
+        sizes = {"n_train": len(tasks[0].X), "n_val": len(tasks[0].X_val)}
+        yield {"data": name, **sizes, "delta": delta, **_mean("risk", risks)}
+
+
+def monotonicity(n_draws: int) -> Iterator[Row]:
+    """Figure 5.5: how often one more sample brings a learner nearer to its teacher, and its risk.
+
+    kappa = 1, d = 100, n = 5.
+    """
+    for name, learner in _learners().items():
+        nearer, risks = [], []
+        for seed in range(n_draws):
+            task = make_angle_task(6, 100, 1.0, random_state=seed)
+            # Not the stream that drew the teacher: its first numbers are the teacher's direction.
+            rng = np.random.default_rng((seed, 1))
+            before, after = learner(task, 5, rng), learner(task, 6, rng)
+            gain = _unsigned(before, task) - _unsigned(after, task)
+            nearer.append(float(gain > 0))
+            risks.append(transfer_risk(before, task.teacher, task.X_val))
+        yield {"learner": name, **_mean("index", nearer), **_mean("risk", risks)}
+
+
+def _learners() -> dict[str, Learner]:
+    def reduced(delta: float) -> Learner:
+        return lambda task, n, rng: _moved(task.X[:n], task, delta, rng)
+
+    found: dict[str, Learner] = {"distillation": lambda task, n, rng: _distilled(task.X[:n], task)}
+    found |= {f"delta {delta:g}": reduced(delta) for delta in REDUCED}
+    return found | {"hard labels": lambda task, n, rng: _hard(task.X[:n], task)}
+
+
+def _distilled(X: Floats, task: TransferTask) -> Floats:
+    return distillation_limit(X, task.teacher).require().weights
+
+
+def _moved(X: Floats, task: TransferTask, delta: float, rng: np.random.Generator) -> Floats:
+    """The same loss with less of the bias of descent: a Gaussian direction that no sample sees."""
+    what = _distilled(X, task)
+    q = rng.standard_normal(len(what))
+    q -= sample_span(X).project(q)
+    return np.asarray(what + delta * np.linalg.norm(what) / np.linalg.norm(q) * q)
+
+
+def _hard(X: Floats, task: TransferTask) -> Floats:
+    """The hard-margin SVM, where descent takes a student of hard labels."""
+    y = np.where(X @ task.teacher >= 0, 1.0, -1.0)
+    # A sample beyond the margin leaves the machine as it is; a new solve, but for its gap.
+    if len(X) > 1:
+        before = _hard(X[:-1], task)
+        if y[-1] * (X[-1] @ before) >= 1:
+            return before
+    return np.asarray(solve_linear_svm(X, y).require().zeta).reshape(-1)
+
+
+def _unsigned(w: Floats, task: TransferTask) -> float:
+    between = angle(w, task.teacher)
+    return min(between, math.pi - between)
+
+
+def _mean(name: str, values: list[float]) -> Row:
+    """The mean of several draws and its standard error."""
+    error = float(np.std(values, ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.nan
+    return {name: float(np.mean(values)), f"{name}_error": error, "draws": len(values)}
+
+
+# Pictures
+
+
+def draw(folder: Path) -> None:
+    """Figures 5.1 to 5.3 and 5.5, and 5.4 of every data set that there are rows of."""
+    import pandas as pd
+
+    from implicit_bias.drawing.figures import Row as FigureRow
+    from implicit_bias.drawing.figures import compose
+
+    own = [folder / f"distillation_{name}.csv" for name in ("geometry", "monotonicity")]
+    if all(path.exists() for path in own):
+        falls, learners = (pd.read_csv(path) for path in own)
+        rows = [
+            FigureRow(3, lambda axes: _draw_tasks(axes), height=3.4),
+            FigureRow(3, lambda axes: _draw_results(axes, falls, learners), height=3.8),
+        ]
+        title = "linear distillation: data geometry, bounds, monotonicity"
+        compose(rows, title=title).savefig(folder / "distillation.png", dpi=110)
+    biased = [pd.read_csv(path) for path in sorted(folder.glob("distillation_bias_*.csv"))]
+    if biased:
+        panel = FigureRow(len(biased), lambda axes: _draw_bias(axes, biased), height=3.6)
+        title = "students of one loss, further and further from where descent goes"
+        compose([panel], title=title).savefig(folder / "distillation_bias.png", dpi=110)
+
+
+# Shares of inputs beyond an angle: near the teacher, 20 degrees off the boundary, near it.
+TASKS: dict[str, Callable[[Floats], Floats]] = {
+    "A: aligned": lambda t: np.clip(1 - 2 * t / math.pi, 0, 1) ** 2,
+    "B: a margin": lambda t: np.clip(1 - t / math.radians(70), 0, 1) ** 2,
+    "C: at the boundary": lambda t: 1 - np.clip(2 * t / math.pi, 0, 1) ** 3,
+}
+
+
+def _draw_tasks(axes: list[Axes]) -> None:
+    from implicit_bias.drawing.figures import legend_above
+
+    theta, (tails, bounds, plane) = np.linspace(0, math.pi / 2, 400), axes
+    samples = np.arange(1, 41)
+    for name, p in TASKS.items():
+        tails.plot(np.degrees(theta), p(theta), label=name)
+        bounds.plot(samples, [risk_bound(p, int(n)).sharper for n in samples], label=name)
+    tails.set(xlabel="angle theta, degrees", ylabel="p(theta)", xlim=(0, 90), ylim=(0, 1.02))
+    bounds.set(xlabel="samples n", ylabel="least bound of the risk", yscale="log", ylim=(1e-6, 1.2))
+    for kappa, marker in ((1.0, "o"), (3.0, "^")):
+        task = make_angle_task(120, 2, kappa, random_state=3)
+        turn = np.array([[task.teacher[1], -task.teacher[0]], task.teacher])
+        across, along = turn @ task.X.T
+        plane.scatter(across, along, s=9, marker=marker, label=f"kappa = {kappa:g}")
+    plane.axhline(0, color="0.6", linewidth=0.8)
+    plane.set(xlabel="across the teacher", ylabel="along the teacher", aspect="equal")
+    for ax in axes:
+        legend_above(ax)
+
+
+def _draw_results(axes: list[Axes], falls: Any, learners: Any) -> None:
+    from implicit_bias.drawing.figures import legend_above
+
+    risk, index, _ = axes
+    risk.errorbar(falls.kappa, falls.risk, 2 * falls.risk_error, label="risk", marker="o", ms=3)
+    for name, label in (("bound_sharper", "theorem 5.3"), ("corollary", "corollary 5.2")):
+        risk.plot(falls.kappa, falls[name], linestyle="--", label=label)
+    risk.set(xlabel="alignment kappa", ylabel="transfer risk", yscale="symlog", ylim=(0, 1))
+    risk.set_yscale("symlog", linthresh=1e-4)
+    for k, one in learners.iterrows():
+        index.errorbar(
+            one["index"], one.risk, 2 * one.risk_error, 2 * one.index_error, fmt="o", ms=4,
+            label=one.learner, color=f"C{k}",
+        )  # fmt: skip
+    index.set(xlabel="share of further samples that help", ylabel="transfer risk", xlim=(0.2, 1.05))
+    legend_above(risk)
+    handles = index.get_legend_handles_labels()
+    axes[2].axis("off")
+    axes[2].legend(*handles, loc="center left", frameon=False, title="learner")
+
+
+def _draw_bias(axes: list[Axes], biased: list[Any]) -> None:
+    for ax, rows in zip(axes, biased, strict=True):
+        ax.errorbar(rows.delta, rows.risk, 2 * rows.risk_error, marker="o", ms=3)
+        ax.set(
+            title=f"{rows.data[0]}, 0 against 1, n = {rows.n_train[0]}", xlabel="delta",
+            ylabel="transfer risk", ylim=(0, None),
+        )  # fmt: skip
+
+
+@click.command()
+@click.option(
+    "--data-dir",
+    type=click.Path(path_type=Path),
+    help="Folder of MNIST's IDX files, for the part `bias`; scikit-learn's digits without it.",
+)
+@click.option("--only", type=click.Choice(["geometry", "bias", "monotonicity"]))
+@click.option("--draws", type=click.IntRange(min=2), help="40, 40 and 1000 unless told otherwise.")
+@click.option("--out", type=click.Path(path_type=Path), help="Folder for rows and pictures.")
+def main(data_dir: Path | None, only: str | None, draws: int | None, out: Path | None) -> None:
+    """Redo the experiments of the thesis about linear distillation."""
+    import pandas as pd
+
+    parts = {
+        "geometry": lambda: geometry(draws or 40),
+        "bias": lambda: bias(data_dir, draws or 40),
+        "monotonicity": lambda: monotonicity(draws or 1000),
+    }
+    for name in [only] if only else list(parts):
+        rows: list[Row] = []
+        for one in parts[name]():
+            rows.append(one)
+            click.echo("  ".join(f"{key} {_shown(value)}" for key, value in one.items()))
+            if out is not None:
+                out.mkdir(parents=True, exist_ok=True)
+                suffix = f"_{one['data']}" if name == "bias" else ""
+                pd.DataFrame(rows).to_csv(out / f"distillation_{name}{suffix}.csv", index=False)
+    if out is not None:
+        draw(out)
+
+
+def _shown(value: float | int | str) -> str:
+    return f"{value:.4f}" if isinstance(value, float) else str(value)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""What a result shows of itself: one short line in a session, a table in a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from enum import Enum
+from typing import Any
+
+from ._solve import html_table
+
+__all__ = ["Shown", "html_table", "in_brief", "record_rows"]
+
+# Entries of a sequence or mapping, and letters of a text, that are shown and not counted.
+FEW, LETTERS = 4, 60
+
+
+class Shown:
+    """A mixin for dataclasses with arrays: these are named by their shapes.
+
+    A dataclass must say ``repr=False`` for it to have a say.
+    """
+
+    def __repr__(self) -> str:
+        shown = (f"{f.name}={in_brief(getattr(self, f.name))}" for f in fields(self))  # type: ignore[arg-type]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    def _repr_html_(self) -> str:
+        return html_table(type(self).__name__, (), self._shown_rows())
+
+    def _shown_rows(self) -> Sequence[tuple[str, ...]]:
+        """Label and value of every line of the table."""
+        return [(f.name, in_brief(getattr(self, f.name))) for f in fields(self)]  # type: ignore[arg-type]
+
+
+def record_rows(record: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The single values of a record, under their names as words."""
+    rows = []
+    for name, value in record.items():
+        if value is None or isinstance(value, str | bool | int | float):
+            text = f"{value:.10g}" if isinstance(value, float) else str(value)
+            rows.append((name.replace("_", " "), text))
+    return rows
+
+
+def in_brief(value: Any) -> str:
+    """A value in a few letters: six digits of a number, the shape of an array."""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, Enum):
+        return value.name
+    if isinstance(value, str):
+        return repr(value if len(value) <= LETTERS else value[: LETTERS - 3] + "...")
+    if hasattr(value, "shape") and hasattr(value, "dtype"):
+        sizes = " x ".join(str(size) for size in value.shape)
+        return f"<{value.dtype} {sizes}>" if sizes else in_brief(value.item())
+    if isinstance(value, Mapping):
+        if len(value) > FEW:
+            return f"<{len(value)} entries>"
+        return "{" + ", ".join(f"{key!r}: {in_brief(entry)}" for key, entry in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        if len(value) > FEW:
+            return f"<{len(value)} entries>"
+        return "(" + ", ".join(in_brief(entry) for entry in value) + ")"
+    if value is None or isinstance(value, bool | int):
+        return str(value)
+    return f"<{type(value).__name__}>"

@@ -1,0 +1,38 @@
+"""Figures and axes that a notebook shows as the last line of a cell, without pyplot."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+__all__ = ["ShownAxes", "ShownFigure", "own_axes"]
+
+RESOLUTION = 100  # dots per inch of what a notebook shows
+
+
+class ShownFigure(Figure):
+    """A figure with a picture of itself."""
+
+    def _repr_png_(self) -> bytes:
+        content = io.BytesIO()
+        self.savefig(content, format="png", dpi=RESOLUTION)
+        return content.getvalue()
+
+
+class ShownAxes(Axes):
+    """Axes with a picture of the figure that they are in."""
+
+    def _repr_png_(self) -> bytes:
+        figure: Any = self.figure
+        picture: bytes = figure._repr_png_()
+        return picture
+
+
+def own_axes() -> Axes:
+    """Axes on a figure of their own."""
+    figure = ShownFigure(figsize=(6.4, 4.0), layout="constrained")
+    axes: Axes = figure.subplots(subplot_kw={"axes_class": ShownAxes})
+    return axes

@@ -1,0 +1,91 @@
+"""Pictures of single results: what their method `plot` draws."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .._solve import to_numpy
+from ..limits.limit import Limit
+from ..measures.comparison import Comparison
+from ..training.trajectory import Trajectory
+from .palette import BLUE, GREEN
+from .runs import step_axis
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["plot_dual_norms", "plot_ordered_margins", "plot_quantity"]
+
+# More curves than these are drawn thin.
+FEW = 8
+
+
+def plot_quantity(trajectory: Trajectory, name: str | None, ax: Axes) -> Axes:
+    """A quantity of a trajectory over its steps.
+
+    Parameters
+    ----------
+    trajectory : Trajectory
+    name : str, optional
+        Of one of its arrays or of what was observed, with one number or a vector a checkpoint; the
+        normalised margin, or log(1/loss) where there is none, if it is left out.
+
+    Raises
+    ------
+    ValueError
+        If there is no such quantity.
+    """
+    if name is None and np.isnan(trajectory.normalised_margin).all():
+        values, label = -trajectory.log_loss, "log(1/loss)"
+    else:
+        label = name or "normalised_margin"
+        values = trajectory.quantity(label)
+    width = 1.5 if values.ndim == 1 or values.shape[1] <= FEW else 0.8
+    ax.plot(trajectory.step, values, linewidth=width)
+    ax.set_ylabel(label.replace("_", " "))
+    return step_axis(ax, trajectory.step[-1])
+
+
+def plot_ordered_margins(limit: Limit, ax: Axes) -> Axes:
+    """The margins of a limit from small to large: support vectors stand at 1."""
+    margins, support = to_numpy(limit.margins), to_numpy(limit.support).astype(bool)
+    order = np.argsort(margins, kind="stable")
+    place = np.arange(1, len(margins) + 1)
+    for shown, color, label in (
+        (~support[order], BLUE, "other samples"),
+        (support[order], GREEN, "support vectors"),
+    ):
+        ax.plot(place[shown], margins[order][shown], ".", color=color, label=label)
+    ax.axhline(1, color="0.6", linewidth=0.8)
+    ax.set_xlabel("samples, by their margins")
+    ax.set_ylabel("margin of the limit")
+    ax.set_title(f"{type(limit).__name__}: {limit.status.name}, gap {limit.gap:.1e}")
+    ax.legend(frameon=False)
+    return ax
+
+
+def plot_dual_norms(comparison: Comparison, ax: Axes) -> Axes:
+    """The dual norms of a network's units, at most 1 in the limit.
+
+    Raises
+    ------
+    ValueError
+        If they are not known.
+    """
+    if not comparison.dual_norms:
+        raise ValueError(
+            "this comparison has no dual norms to draw: the network has no units, or does not "
+            "separate its data yet"
+        )
+    norms, small = np.array(comparison.dual_norms), list(comparison.small_units)
+    ax.plot(norms, ".", color=BLUE)
+    ax.plot(small, norms[small], "kx", label="wrongly small")
+    ax.axhline(1, color="0.6", linewidth=0.8)
+    ax.set_xlabel("unit")
+    ax.set_ylabel("dual norm (at most 1 in the limit)")
+    ax.set_title(f"margin ratio {comparison.margin_ratio:.4f}")
+    if small:
+        ax.legend(frameon=False)
+    return ax

@@ -1,0 +1,94 @@
+"""Which soft gates are open, and which of them the gating network's weights still move."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._solve import to_numpy
+
+__all__ = ["GateActivity", "gate_activity"]
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class GateActivity:
+    """Active and sensitive gates of samples; the two are *not* disjoint.
+
+    Attributes
+    ----------
+    active : (n, units) boolean
+        Above the threshold of activity.
+    sensitive : (n, units) boolean
+        With a derivative in some weight above the threshold of sensitivity, in magnitude.
+    """
+
+    active: Mask
+    sensitive: Mask
+
+    def __post_init__(self) -> None:
+        self.active.flags.writeable = False
+        self.sensitive.flags.writeable = False
+
+    @property
+    def both(self) -> Mask:
+        """(n, units) gates that are active and sensitive."""
+        return np.asarray(self.active & self.sensitive)
+
+
+def gate_activity(gates: Any, jacobian: Any, *, active: float, sensitive: float) -> GateActivity:
+    r"""Active gates, above `active`, and sensitive ones, ``max |dG / dtheta|`` above `sensitive`.
+
+    For ``G = (1 + eps) / (1 + exp(-beta q))`` the chain rule gives
+
+    .. math:: \frac{\partial G}{\partial\theta} =
+              \beta\, G \Bigl(1 - \frac{G}{1 + \varepsilon}\Bigr) \frac{\partial q}{\partial\theta},
+
+    so that for ``active >= (1 + eps) / 2`` no gate is both if `sensitive` is at least
+    ``beta active (1 - active / (1 + eps)) max |dq / dtheta|``. A published threshold lacks
+    ``beta max |dq / dtheta|``: above it gates can be both.
+
+    Parameters
+    ----------
+    gates : (n, units)
+        From `SoftGates.transform`.
+    jacobian : (n, units, weights)
+        From `SoftGates.jacobian`.
+    active, sensitive : float
+        Thresholds.
+
+    Raises
+    ------
+    ValueError
+        If shapes disagree, an entry or a threshold is not finite, or `sensitive` is negative.
+
+    References
+    ----------
+    C. Lakshminarayanan, A. V. Singh, on deep gated networks: active and sensitive gates.
+
+    Examples
+    --------
+    >>> found = gate_activity([[0.9, 0.5]], [[[0.1], [1.0]]], active=0.6, sensitive=0.2)
+    >>> found.active.tolist(), found.sensitive.tolist()
+    ([[True, False]], [[False, True]])
+    """
+    opened = np.asarray(to_numpy(gates), dtype=float)
+    slopes = np.asarray(to_numpy(jacobian), dtype=float)
+    if opened.ndim != 2 or slopes.ndim != 3 or slopes.shape[:2] != opened.shape:
+        raise ValueError(
+            "`gates` must have shape (n, units) and `jacobian` (n, units, weights), got "
+            f"{opened.shape} and {slopes.shape}: the derivatives of the same gates"
+        )
+    if not (np.isfinite(opened).all() and np.isfinite(slopes).all()):
+        raise ValueError("`gates` and `jacobian` must be finite: look for NaN among them")
+    if not (np.isfinite(active) and 0 <= sensitive < np.inf):
+        raise ValueError(
+            "`active` must be finite and `sensitive` finite and at least 0, got "
+            f"{active} and {sensitive}"
+        )
+    steepest = np.abs(slopes).max(axis=2, initial=0.0)
+    return GateActivity(opened > active, steepest > sensitive)

@@ -1,0 +1,270 @@
+"""Linear distillation in closed form: what a student becomes on its teacher's soft labels."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+
+from ..._solve import to_numpy
+from ...data.arrays import Floats, require_real
+from .limit import DistillationCertificate, DistillationLimit, DistillationStatus
+from .losses import get_student_loss, mean_loss
+
+__all__ = ["checked_student", "distillation_limit", "largest_start", "sample_span"]
+
+EPS = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True, eq=False)
+class Span:
+    """The span of samples (n, D): an orthonormal basis (D, r) and what makes it of the samples.
+
+    Attributes
+    ----------
+    basis : (D, r) array
+    from_samples : (n, r) array
+        `basis = X^T from_samples`.
+    """
+
+    basis: Floats
+    from_samples: Floats
+
+    def project(self, w: Floats) -> Floats:
+        """The part of w (..., D) in the span."""
+        return np.asarray((w @ self.basis) @ self.basis.T)
+
+    def multipliers(self, w: Floats) -> Floats:
+        """a (..., n) such that the part of w (..., D) in the span is `a X`."""
+        return np.asarray((w @ self.basis) @ self.from_samples.T)
+
+
+def sample_span(X: Floats, rcond: float | None = None) -> Span:
+    """The span of samples; singular values up to `rcond` of the largest count as zero."""
+    left, values, right = np.linalg.svd(X, full_matrices=False)
+    cut = max(X.shape) * EPS if rcond is None else rcond
+    kept = values > cut * values[0]
+    return Span(right[kept].T, left[:, kept] / values[kept])
+
+
+def distillation_limit(
+    X: Any,
+    teacher: Any,
+    w0: Any = None,
+    *,
+    depth: int = 1,
+    loss: str = "cross-entropy",
+    rcond: float | None = None,
+    tol: float = 1e-8,
+) -> DistillationLimit:
+    """Where gradient flow takes a linear student from w(0) on its teacher's soft labels.
+
+    With P the projection on the span of the samples, `w_hat = P w_*` and `q_0 = (I - P) w(0)`:
+
+        w(inf) = w_hat + q_0                    one layer, any start
+        w(inf) = w_hat + c q_0 / ||q_0||        L layers, balanced, the start below the loss of 0:
+        c^2 = ||q_0||^2 ((||w_hat||^2 + c^2) / ||w(0)||^2)^((L-1)/L),    c > 0
+
+    which is w_* itself where the samples span all inputs. Of K classes with soft labels
+    softmax(t / temperature), at every temperature, w_hat is the projection of the teacher's weights
+    less their mean over classes, and one layer keeps what soft labels do not see of the start.
+
+    Parameters
+    ----------
+    X : (n, D) real array
+        Inputs of the transfer set.
+    teacher : (D,) or (K, D) real array
+        The teacher's weights: soft labels `sigmoid(<w_*, x>)`, or softmax of K scores.
+    w0 : array like `teacher`, optional
+        The student's end-to-end weights at the start; zero, for one layer alone, unless given.
+    depth : int
+        Layers of the student, balanced: `W_{l+1}^T W_{l+1} = W_l W_l^T`. One for K classes.
+    loss : str
+        "cross-entropy", or "squared" on the teacher's scores: the limit is the same, the start that
+        is allowed is not.
+    rcond : float, optional
+        Singular values of X up to this share of the largest count as zero, in [0, 1).
+    tol : float
+        To what the status is judged, in (0, 1).
+
+    Returns
+    -------
+    DistillationLimit
+        With its certificate; call `.require()` to insist on `SOLVED`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is out of range, shapes disagree or values are not finite; if a deep student
+        does not begin below the loss of 0: its flow may then end at 0, which is a saddle.
+
+    References
+    ----------
+    M. Phuong, "Underspecification in Deep Learning", theorems 5.1 and 5.2; the length c is exact
+    since (D.32) is an equality.
+
+    Examples
+    --------
+    >>> limit = distillation_limit([[2.0, 0.0]], [3.0, 4.0], [0.25, 0.25], depth=2)
+    >>> limit.status.name, limit.projection.tolist(), round(limit.null_norm, 4)
+    ('SOLVED', [3.0, 0.0], 0.749)
+    """
+    begun = time.perf_counter()
+    X, target, start = checked_student(X, teacher, w0, depth, loss)
+    if rcond is not None and not 0 <= rcond < 1:
+        raise ValueError(f"`rcond` must lie in [0, 1), got {rcond}")
+    if not 0 < tol < 1:
+        raise ValueError(f"`tol` must lie strictly between 0 and 1, got {tol}")
+    span = sample_span(X, rcond)
+    projection = span.project(_centred(target))
+    unseen = start - span.project(_centred(start))
+    # What rounding leaves of a start that the samples span is no direction to grow along.
+    if np.linalg.norm(unseen) <= 100 * EPS * np.linalg.norm(start):
+        unseen = np.zeros_like(start)
+    growth = _growth(projection, start, unseen, depth)
+    weights = projection + growth * unseen
+    multipliers = span.multipliers(_centred(target - growth * start))
+    certificate = DistillationCertificate(
+        interpolation=_ratio(X @ _centred(weights - target).T, X, target),
+        span_share=_ratio(weights - multipliers @ X - growth * start, weights),
+        root_residual=_root_residual(projection, start, unseen, growth, depth),
+    )
+    solved = certificate.proves_limit(tol)
+    return DistillationLimit(
+        weights=weights,
+        projection=projection,
+        teacher=target,
+        depth=depth,
+        rank=span.basis.shape[1],
+        start_norm=float(np.linalg.norm(start)),
+        null_start=float(np.linalg.norm(unseen)),
+        status=DistillationStatus.SOLVED if solved else DistillationStatus.INACCURATE,
+        certificate=certificate,
+        tol=tol,
+        seconds=time.perf_counter() - begun,
+    )
+
+
+def largest_start(epsilon: float, norm: float, depth: int) -> float:
+    """Below which length of w(0) the limit is within `epsilon` of w_hat, of this norm.
+
+        min(||w_hat||, epsilon^L (epsilon^2 ||w_hat||^(-2/L) + ||w_hat||^(2 - 2/L))^(-L/2))
+
+    where the bound (D.40) equals `epsilon`.
+
+    References
+    ----------
+    M. Phuong, "Underspecification in Deep Learning", (5.11).
+    """
+    if not (epsilon > 0 and norm > 0 and depth >= 2):
+        raise ValueError(
+            "`epsilon` and `norm` must be positive and `depth` at least 2, got "
+            f"{epsilon}, {norm} and {depth}"
+        )
+    within = epsilon**2 * norm ** (-2 / depth) + norm ** (2 - 2 / depth)
+    return float(min(norm, epsilon**depth * within ** (-depth / 2)))
+
+
+def checked_student(
+    X: Any, teacher: Any, w0: Any, depth: int, loss: str
+) -> tuple[Floats, Floats, Floats]:
+    """Inputs (n, D), teacher and start, in float64, of a student that has a limit.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `distillation_limit`.
+    """
+    get_student_loss(loss)
+    X, target = _finite("X", X), _finite("teacher", teacher)
+    if X.ndim != 2 or 0 in X.shape:
+        raise ValueError(f"`X` must have shape (n, D) with n, D >= 1, got {X.shape}")
+    if target.ndim not in (1, 2) or target.shape[-1] != X.shape[1] or 0 in target.shape:
+        raise ValueError(
+            f"`teacher` must have shape ({X.shape[1]},), or (K, {X.shape[1]}) of K classes, got "
+            f"{target.shape}: one weight a column of X"
+        )
+    start = np.zeros_like(target) if w0 is None else _finite("w0", w0)
+    if start.shape != target.shape:
+        raise ValueError(f"`w0` must have shape {target.shape} like `teacher`, got {start.shape}")
+    if depth < 1 or (depth > 1 and target.ndim == 2):
+        raise ValueError(
+            f"`depth` must be at least 1, and 1 for K classes, got {depth}: no closed form is "
+            "known of deep students of several classes"
+        )
+    if depth > 1:
+        _check_below_zero(X, target, start, loss)
+    return X, target, start
+
+
+def _check_below_zero(X: Floats, target: Floats, start: Floats, loss: str) -> None:
+    """See that a deep student begins below the loss of 0, so that its flow stays away from 0."""
+    begins, at_zero, flipped = (
+        mean_loss(X, w, target, loss) for w in (start, np.zeros_like(start), -start)
+    )
+    if begins < at_zero:
+        return
+    way = "begin at -w0, which does" if flipped < at_zero else "begin shorter, or elsewhere"
+    raise ValueError(
+        f"`w0` must have a smaller loss than weights of 0 (theorem 5.2, assumption (5.12)), got "
+        f"{begins:.6g}, not below {at_zero:.6g}: from there the flow may end at 0, a saddle of "
+        f"deep students; {way}"
+    )
+
+
+def _growth(projection: Floats, start: Floats, unseen: Floats, depth: int) -> float:
+    """c / ||q_0||: by what the part of the start that the samples do not see is multiplied."""
+    q, w, p = (float(np.linalg.norm(v)) for v in (unseen, start, projection))
+    if depth == 1 or q == 0:
+        return 1.0 if q > 0 else 0.0
+    # In units of w_hat, u = c^2 / ||w_hat||^2 solves u = B (1 + u)^e: of the convex difference of
+    # both sides, negative at 0, the one positive root. It lies above B, and below 2^e B where it
+    # is at most 1, else below (2^e B)^L.
+    e = (depth - 1) / depth
+    B = (q / w) ** 2 * (w / p) ** (2 / depth)
+    above = 2**e * B
+    root = brentq(
+        lambda u: u - B * (1 + u) ** e,
+        B * (1 - 4 * EPS),
+        max(above, above**depth) * (1 + 4 * EPS),
+        xtol=EPS * B,
+        rtol=4 * EPS,
+        maxiter=1000,
+    )
+    return float(p * math.sqrt(root) / q)
+
+
+def _root_residual(
+    projection: Floats, start: Floats, unseen: Floats, growth: float, depth: int
+) -> float:
+    q, w, p = (float(np.linalg.norm(v)) for v in (unseen, start, projection))
+    if depth == 1 or q == 0:
+        return 0.0
+    c = growth * q
+    right = q**2 * ((p**2 + c**2) / w**2) ** ((depth - 1) / depth)
+    return float(abs(c**2 - right) / max(c**2, right))
+
+
+def _centred(w: Floats) -> Floats:
+    """Of K classes without their mean, which a softmax does not see."""
+    return w if w.ndim == 1 else w - w.mean(axis=0)
+
+
+def _finite(name: str, value: Any) -> Floats:
+    require_real(name, value)
+    array = np.asarray(to_numpy(value), dtype=np.float64)
+    if not np.isfinite(array).all():
+        raise ValueError(f"`{name}` has entries that are NaN or infinite: remove them first")
+    return array
+
+
+def _ratio(array: Floats, *sizes: Floats) -> float:
+    """The norm of an array over the product of others'; 0 for 0 / 0."""
+    norm, unit = np.linalg.norm(array), math.prod(float(np.linalg.norm(size)) for size in sizes)
+    if unit > 0:
+        return float(norm / unit)
+    return 0.0 if norm == 0 else math.inf

@@ -1,0 +1,144 @@
+"""What is known of a student before it trains: its limit, assumptions, bounds of its risk."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ...data.arrays import Floats
+from ...measures.formatting import number, share
+from ...pipeline.finding import Assumption, Finding, Table
+from .data import TransferTask
+from .figure import plot_bound, plot_learning, plot_tail
+from .limit import DistillationLimit
+from .losses import mean_loss
+from .risk import (
+    AngleTail,
+    angle_tail,
+    error_angle,
+    learning_curve,
+    polynomial_tail,
+    risk_bound,
+    transfer_risk,
+)
+
+__all__ = ["assumptions", "limit_alone", "risk_ahead"]
+
+NAME = "distillation limit"
+# |score| from which a soft label is 0 or 1 to rounding: 1 - sigmoid(s) is half a unit of 1.
+_SATURATED = {"float32": 16, "float64": 36}
+
+
+def limit_alone(
+    limit: DistillationLimit, task: TransferTask, assumed: tuple[Assumption, ...]
+) -> Finding:
+    """The closed form and its certificate."""
+    certificate = limit.certificate
+    risk = transfer_risk(limit.weights, task.teacher, task.X_val)
+    rows = (
+        ("status", limit.status.name),
+        ("  teacher's scores missed, relative", f"{certificate.interpolation:.2e}"),
+        ("  share outside samples and start", f"{certificate.span_share:.2e}"),
+        ("  equation of the part unseen", f"{certificate.root_residual:.2e}"),
+        ("rank of the samples", f"{limit.rank}: {len(task.X)} of {task.X.shape[1]} inputs"),
+        ("length of the start", number(limit.start_norm, ".4g")),
+        ("length of the projection", number(float(np.linalg.norm(limit.projection)), ".6g")),
+        ("limit off the projection", number(limit.null_norm, ".6g")),
+        ("  published bound (D.40)", number(limit.null_bound, ".6g")),
+        ("angle with the teacher, degrees", number(float(np.degrees(limit.angle)), ".4g")),
+        ("transfer risk, held out", share(risk)),
+    )
+    record = limit.to_dict() | {"angle": limit.angle, "transfer_risk": risk}
+    return Finding(
+        "limit",
+        record={"limit": record},
+        tables=(Table("prediction", ("", NAME), rows),),
+        files={"limit.safetensors": limit.save},
+        assumptions=assumed,
+        statuses={NAME: limit.status},
+        certificates={NAME: record},
+        objects={"limit": limit, "task": task},
+        row={
+            "limit": NAME,
+            "stationarity": certificate.residual,
+            "limit_seconds": limit.seconds,
+            "null_norm_limit": limit.null_norm,
+            "angle_limit": limit.angle,
+            "risk_limit": risk,
+        },
+    )
+
+
+def assumptions(
+    task: TransferTask, options: Any, start: Floats, *, turned: bool
+) -> tuple[Assumption, ...]:
+    """Of the theorem and of what stands for it here, checked."""
+    largest, cut = float(np.abs(task.logits).max()), _SATURATED[options.dtype]
+    found = [
+        Assumption(
+            f"soft labels tell the teacher's scores apart: |score| is at most {largest:.3g}, and "
+            f"they round to 0 and 1 from {cut} on",
+            largest < cut,
+        ),
+        Assumption("full batches, as gradient flow has", options.batch_size == 0),
+    ]
+    if options.depth == 1:
+        return tuple(found)
+    begins, at_zero = (
+        mean_loss(task.X, w, task.teacher, "cross-entropy") for w in (start, np.zeros_like(start))
+    )
+    way = ", the direction drawn being turned around" if turned else ""
+    return (
+        *found,
+        Assumption("the layers begin balanced (by construction)", True),
+        Assumption(
+            f"the start has a smaller loss than weights of 0: {begins:.6g} below {at_zero:.6g}"
+            f"{way}",
+            begins < at_zero,
+        ),
+    )
+
+
+def risk_ahead(limit: DistillationLimit, task: TransferTask, kappa: float | None) -> Finding:
+    """What the angles of the inputs say of the risk, and how it falls sample by sample."""
+    n, tail = len(task.X), angle_tail(task.X_val, task.teacher)
+    bound = risk_bound(tail, n)
+    curve = learning_curve(task.X, task.teacher, task.X_val)
+    (angles, risks), deep = curve.rises, _bound_off_projection(limit, n, tail)
+    known = None
+    if task.name == "angles":
+        theta = np.linspace(0, np.pi / 2, 200)
+        known = np.stack([theta, polynomial_tail(1.0 if kappa is None else kappa)(theta)])
+    rows = (
+        ("bound of the expected risk, as printed", number(bound.value)),
+        ("  as its proof gives it", number(bound.sharper)),
+        ("  of students as far off the projection as this one", number(deep)),
+        ("at beta, degrees", number(float(np.degrees(bound.beta)))),
+        ("further samples by which the angle rose (0)", f"{angles} of {n - 1}"),
+        ("further samples by which the risk rose", f"{risks} of {n - 1}"),
+    )
+    title = "expected risk of students on so many samples, by the held-out angles (theorem 5.3)"
+    own = {"off_projection": deep, "angle_rises": angles, "risk_rises": risks}
+    return Finding(
+        "risk",
+        record={"risk": asdict(bound) | own},
+        tables=(Table(title, ("", "value"), rows),),
+        panels=(
+            partial(plot_tail, tail=tail, known=known),
+            partial(plot_bound, tail=tail, n=n, bound=bound, risk=float(curve.risks[-1])),
+            partial(plot_learning, curve=curve),
+        ),
+        objects={"risk_bound": bound, "learning_curve": curve},
+        row={"risk_bound": bound.sharper},
+    )
+
+
+def _bound_off_projection(limit: DistillationLimit, n: int, tail: AngleTail) -> float:
+    """Theorem D.4 put right, for students whose relative error is that of this limit."""
+    size = float(np.linalg.norm(limit.projection))
+    if not limit.null_norm < size:
+        return float("nan")
+    return risk_bound(tail, n, delta=error_angle(limit.null_norm / size)).sharper

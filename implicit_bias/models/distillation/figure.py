@@ -1,0 +1,111 @@
+"""Pictures of students and teachers; every function draws on axes it is given."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...data.arrays import Floats
+from ...drawing.figures import legend_above
+from ...drawing.palette import BLUE, GREEN, GREY, VERMILLION
+from .comparison import StudentCurves
+from .limit import DistillationLimit
+from .risk import AngleTail, LearningCurve, RiskBound
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["plot_bound", "plot_learning", "plot_null_part", "plot_span_error", "plot_tail"]
+
+
+def plot_span_error(ax: Axes, curves: StudentCurves) -> Axes:
+    """Draw how far network and flow are from the teacher in the span of the samples, over time."""
+    for values, style in zip(curves.span_error, _STYLES, strict=True):
+        ax.plot(_times(curves.time), values, **style)  # type: ignore[arg-type]
+    ax.set_yscale("log")
+    ax.set_ylabel("off the teacher, in the span")
+    return _over_time(ax)
+
+
+def plot_null_part(ax: Axes, curves: StudentCurves, limit: DistillationLimit) -> Axes:
+    """Draw the length of what the samples do not see, its limit, and the published bound."""
+    for values, style in zip(curves.null_norm, _STYLES, strict=True):
+        ax.plot(_times(curves.time), values, **style)  # type: ignore[arg-type]
+    ax.axhline(limit.null_norm, color=GREEN, linestyle=":", label="limit c")
+    if np.isfinite(limit.null_bound):
+        ax.axhline(limit.null_bound, color=GREY, linestyle="-.", label="published bound")
+    ax.set_ylim(bottom=0.0)
+    ax.set_ylabel("off the span of the samples")
+    return _over_time(ax)
+
+
+def plot_tail(ax: Axes, tail: AngleTail, known: Floats | None = None) -> Axes:
+    """Draw the share p(theta) of inputs beyond an angle with the teacher; `known` (2, A) beside."""
+    m = len(tail.angles)
+    ax.step(
+        np.degrees(tail.angles),
+        1 - np.arange(m) / m,
+        where="pre",
+        color=BLUE,
+        label="held out",
+    )
+    if known is not None:
+        ax.plot(np.degrees(known[0]), known[1], color=VERMILLION, linestyle="--", label="as drawn")
+    ax.set_xlim(0, 90)
+    ax.set_ylim(0, 1)
+    ax.set_xlabel("angle with the teacher, degrees")
+    ax.set_ylabel("share of inputs beyond it")
+    legend_above(ax)
+    return ax
+
+
+def plot_bound(ax: Axes, tail: AngleTail, n: int, bound: RiskBound, risk: float) -> Axes:
+    """Draw both bounds of the expected risk over beta, and the risk of this student."""
+    beta = np.linspace(0, np.pi / 2, 400)
+    far, near = tail(beta), tail(np.pi / 2 - beta) ** n
+    ax.plot(np.degrees(beta), far + near, color=GREY, label="as printed")
+    ax.plot(np.degrees(beta), far + (1 - far) * near, color=BLUE, label="sharper")
+    ax.axhline(bound.sharper, color=BLUE, linestyle=":", label=f"least {bound.sharper:.3g}")
+    ax.axhline(risk, color=VERMILLION, linestyle="--", label=f"risk {risk:.3g}")
+    ax.set_xlim(0, 90)
+    ax.set_ylim(0, 1.05)
+    ax.set_xlabel("beta, degrees")
+    ax.set_ylabel("bound of the expected risk")
+    legend_above(ax)
+    return ax
+
+
+def plot_learning(ax: Axes, curve: LearningCurve) -> Axes:
+    """Draw the angle with the teacher, which never rises, and the risk, over samples."""
+    samples = np.arange(1, len(curve.angles) + 1)
+    (angle,) = ax.plot(samples, np.degrees(curve.angles), color=BLUE, label="angle, degrees")
+    ax.set_xlabel("samples")
+    ax.set_ylabel("angle with the teacher, degrees")
+    ax.set_ylim(bottom=0.0)
+    right = ax.twinx()
+    (risk,) = right.plot(
+        samples, curve.risks, color=VERMILLION, linestyle="--", label="risk (right)"
+    )
+    right.set_ylabel("risk")
+    right.set_ylim(bottom=0.0)
+    legend_above(ax, [angle, risk])
+    return ax
+
+
+_STYLES = (
+    {"color": BLUE, "linewidth": 1.8, "label": "network"},
+    {"color": VERMILLION, "linestyle": "--", "linewidth": 1.2, "label": "flow"},
+)
+
+
+def _times(time: Floats) -> Floats:
+    # The start has a place on a logarithmic axis: half of the first time.
+    return np.asarray(np.where(time > 0, time, 0.5 * time[time > 0].min(initial=np.inf)))
+
+
+def _over_time(ax: Axes) -> Axes:
+    ax.set_xscale("log")
+    ax.set_xlabel("time, steps x learning rates")
+    legend_above(ax)
+    return ax

@@ -1,0 +1,99 @@
+"""Gradient flow of a linear student of any depth, integrated: curves, and what the limit is of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.integrate import solve_ivp
+
+from ...data.arrays import Floats
+from .closed_form import checked_student, sample_span
+from .losses import get_student_loss
+
+__all__ = ["distillation_flow"]
+
+Velocity = Callable[[float, Floats], Floats]
+
+
+def distillation_flow(
+    X: Any,
+    teacher: Any,
+    w0: Any,
+    times: Any,
+    *,
+    depth: int = 1,
+    loss: str = "cross-entropy",
+    rtol: float = 1e-10,
+) -> Floats:
+    """(T, D) end-to-end weights of a student of two classes at times (T,), by gradient flow.
+
+        w' = -||w||^(2 - 2/L) (g + (L - 1) <g, w> w / ||w||^2),    g the gradient of the mean loss
+
+    A gradient step of learning rate eta on the layers advances time by eta, up to O(eta).
+
+    Parameters
+    ----------
+    X, teacher, w0, depth, loss
+        As in `distillation_limit`; `teacher` (D,).
+    times : (T,) array
+        Non-negative and not decreasing.
+    rtol : float
+        Relative tolerance of the Runge-Kutta steps (order 8), in [1e-13, 1).
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `distillation_limit`, and if times are out of order or negative.
+    RuntimeError
+        If the integrator gave up; with its reason.
+
+    References
+    ----------
+    M. Phuong, "Underspecification in Deep Learning", (D.22), after Arora, Cohen and Hazan, "On the
+    optimization of deep networks", claim 2.
+    """
+    X, target, start = checked_student(X, teacher, w0, depth, loss)
+    if target.ndim != 1:
+        raise ValueError(f"`teacher` must have shape (D,) for the flow, got {target.shape}")
+    when = np.asarray(times, dtype=np.float64)
+    if when.ndim != 1 or not len(when) or not (np.diff(when, prepend=0.0) >= 0).all():
+        raise ValueError("`times` must be non-negative, not decreasing, of shape (T,), T >= 1")
+    if not np.isfinite(when).all() or not 1e-13 <= rtol < 1:
+        raise ValueError(f"`times` must be finite, and `rtol` in [1e-13, 1), got rtol={rtol}")
+    # All happens in the span of the samples and of the start.
+    span = sample_span(X).basis
+    unseen = start - span @ (span.T @ start)
+    size = float(np.linalg.norm(unseen))
+    basis = np.column_stack([span, unseen / size]) if size > 0 else span
+    path = _integrate(_induced(X @ basis, X @ target, depth, loss), basis.T @ start, when, rtol)
+    return np.asarray(path @ basis.T)
+
+
+def _induced(X: Floats, teacher: Floats, depth: int, loss: str) -> Velocity:
+    slope = get_student_loss(loss).slope
+    power = 2 - 2 / depth
+
+    def velocity(_: float, w: Floats) -> Floats:
+        gradient = X.T @ slope(X @ w, teacher) / len(X)
+        if depth == 1:
+            return np.asarray(-gradient)
+        size = float(w @ w)
+        along = (depth - 1) * float(gradient @ w) / size
+        return np.asarray(-(size ** (power / 2)) * (gradient + along * w))
+
+    return velocity
+
+
+def _integrate(velocity: Velocity, start: Floats, times: Floats, rtol: float) -> Floats:
+    if times[-1] == 0:
+        return np.tile(start, (len(times), 1))
+    # Starts of a thousandth have components of 1e-4 of it: relative errors decide there too.
+    done = solve_ivp(
+        velocity, (0.0, float(times[-1])), start, method="DOP853", t_eval=np.unique(times),
+        rtol=rtol, atol=1e-4 * rtol,
+    )  # fmt: skip
+    if not done.success:
+        raise RuntimeError(f"the flow could not be integrated: {done.message}")
+    return np.asarray(done.y.T[np.searchsorted(done.t, times)])

@@ -1,0 +1,238 @@
+"""The limit of a linear student on soft labels, with its certificate."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import asdict, dataclass
+from enum import Enum
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..._saved import Kind, read_saved, write_saved
+from ..._shown import Shown, record_rows
+from ..._solve import to_numpy
+from ...data.arrays import Floats
+from .risk import angle
+
+__all__ = [
+    "DistillationCertificate",
+    "DistillationLimit",
+    "DistillationNotCertified",
+    "DistillationStatus",
+]
+
+_ARRAYS = ("weights", "projection", "teacher")
+_SCALARS = ("depth", "rank", "start_norm", "null_start", "tol", "seconds")
+
+
+class DistillationStatus(Enum):
+    """What the certificate of a limit proves, and what to do about it."""
+
+    SOLVED = (
+        "solved: the weights give the teacher's scores on every sample, lie in the span of samples "
+        "and start, and what they keep of the start solves its equation, to within tolerance"
+    )
+    INACCURATE = (
+        "inaccurate: the weights miss the teacher's scores or the span of the samples by more than "
+        "the tolerance. Samples that are nearly dependent decide here: rescale the inputs, move "
+        "`rcond` off their singular values, or raise `tol`"
+    )
+
+    @property
+    def advice(self) -> str:
+        """The sentence that explains the status and the way out."""
+        return self.value
+
+
+@dataclass(frozen=True)
+class DistillationCertificate:
+    """What weights prove of themselves, recomputed from inputs, teacher and start.
+
+    Attributes
+    ----------
+    interpolation : float
+        `||X (w - w_*)|| / (||X|| ||w_*||)`: at 0 the loss is at its minimum. 0 for 0 / 0.
+    span_share : float
+        `||w - X^T a - r w(0)|| / ||w||` for vectors a and a number r that are given along: an upper
+        bound of the share of w outside the span of the samples and of the start.
+    root_residual : float
+        By how much the length c of the part orthogonal to the samples misses its equation,
+        relative to the larger of its sides; 0 where nothing has to be solved.
+    """
+
+    interpolation: float
+    span_share: float
+    root_residual: float
+
+    @property
+    def residual(self) -> float:
+        """The largest of the three."""
+        return max(self.interpolation, self.span_share, self.root_residual)
+
+    def proves_limit(self, tol: float) -> bool:
+        """Whether all three hold to the tolerance; NaN proves nothing."""
+        return all(value <= tol for value in asdict(self).values())
+
+    def to_dict(self) -> dict[str, float]:
+        """The fields as a dictionary of floats."""
+        return asdict(self)
+
+
+class DistillationNotCertified(RuntimeError):
+    """Raised by `DistillationLimit.require` for every status but `SOLVED`."""
+
+    def __init__(self, limit: DistillationLimit) -> None:
+        super().__init__(
+            f"{limit.status.name}: {limit.status.advice}. [{limit.certificate}, tol "
+            f"{limit.tol:.3g}]"
+        )
+        self.limit = limit
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DistillationLimit(Shown):
+    """Where gradient flow takes a linear student that sees its teacher's soft labels.
+
+    Attributes
+    ----------
+    weights : (D,) or (K, D) array
+        End to end.
+    projection : like `weights`
+        `w_hat`, the teacher's weights projected on the span of the samples (of K classes after
+        their mean is taken away): the limit from an infinitesimal start.
+    teacher : like `weights`
+    depth, rank : int
+        Layers L of the student; rank of the samples.
+    start_norm, null_start : float
+        `||w(0)||` and `||q_0||`, `q_0` the part of w(0) orthogonal to the samples.
+    status : DistillationStatus
+    certificate : DistillationCertificate
+    tol, seconds : float
+        To what the status was judged; wall-clock time.
+    """
+
+    weights: Floats
+    projection: Floats
+    teacher: Floats
+    depth: int
+    rank: int
+    start_norm: float
+    null_start: float
+    status: DistillationStatus
+    certificate: DistillationCertificate
+    tol: float
+    seconds: float
+
+    @property
+    def null_part(self) -> Floats:
+        """What the samples do not see, kept of the start: `weights - projection`."""
+        return self.weights - self.projection
+
+    @property
+    def null_norm(self) -> float:
+        """`c`, the length of `null_part`: how far the limit is from the projection."""
+        return float(np.linalg.norm(self.null_part))
+
+    @property
+    def null_bound(self) -> float:
+        """The bound of `null_norm` that theorem 5.2 is proved with; infinite where it says nothing.
+
+            ||w(inf) - w_hat||^2 <= ||w(0)||^(2/L) ||w_hat||^2 / (||w_hat||^(2/L) - ||w(0)||^(2/L))
+
+        One layer keeps `q_0` as it is.
+
+        References
+        ----------
+        M. Phuong, "Underspecification in Deep Learning", (D.40); (D.41) prints another numerator.
+        """
+        if self.depth == 1:
+            return self.null_start
+        size = float(np.linalg.norm(self.projection))
+        begun, there = self.start_norm ** (2 / self.depth), size ** (2 / self.depth)
+        return math.inf if begun >= there else size * math.sqrt(begun / (there - begun))
+
+    @property
+    def angle(self) -> float:
+        """Between weights and teacher, in radians, 0 to pi; of two classes alone."""
+        return angle(self.weights, self.teacher)
+
+    def scores(self, X: ArrayLike) -> Floats:
+        """(m,) or (m, K) scores of inputs (m, D)."""
+        return np.asarray(np.asarray(to_numpy(X), dtype=np.float64) @ self.weights.T)
+
+    def require(self) -> Self:
+        """This limit if it is `SOLVED`; raises `DistillationNotCertified` otherwise."""
+        if self.status is not DistillationStatus.SOLVED:
+            raise DistillationNotCertified(self)
+        return self
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the arrays, ready for JSON (infinities stay floats)."""
+        return {
+            "status": self.status.name,
+            "advice": self.status.advice,
+            **self.certificate.to_dict(),
+            **{name: getattr(self, name) for name in _SCALARS},
+            "norm": float(np.linalg.norm(self.weights)),
+            "projection_norm": float(np.linalg.norm(self.projection)),
+            "null_norm": self.null_norm,
+            "null_bound": self.null_bound,
+        }
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write arrays and results to one safetensors file; `load` reads it back.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written.
+        """
+        record = {
+            "status": self.status.name,
+            "certificate": self.certificate.to_dict(),
+            **{name: getattr(self, name) for name in _SCALARS},
+        }
+        arrays = {name: getattr(self, name) for name in _ARRAYS}
+        write_saved(path, Kind.of(type(self)), arrays, record)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read what `save` wrote.
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is no such file.
+        ValueError
+            If the file is not a saved limit of this class, whole and unchanged.
+        """
+        kind = Kind.of(cls)
+        arrays, record = read_saved(path, kind, _ARRAYS)
+        shapes = {array.shape for array in arrays.values()}
+        if len(shapes) != 1 or not all(np.isfinite(array).all() for array in arrays.values()):
+            raise kind.refused(path, f"its arrays are not finite and of one shape: {shapes}")
+        try:
+            return cls(
+                weights=arrays["weights"],
+                projection=arrays["projection"],
+                teacher=arrays["teacher"],
+                status=DistillationStatus[record["status"]],
+                certificate=DistillationCertificate(**record["certificate"]),
+                **{name: record[name] for name in _SCALARS},
+            )
+        except (KeyError, TypeError) as error:
+            raise kind.refused(path, f"its record lacks or misnames {error}") from error
+
+    def _shown_rows(self) -> list[tuple[str, str]]:
+        return record_rows(self.to_dict())
+
+    def __repr__(self) -> str:
+        return (
+            f"DistillationLimit({self.status.name}, weights {self.weights.shape}, depth "
+            f"{self.depth}, rank {self.rank}\n  {self.null_norm:.4g} off the projection, of length "
+            f"{np.linalg.norm(self.projection):.4g}; residual {self.certificate.residual:.2g} (tol "
+            f"{self.tol:.2g}), {self.seconds:.3g} s)"
+        )

@@ -1,0 +1,53 @@
+"""Linear students of linear teachers in the table of models."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from ...pipeline.model import Model, own_run
+from ...pipeline.options import ScheduleOptions, SplitOptions, option
+
+__all__ = ["MODELS"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DistillationOptions(ScheduleOptions, SplitOptions):
+    """A transfer set, a teacher, a student of so many layers, gradient descent on soft labels."""
+
+    data: Literal["angles", "digits", "mnist"] = option(
+        "angles",
+        "Inputs in 100 dimensions at angles with the teacher that --kappa says; scikit-learn's "
+        "bundled digits or IDX files of MNIST's kind, 0 against 1, with a logistic regression of "
+        "half of the held-out images as teacher.",
+    )
+    data_dir: Path | None = option(None, "Folder of the IDX files of --data mnist, gzipped or not.")
+    kappa: float | None = option(
+        None,
+        "Degree of --data angles: P[angle >= theta] = (1 - 2 theta / pi)^KAPPA.",
+        unset="1",
+    )
+    depth: int = option(2, "Layers of the student.", least=1)
+    init_scale: float = option(
+        0.01, "Length of the student's initial weights, end to end; 0 for one layer alone."
+    )
+    tol: float = option(1e-8, "Largest residual of the limit.")
+
+
+MODELS = (
+    Model(
+        "distillation",
+        theorem="a linear student of soft labels ends at its teacher's weights, projected on the "
+        "span of the samples, and, if deep, a multiple of what they do not see of its start "
+        "(Phuong, Underspecification in Deep Learning, theorems 5.1 and 5.2, the limit exact)",
+        program="w(inf) = P w_* + c q / ||q||,  q = (I - P) w(0),  c^2 = ||q||^2 "
+        "((||P w_*||^2 + c^2) / ||w(0)||^2)^((L-1)/L)",
+        options=DistillationOptions,
+        run=own_run(f"{__package__}.run", "run_distillation"),
+        refuses={"gating": "a linear student has no gates"},
+        # Rates follow from the data: small ones while the length of the weights grows, then as
+        # large as is stable.
+        defaults={"batch_size": 0, "steps": (2000, 20_000), "learning_rate": ()},
+    ),
+)

@@ -1,0 +1,78 @@
+"""How a student is trained: its start, rates that are stable, and what is kept along the way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+
+from ...data.arrays import Floats
+from ...training.settings import TrainingSettings
+from .losses import mean_loss
+
+__all__ = ["draw_start", "flow_times", "stable_rates", "student_weights"]
+
+# Shares of the largest stable rate: errors of the deep part of the limit are proportional to the
+# rate while the weights grow, 2e-4 of it at a fiftieth, and to nothing later.
+_EARLY, _LATE = 0.02, 1.0
+
+
+def draw_start(
+    X: Floats, teacher: Floats, scale: float, depth: int, random_state: int
+) -> tuple[Floats, bool]:
+    """End-to-end weights (D,) of length `scale`, in a random direction, and whether turned around.
+
+    Of a deep student the direction is turned around where that begins below the loss of 0, the
+    assumption of its limit, and the one drawn does not.
+
+    Raises
+    ------
+    ValueError
+        If a deep student is to begin at 0, where it would stay.
+    """
+    if not 0 <= scale < np.inf or (depth > 1 and scale == 0):
+        raise ValueError(
+            f"`--init-scale` must be finite and positive, or 0 for `--depth 1`, got {scale:g} at "
+            f"depth {depth}: a deep student that begins at 0 stays there"
+        )
+    direction = np.random.default_rng(random_state).standard_normal(X.shape[1])
+    start = np.asarray(scale / np.linalg.norm(direction) * direction)
+    losses = [mean_loss(X, w, teacher, "cross-entropy") for w in (start, 0 * start, -start)]
+    turned = depth > 1 and losses[2] < losses[1] <= losses[0]
+    return (-start if turned else start), turned
+
+
+def stable_rates(X: Floats, depth: int, size: float, n_phases: int) -> tuple[float, ...]:
+    """Learning rates of so many phases, the last at half of what full-batch descent allows.
+
+    Near weights of length `size` the curvature of the mean loss over L layers is at most
+    `L max(size, 1)^(2 - 2/L) ||X||^2 / (4 n)`; rates above 2 / curvature diverge.
+    """
+    curvature = np.linalg.norm(X, 2) ** 2 / (4 * len(X)) * depth * max(size, 1.0) ** (2 - 2 / depth)
+    shares = (_EARLY,) * (n_phases - 1) + ((_LATE,) if n_phases > 1 else (0.1,))
+    return tuple(float(f"{share / curvature:.3g}") for share in shares)
+
+
+def flow_times(settings: TrainingSettings, step: ArrayLike) -> Floats:
+    """(T,) times of the gradient flow that so many steps (T,) approximate."""
+    left = np.asarray(step, dtype=np.float64)
+    times = np.zeros_like(left)
+    for count, rate in settings.phases:
+        times += np.clip(left, 0, count) * (rate or 0.0)
+        left = left - count
+    return times
+
+
+def student_weights(network: Any) -> dict[str, Floats]:
+    """An observer for `train`: the "weights" (D,) of a linear network, end to end."""
+    with torch.no_grad():
+        weights: torch.Tensor = network.zeta()
+    return {"weights": weights.double().cpu().numpy().copy()}
+
+
+def phases(steps: Sequence[int], rates: Sequence[float]) -> tuple[tuple[int, float], ...]:
+    """Steps and rates as a schedule."""
+    return tuple(zip(steps, rates, strict=True))

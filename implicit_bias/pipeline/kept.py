@@ -1,0 +1,65 @@
+"""What is written of a report, and in which order: what it takes to be a report again."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from .._saved import Kind, write_saved
+from .encoding import Encoder, NotKept
+from .finding import Finding
+
+if TYPE_CHECKING:
+    from .report import Report
+
+__all__ = ["KIND", "PLAIN", "write_report"]
+
+KIND = Kind("Report", "Report.save", "run it again")
+# Of a finding, what is written as it is; panels and objects are dropped where no file can hold
+# them, and files are those that stand beside the report.
+PLAIN = ("key", "record", "tables", "assumptions", "statuses", "certificates", "row", "finished",
+         "shortfall")  # fmt: skip
+
+log = logging.getLogger(__name__)
+
+
+def write_report(report: Report, path: str | os.PathLike[str]) -> None:
+    """Write all of a report but its other files; `load` reads it.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written.
+    """
+    encoder = Encoder()
+    record = {
+        "heading": encoder.encode(report.heading),
+        "findings": [_tree(encoder, finding) for finding in report.findings],
+        "interrupted": report.interrupted,
+        "failure": report.failure,
+        "call": report.call,
+    }
+    write_saved(path, KIND, encoder.arrays, record)
+
+
+def _tree(encoder: Encoder, finding: Finding) -> dict[str, Any]:
+    objects = _kept(encoder, finding.objects.items())
+    panels = _kept(encoder, ((f"a panel of {finding.key}", panel) for panel in finding.panels))
+    return {name: encoder.encode(getattr(finding, name)) for name in PLAIN} | {
+        "objects": objects,
+        "panels": [tree for _, tree in panels],
+        "files": list(finding.files),
+        "parts": [[name, _tree(encoder, part)] for name, part in finding.parts.items()],
+    }
+
+
+def _kept(encoder: Encoder, named: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    found = []
+    for name, value in named:
+        try:
+            found.append((name, encoder.attempt(value)))
+        except NotKept as error:
+            log.warning("the saved run leaves out %s: %s is no class of this package", name, error)
+    return found

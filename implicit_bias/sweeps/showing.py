@@ -1,0 +1,118 @@
+"""The command `show`: one saved run, or the rows of a sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from .._extras import require
+from .._files import check_writable
+from ..pipeline.ending import PICTURES, ending, failures_told, tell, width
+from ..pipeline.options import flag
+from .commands import named_values
+
+__all__ = ["show"]
+
+
+def _names(
+    context: click.Context, parameter: click.Parameter, text: str | None
+) -> tuple[str, ...] | None:
+    """Columns between commas."""
+    return None if text is None else tuple(one.strip().replace("-", "_") for one in text.split(","))
+
+
+@click.command(context_settings={"max_content_width": 100})
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option(
+    "--where",
+    multiple=True,
+    callback=named_values,
+    help="NAME=VALUE: rows that have it; repeatable.",
+)
+@click.option("--by", callback=_names, help="Options to group by.  [default: those that differ]")
+@click.option("--columns", callback=_names, help="What to show.  [default: what there usually is]")
+@click.option("--each", is_flag=True, help="A line a row, not mean and spread over the seeds.")
+@click.option(
+    "--plot",
+    type=click.Path(path_type=Path),
+    callback=ending(*PICTURES),
+    help="Draw the run; of a sweep the columns against the first option of --by.",
+)
+def show(
+    folder: Path,
+    where: dict[str, str],
+    by: tuple[str, ...] | None,
+    columns: tuple[str, ...] | None,
+    each: bool,
+    plot: Path | None,
+) -> None:
+    """Show a saved run, or the rows of a sweep: means, spreads, pictures."""
+    with failures_told():
+        if plot is not None:
+            require("matplotlib")
+            check_writable(plot, folder=False)
+        from ..pipeline.loading import is_run
+
+        choices = {"where": where, "by": by, "columns": columns, "each": each}
+        if is_run(folder):
+            _show_run(folder, choices, plot)
+        else:
+            _show_sweep(folder, where, by, columns, each=each, plot=plot)
+
+
+def _show_run(folder: Path, choices: Mapping[str, Any], plot: Path | None) -> None:
+    from ..pipeline.loading import load
+    from ..pipeline.terminal import render_text
+
+    for name, value in choices.items():
+        if value:
+            raise ValueError(
+                f"`{flag(name)}` picks rows of a sweep, and {str(folder)!r} holds a single run: "
+                "leave it out"
+            )
+    report = load(folder)
+    click.echo(render_text(report, width()))
+    tell(report)
+    if plot is not None:
+        figure = report.figure()
+        if figure is None:
+            raise ValueError(f"nothing was trained, so there is no picture for {str(plot)!r}")
+        figure.savefig(plot, dpi=150)
+
+
+def _show_sweep(
+    folder: Path,
+    where: dict[str, str],
+    by: tuple[str, ...] | None,
+    columns: tuple[str, ...] | None,
+    *,
+    each: bool,
+    plot: Path | None,
+) -> None:
+    from ..pipeline.terminal import render_table
+    from .table import (
+        failures_of,
+        groups_of,
+        matching,
+        measured,
+        read_rows,
+        rows_table,
+        summary_table,
+        varying,
+    )
+
+    rows = matching(read_rows(folder), where)
+    by = by or tuple(varying(rows))
+    columns = columns or tuple(measured(rows))
+    groups = groups_of(rows, by, columns)
+    shown = rows_table(rows, by, columns) if each else summary_table(groups, by, columns)
+    click.echo(render_table(shown, width()))
+    for message, count in failures_of(rows).items():
+        click.echo(f"failed, {count} of {len(rows)} rows: {message}", err=True)
+    if plot is not None:
+        from .figure import sweep_figure
+
+        sweep_figure(groups, by, columns).savefig(plot, dpi=150)

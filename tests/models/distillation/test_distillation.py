@@ -1,0 +1,329 @@
+"""Linear distillation: closed forms beside integrated flows, bounds beside simulations."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.integrate import solve_ivp
+from scipy.special import expit, softmax
+
+import implicit_bias as ib
+from implicit_bias.models.distillation.closed_form import largest_start
+from implicit_bias.models.distillation.limit import DistillationNotCertified
+from implicit_bias.models.distillation.losses import LOSSES, mean_loss
+from implicit_bias.models.distillation.risk import (
+    angle,
+    error_angle,
+    polynomial_risk_bound,
+    polynomial_tail,
+)
+
+Floats = NDArray[np.float64]
+RNG = np.random.default_rng(3)
+N, D = 4, 7
+# Singular values between 2 and 3: flows are at rest after a few hundred units of time.
+X = np.linalg.qr(RNG.normal(size=(D, D)))[0][:N] * np.linspace(2, 3, N)[:, None]
+TEACHER = RNG.normal(size=D)
+SLOPES = {"cross-entropy": lambda s, t: expit(s) - expit(t), "squared": lambda s, t: s - t}
+
+
+def starting(depth: int, size: float = 0.1, loss: str = "cross-entropy") -> Floats:
+    """A start of this length below the loss of 0."""
+    w = np.random.default_rng(depth).normal(size=D)
+    w *= size / np.linalg.norm(w)
+    return w if mean_loss(X, w, TEACHER, loss) < mean_loss(X, 0 * w, TEACHER, loss) else -w
+
+
+def flow_of_layers(w0: Floats, depth: int, loss: str, until: float) -> Floats:
+    """End-to-end weights after gradient flow of all entries of balanced layers, width 3."""
+    size, units = np.linalg.norm(w0) ** (1 / depth), np.full(3, 3**-0.5)
+    layers = [np.outer(units, w0 / np.linalg.norm(w0) * size)]
+    layers += [size * np.outer(units, units) for _ in range(depth - 2)]
+    layers += [size * units[None]]
+    shapes = [W.shape for W in layers]
+    cuts = np.cumsum([W.size for W in layers])[:-1]
+
+    def unpack(flat: Floats) -> list[Floats]:
+        return [p.reshape(s) for p, s in zip(np.split(flat, cuts), shapes, strict=True)]
+
+    def product(matrices: list[Floats], n: int) -> Floats:
+        whole = np.eye(n)
+        for W in matrices:
+            whole = W @ whole
+        return whole
+
+    def velocity(_: float, flat: Floats) -> Floats:
+        W = unpack(flat)
+        w = product(W, D)[0]
+        g = X.T @ SLOPES[loss](X @ w, X @ TEACHER) / N
+        found = []
+        for k in range(depth):
+            below = product(W[:k], D)
+            above = product(W[k + 1 :], len(W[k]))
+            found.append(-np.outer(above[0], below @ g).ravel())
+        return np.concatenate(found)
+
+    start = np.concatenate([W.ravel() for W in layers])
+    end = solve_ivp(velocity, (0, until), start, method="DOP853", rtol=1e-13, atol=1e-15)
+    return product(unpack(end.y[:, -1]), D)[0]
+
+
+@pytest.mark.parametrize("n", [N, D + 3])
+def test_theorem_5_1_one_layer_ends_at_the_projection_and_keeps_what_no_sample_sees(n) -> None:
+    inputs = X if n == N else RNG.normal(size=(n, D))
+    w0 = RNG.normal(size=D)
+
+    def velocity(_: float, w: Floats) -> Floats:
+        return -inputs.T @ (expit(inputs @ w) - expit(inputs @ TEACHER)) / n
+
+    end = solve_ivp(velocity, (0, 3000), w0, method="DOP853", rtol=1e-12, atol=1e-14).y[:, -1]
+    limit = ib.distillation_limit(inputs, TEACHER, w0).require()
+    np.testing.assert_allclose(limit.weights, end, atol=1e-9)
+    at_zero = ib.distillation_limit(inputs, TEACHER).weights
+    onto = np.linalg.lstsq(inputs, inputs @ TEACHER)[0]
+    np.testing.assert_allclose(at_zero, TEACHER if n > D else onto, atol=1e-12)
+
+
+@pytest.mark.parametrize("loss", sorted(LOSSES))
+@pytest.mark.parametrize("depth", [2, 3, 5])
+def test_theorem_5_2_the_limit_of_deep_students_is_exact(depth, loss) -> None:
+    w0, until = starting(depth, loss=loss), 400.0 if loss == "cross-entropy" else 60.0
+    limit = ib.distillation_limit(X, TEACHER, w0, depth=depth, loss=loss).require()
+    (end,) = ib.distillation_flow(X, TEACHER, w0, [until], depth=depth, loss=loss, rtol=1e-13)
+    np.testing.assert_allclose(limit.weights, end, atol=1e-11)
+    np.testing.assert_allclose(flow_of_layers(w0, depth, loss, until), end, atol=1e-10)
+    assert 0.02 < limit.null_norm < limit.null_bound
+    # What is printed as the limit of small starts is off by as much.
+    assert np.linalg.norm(limit.projection - end) == pytest.approx(limit.null_norm, abs=1e-9)
+
+
+def test_flow_of_d_22_is_that_of_the_layers_at_every_time() -> None:
+    w0 = starting(3)
+    path = ib.distillation_flow(X, TEACHER, w0, [0.0, 3.0, 3.0, 9.0], depth=3)
+    np.testing.assert_allclose(path[0], w0, atol=1e-15)
+    for w, t in zip(path[1:], (3.0, 3.0, 9.0), strict=True):
+        np.testing.assert_allclose(w, flow_of_layers(w0, 3, "cross-entropy", t), atol=1e-9)
+    # (D.32) is an equality along the way.
+    unseen = np.linalg.norm(path - path @ np.linalg.pinv(X) @ X, axis=1)
+    sizes = np.linalg.norm(path, axis=1)
+    np.testing.assert_allclose(unseen / unseen[0], (sizes / sizes[0]) ** (2 / 3), rtol=1e-8)
+
+
+def test_bound_d_40_meets_the_threshold_5_11_and_d_41_as_printed_does_not() -> None:
+    what = float(np.linalg.norm(X.T @ np.linalg.pinv(X.T) @ TEACHER))
+    for depth in (2, 3, 5):
+        size = largest_start(0.3, what, depth)
+        limit = ib.distillation_limit(X, TEACHER, starting(depth, size), depth=depth)
+        assert limit.null_bound == pytest.approx(0.3, rel=1e-12)
+        assert limit.null_norm < 0.3
+        share = (size / what) ** (2 / depth)
+        printed = what ** (2 + 2 / depth) / (what ** (2 / depth) * (1 - share)) * what**2
+        assert math.sqrt(printed) > 1
+
+
+def test_a_start_above_the_loss_of_0_is_refused_since_the_flow_can_end_there() -> None:
+    with pytest.raises(ValueError, match=r"\(5.12\).* begin at -w0, which does"):
+        ib.distillation_limit([[1.0]], [2.0], [-0.1], depth=2)
+    # In one dimension w' = -2 |w| g: the flow cannot pass 0, where the formula has 2.
+    end = solve_ivp(
+        lambda _, w: -2 * np.abs(w) * (expit(w) - expit(2.0)), (0, 40), [-0.1],
+        rtol=1e-10, atol=1e-25,
+    ).y[0, -1]  # fmt: skip
+    assert -1e-12 < end < 0
+    assert ib.distillation_limit([[1.0]], [2.0], [0.1], depth=2).weights == pytest.approx([2.0])
+    with pytest.raises(ValueError, match="begin shorter, or elsewhere"):
+        ib.distillation_limit([[1.0]], [0.0], [0.1], depth=2)
+    with pytest.raises(ValueError, match="not below"):
+        ib.distillation_limit(X, TEACHER, depth=2)
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 4.0])
+def test_k_classes_end_at_the_centred_teacher_at_every_temperature(temperature) -> None:
+    rng = np.random.default_rng(1)
+    teacher, W0 = rng.normal(size=(3, D)), rng.normal(size=(3, D))
+    teacher *= 0.5
+    labels, W = softmax(X @ teacher.T / temperature, axis=1), W0.copy()
+    for _ in range(12_000):  # steps that are as long in units of the temperature
+        W -= temperature * (softmax(X @ W.T / temperature, axis=1) - labels).T @ X / N
+    limit = ib.distillation_limit(X, teacher, W0).require()
+    np.testing.assert_allclose(limit.weights, W, atol=1e-9)
+    from_zero = ib.distillation_limit(X, teacher).require()
+    np.testing.assert_allclose(from_zero.weights.sum(axis=0), 0, atol=1e-12)
+    # The interpolant of the logits as they are, without their mean taken away, is another one.
+    assert np.linalg.norm(teacher @ np.linalg.pinv(X) @ X - from_zero.weights) > 0.5
+    assert ib.transfer_risk(teacher + 5.0, teacher, X) == 0.0
+    with pytest.raises(ValueError, match="no closed form is known"):
+        ib.distillation_limit(X, teacher, W0, depth=2)
+
+
+def test_samples_that_repeat_or_depend_on_each_other_change_nothing() -> None:
+    w0 = starting(3)
+    once = ib.distillation_limit(X, TEACHER, w0, depth=3)
+    again = ib.distillation_limit(
+        np.concatenate([X, X, X[:1] - X[1:2], np.zeros((1, D))]), TEACHER, w0, depth=3
+    )
+    np.testing.assert_allclose(again.require().weights, once.weights, atol=1e-12)
+    assert again.rank == once.rank == N
+    # A start in the span of the samples leaves nothing to grow.
+    seen = w0 @ np.linalg.pinv(X) @ X
+    inside = ib.distillation_limit(X, TEACHER, seen, depth=3).require()
+    assert inside.null_norm < 1e-14
+    # A teacher that no sample sees: one layer stays where it begins to be blind.
+    blind = TEACHER - TEACHER @ np.linalg.pinv(X) @ X
+    assert np.linalg.norm(ib.distillation_limit(X, blind).weights) < 1e-14
+    assert math.isnan(ib.distillation_limit(X, np.zeros(D)).angle)
+
+
+def test_a_limit_that_misses_the_teacher_is_not_solved() -> None:
+    limit = ib.distillation_limit(X, TEACHER, rcond=0.9)
+    assert limit.status.name == "INACCURATE" and limit.certificate.interpolation > 0.01
+    with pytest.raises(DistillationNotCertified, match=r"INACCURATE.*interpolation"):
+        limit.require()
+    assert not limit.certificate.proves_limit(math.nan)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"X": X * np.nan}, "`X` has entries that are NaN"),
+        ({"teacher": TEACHER[:3]}, r"`teacher` must have shape \(7,\)"),
+        ({"w0": np.zeros(3)}, r"`w0` must have shape \(7,\)"),
+        ({"depth": 0}, "`depth` must be at least 1"),
+        ({"loss": "hinge"}, "`loss` must be one of"),
+        ({"tol": 1.0}, "`tol` must lie"),
+        ({"rcond": 1.0}, "`rcond` must lie"),
+    ],
+)
+def test_what_has_no_limit_is_refused_by_name(change, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        ib.distillation_limit(**{"X": X, "teacher": TEACHER} | change)
+
+
+@pytest.mark.parametrize("loss", sorted(LOSSES))
+def test_theorem_d_1_losses_slopes_and_the_hessian_with_its_1_over_n(loss) -> None:
+    scores, teacher = np.array([-40.0, -1.5, 0.0, 0.4, 30.0]), np.array([-38.0, 2, 0, 0.4, -5])
+    one, h = LOSSES[loss], 1e-5
+    np.testing.assert_allclose(one.slope(scores, teacher), SLOPES[loss](scores, teacher))
+    rise = (one.value(scores + h, teacher) - one.value(scores - h, teacher)) / (2 * h)
+    np.testing.assert_allclose(rise, one.slope(scores, teacher), atol=1e-7)
+    assert (one.value(teacher, teacher) == 0).all()
+    # Tiny differences keep their digits: KL = p (1 - p) u^2 / 2 to first order.
+    tiny = float(one.value(np.array([0.4 + 1e-7]), np.array([0.4]))[0])
+    weight = expit(0.4) * expit(-0.4) if loss == "cross-entropy" else 1.0
+    assert tiny == pytest.approx(weight * 1e-14 / 2, rel=1e-6)
+    if loss == "cross-entropy":
+        w, v = TEACHER + 0.3, RNG.normal(size=D)
+        value = [mean_loss(X, w + a * v, TEACHER, loss) for a in (-1e-4, 0, 1e-4)]
+        s = X @ w
+        hessian = (X.T * (expit(s) * expit(-s))) @ X / N
+        assert (value[0] - 2 * value[1] + value[2]) / 1e-8 == pytest.approx(
+            v @ hessian @ v, rel=1e-4
+        )
+
+
+@pytest.mark.parametrize(
+    ("kappa", "value", "sharper", "corollary"),
+    [(0.5, 0.5524, 0.5033, 0.6106), (1, 0.1886, 0.1821, 0.1998), (2, 0.0204, 0.0203, 0.0249)],
+)
+def test_theorem_5_3_and_corollary_5_2_bound_simulated_students(
+    kappa, value, sharper, corollary
+) -> None:
+    bound = ib.risk_bound(polynomial_tail(kappa), 20)
+    assert (bound.value, bound.sharper) == pytest.approx((value, sharper), abs=6e-5)
+    assert polynomial_risk_bound(kappa, 20) == pytest.approx(corollary, abs=6e-5)
+    beta = math.pi / 2 * 20 ** (-1 / 20)
+    p = polynomial_tail(kappa)
+    assert bound.value <= p(beta) + p(math.pi / 2 - beta) ** 20 <= corollary + 1e-4
+    risks = []
+    for seed in range(6):
+        task = ib.make_angle_task(20, 60, kappa, n_val=400, random_state=seed)
+        w = ib.distillation_limit(task.X, task.teacher).weights
+        risks.append(ib.transfer_risk(w, task.teacher, task.X_val))
+    assert np.mean(risks) < bound.sharper < bound.value
+
+
+def test_corollary_5_1_a_margin_makes_the_bound_a_power() -> None:
+    def p(theta: Floats) -> Floats:  # angles uniform below 60 degrees
+        return np.clip(1 - theta / (math.pi / 3), 0, 1)
+
+    gamma = float(p(np.array(math.pi / 6)))
+    for n in (3, 9):
+        assert ib.risk_bound(p, n).value == pytest.approx(gamma**n, rel=2e-2)
+        assert ib.risk_bound(p, n).value <= gamma**n * (1 + 1e-3)
+
+
+def test_the_tail_of_a_sample_is_its_share_and_its_bound_the_least_over_all_angles() -> None:
+    inputs = np.array([[1.0, 0.0], [1.0, 1.0], [-1.0, 1.0], [0.0, 2.0], [0.0, 0.0]])
+    p = ib.angle_tail(inputs, np.array([3.0, 0.0]))
+    degrees = np.array([0.0, 1.0, 45.0, 46.0, 90.0])
+    np.testing.assert_allclose(p(np.radians(degrees) - 1e-12), [1, 0.8, 0.8, 0.4, 0.4])
+    fine = np.linspace(0, math.pi / 2, 200_001)
+    task = ib.make_angle_task(5, 20, 1.5, n_val=40)
+    tail = ib.angle_tail(task.X_val, task.teacher)
+    assert ib.risk_bound(tail, 5).value <= (tail(fine) + tail(math.pi / 2 - fine) ** 5).min()
+
+
+@pytest.mark.parametrize("kappa", [0.5, 3.0])
+def test_the_angle_task_has_its_tail(kappa) -> None:
+    task = ib.make_angle_task(5, 30, kappa, n_val=4000)
+    theta = np.linspace(0, math.pi / 2, 50)
+    error = ib.angle_tail(task.X_val, task.teacher)(theta) - polynomial_tail(kappa)(theta)
+    assert np.abs(error).max() < 1.95 / math.sqrt(4000)  # Kolmogorov, 1 in 1000
+    assert 0.4 < np.mean(task.X_val @ task.teacher > 0) < 0.6
+
+
+def test_lemma_5_1_angles_never_rise_while_the_risk_does() -> None:
+    task = ib.make_angle_task(25, 20, 0.5, n_val=500, random_state=2)
+    task_X = np.concatenate([task.X[:9], task.X[:9], task.X[9:]])
+    curve = ib.learning_curve(task_X, task.teacher, task.X_val)
+    limits = [ib.distillation_limit(task_X[:k], task.teacher) for k in (1, 9, 18, 22)]
+    np.testing.assert_allclose(
+        curve.angles[[0, 8, 17, 21]], [one.angle for one in limits], atol=1e-7
+    )
+    risks = [ib.transfer_risk(one.weights, task.teacher, task.X_val) for one in limits]
+    np.testing.assert_allclose(curve.risks[[0, 8, 17, 21]], risks, atol=1e-12)
+    assert curve.rises[0] == 0 and (np.diff(curve.angles) < 1e-8).all()
+    # Printed after the lemma: further data never harm the risk. Inputs near the boundary on the
+    # one side where the second student is worse: 45.0 and 18.4 degrees, and the other way around.
+    near = np.array([1.0, -0.9, -2.0]) + 0.03 * np.random.default_rng(0).normal(size=(500, 3))
+    samples = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.5]])
+    curve = ib.learning_curve(samples, np.array([1.0, 1.0, 0.0]), near)
+    assert np.degrees(curve.angles) == pytest.approx([45.0, 18.4349], abs=1e-4)
+    assert curve.risks[0] < 0.05 and curve.risks[1] > 0.9
+    assert curve.rises == (0, 1)
+
+
+def test_lemma_d_3_is_sharp_with_an_arc_sine_and_printed_eight_times_as_wide() -> None:
+    w, c = np.array([2.0, 0.0]), 0.1
+    touching = w + 2.0 * c * np.array([-c, math.sqrt(1 - c * c)])
+    assert angle(w, touching) == pytest.approx(error_angle(c), rel=1e-12)
+    around = w + 2.0 * c * np.array([[math.cos(a), math.sin(a)] for a in np.linspace(0, 7, 500)])
+    assert max(angle(w, v) for v in around) <= error_angle(c)
+    assert (error_angle(c), math.sqrt(2 * math.pi * c)) == pytest.approx((0.1002, 0.7927), abs=1e-4)
+    with pytest.raises(ValueError, match="anywhere"):
+        error_angle(1.0)
+
+
+def test_theorem_d_4_holds_for_errors_that_are_shares_of_the_projection() -> None:
+    share, kappa, n = 0.3, 2.0, 5
+    bound = ib.risk_bound(polynomial_tail(kappa), n, delta=error_angle(share))
+    risks, lengths = [], []
+    for seed in range(40):
+        task = ib.make_angle_task(n, 40, kappa, n_val=300, random_state=seed)
+        what = ib.distillation_limit(task.X, task.teacher).projection
+        # The worst direction: away from the teacher, in the plane of both.
+        away = what - (what @ task.teacher) * task.teacher
+        off = share * np.linalg.norm(what) * away / np.linalg.norm(away)
+        risks.append(ib.transfer_risk(what + off, task.teacher, task.X_val))
+        one = ib.make_angle_task(1, 40, 0.2, random_state=seed)
+        lengths.append(np.linalg.norm(ib.distillation_limit(one.X, one.teacher).projection))
+    assert np.mean(risks) < bound.sharper < 0.7
+    assert ib.risk_bound(polynomial_tail(kappa), n).sharper < bound.sharper
+    # Printed with a length epsilon for all X, at most half of ||w_hat(X)||: there is none, since
+    # that is as small as one likes.
+    assert min(lengths) < 0.02 * max(lengths)
+    with pytest.raises(ValueError, match="`delta`"):
+        ib.risk_bound(polynomial_tail(1), n, delta=2.0)
