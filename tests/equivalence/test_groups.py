@@ -7,9 +7,12 @@ import pytest
 import torch
 
 from implicit_bias import (
+    ReLU,
     ReLUWeights,
     TrainingSettings,
+    align,
     group_networks,
+    local_limit,
     measure_distance,
     train,
 )
@@ -57,3 +60,24 @@ def test_theorem_3_1_seeds_and_widths_reach_the_two_predicted_neurons() -> None:
         networks.append(network)
     one_sided = BalancedReLU.from_weights(torch.eye(2), torch.ones(2))
     assert group_networks([*networks, one_sided], tol=0.1).labels.tolist() == [0, 0, 1]
+
+
+def test_local_limits_of_seeds_are_one_network_the_one_that_theorem_3_1_names() -> None:
+    predicted = ReLUWeights.from_arrays([[[1 / 3, 1 / 3], [-1.0, 0.0]], [[1.0, -1.0]]])
+    settings = TrainingSettings(trainer="normalised", schedule=((500, 0.1), (300, 0.02)))
+    limits = []
+    for seed in (0, 1):
+        network = ReLU(2, 8, init="balanced", init_scale=0.05, random_state=seed)
+        train(network, PLANE, PLANE_LABELS, None, settings=settings)
+        gates = network.gates(PLANE)
+        found = local_limit(network.freeze_gates(), PLANE, PLANE_LABELS, gates)
+        limits.append(ReLUWeights.from_arrays(found.weights.values()))
+        # It is a ReLU network too: its own gates are the frozen ones.
+        own = limits[-1].pre_activations(PLANE)[0] >= 0
+        np.testing.assert_array_equal(own, gates.numpy())
+        assert 1e-3 < measure_distance(network, limits[-1]).distance < 0.1
+    groups = group_networks([*limits, predicted], tol=1e-6)
+    assert groups.n_groups == 1
+    assert groups.distances.max() < 1e-7
+    # As weights as well, parallel neurons merged.
+    assert align(limits[0], predicted, tol=1e-7).is_equivalent
