@@ -207,6 +207,8 @@ def _crossings(weights: ReLUWeights, start: Array, end: Array) -> tuple[Array, A
         piece, unit = np.nonzero(z[1:] * z[:-1] < 0)
         share = z[piece, unit] / (z[piece, unit] - z[piece + 1, unit])
         new = t[piece] + share * (t[piece + 1] - t[piece])
+        inside = (new > 0) & (new < 1)  # rounding can put a crossing on an end
+        new, unit = new[inside], unit[inside]
         found.append(np.column_stack([new, np.full(len(new), layer), unit]))
         t = np.unique(np.concatenate([t, new]))
     return t, np.concatenate(found)

@@ -70,8 +70,8 @@ def reduce_network(weights: ReLUWeights, *, tol: float = 1e-9) -> Reduction:
     ----------
     weights : ReLUWeights
     tol : float
-        Largest distance of unit rows [w, b] that are merged; above 0 the function changes by
-        as much.
+        Largest distance of unit rows [w, b] that are merged, or joined by a chain of such; above 0
+        the function changes by as much.
 
     Raises
     ------
@@ -110,7 +110,9 @@ def _merge_parallel(of: Reduction, layer: int, tol: float) -> Reduction:
     sizes = np.linalg.norm(rows, axis=1)
     near = cdist(unit_rows(rows), unit_rows(rows)) <= tol
     first = near.argmax(axis=1)  # the first unit near each one: itself where none is before it
-    first = np.where(sizes > 0, first[first], np.arange(len(first)))
+    first = np.where(sizes > 0, first, np.arange(len(first)))
+    while (first[first] != first).any():  # chains: each ends at a unit that is its own first
+        first = first[first]
     if (alone := first == np.arange(len(first))).all():
         return of
     Ws = list(of.weights.matrices)

@@ -178,3 +178,13 @@ def test_modules_are_read_and_others_refused() -> None:
         canonical_form(ReLUWeights.from_arrays([np.zeros((2, 3)), np.ones((1, 2))]))
     with pytest.raises(ValueError, match="must be finite"):
         ReLUWeights.from_arrays([np.full((2, 3), np.nan), np.ones((1, 2))])
+
+
+def test_a_chain_of_nearly_parallel_units_merges_into_one_and_none_is_lost() -> None:
+    angles = 0.9e-3 * np.arange(5)
+    W = np.column_stack([np.cos(angles), np.sin(angles)])
+    fan = ReLUWeights.from_arrays([W, np.ones((1, 5))])
+    form = canonical_form(fan, tol=1e-3)
+    assert form.n_merged == 4
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    np.testing.assert_allclose(form.weights.scores(X), fan.scores(X), atol=0.05)

@@ -89,3 +89,8 @@ def test_a_plane_is_needed_for_more_inputs_than_two() -> None:
         fold_set(network, plane=(np.zeros(2), np.ones((2, 3))))
     with pytest.raises(ValueError, match="`extent` must be positive"):
         fold_set(HIDDEN, extent=0.0)
+
+
+def test_no_crossing_at_the_very_end_of_a_line_is_an_error() -> None:
+    edge = ReLUWeights.from_arrays([[[1.0, 0.0]], [[1.0]]], [[-np.nextafter(1, 0)], [0]])
+    assert not fold_set(edge, extent=1.0, n_lines=2).bends.any()
