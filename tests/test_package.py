@@ -147,7 +147,7 @@ def test_the_package_reaches_its_solvers_through_one_seam() -> None:
 # that file may name, "." for its own folder. Lazy imports count, those for type checkers do not.
 BELOW_MODELS = (
     "_solve", "_version", "data.*", "gates.*", "kernels.*", "limits.*", "local_limits.*",
-    "training.*", "measures.*", "drawing.*", "pipeline.*",
+    "training.*", "measures.*", "equivalence.*", "drawing.*", "pipeline.*",
 )  # fmt: skip
 MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("__init__.py", ()),
@@ -164,9 +164,10 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("kernels/*.py", (".", "_solve", "data.*", "limits.certified")),
     ("training/*.py", (".",)),
     ("measures/*.py", (".", "_solve", "data.*", "gates.*", "limits.*", "training.*")),
+    ("equivalence/*.py", (".",)),
     ("local_limits/*.py", (".", "_solve", "training.adapted", "training.data", "training.network")),
-    ("drawing/*.py", (".", "_solve", "data.*", "measures.*", "limits.*", "training.trajectory",
-                      "training.snapshots")),
+    ("drawing/*.py", (".", "_solve", "data.*", "equivalence.folds", "measures.*", "limits.*",
+                      "training.trajectory", "training.snapshots")),
     ("pipeline/run.py", (".", "models")),  # the one that looks a model up
     ("pipeline/*.py", (".", *BELOW_MODELS)),
     ("models/__init__.py", ("models.*.model", "pipeline.model")),

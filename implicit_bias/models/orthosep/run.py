@@ -17,6 +17,8 @@ from ...data.orthants import is_orthogonally_separable
 from ...data.sample import Sample
 from ...drawing.figures import Row
 from ...drawing.runs import run_panels
+from ...equivalence.measure import MeasureDistance, measure_distance
+from ...equivalence.weights import ReLUWeights
 from ...measures.comparison import compare, measure_network
 from ...measures.formatting import number
 from ...measures.kkt import kkt_distance
@@ -166,6 +168,7 @@ def _of_the_network(homogeneous: bool) -> tuple[Assumption, ...]:
 def _neurons(setup: Setup, limit: OrthosepLimit, network: Network) -> Finding:
     """How near the network has come to two kinds of neurons and, layer by layer, to rank two."""
     diagnosis = diagnose_orthosep(network, limit, *setup.samples, loss=setup.options.loss)
+    transport = _transport(network, limit)
     layers = layer_singular_values(network)
     shown = layers if len(layers) > 1 else []
     return Finding(
@@ -173,9 +176,10 @@ def _neurons(setup: Setup, limit: OrthosepLimit, network: Network) -> Finding:
         record={
             "diagnosis": diagnosis.to_dict(),
             "layer_singular_values": [values.tolist() for values in layers],
+            "transport": None if transport is None else transport.to_dict(),
         },
         tables=(
-            Table("neurons", ("", "value"), tuple(diagnosis.rows())),
+            Table("neurons", ("", "value"), (*diagnosis.rows(), *_transport_rows(transport))),
             Table(
                 "layers",
                 ("", "singular values", "third / second (0)", "share of the top two (1)"),
@@ -183,8 +187,23 @@ def _neurons(setup: Setup, limit: OrthosepLimit, network: Network) -> Finding:
             ),
         ),
         panels=(Row(3, partial(plot_orthosep, diagnosis, layers=shown), height=3.6),),
-        objects={"diagnosis": diagnosis},
+        objects={"diagnosis": diagnosis, "transport": transport},
     )
+
+
+def _transport(network: Network, limit: OrthosepLimit) -> MeasureDistance | None:
+    """From the neurons of a two-layer network to the predicted ones; None for a deeper one."""
+    if not isinstance(network, BalancedReLU):
+        return None
+    W, a = (to_numpy(weights) for weights in limit.balanced_weights())
+    return measure_distance(network, ReLUWeights.from_arrays([W, a[None]]))
+
+
+def _transport_rows(transport: MeasureDistance | None) -> list[tuple[str, str]]:
+    if transport is None:
+        return []
+    distance, gap = number(transport.distance, ".3g"), number(max(transport.gap, 0.0), ".1g")
+    return [("optimal transport to the predicted neurons (0)", f"{distance} (gap {gap})")]
 
 
 def layer_singular_values(network: torch.nn.Module) -> list[Floats]:

@@ -31,6 +31,10 @@ def test_with_its_defaults_it_comes_to_its_limit_in_phases_that_follow_from_the_
     data = orthosep_dataset(n_train=40, random_state=usual["seeds"]["data"])
     chosen = [usual["options"][name] for name in ("steps", "learning_rate")]
     assert list(zip(*chosen, strict=True)) == list(halving_phases(data.X_train))
+    # The trained neurons, as a measure, are the two predicted ones with masses like their norms.
+    transport, norms = usual["transport"], solve_orthosep(data.X_train, data.y_train).unit_norms
+    assert transport["gap"] < 1e-6 < transport["distance"] < 0.01
+    assert transport["positive_b"] == pytest.approx(norms[0] / norms.sum(), rel=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -109,6 +113,7 @@ def test_nothing_is_proved_of_the_residual_network_and_no_theorem_lends_it_numbe
     for key in ("margin_ratio", "zeta_cosine", "kkt_cosine"):
         assert record["comparison"][key] is None
     assert "nothing is proved" in record["theorem"]
+    assert record["transport"] is None and "transport" not in result.stdout
 
 
 def test_the_two_layer_network_stays_the_default_with_its_theorem_and_one_layer(usual) -> None:

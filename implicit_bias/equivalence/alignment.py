@@ -1,0 +1,243 @@
+"""The permutations and scales that bring one network as near as possible to another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from .canonical import CanonicalForm, canonical_form
+from .reading import as_weights
+from .reduction import transformed, unit_rows
+from .weights import Array, Indices, ReLUWeights
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["Alignment", "AlignmentStatus", "align"]
+
+# Rounds of weight matching: each raises the sum of products of matched weights, and it settles
+# within a handful.
+_ROUNDS = 100
+
+
+class AlignmentStatus(Enum):
+    """What is known of the match; each member carries its own advice."""
+
+    EQUIVALENT = (
+        "equivalent: these permutations and positive scales turn one network into the other up to "
+        "`distance`, so that they are one function"
+    )
+    HEURISTIC = (
+        "heuristic: no permutations and scales that make them equal were found, and weight "
+        "matching gives no guarantee. `distance` is an upper bound of the distance modulo "
+        "permutations at balanced scales; networks of different weights may still be one function"
+    )
+
+    @property
+    def advice(self) -> str:
+        """The sentence that explains the status."""
+        return self.value
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Alignment:
+    """Network b brought to network a.
+
+    Both have lost dead and constant units before, and parallel ones are merged.
+
+    Attributes
+    ----------
+    status : AlignmentStatus
+    distance : float
+        ``||a - b|| / ||a||`` of all weights, both at balanced scales, b permuted.
+    cosine_per_layer : tuple of float
+        Of [W_l, b_l] of both, at these scales.
+    permutations : tuple of (width_l,) integer arrays
+        Unit of b, in its own numbering, that stands for each unit of `units`, layer by layer.
+    scales : tuple of (width_l,) arrays
+        Positive factors of these units of b that bring it to the scales of a.
+    units : tuple of (width_l,) integer arrays
+        The units of a, in its own numbering and order, that were matched.
+    factor : float
+        Every layer of b was multiplied by it; 1 unless `direction` was asked for.
+    aligned : ReLUWeights
+        b in the order and scales of a: the same function as b, times ``factor^L``.
+    """
+
+    status: AlignmentStatus
+    distance: float
+    cosine_per_layer: tuple[float, ...]
+    permutations: tuple[Indices, ...]
+    scales: tuple[Array, ...]
+    units: tuple[Indices, ...]
+    factor: float
+    aligned: ReLUWeights
+
+    @property
+    def is_equivalent(self) -> bool:
+        """Whether the match proves, up to rounding, that both are one function."""
+        return self.status is AlignmentStatus.EQUIVALENT
+
+    def __repr__(self) -> str:
+        cosines = ", ".join(f"{cosine:.6f}" for cosine in self.cosine_per_layer)
+        return (
+            f"Alignment({self.status.name}: distance {self.distance:.3g}, cosines by layer "
+            f"{cosines}, widths {tuple(len(u) for u in self.units)})"
+        )
+
+
+def align(
+    a: ReLUWeights | torch.nn.Module,
+    b: ReLUWeights | torch.nn.Module,
+    *,
+    direction: bool = False,
+    tol: float = 1e-9,
+) -> Alignment:
+    """Permute and scale the units of network b so that it is as near to network a as possible.
+
+    Units are matched layer after layer by their incoming weights, which recovers permutations and
+    scales of equivalent networks. Where that does not make them equal, sums of products of incoming
+    and outgoing weights are maximised layer by layer in turn: weight matching, a heuristic.
+
+    Parameters
+    ----------
+    a, b : ReLUWeights or Module
+        Fully connected ReLU networks of any depth.
+    direction : bool
+        Compare directions of all weights: networks whose functions differ by a positive factor
+        count as equivalent. For networks without biases.
+    tol : float
+        `distance` up to which they count as equivalent; also that of rows that are merged.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If one is no such network or constant, if sizes differ once needless units are gone, or
+        if `direction` meets biases.
+
+    References
+    ----------
+    M. Phuong, "Underspecification in Deep Learning", theorem 2.1; weight matching: S. Ainsworth,
+    J. Hayase and S. Srinivasa, "Git Re-Basin", algorithm 1.
+    """
+    one, other = as_weights(a), as_weights(b)
+    if direction and (one.has_biases or other.has_biases):
+        raise ValueError(
+            "`direction` is for networks without biases, whose functions a common factor of all "
+            "weights multiplies: align them as they are, or give biases as a constant input"
+        )
+    form_a, form_b = canonical_form(one, tol=tol), canonical_form(other, tol=tol)
+    _check_sizes(form_a.weights, form_b.weights)
+    factor = form_a.weights.norm / form_b.weights.norm if direction else 1.0
+    there = _multiplied(form_b.weights, factor)
+    order = _match_layers(form_a.weights, there)
+    if _distance(form_a.weights, _permuted(there, order)) > tol:
+        order = _match_weights(form_a.weights, there, order)
+    return _alignment(form_a, form_b, there, order, factor, tol)
+
+
+def _check_sizes(a: ReLUWeights, b: ReLUWeights) -> None:
+    sizes = [(w.n_inputs, *w.widths, len(w.matrices[-1])) for w in (a, b)]
+    if sizes[0] != sizes[1]:
+        raise ValueError(
+            "networks must have the same sizes once dead, constant and parallel units are gone, "
+            f"got {sizes[0]} and {sizes[1]}: `measure_distance` compares two-layer networks of "
+            "different widths"
+        )
+
+
+def _multiplied(weights: ReLUWeights, factor: float) -> ReLUWeights:
+    if factor == 1.0:
+        return weights
+    return ReLUWeights(tuple(factor * W for W in weights.matrices), weights.biases)
+
+
+def _permuted(weights: ReLUWeights, order: tuple[Indices, ...]) -> ReLUWeights:
+    return transformed(weights, order, tuple(np.ones(len(chosen)) for chosen in order))
+
+
+def _distance(a: ReLUWeights, b: ReLUWeights) -> float:
+    squares = [
+        ((x - y) ** 2).sum()
+        for x, y in zip((*a.matrices, *a.biases), (*b.matrices, *b.biases), strict=True)
+    ]
+    return float(np.sqrt(sum(squares))) / a.norm
+
+
+def _match_layers(a: ReLUWeights, b: ReLUWeights) -> tuple[Indices, ...]:
+    """Units of b for those of a, by cosines of incoming rows, from the first layer on."""
+    order: list[Indices] = []
+    for layer in range(len(a.widths)):
+        rows = b.rows(layer)
+        if order:
+            rows = rows[:, [*order[-1], -1]]
+        order.append(_assign(unit_rows(a.rows(layer)) @ unit_rows(rows).T))
+    return tuple(order)
+
+
+def _match_weights(
+    a: ReLUWeights, b: ReLUWeights, order: tuple[Indices, ...]
+) -> tuple[Indices, ...]:
+    """Coordinate ascent from `order` on the sum of products of matched weights."""
+    current = list(order)
+    for _ in range(_ROUNDS):
+        before = [chosen.copy() for chosen in current]
+        for layer in range(len(current)):
+            current[layer] = _assign(_products(a, b, current, layer))
+        if all(np.array_equal(x, y) for x, y in zip(before, current, strict=True)):
+            break
+    return tuple(current)
+
+
+def _products(a: ReLUWeights, b: ReLUWeights, order: list[Indices], layer: int) -> Array:
+    """Products (width, width) of incoming and outgoing weights, other layers as matched."""
+    rows, columns = b.rows(layer), b.matrices[layer + 1]
+    if layer > 0:
+        rows = rows[:, [*order[layer - 1], -1]]
+    if layer + 1 < len(order):
+        columns = columns[order[layer + 1]]
+    products: Array = a.rows(layer) @ rows.T + a.matrices[layer + 1].T @ columns
+    return products
+
+
+def _assign(scores: Array) -> Indices:
+    _, columns = linear_sum_assignment(scores, maximize=True)
+    return np.asarray(columns, dtype=np.int64)
+
+
+def _alignment(
+    form_a: CanonicalForm,
+    form_b: CanonicalForm,
+    there: ReLUWeights,
+    order: tuple[Indices, ...],
+    factor: float,
+    tol: float,
+) -> Alignment:
+    matched = _permuted(there, order)
+    distance = _distance(form_a.weights, matched)
+    # Balanced scales of b over those of a, and units of a back in their own order.
+    sort = tuple(np.argsort(u, kind="stable") for u in form_a.units)
+    pairs = list(zip(form_a.scales, form_b.scales, order, sort, strict=True))
+    back = tuple(1 / form_a.scales[layer][s] for layer, s in enumerate(sort))
+    return Alignment(
+        status=AlignmentStatus.EQUIVALENT if distance <= tol else AlignmentStatus.HEURISTIC,
+        distance=distance,
+        cosine_per_layer=tuple(
+            _cosine(form_a.weights.rows(layer), matched.rows(layer))
+            for layer in range(len(matched.matrices))
+        ),
+        permutations=tuple(u[o][s] for u, o, s in zip(form_b.units, order, sort, strict=True)),
+        scales=tuple((of_b[o] / of_a)[s] for of_a, of_b, o, s in pairs),
+        units=tuple(u[s] for u, s in zip(form_a.units, sort, strict=True)),
+        factor=factor,
+        aligned=transformed(matched, sort, back),
+    )
+
+
+def _cosine(a: Array, b: Array) -> float:
+    size = float(np.linalg.norm(a) * np.linalg.norm(b))
+    return float((a * b).sum() / size) if size > 0 else 1.0

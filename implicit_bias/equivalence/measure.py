@@ -1,0 +1,197 @@
+"""Two-layer ReLU networks as measures of neurons, and the optimal transport between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import linprog
+from scipy.sparse import csr_array, eye_array, kron, vstack
+from scipy.spatial.distance import cdist
+
+from .reading import as_weights
+from .reduction import unit_rows
+from .weights import Array, Indices, ReLUWeights
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["MeasureDistance", "NeuronMeasure", "measure_distance", "neuron_measure"]
+
+# Cost of moving a neuron to one of the other sign: the diameter of the sphere, which keeps the
+# triangle inequality and the bound of functions below.
+OTHER_SIGN = 2.0
+
+
+class NeuronMeasure(NamedTuple):
+    """Neurons as points with masses: ``|a_j| ||w_j||`` at the sign of a_j and the direction of w_j.
+
+    Attributes
+    ----------
+    units : (k,) integers
+        Neurons with a mass, in the network's numbering.
+    masses : (k,) array
+    signs : (k,) array
+        1 and -1.
+    directions : (k, D) array
+        Unit rows; (k, D + 1), the bias last, if the first layer has biases.
+    """
+
+    units: Indices
+    masses: Array
+    signs: Array
+    directions: Array
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MeasureDistance:
+    r"""How far the neurons of two networks are, masses of both divided by their sums.
+
+    .. math:: W_1 = \min_{\pi \ge 0} \sum_{jk} \pi_{jk} c_{jk} \quad\text{s.t. marginals},\qquad
+              c_{jk} = \|u_j - v_k\| \text{ if signs are equal, else } 2 .
+
+    On the unit ball (of (x, 1) where there are biases) functions divided by their masses differ by
+    no more than it, output biases aside, since neurons are 1-Lipschitz in their directions.
+
+    Attributes
+    ----------
+    distance : float
+        Cost of `plan`, between 0 and 2.
+    lower_bound : float
+        Value of a feasible point of the dual: no plan costs less.
+    plan : (k_a, k_b) array
+        Mass moved from each neuron of a to each one of b; sum 1.
+    residual : float
+        Largest error of a marginal of `plan`.
+    mass_a, mass_b : float
+        ``sum_j |a_j| ||w_j||`` of both, which the distance does not see.
+    positive_a, positive_b : float
+        Shares of neurons with positive sign in them.
+    units_a, units_b : (k_a,), (k_b,) integer arrays
+        Neurons with a mass, in their networks' numbering.
+    output_biases : tuple of two floats
+        Of both networks, which the distance does not see.
+    """
+
+    distance: float
+    lower_bound: float
+    plan: Array
+    residual: float
+    mass_a: float
+    mass_b: float
+    positive_a: float
+    positive_b: float
+    units_a: Indices
+    units_b: Indices
+    output_biases: tuple[float, float]
+
+    @property
+    def gap(self) -> float:
+        """By how much the plan may be from the best one."""
+        return self.distance - self.lower_bound
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the arrays, ready for JSON."""
+        bounds = {"distance": self.distance, "lower_bound": self.lower_bound, "gap": self.gap}
+        masses = {"mass_a": self.mass_a, "mass_b": self.mass_b}
+        shares = {"positive_a": self.positive_a, "positive_b": self.positive_b}
+        return bounds | {"residual": self.residual} | masses | shares
+
+    def __repr__(self) -> str:
+        return (
+            f"MeasureDistance({self.distance:.6g}, gap {self.gap:.2g}; "
+            f"{len(self.units_a)} and {len(self.units_b)} neurons, masses {self.mass_a:.6g} and "
+            f"{self.mass_b:.6g}, positive shares {self.positive_a:.4f} and {self.positive_b:.4f})"
+        )
+
+
+def measure_distance(
+    a: ReLUWeights | torch.nn.Module, b: ReLUWeights | torch.nn.Module
+) -> MeasureDistance:
+    """Optimal transport between the neurons of two two-layer ReLU networks, of any widths.
+
+    It is 0 for networks that differ by splitting or merging parallel neurons, by permutations and
+    scales, and by a positive factor of the function. Opposite neurons trade a linear map,
+    ``relu(z) - relu(-z) = z``, so that networks far apart may still be one function.
+
+    Parameters
+    ----------
+    a, b : ReLUWeights or Module
+        Of one output each.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If one is no two-layer ReLU network of one output, all its neurons are dead, or numbers of
+        inputs differ.
+    RuntimeError
+        If the linear program is not solved.
+    """
+    one, other = as_weights(a), as_weights(b)
+    if one.n_inputs != other.n_inputs:
+        raise ValueError(
+            f"networks must have the same inputs, got {one.n_inputs} and {other.n_inputs}"
+        )
+    biased = bool(one.biases[0].any() or other.biases[0].any())
+    first, second = (neuron_measure(weights, biased=biased) for weights in (one, other))
+    cost = np.where(
+        np.equal.outer(first.signs, second.signs),
+        cdist(first.directions, second.directions),
+        OTHER_SIGN,
+    )
+    shares = [m.masses / m.masses.sum() for m in (first, second)]
+    plan, lower_bound = _transport(cost, *shares)
+    return MeasureDistance(
+        distance=float((plan * cost).sum()),
+        lower_bound=lower_bound,
+        plan=plan,
+        residual=max(float(np.abs(plan.sum(1 - k) - shares[k]).max()) for k in (0, 1)),
+        mass_a=float(first.masses.sum()),
+        mass_b=float(second.masses.sum()),
+        positive_a=float(shares[0][first.signs > 0].sum()),
+        positive_b=float(shares[1][second.signs > 0].sum()),
+        units_a=first.units,
+        units_b=second.units,
+        output_biases=(float(one.biases[1][0]), float(other.biases[1][0])),
+    )
+
+
+def neuron_measure(weights: ReLUWeights, *, biased: bool) -> NeuronMeasure:
+    """The neurons of a two-layer network; those without mass are left out.
+
+    Raises
+    ------
+    ValueError
+        If there are more layers or outputs, or no neuron has a mass.
+    """
+    if len(weights.matrices) != 2 or len(weights.matrices[1]) != 1:
+        raise ValueError(
+            f"a measure of neurons is of two layers and one output, got {weights!r}: `align` "
+            "compares deeper networks"
+        )
+    rows = weights.rows(0) if biased else weights.matrices[0]
+    output = weights.matrices[1][0]
+    masses = np.abs(output) * np.linalg.norm(rows, axis=1)
+    alive = np.flatnonzero(masses > 0)
+    if len(alive) == 0:
+        raise ValueError("no neuron has a mass: the network is constant")
+    return NeuronMeasure(alive, masses[alive], np.sign(output[alive]), unit_rows(rows[alive]))
+
+
+def _transport(cost: Array, p: Array, q: Array) -> tuple[Array, float]:
+    """The plan of least cost between shares p (k_a,) and q (k_b,), and a lower bound of its cost.
+
+    The bound is the value of dual variables u of the rows, with the largest v that
+    ``u_j + v_k <= c_jk`` allows: feasible whatever the solver did.
+    """
+    rows, columns = cost.shape
+    marginals = vstack(
+        [kron(eye_array(rows), np.ones((1, columns))), kron(np.ones((1, rows)), eye_array(columns))]
+    )
+    found = linprog(cost.ravel(), A_eq=csr_array(marginals), b_eq=np.concatenate([p, q]))
+    if found.status != 0:
+        raise RuntimeError(f"optimal transport of neurons was not solved: {found.message}")
+    u = found.eqlin.marginals[:rows]
+    v = (cost - u[:, None]).min(axis=0)
+    return found.x.reshape(cost.shape), float(u @ p + v @ q)

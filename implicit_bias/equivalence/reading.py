@@ -1,0 +1,95 @@
+"""Weights out of a torch module, which has to compute what a ReLU network with them computes."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .weights import Array, ReLUWeights
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["as_weights"]
+
+# Scores of a network in float32 against those in float64, relative to the largest: many sums of
+# rounding errors of 6e-8, and far below what another architecture differs by.
+_SAME = 1e-4
+_PROBES = 64
+
+
+def as_weights(network: ReLUWeights | torch.nn.Module) -> ReLUWeights:
+    """The weights of a ReLU network: as they are given, or those of a module, in float64.
+
+    A module's parameters stand in the order of its layers: matrices, each with a vector of biases
+    behind it or not, or W (H, D) and output weights (H,). That it is no other architecture on such
+    parameters (with skips, gates, another activation) is checked on random inputs.
+
+    Raises
+    ------
+    TypeError
+        If it is neither weights nor a module.
+    ValueError
+        If its outputs are not those of a fully connected ReLU network with these weights.
+    """
+    if isinstance(network, ReLUWeights):
+        return network
+    import torch
+
+    if not isinstance(network, torch.nn.Module):
+        raise TypeError(
+            "a network must be a torch module or `ReLUWeights`, got "
+            f"{type(network).__name__}: see `ReLUWeights.from_arrays`"
+        )
+    arrays = [p.detach().double().cpu().numpy() for p in network.parameters()]
+    for weights in filter(None, (_with_biases(arrays), _with_output_vector(arrays))):
+        if _computes(network, weights):
+            return weights
+    raise ValueError(
+        f"{type(network).__name__} is not a fully connected ReLU network on its parameters "
+        f"(shapes {[a.shape for a in arrays]}): equivalence by permutations and scales is about "
+        "these alone. Give weights as `ReLUWeights.from_arrays(matrices, biases)`"
+    )
+
+
+def _with_biases(arrays: list[Array]) -> ReLUWeights | None:
+    """Matrices, each followed by its biases or by none; None where shapes say otherwise."""
+    matrices: list[Array] = []
+    biases: list[Array] = []
+    for array in arrays:
+        if array.ndim == 2:
+            matrices.append(array)
+            biases.append(np.zeros(len(array)))
+        elif array.ndim == 1 and matrices and array.shape == (len(matrices[-1]),):
+            biases[-1] = array
+        else:
+            return None
+    fit = all(above.shape[1] == len(below) for below, above in pairwise(matrices))
+    return ReLUWeights.from_arrays(matrices, biases) if len(matrices) > 1 and fit else None
+
+
+def _with_output_vector(arrays: list[Array]) -> ReLUWeights | None:
+    """W (H, D) and a (H,)."""
+    shapes = [array.ndim for array in arrays]
+    if shapes != [2, 1] or len(arrays[0]) != len(arrays[1]):
+        return None
+    return ReLUWeights.from_arrays([arrays[0], arrays[1][None]])
+
+
+def _computes(network: torch.nn.Module, weights: ReLUWeights) -> bool:
+    import torch
+
+    X = np.random.default_rng(0).normal(size=(_PROBES, weights.n_inputs))
+    expected = weights.scores(X)
+    parameter = next(network.parameters())
+    try:
+        with torch.no_grad():
+            found = network(torch.as_tensor(X).to(parameter)).double().cpu().numpy()
+    except (RuntimeError, ValueError, TypeError):  # it wants gates, or inputs of another shape
+        return False
+    if found.size != expected.size:
+        return False
+    off = np.abs(found.reshape(expected.shape) - expected).max()
+    return bool(off <= _SAME * max(np.abs(expected).max(), np.finfo(float).tiny))

@@ -1,0 +1,111 @@
+"""The weights of a ReLU network as arrays, whoever built it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["Array", "Indices", "ReLUWeights"]
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ReLUWeights:
+    r"""Weights of :math:`f(x) = W_L \rho(\cdots \rho(W_1 x + b_1) \cdots) + b_L`, rho a ReLU.
+
+    Attributes
+    ----------
+    matrices : tuple of arrays
+        W_1 (width_1, D), ..., W_L (K, width_{L-1}), float64 and read-only; L is at least 2.
+    biases : tuple of arrays
+        b_1 (width_1,), ..., b_L (K,), zeros where the network has none.
+    """
+
+    matrices: tuple[Array, ...]
+    biases: tuple[Array, ...]
+
+    def __post_init__(self) -> None:
+        for array in (*self.matrices, *self.biases):
+            array.flags.writeable = False
+
+    @classmethod
+    def from_arrays(
+        cls, matrices: Iterable[ArrayLike], biases: Iterable[ArrayLike] | None = None
+    ) -> ReLUWeights:
+        """Check and copy weights; without `biases` there are none.
+
+        Raises
+        ------
+        ValueError
+            If there is no hidden layer, shapes do not fit each other, or an entry is not finite.
+        """
+        Ws = tuple(np.array(W, dtype=np.float64) for W in matrices)
+        if len(Ws) < 2 or any(W.ndim != 2 for W in Ws):
+            raise ValueError(
+                "`matrices` must be two matrices or more, W_1 (H, D) to W_L (K, H), got shapes "
+                f"{[W.shape for W in Ws]}: a vector of output weights is a matrix (1, H)"
+            )
+        if any(above.shape[1] != len(below) for below, above in pairwise(Ws)):
+            raise ValueError(
+                "each matrix must have as many columns as the one before has rows, got shapes "
+                f"{[W.shape for W in Ws]}"
+            )
+        zeros = [np.zeros(len(W)) for W in Ws]
+        bs = tuple(np.array(b, dtype=np.float64) for b in (zeros if biases is None else biases))
+        if [b.shape for b in bs] != [b.shape for b in zeros]:
+            raise ValueError(
+                f"`biases` must have shapes {[b.shape for b in zeros]}, one entry a row of "
+                f"`matrices`, got {[b.shape for b in bs]}"
+            )
+        if not all(np.isfinite(array).all() for array in (*Ws, *bs)):
+            raise ValueError("weights must be finite, got NaN or infinite ones")
+        return cls(Ws, bs)
+
+    @property
+    def n_inputs(self) -> int:
+        """D, the number of inputs."""
+        return int(self.matrices[0].shape[1])
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Units of the hidden layers, first to last."""
+        return tuple(len(W) for W in self.matrices[:-1])
+
+    @property
+    def has_biases(self) -> bool:
+        """Whether a bias differs from 0."""
+        return any(bool(b.any()) for b in self.biases)
+
+    @property
+    def norm(self) -> float:
+        """Euclidean norm of all weights and biases."""
+        return float(np.sqrt(sum((array**2).sum() for array in (*self.matrices, *self.biases))))
+
+    def rows(self, layer: int) -> Array:
+        """Incoming weights and bias [W_l, b_l] (width, fan-in + 1) of a layer, counted from 0."""
+        return np.column_stack([self.matrices[layer], self.biases[layer]])
+
+    def pre_activations(self, X: ArrayLike) -> list[Array]:
+        """Pre-activations (n, width_l) of every layer at X (n, D); the last ones are the scores."""
+        hidden = np.asarray(X, dtype=np.float64)
+        if hidden.ndim != 2 or hidden.shape[1] != self.n_inputs:
+            raise ValueError(f"`X` must have shape (n, {self.n_inputs}), got {hidden.shape}")
+        found = []
+        for W, b in zip(self.matrices, self.biases, strict=True):
+            found.append(hidden @ W.T + b)
+            hidden = np.maximum(found[-1], 0.0)
+        return found
+
+    def scores(self, X: ArrayLike) -> Array:
+        """Outputs (n, K) at X (n, D)."""
+        return self.pre_activations(X)[-1]
+
+    def __repr__(self) -> str:
+        sizes = "-".join(str(n) for n in (self.n_inputs, *self.widths, len(self.matrices[-1])))
+        return f"ReLUWeights({sizes}, {'with' if self.has_biases else 'no'} biases)"

@@ -1,0 +1,96 @@
+"""Zero sets of units bend a transparent network everywhere, and another one where it shows them."""
+
+import numpy as np
+import pytest
+
+from implicit_bias import ReLUWeights, fold_set, transparent_at
+from implicit_bias.drawing.folds import plot_folds
+
+# relu(relu(x_1) + relu(x_2) - 1): it bends where the sum is 1, and on x_1 = 0 or x_2 = 0 only
+# where the other one is above 1.
+HIDDEN = ReLUWeights.from_arrays([np.eye(2), [[1.0, 1.0]], [[1.0]]], [[0, 0], [-1], [0]])
+
+
+def transparent_network(seed) -> ReLUWeights:
+    """2-2-2-1, general; pre-activations of each layer have a positive sum wherever ||x|| < 3."""
+    rng = np.random.default_rng(seed)
+    w, p = (x / np.linalg.norm(x) for x in rng.normal(size=(2, 2)))
+    return ReLUWeights.from_arrays(
+        [[w, -w + 0.3 * p], [[1.0, -1.0], [-0.8, 1.1]], [[1.0, -2.0]]],
+        [[0.5, 0.5], [0.2, 0.3], [0.1]],
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_lemma_2_1_all_zero_sets_of_a_transparent_network_bend_it(seed) -> None:
+    folds = fold_set(transparent_network(seed), extent=2.0)
+    assert folds.transparent == 1
+    assert folds.bends.all()
+    # Every unit is met, 50 lines in either direction at least once each or nearly so.
+    assert all(bent == crossed >= 40 for _, _, bent, crossed in folds.counts())
+
+
+def test_a_closed_layer_hides_the_zero_sets_below_it() -> None:
+    folds = fold_set(HIDDEN, extent=2.0, n_lines=80)
+    first = folds.layer == 0
+    other = folds.coordinates[np.arange(len(first)), 1 - folds.unit * first]
+    np.testing.assert_array_equal(folds.bends[first], other[first] > 1)
+    assert folds.bends[~first].all()
+    # Not transparent below x_1 + x_2 = 1 in the upper right quarter, below 1 in the two beside it,
+    # and in the lower left one.
+    assert folds.transparent == pytest.approx(1 - (0.5 + 2 + 2 + 4) / 16, abs=0.01)
+    assert folds.counts()[2][2] == folds.counts()[2][3] > 0
+
+
+def test_crossings_lie_on_zero_sets_and_bends_are_those_of_finite_differences() -> None:
+    rng = np.random.default_rng(0)
+    network = ReLUWeights.from_arrays(
+        [rng.normal(size=s) for s in [(5, 3), (4, 5), (1, 4)]],
+        [rng.normal(size=5), rng.normal(size=4), [0.0]],
+    )
+    folds = fold_set(network, plane=(np.ones(3), np.eye(3)[:2]), extent=2.0, n_lines=20)
+    z = network.pre_activations(folds.points)
+    for layer in range(2):
+        here = folds.layer == layer
+        assert np.abs(z[layer][here, folds.unit[here]]).max() < 1e-12
+    step = 1e-5
+    second = [
+        network.scores(folds.points + step * e)
+        + network.scores(folds.points - step * e)
+        - 2 * network.scores(folds.points)
+        for e in np.eye(3)[:2]
+    ]
+    bent = np.abs(np.column_stack(second)).max(axis=1) > 1e-9
+    np.testing.assert_array_equal(folds.bends, bent)
+    assert 0 < bent.sum() < len(bent)
+
+
+def test_transparency_is_told_sample_by_sample() -> None:
+    X = np.array([[2.0, -1.0], [0.4, 0.4], [-1.0, -1.0], [0.5, 0.5]])
+    np.testing.assert_array_equal(transparent_at(HIDDEN, X), [True, False, False, True])
+
+
+def test_the_picture_shows_hidden_crossings_apart() -> None:
+    from matplotlib.figure import Figure
+
+    folds = fold_set(HIDDEN, extent=2.0)
+    ax = plot_folds(folds, Figure().subplots())
+    drawn = sum(len(line.get_xdata()) for line in ax.lines)
+    assert drawn == len(folds.bends)
+    assert len(ax.lines) == 3
+    assert len(plot_folds(fold_set(transparent_network(0)), Figure().subplots()).lines) == 2
+
+
+def test_a_plane_is_needed_for_more_inputs_than_two() -> None:
+    network = ReLUWeights.from_arrays([np.ones((2, 3)), np.ones((1, 2))])
+    with pytest.raises(ValueError, match="3 inputs: give `plane`"):
+        fold_set(network)
+    with pytest.raises(ValueError, match=r"got shapes \(2,\) and \(2, 3\)"):
+        fold_set(network, plane=(np.zeros(2), np.ones((2, 3))))
+    with pytest.raises(ValueError, match="`extent` must be positive"):
+        fold_set(HIDDEN, extent=0.0)
+
+
+def test_no_crossing_at_the_very_end_of_a_line_is_an_error() -> None:
+    edge = ReLUWeights.from_arrays([[[1.0, 0.0]], [[1.0]]], [[-np.nextafter(1, 0)], [0]])
+    assert not fold_set(edge, extent=1.0, n_lines=2).bends.any()
