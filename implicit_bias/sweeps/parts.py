@@ -8,6 +8,7 @@ import os
 import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,7 +87,7 @@ class Parts:
         import pyarrow.parquet as pq
 
         # What the columns hold stands once, in `sweep_schema`, and not in each of many files.
-        table = pa.Table.from_pylist([_plain(row) for row in rows], schema=_bare(sweep_schema()))
+        table = pa.Table.from_pylist([_plain(row) for row in rows], schema=_columns())
         content = io.BytesIO()
         pq.write_table(table, content, **LEAN)
         try:
@@ -126,7 +127,7 @@ def _read(paths: Sequence[Path], columns: list[str] | None = None) -> pa.Table:
     import pyarrow as pa
     from pyarrow import dataset
 
-    schema = _bare(sweep_schema())
+    schema = _columns()
     files = [str(path) for path in paths]
     try:
         # Of files of other versions: columns that they have not are null.
@@ -138,10 +139,12 @@ def _read(paths: Sequence[Path], columns: list[str] | None = None) -> pa.Table:
         ) from error
 
 
-def _bare(schema: pa.Schema) -> pa.Schema:
+@cache
+def _columns() -> pa.Schema:
+    """The columns, without what they mean."""
     import pyarrow as pa
 
-    return pa.schema([field.remove_metadata() for field in schema])
+    return pa.schema([field.remove_metadata() for field in sweep_schema()])
 
 
 def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
