@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,14 @@ class Kind:
             f"{os.fspath(path)!r} must be a file as {self.writer} writes it, but {why}: it has "
             f"been damaged or changed, {self.again}"
         )
+
+    @contextmanager
+    def complete(self, path: str | os.PathLike[str], what: str = "its record") -> Iterator[None]:
+        """Refuse the file where the block misses an entry of it, or is given one too many."""
+        try:
+            yield
+        except (KeyError, TypeError) as error:
+            raise self.refused(path, f"{what} lacks or misnames {error}") from error
 
 
 def write_saved(

@@ -171,11 +171,9 @@ class Limit(Certified, ABC):
         kind = Kind.of(cls)
         arrays, record = read_saved(path, kind, cls._array_names())
         made: dict[str, Any] = {**arrays, "support": arrays["support"].astype(bool)}
-        try:
+        with kind.complete(path):
             limit = cls(**made, **cls._fields(record))
             place = record["place"] if device == "saved" else device
-        except (KeyError, TypeError) as error:
-            raise kind.refused(path, f"its record lacks or misnames {error}") from error
         fault = limit._fault()
         if fault:
             raise kind.refused(path, fault)

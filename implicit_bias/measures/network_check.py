@@ -24,6 +24,7 @@ from ..training.network import (
     HasZeta,
     Homogeneous,
     check_scores,
+    sample_of_other_degree,
 )
 from .formatting import aligned
 from .gradients import flat, gradient_gram, slopes, to_float64
@@ -237,11 +238,8 @@ class _Trial:
         degree = round(rise)
         if not 1 <= degree <= DEGREES:
             return None
-        error = (grown - 2**degree * self.scores).abs()
-        # As `check_homogeneous` has it.
-        eps = torch.finfo(torch.float64).eps
-        bound = 2**degree * (math.sqrt(eps) * self.scores.abs() + 1e3 * eps * largest)
-        return degree if bool((error <= bound).all()) else None
+        wrong = sample_of_other_degree(2**degree * self.scores, grown)
+        return degree if wrong is None else None
 
     def _of_gradients(self) -> Iterator[str]:
         few = self.data.take(torch.arange(min(FEW, len(self.data.X)), device=self.data.X.device))

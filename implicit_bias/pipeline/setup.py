@@ -16,7 +16,7 @@ from ..data.dataset import Dataset
 from ..data.labelled import ClassDataset
 from ..data.sample import Sample
 from ..training.network import check_device
-from ..training.settings import TrainingSettings
+from ..training.settings import Phases, TrainingSettings
 from .given import Given, gates_of, load_chosen
 from .keeping import Keeping
 from .options import Options
@@ -36,6 +36,7 @@ __all__ = [
     "data_record",
     "prepare",
     "provenance",
+    "schedule_of",
     "start",
     "torch_dtype",
     "training_settings",
@@ -188,16 +189,22 @@ def prepare(
 
 def training_settings(options: Any, seeds: Seeds) -> TrainingSettings:
     """The trainer's settings that the options name; its own phases where they name none."""
-    steps = options.steps if trains(options) else None
-    rates: tuple[float | None, ...] = options.learning_rate or (None,) * len(steps or ())
     return TrainingSettings(
         trainer=options.trainer,
         loss=options.loss,
         batch_size=options.batch_size,
-        schedule=None if steps is None else tuple(zip(steps, rates, strict=True)),
+        schedule=schedule_of(options),
         momentum=options.momentum,
         random_state=seeds.batches,
     )
+
+
+def schedule_of(options: Any) -> Phases | None:
+    """Steps and rates, None for those that the trainer finds; None where no steps are named."""
+    if options.steps is None or not trains(options):
+        return None
+    rates: tuple[float | None, ...] = options.learning_rate or (None,) * len(options.steps)
+    return tuple(zip(options.steps, rates, strict=True))
 
 
 def trains(options: Any) -> bool:

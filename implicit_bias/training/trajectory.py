@@ -148,11 +148,9 @@ class Trajectory:
         """
         kind = Kind.of(cls)
         arrays, record = read_saved(path, kind)
-        try:
+        with kind.complete(path, "it"):
             observed = {name: arrays.pop(f"{_OBSERVED}{name}") for name in record["observed"]}
             return cls(**arrays, finished=record["finished"], observed=observed)
-        except (KeyError, TypeError) as error:
-            raise kind.refused(path, f"it lacks or misnames {error}") from error
 
     def __repr__(self) -> str:
         if not len(self.step):

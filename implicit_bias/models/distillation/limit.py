@@ -214,7 +214,7 @@ class DistillationLimit(Shown):
         shapes = {array.shape for array in arrays.values()}
         if len(shapes) != 1 or not all(np.isfinite(array).all() for array in arrays.values()):
             raise kind.refused(path, f"its arrays are not finite and of one shape: {shapes}")
-        try:
+        with kind.complete(path):
             return cls(
                 weights=arrays["weights"],
                 projection=arrays["projection"],
@@ -223,8 +223,6 @@ class DistillationLimit(Shown):
                 certificate=DistillationCertificate(**record["certificate"]),
                 **{name: record[name] for name in _SCALARS},
             )
-        except (KeyError, TypeError) as error:
-            raise kind.refused(path, f"its record lacks or misnames {error}") from error
 
     def _shown_rows(self) -> list[tuple[str, str]]:
         return record_rows(self.to_dict())

@@ -20,7 +20,7 @@ from ...pipeline.model import Model
 from ...pipeline.progress import Progress
 from ...pipeline.report import Report, gather
 from ...pipeline.seeds import Seeds
-from ...pipeline.setup import Heading, provenance, torch_dtype, trains
+from ...pipeline.setup import Heading, provenance, schedule_of, torch_dtype, trains
 from ...pipeline.writers import write_arrays, write_weights
 from ...training.loop import train
 from ...training.network import check_device
@@ -33,7 +33,7 @@ from .data import TransferTask, image_task, make_angle_task
 from .diagnosis import assumptions, limit_alone, risk_ahead
 from .figure import plot_null_part, plot_span_error
 from .limit import DistillationLimit
-from .training import draw_start, flow_times, phases, stable_rates, student_weights
+from .training import draw_start, flow_times, stable_rates, student_weights
 
 __all__ = ["run_distillation"]
 
@@ -93,7 +93,7 @@ def run_distillation(model: Model, options: Any, progress: Progress, keeping: Ke
     settings = TrainingSettings(
         loss="cross-entropy",
         batch_size=options.batch_size,
-        schedule=phases(options.steps, options.learning_rate) if trains(options) else None,
+        schedule=schedule_of(options),
         random_state=seeds.batches,
     )
     setup = Setup(options, progress, keeping, task, start, turned, limit, settings)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -71,8 +70,3 @@ def student_weights(network: Any) -> dict[str, Floats]:
     with torch.no_grad():
         weights: torch.Tensor = network.zeta()
     return {"weights": weights.double().cpu().numpy().copy()}
-
-
-def phases(steps: Sequence[int], rates: Sequence[float]) -> tuple[tuple[int, float], ...]:
-    """Steps and rates as a schedule."""
-    return tuple(zip(steps, rates, strict=True))

@@ -148,15 +148,13 @@ class GatedOLS(Shown):
         arrays, record = read_saved(path, kind, {"zeta"})
         if arrays["zeta"].ndim != 2 or not np.all(np.isfinite(arrays["zeta"])):
             raise kind.refused(path, "`zeta` is no finite matrix")
-        try:
+        with kind.complete(path):
             return cls(
                 zeta=placed(arrays["zeta"], record["place"] if device == "saved" else device),
                 status=FitStatus[record["status"]],
                 certificate=FitCertificate(**record["certificate"]),
                 **{name: record[name] for name in _SCALARS},
             )
-        except (KeyError, TypeError) as error:
-            raise kind.refused(path, f"its record lacks or misnames {error}") from error
 
     def _shown_rows(self) -> list[tuple[str, str]]:
         return record_rows(self.to_dict())

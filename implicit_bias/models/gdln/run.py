@@ -20,7 +20,7 @@ from ...pipeline.model import Model
 from ...pipeline.progress import Progress
 from ...pipeline.report import Report, gather
 from ...pipeline.seeds import Seeds
-from ...pipeline.setup import Heading, provenance, torch_dtype, trains
+from ...pipeline.setup import Heading, provenance, schedule_of, torch_dtype, trains
 from ...pipeline.writers import write_arrays
 from ...training.loop import train
 from ...training.network import check_device
@@ -93,7 +93,7 @@ def run_gdln(model: Model, options: Any, progress: Progress, keeping: Keeping) -
     settings = TrainingSettings(
         loss="squared",
         batch_size=options.batch_size,
-        schedule=_schedule(options),
+        schedule=schedule_of(options),
         random_state=seeds.batches,
     )
     network = ReLUMean(
@@ -108,11 +108,6 @@ def run_gdln(model: Model, options: Any, progress: Progress, keeping: Keeping) -
     gates = network.open_gates(as_tensor(data.X).to(network.w)).cpu().numpy()
     setup = Setup(options, progress, keeping, data, settings, start, gates)
     return gather(_heading(model, setup), _find(setup, network), keeping)
-
-
-def _schedule(options: Any) -> tuple[tuple[int, float], ...] | None:
-    phases = zip(options.steps, options.learning_rate, strict=True)
-    return tuple(phases) if trains(options) else None
 
 
 def _heading(model: Model, setup: Setup) -> Heading:
