@@ -18,7 +18,7 @@ CONVERGED = 0.01
 # gates hardly separate (two draws), and ten GLN units on 60 digits after 1000: 0.9999, 1.0000,
 # 0.9999; at three times this 1.0000, 0.9990, 0.9995, for units freeze before their directions are
 # right.
-STATIONARY = 0.01
+STATIONARY = 0.003
 # It falls no more where rounding would blur log(loss) by this, nor beyond this log(1 / loss), where
 # smoothing costs log(n) millionths of the margin: what is left of the run polishes the direction.
 BLUR = 1e-4
