@@ -141,7 +141,7 @@ def quantile_code(n_labels: int, deviation: float) -> LabelCode:
 def _nodes(mean: float, deviation: float, narrowest: float) -> tuple[Floats, Floats]:
     """Nodes about a mean, and weights that make sums expectations under N(mean, deviation^2)."""
     count = math.ceil(BEYOND * deviation / narrowest * FINENESS)
-    steps: Floats = np.arange(-count, count + 1) * (BEYOND / count)
+    steps = np.linspace(-BEYOND, BEYOND, 2 * count + 1, dtype=np.float64)
     weights: Floats = np.exp(-0.5 * steps**2)
     weights /= weights.sum()
     return mean + deviation * steps, weights
