@@ -73,8 +73,10 @@ class Annealed(Points):
     shrinks by growing one layer at the other's expense, until it rests at f = 0. So a run begins at
     the inverse temperature at which its largest margin is 1 and descends there with u free in
     length, until every margin is positive. If it converges before, that is a saddle, or nothing
-    separates the data: it goes on along the gradient with momentum. A run that never separates the
-    data never goes on to the sphere: its smallest margin says so.
+    separates the data: it goes on along the gradient with momentum. Where it rests for long it
+    begins again, from beside the best point that it rested at and at the scale of the start, three
+    times at most (`training.kicks`); the networks keep the best weights until it has better ones.
+    A run that never separates the data never goes on to the sphere: its smallest margin says so.
 
     The weights that the networks get are :math:`\theta`. Of the weights at the start only the
     direction counts, and of the data not the scale. A rounding error may tip a comparison of the

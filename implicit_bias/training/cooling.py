@@ -13,11 +13,12 @@ __all__ = ["CONVERGED", "COOLING", "COOL_EVERY", "FORGETFUL", "Convergence", "fa
 COOL_EVERY, COOLING = 5, 0.3
 # ... if the last step promised less than this part of log(n), what smoothing costs, ...
 CONVERGED = 0.01
-# ... and by no more than this times the radial over the tangential part of the gradient. Margin
-# ratios after 3000 steps: eleven frozen ReLU units on 200 points of the plane that their random
-# gates hardly separate (two draws), and ten GLN units on 60 digits after 1000: 0.9999, 1.0000,
-# 0.9999; at three times this 1.0000, 0.9990, 0.9995, for units freeze before their directions are
-# right.
+# ... and by no more than this times the radial over the tangential part of the gradient, or units
+# freeze before their directions are right. Sixty starts of twelve kinds after 2000 steps, least
+# margin ratio: at three times this 0.982, here 0.99994, at a third 0.99994. Deep gated networks of
+# seven units a layer on 16 samples after 900, beside their local limits: 0.991 to 0.9995, 0.993 to
+# 0.99999, 0.99997 to 0.99999. What is lost is speed: ten GLN units on 200 digits after 400 steps
+# 0.99996, 0.99987, 0.99928, and after 1000 0.99997, 0.99999, 1.
 STATIONARY = 0.003
 # It falls no more where rounding would blur log(loss) by this, nor beyond this log(1 / loss), where
 # smoothing costs log(n) millionths of the margin: what is left of the run polishes the direction.
