@@ -21,8 +21,8 @@ PATIENCE = 200
 KICKS = 3
 # By so much of its length, in a random direction. What frees a run is less this than the lower
 # scale that it begins from: weights grow in the free phase, and with them the barriers between
-# its minima. A deep gated network that had come from length 1 to 24 was freed by none of 24 kicks of
-# 1 to 10 per cent in 500 steps; at the scale of the start all of 30, of 0 to 20 per cent,
+# its minima. A deep gated network that had come from length 1 to 24 was freed by none of 24 kicks
+# of 1 to 10 per cent in 500 steps; at the scale of the start all of 30, of 0 to 20 per cent,
 # separated the data within 32 steps. At a saddle, which no scale leaves, it is the direction.
 KICK = 0.1
 
