@@ -57,14 +57,18 @@ def test_samples_that_are_there_twice_share_a_multiplier() -> None:
     np.testing.assert_allclose(lam[:60] + lam[60:], expected, atol=1e-8 * expected.max())
 
 
-def test_a_sample_without_a_gradient_and_a_set_that_does_not_settle_are_given_back(
-    monkeypatch,
-) -> None:
+def test_what_is_singular_by_its_sizes_or_does_not_settle_is_given_back(monkeypatch) -> None:
     gram, A = factors(1, 100)
     target = torch.tensor(target_of(A, 1)[1])
     outer, inner = gram.layers[0]
     dead = GramProducts(((outer * (torch.arange(100) != 7)[:, None], inner),))
     assert exchange_fit(dead, target, torch.arange(50)) is None
+    # 36 weights, of which every set of more samples has many solutions.
+    few, columns = factors(1, 40, a=1, b=31)
+    target_few = torch.tensor(target_of(columns[:, :36], 1)[1])
+    assert exchange_fit(few.take(torch.arange(36)), target_few, torch.arange(20)) is not None
+    more = few.take(torch.arange(37) % 36)
+    assert exchange_fit(more, target_few[torch.arange(37) % 36], torch.arange(37)) is None
     monkeypatch.setattr(exchange, "_MOST_EXCHANGES", 2)
     assert exchange_fit(gram, target, torch.arange(50)) is None
 
