@@ -27,8 +27,8 @@ Array = NDArray[np.float64]
 TIGHT = 1e-3
 # From more samples than this on, whole blocks of them are exchanged if the network has
 # `gradient_factors`, beginning with this share, those of the smallest margins. On 8,000 digits 43 %
-# have multipliers in the end.
-_EXCHANGED_FROM, _FIRST_SHARE = 1000, 3 / 8
+# have multipliers in the end. One dense problem of 2,000 samples takes a second.
+_EXCHANGED_FROM, _FIRST_SHARE = 2000, 3 / 8
 # Most samples to begin with: their factor has 0.13 GB and takes seconds.
 _MOST_AT_FIRST = 8000
 # Else the fit starts with this many samples, those of the smallest margins, or half of all or two
@@ -114,7 +114,7 @@ def kkt_distance(
     network : Module
         Homogeneous of degree ``network.degree`` in its trained weights; computed with in float64.
         With a method ``gradient_factors(X, gates)`` (see `GLN`) the fit never forms gradients of
-        single samples nor, above 1,000 samples, a matrix of all of them.
+        single samples nor, above 2,000 samples, a matrix of all of them.
     X : (n, D)
     y : (n,)
         Labels in {-1, +1}.
