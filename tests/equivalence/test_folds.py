@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from implicit_bias import ReLUWeights, fold_set, transparent_at
-from implicit_bias.drawing.folds import plot_folds
+from implicit_bias.data.sample import Sample
+from implicit_bias.drawing.folds import fold_row, plot_folds
+from implicit_bias.equivalence.folds import plane_of
 
 # relu(relu(x_1) + relu(x_2) - 1): it bends where the sum is 1, and on x_1 = 0 or x_2 = 0 only
 # where the other one is above 1.
@@ -94,3 +96,49 @@ def test_a_plane_is_needed_for_more_inputs_than_two() -> None:
 def test_no_crossing_at_the_very_end_of_a_line_is_an_error() -> None:
     edge = ReLUWeights.from_arrays([[[1.0, 0.0]], [[1.0]]], [[-np.nextafter(1, 0)], [0]])
     assert not fold_set(edge, extent=1.0, n_lines=2).bends.any()
+
+
+def test_zero_sets_that_lie_on_each_other_bend_or_cancel_together() -> None:
+    rng = np.random.default_rng(0)
+    w = rng.normal(size=(1, 2))
+    parallel = ReLUWeights.from_arrays([w * [[1.0], [0.3], [1 / 3]], np.ones((1, 3))])
+    folds = fold_set(parallel, n_lines=60)
+    assert len(folds.bends) > 90 and folds.bends.all()
+    # relu(z) - relu(-z) = z, whose slope is the same on both sides.
+    opposite = ReLUWeights.from_arrays([w * [[0.7], [-1 / 3]], [[1 / 0.7, -3.0]]])
+    assert not fold_set(opposite, n_lines=60).bends.any()
+
+
+def test_the_plane_is_that_of_the_samples_or_of_their_principal_components() -> None:
+    rng = np.random.default_rng(0)
+    flat = rng.normal(size=(20, 2)) * [3.0, 1.0]
+    basis = np.linalg.qr(rng.normal(size=(6, 2)))[0].T
+    noise = 1e-3 * rng.normal(size=(20, 6))
+    X = 1.0 + flat @ basis + noise
+    plane = plane_of(X)
+    assert plane is not None
+    # The two directions are the ones that the samples were drawn in.
+    np.testing.assert_allclose(np.linalg.norm(plane.basis @ basis.T, axis=0), 1, atol=1e-4)
+    back = plane.origin + plane.coordinates(X) @ plane.basis
+    assert np.abs(back - X).max() < 6e-3
+    constant = np.column_stack([flat, np.full(20, 2.0)])
+    own = plane_of(constant)
+    assert own is not None
+    np.testing.assert_array_equal(own.coordinates(constant), flat)
+    assert own.origin.tolist() == [0, 0, 2]
+    line = np.column_stack([flat[:, 0], np.ones(20)])
+    assert plane_of(line) is None and plane_of(X[:, :1]) is None
+
+
+def test_a_row_of_pictures_has_each_networks_bends_and_the_samples() -> None:
+    from implicit_bias.drawing.figures import compose
+
+    X, y = np.array([[1.0, 0.2], [-0.5, 1.0], [0.3, -1.0]]), np.array([1.0, -1.0, -1.0])
+    row = fold_row({"one": HIDDEN, "other": transparent_network(0)}, Sample(X, y, None))
+    assert row is not None
+    axes = compose([row], title="").axes
+    assert [ax.get_title() for ax in axes] == ["one: where it bends", "other: where it bends"]
+    drawn = np.concatenate([c.get_offsets() for c in axes[1].collections])
+    np.testing.assert_array_equal(drawn, X)
+    assert axes[0].get_xlim() == pytest.approx((-1.1, 1.1))
+    assert fold_row({"one": HIDDEN}, Sample(X * [1, 0], y, None)) is None
