@@ -13,7 +13,7 @@ from scipy.special import expit, softmax
 import implicit_bias as ib
 from implicit_bias.models.distillation.closed_form import largest_start
 from implicit_bias.models.distillation.limit import DistillationNotCertified
-from implicit_bias.models.distillation.losses import LOSSES, mean_loss
+from implicit_bias.models.distillation.losses import CLASS_LOSSES, LOSSES, mean_loss
 from implicit_bias.models.distillation.risk import (
     angle,
     error_angle,
@@ -159,6 +159,48 @@ def test_k_classes_end_at_the_centred_teacher_at_every_temperature(temperature) 
         ib.distillation_limit(X, teacher, W0, depth=2)
 
 
+@pytest.mark.parametrize("loss", sorted(CLASS_LOSSES))
+def test_the_flow_of_k_classes_is_that_of_the_gradient_and_ends_at_the_limit(loss) -> None:
+    rng = np.random.default_rng(1)
+    teacher, W0 = 0.5 * rng.normal(size=(3, D)), 0.3 * rng.normal(size=(3, D))
+
+    def velocity(_: float, flat: Floats) -> Floats:
+        s, t = X @ flat.reshape(3, D).T, X @ teacher.T
+        slope = s - t if loss == "squared" else softmax(s, axis=1) - softmax(t, axis=1)
+        return -(slope.T @ X).ravel() / N
+
+    times = [2.0, 30.0]
+    own = solve_ivp(velocity, (0, 30), W0.ravel(), "DOP853", times, rtol=1e-12, atol=1e-13).y.T
+    path = ib.distillation_flow(X, teacher, W0, [0.0, *times], loss=loss)
+    np.testing.assert_allclose(path, [W0, *own.reshape(2, 3, D)], atol=1e-9)
+    (end,) = ib.distillation_flow(X, teacher, W0, [600.0], loss=loss)
+    limit = ib.distillation_limit(X, teacher, W0, loss=loss).require()
+    np.testing.assert_allclose(limit.weights, end, atol=1e-9)
+    # The squared loss sees the mean over classes, which a softmax does not.
+    seen = limit.weights.mean(axis=0) - teacher.mean(axis=0)
+    assert (np.linalg.norm(X @ seen) < 1e-9) == (loss == "squared")
+
+
+@pytest.mark.parametrize("loss", sorted(CLASS_LOSSES))
+def test_losses_of_k_classes_have_their_slopes_and_keep_tiny_differences(loss) -> None:
+    one, h = CLASS_LOSSES[loss], 1e-5
+    rng = np.random.default_rng(0)
+    s, t = 4 * rng.normal(size=(2, 6, 3))
+    s[0] = t[0]
+    rises = [(one.value(s + h * e, t) - one.value(s - h * e, t)) / (2 * h) for e in np.eye(3)]
+    np.testing.assert_allclose(np.stack(rises, axis=1), one.slope(s, t), atol=1e-8)
+    assert one.value(s, t)[0] == 0
+    u = rng.normal(size=3)
+    p = softmax(t[0])
+    spread = u @ u if loss == "squared" else p @ u**2 - (p @ u) ** 2
+    assert float(one.value(t[:1] + 1e-7 * u, t[:1])[0]) == pytest.approx(
+        spread * 1e-14 / 2, rel=1e-6
+    )
+    if loss == "cross-entropy":
+        direct = (softmax(t, axis=1) * np.log(softmax(t, axis=1) / softmax(s, axis=1))).sum(axis=1)
+        np.testing.assert_allclose(one.value(s, t), direct, atol=1e-14)
+
+
 def test_samples_that_repeat_or_depend_on_each_other_change_nothing() -> None:
     w0 = starting(3)
     once = ib.distillation_limit(X, TEACHER, w0, depth=3)
@@ -253,6 +295,21 @@ def test_corollary_5_1_a_margin_makes_the_bound_a_power() -> None:
     for n in (3, 9):
         assert ib.risk_bound(p, n).value == pytest.approx(gamma**n, rel=2e-2)
         assert ib.risk_bound(p, n).value <= gamma**n * (1 + 1e-3)
+
+
+def test_corollary_5_1_bounds_students_of_tasks_with_a_margin() -> None:
+    margin, kappa, n = math.radians(20), 0.3, 3
+    tasks = [ib.make_angle_task(n, 8, kappa, margin=margin, random_state=k) for k in range(40)]
+    gamma = (1 - margin / (math.pi / 2 - margin)) ** kappa
+    risks = []
+    for task in tasks:
+        tail = ib.angle_tail(task.X_val, task.teacher)
+        assert tail(math.pi / 2 - margin + 1e-9) == 0 < tail(math.pi / 2 - margin - 0.3)
+        w = ib.distillation_limit(task.X, task.teacher).weights
+        risks.append(ib.transfer_risk(w, task.teacher, task.X_val))
+    assert 0.01 < np.mean(risks) < gamma**n < 0.75
+    with pytest.raises(ValueError, match="`margin` must lie"):
+        ib.make_angle_task(3, 8, 2.0, margin=2.0)
 
 
 def test_the_tail_of_a_sample_is_its_share_and_its_bound_the_least_over_all_angles() -> None:
