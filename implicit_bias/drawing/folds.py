@@ -16,9 +16,10 @@ from .palette import GREY, NEGATIVE, POSITIVE, SERIES
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from ..equivalence.surfaces import FoldSurface
     from ..equivalence.weights import ReLUWeights
 
-__all__ = ["fold_row", "plot_folds"]
+__all__ = ["fold_row", "plot_folds", "plot_surface"]
 
 # Of the square that the samples span, left free around them.
 _MARGIN = 1.1
@@ -75,4 +76,32 @@ def plot_folds(folds: FoldSet, ax: Axes) -> Axes:
         entries.append(Line2D([], [], label="no bend: hidden by a layer above", **style))
     ax.set_aspect("equal")
     legend_above(ax, entries)
+    return ax
+
+
+def plot_surface(surface: FoldSurface, ax: Axes) -> Axes:
+    """The pieces of a surface in the colour of their index, and its dependency graph as arrows.
+
+    An arrow leads from the middle of a piece to that of one that bends at it.
+
+    References
+    ----------
+    M. Phuong, "Underspecification in Deep Learning", figure 2.4.
+    """
+    from matplotlib.lines import Line2D
+
+    for ends, index in zip(surface.segments, surface.index, strict=True):
+        ax.plot(*ends.T, color=SERIES[(index - 1) % len(SERIES)], linewidth=1.6)
+    middles = surface.segments.mean(axis=1)
+    style = {"arrowstyle": "->", "color": GREY, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 0}
+    for a, b in surface.edges:
+        ax.annotate("", xytext=tuple(middles[a]), xy=tuple(middles[b]), arrowprops=style)
+    legend_above(
+        ax,
+        [
+            Line2D([], [], color=SERIES[k % len(SERIES)], label=f"index {k + 1}")
+            for k in range(surface.order)
+        ],
+    )
+    ax.set_aspect("equal")
     return ax
