@@ -32,6 +32,53 @@ def test_lemma_2_1_all_zero_sets_of_a_transparent_network_bend_it(seed) -> None:
     assert all(bent == crossed >= 40 for _, _, bent, crossed in folds.counts())
 
 
+def unit_network(network, layer, unit, *, rectified) -> ReLUWeights:
+    """The pre-activation of a unit, layers counted from 1, or its activation, as a network."""
+    rows = [network.matrices[layer - 1][[unit]], network.biases[layer - 1][[unit]]]
+    matrices, biases = [*network.matrices[: layer - 1]], [*network.biases[: layer - 1]]
+    further = [[[[1.0]], [0.0]]] if rectified else []
+    for W, b in [rows, *further]:
+        matrices, biases = [*matrices, W], [*biases, b]
+    return ReLUWeights.from_arrays(matrices, biases)
+
+
+def bends(network) -> set[tuple[float, float]]:
+    folds = fold_set(network, extent=2.0, n_lines=30)
+    return set(map(tuple, folds.coordinates[folds.bends].round(9).tolist()))
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_lemmas_a_8_and_a_13_units_bend_where_activations_below_do(seed) -> None:
+    network = transparent_network(seed) if seed else HIDDEN
+    below = set[tuple[float, float]]()
+    for unit in range(2):
+        # F(relu(h)) is F(h) where h > 0, and where h = 0 is crossed; of the first layer F(h) = {}.
+        own = fold_set(unit_network(network, 1, unit, rectified=True), extent=2.0, n_lines=30)
+        assert own.bends.all() and set(own.layer) == {0}
+        below |= bends(unit_network(network, 1, unit, rectified=True))
+    for unit in range(network.widths[1]):
+        before = bends(unit_network(network, 2, unit, rectified=False))
+        assert before == below
+        after = bends(unit_network(network, 2, unit, rectified=True))
+        points = np.array(sorted(before))
+        z = network.pre_activations(points)[1][:, unit]
+        kept = set(map(tuple, points[z > 1e-9].tolist()))
+        crossed = after - before
+        assert after - crossed == kept and kept < before
+        values = network.pre_activations(np.array(sorted(crossed)))[1][:, unit]
+        np.testing.assert_allclose(values, 0, atol=1e-8)
+
+
+def test_lemma_a_9_a_sum_bends_nowhere_else_than_its_terms() -> None:
+    network = transparent_network(0)
+    terms = [bends(unit_network(network, 2, unit, rectified=True)) for unit in range(2)]
+    assert bends(network) == terms[0] | terms[1]
+    # Of a network that is not general it may bend less: relu(z) - relu(-z) = z.
+    first = network.matrices[0][[0]]
+    trade = ReLUWeights.from_arrays([np.vstack([first, -first]), [[1.0, -1.0]]])
+    assert bends(trade) == set() != bends(unit_network(trade, 1, 0, rectified=True))
+
+
 def test_a_closed_layer_hides_the_zero_sets_below_it() -> None:
     folds = fold_set(HIDDEN, extent=2.0, n_lines=80)
     first = folds.layer == 0

@@ -108,9 +108,15 @@ def test_theorem_2_1_the_function_shows_the_first_layer_up_to_order_and_scale() 
     equal = act(network)[0]
     X = ball(2)
     np.testing.assert_allclose(equal.scores(X), network.scores(X), atol=1e-12)
-    lines = []
-    for one in (network, equal):
-        surface = ib.fold_surface(one, DISC)
+    lines, surfaces = [], [ib.fold_surface(one, DISC) for one in (network, equal)]
+    # Lemma A.6: the canonical representation is of the set alone.
+    keys = [
+        {(int(k), *sorted(map(tuple, (pair.round(8) + 0.0).tolist())))
+         for k, pair in zip(surface.index, surface.segments, strict=True)}
+        for surface in surfaces
+    ]  # fmt: skip
+    assert keys[0] == keys[1] and len(keys[0]) == len(surfaces[0].index)
+    for one, surface in zip((network, equal), surfaces, strict=True):
         ends = surface.segments[surface.path_lengths == 2]
         assert len(ends) == 2
         lines.append({tuple(sorted(map(tuple, pair.round(9)))) for pair in ends})
@@ -120,6 +126,16 @@ def test_theorem_2_1_the_function_shows_the_first_layer_up_to_order_and_scale() 
             assert np.abs(values).max(axis=0).min() < 1e-9
     assert lines[0] == lines[1]
     assert ib.align(network, equal).is_equivalent
+
+
+def test_lemma_a_14_truncations_are_general_and_transparent_too() -> None:
+    network = ib.identifiable_network((3, 3, 2, 2), random_state=0)
+    X = ball(3)
+    for layer in (2, 3):
+        inputs = np.maximum(network.pre_activations(X)[layer - 2], 0)
+        rest = truncated(network, layer)
+        np.testing.assert_allclose(rest.scores(inputs), network.scores(X), atol=1e-12)
+        assert check_general(rest).holds and ib.transparent_at(rest, inputs).all()
 
 
 def test_a_surface_of_one_layer_is_its_lines_and_of_two_is_found_by_hand() -> None:

@@ -14,6 +14,7 @@ import implicit_bias as ib
 from implicit_bias.models.distillation.closed_form import largest_start
 from implicit_bias.models.distillation.limit import DistillationNotCertified
 from implicit_bias.models.distillation.losses import CLASS_LOSSES, LOSSES, mean_loss
+from implicit_bias.models.distillation.rates import restricted_convexity
 from implicit_bias.models.distillation.risk import (
     angle,
     error_angle,
@@ -264,6 +265,75 @@ def test_theorem_d_1_losses_slopes_and_the_hessian_with_its_1_over_n(loss) -> No
         assert (value[0] - 2 * value[1] + value[2]) / 1e-8 == pytest.approx(
             v @ hessian @ v, rel=1e-4
         )
+
+
+# Soft labels that are far from 0 and 1: those near bound no score that has the right side.
+UNSURE = TEACHER / 8
+
+
+def _gradient(w: Floats) -> Floats:
+    return X.T @ (expit(X @ w) - expit(X @ UNSURE)) / N
+
+
+def test_theorem_d_2_minimisers_are_those_that_give_the_teachers_scores() -> None:
+    unseen = RNG.normal(size=D)
+    unseen -= unseen @ np.linalg.pinv(X) @ X
+    assert mean_loss(X, TEACHER + unseen, TEACHER, "cross-entropy") < 1e-30
+    nearby = TEACHER + 1e-3 * X[0]
+    assert mean_loss(X, nearby, TEACHER, "cross-entropy") > 1e-8
+
+
+def test_theorem_d_3_and_corollary_d_1_hold_with_the_constant_of_the_level() -> None:
+    rng = np.random.default_rng(0)
+    level = mean_loss(X, 0 * UNSURE, UNSURE, "cross-entropy")
+    mu, tried, least = restricted_convexity(X, UNSURE, level), 0, math.inf
+    onto = np.linalg.pinv(X) @ X
+    while tried < 200:
+        w, v = UNSURE + 0.2 * rng.normal(size=(2, D))
+        losses = [mean_loss(X, u, UNSURE, "cross-entropy") for u in (w, v)]
+        if max(losses) > level:
+            continue
+        tried += 1
+        g, seen = _gradient(w), (v - w) @ onto
+        curved = losses[1] - losses[0] - g @ (v - w)
+        assert curved >= mu / 2 * seen @ seen
+        assert g @ g >= 2 * mu * losses[0]
+        least = min(least, 2 * curved / (seen @ seen))
+    assert mu < least < 5 * mu
+    # One sample, whose divergence alone the level bounds: the curvature at its largest score.
+    u = 2.5
+    level = mean_loss(np.eye(1), np.array([u]), np.array([0.5]), "cross-entropy")
+    found = restricted_convexity([[1.0, 0.0]], [0.5, 3.0], level)
+    assert found == pytest.approx(expit(u) * expit(-u), rel=1e-9)
+    with pytest.raises(ValueError, match="`level` be positive"):
+        restricted_convexity(X, TEACHER, 0.0)
+
+
+def test_theorem_5_1_the_loss_falls_exponentially_and_the_weights_with_it() -> None:
+    times = np.array([0.0, 2.0, 8.0, 20.0, 40.0])
+    path = ib.distillation_flow(X, UNSURE, np.zeros(D), times)
+    losses = np.array([mean_loss(X, w, UNSURE, "cross-entropy") for w in path])
+    mu = restricted_convexity(X, UNSURE, losses[0])
+    assert mu > 0.05
+    assert (losses[1:] <= losses[0] * np.exp(-2 * mu * times[1:]) + 1e-20).all()
+    off = path - ib.distillation_limit(X, UNSURE).weights
+    assert ((off**2).sum(axis=1) <= 2 * losses / mu + 1e-20).all()
+    # Lemma D.1: the way stays in the span of the samples.
+    np.testing.assert_allclose(path @ np.linalg.pinv(X) @ X, path, atol=1e-12)
+
+
+@pytest.mark.parametrize("depth", [2, 3, 5])
+def test_bounds_d_33_and_d_39_of_theorem_5_2_hold_along_the_flow(depth) -> None:
+    w0 = starting(depth)
+    path = ib.distillation_flow(X, TEACHER, w0, np.linspace(0, 60, 30), depth=depth)
+    sizes = np.linalg.norm(path, axis=1)
+    unseen = np.linalg.norm(path - path @ np.linalg.pinv(X) @ X, axis=1)
+    assert ((unseen / sizes) ** 2 <= (sizes[0] / sizes) ** (2 / depth) * (1 + 1e-9)).all()
+    limit = ib.distillation_limit(X, TEACHER, w0, depth=depth)
+    what = np.linalg.norm(limit.projection)
+    share = 1 - (sizes[0] / what) ** (2 / depth)
+    largest = what * share ** (-depth / (2 * (depth - 1)))
+    assert what < np.linalg.norm(limit.weights) < largest
 
 
 @pytest.mark.parametrize(
