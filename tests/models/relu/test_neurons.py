@@ -7,7 +7,7 @@ import pytest
 
 import implicit_bias as ib
 from implicit_bias.models.relu.neurons_comparison import beside_limit
-from tests.commands import run
+from tests.commands import cut, results, run, saved_arrays, without_times
 from tests.oracles import PLANE, PLANE_LABELS
 
 # Theorem 3.1 on these six points: w_+ = (1/3, 1/3) and w_- = (-1, 0).
@@ -93,3 +93,20 @@ def test_theorem_3_1_every_start_of_orthosep_reaches_the_prediction() -> None:
     far = starts["far"]["off the prediction"]
     assert max(far) < 0.05 and far[0] == report.row()["neuron_distance"]
     assert far[1] == pytest.approx(ib.measure_distance(report.objects["networks"][1], TWO).distance)
+
+
+def test_a_run_cut_in_its_second_start_goes_on_there(monkeypatch, tmp_path) -> None:
+    arguments = (
+        "--model", "relu", "--data", "quadrants", "--n-train", "20", "--n-val", "20",
+        "--hidden-units", "5", "--steps", "60", "--learning-rate", "0.05", "--starts", "2",
+    )  # fmt: skip
+    whole = results(*arguments, "--save", tmp_path / "whole", code=(0, 3, 5))
+    there = (*arguments, "--save", tmp_path / "cut")
+    cut(monkeypatch, there, "training a ReLU network of 5 units (2 of 2)", at=0.5)
+    again = results(*there, "--resume", code=(0, 3, 5))
+    assert without_times(again) == without_times(whole)
+    assert whole["starts"]["networks"]["distances"][0][1] > 0.01
+    expected, found = saved_arrays(tmp_path / "whole"), saved_arrays(tmp_path / "cut")
+    assert any(name.startswith("network-2.safetensors ") for name in expected)
+    for name, array in expected.items():
+        np.testing.assert_array_equal(found[name], array, err_msg=name)
