@@ -59,7 +59,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("data", "string", 'Name of the bundled data, its file, or "given".'),
     Column("data_digest", "string", "SHA-256 of the data."),
     Column("n_inputs", "int64", "Columns of the inputs."),
-    Column("n_classes", "int64", "Classes, each against the rest; null where there are two."),
+    Column("n_classes", "int64", "Classes, where there are not two labels alone."),
     Column("gating", "string", "Kind of gates, or class of a gating of the user's own."),
     Column("gating_digest", "string", "SHA-256 of its gates."),
     Column("widths", "string", "Units of its layers, where a deep network has it."),

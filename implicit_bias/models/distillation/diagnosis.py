@@ -68,6 +68,7 @@ def limit_alone(
             "limit": NAME,
             "stationarity": certificate.residual,
             "limit_seconds": limit.seconds,
+            "n_classes": len(task.teacher) if task.of_classes else None,
             "null_norm_limit": limit.null_norm,
             "angle_limit": between,
             "risk_limit": risk,
