@@ -85,9 +85,19 @@ def test_lemmas_a_10_and_a_11_it_is_general_and_a_network_with_a_copy_is_not(siz
         check_general(draw((3, 9, 9, 1)))
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_lemma_2_4_the_dependency_graph_has_as_many_long_paths_as_units(seed) -> None:
-    network, domain = ib.identifiable_network((2, 2, 2, 2), random_state=seed), DISC
+def moved(network: ib.ReLUWeights, by: float) -> ib.ReLUWeights:
+    rng = np.random.default_rng(0)
+    arrays = [[a * (1 + by * rng.normal(size=a.shape)) for a in part]
+              for part in (network.matrices, network.biases)]  # fmt: skip
+    return ib.ReLUWeights.from_arrays(*arrays)
+
+
+# A whole open set of networks is of this kind.
+@pytest.mark.parametrize(("seed", "by"), [(0, 0.0), (1, 0.0), (2, 0.0), (0, 1e-4), (1, 1e-4)])
+def test_lemma_2_4_the_dependency_graph_has_as_many_long_paths_as_units(seed, by) -> None:
+    network = moved(ib.identifiable_network((2, 2, 2, 2), random_state=seed), by)
+    domain = DISC
+    assert ib.transparent_at(network, ball(2)).all()
     for n_hidden in (3, 2, 1):
         surface = ib.fold_surface(network, domain)
         assert surface.order <= n_hidden  # lemma 2.2

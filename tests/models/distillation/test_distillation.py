@@ -334,6 +334,13 @@ def test_bounds_d_33_and_d_39_of_theorem_5_2_hold_along_the_flow(depth) -> None:
     share = 1 - (sizes[0] / what) ** (2 / depth)
     largest = what * share ** (-depth / (2 * (depth - 1)))
     assert what < np.linalg.norm(limit.weights) < largest
+    # Samples that span all inputs leave nothing unseen: the teacher itself.
+    enough = np.concatenate([X, RNG.normal(size=(D, D))])
+    sign = 1 if mean_loss(enough, w0, TEACHER, "cross-entropy") < mean_loss(
+        enough, 0 * w0, TEACHER, "cross-entropy"
+    ) else -1  # fmt: skip
+    whole = ib.distillation_limit(enough, TEACHER, sign * w0, depth=depth).require()
+    np.testing.assert_allclose(whole.weights, TEACHER, atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -355,6 +362,10 @@ def test_theorem_5_3_and_corollary_5_2_bound_simulated_students(
         w = ib.distillation_limit(task.X, task.teacher).weights
         risks.append(ib.transfer_risk(w, task.teacher, task.X_val))
     assert np.mean(risks) < bound.sharper < bound.value
+    # As many samples as inputs: no risk is left.
+    task = ib.make_angle_task(20, 20, kappa, n_val=400)
+    w = ib.distillation_limit(task.X, task.teacher).weights
+    assert ib.transfer_risk(w, task.teacher, task.X_val) == 0
 
 
 def test_corollary_5_1_a_margin_makes_the_bound_a_power() -> None:
