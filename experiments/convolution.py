@@ -177,9 +177,11 @@ def main(folder: Path | None, seeds: int, epochs: int, out: Path) -> None:
             for part, found in run(folder, biases, seed, epochs).items():
                 tables[part] = pd.concat([tables[part], found], ignore_index=True)
                 tables[part].to_csv(paths[part], index=False, float_format="%.6g")
-            draw(tables, name).savefig(out / f"convolution_{name}.png", dpi=110)
             kind = "with biases" if biases else "without biases"
             click.echo(f"seed {seed}, {kind}: {time.perf_counter() - start:.0f} s")
+    picture = out / f"convolution_{name}.png"
+    if not picture.exists() or picture.stat().st_mtime < paths["heads"].stat().st_mtime:
+        draw(tables, name).savefig(picture, dpi=110)
     click.echo(summary(tables).to_string(float_format="%.4f"))
 
 

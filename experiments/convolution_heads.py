@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 import warnings
 from typing import Any
@@ -25,7 +24,7 @@ from .spectra import Array
 # Training images whose pairs are looked at layer by layer: 90,000 pairs across the classes.
 PAIRED = 600
 # Of the head that is fitted anew: the theorem holds at any width that leaves both signs alive.
-REFITTED, PHASES = 32, 5
+REFITTED, PHASES = 16, 5
 
 
 def head(network: nn.Sequential, sample: ib.Sample) -> tuple[BalancedReLU, ib.Sample]:
@@ -34,15 +33,14 @@ def head(network: nn.Sequential, sample: ib.Sample) -> tuple[BalancedReLU, ib.Sa
     With biases the inputs end in a constant 1, whose weights the biases of layer 7 are. That of
     the output is one more neuron, which is active on the constant alone.
     """
-    network = copy.deepcopy(network).double()
     *below, first, _, last = network
     assert isinstance(first, nn.Linear) and isinstance(last, nn.Linear)
     with torch.no_grad():
-        X = nn.Sequential(*below)(torch.tensor(sample.X)).numpy()
-        W, a = first.weight.numpy(), last.weight.numpy()[0]
+        X = nn.Sequential(*below)(torch.tensor(sample.X).float()).double().numpy()
+        W, a = _matrix(first), _matrix(last)[0]
         if first.bias is not None:
             X = np.column_stack([X, np.ones(len(X))])
-            output = float(last.bias)
+            output = last.bias.item()
             W = np.vstack([np.column_stack([W, first.bias.numpy()]), np.zeros(X.shape[1])])
             W[-1, -1] = math.sqrt(abs(output))
             a = np.append(a, math.copysign(W[-1, -1], output))
@@ -158,7 +156,7 @@ def head_rows(
         values = diagnoses[name].singular_values
         if name == "trained":
             # Of W_7 as the thesis shows them, without its biases.
-            values = np.linalg.svd(_matrix(network[-3]), compute_uv=False)
+            values = np.asarray(np.linalg.svd(_matrix(network[-3]), compute_uv=False), float)
         rows.append({"head": name} | prediction(limit, inside, outside) | row)
         rows[-1] |= beside_cones(pair, one, inside, diagnoses[name].group)
         rows[-1] |= numbered("s", values, 10)

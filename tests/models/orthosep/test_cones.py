@@ -65,7 +65,7 @@ def test_in_the_plane_it_is_known_in_closed_form() -> None:
     assert pair.excess == 0
 
 
-def test_a_small_network_goes_to_the_pair_where_it_is_a_kkt_point_and_not_to_the_theorem_s() -> None:
+def test_a_small_network_goes_to_the_pair_where_that_is_a_kkt_point() -> None:
     X, y = positive_data(20, 6, 3)
     assert not ib.is_orthogonally_separable(X, y)
     pair = ib.solve_cone_pair(X, y)
