@@ -77,7 +77,7 @@ def _draw_heads(heads: pd.DataFrame, neurons: pd.DataFrame, axes: list[Axes]) ->
 
 def _draw_neurons(neurons: pd.DataFrame, ax: Axes) -> None:
     own = neurons[neurons["biases"] & (neurons["seed"] == neurons["seed"].min())]
-    for group, label in ((1, "a > 0"), (-1, "a < 0"), (0, "dead")):
+    for group, label in ((1, "a > 0"), (-1, "a < 0"), (0, "dead neurons")):
         part = own[own["group"] == group]
         ax.plot(part["x"], part["y"], ".", label=label)
     length = float(np.hypot(own["x"], own["y"]).max())
@@ -86,5 +86,5 @@ def _draw_neurons(neurons: pd.DataFrame, ax: Axes) -> None:
             x, y = (float(own[f"{name} {kind} {axis}"].iloc[0]) for axis in "xy")
             shown = kind if name == "plus" else None
             ax.plot([0, length * x], [0, length * y], style, linewidth=1, label=shown)
-    ax.set(xlabel="first singular direction", ylabel="second", aspect="equal")
+    ax.set(xlabel="first singular direction", ylabel="second singular direction", aspect="equal")
     legend_above(ax)
