@@ -28,6 +28,7 @@ def positive_data(n: int, d: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 def test_it_solves_the_programs_that_cvxpy_solves_with_their_duals(seed) -> None:
     X, y = positive_data(14, 6, seed)
     pair = ib.solve_cone_pair(X, y)
+    own, other = np.empty(14), np.empty(14)
     for row, (label, w) in enumerate(((1.0, pair.w_plus), (-1.0, pair.w_minus))):
         v = cp.Variable(6)
         margins, silent = X[y == label] @ v >= 1, X[y != label] @ v <= 0
@@ -41,7 +42,10 @@ def test_it_solves_the_programs_that_cvxpy_solves_with_their_duals(seed) -> None
         lam = pair.multipliers[row]
         assert np.all(lam * np.where(y == label, 1, -1) >= 0)
         np.testing.assert_allclose(lam @ X, w / np.linalg.norm(w), atol=1e-9)
+        own[y == label], other[y != label] = margins.dual_value, silent.dual_value
     assert pair.objective == pytest.approx(sum(c.objective for c in pair.certificates))
+    # A sample's multiplier at a kink is a share of what it has in its own program.
+    assert pair.excess == pytest.approx(max(0.0, np.max(other - own)) / np.max(own), abs=1e-3)
 
 
 def test_on_orthogonally_separable_data_it_is_the_pair_of_theorem_3_1() -> None:
@@ -109,5 +113,8 @@ def test_classes_that_no_vector_tells_apart_have_none_and_say_so() -> None:
     assert math.isinf(minus.gap) and np.isnan(pair.w_minus).all()
     np.testing.assert_allclose(pair.w_plus, [1.0, 0.0], atol=1e-12)
     assert plus.gap < 1e-12 and math.isinf(pair.objective) and math.isnan(pair.excess)
+    # Of the smallest examples without a solution least squares makes one that satisfies nothing.
+    neither = ib.solve_cone_pair([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0]], [1, -1, 1])
+    assert all(math.isinf(certificate.gap) for certificate in neither.certificates)
     with pytest.raises(ValueError, match="both labels"):
         ib.solve_cone_pair([[1.0]], [1])
