@@ -9,7 +9,8 @@ from torch.func import functional_call, grad, vmap
 from ..training.data import GatedData
 from ..training.network import HasGradientFactors
 
-__all__ = ["combined_gradient", "flat", "gradient_gram", "margins", "slopes", "to_float64"]
+__all__ = ["combined_gradient", "flat", "gradient_gram", "margins", "slopes", "to_float64",
+           "trained_factors"]  # fmt: skip
 
 # Most float64 entries of per-sample gradients held at once: half a gigabyte.
 _MAX_ENTRIES = 2**26
@@ -21,13 +22,24 @@ _AT_ONCE = 2**14
 def gradient_gram(network: torch.nn.Module, data: GatedData) -> Tensor:
     """(n, n) inner products of y_n grad_w f(x_n)."""
     with torch.no_grad():
-        if not isinstance(network, HasGradientFactors):
+        factors = trained_factors(network, data)
+        if factors is None:
             gram = _gram_of_jacobian(network, data)
         else:
             gram = torch.zeros((len(data.y),) * 2).to(data.y)
-            for outer, inner in network.gradient_factors(data.X, data.gates):
+            for outer, inner in factors:
                 gram.add_((outer @ outer.T) * (inner @ inner.T))
         return gram.mul_(data.y[:, None]).mul_(data.y)
+
+
+def trained_factors(
+    network: torch.nn.Module, data: GatedData
+) -> list[tuple[Tensor, Tensor]] | None:
+    """What `gradient_factors` gives; None without it, or if weights it counts are not trained."""
+    all_trained = all(p.requires_grad for p in network.parameters())
+    if not isinstance(network, HasGradientFactors) or not all_trained:
+        return None
+    return network.gradient_factors(data.X, data.gates)
 
 
 def _gram_of_jacobian(network: torch.nn.Module, data: GatedData) -> Tensor:

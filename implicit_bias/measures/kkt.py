@@ -15,9 +15,17 @@ from torch import Tensor
 from .._shown import Shown
 from ..training.adapted import with_gates
 from ..training.data import GatedData, Inputs, place_data
-from ..training.network import HasDualNorms, HasGradientFactors, check_homogeneous
+from ..training.network import HasDualNorms, check_homogeneous
 from .exchange import exchange_fit
-from .gradients import combined_gradient, flat, gradient_gram, margins, slopes, to_float64
+from .gradients import (
+    combined_gradient,
+    flat,
+    gradient_gram,
+    margins,
+    slopes,
+    to_float64,
+    trained_factors,
+)
 from .gram_products import GramProducts
 from .nonnegative import nonnegative_fit
 
@@ -207,13 +215,13 @@ def _exchanged(
 ) -> Tensor | None:
     """Multipliers (n,) by exchanging blocks; None if that is not for this case."""
     n = len(wanted)
-    if n <= _EXCHANGED_FROM or not isinstance(network, HasGradientFactors):
+    if n <= _EXCHANGED_FROM:
         return None
     with torch.no_grad():
-        layers = [
-            (outer * data.y[:, None], inner)
-            for outer, inner in network.gradient_factors(data.X, data.gates)
-        ]
+        factors = trained_factors(network, data)
+        if factors is None:
+            return None
+        layers = [(outer * data.y[:, None], inner) for outer, inner in factors]
         layers.append((tight[:, None], torch.ones_like(tight[:, None])))
         first = torch.argsort(tight)[: min(int(_FIRST_SHARE * n), _MOST_AT_FIRST)]
         return exchange_fit(GramProducts(tuple(layers)), wanted, first)
