@@ -128,6 +128,7 @@ from .models.gln.shallow import ShallowGLNLimit as ShallowGLNLimit
 from .models.gln.shallow import solve_shallow_gln_svm as solve_shallow_gln_svm
 from .models.gln.shallow_network import ShallowGLN as ShallowGLN
 from .models.heads.exits import anytime_average as anytime_average
+from .models.heads.exits import budget_exits as budget_exits
 from .models.heads.exits import solve_exit_heads as solve_exit_heads
 from .models.heads.limit import HeadLimit as HeadLimit
 from .models.heads.network import Trunk as Trunk
