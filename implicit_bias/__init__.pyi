@@ -134,6 +134,7 @@ from .models.heads.limit import HeadLimit as HeadLimit
 from .models.heads.network import Trunk as Trunk
 from .models.heads.network import train_trunk as train_trunk
 from .models.heads.training import train_exit_heads as train_exit_heads
+from .models.heads.training import train_multi_exit as train_multi_exit
 from .models.linear.formulation import LinearLimit as LinearLimit
 from .models.linear.formulation import solve_linear_svm as solve_linear_svm
 from .models.linear.network import DeepLinear as DeepLinear

@@ -116,4 +116,5 @@ def _soft_samples(exits: Exits) -> tuple[Any, Floats, Floats]:
 
 def _weights(head: torch.nn.Module) -> dict[str, Floats]:
     with torch.no_grad():
-        return {"weights": head.weight.double().cpu().numpy().copy()}  # type: ignore[union-attr]
+        (weight,) = head.parameters()
+        return {"weights": weight.double().cpu().numpy().copy()}

@@ -18,11 +18,6 @@ __all__ = ["assumptions", "limits_alone", "teacher_found"]
 
 # Spread of tempered logits from which a soft label is 0 or 1 to rounding.
 _SATURATED = {"float32": 16, "float64": 36}
-WHAT = {
-    "interpolant": "least norm that matches the soft labels",
-    "minimiser": "the one minimiser",
-    "direction": "joint direction, at relative margin 1",
-}
 
 
 def limits_alone(
@@ -110,7 +105,7 @@ def assumptions(exits: Exits, limits: Sequence[HeadLimit], options: Any) -> tupl
 def _cells(limit: HeadLimit) -> tuple[str, ...]:
     proof = limit.certificate
     return (
-        WHAT[limit.kind],
+        limit.kind,
         limit.status.name,
         f"{proof.error:.1e}",
         f"{proof.gap:.1e}",

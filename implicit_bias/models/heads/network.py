@@ -191,8 +191,8 @@ class ExitNetwork(torch.nn.Module):
         """Logits (n, K) of every exit, of inputs (n, D)."""
         features = self.trunk(X.to(self.trunk.layers[0]))
         return tuple(
-            head.logits(features[layer - 1].to(head.weight))
-            for head, layer in zip(self.heads, self.exits, strict=True)
+            features[layer - 1].to(weight) @ weight.T
+            for weight, layer in zip(self.heads.parameters(), self.exits, strict=True)
         )
 
     def predict(self, X: object) -> tuple[np.ndarray, ...]:
