@@ -13,6 +13,7 @@ from experiments import exit_heads
 
 def test_every_part_writes_its_rows_and_the_picture_is_drawn(monkeypatch, tmp_path) -> None:
     monkeypatch.setattr(exit_heads, "LABELS", (5,))
+    monkeypatch.setattr(exit_heads, "STEPS", 150)
     some = {name: exit_heads.COURSES[name] for name in ("exit-wise", "tau = 1", "annealed")}
     monkeypatch.setattr(exit_heads, "COURSES", some)
     done = CliRunner().invoke(exit_heads.main, ["--draws", "1", "--out", str(tmp_path)])
