@@ -66,7 +66,9 @@ def test_few_samples_are_interpolated_and_training_comes_to_every_limit() -> Non
 
 
 def test_hard_labels_alone_lead_along_the_joint_direction_far_enough_to_see() -> None:
-    report = ib.run("heads", n_train=80, n_val=300, share=1, hidden_units=16, exits=(2,))
+    report = ib.run(
+        "heads", n_train=80, n_val=300, share=1, hidden_units=16, exits=(2,), steps=1000
+    )
     (one,) = report.comparison.exits
     assert one.kind == "direction" and report.status.name == "SOLVED"
     assert 0.95 < one.margin_ratio <= 1 + 1e-6 and np.degrees(one.angle) < 8
