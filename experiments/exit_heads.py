@@ -116,7 +116,7 @@ def limits(n_draws: int) -> Iterator[Row]:
                 logits = _of_heads(trunk, [head.weights for head in heads])
                 found.setdefault(method, []).append(accuracies(logits, draw))
         for method, ends in found.items():
-            about = {"labels": per_class, "method": method, "error_bound": worst}
+            about: Row = {"labels": per_class, "method": method, "error_bound": worst}
             yield from _table({**about, "teacher": 100 * float(np.mean(taught))}, ends)
 
 

@@ -143,3 +143,6 @@ def test_a_head_that_does_not_separate_yet_and_a_certificate_that_misses_have_th
     assert done.exit_code == 5 and "does not separate its labelled samples" in done.stderr
     done = run(*QUICK, "--tol", "1e-15", "--steps", "0")
     assert done.exit_code == 4 and "INACCURATE" in done.stderr
+    # Too few open units at the third layer to tell all classes apart, and too many to hold them.
+    done = run(*QUICK, "--share", "1", "--steps", "0")
+    assert done.exit_code == 4 and "NO_MINIMISER (head of exit 3)" in done.stderr
