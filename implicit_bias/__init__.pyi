@@ -35,8 +35,11 @@ from .equivalence.folds import fold_set as fold_set
 from .equivalence.folds import transparent_at as transparent_at
 from .equivalence.groups import NetworkGroups as NetworkGroups
 from .equivalence.groups import group_networks as group_networks
+from .equivalence.identifiable import identifiable_network as identifiable_network
 from .equivalence.measure import MeasureDistance as MeasureDistance
 from .equivalence.measure import measure_distance as measure_distance
+from .equivalence.surfaces import FoldSurface as FoldSurface
+from .equivalence.surfaces import fold_surface as fold_surface
 from .equivalence.weights import ReLUWeights as ReLUWeights
 from .estimators.classifiers import FReLULimitClassifier as FReLULimitClassifier
 from .estimators.classifiers import GLNLimitClassifier as GLNLimitClassifier

@@ -271,9 +271,8 @@ def _teachers(
 ) -> list[list[Tensor]]:
     if given is not None:
         return [[given]] * len(logits)
-    if later:
-        return [list(logits[m + 1 :]) for m in range(len(logits))]
-    return [[logits[-1]]] * (len(logits) - 1) + [[]]
+    first = range(1, len(logits) + 1) if later else [-1] * (len(logits) - 1) + [len(logits)]
+    return [list(logits[m:]) for m in first]
 
 
 def _zeros(n_classes: int, n_features: int) -> Tensor:
