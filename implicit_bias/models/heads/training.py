@@ -5,9 +5,9 @@ temperature would be tau squared. And (6.4) divides by the number of teachers of
 for the last. Here teachers are tempered once, and an exit without one learns from labels alone.
 
 The loop is one of its own, not that of `training.loop`, where a loss is one of weights and data
-and steps are those of a trainer of the catalogue. Here teachers move along with their pupils, what
-the last step has led to raises the temperature, and steps are Nesterov's or Adam's. Heads whose
-teacher and temperature are fixed do go through that loop, in `compare --model heads`.
+and steps are those of a trainer of the catalogue: here teachers move along with their pupils, the
+last step raises the temperature, and steps are Nesterov's or Adam's. Heads of a fixed teacher and
+temperature do go through that loop, in `compare --model heads`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class HeadsRun:
 
 @dataclass(frozen=True)
 class _Course:
-    """What the steps of both kinds of training share; the names are those of the arguments."""
+    """What both kinds of training share; the names are those of the arguments."""
 
     temperature: float
     share: float
@@ -88,8 +88,7 @@ def distillation_loss(teacher: Tensor, student: Tensor, temperature: float) -> T
     temperature : float
     """
     taught = softmax(teacher.detach() / temperature, dim=1)
-    learned = log_softmax(student / temperature, dim=1)
-    return -(temperature**2) * (taught * learned).sum(dim=1).mean()
+    return -(temperature**2) * (taught * log_softmax(student / temperature, dim=1)).sum(1).mean()
 
 
 def exits_loss(
