@@ -6,15 +6,18 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ...pipeline.model import Model, own_run
-from ...pipeline.options import ClassOptions, ScheduleOptions, UnitOptions, option
+from ...pipeline.options import ImageOptions, ScheduleOptions, UnitOptions, option
 
 __all__ = ["MODELS"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class HeadsOptions(ScheduleOptions, UnitOptions, ClassOptions):
+class HeadsOptions(ScheduleOptions, UnitOptions, ImageOptions):
     """A trunk, where its exits are, what their heads learn from, and how they descend."""
 
+    classes: Literal["two", "all"] = option(
+        "all", "Two, such as 0-4 against 5-9, or all of them, by one softmax."
+    )
     hidden_units: int = option(32, "Units of each layer of the trunk.", least=1)
     depth: int = option(3, "Layers of the trunk.", least=1)
     exits: tuple[int, ...] | None = option(
@@ -71,7 +74,6 @@ MODELS = (
         },
         # Rates follow from the features: 1 over a bound of every head's curvature.
         defaults={
-            "classes": "all",
             "batch_size": 0,
             "steps": (2000,),
             "learning_rate": (),
