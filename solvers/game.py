@@ -19,6 +19,7 @@ from .group_kernels import GroupKernels
 from .newton import Iterate, NewtonSystem
 from .predictor_corrector import advance, starting_point
 from .settings import Settings
+from .threads import choose_threads
 
 __all__ = ["Game", "play"]
 
@@ -102,6 +103,7 @@ def _follow(kernels: GroupKernels, point: Iterate, settings: Settings, done: int
                 game = _with_all_samples(kernels, game, inner, near)
                 may_leave_out = False
                 continue
+        choose_threads(kernels.flops)
         try:
             system = NewtonSystem(point, kernels.weighted(point.d))
             point = advance(kernels, point, system)

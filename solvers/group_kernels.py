@@ -50,6 +50,14 @@ class GroupKernels:
     def n_groups(self) -> int:
         return int(self.weight.shape[1])
 
+    @property
+    def flops(self) -> float:
+        """Of an iteration: weighted kernel, Cholesky factor, border, two sets of products."""
+        n, n_inputs = self.signed.shape
+        columns = self.factor.shape[1]
+        products = 2 * n * columns * min(n, 2 * n_inputs)
+        return float(n * n * (columns + n / 3 + 2 * self.n_groups) + 2 * products)
+
     @cached_property
     def each_its_column(self) -> bool:
         """Whether column g of `factor` is group g's and no other's, `weight` the unit matrix."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 from dataclasses import replace
 
-from .arrays import Array, array_namespace, as_float64
+from .arrays import Array, array_namespace, as_float64, is_torch_array
 from .certificate import Certificate, certify
 from .game import Game, play
 from .group_kernels import GroupKernels, group_kernels
@@ -16,6 +17,7 @@ from .refinement import PrimalDual, balance_support, cancel_blocks
 from .scaling import equilibrated
 from .settings import Settings
 from .solution import Solution, conclude, support_vectors
+from .threads import blas_threads
 from .working_set import Attempt, solve_on_working_set
 
 __all__ = ["solve_interior_point"]
@@ -44,10 +46,11 @@ def solve_interior_point(
         `SOLVED`, `NOT_SEPARABLE`, or what the certificate can prove where rounding decides.
     """
     start = time.perf_counter()
-    if program.n_groups < settings.group_set_from:
-        answer, certificate, iterations = _solve_groups(program, settings, kernels)
-    else:
-        answer, certificate, iterations = solve_on_group_set(program, settings, _solve_groups)
+    with nullcontext() if is_torch_array(program.y) else blas_threads(settings.threads):
+        if program.n_groups < settings.group_set_from:
+            answer, certificate, iterations = _solve_groups(program, settings, kernels)
+        else:
+            answer, certificate, iterations = solve_on_group_set(program, settings, _solve_groups)
     return conclude(
         program,
         answer.primal,

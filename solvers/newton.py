@@ -18,6 +18,7 @@ from .arrays import (
     matmul,
     symmetric_product,
 )
+from .threads import choose_threads
 
 __all__ = ["Direction", "Iterate", "NewtonSystem", "Targets", "factorise"]
 
@@ -97,6 +98,7 @@ class NewtonSystem:
         self._columns = point.products[:, self._light]
         if self._light.shape[0] > 0:
             kernel = kernel + gram_lower(self._columns * xp.sqrt(self._ratios))
+        choose_threads()
         self._factor = factorise(kernel, size)
         self._border = self._border_columns()
         self._images = cholesky_solve(self._factor, self._border)

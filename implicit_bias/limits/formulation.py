@@ -99,12 +99,16 @@ class Solving(TypedDict, total=False):
         Iterations of each run of the solver; by default None, as many as it thinks right.
     progress : callable or None
         `progress(iteration, gap)`, called once an iteration by the interior point.
+    threads : int or None
+        Of BLAS, in the interior point; by default None, by the size of the work and by the cores
+        that stand idle.
     """
 
     solver: str
     tol: float
     max_iterations: int | None
     progress: Progress | None
+    threads: int | None
 
 
 def solve_limit(
@@ -140,7 +144,8 @@ def solve_program(
     tol: float = 1e-8,
     max_iterations: int | None = None,
     progress: Progress | None = None,
+    threads: int | None = None,
 ) -> Solution:
     """Solve a program as the keywords of `Solving` say; raises as `solve_limit`."""
-    settings = Settings(tol=tol, max_iterations=max_iterations, progress=progress)
+    settings = Settings(tol=tol, max_iterations=max_iterations, progress=progress, threads=threads)
     return solve(program, solver=solver, settings=settings)
