@@ -12,6 +12,7 @@ from .game import Game, play
 from .group_kernels import GroupKernels, group_kernels
 from .group_working_set import solve_on_group_set
 from .memory import require_memory
+from .predictor_corrector import Start
 from .programs import MaxMarginProgram
 from .refinement import PrimalDual, balance_support, cancel_blocks
 from .scaling import equilibrated
@@ -68,14 +69,21 @@ def _solve_groups(
 ) -> Attempt:
     """Solve with every group of `program`: on all samples, or on a working set of them."""
     if program.n_samples < settings.working_set_from:
-        return _solve_all(program, settings, kernels)
+        return _solve_all(program, settings, None, kernels)
     return solve_on_working_set(program, settings, _solve_all)
 
 
 def _solve_all(
-    program: MaxMarginProgram, settings: Settings, kernels: GroupKernels | None = None
+    program: MaxMarginProgram,
+    settings: Settings,
+    start: Start | None = None,
+    kernels: GroupKernels | None = None,
 ) -> Attempt:
-    """The game on every sample, refined on the features where its certificate falls short."""
+    """The game on every sample, refined on the features where its certificate falls short.
+
+    Large programs are first played with Newton matrices in single precision, which take half the
+    time and memory; that counts only if its certificate, in double precision, reaches `tol`.
+    """
     require_memory(
         MATRICES * program.n_samples**2,
         f"the kernels of {program.n_samples} samples at once",
@@ -86,16 +94,45 @@ def _solve_all(
         return _proof(program, as_float64(empty, like=program.y))
     # The certificate on the features may lose a little of what Gram arithmetic promised.
     inner = replace(settings, tol=0.5 * settings.tol)
-    game = play(kernels or group_kernels(program), inner)
-    answer = PrimalDual(primal=_coefficients(program, game), dual=game.dual)
-    certificate = certify(program, answer.primal, answer.dual)
+    before = 0
+    if kernels is None and _single_pays(program, settings):
+        game = play(group_kernels(program, single=True), inner, start)
+        answer, certificate = _certified(program, game)
+        if certificate.proves_optimality(settings.tol):
+            return answer, certificate, game.iterations
+        before = game.iterations
+    game = play(kernels or group_kernels(program), inner, start)
+    game = replace(game, iterations=game.iterations + before)
+    answer, certificate = _certified(program, game)
     if certificate.proves_optimality(settings.tol):
         return answer, certificate, game.iterations
-    answer = _refine(program, game, answer, certificate)
+    return _mend(program, settings, game, (answer, certificate))
+
+
+def _single_pays(program: MaxMarginProgram, settings: Settings) -> bool:
+    """Whether to try single precision, in which products have to go through the features."""
+    n_samples, n_inputs = program.design.X.shape
+    many = bool(n_samples >= max(settings.single_from, n_inputs))
+    return many and not is_torch_array(program.y)
+
+
+def _certified(program: MaxMarginProgram, game: Game) -> tuple[PrimalDual, Certificate]:
+    answer = PrimalDual(primal=_coefficients(program, game), dual=game.dual)
+    return answer, certify(program, answer.primal, answer.dual)
+
+
+def _mend(
+    program: MaxMarginProgram,
+    settings: Settings,
+    game: Game,
+    found: tuple[PrimalDual, Certificate],
+) -> Attempt:
+    """What the features, and then the game at another scaling, make of a game that fell short."""
+    answer = _refine(program, game, *found)
     certificate = certify(program, answer.primal, answer.dual)
     if certificate.proves_separability() or certificate.proves_inseparability():
         return answer, certificate, game.iterations
-    answer, more = _decide(program, inner, answer)
+    answer, more = _decide(program, replace(settings, tol=0.5 * settings.tol), answer)
     return answer, certify(program, answer.primal, answer.dual), game.iterations + more
 
 

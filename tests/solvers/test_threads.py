@@ -44,18 +44,31 @@ def test_no_time_tells_nothing() -> None:
     assert threads_for(START, START, 4) == 1
 
 
-def blas() -> set[int]:
-    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+def blas() -> dict[str, int]:
+    """Threads of every BLAS library of this process, by its file."""
+    return {
+        pool["filepath"]: pool["num_threads"]
+        for pool in threadpool_info()
+        if pool["user_api"] == "blas"
+    }
 
 
 def seen(program: MaxMarginProgram, **settings: Any) -> tuple[list[set[int]], np.ndarray]:
     """The threads of BLAS at every iteration of a solve that may have two, and its answer."""
     counts: list[set[int]] = []
     with threadpool_limits(2, user_api="blas"):
-        solution = solve(
-            program, settings=Settings(progress=lambda *_: counts.append(blas()), **settings)
-        )
-        assert blas() == {2}, "BLAS has its threads back"
+        before = blas()
+        ours = {
+            library.filepath for library in threads._libraries() if before[library.filepath] == 2
+        }
+        assert ours
+
+        def note(*_: object) -> None:
+            now = blas()
+            counts.append({now[path] for path in ours})
+
+        solution = solve(program, settings=Settings(progress=note, **settings))
+        assert blas() == before, "BLAS has its threads back"
     assert solution.status is Status.SOLVED
     return counts, solution.primal
 
