@@ -106,8 +106,8 @@ def _follow(kernels: GroupKernels, point: Iterate, settings: Settings, done: int
                 continue
         choose_threads(kernels.flops)
         try:
-            system = NewtonSystem(point, kernels.weighted(point.d))
-            point = advance(kernels, point, system)
+            # No name of its own: its matrices would still be there when the next ones are made.
+            point = advance(kernels, point, NewtonSystem(point, kernels.weighted(point.d)))
         except (NotPositiveDefinite, SingularMatrix):
             break
         game = _bounds(point, game, game.iterations + 1)
