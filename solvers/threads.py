@@ -52,8 +52,8 @@ def threads_for(before: CpuTimes, after: CpuTimes, limit: int) -> int:
     What this process used and what nobody used is what it can have; time that others used, or
     that a hypervisor took, is not. A product with threads tells less: for a few milliseconds the
     scheduler favours threads that have just been woken, and a long factorisation then waits for
-    one that has been put aside (measured beside busy processes on two cores: a product twice as
-    fast by two threads, the factorisation after it two to ten times slower).
+    one that has been put aside (measured beside busy processes on two cores: a product up to twice
+    as fast by two threads, the factorisation after it 1.2 to 10 times as slow).
 
     Parameters
     ----------
