@@ -28,7 +28,10 @@ MATRICES = 3
 
 
 def solve_interior_point(
-    program: MaxMarginProgram, settings: Settings, kernels: GroupKernels | None = None
+    program: MaxMarginProgram,
+    settings: Settings,
+    kernels: GroupKernels | None = None,
+    guess: PrimalDual | None = None,
 ) -> Solution:
     """Solve `program` by the dual interior point and certify the answer on every sample.
 
@@ -40,6 +43,9 @@ def solve_interior_point(
         `max_iterations` bounds the iterations of each inner run (default 100).
     kernels : GroupKernels, optional
         Those of `program`, if they are at hand; working sets make their own.
+    guess : PrimalDual, optional
+        Coefficients (J, D) and multipliers (n,) of a similar program: where a working set of
+        samples begins. Nothing else looks at it, and the certificate does not depend on it.
 
     Returns
     -------
@@ -49,7 +55,7 @@ def solve_interior_point(
     start = time.perf_counter()
     with nullcontext() if is_torch_array(program.y) else blas_threads(settings.threads):
         if program.n_groups < settings.group_set_from:
-            answer, certificate, iterations = _solve_groups(program, settings, kernels)
+            answer, certificate, iterations = _solve_groups(program, settings, kernels, guess)
         else:
             answer, certificate, iterations = solve_on_group_set(program, settings, _solve_groups)
     return conclude(
@@ -65,12 +71,15 @@ def solve_interior_point(
 
 
 def _solve_groups(
-    program: MaxMarginProgram, settings: Settings, kernels: GroupKernels | None = None
+    program: MaxMarginProgram,
+    settings: Settings,
+    kernels: GroupKernels | None = None,
+    guess: PrimalDual | None = None,
 ) -> Attempt:
     """Solve with every group of `program`: on all samples, or on a working set of them."""
     if program.n_samples < settings.working_set_from:
         return _solve_all(program, settings, None, kernels)
-    return solve_on_working_set(program, settings, _solve_all)
+    return solve_on_working_set(program, settings, _solve_all, guess)
 
 
 def _solve_all(

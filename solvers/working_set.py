@@ -39,6 +39,11 @@ FEW = 0.02
 # The share of newcomers up to which the last answer is where the next set of a crowded program
 # begins (a quarter of the iterations saved at 4,000 samples), and that of others, which lose by it.
 NEW, FEW_NEW = 0.25, 0.0
+# Of a first set by a guess: the margin up to which samples are in it, relative to what its
+# multipliers hold (with 1.1 a round less than with 1, on digits), and the number of these from
+# which on the program counts as crowded, since a guess tells nothing of a set that is random.
+CLOSE_BY = 1.1
+MANY_SUPPORTS = 2 * SCOUTS
 # A bound against rounds that rounding keeps alive: sets of digits took 2 to 9 of them.
 ROUNDS = 60
 
@@ -47,16 +52,20 @@ def solve_on_working_set(
     program: MaxMarginProgram,
     settings: Settings,
     solve_all: Callable[[MaxMarginProgram, Settings, Start | None], Attempt],
+    guess: PrimalDual | None = None,
 ) -> Attempt:
     """Solve on a set of samples that takes in the violators until there are none.
 
-    `solve_all` solves the program of a set, from where the last set's answer leads it.
+    `solve_all` solves the program of a set, from where the last set's answer leads it. With a
+    `guess` of coefficients and multipliers, the first set is what these hold or bring near.
 
     Multipliers of a subset, padded with zeros, are multipliers of the whole program, so that the
     subset's lower bound of the optimum holds for all samples, and so does its proof that it is
     not separable; its coefficients are judged by their margins on all samples.
     """
     working, iterations, start = _WorkingSet(program.n_samples, settings.tol), 0, None
+    if guess is not None:
+        working.resume(to_numpy(program.margins(guess.primal)), to_numpy(guess.dual))
     for _ in range(ROUNDS):
         rows = working.rows
         part, inner = _part(program, rows), replace(settings, tol=working.tol)
@@ -86,6 +95,16 @@ class _WorkingSet:
         self._scouting, self.crowded = n_samples > SCOUTS, False
         self._finest = tol
         self._begin(SCOUTS, LOOSE)
+
+    def resume(self, margins: np.ndarray, dual: np.ndarray) -> None:
+        """Begin with the samples that a guess says matter, given its margins and multipliers."""
+        supports = dual > 1e-3 * dual.max()
+        level = float(dual @ margins)
+        if not (level > 0 and supports.any()):
+            return
+        self.rows = np.flatnonzero(supports | (margins < CLOSE_BY * level / dual.sum()))
+        self._scouting, self.crowded = False, bool(supports.sum() > MANY_SUPPORTS)
+        self.tol = max(CROWDED_LOOSE if self.crowded else LOOSE, self._finest)
 
     def advance(self, margins: np.ndarray, dual: np.ndarray) -> bool:
         """Go on from an answer's margins and multipliers of all samples, both (n,), if it helps."""

@@ -12,7 +12,15 @@ from .limit import Limit
 if TYPE_CHECKING:
     import cvxpy
 
-__all__ = ["Formulation", "Solving", "labelled", "real_data", "solve_limit", "solve_program"]
+__all__ = [
+    "Formulation",
+    "Solving",
+    "chosen",
+    "labelled",
+    "real_data",
+    "solve_limit",
+    "solve_program",
+]
 
 LimitT = TypeVar("LimitT", bound=Limit, covariant=True)
 
@@ -137,15 +145,21 @@ def solve_limit(
     return formulation.limit(program, solve_program(program, **solving), gates)
 
 
-def solve_program(
-    program: MaxMarginProgram,
+def solve_program(program: MaxMarginProgram, **solving: Unpack[Solving]) -> Solution:
+    """Solve a program as the keywords of `Solving` say; raises as `solve_limit`."""
+    solver, settings = chosen(**solving)
+    return solve(program, solver=solver, settings=settings)
+
+
+def chosen(
     *,
     solver: str = "interior-point",
     tol: float = 1e-8,
     max_iterations: int | None = None,
     progress: Progress | None = None,
     threads: int | None = None,
-) -> Solution:
-    """Solve a program as the keywords of `Solving` say; raises as `solve_limit`."""
-    settings = Settings(tol=tol, max_iterations=max_iterations, progress=progress, threads=threads)
-    return solve(program, solver=solver, settings=settings)
+) -> tuple[str, Settings]:
+    """The solver's name and its settings, as the keywords of `Solving` say."""
+    return solver, Settings(
+        tol=tol, max_iterations=max_iterations, progress=progress, threads=threads
+    )
