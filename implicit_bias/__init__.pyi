@@ -35,8 +35,11 @@ from .equivalence.folds import fold_set as fold_set
 from .equivalence.folds import transparent_at as transparent_at
 from .equivalence.groups import NetworkGroups as NetworkGroups
 from .equivalence.groups import group_networks as group_networks
+from .equivalence.identifiable import identifiable_network as identifiable_network
 from .equivalence.measure import MeasureDistance as MeasureDistance
 from .equivalence.measure import measure_distance as measure_distance
+from .equivalence.surfaces import FoldSurface as FoldSurface
+from .equivalence.surfaces import fold_surface as fold_surface
 from .equivalence.weights import ReLUWeights as ReLUWeights
 from .estimators.classifiers import FReLULimitClassifier as FReLULimitClassifier
 from .estimators.classifiers import GLNLimitClassifier as GLNLimitClassifier
@@ -90,6 +93,9 @@ from .measures.extrapolation import extrapolate as extrapolate
 from .measures.growth_law import UnitGrowth as UnitGrowth
 from .measures.kkt import KKTDistance as KKTDistance
 from .measures.kkt import kkt_distance as kkt_distance
+from .measures.layers import LayerSeparability as LayerSeparability
+from .measures.layers import layer_features as layer_features
+from .measures.layers import separability_by_layer as separability_by_layer
 from .measures.margin_flow import MarginFlow as MarginFlow
 from .measures.margin_flow import margin_flow as margin_flow
 from .measures.network_check import NetworkCheck as NetworkCheck
@@ -141,6 +147,8 @@ from .models.linear.formulation import HardMarginSVM as HardMarginSVM
 from .models.linear.formulation import LinearLimit as LinearLimit
 from .models.linear.formulation import solve_linear_svm as solve_linear_svm
 from .models.linear.network import DeepLinear as DeepLinear
+from .models.orthosep.cones import ConePair as ConePair
+from .models.orthosep.cones import solve_cone_pair as solve_cone_pair
 from .models.orthosep.formulation import solve_orthosep as solve_orthosep
 from .models.orthosep.limit import OrthosepLimit as OrthosepLimit
 from .models.relu.formulation import FReLULimit as FReLULimit

@@ -71,6 +71,7 @@ class Choices(TypedDict, total=False):
     standardize: bool | None
     starts: int | None
     steps: int | Sequence[int] | None
+    temperature: float
     tol: float
     trainer: Literal["annealed", "constant", "dual", "momentum", "normalised"] | str | Sequence[str]
     upper_units: int | None

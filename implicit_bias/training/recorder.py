@@ -64,7 +64,7 @@ class Recorder:
         """log(loss) after `step` steps, with a row if `keep` and it has not diverged."""
         with torch.no_grad():
             scores = self._network(self._data.X, self._data.gates)
-            check_scores(scores, len(self._data.y), self._network)
+            check_scores(scores, tuple(self._data.y.shape), self._network)
             row = self._of_margins(scores) if self._objective.logarithm else self._of_fit(scores)
             log_loss: float = row["log_loss"]
             if keep and not self.diverged(log_loss):

@@ -74,6 +74,7 @@ OTHER = {
     "standardize": "",
     "starts": "2",
     "steps": "9",
+    "temperature": "3",
     "tol": "1e-5",
     "trainer": "normalised",
     "upper_units": "5",
