@@ -138,11 +138,13 @@ from .models.gln.shallow import ShallowGLNLimit as ShallowGLNLimit
 from .models.gln.shallow import solve_shallow_gln_svm as solve_shallow_gln_svm
 from .models.gln.shallow_network import ShallowGLN as ShallowGLN
 from .models.heads.exits import anytime_average as anytime_average
+from .models.heads.exits import budget_exits as budget_exits
 from .models.heads.exits import solve_exit_heads as solve_exit_heads
 from .models.heads.limit import HeadLimit as HeadLimit
 from .models.heads.network import Trunk as Trunk
 from .models.heads.network import train_trunk as train_trunk
 from .models.heads.training import train_exit_heads as train_exit_heads
+from .models.heads.training import train_multi_exit as train_multi_exit
 from .models.linear.formulation import HardMarginSVM as HardMarginSVM
 from .models.linear.formulation import LinearLimit as LinearLimit
 from .models.linear.formulation import solve_linear_svm as solve_linear_svm

@@ -138,6 +138,13 @@ OBJECTIVES: Mapping[str, Objective] = MappingProxyType(
             targets="soft labels in [0, 1]: the chance of the class 1",
             takes=lambda y: (y >= 0) & (y <= 1),
         ),
+        # Of networks that weigh hard labels beside soft ones at a temperature.
+        "excess": Objective(
+            value=torch.sub,
+            slope=lambda scores, y: torch.ones_like(scores),
+            targets="finite values: the least loss of every sample",
+            takes=torch.isfinite,
+        ),
         "softmax": Objective(
             value=of_many,
             slope=of_many_slope,

@@ -288,7 +288,7 @@ BEGUN = {
         ("--model relu --classes all", "is not for the model relu"),
         (
             "--model gdln --classes all",
-            "take one of deep-linear, distillation, frelu, gln, gln-l2, linear",
+            "take one of deep-linear, distillation, frelu, gln, gln-l2, heads, linear",
         ),
         ("{all} --data orthants", "needs data of several classes"),
         ("{all} --data mnist", "needs `--data-dir DIR`"),

@@ -24,6 +24,7 @@ QUICK = {
     "gdln": ("--n-train", "600", "--steps", "60", "--hidden-units", "3"),
     "gln": ("--n-train", "100", "--steps", "100,100", "--hidden-units", "3"),
     "gln-l2": ("--n-train", "100", "--steps", "100,100", "--hidden-units", "3"),
+    "heads": ("--n-train", "60", "--steps", "100", "--hidden-units", "8", "--trunk-steps", "30"),
     "linear": ("--steps", "300"),
     "orthosep": ("--n-train", "60", "--steps", "100,100", "--hidden-units", "12"),
     "relu": ("--n-train", "100", "--steps", "100,100", "--hidden-units", "8"),
