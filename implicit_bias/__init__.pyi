@@ -71,6 +71,7 @@ from .kernels.tangent import activation_kernel as activation_kernel
 from .kernels.tangent import empirical_ntk as empirical_ntk
 from .limits.l1 import L1Limit as L1Limit
 from .limits.l1 import solve_l1_svm as solve_l1_svm
+from .limits.path import solve_path as solve_path
 from .limits.predictors import ContextPredictor as ContextPredictor
 from .limits.separability import Separability as Separability
 from .limits.separability import is_separable as is_separable
@@ -126,6 +127,7 @@ from .models.dlgn.regions import count_patterns as count_patterns
 from .models.gdln.flow import gated_flow as gated_flow
 from .models.gdln.formulation import solve_gated_ols as solve_gated_ols
 from .models.gdln.limit import GatedOLS as GatedOLS
+from .models.gln.formulation import SVMGLN as SVMGLN
 from .models.gln.formulation import GLNLimit as GLNLimit
 from .models.gln.formulation import gln_program as gln_program
 from .models.gln.formulation import solve_gln_svm as solve_gln_svm
@@ -143,6 +145,7 @@ from .models.heads.network import Trunk as Trunk
 from .models.heads.network import train_trunk as train_trunk
 from .models.heads.training import train_exit_heads as train_exit_heads
 from .models.heads.training import train_multi_exit as train_multi_exit
+from .models.linear.formulation import HardMarginSVM as HardMarginSVM
 from .models.linear.formulation import LinearLimit as LinearLimit
 from .models.linear.formulation import solve_linear_svm as solve_linear_svm
 from .models.linear.network import DeepLinear as DeepLinear
@@ -151,6 +154,7 @@ from .models.orthosep.cones import solve_cone_pair as solve_cone_pair
 from .models.orthosep.formulation import solve_orthosep as solve_orthosep
 from .models.orthosep.limit import OrthosepLimit as OrthosepLimit
 from .models.relu.formulation import FReLULimit as FReLULimit
+from .models.relu.formulation import SVMFReLU as SVMFReLU
 from .models.relu.formulation import solve_frelu_svm as solve_frelu_svm
 from .models.relu.frozen_network import FReLU as FReLU
 from .models.relu.network import ReLU as ReLU

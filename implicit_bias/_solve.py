@@ -36,6 +36,7 @@ try:
         solve,
         solve_kernel,
         solve_least_squares,
+        solve_nested,
         solve_one_vs_rest,
         support_vectors,
         to_numpy,
@@ -53,6 +54,7 @@ except ImportError as error:
 
 # Solvers of cvxpy are an extra.
 solve = naming_extras()(solve)
+solve_nested = naming_extras()(solve_nested)
 solve_one_vs_rest = naming_extras()(solve_one_vs_rest)
 MaxMarginProgram.to_cvxpy = naming_extras()(MaxMarginProgram.to_cvxpy)  # type: ignore[method-assign]
 
@@ -90,6 +92,7 @@ __all__ = [
     "solve",
     "solve_kernel",
     "solve_least_squares",
+    "solve_nested",
     "solve_one_vs_rest",
     "support_vectors",
     "to_numpy",

@@ -21,6 +21,7 @@ from .least_squares import (
     solve_least_squares,
 )
 from .memory import require_memory
+from .nested import solve_nested
 from .one_vs_rest import iterate_one_vs_rest, one_vs_rest_programs, solve_one_vs_rest
 from .programs import MaxMarginProgram
 from .settings import Progress, Settings
@@ -62,6 +63,7 @@ __all__ = [
     "solve",
     "solve_kernel",
     "solve_least_squares",
+    "solve_nested",
     "solve_one_vs_rest",
     "support_vectors",
     "to_numpy",

@@ -6,6 +6,7 @@ libraries share through `array_api_compat`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ __all__ = [
     "NotPositiveDefinite",
     "SingularMatrix",
     "array_namespace",
+    "as_float32",
     "as_float64",
     "cholesky_lower",
     "cholesky_solve",
@@ -75,9 +77,9 @@ def gram_lower(factor: Array) -> Array:
     if is_torch_array(factor):
         return factor @ factor.T
     if factor.shape[1] == 0:
-        return np.zeros((factor.shape[0],) * 2, order="F")
+        return np.zeros((factor.shape[0],) * 2, dtype=factor.dtype, order="F")
     # The Fortran-ordered transpose of a C-ordered array is free, so `trans=1` avoids a copy.
-    return blas.dsyrk(1.0, factor.T, trans=1, lower=1)
+    return _routine(blas, "syrk", factor)(1.0, factor.T, trans=1, lower=1)
 
 
 def gram_full(factor: Array) -> Array:
@@ -109,20 +111,22 @@ def cholesky_lower(matrix: Array) -> Array:
         if int(info) != 0:
             raise NotPositiveDefinite(f"pivot {int(info)} of {matrix.shape[0]} is not positive")
         return factor
-    factor, info = lapack.dpotrf(matrix, lower=1, clean=0)
+    factor, info = _routine(lapack, "potrf", matrix)(matrix, lower=1, clean=0)
     if info != 0:
         raise NotPositiveDefinite(f"pivot {info} of {matrix.shape[0]} is not positive")
     return factor
 
 
 def cholesky_solve(factor: Array, right: Array) -> Array:
-    """Solve `L L^T x = right` for a vector or a matrix of right-hand sides."""
+    """Solve `L L^T x = right` for a vector or a matrix of right-hand sides, as L knows it."""
     if is_torch_array(factor):
         import torch
 
         columns = right if right.ndim == 2 else right[:, None]
         solution = torch.cholesky_solve(columns, factor)
         return solution if right.ndim == 2 else solution[:, 0]
+    if factor.dtype == np.float32:
+        return _in_single(right, lambda part: lapack.spotrs(factor, part, lower=1)[0])
     solution, _ = lapack.dpotrs(factor, right, lower=1)
     return solution
 
@@ -139,7 +143,7 @@ def matmul(left: Array, right: Array) -> Array:
     columns = right if right.ndim == 2 else right[:, None]
     # In Fortran order (right^T left^T) is what (left right) is in C order: nothing is copied.
     (b, flip_b), (a, flip_a) = _fortran(columns), _fortran(rows)
-    product = blas.dgemm(1.0, b, a, trans_a=1 - flip_b, trans_b=1 - flip_a).T
+    product = _routine(blas, "gemm", left)(1.0, b, a, trans_a=1 - flip_b, trans_b=1 - flip_a).T
     if left.ndim == 1:
         product = product[0]
     return product if right.ndim == 2 else product[..., 0]
@@ -192,6 +196,27 @@ def symmetric_product(matrix: Array, right: Array) -> Array:
     if is_torch_array(matrix):
         # torch holds the full matrix: `gram_lower` computed both triangles there.
         return matrix @ right
+    if matrix.dtype == np.float32:
+        return _in_single(right, lambda part: blas.ssymv(1.0, matrix, part, lower=1))
     if right.ndim == 1:
         return blas.dsymv(1.0, matrix, right, lower=1)
     return blas.dsymm(1.0, matrix, right, lower=1)
+
+
+def as_float32(array: np.ndarray) -> np.ndarray:
+    """`array` in single precision, entries beyond its range at the largest that has a square."""
+    return np.asarray(np.clip(array, -LARGEST, LARGEST), dtype=np.float32)
+
+
+LARGEST = 1e18
+
+
+def _in_single(right: np.ndarray, operate: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """A linear map in single precision of `right` in float64, brought to size one meanwhile."""
+    size = float(np.abs(right).max()) or 1.0
+    return np.asarray(operate((right / size).astype(np.float32)), dtype=np.float64) * size
+
+
+def _routine(library: Any, name: str, array: np.ndarray) -> Any:
+    """The routine of BLAS or LAPACK for the precision of `array`."""
+    return getattr(library, ("s" if array.dtype == np.float32 else "d") + name)

@@ -17,8 +17,9 @@ from dataclasses import dataclass, replace
 from .arrays import Array, NotPositiveDefinite, SingularMatrix, array_namespace, float_of, matmul
 from .group_kernels import GroupKernels
 from .newton import Iterate, NewtonSystem
-from .predictor_corrector import advance, starting_point
+from .predictor_corrector import Start, advance, starting_point, warm_point
 from .settings import Settings
+from .threads import choose_threads
 
 __all__ = ["Game", "play"]
 
@@ -69,12 +70,13 @@ DISTANT = 1.0
 WORTHWHILE = 0.8
 
 
-def play(kernels: GroupKernels, settings: Settings) -> Game:
-    """Follow the central path of the game until its bounds meet within `settings.tol`.
+def play(kernels: GroupKernels, settings: Settings, start: Start | None = None) -> Game:
+    """Follow the central path of the game, from `start` on, until its bounds meet within `tol`.
 
     The bounds are those of Gram arithmetic; the caller certifies what it makes of them.
     """
-    return _follow(kernels, starting_point(kernels), settings, 0)
+    point = starting_point(kernels) if start is None else warm_point(kernels, start)
+    return _follow(kernels, point, settings, 0)
 
 
 def _follow(kernels: GroupKernels, point: Iterate, settings: Settings, done: int) -> Game:
@@ -102,9 +104,10 @@ def _follow(kernels: GroupKernels, point: Iterate, settings: Settings, done: int
                 game = _with_all_samples(kernels, game, inner, near)
                 may_leave_out = False
                 continue
+        choose_threads(kernels.flops)
         try:
-            system = NewtonSystem(point, kernels.weighted(point.d))
-            point = advance(kernels, point, system)
+            # No name of its own: its matrices would still be there when the next ones are made.
+            point = advance(kernels, point, NewtonSystem(point, kernels.weighted(point.d)))
         except (NotPositiveDefinite, SingularMatrix):
             break
         game = _bounds(point, game, game.iterations + 1)

@@ -6,7 +6,16 @@ import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from .arrays import Array, array_namespace, float_of, gram_full, gram_lower, matmul
+from .arrays import (
+    Array,
+    array_namespace,
+    as_float32,
+    as_float64,
+    float_of,
+    gram_full,
+    gram_lower,
+    matmul,
+)
 from .design import GatedDesign
 from .programs import MaxMarginProgram
 
@@ -25,9 +34,9 @@ class GroupKernels:
     Attributes
     ----------
     signed : (n, D) array
-        `y[n] X[n] / scale`.
+        `y[n] X[n] / scale`, without inputs that are zero in every sample.
     gram : (n, n) array
-        `signed @ signed.T`, full.
+        `signed @ signed.T`, full; float64 or, on NumPy, float32.
     factor : (n, F) array
         The columns F_g of all groups, then one of ones if there are constants.
     weight : (F, G) array
@@ -50,6 +59,19 @@ class GroupKernels:
     def n_groups(self) -> int:
         return int(self.weight.shape[1])
 
+    @property
+    def single(self) -> bool:
+        """Whether the Gram matrix is in single precision."""
+        return bool(self.gram.dtype == array_namespace(self.gram).float32)
+
+    @property
+    def flops(self) -> float:
+        """Of an iteration: weighted kernel, Cholesky factor, border, two sets of products."""
+        n, n_inputs = self.signed.shape
+        columns = self.factor.shape[1]
+        products = 2 * n * columns * min(n, 2 * n_inputs)
+        return float(n * n * (columns + n / 3 + 2 * self.n_groups) + 2 * products)
+
     @cached_property
     def each_its_column(self) -> bool:
         """Whether column g of `factor` is group g's and no other's, `weight` the unit matrix."""
@@ -67,17 +89,31 @@ class GroupKernels:
         """(n, G) columns `K_g lam`, the long way round or the short way, whichever is cheaper."""
         n_samples, n_inputs = self.signed.shape
         images = self.factor * lam[:, None]
-        if n_samples <= 2 * n_inputs:
+        if n_samples <= 2 * n_inputs and self.gram.dtype == lam.dtype:
             images = matmul(self.gram, images)
         else:
             images = matmul(self.signed, matmul(self.signed.T, images))
         images *= self.factor
         return images if self.each_its_column else matmul(images, self.weight)
 
+    def rough_products(self, lam: Array) -> Array:
+        """`products` in the precision of the Gram matrix."""
+        if not self.single:
+            return self.products(lam)
+        size = float_of(abs(lam).max()) or 1.0
+        rough = replace(
+            self,
+            signed=as_float32(self.signed),
+            factor=as_float32(self.factor),
+            weight=as_float32(self.weight),
+        )
+        return size * as_float64(rough.products(as_float32(lam / size)))
+
     def weighted(self, d: Array) -> Array:
         """Lower triangle (at least) of `sum_g d[g] K_g` for d >= 0, an (n, n) array."""
         xp = array_namespace(self.gram)
-        matrix = gram_lower(self.factor * xp.sqrt(self._of_columns(d)))
+        columns = self.factor * xp.sqrt(self._of_columns(d))
+        matrix = gram_lower(as_float32(columns) if self.single else columns)
         # `gram` is symmetric; its transpose has the memory order of a syrk result.
         matrix *= self.gram.T
         return matrix
@@ -87,14 +123,14 @@ class GroupKernels:
         xp = array_namespace(self.gram)
         index = xp.arange(self.gram.shape[0], device=self.gram.device)
         gates = matmul(self.factor * self.factor, self._of_columns(d))
-        return self.gram[index, index] * gates
+        return as_float64(self.gram[index, index]) * gates
 
     def subset(self, rows: Array) -> GroupKernels:
         """The kernels of the samples with indices `rows`, at the same scale; copies."""
         return replace(
             self,
             signed=self.signed[rows],
-            gram=self.gram[rows][:, rows],
+            gram=self.gram[rows[:, None], rows[None, :]],
             factor=self.factor[rows],
             sizes=self.sizes[rows],
         )
@@ -109,16 +145,23 @@ class GroupKernels:
         self.gram[...] *= signs[None, :]
 
 
-def group_kernels(program: MaxMarginProgram) -> GroupKernels:
-    """The kernels of `program`: one Gram matrix and the reduced gate columns."""
+def group_kernels(program: MaxMarginProgram, *, single: bool = False) -> GroupKernels:
+    """The kernels of `program`: one Gram matrix and the reduced gate columns.
+
+    With `single`, on NumPy arrays, the Gram matrix is in float32 and `weighted` as well; products
+    with the kernels are in float64 all the same.
+    """
     design = program.design
     xp = array_namespace(design.X)
     scale = math.sqrt(float_of(xp.mean(design.sample_sizes**2))) or 1.0
-    signed = design.X * (program.y / scale)[:, None]
+    # Inputs that are zero throughout, as pixels at the border are, add nothing to any kernel.
+    used = xp.any(design.X != 0, axis=0)
+    inputs = design.X if bool(xp.all(used)) or not bool(xp.any(used)) else design.X[:, used]
+    signed = inputs * (program.y / scale)[:, None]
     factor, weight = _columns(design)
     return GroupKernels(
         signed=signed,
-        gram=gram_full(signed).T,
+        gram=gram_full(as_float32(signed) if single else signed).T,
         factor=factor,
         weight=weight,
         sizes=design.sample_sizes / scale,

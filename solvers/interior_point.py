@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 from dataclasses import replace
 
-from .arrays import Array, array_namespace, as_float64
+from .arrays import Array, array_namespace, as_float64, is_torch_array
 from .certificate import Certificate, certify
 from .game import Game, play
 from .group_kernels import GroupKernels, group_kernels
 from .group_working_set import solve_on_group_set
 from .memory import require_memory
+from .predictor_corrector import Start
 from .programs import MaxMarginProgram
 from .refinement import PrimalDual, balance_support, cancel_blocks
 from .scaling import equilibrated
 from .settings import Settings
 from .solution import Solution, conclude, support_vectors
+from .threads import blas_threads
 from .working_set import Attempt, solve_on_working_set
 
 __all__ = ["solve_interior_point"]
@@ -25,7 +28,10 @@ MATRICES = 3
 
 
 def solve_interior_point(
-    program: MaxMarginProgram, settings: Settings, kernels: GroupKernels | None = None
+    program: MaxMarginProgram,
+    settings: Settings,
+    kernels: GroupKernels | None = None,
+    guess: PrimalDual | None = None,
 ) -> Solution:
     """Solve `program` by the dual interior point and certify the answer on every sample.
 
@@ -37,6 +43,9 @@ def solve_interior_point(
         `max_iterations` bounds the iterations of each inner run (default 100).
     kernels : GroupKernels, optional
         Those of `program`, if they are at hand; working sets make their own.
+    guess : PrimalDual, optional
+        Coefficients (J, D) and multipliers (n,) of a similar program: where a working set of
+        samples begins. Nothing else looks at it, and the certificate does not depend on it.
 
     Returns
     -------
@@ -44,10 +53,11 @@ def solve_interior_point(
         `SOLVED`, `NOT_SEPARABLE`, or what the certificate can prove where rounding decides.
     """
     start = time.perf_counter()
-    if program.n_groups < settings.group_set_from:
-        answer, certificate, iterations = _solve_groups(program, settings, kernels)
-    else:
-        answer, certificate, iterations = solve_on_group_set(program, settings, _solve_groups)
+    with nullcontext() if is_torch_array(program.y) else blas_threads(settings.threads):
+        if program.n_groups < settings.group_set_from:
+            answer, certificate, iterations = _solve_groups(program, settings, kernels, guess)
+        else:
+            answer, certificate, iterations = solve_on_group_set(program, settings, _solve_groups)
     return conclude(
         program,
         answer.primal,
@@ -61,18 +71,28 @@ def solve_interior_point(
 
 
 def _solve_groups(
-    program: MaxMarginProgram, settings: Settings, kernels: GroupKernels | None = None
+    program: MaxMarginProgram,
+    settings: Settings,
+    kernels: GroupKernels | None = None,
+    guess: PrimalDual | None = None,
 ) -> Attempt:
     """Solve with every group of `program`: on all samples, or on a working set of them."""
     if program.n_samples < settings.working_set_from:
-        return _solve_all(program, settings, kernels)
-    return solve_on_working_set(program, settings, _solve_all)
+        return _solve_all(program, settings, None, kernels)
+    return solve_on_working_set(program, settings, _solve_all, guess)
 
 
 def _solve_all(
-    program: MaxMarginProgram, settings: Settings, kernels: GroupKernels | None = None
+    program: MaxMarginProgram,
+    settings: Settings,
+    start: Start | None = None,
+    kernels: GroupKernels | None = None,
 ) -> Attempt:
-    """The game on every sample, refined on the features where its certificate falls short."""
+    """The game on every sample, refined on the features where its certificate falls short.
+
+    Large programs are first played with Newton matrices in single precision, which take half the
+    time and memory; that counts only if its certificate, in double precision, reaches `tol`.
+    """
     require_memory(
         MATRICES * program.n_samples**2,
         f"the kernels of {program.n_samples} samples at once",
@@ -83,16 +103,45 @@ def _solve_all(
         return _proof(program, as_float64(empty, like=program.y))
     # The certificate on the features may lose a little of what Gram arithmetic promised.
     inner = replace(settings, tol=0.5 * settings.tol)
-    game = play(kernels or group_kernels(program), inner)
-    answer = PrimalDual(primal=_coefficients(program, game), dual=game.dual)
-    certificate = certify(program, answer.primal, answer.dual)
+    before = 0
+    if kernels is None and _single_pays(program, settings):
+        game = play(group_kernels(program, single=True), inner, start)
+        answer, certificate = _certified(program, game)
+        if certificate.proves_optimality(settings.tol):
+            return answer, certificate, game.iterations
+        before = game.iterations
+    game = play(kernels or group_kernels(program), inner, start)
+    game = replace(game, iterations=game.iterations + before)
+    answer, certificate = _certified(program, game)
     if certificate.proves_optimality(settings.tol):
         return answer, certificate, game.iterations
-    answer = _refine(program, game, answer, certificate)
+    return _mend(program, settings, game, (answer, certificate))
+
+
+def _single_pays(program: MaxMarginProgram, settings: Settings) -> bool:
+    """Whether to try single precision, in which products have to go through the features."""
+    n_samples, n_inputs = program.design.X.shape
+    many = bool(n_samples >= max(settings.single_from, n_inputs))
+    return many and not is_torch_array(program.y)
+
+
+def _certified(program: MaxMarginProgram, game: Game) -> tuple[PrimalDual, Certificate]:
+    answer = PrimalDual(primal=_coefficients(program, game), dual=game.dual)
+    return answer, certify(program, answer.primal, answer.dual)
+
+
+def _mend(
+    program: MaxMarginProgram,
+    settings: Settings,
+    game: Game,
+    found: tuple[PrimalDual, Certificate],
+) -> Attempt:
+    """What the features, and then the game at another scaling, make of a game that fell short."""
+    answer = _refine(program, game, *found)
     certificate = certify(program, answer.primal, answer.dual)
     if certificate.proves_separability() or certificate.proves_inseparability():
         return answer, certificate, game.iterations
-    answer, more = _decide(program, inner, answer)
+    answer, more = _decide(program, replace(settings, tol=0.5 * settings.tol), answer)
     return answer, certify(program, answer.primal, answer.dual), game.iterations + more
 
 

@@ -9,6 +9,7 @@ from .arrays import (
     Array,
     NotPositiveDefinite,
     array_namespace,
+    as_float32,
     cholesky_lower,
     cholesky_solve,
     float_of,
@@ -18,6 +19,7 @@ from .arrays import (
     matmul,
     symmetric_product,
 )
+from .threads import choose_threads
 
 __all__ = ["Direction", "Iterate", "NewtonSystem", "Targets", "factorise"]
 
@@ -84,20 +86,24 @@ class NewtonSystem:
     """
 
     def __init__(self, point: Iterate, kernel: Array) -> None:
-        """`kernel` is the lower triangle of K_d; it is overwritten."""
+        """`kernel` is the lower triangle of K_d; its diagonal is changed for a while."""
         xp = array_namespace(kernel)
-        self._xp, self._point = xp, point
+        self._xp, self._point, self._kernel = xp, point, kernel
+        self._single = kernel.dtype == xp.float32
         index = xp.arange(kernel.shape[0], device=kernel.device)
-        size = float_of(xp.max(kernel[index, index]))
-        kernel[index, index] += point.z / point.lam
-        self._matrix = kernel
-        light = _light(point, kernel[index, index])
+        own = xp.asarray(kernel[index, index], copy=True)
+        self._added = point.z / point.lam
+        diagonal = own + self._added
+        light = _light(point, diagonal)
         self._heavy, self._light = xp.nonzero(~light)[0], xp.nonzero(light)[0]
         self._ratios = point.d[self._light] / point.w[self._light]
         self._columns = point.products[:, self._light]
+        kernel[index, index] = as_float32(diagonal) if self._single else diagonal
         if self._light.shape[0] > 0:
             kernel = kernel + gram_lower(self._columns * xp.sqrt(self._ratios))
-        self._factor = factorise(kernel, size)
+        choose_threads()
+        self._factor = factorise(kernel, float_of(xp.max(own)))
+        self._kernel[index, index] = own
         self._border = self._border_columns()
         self._images = cholesky_solve(self._factor, self._border)
         self._bordered = lu_factor(self._corner())
@@ -139,7 +145,7 @@ class NewtonSystem:
         lower = xp.concat([lower, xp.zeros_like(upper[:1])])
         lam, rest = self._eliminate(upper, lower)
         residual = self._residual(upper, lower, lam, rest)
-        enough = ACCURACY * _size((upper, lower))
+        enough = (ACCURACY_SINGLE if self._single else ACCURACY) * _size((upper, lower))
         for _ in range(REFINEMENTS):
             if _size(residual) <= enough:
                 break
@@ -179,7 +185,8 @@ class NewtonSystem:
         xp, point = self._xp, self._point
         n_groups = int(point.d.shape[0])
         d, rho, t = rest[:n_groups], rest[n_groups], rest[n_groups + 1]
-        product = symmetric_product(self._matrix, lam) + matmul(point.products, d) - rho
+        product = symmetric_product(self._kernel, lam) + self._added * lam
+        product = product + matmul(point.products, d) - rho
         of_groups = point.w / point.d * d + 0.5 * t - matmul(point.products.T, lam)
         below = xp.concat([of_groups, xp.sum(lam)[None], 0.5 * xp.sum(d)[None]])
         return upper - product, lower - below
@@ -208,8 +215,12 @@ def _size(residual: tuple[Array, Array]) -> float:
 # solved after a few refinements; below the first lift the matrix is not known to rounding.
 REFINEMENTS = 3
 ACCURACY = 1e-12
+# Of a matrix in single precision, which is itself known to 1e-7: 1e-4 and 1e-6 give the same
+# iterations on digits, as what a step leaves of the equations is asked of the next one.
+ACCURACY_SINGLE = 1e-5
 RIDGE = 1e-15
 LIFTS = (1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10)
+LIFTS_SINGLE = (1e-7, 1e-6, 1e-5)
 
 
 def factorise(matrix: Array, size: float) -> Array:
@@ -219,7 +230,8 @@ def factorise(matrix: Array, size: float) -> Array:
     except NotPositiveDefinite:
         lifted = array_namespace(matrix).asarray(matrix, copy=True)
     index = array_namespace(matrix).arange(matrix.shape[0], device=matrix.device)
-    for lift in LIFTS:
+    lifts = LIFTS_SINGLE if matrix.dtype == array_namespace(matrix).float32 else LIFTS
+    for lift in lifts:
         lifted[index, index] = matrix[index, index] + lift * size
         try:
             return cholesky_lower(lifted)
@@ -227,5 +239,5 @@ def factorise(matrix: Array, size: float) -> Array:
             continue
     raise NotPositiveDefinite(
         f"the Newton matrix of {matrix.shape[0]} samples stays indefinite when its diagonal is "
-        f"lifted by {LIFTS[-1]:.0e} of the kernel's"
+        f"lifted by {lifts[-1]:.0e} of the kernel's"
     )

@@ -70,9 +70,9 @@ def solve_one_vs_rest(
 
     The kernels of two classes differ in signs, `y[n] y[m] <X[n], X[m]>`: the interior point
     computes the products once and turns the signs in place from one class to the next, so that
-    K classes hold one Gram matrix, not K. From `settings.working_set_from` samples or
-    `settings.group_set_from` groups on every class has its own working set instead and no kernels
-    exist to be shared; cvxpy has no use for them.
+    K classes hold one Gram matrix, not K. From `settings.working_set_from` or `single_from`
+    samples or `group_set_from` groups on every class has its own working set, or kernels of both
+    precisions, and none are shared; cvxpy has no use for them.
 
     Parameters
     ----------
@@ -109,10 +109,11 @@ def iterate_one_vs_rest(
     """
     settings = settings or Settings()
     design = programs[0].design
-    in_sets = (
-        design.n_samples >= settings.working_set_from or design.n_groups >= settings.group_set_from
+    apart = (
+        design.n_samples >= min(settings.working_set_from, settings.single_from)
+        or design.n_groups >= settings.group_set_from
     )
-    if solver != "interior-point" or in_sets:
+    if solver != "interior-point" or apart:
         for program in programs:
             yield solve(program, solver=solver, settings=settings)
         return

@@ -102,6 +102,11 @@ class MaxMarginProgram:
         """The program of the samples `rows` (indices) alone."""
         return MaxMarginProgram(design=self.design.subset(rows), y=self.y[rows])
 
+    def first(self, n_samples: int) -> MaxMarginProgram:
+        """The program of the first `n_samples` samples alone."""
+        xp = array_namespace(self.y)
+        return self.subset(xp.arange(n_samples, device=self.y.device))
+
     def of_groups(self, groups: Array) -> MaxMarginProgram:
         """The program of `groups` (indices in rising order) alone, all others being zero."""
         return MaxMarginProgram(design=self.design.of_groups(groups), y=self.y)

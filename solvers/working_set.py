@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from .arrays import array_namespace, to_numpy
+from .arrays import array_namespace, float_of, to_numpy
 from .certificate import Certificate, certify
+from .predictor_corrector import Start
 from .programs import MaxMarginProgram
 from .refinement import PrimalDual
 from .settings import Settings
@@ -35,6 +36,14 @@ LOOSE, CROWDED_LOOSE = 3e-2, 1e-2
 TIGHTER = 1e-2
 FAR = 1.3
 FEW = 0.02
+# The share of newcomers up to which the last answer is where the next set of a crowded program
+# begins (a quarter of the iterations saved at 4,000 samples), and that of others, which lose by it.
+NEW, FEW_NEW = 0.25, 0.0
+# Of a first set by a guess: the margin up to which samples are in it, relative to what its
+# multipliers hold (with 1.1 a round less than with 1, on digits), and the number of these from
+# which on the program counts as crowded, since a guess tells nothing of a set that is random.
+CLOSE_BY = 1.1
+MANY_SUPPORTS = 2 * SCOUTS
 # A bound against rounds that rounding keeps alive: sets of digits took 2 to 9 of them.
 ROUNDS = 60
 
@@ -42,27 +51,37 @@ ROUNDS = 60
 def solve_on_working_set(
     program: MaxMarginProgram,
     settings: Settings,
-    solve_all: Callable[[MaxMarginProgram, Settings], Attempt],
+    solve_all: Callable[[MaxMarginProgram, Settings, Start | None], Attempt],
+    guess: PrimalDual | None = None,
 ) -> Attempt:
     """Solve on a set of samples that takes in the violators until there are none.
 
-    `solve_all` solves the program of a set.
+    `solve_all` solves the program of a set, from where the last set's answer leads it. With a
+    `guess` of coefficients and multipliers, the first set is what these hold or bring near.
 
     Multipliers of a subset, padded with zeros, are multipliers of the whole program, so that the
     subset's lower bound of the optimum holds for all samples, and so does its proof that it is
     not separable; its coefficients are judged by their margins on all samples.
     """
-    working, iterations = _WorkingSet(program.n_samples, settings.tol), 0
+    working, iterations, start = _WorkingSet(program.n_samples, settings.tol), 0, None
+    if guess is not None:
+        working.resume(to_numpy(program.margins(guess.primal)), to_numpy(guess.dual))
     for _ in range(ROUNDS):
         rows = working.rows
-        answer, _, used = solve_all(_part(program, rows), replace(settings, tol=working.tol))
+        part, inner = _part(program, rows), replace(settings, tol=working.tol)
+        answer, _, used = solve_all(part, inner, start)
         iterations += used
         padded = _padded(program, answer, rows)
         certificate = certify(program, padded.primal, padded.dual)
         if certificate.proves_optimality(settings.tol) or certificate.proves_inseparability():
             break
-        if not working.advance(to_numpy(program.margins(answer.primal)), to_numpy(padded.dual)):
+        margins = to_numpy(program.margins(answer.primal))
+        if not working.advance(margins, to_numpy(padded.dual)):
             break
+        newcomers = len(np.setdiff1d(working.rows, rows, assume_unique=True))
+        share = NEW if working.crowded else FEW_NEW
+        near = newcomers <= share * len(working.rows) and margins[rows].min() > 0
+        start = _start(program, padded, working.rows) if near else None
     return padded, certificate, iterations
 
 
@@ -73,9 +92,19 @@ class _WorkingSet:
         # Any order of the samples would do; a fixed one makes the answer reproducible.
         self._order = np.random.default_rng(0).permutation(n_samples)
         self._left = np.zeros(n_samples, dtype=bool)
-        self._scouting, self._crowded = n_samples > SCOUTS, False
+        self._scouting, self.crowded = n_samples > SCOUTS, False
         self._finest = tol
         self._begin(SCOUTS, LOOSE)
+
+    def resume(self, margins: np.ndarray, dual: np.ndarray) -> None:
+        """Begin with the samples that a guess says matter, given its margins and multipliers."""
+        supports = dual > 1e-3 * dual.max()
+        level = float(dual @ margins)
+        if not (level > 0 and supports.any()):
+            return
+        self.rows = np.flatnonzero(supports | (margins < CLOSE_BY * level / dual.sum()))
+        self._scouting, self.crowded = False, bool(supports.sum() > MANY_SUPPORTS)
+        self.tol = max(CROWDED_LOOSE if self.crowded else LOOSE, self._finest)
 
     def advance(self, margins: np.ndarray, dual: np.ndarray) -> bool:
         """Go on from an answer's margins and multipliers of all samples, both (n,), if it helps."""
@@ -84,14 +113,19 @@ class _WorkingSet:
         smallest = margins[rows].min()
         scouting, self._scouting = self._scouting, False
         if scouting and supports.sum() > CROWDED * len(rows):
-            self._crowded = True
+            self.crowded = True
             self._begin(len(margins) if len(margins) < MANY else CROWD, CROWDED_LOOSE)
         elif not smallest > 0:
             self._begin(2 * len(rows), self.tol)
             return len(self.rows) > len(rows)
         else:
-            return self._exchange(margins / smallest, supports)
+            return self._exchange(margins / self._level(margins, dual, smallest), supports)
         return True
+
+    def _level(self, margins: np.ndarray, dual: np.ndarray, smallest: float) -> float:
+        """The margin of violators: what multipliers hold, or the smallest, which comes later."""
+        loose = self.crowded and self.tol > self._finest
+        return max(smallest, float(dual @ margins / dual.sum())) if loose else smallest
 
     def _begin(self, size: int, tol: float) -> None:
         self.rows = np.sort(self._order[:size])
@@ -104,11 +138,13 @@ class _WorkingSet:
         them twice could go round in circles.
         """
         rows = self.rows
-        violators = np.flatnonzero(relative < 1)
+        outside = np.ones(len(relative), dtype=bool)
+        outside[rows] = False
+        violators = np.flatnonzero((relative < 1) & outside)
         worst = violators[np.argsort(relative[violators])][: len(rows)]
         if len(worst) == 0 and self.tol <= self._finest:
             return False
-        if len(worst) == 0 or (self._crowded and len(worst) <= FEW * len(rows)):
+        if len(worst) == 0 or (self.crowded and len(worst) <= FEW * len(rows)):
             self.tol = self._finest
         elif len(worst) <= FEW * len(rows):
             self.tol = max(TIGHTER * self.tol, self._finest)
@@ -121,6 +157,14 @@ class _WorkingSet:
 def _part(program: MaxMarginProgram, rows: np.ndarray) -> MaxMarginProgram:
     xp = array_namespace(program.y)
     return program.subset(xp.asarray(rows, device=program.y.device))
+
+
+def _start(program: MaxMarginProgram, answer: PrimalDual, rows: np.ndarray) -> Start | None:
+    """Where the set `rows` may begin: at the optimum groups' norms are the kernel weights."""
+    xp = array_namespace(program.y)
+    lam = answer.dual[xp.asarray(rows, device=program.y.device)]
+    d = program.design.group_norms(answer.primal)
+    return Start(lam=lam, d=d) if float_of(xp.sum(lam)) > 0 and float_of(xp.sum(d)) > 0 else None
 
 
 def _padded(program: MaxMarginProgram, answer: PrimalDual, rows: np.ndarray) -> PrimalDual:

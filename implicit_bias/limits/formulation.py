@@ -12,7 +12,15 @@ from .limit import Limit
 if TYPE_CHECKING:
     import cvxpy
 
-__all__ = ["Formulation", "Solving", "labelled", "real_data", "solve_limit", "solve_program"]
+__all__ = [
+    "Formulation",
+    "Solving",
+    "chosen",
+    "labelled",
+    "real_data",
+    "solve_limit",
+    "solve_program",
+]
 
 LimitT = TypeVar("LimitT", bound=Limit, covariant=True)
 
@@ -99,12 +107,16 @@ class Solving(TypedDict, total=False):
         Iterations of each run of the solver; by default None, as many as it thinks right.
     progress : callable or None
         `progress(iteration, gap)`, called once an iteration by the interior point.
+    threads : int or None
+        Of BLAS, in the interior point; by default None, by the size of the work and by the cores
+        that stand idle.
     """
 
     solver: str
     tol: float
     max_iterations: int | None
     progress: Progress | None
+    threads: int | None
 
 
 def solve_limit(
@@ -133,14 +145,21 @@ def solve_limit(
     return formulation.limit(program, solve_program(program, **solving), gates)
 
 
-def solve_program(
-    program: MaxMarginProgram,
+def solve_program(program: MaxMarginProgram, **solving: Unpack[Solving]) -> Solution:
+    """Solve a program as the keywords of `Solving` say; raises as `solve_limit`."""
+    solver, settings = chosen(**solving)
+    return solve(program, solver=solver, settings=settings)
+
+
+def chosen(
     *,
     solver: str = "interior-point",
     tol: float = 1e-8,
     max_iterations: int | None = None,
     progress: Progress | None = None,
-) -> Solution:
-    """Solve a program as the keywords of `Solving` say; raises as `solve_limit`."""
-    settings = Settings(tol=tol, max_iterations=max_iterations, progress=progress)
-    return solve(program, solver=solver, settings=settings)
+    threads: int | None = None,
+) -> tuple[str, Settings]:
+    """The solver's name and its settings, as the keywords of `Solving` say."""
+    return solver, Settings(
+        tol=tol, max_iterations=max_iterations, progress=progress, threads=threads
+    )

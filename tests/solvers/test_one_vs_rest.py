@@ -115,7 +115,7 @@ def test_all_classes_play_on_one_gram_matrix(monkeypatch) -> None:
     monkeypatch.setattr(
         solvers.interior_point,
         "play",
-        lambda kernels, s: (seen.append(kernels), play(kernels, s))[1],
+        lambda kernels, *rest: (seen.append(kernels), play(kernels, *rest))[1],
     )
     solve_one_vs_rest(GLN, LABELS)
     assert len(seen) == 4

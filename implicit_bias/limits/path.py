@@ -1,0 +1,63 @@
+"""Limits along a path of more and more samples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Unpack
+
+from .._solve import Array, solve_nested
+from .formulation import Formulation, LimitT, Solving, chosen
+
+__all__ = ["solve_path"]
+
+
+def solve_path(
+    formulation: Formulation[LimitT],
+    X: Array,
+    y: Array,
+    gates: Array | None = None,
+    *,
+    sizes: Sequence[int],
+    **solving: Unpack[Solving],
+) -> tuple[LimitT, ...]:
+    """Limits of the first n samples, for every n of `sizes`, each begun where the last one ended.
+
+    From 1,500 samples on, the support vectors of one limit and the samples that it brings close to
+    the margin are the first working set of the next.
+
+    Parameters
+    ----------
+    formulation : Formulation
+        `HardMarginSVM()`, `SVMGLN(n_contexts)` or `SVMFReLU()`.
+    X, y, gates
+        As the formulation takes them; it says what they raise.
+    sizes : sequence of int
+        Rising, from 1 to n.
+    **solving
+        See `Solving`.
+
+    Returns
+    -------
+    tuple of limits
+        One for each size, each with its certificate over all its samples.
+
+    Raises
+    ------
+    ValueError
+        If `sizes` does not rise or leaves the samples, or a setting is out of range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from implicit_bias import HardMarginSVM
+    >>> X, y = np.array([[1.0, 2.0], [3.0, 4.0], [-1.0, 0.0]]), np.array([1.0, 1.0, -1.0])
+    >>> [round(limit.objective, 6) for limit in solve_path(HardMarginSVM(), X, y, sizes=[1, 3])]
+    [0.447214, 1.0]
+    """
+    program = formulation.program(X, y, gates)
+    solver, settings = chosen(**solving)
+    solutions = solve_nested(program, sizes, solver=solver, settings=settings)
+    return tuple(
+        formulation.limit(program.first(n), solution, None if gates is None else gates[:n])
+        for n, solution in zip(sizes, solutions, strict=True)
+    )
