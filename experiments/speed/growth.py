@@ -1,0 +1,4 @@
+from pathlib import Path
+
+
+def run_growth(out: Path | None) -> None: ...
