@@ -66,7 +66,7 @@ def main(
 ) -> None:  # fmt: skip
     """Time the structured solver: SVM-GLN beside cvxpy, or one of the two tables below."""
     if table == "growth":
-        run_growth(out)
+        run_growth(data_dir, out)
     elif table == "peers":
         rows = run_peers(peer_cases(data_dir), out, repeats, time_limit or PEER_LIMIT)
         for target in (TARGETS[0], TARGETS[-1]):
