@@ -5,7 +5,10 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-from .arrays import Array, array_namespace, as_float64
+import numpy as np
+
+from .active_set import active_set_multipliers
+from .arrays import Array, array_namespace, as_float64, is_torch_array, mirror_lower
 from .certificate import Certificate, certify
 from .game import Game, play
 from .group_kernels import GroupKernels, group_kernels
@@ -66,13 +69,22 @@ def _solve_groups(
     """Solve with every group of `program`: on all samples, or on a working set of them."""
     if program.n_samples < settings.working_set_from:
         return _solve_all(program, settings, kernels)
-    return solve_on_working_set(program, settings, _solve_all)
+    return solve_on_working_set(
+        program, settings, lambda part, inner, start: _solve_all(part, inner, None, start)
+    )
 
 
 def _solve_all(
-    program: MaxMarginProgram, settings: Settings, kernels: GroupKernels | None = None
+    program: MaxMarginProgram,
+    settings: Settings,
+    kernels: GroupKernels | None = None,
+    start: np.ndarray | None = None,
 ) -> Attempt:
-    """The game on every sample, refined on the features where its certificate falls short."""
+    """The game on every sample, refined on the features where its certificate falls short.
+
+    A program of one group is left to its active set first, from `start` (n,), the multipliers of
+    a part of it, if there are any.
+    """
     require_memory(
         MATRICES * program.n_samples**2,
         f"the kernels of {program.n_samples} samples at once",
@@ -81,9 +93,16 @@ def _solve_all(
     empty = program.design.sample_sizes == 0
     if bool(array_namespace(empty).any(empty)):
         return _proof(program, as_float64(empty, like=program.y))
+    kernels = kernels or group_kernels(program)
+    rounds = 0
+    if program.n_groups == 1 and not is_torch_array(program.y):
+        answer, certificate, rounds = _by_active_set(program, settings, kernels, start)
+        if certificate.proves_optimality(settings.tol):
+            return answer, certificate, rounds
     # The certificate on the features may lose a little of what Gram arithmetic promised.
     inner = replace(settings, tol=0.5 * settings.tol)
-    game = play(kernels or group_kernels(program), inner)
+    game = play(kernels, inner)
+    game = replace(game, iterations=game.iterations + rounds)
     answer = PrimalDual(primal=_coefficients(program, game), dual=game.dual)
     certificate = certify(program, answer.primal, answer.dual)
     if certificate.proves_optimality(settings.tol):
@@ -94,6 +113,21 @@ def _solve_all(
         return answer, certificate, game.iterations
     answer, more = _decide(program, inner, answer)
     return answer, certify(program, answer.primal, answer.dual), game.iterations + more
+
+
+def _by_active_set(
+    program: MaxMarginProgram,
+    settings: Settings,
+    kernels: GroupKernels,
+    start: np.ndarray | None,
+) -> Attempt:
+    """The active set of a program of one group; zeros where rounding stopped it."""
+    Q = mirror_lower(kernels.weighted(np.ones(1)))
+    rank = int(kernels.signed.shape[1] * kernels.factor.shape[1])
+    lam, rounds = active_set_multipliers(Q, settings, rank=rank, start=start)
+    lam = np.zeros(program.n_samples) if lam is None else lam
+    answer = PrimalDual(primal=program.dual_blocks(lam), dual=lam)
+    return answer, certify(program, answer.primal, answer.dual), rounds
 
 
 def _proof(program: MaxMarginProgram, lam: Array) -> Attempt:

@@ -42,26 +42,30 @@ ROUNDS = 60
 def solve_on_working_set(
     program: MaxMarginProgram,
     settings: Settings,
-    solve_all: Callable[[MaxMarginProgram, Settings], Attempt],
+    solve_all: Callable[[MaxMarginProgram, Settings, np.ndarray | None], Attempt],
 ) -> Attempt:
     """Solve on a set of samples that takes in the violators until there are none.
 
-    `solve_all` solves the program of a set.
+    `solve_all` solves the program of a set; its third argument are the multipliers of the set
+    before it, zero on samples that are new.
 
     Multipliers of a subset, padded with zeros, are multipliers of the whole program, so that the
     subset's lower bound of the optimum holds for all samples, and so does its proof that it is
     not separable; its coefficients are judged by their margins on all samples.
     """
     working, iterations = _WorkingSet(program.n_samples, settings.tol), 0
+    known: np.ndarray | None = None
     for _ in range(ROUNDS):
         rows = working.rows
-        answer, _, used = solve_all(_part(program, rows), replace(settings, tol=working.tol))
+        start = None if known is None else known[rows]
+        answer, _, used = solve_all(_part(program, rows), replace(settings, tol=working.tol), start)
         iterations += used
         padded = _padded(program, answer, rows)
         certificate = certify(program, padded.primal, padded.dual)
         if certificate.proves_optimality(settings.tol) or certificate.proves_inseparability():
             break
-        if not working.advance(to_numpy(program.margins(answer.primal)), to_numpy(padded.dual)):
+        known = to_numpy(padded.dual)
+        if not working.advance(to_numpy(program.margins(answer.primal)), known):
             break
     return padded, certificate, iterations
 

@@ -80,7 +80,8 @@ def run_growth(data_dir: Path | None, out: Path | None) -> None:
     import pandas as pd
     from threadpoolctl import threadpool_limits
 
-    rows, where = [], machine()
+    rows: list[Row] = []
+    where = machine()
     click.echo(where)
     with threadpool_limits(1):
         rate = dgemm_rate_of_one_thread()

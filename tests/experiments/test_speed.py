@@ -86,7 +86,7 @@ def test_rows_say_what_was_reached_and_stay_when_the_command_runs_again(
 
 def test_a_child_hands_over_what_it_makes_and_how_it_ended() -> None:
     assert list(in_child(lambda: range(3), 10)) == [0, 1, 2]
-    with pytest.raises(OverTheLimit, match="within 0.3 s"):
+    with pytest.raises(OverTheLimit, match=r"within 0\.3 s"):
         list(in_child(lambda: [_forever(PROGRAM, 1.0)], 0.3))
     with pytest.raises(Ended, match="ZeroDivisionError"):
         list(in_child(lambda: [1 // 0], 10))
