@@ -15,6 +15,8 @@ from .autoencoders.gaussian import GaussianMAERun as GaussianMAERun
 from .autoencoders.gaussian import gaussian_mae as gaussian_mae
 from .autoencoders.gaussian import plot_gaussian_mae as plot_gaussian_mae
 from .autoencoders.gaussian import train_gaussian_mae as train_gaussian_mae
+from .autoencoders.labels import LabelCode as LabelCode
+from .autoencoders.labels import quantile_code as quantile_code
 from .data.catalogue import load_class_data as load_class_data
 from .data.catalogue import load_data as load_data
 from .data.dataset import Dataset as Dataset

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from .cooling import CONVERGED, COOL_EVERY, FORGETFUL, Convergence, factors
 from .data import GatedData
-from .descent import Rate, assign
+from .descent import Rate
+from .kicks import KICKS, astray, column, keep_best, kicked, no_kicks, resting, start_watch
 from .line_search import rounding_of
-from .objectives import Smoothed, smoothed
+from .objectives import smoothed
+from .points import Points, Reached, lengths
 from .quasi_newton import direction, forget, inner, learn, no_pairs, numbers, rows
 from .stacked import Runs
 
@@ -33,27 +35,6 @@ REACH = 0.3
 # by this factor: quasi-Newton steps go to saddles as to minima, and one start of five stayed there.
 LENGTHEN = 1.05
 
-# The inverse temperature may grow every so many steps, at most by this share of itself, ...
-COOL_EVERY, COOLING = 5, 0.3
-# ... if the last step promised less than this part of log(n), what smoothing costs, ...
-CONVERGED = 0.01
-# ... and by no more than this times the radial over the tangential part of the gradient. Margin
-# ratios after 3000 steps: eleven frozen ReLU units on 200 points of the plane that their random
-# gates hardly separate (two draws), and ten GLN units on 60 digits after 1000: 0.9999, 1.0000,
-# 0.9999; at three times this 1.0000, 0.9990, 0.9995, for units freeze before their directions are
-# right.
-STATIONARY = 0.01
-# It falls no more where rounding would blur log(loss) by this, nor beyond this log(1 / loss), where
-# smoothing costs log(n) millionths of the margin: what is left of the run polishes the direction.
-BLUR = 1e-4
-FARTHEST = 1e6
-# A run that separates the data by next to nothing, at a saddle, does so at a temperature far too
-# low for what follows: log(1 / loss) runs ahead of what the direction is worth, and steps creep
-# along the samples of the smallest margins. Where it is above what was reached by converging, at
-# first log(n), by the share that one cooling allows, the temperature rises again. Three balanced
-# deep linear networks on 42 samples were at 0.971, 0.975 and 0.986 of the margin after 2000 steps,
-# and with this at 0.9999 after 400. Pairs of temperatures more different than this are forgotten.
-FORGETFUL = 0.5
 TINY = float(np.finfo(float).tiny)
 
 Array = NDArray[np.float64]
@@ -68,23 +49,7 @@ class Ahead:
     heavy: NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
-class Reached:
-    """Points (B, P) of these lengths, the networks there, `scale` times as long, and their losses.
-
-    `share` is what was taken of the step that leads there, (B,).
-    """
-
-    point: Tensor
-    length: Array
-    scale: Array
-    scores: Tensor
-    loss: Smoothed
-    log_loss: Array
-    share: Array = field(default_factory=lambda: np.empty(0))
-
-
-class Annealed:
+class Annealed(Points):
     r"""Limited-memory BFGS on the smoothed margin, of the direction of the weights alone.
 
     Let u be a direction of the weights and :math:`m_n(u)` its margins at length 1. The smoothed
@@ -108,8 +73,10 @@ class Annealed:
     shrinks by growing one layer at the other's expense, until it rests at f = 0. So a run begins at
     the inverse temperature at which its largest margin is 1 and descends there with u free in
     length, until every margin is positive. If it converges before, that is a saddle, or nothing
-    separates the data: it goes on along the gradient with momentum. A run that never separates the
-    data never goes on to the sphere: its smallest margin says so.
+    separates the data: it goes on along the gradient with momentum. Where it rests for long it
+    begins again, from beside the best point that it rested at and at the scale of the start, three
+    times at most (`training.kicks`); the networks keep the best weights until it has better ones.
+    A run that never separates the data never goes on to the sphere: its smallest margin says so.
 
     The weights that the networks get are :math:`\theta`. Of the weights at the start only the
     direction counts, and of the data not the scale. A rounding error may tip a comparison of the
@@ -122,8 +89,7 @@ class Annealed:
     """
 
     def __init__(self, runs: Runs, kind: str, n_samples: int) -> None:
-        self._runs, self._kind = runs, kind
-        self._degree: int = runs.networks[0].degree  # type: ignore[assignment]
+        super().__init__(runs, kind)
         self._converged = CONVERGED * max(math.log(n_samples), 1.0)
         start = torch.cat([w.flatten(1) for w in runs.weights], dim=1)
         norms = start.norm(dim=1, keepdim=True)
@@ -139,6 +105,7 @@ class Annealed:
             "size": zero.clone(),  # of gradient steps, 0 until the first gradient is known
             "heavy_steps": zero.clone(),  # since momentum was dropped
             "last": torch.zeros_like(start),  # step
+            **no_kicks(start),
             **no_pairs(start),
         }
 
@@ -160,14 +127,10 @@ class Annealed:
             there = self._reach_the_sphere(there, arrived)
         if cooling:
             self._cool(batch, there, -ahead.slope / 2)
-
-    def _number(self, name: str) -> NDArray[Any]:
-        """(B,) what the state holds under this name."""
-        return numbers(self.state[name])
-
-    def _note(self, **values: NDArray[Any]) -> None:
-        """Put numbers (B,) into the state."""
-        self.state |= {name: torch.from_numpy(value) for name, value in values.items()}
+        free = ~self._number("separated")
+        if free.any():
+            self._leave_rests(batch, resting(state, free, self._converged))
+            self._show_best(batch, free & astray(state))
 
     def _begin(self, batch: GatedData) -> None:
         """Start at the temperature at which the largest margin is 1."""
@@ -192,8 +155,7 @@ class Annealed:
         slope = inner(gradient, step)
         saddle = ~self._number("separated") & (-slope / 2 <= self._converged)
         if saddle.any():
-            chosen = torch.from_numpy(saddle).to(step.device)[:, None]
-            step = torch.where(chosen, self._heavy(gradient, saddle), step)
+            step = torch.where(column(saddle, step), self._heavy(gradient, saddle), step)
             slope = inner(gradient, step)
         length, norm = lengths(step), lengths(state["point"])
         longest = np.where(norm > 0, REACH * norm, math.inf)
@@ -256,23 +218,60 @@ class Annealed:
         forget(state, arrived)
         return moved
 
+    def _leave_rests(self, batch: GatedData, rested: NDArray[np.bool_]) -> None:
+        """Begin again beside the best point that a run rested at, or go back to it at last."""
+        worse = keep_best(self.state, rested)
+        off = rested & (self._number("kicks") < KICKS)
+        leaving = off | worse
+        if not leaving.any():
+            return
+        before = [w.clone() for w in self._runs.weights]
+        there = self._at(batch, kicked(self.state, leaving, off))
+        largest = numbers(there.scores.detach().abs().amax(dim=1).double())
+        # At the largest margin of the start, 1.
+        scale = np.where(off & (largest > 0), largest, 1.0) ** (-1 / self._degree)
+        there = self._at(batch, there.point * rows(scale, there.point))
+        self._move(there, leaving)
+        self._give(before, ~leaving)
+
+    def _move(self, there: Reached, runs: NDArray[np.bool_]) -> None:
+        """Put the runs marked at these points, with nothing known of the way there."""
+        state = self.state
+        gradient = self._gradient(there, self._pulled(there, there.loss.pull))
+        moved = {"point": there.point, "gradient": gradient, "last": torch.zeros_like(gradient)}
+        chosen = column(runs, gradient)
+        state |= {name: torch.where(chosen, new, state[name]) for name, new in moved.items()}
+        self._note(
+            log_loss=np.where(runs, there.log_loss, self._number("log_loss")),
+            size=np.where(runs, 0.0, self._number("size")),
+            heavy_steps=np.where(runs, 0.0, self._number("heavy_steps")),
+        )
+        forget(state, runs)
+        start_watch(state, runs)
+
+    def _show_best(self, batch: GatedData, runs: NDArray[np.bool_]) -> None:
+        """Give networks whose runs are astray the best weights that they have rested at."""
+        if not runs.any():
+            return
+        best = self.state["best"]
+        scale = self._number("inverse_temperature") ** (1 / self._degree)
+        self._give(self._shaped(best * rows(scale, best)), runs)
+        self._runs.scores(batch)  # the last that are asked for are those of the weights left
+
     def _cool(self, batch: GatedData, there: Reached, promised: Array) -> None:
         """Move the temperatures of runs on the sphere to what their convergence has earned."""
         gradient, reached = self.state["gradient"], -self._number("log_loss")
-        # At weights of length 1, where the radial part is the degree times log(loss).
-        tangent = lengths(gradient) * there.length
-        share = np.divide(
-            STATIONARY * self._degree * reached,
-            tangent,
-            out=np.full_like(tangent, COOLING),
-            where=tangent > 0,
+        earned = self._number("earned")
+        now = Convergence(
+            reached=reached,
+            earned=earned,
+            # At weights of length 1, where the radial part is the degree times log(loss).
+            radial=self._degree * reached,
+            tangent=lengths(gradient) * there.length,
+            on_sphere=self._number("separated"),
+            converged=promised <= self._converged,
         )
-        on_sphere, earned = self._number("separated"), self._number("earned")
-        most = min(FARTHEST, BLUR / torch.finfo(gradient.dtype).eps)
-        ready = on_sphere & (promised <= self._converged) & (reached < most)
-        factor = np.where(ready, 1 + share.clip(0.0, COOLING), 1.0)
-        outrun = on_sphere & ~ready & (reached > (1 + COOLING) * earned)
-        factor = np.where(outrun, earned / np.where(outrun, reached, 1.0), factor)
+        factor, ready = factors(now, torch.finfo(gradient.dtype).eps)
         if (factor == 1).all():
             return
         scores = there.scores.detach() * rows(factor, gradient)
@@ -286,35 +285,3 @@ class Annealed:
             earned=np.where(ready, np.maximum(earned, -log_loss), earned),
         )
         forget(self.state, factor < FORGETFUL)
-
-    def _at(self, batch: GatedData, point: Tensor) -> Reached:
-        """The networks at the temperature and this point (B, P), and their losses."""
-        length, weights = lengths(point), self._runs.weights
-        norms = np.where(self._number("separated"), length, 1.0)
-        scale = self._number("inverse_temperature") ** (1 / self._degree) / norms
-        parts = torch.split(point * rows(scale, point), [w[0].numel() for w in weights], dim=1)
-        assign(weights, [part.view_as(w) for w, part in zip(weights, parts, strict=True)])
-        scores = self._runs.scores(batch)
-        loss = smoothed(scores.detach(), batch.y, self._kind)
-        return Reached(point, length, scale, scores, loss, numbers(loss.log_loss))
-
-    def _pulled(self, there: Reached, coefficients: Tensor, *, keep: bool = False) -> Tensor:
-        """(B, P) gradients in the weights."""
-        parts = self._runs.pull(there.scores, coefficients, keep=keep)
-        return torch.cat([g.flatten(1) for g in parts], dim=1)
-
-    def _gradient(self, there: Reached, pulled: Tensor) -> Tensor:
-        """The gradient in the point, from one in the weights; along the sphere if it is there."""
-        return self._tangent(pulled * rows(there.scale, pulled), there)
-
-    def _tangent(self, gradient: Tensor, there: Reached) -> Tensor:
-        separated = self._number("separated")
-        if not separated.any():
-            return gradient
-        along = inner(gradient, there.point) / np.where(separated, there.length, 1.0) ** 2
-        return gradient - rows(np.where(separated, along, 0.0), gradient) * there.point
-
-
-def lengths(vectors: Tensor) -> Array:
-    """(B,) Euclidean lengths of rows (B, P), summed in float64."""
-    return numbers(torch.linalg.vector_norm(vectors, dim=1, dtype=torch.float64))

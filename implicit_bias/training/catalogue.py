@@ -128,8 +128,9 @@ TRAINERS: Mapping[str, Trainer] = MappingProxyType(
         ),
         "annealed": Trainer(
             method="limited-memory BFGS on log(loss) until the data are separated (gradient steps "
-            "with momentum from saddles), then of the weights' direction, at a temperature that "
-            "falls as the steps converge",
+            "with momentum from saddles, and a random kick where it rests for 200 steps, three "
+            "at most), then of the weights' direction, at a temperature that falls as the steps "
+            "converge",
             promise="none is proved of this method; of a relative, limited-memory BFGS with a "
             "Wolfe line search at one temperature, linear convergence where log(loss) is "
             "uniformly convex, which that of two layers is not (Liu and Nocedal). Observed: margin "

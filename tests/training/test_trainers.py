@@ -312,7 +312,7 @@ def test_the_temperature_waits_for_the_weights_and_for_what_the_arithmetic_can_t
         stepper._cool(data, there, np.array([promised]))
         return float(stepper.state["inverse_temperature"]) / b - 1
 
-    assert grown(0.0) == pytest.approx(min(0.3, 0.01 * 2 * -value / tangent), rel=1e-2)
+    assert grown(0.0) == pytest.approx(min(0.3, 0.003 * 2 * -value / tangent), rel=1e-2)
     assert grown(0.02 * math.log(N)) == 0
     assert grown(0.0, -0.9e6) > 0
     assert grown(0.0, -1.1e6) == 0
