@@ -96,9 +96,12 @@ def _solve_all(
     kernels = kernels or group_kernels(program)
     rounds = 0
     if program.n_groups == 1 and not is_torch_array(program.y):
-        answer, certificate, rounds = _by_active_set(program, settings, kernels, start)
-        if certificate.proves_optimality(settings.tol):
-            return answer, certificate, rounds
+        lam, rounds = _active_set(kernels, settings, start)
+        if lam is not None:
+            answer = PrimalDual(primal=program.dual_blocks(lam), dual=lam)
+            certificate = certify(program, answer.primal, answer.dual)
+            if certificate.proves_optimality(settings.tol):
+                return answer, certificate, rounds
     # The certificate on the features may lose a little of what Gram arithmetic promised.
     inner = replace(settings, tol=0.5 * settings.tol)
     game = play(kernels, inner)
@@ -115,19 +118,13 @@ def _solve_all(
     return answer, certify(program, answer.primal, answer.dual), game.iterations + more
 
 
-def _by_active_set(
-    program: MaxMarginProgram,
-    settings: Settings,
-    kernels: GroupKernels,
-    start: np.ndarray | None,
-) -> Attempt:
-    """The active set of a program of one group; zeros where rounding stopped it."""
+def _active_set(
+    kernels: GroupKernels, settings: Settings, start: np.ndarray | None
+) -> tuple[np.ndarray | None, int]:
+    """The multipliers of one group by their active set, or None, and its rounds."""
     Q = mirror_lower(kernels.weighted(np.ones(1)))
     rank = int(kernels.signed.shape[1] * kernels.factor.shape[1])
-    lam, rounds = active_set_multipliers(Q, settings, rank=rank, start=start)
-    lam = np.zeros(program.n_samples) if lam is None else lam
-    answer = PrimalDual(primal=program.dual_blocks(lam), dual=lam)
-    return answer, certify(program, answer.primal, answer.dual), rounds
+    return active_set_multipliers(Q, settings, rank=rank, start=start)
 
 
 def _proof(program: MaxMarginProgram, lam: Array) -> Attempt:

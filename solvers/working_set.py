@@ -23,6 +23,8 @@ Attempt = tuple[PrimalDual, Certificate, int]
 # two digits against each other, half on five against five, 60 to 70 % behind random gates).
 SCOUTS = 300
 CROWDED = 0.4
+# Of the largest multiplier: those of early answers that are smaller may still vanish.
+SUPPORT = 1e-3
 # A crowded program is solved on all samples below the first of these, and from a set of the
 # second size on above it.
 MANY = 3000
@@ -47,7 +49,7 @@ def solve_on_working_set(
     """Solve on a set of samples that takes in the violators until there are none.
 
     `solve_all` solves the program of a set; its third argument are the multipliers of the set
-    before it, zero on samples that are new.
+    before it, zero on samples that are new or no support vectors.
 
     Multipliers of a subset, padded with zeros, are multipliers of the whole program, so that the
     subset's lower bound of the optimum holds for all samples, and so does its proof that it is
@@ -64,8 +66,9 @@ def solve_on_working_set(
         certificate = certify(program, padded.primal, padded.dual)
         if certificate.proves_optimality(settings.tol) or certificate.proves_inseparability():
             break
-        known = to_numpy(padded.dual)
-        if not working.advance(to_numpy(program.margins(answer.primal)), known):
+        dual = to_numpy(padded.dual)
+        known = np.where(dual > SUPPORT * dual.max(), dual, 0.0)
+        if not working.advance(to_numpy(program.margins(answer.primal)), dual):
             break
     return padded, certificate, iterations
 
@@ -84,7 +87,7 @@ class _WorkingSet:
     def advance(self, margins: np.ndarray, dual: np.ndarray) -> bool:
         """Go on from an answer's margins and multipliers of all samples, both (n,), if it helps."""
         rows = self.rows
-        supports = dual[rows] > 1e-3 * dual.max()
+        supports = dual[rows] > SUPPORT * dual.max()
         smallest = margins[rows].min()
         scouting, self._scouting = self._scouting, False
         if scouting and supports.sum() > CROWDED * len(rows):

@@ -21,7 +21,7 @@ from .peers import TARGETS
 from .race import markdown, run_peers
 
 # Seconds for one run of cvxpy on a GLN program; for all runs of a peer on one program.
-CVXPY_LIMIT, PEER_LIMIT = 1200.0, 40.0
+CVXPY_LIMIT, PEER_LIMIT = 1200.0, 20.0
 
 
 def _sizes(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[Size, ...]:
@@ -53,7 +53,7 @@ def _sizes(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tu
     type=click.IntRange(min=1),
     default=5,
     show_default=True,
-    help="Runs of the structured solver, and of peers that take less than a second.",
+    help="Runs of the structured solver, and of peers that take less than half a second.",
 )
 @click.option(
     "--time-limit", type=float,

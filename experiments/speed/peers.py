@@ -31,9 +31,9 @@ STEPS = (1e-4, 1e-6, 1e-8, 1e-10)
 # Hard margins: far above any multiplier of these programs, which end between 1e-6 and 1e3.
 HARD = 1e10
 MANY = 10**7
-# The literal program holds its constraint matrix in several copies; beyond this many entries, a
-# quarter of 24 GB at 8 bytes and two copies, it is not started.
-ENTRIES = 4e8
+# The literal program holds the entries of its constraint matrix that are not zero in several
+# copies of 12 bytes or more each: beyond so many, 5 GB, it is not started.
+ENTRIES = 1e8
 
 
 def signed_rows(program: MaxMarginProgram) -> Array:

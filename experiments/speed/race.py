@@ -26,7 +26,7 @@ from .timing import Ended, OverTheLimit, Seconds, in_child, machine, peak_mib, t
 # Gap of the lower bound that judges peers without multipliers: far below the tightest target.
 BOUND = 1e-10
 # Runs of more seconds than these are not repeated: what they differ by does not depend on it.
-REPEATED_BELOW = 1.0
+REPEATED_BELOW = 0.5
 # Of all rounds of a case together: far more than they take, in case one of them never ends.
 ROUNDS_LIMIT = 1000.0
 REACHED = "reached"
