@@ -36,8 +36,9 @@ DEPENDENT = 1e-12
 EXACT = 0.1
 # Where more than this share of the samples comes in the interior point is quicker: it was by two
 # at 80 % on 1,000 samples, and slower by two at 40 % on 700. A set that was mostly in from the
-# start, as the last working sets are, may still grow by a little.
-CROWDED, GROWTH = 0.5, 1.2
+# start, as the last working sets are, may still grow by a little, and so few may always come in:
+# on them the interior point takes 20 ms, whatever it does.
+CROWDED, GROWTH, FEW = 0.5, 1.2, 200
 # Work at most, in factorisations of all samples, of which the interior point takes 10 to 20: where
 # it succeeded on 700 samples or more it took 0.1 to 2. The work of one for 1,000 samples comes on
 # top, which small sets, on which nothing takes long, may need.
@@ -70,7 +71,7 @@ def active_set_multipliers(
     lam, active = np.zeros(n), np.zeros(n, dtype=bool)
     if start is not None:
         lam, active = _settled(kernel, start, start > 0) or (lam, active)
-    crowd = max(CROWDED * n, GROWTH * active.sum())
+    crowd = max(CROWDED * n, GROWTH * active.sum(), FEW)
     for done in range(most + 1):
         shortfall = 1 - matmul(Q, lam)
         # All that are in have margin 1, so that lam^T Q lam = sum(lam) and the gap is that of the

@@ -177,6 +177,6 @@ def draw(rows: pd.DataFrame, path: Path) -> None:
 
 def _logarithmic(panel: Axes, values: np.ndarray[tuple[int], np.dtype[np.int64]]) -> None:
     panel.set(xscale="log", yscale="log")
-    panel.set_xticks(values, [str(value) for value in values])
+    panel.set_xticks(values, [str(value) for value in values], fontsize="x-small")
     panel.minorticks_off()
     panel.grid(alpha=0.3)
