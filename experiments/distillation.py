@@ -155,7 +155,8 @@ def draw(folder: Path) -> None:
     if all(path.exists() for path in own):
         falls, learners = (pd.read_csv(path) for path in own)
         rows = [
-            FigureRow(3, lambda axes: _draw_tasks(axes), height=3.4),
+            FigureRow(2, lambda axes: _draw_tasks(axes), height=3.2),
+            FigureRow(3, lambda axes: _draw_samples(axes), height=3.6),
             FigureRow(3, lambda axes: _draw_results(axes, falls, learners), height=3.8),
         ]
         title = "linear distillation: data geometry, bounds, monotonicity"
@@ -175,25 +176,36 @@ TASKS: dict[str, Callable[[Floats], Floats]] = {
 }
 
 
+# Figure 5.2, samples of the plane: name, kappa, margin in degrees.
+SAMPLES = (("a margin of 20 degrees", 1.0, 20.0), ("kappa = 1", 1.0, 0.0), ("kappa = 2", 2.0, 0.0))
+
+
 def _draw_tasks(axes: list[Axes]) -> None:
     from implicit_bias.drawing.figures import legend_above
 
-    theta, (tails, bounds, plane) = np.linspace(0, math.pi / 2, 400), axes
+    theta, (tails, bounds) = np.linspace(0, math.pi / 2, 400), axes
     samples = np.arange(1, 41)
     for name, p in TASKS.items():
         tails.plot(np.degrees(theta), p(theta), label=name)
         bounds.plot(samples, [risk_bound(p, int(n)).sharper for n in samples], label=name)
     tails.set(xlabel="angle theta, degrees", ylabel="p(theta)", xlim=(0, 90), ylim=(0, 1.02))
     bounds.set(xlabel="samples n", ylabel="least bound of the risk", yscale="log", ylim=(1e-6, 1.2))
-    for kappa, marker in ((1.0, "o"), (3.0, "^")):
-        task = make_angle_task(120, 2, kappa, random_state=3)
-        turn = np.array([[task.teacher[1], -task.teacher[0]], task.teacher])
-        across, along = turn @ task.X.T
-        plane.scatter(across, along, s=9, marker=marker, label=f"kappa = {kappa:g}")
-    plane.axhline(0, color="0.6", linewidth=0.8)
-    plane.set(xlabel="across the teacher", ylabel="along the teacher", aspect="equal")
     for ax in axes:
         legend_above(ax)
+
+
+def _draw_samples(axes: list[Axes]) -> None:
+    for ax, (name, kappa, margin) in zip(axes, SAMPLES, strict=True):
+        task = make_angle_task(250, 2, kappa, margin=math.radians(margin), random_state=3)
+        turn = np.array([[task.teacher[1], -task.teacher[0]], task.teacher])
+        across, along = turn @ task.X.T
+        for side, marker in ((along >= 0, "o"), (along < 0, "^")):
+            ax.scatter(across[side], along[side], s=9, marker=marker)
+        rise = 3 * math.tan(math.radians(margin))
+        ax.fill_between([-3, 0, 3], [-rise, 0, -rise], [rise, 0, rise], color="0.92", zorder=0)
+        ax.axhline(0, color="0.6", linewidth=0.8)
+        ax.set(title=name, xlabel="across the teacher", aspect="equal", xlim=(-3, 3), ylim=(-3, 3))
+    axes[0].set_ylabel("along the teacher")
 
 
 def _draw_results(axes: list[Axes], falls: Any, learners: Any) -> None:

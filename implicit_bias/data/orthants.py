@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._solve import Array
 from .arrays import Floats, checked_data
@@ -17,6 +19,7 @@ __all__ = [
     "is_orthogonally_separable",
     "make_orthosep",
     "orthosep_dataset",
+    "separability_of_products",
 ]
 
 # Rows of the Gram matrix that are held at once.
@@ -41,6 +44,8 @@ class OrthogonalSeparability:
         Its inner product; NaN without a pair.
     n_offending, n_pairs : int
         Pairs i <= j that offend, and all of them.
+    n_offending_across, n_across : int
+        Those of different labels among them.
     message : str
         One sentence for people, with the pair and its inner product.
     """
@@ -51,10 +56,23 @@ class OrthogonalSeparability:
     product: float
     n_offending: int
     n_pairs: int
+    n_offending_across: int
+    n_across: int
     message: str
 
     def __bool__(self) -> bool:
         return self.pair is None
+
+    @property
+    def share_across(self) -> float:
+        """Share of the pairs of different labels whose product is above 0; NaN without any."""
+        return self.n_offending_across / self.n_across if self.n_across else math.nan
+
+    @property
+    def share_within(self) -> float:
+        """Share of the pairs i <= j of equal labels whose product is at most 0."""
+        n_offending = self.n_offending - self.n_offending_across
+        return n_offending / (self.n_pairs - self.n_across)
 
 
 def is_orthogonally_separable(X: Array, y: Array) -> OrthogonalSeparability:
@@ -92,23 +110,35 @@ def is_orthogonally_separable(X: Array, y: Array) -> OrthogonalSeparability:
 (1 of 3 pairs offend); the largest product across classes must be at most 0
     """
     X, y = checked_data(X, y)
+    blocks = (inner_products(X[rows], X) for rows in _blocks(len(y)))
+    return _judge(blocks, np.linalg.norm(X, axis=1), y)
+
+
+def separability_of_products(products: Floats, y: Floats) -> OrthogonalSeparability:
+    """`is_orthogonally_separable` of samples that are known by their `inner_products` (n, n)."""
+    norms = np.sqrt(np.maximum(np.diagonal(products), 0.0))
+    return _judge((products[rows] for rows in _blocks(len(y))), norms, y)
+
+
+def _blocks(n: int) -> list[slice]:
+    return [slice(start, start + _BLOCK) for start in range(0, n, _BLOCK)]
+
+
+def _judge(blocks: Iterable[Floats], norms: Floats, y: Floats) -> OrthogonalSeparability:
+    """The verdict from the rows of the Gram matrix, `_BLOCK` by `_BLOCK`."""
     n = len(y)
-    least, largest, n_offending = math.inf, -math.inf, 0
+    least, largest, n_offending, n_offending_across = math.inf, -math.inf, 0, 0
     worst, pair, product = -1.0, None, math.nan
-    norms = np.linalg.norm(X, axis=1)
-    for start in range(0, n, _BLOCK):
-        rows = slice(start, start + _BLOCK)
-        products = inner_products(X[rows], X)
+    for rows, products in zip(_blocks(n), blocks, strict=True):
         same = y[rows, None] == y
         least = min(least, float(products.min(where=same, initial=math.inf)))
         largest = max(largest, float(products.max(where=~same, initial=-math.inf)))
-        offends = np.triu(np.where(same, products <= 0, products > 0), k=start)
+        offends = np.triu(np.where(same, products <= 0, products > 0), k=rows.start)
         n_offending += int(offends.sum())
-        size = norms[rows, None] * norms
-        cosines = np.abs(np.divide(products, size, out=np.zeros_like(products), where=size > 0))
-        i, j = np.unravel_index(np.argmax(np.where(offends, cosines, -1.0)), products.shape)
-        if offends[i, j] and cosines[i, j] > worst:
-            worst, pair = float(cosines[i, j]), (start + int(i), int(j))
+        n_offending_across += int(offends.sum(where=~same))
+        cosine, i, j = _worst(offends, products, norms[rows, None] * norms)
+        if cosine > worst:
+            worst, pair = cosine, (rows.start + i, j)
             product = float(products[i, j])
     n_pairs = n * (n + 1) // 2
     share = f"{n_offending} of {n_pairs} pairs offend"
@@ -119,6 +149,8 @@ def is_orthogonally_separable(X: Array, y: Array) -> OrthogonalSeparability:
         product=product,
         n_offending=n_offending,
         n_pairs=n_pairs,
+        n_offending_across=n_offending_across,
+        n_across=int(np.sum(y > 0)) * int(np.sum(y < 0)),
         message=(
             f"orthogonally separable: inner products within a class are at least {least:.4g}, "
             f"across classes at most {largest:.4g}"
@@ -126,6 +158,14 @@ def is_orthogonally_separable(X: Array, y: Array) -> OrthogonalSeparability:
             else _describe(pair, product, bool(y[pair[0]] == y[pair[1]]), share)
         ),
     )
+
+
+def _worst(offends: NDArray[np.bool_], products: Floats, size: Floats) -> tuple[float, int, int]:
+    """Largest absolute cosine of an offending pair, and where it is; -1 without one."""
+    cosines = np.abs(np.divide(products, size, out=np.zeros_like(products), where=size > 0))
+    shown = np.where(offends, cosines, -1.0)
+    i, j = np.unravel_index(np.argmax(shown), shown.shape)
+    return float(shown[i, j]), int(i), int(j)
 
 
 def make_orthosep(

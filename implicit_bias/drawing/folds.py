@@ -2,16 +2,56 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..equivalence.folds import FoldSet
-from .figures import legend_above
-from .palette import GREY, SERIES
+import numpy as np
+
+from ..data.sample import Sample
+from ..equivalence.folds import FoldSet, Plane, fold_set, plane_of
+from .figures import Row, legend_above
+from .palette import GREY, NEGATIVE, POSITIVE, SERIES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_folds"]
+    from ..equivalence.surfaces import FoldSurface
+    from ..equivalence.weights import ReLUWeights
+
+__all__ = ["fold_row", "plot_folds", "plot_surface"]
+
+# Of the square that the samples span, left free around them.
+_MARGIN = 1.1
+_CLASSES = ((1.0, "o", POSITIVE), (-1.0, "^", NEGATIVE))
+
+
+def fold_row(networks: Mapping[str, ReLUWeights], train: Sample) -> Row | None:
+    """Where networks bend in the plane of the samples, or of their two principal components.
+
+    None where the samples span no plane: a network of one input bends at points.
+    """
+    plane = plane_of(train.X)
+    if plane is None:
+        return None
+    return Row(len(networks), partial(_draw, dict(networks), plane, train), height=4.0)
+
+
+def _draw(
+    networks: Mapping[str, ReLUWeights], plane: Plane, train: Sample, axes: list[Axes]
+) -> None:
+    points = plane.coordinates(train.X)
+    extent = _MARGIN * float(np.abs(points).max())
+    for ax, (name, weights) in zip(axes, networks.items(), strict=True):
+        for label, marker, color in _CLASSES:
+            here = points[train.y == label]
+            ax.scatter(
+                here[:, 0], here[:, 1], marker=marker, s=14, color=color, alpha=0.6, linewidths=0
+            )
+        ax.set(title=f"{name}: where it bends", xlabel=plane.axes[0])
+        ax.set(xlim=(-extent, extent), ylim=(-extent, extent))
+        plot_folds(fold_set(weights, extent=extent, plane=(plane.origin, plane.basis)), ax)
+    axes[0].set_ylabel(plane.axes[1])
 
 
 def plot_folds(folds: FoldSet, ax: Axes) -> Axes:
@@ -36,4 +76,32 @@ def plot_folds(folds: FoldSet, ax: Axes) -> Axes:
         entries.append(Line2D([], [], label="no bend: hidden by a layer above", **style))
     ax.set_aspect("equal")
     legend_above(ax, entries)
+    return ax
+
+
+def plot_surface(surface: FoldSurface, ax: Axes) -> Axes:
+    """The pieces of a surface in the colour of their index, and its dependency graph as arrows.
+
+    An arrow leads from the middle of a piece to that of one that bends at it.
+
+    References
+    ----------
+    M. Phuong, "Underspecification in Deep Learning", figure 2.4.
+    """
+    from matplotlib.lines import Line2D
+
+    for ends, index in zip(surface.segments, surface.index, strict=True):
+        ax.plot(*ends.T, color=SERIES[(index - 1) % len(SERIES)], linewidth=1.6)
+    middles = surface.segments.mean(axis=1)
+    style = {"arrowstyle": "->", "color": GREY, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 0}
+    for a, b in surface.edges:
+        ax.annotate("", xytext=tuple(middles[a]), xy=tuple(middles[b]), arrowprops=style)
+    legend_above(
+        ax,
+        [
+            Line2D([], [], color=SERIES[k % len(SERIES)], label=f"index {k + 1}")
+            for k in range(surface.order)
+        ],
+    )
+    ax.set_aspect("equal")
     return ax

@@ -14,11 +14,16 @@ from .weights import Array, Indices, ReLUWeights
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["FoldSet", "fold_set", "transparent_at"]
+__all__ = ["FoldSet", "Plane", "fold_set", "plane_of", "transparent_at"]
 
 # A change of slope relative to the largest slope on the line: far above the rounding of a product
 # of matrices, far below what weights in general position make.
 _BENDS = 1e-9
+# Nodes of a line, as shares of it, that are one: zero sets of parallel units lie on each other up
+# to rounding, and pieces between them have no slope that can be told.
+_SAME = 1e-12
+# Second singular value of samples on a line, relative to the first: rounding.
+_FLAT = 1e-12
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -63,6 +68,50 @@ class FoldSet:
             f"FoldSet(bends at {int(self.bends.sum())} of {len(self.bends)} crossings, "
             f"transparent on {self.transparent:.1%} of the lines)"
         )
+
+
+class Plane(NamedTuple):
+    """A plane of inputs.
+
+    Attributes
+    ----------
+    origin : (D,) array
+    basis : (2, D) array
+        Orthonormal rows.
+    axes : tuple of str
+        What its two coordinates are.
+    """
+
+    origin: Array
+    basis: Array
+    axes: tuple[str, str]
+
+    def coordinates(self, X: ArrayLike) -> Array:
+        """(n, 2) coordinates of inputs (n, D), projected on the plane."""
+        found: Array = (np.asarray(X, dtype=np.float64) - self.origin) @ self.basis.T
+        return found
+
+
+def plane_of(X: ArrayLike) -> Plane | None:
+    """The plane that samples (n, D) lie in, or that of their two principal components.
+
+    Of two inputs, and of two beside a constant third one, it is their own; else it goes through the
+    mean, and samples are off it. None if they span no plane.
+    """
+    inputs = np.asarray(X, dtype=np.float64)
+    mean = inputs.mean(axis=0)
+    n_inputs = inputs.shape[1]
+    if n_inputs == 2 or (n_inputs == 3 and bool((inputs[:, 2] == inputs[0, 2]).all())):
+        origin = np.zeros(n_inputs)
+        origin[2:] = inputs[0, 2:]
+        plane = Plane(origin, np.eye(n_inputs)[:2], ("$x_1$", "$x_2$"))
+    else:
+        right = np.linalg.svd(inputs - mean, full_matrices=False)[2][:2]
+        names = ("first principal component", "second, samples projected")
+        plane = Plane(mean, right, names)
+    spread = np.linalg.svd(plane.coordinates(inputs - mean + plane.origin), compute_uv=False)
+    flat = len(plane.basis) < 2 or len(spread) < 2 or spread[1] <= _FLAT * spread[0]
+    return None if flat else plane
 
 
 class _Line(NamedTuple):
@@ -183,8 +232,10 @@ def _cross(weights: ReLUWeights, start: Array, end: Array) -> _Line:
     z = weights.pre_activations(start + middle[:, None] * (end - start))
     slopes = _slopes(weights, z, end - start)
     jump = np.abs(np.diff(slopes, axis=0)).max(axis=1) > _BENDS * np.abs(slopes).max()
-    # Ends of the line are no crossings: piece i lies between nodes i and i + 1.
-    bends = jump[np.searchsorted(t, found[:, 0]) - 1] if len(found) else np.zeros(0, dtype=bool)
+    # Ends of the line are no crossings: piece i lies between nodes i and i + 1. A node stands for
+    # the crossings that rounding has put behind it.
+    node = np.searchsorted(t, found[:, 0], side="right") - 1
+    bends = jump[node - 1] if len(found) else np.zeros(0, dtype=bool)
     return _Line(
         t=found[:, 0],
         layer=found[:, 1].astype(np.int64),
@@ -207,10 +258,12 @@ def _crossings(weights: ReLUWeights, start: Array, end: Array) -> tuple[Array, A
         piece, unit = np.nonzero(z[1:] * z[:-1] < 0)
         share = z[piece, unit] / (z[piece, unit] - z[piece + 1, unit])
         new = t[piece] + share * (t[piece + 1] - t[piece])
-        inside = (new > 0) & (new < 1)  # rounding can put a crossing on an end
+        # Rounding can put a crossing on an end.
+        inside = (new > _SAME) & (new < 1 - _SAME)
         new, unit = new[inside], unit[inside]
         found.append(np.column_stack([new, np.full(len(new), layer), unit]))
         t = np.unique(np.concatenate([t, new]))
+        t = t[np.diff(t, prepend=-1.0) > _SAME]
     return t, np.concatenate(found)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
@@ -48,15 +48,29 @@ class NetworkGroups:
         """How many different networks there are."""
         return int(self.labels.max()) + 1
 
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain Python values, ready for JSON (infinities stay floats)."""
+        within, between = self.spread()
+        return {
+            "labels": self.labels.tolist(),
+            "n_groups": self.n_groups,
+            "distances": self.distances.tolist(),
+            "by": self.by,
+            "tol": self.tol,
+            "within": within,
+            "between": between,
+        }
+
     def __repr__(self) -> str:
-        within, between = self._spread()
+        within, between = self.spread()
         return (
             f"NetworkGroups({self.n_groups} of {len(self.labels)} networks differ, by {self.by}: "
             f"labels {self.labels.tolist()}; largest distance within a group {within:.3g}, "
             f"smallest between two {between:.3g})"
         )
 
-    def _spread(self) -> tuple[float, float]:
+    def spread(self) -> tuple[float, float]:
+        """The largest distance within a group, and the smallest between two; infinite for one."""
         same = np.equal.outer(self.labels, self.labels)
         apart = self.distances[~same]
         return float(self.distances[same].max()), float(apart.min()) if apart.size else np.inf

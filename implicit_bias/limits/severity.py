@@ -8,7 +8,9 @@ from typing import Protocol, TypeVar
 __all__ = ["worst"]
 
 # A proof that there is no limit comes before failures to find it.
-WORST_FIRST = ("NOT_SEPARABLE", "INCONSISTENT", "FAILED", "UNDECIDED", "INACCURATE", "SOLVED")
+WORST_FIRST = (
+    "NOT_SEPARABLE", "INCONSISTENT", "NO_MINIMISER", "FAILED", "UNDECIDED", "INACCURATE", "SOLVED",
+)  # fmt: skip
 
 
 class Named(Protocol):

@@ -9,22 +9,37 @@ from torch.func import functional_call, grad, vmap
 from ..training.data import GatedData
 from ..training.network import HasGradientFactors
 
-__all__ = ["combined_gradient", "flat", "gradient_gram", "margins", "slopes", "to_float64"]
+__all__ = ["combined_gradient", "flat", "gradient_gram", "margins", "slopes", "to_float64",
+           "trained_factors"]  # fmt: skip
 
 # Most float64 entries of per-sample gradients held at once: half a gigabyte.
 _MAX_ENTRIES = 2**26
+# Samples whose scores are differentiated at once: a GLN of 100 units and 4 contexts holds 50 MB an
+# array then.
+_AT_ONCE = 2**14
 
 
 def gradient_gram(network: torch.nn.Module, data: GatedData) -> Tensor:
     """(n, n) inner products of y_n grad_w f(x_n)."""
     with torch.no_grad():
-        if not isinstance(network, HasGradientFactors):
+        factors = trained_factors(network, data)
+        if factors is None:
             gram = _gram_of_jacobian(network, data)
         else:
             gram = torch.zeros((len(data.y),) * 2).to(data.y)
-            for outer, inner in network.gradient_factors(data.X, data.gates):
+            for outer, inner in factors:
                 gram.add_((outer @ outer.T) * (inner @ inner.T))
         return gram.mul_(data.y[:, None]).mul_(data.y)
+
+
+def trained_factors(
+    network: torch.nn.Module, data: GatedData
+) -> list[tuple[Tensor, Tensor]] | None:
+    """What `gradient_factors` gives; None without it, or if weights it counts are not trained."""
+    all_trained = all(p.requires_grad for p in network.parameters())
+    if not isinstance(network, HasGradientFactors) or not all_trained:
+        return None
+    return network.gradient_factors(data.X, data.gates)
 
 
 def _gram_of_jacobian(network: torch.nn.Module, data: GatedData) -> Tensor:
@@ -62,18 +77,29 @@ def _jacobian(
 
 def combined_gradient(network: torch.nn.Module, data: GatedData, lam: Tensor) -> Tensor:
     """``sum_n lam_n y_n grad_w f(x_n)`` (P,), lam >= 0."""
-    used = (lam > 0).nonzero()[:, 0]
     trained = [p for p in network.parameters() if p.requires_grad]
-    if len(used) == 0:
-        return torch.zeros_like(flat(trained))
-    some = data.take(used)
-    with torch.enable_grad():
-        combined = torch.dot(lam[used] * some.y, network(some.X, some.gates))
-    return flat(torch.autograd.grad(combined, trained))
+    total = torch.zeros_like(flat(trained))
+    for used in torch.split((lam > 0).nonzero()[:, 0], _AT_ONCE):
+        if len(used) == 0:
+            break
+        some = data.take(used)
+        with torch.enable_grad():
+            combined = torch.dot(lam[used] * some.y, network(some.X, some.gates))
+        total += flat(torch.autograd.grad(combined, trained))
+    return total
 
 
 def slopes(network: torch.nn.Module, data: GatedData, direction: Tensor) -> Tensor:
     """``<y_n grad_w f(x_n), direction>`` (n,), from one pass forward and two back."""
+    every = torch.arange(len(data.y), device=data.y.device)
+    parts = [
+        _slopes(network, data.take(index) if len(index) < len(data.y) else data, direction)
+        for index in torch.split(every, _AT_ONCE)
+    ]
+    return torch.cat(parts)
+
+
+def _slopes(network: torch.nn.Module, data: GatedData, direction: Tensor) -> Tensor:
     # sum_n u_n <grad f_n, direction> is linear in u: its gradient in u is what is wanted.
     trained = [p for p in network.parameters() if p.requires_grad]
     with torch.enable_grad():

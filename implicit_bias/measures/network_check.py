@@ -171,7 +171,7 @@ class _Trial:
             self.network = with_gates(copy.deepcopy(self.module).double())
             self.data = to_float64(place_data(self.network, X, None, gates))
             self.scores = self._call(self.data)
-            check_scores(self.scores, len(self.data.X), self.network)
+            check_scores(self.scores, (len(self.data.X),), self.network)
         except Exception as error:  # whatever a module of the user's own raises
             yield f"it cannot be called on these data ({type(error).__name__}): {error}"
             return

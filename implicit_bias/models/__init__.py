@@ -6,6 +6,7 @@ from .distillation.model import MODELS as DISTILLATION
 from .dlgn.model import MODELS as DLGN
 from .gdln.model import MODELS as GDLN
 from .gln.model import MODELS as GLN
+from .heads.model import MODELS as HEADS
 from .linear.model import MODELS as LINEAR
 from .orthosep.model import MODELS as ORTHOSEP
 from .relu.model import MODELS as RELU
@@ -15,7 +16,7 @@ __all__ = ["MODELS", "Model"]
 MODELS: dict[str, Model] = {
     model.name: model
     for model in sorted(
-        (*DGN, *DISTILLATION, *DLGN, *GDLN, *GLN, *LINEAR, *ORTHOSEP, *RELU),
+        (*DGN, *DISTILLATION, *DLGN, *GDLN, *GLN, *HEADS, *LINEAR, *ORTHOSEP, *RELU),
         key=lambda model: model.name,
     )
 }

@@ -26,6 +26,7 @@ ModelName = Literal[
     "gdln",
     "gln",
     "gln-l2",
+    "heads",
     "linear",
     "orthosep",
     "relu",
@@ -47,6 +48,7 @@ class Choices(TypedDict, total=False):
     device: str
     dtype: Literal["float32", "float64"]
     experts: Literal["linear", "constant"]
+    exits: Sequence[int] | None
     final_beta: float | None
     freeze_at: int | None
     gate_rate: float | None
@@ -60,6 +62,7 @@ class Choices(TypedDict, total=False):
     length_scales: Sequence[float] | None
     loss: Literal["logistic", "exponential"]
     momentum: float
+    n_labelled: int | None
     n_train: int | None
     n_val: int | None
     network: Literal["two-layer", "residual"]
@@ -67,12 +70,16 @@ class Choices(TypedDict, total=False):
     positive: int | str | Sequence[int | str] | None
     regime: Literal["rich", "lazy"]
     seed: int
+    share: float
     solver: str
     standardize: bool | None
     starts: int | None
     steps: int | Sequence[int] | None
+    temperature: float | None
     tol: float
     trainer: Literal["annealed", "constant", "dual", "momentum", "normalised"] | str | Sequence[str]
+    trunk: Literal["trained", "random"]
+    trunk_steps: int
     upper_units: int | None
 
 

@@ -59,7 +59,7 @@ class Model:
     options: type[Options]
     run: Run
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    variants: Mapping[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
+    variants: Mapping[tuple[str, Any], Mapping[str, Any]] = field(default_factory=dict)
     refuses: Mapping[str, str] = field(default_factory=dict)
     given: Given | None = None
 

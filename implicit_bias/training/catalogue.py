@@ -79,6 +79,8 @@ LOSSES: Mapping[str, Loss] = MappingProxyType(
         "exponential": Loss("exp(-y f)"),
         "squared": Loss("1/2 (y - f)^2", of_margins=False),
         "cross-entropy": Loss("KL(y, sigmoid(f)) of soft labels y", of_margins=False),
+        "excess": Loss("f - y, f a loss that the network returns, y its least", of_margins=False),
+        "softmax": Loss("KL(y, softmax(f)) of soft labels y of K classes", of_margins=False),
     }
 )
 

@@ -17,7 +17,7 @@ Inputs = ArrayLike | Tensor
 
 
 class GatedData(NamedTuple):
-    """Inputs (n, ...), targets (n,) and gates (n, ...) as tensors where a network wants them."""
+    """Inputs (n, ...), targets (n,) or (n, K) and gates (n, ...) as a network wants them."""
 
     X: Tensor
     y: Tensor
@@ -58,9 +58,12 @@ def place_data(
         )
     targets = weight.new_ones(len(inputs)) if y is None else as_tensor(y).to(weight)
     objective = get_loss(loss)
-    if targets.shape != inputs.shape[:1] or not bool(objective.takes(targets).all()):
+    n_axes = 2 if objective.of_classes else 1
+    fits = targets.ndim == n_axes and len(targets) == len(inputs) and targets.shape[-1] >= n_axes
+    if not fits or not bool(objective.takes(targets).all()):
+        shape = f"({len(inputs)}, K)" if objective.of_classes else f"({len(inputs)},)"
         raise ValueError(
-            f"`y` must have shape ({len(inputs)},), one target a row of X, got shape "
+            f"`y` must have shape {shape}, one target a row of X, got shape "
             f"{tuple(targets.shape)}, and {objective.targets}"
         )
     return GatedData(inputs, targets, _place_gates(network, gates, inputs))

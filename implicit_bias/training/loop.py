@@ -44,8 +44,9 @@ def train(
         device.
     X : (n, D), or (n, ...) as the network takes it
         Inputs, NumPy or torch.
-    y : (n,)
-        Labels in {-1, +1}; any finite targets for the squared loss.
+    y : (n,), or (n, K) for the loss "softmax"
+        Labels in {-1, +1}; any finite targets for the squared loss; soft labels for the
+        divergences, of a network of K scores a sample (n, K).
     gates : (n, ...) or None
         What the network's gates do on each sample, contexts for instance; never changed.
     settings : TrainingSettings, optional

@@ -194,13 +194,14 @@ def check_inputs(X: Tensor, weight: Tensor, n_inputs: int) -> None:
         )
 
 
-def check_scores(scores: Tensor, n_samples: int, network: torch.nn.Module) -> None:
-    """See that a network has one score a sample; raises ValueError if it has not."""
-    if tuple(scores.shape) != (n_samples,):
+def check_scores(scores: Tensor, shape: tuple[int, ...], network: torch.nn.Module) -> None:
+    """See that a network has one score a sample, or a class; raises ValueError if it has not."""
+    if tuple(scores.shape) != shape:
+        way = ": let `forward` end with .squeeze(-1) if it gives one column"
         raise ValueError(
-            f"{type(plain(network)).__name__} must return scores of shape ({n_samples},), one a "
-            f"row of X, got {tuple(scores.shape)}: let `forward` end with .squeeze(-1) if it gives "
-            "one column"
+            f"{type(plain(network)).__name__} must return scores of shape {shape}, one a row of X"
+            f"{'' if len(shape) == 1 else ' and class'}, got {tuple(scores.shape)}"
+            f"{way if len(shape) == 1 else ''}"
         )
 
 

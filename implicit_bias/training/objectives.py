@@ -14,6 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
+from .divergences import are_shares, of_many, of_many_slope, of_two, of_two_slope
+
 # log1p(e) = e (1 - e/2 + ...): with e = exp(-36) = 2.3e-16 the bracket is 1 in float64, and
 # exp(-36) itself is a normal number in float32 as well as in float64.
 _TAIL_START = 36.0
@@ -52,6 +54,8 @@ class Objective:
         Whether it takes them, elementwise.
     logarithm : MarginLogarithm or None
         None for a loss that is not one of margins.
+    of_classes : bool
+        Whether scores and targets have a last axis of K classes, over which the loss is a sum.
     """
 
     value: Callable[[Tensor, Tensor], Tensor]
@@ -59,6 +63,7 @@ class Objective:
     targets: str
     takes: Callable[[Tensor], Tensor]
     logarithm: MarginLogarithm | None = None
+    of_classes: bool = False
 
 
 def _of_margins(
@@ -109,28 +114,6 @@ def _exponential_log_slope(margins: Tensor) -> Tensor:
     return -torch.ones_like(margins)
 
 
-def _divergence(scores: Tensor, labels: Tensor) -> Tensor:
-    # KL(p, q) of the soft label p from q = sigmoid(score), with d = q - p: near 0 its terms cancel
-    # to d^2 / (2 q (1 - q)), which is left whole by log1p(-d / q) = log(p / q) and its like.
-    d, q, rest, share = *_divergence_parts(scores, labels), 1 - labels
-    near = d.abs() < 0.5 * torch.minimum(q, rest)
-    below, above = (torch.where(near, ratio, 0.0) for ratio in (-d / q, d / rest))
-    close = labels * torch.log1p(below) + share * torch.log1p(above)
-    entropy = torch.xlogy(labels, labels) + torch.xlogy(share, share)
-    far = entropy - labels * logsigmoid(scores) - share * logsigmoid(-scores)
-    return torch.where(near, close, far).clamp(min=0.0)
-
-
-def _divergence_slope(scores: Tensor, labels: Tensor) -> Tensor:
-    return _divergence_parts(scores, labels)[0]
-
-
-def _divergence_parts(scores: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    # q - p, q and 1 - q; the difference from the two that are small, which are exact.
-    q, rest = torch.sigmoid(scores), torch.sigmoid(-scores)
-    return torch.where(q < 0.5, q - labels, (1 - labels) - rest), q, rest
-
-
 def _half_square(scores: Tensor, targets: Tensor) -> Tensor:
     return 0.5 * (scores - targets).square()
 
@@ -150,10 +133,24 @@ OBJECTIVES: Mapping[str, Objective] = MappingProxyType(
             takes=torch.isfinite,
         ),
         "cross-entropy": Objective(
-            value=_divergence,
-            slope=_divergence_slope,
+            value=of_two,
+            slope=of_two_slope,
             targets="soft labels in [0, 1]: the chance of the class 1",
             takes=lambda y: (y >= 0) & (y <= 1),
+        ),
+        # Of networks that weigh hard labels beside soft ones at a temperature.
+        "excess": Objective(
+            value=torch.sub,
+            slope=lambda scores, y: torch.ones_like(scores),
+            targets="finite values: the least loss of every sample",
+            takes=torch.isfinite,
+        ),
+        "softmax": Objective(
+            value=of_many,
+            slope=of_many_slope,
+            targets="soft labels (n, K) of K >= 2 classes, rows in [0, 1] with sum 1",
+            takes=are_shares,
+            of_classes=True,
         ),
     }
 )
@@ -182,8 +179,9 @@ def get_logarithm(kind: str) -> MarginLogarithm:
 
 
 def mean_loss_gradient(scores: Tensor, targets: Tensor, kind: str) -> Tensor:
-    """Return the gradient (..., n) of the mean loss in the scores."""
-    return get_loss(kind).slope(scores, targets) / scores.shape[-1]
+    """Return the gradient (..., n), or (..., n, K), of the mean loss in the scores."""
+    objective = get_loss(kind)
+    return objective.slope(scores, targets) / scores.shape[-2 if objective.of_classes else -1]
 
 
 def log_mean_loss(margins: Tensor, kind: str = "logistic") -> Tensor:

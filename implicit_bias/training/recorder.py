@@ -64,7 +64,7 @@ class Recorder:
         """log(loss) after `step` steps, with a row if `keep` and it has not diverged."""
         with torch.no_grad():
             scores = self._network(self._data.X, self._data.gates)
-            check_scores(scores, len(self._data.y), self._network)
+            check_scores(scores, tuple(self._data.y.shape), self._network)
             row = self._of_margins(scores) if self._objective.logarithm else self._of_fit(scores)
             log_loss: float = row["log_loss"]
             if keep and not self.diverged(log_loss):
@@ -90,7 +90,8 @@ class Recorder:
         if not self.rows:
             return not log_loss < math.inf
         targets = self._data.y.double()
-        at_zero = float(self._objective.value(torch.zeros_like(targets), targets).mean())
+        # Below 0 for what a network returns as its loss, of which a score of 0 says nothing.
+        at_zero = max(0.0, float(self._objective.value(torch.zeros_like(targets), targets).mean()))
         return not math.exp(min(log_loss, 700.0)) <= 1e3 * (self.rows[0]["loss"] + at_zero)
 
     def _of_margins(self, scores: Tensor) -> dict[str, Any]:

@@ -48,7 +48,7 @@ class Trajectory:
         Euclidean norm of all trained weights.
     unit_norms : (T, H)
         ``||zeta_h||``; (T, 0) for a network without `unit_norms`.
-    scores : (T, m)
+    scores : (T, m) or (T, m, K)
         Scores of the monitored inputs; (T, 0) if there are none.
     seconds : (T,)
         Wall-clock time since the start, in seconds.
@@ -79,7 +79,7 @@ class Trajectory:
     def __post_init__(self) -> None:
         n_rows = len(self.step)
         for name in self._array_names():
-            n_axes = 2 if name in {"unit_norms", "scores"} else 1
+            n_axes = {"unit_norms": (2,), "scores": (2, 3)}.get(name, (1,))
             object.__setattr__(self, name, _rows(name, getattr(self, name), n_rows, n_axes))
         taken = sorted(set(self.observed) & {f.name for f in fields(self)})
         if taken:
@@ -183,10 +183,10 @@ class Trajectory:
         return pd.DataFrame({name: a for name, a in columns.items() if a.ndim == 1})
 
 
-def _rows(name: str, values: Any, n_rows: int, n_axes: int | None = None) -> Array:
-    """A read-only copy with one entry a checkpoint, along any further axes if `n_axes` is None."""
+def _rows(name: str, values: Any, n_rows: int, n_axes: tuple[int, ...] = ()) -> Array:
+    """A read-only copy with one entry a checkpoint, along any further axes without `n_axes`."""
     array = np.array(values, dtype=np.float64)
-    if array.ndim == 0 or len(array) != n_rows or n_axes not in {None, array.ndim}:
+    if array.ndim == 0 or len(array) != n_rows or (n_axes and array.ndim not in n_axes):
         raise ValueError(
             f"`{name}` must have one entry for each of {n_rows} checkpoints, got shape "
             f"{array.shape}"

@@ -19,6 +19,8 @@ from implicit_bias.models.gdln.limit import GatedOLS
 from implicit_bias.models.gln.formulation import GLNLimit, solve_gln_svm
 from implicit_bias.models.gln.l2 import GLNL2Limit, solve_gln_l2_svm
 from implicit_bias.models.gln.shallow import ShallowGLNLimit, solve_shallow_gln_svm
+from implicit_bias.models.heads.exits import solve_exit_heads
+from implicit_bias.models.heads.limit import HeadLimit
 from implicit_bias.models.linear.formulation import LinearLimit, solve_linear_svm
 from implicit_bias.models.orthosep.formulation import solve_orthosep
 from implicit_bias.models.orthosep.limit import OrthosepLimit
@@ -39,6 +41,7 @@ LIMITS = {
     OrthosepLimit: lambda: solve_orthosep(Y[:, None] * np.abs(X), Y),
     GatedOLS: lambda: solve_gated_ols(X, Y, GATES),
     DistillationLimit: lambda: distillation_limit(X, np.ones(D), np.full(D, 0.1), depth=2),
+    HeadLimit: lambda: solve_exit_heads([X], teacher=X[:, :3], share=0)[0],
 }
 every_limit = pytest.mark.parametrize("kind", LIMITS, ids=lambda kind: kind.__name__)
 
@@ -101,7 +104,7 @@ def test_a_file_whose_arrays_have_changed_is_refused(kind, change, tmp_path) -> 
     LIMITS[kind]().save(path)
     with safe_open(path, framework="numpy") as file:
         metadata = file.metadata()
-    name = "weights" if kind is DistillationLimit else "zeta"
+    name = "weights" if kind in (DistillationLimit, HeadLimit) else "zeta"
     save_file(spoiled(load_file(path), name, change), path, metadata=metadata)
     with pytest.raises(ValueError, match=f"as {kind.__name__}.save writes it.*checksum.*again"):
         kind.load(path)

@@ -178,6 +178,42 @@ def test_any_homogeneous_module_can_be_measured_without_gates() -> None:
     assert off.residual == pytest.approx(1 / math.sqrt(5), rel=1e-12)
 
 
+class FirstLayer(GLN):
+    """Of degree 1 in what is trained: the layers above are frozen."""
+
+    degree = 1
+
+    def __init__(self) -> None:
+        super().__init__(5, 3, 2, random_state=1)
+        for weight in self.upper:
+            weight.requires_grad_(False)
+
+
+class WithoutFactors(torch.nn.Module):
+    """The same function, with nothing known of its gradients."""
+
+    degree = 1
+
+    def __init__(self, network: torch.nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, X: torch.Tensor, contexts: torch.Tensor) -> torch.Tensor:
+        return self.network(X, contexts)
+
+
+def test_layers_that_are_not_trained_have_no_part_in_the_fit() -> None:
+    rng = np.random.default_rng(0)
+    X, contexts = rng.normal(size=(9, 5)), rng.integers(0, 2, size=(9, 3))
+    network = FirstLayer().double()
+    y = np.sign(network(torch.tensor(X), torch.tensor(contexts)).detach().numpy())
+    distance = kkt_distance(network, X, y, contexts)
+    expected = kkt_distance(WithoutFactors(network), X, y, contexts)
+    assert 0.01 < expected.residual < 0.99
+    assert distance.residual == pytest.approx(expected.residual, rel=1e-9)
+    np.testing.assert_allclose(distance.multipliers, expected.multipliers, rtol=1e-6, atol=1e-12)
+
+
 def test_weights_that_do_not_separate_are_refused_with_advice() -> None:
     network = GLN.from_zeta(-quadrants_zeta(1))
     with pytest.raises(ValueError, match=r"smallest margin .* is -1.*train longer"):

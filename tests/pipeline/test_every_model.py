@@ -9,10 +9,11 @@ import pytest
 
 import implicit_bias as ib
 from implicit_bias.models import MODELS
+from implicit_bias.pipeline.options import ClassOptions
 from tests.commands import DONE
 from tests.commands import run as run_command
 
-SEPARABLE = [name for name, model in MODELS.items() if "classes" in model.option_names]
+SEPARABLE = [name for name, model in MODELS.items() if issubclass(model.options, ClassOptions)]
 # Few steps, and for the models without defaults of their own a small problem.
 QUICK = {
     "deep-linear": ("--steps", "300"),
@@ -23,6 +24,7 @@ QUICK = {
     "gdln": ("--n-train", "600", "--steps", "60", "--hidden-units", "3"),
     "gln": ("--n-train", "100", "--steps", "100,100", "--hidden-units", "3"),
     "gln-l2": ("--n-train", "100", "--steps", "100,100", "--hidden-units", "3"),
+    "heads": ("--n-train", "60", "--steps", "100", "--hidden-units", "8", "--trunk-steps", "30"),
     "linear": ("--steps", "300"),
     "orthosep": ("--n-train", "60", "--steps", "100,100", "--hidden-units", "12"),
     "relu": ("--n-train", "100", "--steps", "100,100", "--hidden-units", "8"),

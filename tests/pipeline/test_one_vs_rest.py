@@ -17,9 +17,10 @@ from implicit_bias import GLN, GLNLimit, HyperplaneContexts, cli
 from implicit_bias.data.images import load_idx_classes
 from implicit_bias.models import MODELS
 from implicit_bias.models.linear.formulation import LinearLimit
+from implicit_bias.pipeline.options import ClassOptions
 from tests.commands import DONE, classes_of, interrupting, results, run, without_times, write_idx
 
-EVERY_CLASS = [name for name, model in MODELS.items() if "classes" in model.option_names]
+EVERY_CLASS = [name for name, model in MODELS.items() if issubclass(model.options, ClassOptions)]
 ALL = ("--classes", "all")
 SMALL = ("--model", "gln", *ALL, "--trainer", "constant", "--n-train", "120",
          "--hidden-units", "3", "--steps", "40", "--learning-rate", "0.1")  # fmt: skip

@@ -29,6 +29,7 @@ SMALL = {
     "gdln": "--n-train 300 --steps 20 --hidden-units 3",
     "gln": "--trainer constant --n-train 40 --n-val 40 --steps 20 --hidden-units 3",
     "gln-l2": "--trainer constant --n-train 40 --n-val 40 --steps 20 --hidden-units 3",
+    "heads": "--n-train 60 --n-val 40 --steps 20 --hidden-units 6 --depth 2 --trunk-steps 30",
     "linear": "--trainer constant --n-train 40 --n-val 40 --steps 20",
     "orthosep": "--trainer constant --n-train 40 --n-val 40 --steps 20 --learning-rate 0.05 "
     "--batch-size 0 --hidden-units 6",
@@ -49,6 +50,7 @@ OTHER = {
     "device": "cuda:77",
     "dtype": "float32",
     "experts": "constant",
+    "exits": "2",
     "final_beta": "20",
     "freeze_at": "3",
     "gate_rate": "0.8",
@@ -63,6 +65,7 @@ OTHER = {
     "length_scales": "4,2",
     "loss": "exponential",
     "momentum": "0.5",
+    "n_labelled": "50",
     "n_train": "31",
     "n_val": "21",
     "network": "residual",
@@ -70,12 +73,16 @@ OTHER = {
     "positive": "2",
     "regime": "lazy",
     "seed": "5",
+    "share": "0.3",
     "solver": "cvxpy:CLARABEL",
     "standardize": "",
     "starts": "2",
     "steps": "9",
+    "temperature": "2",
     "tol": "1e-5",
     "trainer": "normalised",
+    "trunk": "random",
+    "trunk_steps": "20",
     "upper_units": "5",
 }
 REPORTED = (0, 3, 4, 5)
@@ -85,6 +92,9 @@ WITH = {
     ("gdln", "batch_size"): "150",  # fewer samples want smaller steps
     ("gdln", "data"): "pulse",
     ("gdln", "tol"): "1e-17",
+    ("heads", "classes"): "two",
+    ("heads", "data"): "iris",
+    ("heads", "n_train"): "70",
     ("shallow-gln", "init"): "kaiming",
     # What ten classes and files need beside the option itself.
     "classes": "--n-train 100",
@@ -99,6 +109,7 @@ NEEDS = {
     ("dgn", "contexts"): "--gating contexts",
     ("dgn", "gate_rate"): "--gating random",
     ("dgn", "output_scales"): "--regime lazy",
+    ("heads", "trainer"): "--share 1",
 }
 
 

@@ -26,6 +26,7 @@ TINY: dict[str, dict[str, Any]] = {
     "gdln": {"n_train": 60, "steps": 10, "hidden_units": 2},
     "gln": {"n_train": 30, "steps": 40, "data": "quadrants"},
     "gln-l2": {"n_train": 30, "steps": 10},
+    "heads": {"n_train": 60, "steps": 10, "hidden_units": 6, "trunk_steps": 20, "exits": (1, 3)},
     "linear": {"n_train": 30, "steps": 10},
     "orthosep": {"n_train": 30, "steps": 10, "learning_rate": 0.1, "hidden_units": 4},
     "relu": {"n_train": 30, "steps": 10, "hidden_units": 8, "data": "quadrants"},
@@ -54,7 +55,8 @@ def test_rows_of_all_models_are_one_data_set(reports, tmp_path) -> None:
     # Nulls where a quantity does not exist, and there alone.
     by = frame.drop_duplicates("model").set_index("model")
     assert math.isnan(by.loc["gdln", "gap"]) and by.loc["gdln", "stationarity"] < 1e-8
-    assert by.loc[["deep-linear", "dgn", "distillation", "relu"], "depth"].tolist() == [3, 3, 2, 2]
+    deep = ["deep-linear", "dgn", "distillation", "heads", "relu"]
+    assert by.loc[deep, "depth"].tolist() == [3, 3, 2, 3, 2]
     for name in ("depth", "contexts", "hidden_units"):
         takers = {key for key, model in MODELS.items() if name in model.option_names}
         takers -= {"dgn"} if name == "contexts" else set()  # it has gates here

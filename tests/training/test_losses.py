@@ -77,11 +77,15 @@ def test_closed_form_gradients_equal_autograd(kind: str) -> None:
     scores = torch.linspace(-30, 60, 91, dtype=torch.float64, requires_grad=True)
     targets = torch.where(torch.arange(91) % 3 == 0, -1.0, 1.0)
     targets = targets.clamp(min=0.25) if kind == "cross-entropy" else targets
+    if kind == "softmax":  # 13 samples of 7 classes
+        targets = torch.softmax(0.1 * scores.detach().flip(0), 0).view(13, 7)
+        targets = targets / targets.sum(1, keepdim=True)
+        scores = (scores.detach() / 3).view(13, 7).requires_grad_()
     plain = OBJECTIVES[kind].value(scores, targets).mean()
     (expected,) = torch.autograd.grad(plain, scores)
     known = scores.detach()
     torch.testing.assert_close(
-        mean_loss_gradient(known, targets, kind), expected, rtol=1e-12, atol=0
+        mean_loss_gradient(known, targets, kind), expected, rtol=1e-12, atol=1e-17
     )
     if kind in KINDS:
         (expected,) = torch.autograd.grad(log_mean_loss(targets * scores, kind), scores)
@@ -137,6 +141,29 @@ def test_the_loss_of_soft_labels_is_the_divergence_to_all_its_digits(label: floa
         assert float(one.value(*pair)) == pytest.approx(exact, rel=1e-8, abs=1e-300)
         assert float(one.slope(*pair)) == pytest.approx(slope, rel=1e-9, abs=1e-16)
     assert float(one.value(torch.tensor(0.0), torch.tensor(0.5))) == 0.0
+
+
+@pytest.mark.parametrize("labels", [(0.2, 0.3, 0.5), (0.0, 1e-9, 1.0), (1.0, 0.0, 0.0)])
+def test_the_loss_of_k_soft_labels_is_the_divergence_to_all_its_digits(labels) -> None:
+    one = get_loss("softmax")
+    p = torch.tensor(labels, dtype=torch.float64)
+    own = torch.log(p.clamp(min=1e-30))
+    for move in (torch.tensor([0.0, 1e-7, -1e-6]), torch.tensor([5.0, -2.0, 0.3]),
+                 torch.tensor([300.0, -300.0, 0.0])):  # fmt: skip
+        scores = own + move.double()
+        with decimal.localcontext() as context:
+            context.prec = 500
+            powers = [decimal.Decimal(float(s)).exp() for s in scores]
+            shares = [power / sum(powers) for power in powers]
+            pairs = [(decimal.Decimal(x), q) for x, q in zip(labels, shares, strict=True)]
+            # Labels that float64 holds may have another sum than 1: that of d is taken away.
+            exact = float(sum((x * (x / q).ln() if x else 0) + q - x for x, q in pairs))
+        assert float(one.value(scores, p)) == pytest.approx(exact, rel=1e-8, abs=1e-24)
+
+
+def test_the_loss_of_k_soft_labels_takes_rows_of_shares_alone() -> None:
+    rows = torch.tensor([[0.5, 0.5], [1.0, 0.0], [0.5, 0.6], [-0.1, 1.1], [math.nan, 1.0]])
+    assert get_loss("softmax").takes(rows).tolist() == [True, True, False, False, False]
 
 
 def test_the_loss_of_soft_labels_takes_shares_alone() -> None:

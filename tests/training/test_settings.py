@@ -49,7 +49,7 @@ def test_a_trainer_alone_begins_from_its_own_row_of_the_catalogue(trainer) -> No
 @pytest.mark.parametrize(
     ("kwargs", "message"),
     [
-        ({"loss": "hinge"}, r"`loss` must be one of \['cross-entropy', 'exponential', 'logistic'"),
+        ({"loss": "hinge"}, r"`loss` must be one of \['cross-entropy', 'excess', 'exponential'"),
         ({"trainer": "adam"}, r"`trainer` must be one of \['annealed'"),
         ({"batch_size": -1}, "`batch_size` must be at least 0"),
         ({"batch_size": 2.5}, "`batch_size` must be a whole number, got 2.5"),

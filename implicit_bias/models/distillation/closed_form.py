@@ -13,7 +13,7 @@ from scipy.optimize import brentq
 from ..._solve import to_numpy
 from ...data.arrays import Floats, require_real
 from .limit import DistillationCertificate, DistillationLimit, DistillationStatus
-from .losses import get_student_loss, mean_loss
+from .losses import centred, get_student_loss, mean_loss
 
 __all__ = ["checked_student", "distillation_limit", "largest_start", "sample_span"]
 
@@ -71,7 +71,8 @@ def distillation_limit(
 
     which is w_* itself where the samples span all inputs. Of K classes with soft labels
     softmax(t / temperature), at every temperature, w_hat is the projection of the teacher's weights
-    less their mean over classes, and one layer keeps what soft labels do not see of the start.
+    less their mean over classes, and one layer keeps what soft labels do not see of the start. The
+    squared loss sees the mean.
 
     Parameters
     ----------
@@ -120,16 +121,16 @@ def distillation_limit(
     if not 0 < tol < 1:
         raise ValueError(f"`tol` must lie strictly between 0 and 1, got {tol}")
     span = sample_span(X, rcond)
-    projection = span.project(_centred(target))
-    unseen = start - span.project(_centred(start))
+    projection = span.project(centred(target, loss))
+    unseen = start - span.project(centred(start, loss))
     # What rounding leaves of a start that the samples span is no direction to grow along.
     if np.linalg.norm(unseen) <= 100 * EPS * np.linalg.norm(start):
         unseen = np.zeros_like(start)
     growth = _growth(projection, start, unseen, depth)
     weights = projection + growth * unseen
-    multipliers = span.multipliers(_centred(target - growth * start))
+    multipliers = span.multipliers(centred(target - growth * start, loss))
     certificate = DistillationCertificate(
-        interpolation=_ratio(X @ _centred(weights - target).T, X, target),
+        interpolation=_ratio(X @ centred(weights - target, loss).T, X, target),
         span_share=_ratio(weights - multipliers @ X - growth * start, weights),
         root_residual=_root_residual(projection, start, unseen, growth, depth),
     )
@@ -247,11 +248,6 @@ def _root_residual(
     c = growth * q
     right = q**2 * ((p**2 + c**2) / w**2) ** ((depth - 1) / depth)
     return float(abs(c**2 - right) / max(c**2, right))
-
-
-def _centred(w: Floats) -> Floats:
-    """Of K classes without their mean, which a softmax does not see."""
-    return w if w.ndim == 1 else w - w.mean(axis=0)
 
 
 def _finite(name: str, value: Any) -> Floats:

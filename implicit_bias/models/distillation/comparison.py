@@ -15,7 +15,7 @@ from .closed_form import sample_span
 from .data import TransferTask
 from .flow import distillation_flow
 from .limit import DistillationLimit
-from .losses import mean_loss
+from .losses import centred, mean_loss
 from .risk import angle, transfer_risk
 from .training import flow_times
 
@@ -35,7 +35,7 @@ class StudentState:
     null_norm : float
         Length of what the samples do not see of w.
     angle : float
-        With the teacher, in radians.
+        With the teacher, in radians; NaN of K classes.
     risk : float
         Share of held-out inputs that it labels unlike the teacher.
     """
@@ -55,7 +55,7 @@ class StudentCurves:
     ----------
     time : (T,) array
         Steps times learning rates.
-    network, flow : (T, D) arrays
+    network, flow : (T, D) or (T, K, D) arrays
         End-to-end weights.
     span_error, null_norm : (2, T) arrays
         `||P (w - w(inf))||` and `||(I - P) w||` of the network, and of the flow.
@@ -104,12 +104,14 @@ class DistillationComparison:
     def states(self) -> list[tuple[str, ...]]:
         """Label and value of limit, flow and network, of every line of a printed table."""
         three = (self.limit, self.flow, self.network)
+        angles = [state.angle for state in three]
+        known = bool(np.isfinite(angles).any())
         return [
             ("time, steps x learning rates", "inf", *(2 * [number(self.time, ".4g")])),
             ("loss", "0", *(number(state.loss, ".3e") for state in three[1:])),
             ("off the limit, relative", "0", *(number(s.error, ".4f") for s in three[1:])),
             ("off the projection", *(number(state.null_norm, ".6f") for state in three)),
-            ("angle with the teacher, degrees", *(_degrees(state.angle) for state in three)),
+            *([("angle with the teacher, degrees", *map(_degrees, angles))] if known else []),
             ("transfer risk, held out", *(share(state.risk) for state in three)),
         ]
 
@@ -151,9 +153,8 @@ def compare_with_distillation(
     curves = _curves(limit, task, time, path, flow)
     three = (limit.weights, flow[-1], path[-1])
     states = [_state(limit, task, w) for w in three]
-    scores = [task.X_val @ w for w in (limit.weights, path[-1])]
-    sizes = np.linalg.norm(flow, axis=1)
-    distance = np.linalg.norm(path - flow, axis=1)
+    scores = [task.X_val @ w.T for w in (limit.weights, path[-1])]
+    sizes, distance = _lengths(flow), _lengths(path - flow)
     return DistillationComparison(
         time=float(time[-1]),
         limit=states[0],
@@ -162,7 +163,7 @@ def compare_with_distillation(
         path_error=float((distance / np.where(sizes > 0, sizes, 1.0)).max()),
         weight_cosine=_cosine(limit.weights, path[-1]),
         score_cosine=_cosine(*scores),
-        agreement=float(np.mean((scores[0] >= 0) == (scores[1] >= 0))),
+        agreement=1 - transfer_risk(path[-1], limit.weights, task.X_val),
         curves=curves,
     )
 
@@ -172,31 +173,41 @@ def _curves(
 ) -> StudentCurves:
     span = sample_span(task.X)
     both = np.stack([path, flow])
-    seen = span.project(both)
+    seen = span.project(_seen(both, task))
     return StudentCurves(
         time=time,
         network=path,
         flow=flow,
-        span_error=np.linalg.norm(seen - limit.projection, axis=2),
-        null_norm=np.linalg.norm(both - seen, axis=2),
+        span_error=np.stack([_lengths(one - limit.projection) for one in seen]),
+        null_norm=np.stack([_lengths(one) for one in both - seen]),
     )
+
+
+def _seen(w: Floats, task: TransferTask) -> Floats:
+    """What soft labels see of weights (..., D), or (..., K, D) of K classes."""
+    return centred(w, "cross-entropy") if task.of_classes else w
+
+
+def _lengths(path: Floats) -> Floats:
+    """(T,) of weights (T, ...)."""
+    return np.asarray(np.linalg.norm(path.reshape(len(path), -1), axis=1))
 
 
 def _state(limit: DistillationLimit, task: TransferTask, w: Floats) -> StudentState:
     size = float(np.linalg.norm(limit.weights))
-    off = w - sample_span(task.X).project(w)
+    off = w - sample_span(task.X).project(_seen(w, task))
     return StudentState(
         loss=mean_loss(task.X, w, task.teacher, "cross-entropy"),
         error=float(np.linalg.norm(w - limit.weights)) / size if size > 0 else float("nan"),
         null_norm=float(np.linalg.norm(off)),
-        angle=angle(w, task.teacher),
+        angle=float("nan") if task.of_classes else angle(w, task.teacher),
         risk=transfer_risk(w, task.teacher, task.X_val),
     )
 
 
 def _cosine(u: Floats, v: Floats) -> float:
     sizes = float(np.linalg.norm(u) * np.linalg.norm(v))
-    return float(u @ v) / sizes if sizes > 0 else float("nan")
+    return float((u * v).sum()) / sizes if sizes > 0 else float("nan")
 
 
 def _degrees(radians: float) -> str:

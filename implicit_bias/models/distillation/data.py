@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, softmax
 
 from ...data.arrays import Floats
 from ...data.dataset import Dataset, digest
+from ...data.labelled import ClassDataset
 
 __all__ = ["TransferTask", "image_task", "make_angle_task"]
 
@@ -23,8 +24,8 @@ class TransferTask:
     Attributes
     ----------
     X, X_val : (n, D) and (m, D) read-only arrays
-    teacher : (D,) read-only array
-        `w_*`: the soft label of x is `sigmoid(<w_*, x>)`.
+    teacher : (D,) or (K, D) read-only array
+        `w_*`: the soft label of x is `sigmoid(<w_*, x>)`, or softmax of K scores.
     name, description : str
         For tables, and for people.
 
@@ -45,23 +46,52 @@ class TransferTask:
             array = np.array(getattr(self, key), dtype=np.float64)
             array.setflags(write=False)
             object.__setattr__(self, key, array)
-        widths = {self.X.shape[1:], self.X_val.shape[1:], self.teacher.shape}
+        widths = {self.X.shape[1:], self.X_val.shape[1:], self.teacher.shape[-1:]}
         finite = all(np.isfinite(getattr(self, key)).all() for key in _ARRAYS)
-        if len(widths) != 1 or not len(self.X) or not finite or not self.teacher.any():
+        axes = self.X.ndim == 2 and self.teacher.ndim in (1, 2)
+        if len(widths) != 1 or not axes or not len(self.X) or not finite or not self.teacher.any():
             raise ValueError(
-                "`X` (n, D), `X_val` (m, D) and `teacher` (D,), not 0, must be finite, got shapes "
-                f"{self.X.shape}, {self.X_val.shape} and {self.teacher.shape}"
+                "`X` (n, D), `X_val` (m, D) and `teacher` (D,) or (K, D), not 0, must be finite, "
+                f"got shapes {self.X.shape}, {self.X_val.shape} and {self.teacher.shape}"
             )
 
     @property
     def logits(self) -> Floats:
-        """(n,) the teacher's scores on the transfer set."""
-        return np.asarray(self.X @ self.teacher)
+        """(n,) or (n, K) the teacher's scores on the transfer set."""
+        return np.asarray(self.X @ self.teacher.T)
+
+    @property
+    def of_classes(self) -> bool:
+        """Whether labels are of K classes, by K scores."""
+        return self.teacher.ndim == 2
 
     @property
     def soft_labels(self) -> Floats:
-        """(n,) `sigmoid` of them, in [0, 1]."""
-        return np.asarray(expit(self.logits))
+        """(n,) `sigmoid` of them, in [0, 1], or (n, K) softmax."""
+        logits = self.logits
+        return np.asarray(softmax(logits, axis=1) if self.of_classes else expit(logits))
+
+    def tempered(self, temperature: float) -> TransferTask:
+        """The task with soft labels at a temperature, which divides all scores.
+
+        That is what inputs over the temperature give teacher and student alike, and what the limit
+        does not see: its weights are the same.
+
+        Raises
+        ------
+        ValueError
+            If `temperature` is not positive and finite.
+        """
+        if not 0 < temperature < math.inf:
+            raise ValueError(f"`temperature` must be positive and finite, got {temperature}")
+        if temperature == 1:
+            return self
+        return replace(
+            self,
+            X=self.X / temperature,
+            X_val=self.X_val / temperature,
+            description=f"{self.description}; soft labels at temperature {temperature:g}",
+        )
 
     def digest(self) -> str:
         """SHA-256 of the arrays, which names the same task on every machine."""
@@ -73,12 +103,14 @@ def make_angle_task(
     d: int,
     kappa: float,
     *,
+    margin: float = 0.0,
     n_val: int = 2000,
     random_state: int | np.random.Generator = 0,
 ) -> TransferTask:
-    """Inputs whose angle with the teacher has the tail `(1 - 2 theta / pi)^kappa`.
+    """Inputs whose angle with the teacher has the tail `(1 - theta / (pi / 2 - margin))^kappa`.
 
-    An unsigned angle is drawn from it, a direction of unit length uniformly from those at this
+    With a margin no input is nearer than that to the boundary of the classes, as an angle. An
+    unsigned angle is drawn from it, a direction of unit length uniformly from those at this
     angle, and its length and sign from a standard normal. The teacher is a uniform unit vector.
 
     Parameters
@@ -87,6 +119,8 @@ def make_angle_task(
         Inputs of the transfer set, and their dimension, at least 2.
     kappa : float
         Positive; the larger, the nearer inputs are to the teacher's direction.
+    margin : float
+        In radians, in [0, pi/2).
     n_val : int
         Further inputs.
     random_state : int or numpy.random.Generator
@@ -98,16 +132,18 @@ def make_angle_task(
 
     References
     ----------
-    M. Phuong, "Underspecification in Deep Learning", section 5.4.1.
+    M. Phuong, "Underspecification in Deep Learning", section 5.4.1, and figure 5.2 with a margin.
     """
     if n < 1 or n_val < 1 or d < 2 or not 0 < kappa < math.inf:
         raise ValueError(
             "`n` and `n_val` must be at least 1, `d` at least 2 and `kappa` positive and finite, "
             f"got {n}, {n_val}, {d} and {kappa}"
         )
+    if not 0 <= margin < math.pi / 2:
+        raise ValueError(f"`margin` must lie in [0, pi/2), got {margin}")
     rng = np.random.default_rng(random_state)
     teacher = _unit(rng.standard_normal(d))
-    angles = math.pi / 2 * (1 - rng.uniform(size=n + n_val) ** (1 / kappa))
+    angles = (math.pi / 2 - margin) * (1 - rng.uniform(size=n + n_val) ** (1 / kappa))
     across = rng.standard_normal((n + n_val, d))
     across = _unit(across - np.outer(across @ teacher, teacher))
     directions = np.cos(angles)[:, None] * teacher + np.sin(angles)[:, None] * across
@@ -120,16 +156,17 @@ def make_angle_task(
         name="angles",
         description=(
             f"{n} inputs in {d} dimensions whose angles with the teacher have the tail "
-            f"(1 - 2 theta / pi)^{kappa:g}; {n_val} held out"
+            f"(1 - theta / {math.degrees(math.pi / 2 - margin):g} degrees)^{kappa:g}; "
+            f"{n_val} held out"
         ),
     )
 
 
-def image_task(dataset: Dataset) -> TransferTask:
-    """Data of two labels as a task: its teacher has learned from the first half of those held out.
+def image_task(dataset: Dataset | ClassDataset) -> TransferTask:
+    """Labelled data as a task: its teacher has learned from the first half of those held out.
 
-    The teacher is a logistic regression without intercept (L2 penalty 1, scikit-learn's), the risk
-    is for the second half, and no student sees a label.
+    The teacher is a logistic regression without intercept (L2 penalty 1, scikit-learn's), of K
+    classes by softmax. The risk is for the second half, and no student sees a label.
 
     Raises
     ------
@@ -138,18 +175,23 @@ def image_task(dataset: Dataset) -> TransferTask:
     """
     from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped,unused-ignore]
 
-    half = len(dataset.y_val) // 2
-    X, y = dataset.X_val[:half], dataset.y_val[:half]
+    half = len(dataset.X_val) // 2
+    several = isinstance(dataset, ClassDataset)
+    labels = dataset.labels_val if isinstance(dataset, ClassDataset) else dataset.y_val
+    X, y = dataset.X_val[:half], labels[:half]
     if len(np.unique(y)) < 2:
         raise ValueError(
             f"the teacher learns from the first half of the held-out samples, {half} of them, "
-            "which must hold both labels: hold out more, or take another seed"
+            "which must hold two labels at least: hold out more, or take another seed"
         )
     fitted = LogisticRegression(fit_intercept=False, max_iter=10_000, tol=1e-8).fit(X, y)
+    weights = fitted.coef_
+    if several and len(weights) == 1:  # of two classes it has the difference alone
+        weights = np.concatenate([-weights, weights]) / 2
     return TransferTask(
         X=dataset.X_train,
         X_val=dataset.X_val[half:],
-        teacher=fitted.coef_[0],
+        teacher=weights if several else weights[0],
         name=dataset.name,
         description=f"{dataset.description}, of which {half} teach the teacher",
     )

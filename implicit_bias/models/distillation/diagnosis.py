@@ -28,8 +28,10 @@ from .risk import (
 __all__ = ["assumptions", "limit_alone", "risk_ahead"]
 
 NAME = "distillation limit"
-# |score| from which a soft label is 0 or 1 to rounding: 1 - sigmoid(s) is half a unit of 1.
+# |score| from which a soft label is 0 or 1 to rounding: 1 - sigmoid(s) is half a unit of 1. Of K
+# classes each has a label of its own: the least is 0 where exp(-s) is no normal number.
 _SATURATED = {"float32": 16, "float64": 36}
+_VANISHED = {"float32": 87, "float64": 708}
 
 
 def limit_alone(
@@ -48,10 +50,11 @@ def limit_alone(
         ("length of the projection", number(float(np.linalg.norm(limit.projection)), ".6g")),
         ("limit off the projection", number(limit.null_norm, ".6g")),
         ("  published bound (D.40)", number(limit.null_bound, ".6g")),
-        ("angle with the teacher, degrees", number(float(np.degrees(limit.angle)), ".4g")),
+        *([] if task.of_classes else [_angle_row(limit)]),
         ("transfer risk, held out", share(risk)),
     )
-    record = limit.to_dict() | {"angle": limit.angle, "transfer_risk": risk}
+    between = None if task.of_classes else limit.angle
+    record = limit.to_dict() | {"angle": between, "transfer_risk": risk}
     return Finding(
         "limit",
         record={"limit": record},
@@ -65,24 +68,24 @@ def limit_alone(
             "limit": NAME,
             "stationarity": certificate.residual,
             "limit_seconds": limit.seconds,
+            "n_classes": len(task.teacher) if task.of_classes else None,
             "null_norm_limit": limit.null_norm,
-            "angle_limit": limit.angle,
+            "angle_limit": between,
             "risk_limit": risk,
         },
     )
+
+
+def _angle_row(limit: DistillationLimit) -> tuple[str, str]:
+    return "angle with the teacher, degrees", number(float(np.degrees(limit.angle)), ".4g")
 
 
 def assumptions(
     task: TransferTask, options: Any, start: Floats, *, turned: bool
 ) -> tuple[Assumption, ...]:
     """Of the theorem and of what stands for it here, checked."""
-    largest, cut = float(np.abs(task.logits).max()), _SATURATED[options.dtype]
     found = [
-        Assumption(
-            f"soft labels tell the teacher's scores apart: |score| is at most {largest:.3g}, and "
-            f"they round to 0 and 1 from {cut} on",
-            largest < cut,
-        ),
+        _apart(task, options.dtype),
         Assumption("full batches, as gradient flow has", options.batch_size == 0),
     ]
     if options.depth == 1:
@@ -99,6 +102,23 @@ def assumptions(
             f"{way}",
             begins < at_zero,
         ),
+    )
+
+
+def _apart(task: TransferTask, dtype: str) -> Assumption:
+    """That soft labels in this precision have not lost the teacher's scores."""
+    scores = task.logits
+    if task.of_classes:
+        largest, cut, what = float(np.ptp(scores, axis=1).max()), _VANISHED[dtype], "scores differ"
+        ends = "the least rounds to 0"
+    else:
+        largest, cut, what = float(np.abs(scores).max()), _SATURATED[dtype], "|score| is"
+        ends = "they round to 0 and 1"
+    by = "by at most" if task.of_classes else "at most"
+    return Assumption(
+        f"soft labels tell the teacher's scores apart: {what} {by} {largest:.3g}, and {ends} from "
+        f"{cut} on",
+        largest < cut,
     )
 
 

@@ -35,7 +35,9 @@ def plot_null_part(ax: Axes, curves: StudentCurves, limit: DistillationLimit) ->
     ax.axhline(limit.null_norm, color=GREEN, linestyle=":", label="limit c")
     if np.isfinite(limit.null_bound):
         ax.axhline(limit.null_bound, color=GREY, linestyle="-.", label="published bound")
-    ax.set_ylim(bottom=0.0)
+    highest = max(float(curves.null_norm.max()), limit.null_norm)
+    bound = limit.null_bound if np.isfinite(limit.null_bound) else 0.0
+    ax.set_ylim(0.0, 1.1 * max(highest, bound) or 1.0)
     ax.set_ylabel("off the span of the samples")
     return _over_time(ax)
 

@@ -27,7 +27,7 @@ def distillation_flow(
     loss: str = "cross-entropy",
     rtol: float = 1e-10,
 ) -> Floats:
-    """(T, D) end-to-end weights of a student of two classes at times (T,), by gradient flow.
+    """End-to-end weights (T, D), or (T, K, D) of K classes, at times (T,), by gradient flow.
 
         w' = -||w||^(2 - 2/L) (g + (L - 1) <g, w> w / ||w||^2),    g the gradient of the mean loss
 
@@ -36,7 +36,7 @@ def distillation_flow(
     Parameters
     ----------
     X, teacher, w0, depth, loss
-        As in `distillation_limit`; `teacher` (D,).
+        As in `distillation_limit`.
     times : (T,) array
         Non-negative and not decreasing.
     rtol : float
@@ -55,8 +55,6 @@ def distillation_flow(
     optimization of deep networks", claim 2.
     """
     X, target, start = checked_student(X, teacher, w0, depth, loss)
-    if target.ndim != 1:
-        raise ValueError(f"`teacher` must have shape (D,) for the flow, got {target.shape}")
     when = np.asarray(times, dtype=np.float64)
     if when.ndim != 1 or not len(when) or not (np.diff(when, prepend=0.0) >= 0).all():
         raise ValueError("`times` must be non-negative, not decreasing, of shape (T,), T >= 1")
@@ -64,11 +62,24 @@ def distillation_flow(
         raise ValueError(f"`times` must be finite, and `rtol` in [1e-13, 1), got rtol={rtol}")
     # All happens in the span of the samples and of the start.
     span = sample_span(X).basis
-    unseen = start - span @ (span.T @ start)
+    unseen = start - (start @ span) @ span.T
+    if target.ndim == 2:  # one layer, which leaves that as it is
+        moving = _integrate(_of_classes(X @ span, X @ target.T, loss), start @ span, when, rtol)
+        return np.asarray(moving @ span.T + unseen)
     size = float(np.linalg.norm(unseen))
     basis = np.column_stack([span, unseen / size]) if size > 0 else span
     path = _integrate(_induced(X @ basis, X @ target, depth, loss), basis.T @ start, when, rtol)
     return np.asarray(path @ basis.T)
+
+
+def _of_classes(X: Floats, teacher: Floats, loss: str) -> Velocity:
+    slope = get_student_loss(loss, of_classes=True).slope
+    shape = teacher.shape[1], X.shape[1]
+
+    def velocity(_: float, w: Floats) -> Floats:
+        return np.asarray(-slope(X @ w.reshape(shape).T, teacher).T @ X / len(X)).ravel()
+
+    return velocity
 
 
 def _induced(X: Floats, teacher: Floats, depth: int, loss: str) -> Velocity:
@@ -88,12 +99,13 @@ def _induced(X: Floats, teacher: Floats, depth: int, loss: str) -> Velocity:
 
 def _integrate(velocity: Velocity, start: Floats, times: Floats, rtol: float) -> Floats:
     if times[-1] == 0:
-        return np.tile(start, (len(times), 1))
+        return np.repeat(start[None], len(times), axis=0)
     # Starts of a thousandth have components of 1e-4 of it: relative errors decide there too.
     done = solve_ivp(
-        velocity, (0.0, float(times[-1])), start, method="DOP853", t_eval=np.unique(times),
+        velocity, (0.0, float(times[-1])), start.ravel(), method="DOP853", t_eval=np.unique(times),
         rtol=rtol, atol=1e-4 * rtol,
     )  # fmt: skip
     if not done.success:
         raise RuntimeError(f"the flow could not be integrated: {done.message}")
-    return np.asarray(done.y.T[np.searchsorted(done.t, times)])
+    found = done.y.T[np.searchsorted(done.t, times)]
+    return np.asarray(found.reshape(len(times), *start.shape))

@@ -19,14 +19,20 @@ class DistillationOptions(ScheduleOptions, SplitOptions):
     data: Literal["angles", "digits", "mnist"] = option(
         "angles",
         "Inputs in 100 dimensions at angles with the teacher that --kappa says; scikit-learn's "
-        "bundled digits or IDX files of MNIST's kind, 0 against 1, with a logistic regression of "
+        "bundled digits or IDX files of MNIST's kind, with a logistic regression of "
         "half of the held-out images as teacher.",
     )
     data_dir: Path | None = option(None, "Folder of the IDX files of --data mnist, gzipped or not.")
+    classes: Literal["two", "all"] = option(
+        "two", "Two, 0 against 1, or all classes of images by softmax, of one layer alone."
+    )
     kappa: float | None = option(
         None,
         "Degree of --data angles: P[angle >= theta] = (1 - 2 theta / pi)^KAPPA.",
         unset="1",
+    )
+    temperature: float = option(
+        1.0, "Of soft labels: it divides the scores of teacher and student."
     )
     depth: int = option(2, "Layers of the student.", least=1)
     init_scale: float = option(
@@ -49,5 +55,13 @@ MODELS = (
         # Rates follow from the data: small ones while the length of the weights grows, then as
         # large as is stable.
         defaults={"batch_size": 0, "steps": (2000, 20_000), "learning_rate": ()},
+        variants={
+            ("classes", "all"): {
+                "depth": 1,
+                "data": "digits",
+                "temperature": 4.0,
+                "steps": (100, 10_000),
+            }
+        },
     ),
 )

@@ -11,6 +11,8 @@ import numpy as np
 import torch
 
 from ...data.arrays import Floats
+from ...data.catalogue import load_class_data
+from ...data.labelled import ClassDataset
 from ...data.pairs import load_pair
 from ...pipeline.columns import training_columns
 from ...pipeline.finding import Finding, Table
@@ -33,6 +35,7 @@ from .data import TransferTask, image_task, make_angle_task
 from .diagnosis import assumptions, limit_alone, risk_ahead
 from .figure import plot_null_part, plot_span_error
 from .limit import DistillationLimit
+from .network import LinearStudent
 from .training import draw_start, flow_times, stable_rates, student_weights
 
 __all__ = ["run_distillation"]
@@ -55,7 +58,7 @@ class Setup:
         Their learning rates filled in.
     progress, keeping : Progress, Keeping
     task : TransferTask
-    start : (D,) array
+    start : (D,) or (K, D) array
         End-to-end weights that the student begins with.
     turned : bool
         Whether the direction that was drawn is turned around.
@@ -84,14 +87,14 @@ def run_distillation(model: Model, options: Any, progress: Progress, keeping: Ke
     """
     seeds = Seeds.from_seed(options.seed)
     check_device(options.device)
-    task = _task(model, options, seeds.data)
+    task = _task(model, options, seeds.data).tempered(options.temperature)
     start, turned = draw_start(
         task.X, task.teacher, options.init_scale, options.depth, seeds.weights
     )
     limit = distillation_limit(task.X, task.teacher, start, depth=options.depth, tol=options.tol)
     options = _with_rates(options, task, limit)
     settings = TrainingSettings(
-        loss="cross-entropy",
+        loss="softmax" if task.of_classes else "cross-entropy",
         batch_size=options.batch_size,
         schedule=schedule_of(options),
         random_state=seeds.batches,
@@ -105,7 +108,9 @@ def _task(model: Model, options: Any, seed: int) -> TransferTask:
     if options.kappa is not None and options.data != "angles":
         raise ValueError(f"`--kappa` is of `--data angles`, got {options.data!r}: leave it out")
     if model.given is not None and model.given.dataset is not None:
-        return image_task(model.given.dataset)  # type: ignore[arg-type]
+        return image_task(model.given.dataset)
+    if options.classes == "all" and options.data == "angles":
+        raise ValueError("`--classes all` needs images: `--data digits` or `--data mnist`")
     if options.data_dir is not None and options.data != "mnist":
         raise ValueError("`--data-dir` is for `--data mnist`, the files of a folder: give both")
     if options.data == "angles":
@@ -115,8 +120,21 @@ def _task(model: Model, options: Any, seed: int) -> TransferTask:
     if options.data == "mnist" and options.data_dir is None:
         raise ValueError("`--data mnist` needs `--data-dir DIR`, the folder of its IDX files")
     n_train = options.n_train or IMAGES[options.data]
+    if options.classes == "all":
+        return image_task(_classes(options, n_train, seed))
     return image_task(
         load_pair(options.data_dir, n_train=n_train, n_val=options.n_val, random_state=seed)
+    )
+
+
+def _classes(options: Any, n_train: int, seed: int) -> ClassDataset:
+    """Images of all classes."""
+    return load_class_data(
+        options.data,
+        data_dir=options.data_dir,
+        n_train=n_train,
+        n_val=options.n_val,
+        random_state=seed,
     )
 
 
@@ -125,7 +143,9 @@ def _with_rates(options: Any, task: TransferTask, limit: DistillationLimit) -> A
     if options.learning_rate or not trains(options):
         return options
     size = float(np.linalg.norm(limit.weights))
-    rates = stable_rates(task.X, options.depth, size, len(options.steps))
+    rates = stable_rates(
+        task.X, options.depth, size, len(options.steps), of_classes=task.of_classes
+    )
     return replace(options, learning_rate=rates)
 
 
@@ -144,11 +164,18 @@ def _heading(model: Model, setup: Setup) -> Heading:
         theorem=model.theorem,
         program=model.program,
         setup=f"{task.description}; seed {setup.options.seed}",
-        title=f"a student of {setup.options.depth} linear layers beside its flow and its limit",
+        title=f"a student of {_described(setup)} beside its flow and its limit",
         record={"model": model.name, "theorem": model.theorem}
         | provenance(setup.options)
         | {"data": about},
     )
+
+
+def _described(setup: Setup) -> str:
+    depth = setup.options.depth
+    if setup.task.of_classes:
+        return f"one linear layer and {len(setup.task.teacher)} classes"
+    return f"{depth} linear layer" + ("" if depth == 1 else "s")
 
 
 def _find(setup: Setup) -> Iterator[Finding]:
@@ -156,16 +183,13 @@ def _find(setup: Setup) -> Iterator[Finding]:
     task, options = setup.task, setup.options
     assumed = assumptions(task, options, setup.start, turned=setup.turned)
     yield limit_alone(setup.limit, task, assumed)
-    setup.progress.stage("bounding the risk")
-    yield risk_ahead(setup.limit, task, options.kappa)
+    if not task.of_classes:  # angles are of two classes
+        setup.progress.stage("bounding the risk")
+        yield risk_ahead(setup.limit, task, options.kappa)
     if not trains(setup.options):
         return
     setup.progress.stage(f"training a student for {setup.settings.n_steps} steps")
-    network = DeepLinear.from_zeta(
-        torch.tensor(setup.start, dtype=torch_dtype(setup.options.dtype)),
-        hidden_widths=(WIDTH,) * (setup.options.depth - 1),
-        device=setup.options.device,
-    )
+    network = _student(setup)
     trajectory = train(
         network,
         setup.task.X,
@@ -184,7 +208,17 @@ def _find(setup: Setup) -> Iterator[Finding]:
     )
 
 
-def _trained(setup: Setup, network: DeepLinear, trajectory: Trajectory) -> Finding:
+def _student(setup: Setup) -> DeepLinear | LinearStudent:
+    """The untrained student."""
+    options = setup.options
+    begins = torch.tensor(setup.start, dtype=torch_dtype(options.dtype))
+    if setup.task.of_classes:
+        return LinearStudent(begins, device=options.device)
+    widths = (WIDTH,) * (options.depth - 1)
+    return DeepLinear.from_zeta(begins, hidden_widths=widths, device=options.device)
+
+
+def _trained(setup: Setup, network: DeepLinear | LinearStudent, trajectory: Trajectory) -> Finding:
     """The student as training has left it."""
     path = {
         "weights": trajectory.observed["weights"],

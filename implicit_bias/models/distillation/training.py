@@ -22,7 +22,8 @@ _EARLY, _LATE = 0.02, 1.0
 def draw_start(
     X: Floats, teacher: Floats, scale: float, depth: int, random_state: int
 ) -> tuple[Floats, bool]:
-    """End-to-end weights (D,) of length `scale`, in a random direction, and whether turned around.
+    """End-to-end weights of length `scale`, like the teacher's, in a random direction, and whether
+    that is turned around.
 
     Of a deep student the direction is turned around where that begins below the loss of 0, the
     assumption of its limit, and the one drawn does not.
@@ -37,20 +38,25 @@ def draw_start(
             f"`--init-scale` must be finite and positive, or 0 for `--depth 1`, got {scale:g} at "
             f"depth {depth}: a deep student that begins at 0 stays there"
         )
-    direction = np.random.default_rng(random_state).standard_normal(X.shape[1])
+    direction = np.random.default_rng(random_state).standard_normal(teacher.shape)
     start = np.asarray(scale / np.linalg.norm(direction) * direction)
     losses = [mean_loss(X, w, teacher, "cross-entropy") for w in (start, 0 * start, -start)]
     turned = depth > 1 and losses[2] < losses[1] <= losses[0]
     return (-start if turned else start), turned
 
 
-def stable_rates(X: Floats, depth: int, size: float, n_phases: int) -> tuple[float, ...]:
+def stable_rates(
+    X: Floats, depth: int, size: float, n_phases: int, *, of_classes: bool = False
+) -> tuple[float, ...]:
     """Learning rates of so many phases, the last at half of what full-batch descent allows.
 
     Near weights of length `size` the curvature of the mean loss over L layers is at most
-    `L max(size, 1)^(2 - 2/L) ||X||^2 / (4 n)`; rates above 2 / curvature diverge.
+    `L max(size, 1)^(2 - 2/L) ||X||^2 / (4 n)`, and twice that of a softmax; rates above
+    2 / curvature diverge.
     """
-    curvature = np.linalg.norm(X, 2) ** 2 / (4 * len(X)) * depth * max(size, 1.0) ** (2 - 2 / depth)
+    of_loss = 0.5 if of_classes else 0.25
+    spread = np.linalg.norm(X, 2) ** 2 / len(X)
+    curvature = of_loss * spread * depth * max(size, 1.0) ** (2 - 2 / depth)
     shares = (_EARLY,) * (n_phases - 1) + ((_LATE,) if n_phases > 1 else (0.1,))
     return tuple(float(f"{share / curvature:.3g}") for share in shares)
 
@@ -66,7 +72,7 @@ def flow_times(settings: TrainingSettings, step: ArrayLike) -> Floats:
 
 
 def student_weights(network: Any) -> dict[str, Floats]:
-    """An observer for `train`: the "weights" (D,) of a linear network, end to end."""
+    """An observer for `train`: the "weights" of a linear network, end to end."""
     with torch.no_grad():
         weights: torch.Tensor = network.zeta()
     return {"weights": weights.double().cpu().numpy().copy()}

@@ -15,7 +15,7 @@ from .limit import HeadLimit
 from .losses import ExitLoss, exit_loss
 from .point import point_limit
 
-__all__ = ["anytime_average", "solve_exit_heads"]
+__all__ = ["anytime_average", "averages", "budget_exits", "solve_exit_heads"]
 
 
 def solve_exit_heads(
@@ -101,8 +101,42 @@ def anytime_average(heads: Sequence[HeadLimit], features: Sequence[Any]) -> tupl
     """
     if len(heads) != len(features):
         raise ValueError(f"`features` must have {len(heads)} exits, got {len(features)}")
-    own = [softmax(h.logits(phi), axis=1) for h, phi in zip(heads, features, strict=True)]
+    return averages([h.logits(phi) for h, phi in zip(heads, features, strict=True)])
+
+
+def averages(logits: Sequence[Floats]) -> tuple[Floats, ...]:
+    """Means (m, K) of the softmaxes of the first 1, 2, ... logits (m, K)."""
+    own = [softmax(u, axis=1) for u in logits]
     return tuple(np.mean(own[: m + 1], axis=0) for m in range(len(own)))
+
+
+def budget_exits(accuracies: Sequence[float]) -> tuple[int, ...]:
+    """Which exit answers where a budget allows the first 1, 2, ..., by accuracy on validation data.
+
+    Of several that are equally accurate the first, which costs least.
+
+    Parameters
+    ----------
+    accuracies : sequence of float
+        One an exit, on samples that are neither trained nor tested on.
+
+    Returns
+    -------
+    tuple of int
+        Indices from 0, one a budget.
+
+    References
+    ----------
+    Phuong, "Underspecification in Deep Learning", section 6.2.2, budget mode.
+
+    Examples
+    --------
+    >>> budget_exits([0.7, 0.9, 0.8])
+    (0, 1, 1)
+    """
+    if len(accuracies) == 0 or not np.all(np.isfinite(accuracies)):
+        raise ValueError(f"`accuracies` must be finite, one an exit, got {list(accuracies)}")
+    return tuple(int(np.argmax(accuracies[: m + 1])) for m in range(len(accuracies)))
 
 
 def _solve_head(features: Floats, loss: ExitLoss, tol: float) -> HeadLimit:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Self
 
 import numpy as np
 
+from ..._saved import Kind, read_saved, write_saved
+from ..._shown import Shown, record_rows
 from ...data.arrays import Floats
 
 __all__ = ["HeadCertificate", "HeadLimit", "HeadNotCertified", "HeadStatus"]
@@ -69,7 +72,7 @@ class HeadNotCertified(RuntimeError):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class HeadLimit:
+class HeadLimit(Shown):
     """The limit of gradient descent from zero on a linear head over frozen features.
 
     Attributes
@@ -128,6 +131,54 @@ class HeadLimit:
             "tol": self.tol,
             **vars(self.certificate),
         }
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write weights and certificate to one safetensors file; `load` reads it back.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written.
+        """
+        record = {
+            "kind": self.kind,
+            "rank": self.rank,
+            "excess": self.excess,
+            "status": self.status.name,
+            "certificate": vars(self.certificate),
+            "tol": self.tol,
+        }
+        write_saved(path, Kind.of(type(self)), {"weights": self.weights}, record)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read what `save` wrote.
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is no such file.
+        ValueError
+            If the file is not a saved limit of this class, whole and unchanged.
+        """
+        kind = Kind.of(cls)
+        arrays, record = read_saved(path, kind, ("weights",))
+        weights = arrays["weights"]
+        if weights.ndim != 2 or not np.isfinite(weights).all():
+            raise kind.refused(path, f"its weights are not finite (K, D), but {weights.shape}")
+        with kind.complete(path):
+            return cls(
+                weights=weights,
+                kind=record["kind"],
+                rank=record["rank"],
+                excess=record["excess"],
+                status=HeadStatus[record["status"]],
+                certificate=HeadCertificate(**record["certificate"]),
+                tol=record["tol"],
+            )
+
+    def _shown_rows(self) -> list[tuple[str, str]]:
+        return record_rows(self.to_dict())
 
     def __repr__(self) -> str:
         return (

@@ -3,11 +3,16 @@ r"""Training of exits that teach one another: algorithm 6.1, as its text means i
 As printed, line 10 hands teachers that line 8 has tempered to a loss that tempers them again: their
 temperature would be tau squared. And (6.4) divides by the number of teachers of an exit, which is 0
 for the last. Here teachers are tempered once, and an exit without one learns from labels alone.
+
+The loop is one of its own, not that of `training.loop`, where a loss is one of weights and data
+and steps are those of a trainer of the catalogue: here teachers move along with their pupils, the
+last step raises the temperature, and steps are Nesterov's or Adam's. Heads of a fixed teacher and
+temperature do go through that loop, in `compare --model heads`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +22,16 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, log_softmax, softmax
 
 from ...data.arrays import Floats
+from .network import Trunk
 
-__all__ = ["HeadsRun", "confidence", "distillation_loss", "exits_loss", "train_exit_heads"]
+__all__ = [
+    "HeadsRun",
+    "confidence",
+    "distillation_loss",
+    "exits_loss",
+    "train_exit_heads",
+    "train_multi_exit",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,11 +44,38 @@ class HeadsRun:
     loss : (n_steps,) array
         Before every step.
     temperature : (n_steps,) array
+    confidence : (n_steps, 2) array
+        Of the teachers, at temperature 1 and at that of the step.
     """
 
     weights: tuple[Floats, ...]
     loss: Floats
     temperature: Floats
+    confidence: Floats
+
+
+@dataclass(frozen=True)
+class _Course:
+    """What both kinds of training share; the names are those of the arguments."""
+
+    temperature: float
+    share: float
+    n_steps: int
+    most_confident: float | None
+    multiplier: float
+    later_teach: bool = False
+
+    def __post_init__(self) -> None:
+        if not (0 < self.temperature < np.inf and 1 <= self.multiplier < np.inf):
+            raise ValueError(
+                "`temperature` must be positive and `multiplier` at least 1, got "
+                f"{self.temperature} and {self.multiplier}"
+            )
+        if not (0 <= self.share <= 1 and self.n_steps >= 1):
+            raise ValueError(
+                f"`share` must lie in [0, 1] and `n_steps` be at least 1, got {self.share} and "
+                f"{self.n_steps}"
+            )
 
 
 def distillation_loss(teacher: Tensor, student: Tensor, temperature: float) -> Tensor:
@@ -48,8 +88,7 @@ def distillation_loss(teacher: Tensor, student: Tensor, temperature: float) -> T
     temperature : float
     """
     taught = softmax(teacher.detach() / temperature, dim=1)
-    learned = log_softmax(student / temperature, dim=1)
-    return -(temperature**2) * (taught * learned).sum(dim=1).mean()
+    return -(temperature**2) * (taught * log_softmax(student / temperature, dim=1)).sum(1).mean()
 
 
 def exits_loss(
@@ -129,49 +168,126 @@ def train_exit_heads(
     ValueError
         If there is neither a label nor a teacher, or a number is out of range.
     """
-    _check(temperature, share, n_steps, momentum, multiplier)
+    course = _Course(temperature, share, n_steps, most_confident, multiplier)
+    _check_momentum(momentum)
     phis = [torch.as_tensor(phi, dtype=torch.float64) for phi in features]
     classes = torch.as_tensor(labels, dtype=torch.int64)
     given = None if teacher is None else torch.as_tensor(teacher, dtype=torch.float64)
-    n_classes = int(classes.max()) + 1 if given is None else int(given.shape[1])
-    if n_classes < 2:
-        raise ValueError(f"`labels` must name two classes at least, got {n_classes}")
-    heads, optimizer = _begin(phis, classes, n_classes, momentum)
-    losses, temperatures = [], []
-    for _ in range(n_steps):
-        logits = [phi @ head.T for phi, head in zip(phis, heads, strict=True)]
-        taught = _teachers(logits, given)
-        loss = exits_loss(logits, classes, teachers=taught, temperature=temperature, share=share)
+    n_classes = _count(classes) if given is None else int(given.shape[1])
+    heads = [_zeros(n_classes, phi.shape[1]) for phi in phis]
+    groups = [
+        {"params": [head], "lr": _rate(phi, classes, len(phis))}
+        for head, phi in zip(heads, phis, strict=True)
+    ]
+    optimizer = torch.optim.SGD(groups, momentum=momentum, nesterov=momentum > 0)
+    return _descend(lambda: phis, heads, optimizer, classes, given, course)
+
+
+def train_multi_exit(
+    trunk: Trunk,
+    X: Any,
+    labels: Any,
+    *,
+    temperature: float = 1.0,
+    share: float = 0.5,
+    n_steps: int = 300,
+    rate: float = 3e-3,
+    most_confident: float | None = None,
+    multiplier: float = 1.05,
+    later_teach: bool = False,
+) -> HeadsRun:
+    """Algorithm 6.1: a trunk and a head at each of its layers, trained together on full batches.
+
+    Nothing is predicted of where this goes. Steps are Adam's, the rate a tenth after a half of them
+    and a hundredth after three quarters: the thesis takes Nesterov's on a trunk with batch
+    normalisation, and without it slopes that grow with tau^2 kill units of ReLU.
+
+    Parameters
+    ----------
+    trunk : Trunk
+        Trained in place.
+    X : (n, D) array
+    labels : (n,) ints
+        -1 for samples without a label, of which the teachers alone speak: (6.6).
+    temperature, n_steps, most_confident, multiplier
+        As of `train_exit_heads`.
+    share : float
+        In (0, 1]: 1/2 weighs labels and teachers alike, (6.1), and 1 is the exit-wise loss (6.7).
+    rate : float
+    later_teach : bool
+        Whether all later exits teach an exit, and not the last alone.
+
+    Raises
+    ------
+    ValueError
+        If no sample has a label, or a number is out of range.
+    """
+    course = _Course(temperature, share, n_steps, most_confident, multiplier, later_teach)
+    if not (share > 0 and 0 < rate < np.inf):
+        raise ValueError(
+            "`share` and `rate` must be positive, since the last exit has labels alone, got "
+            f"{share} and {rate}"
+        )
+    inputs = torch.tensor(np.asarray(X), dtype=torch.float64)
+    classes = torch.tensor(np.asarray(labels), dtype=torch.int64)
+    heads = [_zeros(_count(classes), int(weight.shape[0])) for weight in trunk.layers]
+    optimizer = torch.optim.Adam([*trunk.parameters(), *heads], lr=rate)
+    falling = torch.optim.lr_scheduler.MultiStepLR(optimizer, [n_steps // 2, 3 * n_steps // 4])
+    return _descend(lambda: trunk(inputs), heads, optimizer, classes, None, course, falling.step)
+
+
+def _descend(
+    features: Callable[[], Sequence[Tensor]],
+    heads: Sequence[Tensor],
+    optimizer: torch.optim.Optimizer,
+    classes: Tensor,
+    given: Tensor | None,
+    course: _Course,
+    after: Callable[[], None] = lambda: None,
+) -> HeadsRun:
+    """Lines 3 to 14, a full batch at a time."""
+    tau, mu = course.temperature, course.most_confident
+    losses, temperatures, sure = [], [], []
+    for _ in range(course.n_steps):
+        logits = [phi @ head.T for phi, head in zip(features(), heads, strict=True)]
+        taught = _teachers(logits, given, later=course.later_teach)
+        loss = exits_loss(logits, classes, teachers=taught, temperature=tau, share=course.share)
         losses.append(float(loss.detach()))
-        temperatures.append(temperature)
+        temperatures.append(tau)
+        sure.append([confidence(taught[0], t) if taught[0] else np.nan for t in (1.0, tau)])
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
-        if most_confident is not None and confidence(taught[0], temperature) > most_confident:
-            temperature *= multiplier
+        after()
+        if mu is not None and sure[-1][1] > mu:
+            tau *= course.multiplier
     weights = tuple(head.detach().numpy() for head in heads)
-    return HeadsRun(weights, np.array(losses), np.array(temperatures))
+    return HeadsRun(weights, np.array(losses), np.array(temperatures), np.array(sure))
 
 
-def _begin(
-    phis: Sequence[Tensor], labels: Tensor, n_classes: int, momentum: float
-) -> tuple[list[Tensor], torch.optim.Optimizer]:
-    """Heads of zeros, and their optimiser."""
-    heads = [
-        torch.zeros(n_classes, phi.shape[1], dtype=torch.float64, requires_grad=True)
-        for phi in phis
-    ]
-    groups = [
-        {"params": [head], "lr": _rate(phi, labels, len(phis))}
-        for head, phi in zip(heads, phis, strict=True)
-    ]
-    return heads, torch.optim.SGD(groups, momentum=momentum, nesterov=momentum > 0)
-
-
-def _teachers(logits: Sequence[Tensor], given: Tensor | None) -> list[list[Tensor]]:
+def _teachers(
+    logits: Sequence[Tensor], given: Tensor | None, *, later: bool = False
+) -> list[list[Tensor]]:
     if given is not None:
         return [[given]] * len(logits)
-    return [[logits[-1]]] * (len(logits) - 1) + [[]]
+    first = range(1, len(logits) + 1) if later else [-1] * (len(logits) - 1) + [len(logits)]
+    return [list(logits[m:]) for m in first]
+
+
+def _zeros(n_classes: int, n_features: int) -> Tensor:
+    return torch.zeros(n_classes, n_features, dtype=torch.float64, requires_grad=True)
+
+
+def _count(classes: Tensor) -> int:
+    n_classes = int(classes.max()) + 1
+    if n_classes < 2:
+        raise ValueError(f"`labels` must name two classes at least, got {n_classes}")
+    return n_classes
+
+
+def _check_momentum(momentum: float) -> None:
+    if not 0 <= momentum < 1:
+        raise ValueError(f"`momentum` must lie in [0, 1), got {momentum}")
 
 
 def _rate(phi: Tensor, labels: Tensor, n_exits: int) -> float:
@@ -182,18 +298,3 @@ def _rate(phi: Tensor, labels: Tensor, n_exits: int) -> float:
         if len(rows)
     ]
     return 2 * n_exits / max(spread)
-
-
-def _check(
-    temperature: float, share: float, n_steps: int, momentum: float, multiplier: float
-) -> None:
-    if not (0 < temperature < np.inf and 1 <= multiplier < np.inf):
-        raise ValueError(
-            f"`temperature` must be positive and `multiplier` at least 1, got {temperature} and "
-            f"{multiplier}"
-        )
-    if not (0 <= share <= 1 and 0 <= momentum < 1 and n_steps >= 1):
-        raise ValueError(
-            "`share` must lie in [0, 1], `momentum` in [0, 1) and `n_steps` be at least 1, got "
-            f"{share}, {momentum} and {n_steps}"
-        )

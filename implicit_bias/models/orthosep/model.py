@@ -19,6 +19,9 @@ class OrthosepOptions(TrainerOptions, SolverOptions, UnitOptions, ImageOptions):
         "two-layer", "The theorem's network, or four layers with skip connections."
     )
     init_scale: float = option(0.01, "Size of the initial weights.")
+    starts: int = option(
+        1, "Networks, each from weights of its own: which came to the same one.", least=1
+    )
 
 
 MODELS = (

@@ -16,8 +16,10 @@ from ...data.arrays import Floats
 from ...data.orthants import is_orthogonally_separable
 from ...data.sample import Sample
 from ...drawing.figures import Row
+from ...drawing.folds import fold_row
 from ...drawing.runs import run_panels
 from ...equivalence.measure import MeasureDistance, measure_distance
+from ...equivalence.reading import as_weights
 from ...equivalence.weights import ReLUWeights
 from ...measures.comparison import compare, measure_network
 from ...measures.formatting import number
@@ -30,6 +32,7 @@ from ...pipeline.progress import Progress
 from ...pipeline.report import Report, gather
 from ...pipeline.separable import RUN
 from ...pipeline.setup import Setup, prepare, torch_dtype, training_settings
+from ...pipeline.starts import Start, starts_finding, train_starts
 from ...training.loop import train
 from ...training.trainers import check_trainer
 from ...training.trajectory import Trajectory
@@ -61,8 +64,13 @@ def run_orthosep(model: Model, options: Any, progress: Progress, keeping: Keepin
     ValueError, FileNotFoundError
         If an option is out of range or the data are not there, before any long work.
     """
+    if options.starts > 1 and options.network == "residual":
+        raise ValueError(
+            f"`--starts {options.starts}` is for `--network two-layer`: permutations and scales "
+            "are no symmetries of a network with skip connections"
+        )
     setup = _with_phases(prepare(model, options, progress, keeping))
-    network = _network(setup)
+    network = _network(setup, setup.seeds.weights)
     check_trainer(options.trainer, network)
     title = f"{options.network} ReLU network beside its two max-margin directions"
     theorem = RESIDUAL if options.network == "residual" else model.theorem
@@ -78,14 +86,14 @@ def _with_phases(setup: Setup) -> Setup:
     return replace(setup, options=options, settings=training_settings(options, setup.seeds))
 
 
-def _network(setup: Setup) -> Network:
+def _network(setup: Setup, seed: int) -> Network:
     options = setup.options
     kind = ResidualReLU if options.network == "residual" else BalancedReLU
     return kind(
         setup.train.X.shape[1],
         options.hidden_units,
         init_scale=options.init_scale,
-        random_state=setup.seeds.weights,
+        random_state=seed,
         dtype=torch_dtype(options.dtype),
         device=options.device,
     )
@@ -106,6 +114,8 @@ def _find(setup: Setup, network: Network) -> Iterator[Finding]:
     setup.progress.stage("comparing")
     yield _beside(setup, limit, network, trajectory)
     yield _neurons(setup, limit, network)
+    if setup.options.starts > 1 and trajectory.finished:
+        yield _starts(setup, limit, Start(network, trajectory))
 
 
 def _predict(setup: Setup) -> OrthosepLimit:
@@ -169,6 +179,7 @@ def _neurons(setup: Setup, limit: OrthosepLimit, network: Network) -> Finding:
     """How near the network has come to two kinds of neurons and, layer by layer, to rank two."""
     diagnosis = diagnose_orthosep(network, limit, *setup.samples, loss=setup.options.loss)
     transport = _transport(network, limit)
+    folds = _folds(setup, limit, network)
     layers = layer_singular_values(network)
     shown = layers if len(layers) > 1 else []
     return Finding(
@@ -186,17 +197,42 @@ def _neurons(setup: Setup, limit: OrthosepLimit, network: Network) -> Finding:
                 tuple(layer_rows(layers)),
             ),
         ),
-        panels=(Row(3, partial(plot_orthosep, diagnosis, layers=shown), height=3.6),),
+        panels=(
+            Row(3, partial(plot_orthosep, diagnosis, layers=shown), height=3.6),
+            *([] if folds is None else [folds]),
+        ),
         objects={"diagnosis": diagnosis, "transport": transport},
+        row={} if transport is None else {"neuron_distance": transport.distance},
     )
+
+
+def _folds(setup: Setup, limit: OrthosepLimit, network: Network) -> Row | None:
+    """Where the network bends, and where two neurons do; None for one with skip connections."""
+    if not isinstance(network, BalancedReLU):
+        return None
+    networks = {"network": as_weights(network), "two neurons": _predicted(limit)}
+    return fold_row(networks, setup.train)
+
+
+def _predicted(limit: OrthosepLimit) -> ReLUWeights:
+    W, a = (to_numpy(weights) for weights in limit.balanced_weights())
+    return ReLUWeights.from_arrays([W, a[None]])
 
 
 def _transport(network: Network, limit: OrthosepLimit) -> MeasureDistance | None:
     """From the neurons of a two-layer network to the predicted ones; None for a deeper one."""
     if not isinstance(network, BalancedReLU):
         return None
-    W, a = (to_numpy(weights) for weights in limit.balanced_weights())
-    return measure_distance(network, ReLUWeights.from_arrays([W, a[None]]))
+    return measure_distance(network, _predicted(limit))
+
+
+def _starts(setup: Setup, limit: OrthosepLimit, first: Start) -> Finding:
+    """Networks from further weights, and how far each is from the two neurons of the theorem."""
+    name = NETWORKS[setup.options.network]
+    starts = [first, *train_starts(setup, partial(_network, setup), name)]
+    predicted = _predicted(limit)
+    far = [measure_distance(one.network, predicted).distance for one in starts]
+    return starts_finding(starts, {"off the prediction": far})
 
 
 def _transport_rows(transport: MeasureDistance | None) -> list[tuple[str, str]]:

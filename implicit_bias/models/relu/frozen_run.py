@@ -11,6 +11,7 @@ import numpy as np
 
 from ..._solve import Status, to_numpy
 from ...data.sample import Sample
+from ...equivalence.weights import ReLUWeights
 from ...gates.changes import gate_changes
 from ...measures.comparison import measure_network
 from ...measures.formatting import DASH, loss_in_words, number, share
@@ -24,7 +25,9 @@ from .figure import copy_panel
 from .formulation import FReLULimit, solve_frelu_svm
 from .freezing import PartlyTrained, train_then_freeze
 from .frozen_comparison import FrozenComparison, compare_frozen
+from .frozen_network import FReLU
 from .network import DeepReLU, ReLU
+from .neurons_comparison import NeuronsBeside, beside_limit
 
 if TYPE_CHECKING:
     from ...limits.limit import Limit
@@ -99,6 +102,7 @@ def find_frozen(
     limit = solve_frelu_svm(*gated[0], solver=options.solver, tol=options.tol)
     comparison = compare_frozen(limit, parts.network, *gated, freeze_at=freeze_at)
     changed = float(gate_changes(gated[0].gates, network.gates(setup.train.X)).mean())
+    neurons = _neurons(parts, limit, gated[0])
     state = asdict(measure_network(parts.network, gated[0], gated[1]))
     proof = limit.to_dict()
     record = {
@@ -106,9 +110,10 @@ def find_frozen(
         "limit": proof,
         "network": state | frozen_record(parts),
         "comparison": comparison.to_dict(),
+        "neurons": None if neurons is None else neurons.to_dict(),
         "gates_that_changed_later": changed,
     }
-    rows = (*_rows(machines, comparison), *_training_rows(parts, changed))
+    rows = (*_rows(machines, comparison, neurons), *_training_rows(parts, changed))
     title = f"a copy with the gates of step {freeze_at}, beside its limit"
     known = _with_limit(found, parts, limit, freeze_at)
     yield replace(
@@ -209,10 +214,25 @@ def frozen_record(parts: PartlyTrained) -> dict[str, Any]:
     }
 
 
-def _rows(machines: ReLUComparison, frozen: FrozenComparison) -> tuple[tuple[str, str], ...]:
+def _neurons(parts: PartlyTrained, limit: FReLULimit, train: Sample) -> NeuronsBeside | None:
+    """The copy's units beside those of its limit; None where that does not separate."""
+    if not limit.certificate.proves_separability() or not isinstance(parts.network, FReLU):
+        return None
+    first, head = (to_numpy(part) for part in (parts.network.w1, parts.network.head()))
+    trained = ReLUWeights.from_arrays([first, head[None]])
+    return beside_limit(limit, trained, train.X, train.gates)
+
+
+def _rows(
+    machines: ReLUComparison, frozen: FrozenComparison, neurons: NeuronsBeside | None
+) -> tuple[tuple[str, str], ...]:
     """The lines that the four machines have, of this one."""
+    distance = math.nan if neurons is None else neurons.transport.distance
+    own = math.nan if neurons is None else neurons.own_gates
     return (
         *((row[0], row[-1]) for row in machines.rows(frozen)[1:]),
+        ("optimal transport of units to the limit's (0)", number(distance, ".3g")),
+        ("gates that the limit's units would set so (100 %)", share(own)),
         ("KKT stationarity, cosine (1)", number(frozen.kkt_cosine, ".4f")),
         ("KKT stationarity, relative residual (0)", number(frozen.kkt_residual)),
         ("KKT multipliers beyond the margin (0)", number(frozen.kkt_complementarity)),

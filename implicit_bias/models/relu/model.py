@@ -41,6 +41,9 @@ class ReLUOptions(TrainerOptions, StartOptions, SolverOptions, GateOptions, Imag
         least=0,
         unset="half of the steps; none with several hidden layers",
     )
+    starts: int = option(
+        1, "Networks, each from weights of its own: which came to the same one.", least=1
+    )
 
 
 MODELS = (

@@ -9,6 +9,7 @@ import copy
 import math
 from collections.abc import Iterator
 from dataclasses import asdict, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,6 +36,7 @@ from .figure import network_panels, relu_map_row
 from .frozen_run import find_frozen, freezing_step
 from .machines import RELU_SVMS, ReLULimits, solve_relu_svms
 from .network import DeepReLU, ReLU
+from .neurons_run import find_neurons, find_starts
 
 if TYPE_CHECKING:
     from ...measures.comparison import NetworkState
@@ -72,7 +74,7 @@ def run_relu(model: Model, options: ReLUOptions, progress: Progress, keeping: Ke
     if not trains(options):
         raise ValueError("`steps` 0 predicts alone, and the machines of relu need learned gates")
     setup = prepare(model, options, progress, keeping)
-    network = _network(setup)
+    network = _network(setup, setup.seeds.weights)
     check_trainer(options.trainer, network)
     freeze_at = None
     if options.depth == 2 or options.freeze_at is not None:
@@ -108,18 +110,21 @@ def _find(setup: Setup, network: DeepReLU, freeze_at: int | None) -> Iterator[Fi
     setup.progress.stage("comparing")
     comparison = compare_relu(limits, network, *views)
     yield _compared(machines, comparison)
+    yield find_neurons(setup, network, limits.lc, RELU_SVMS["lc"])
     # Its place is before the maps, whenever it is known.
     yield Finding("frozen", record={"frozen": None})
     if snapshots is not None and limits.lc.certificate.proves_separability():
         snapshots.take(int(trajectory.step[-1]))
         row = relu_map_row(limits.lc, network, snapshots, setup.train)
         yield Finding("maps", panels=(row,))
-    if freeze_at is None or not trajectory.finished:
-        return
-    if isinstance(twin, ReLU):
-        yield from find_frozen(setup, twin, network, comparison, freeze_at=freeze_at)
-    else:
-        yield from find_deep_frozen(setup, twin, network, freeze_at=freeze_at)
+    if freeze_at is not None and trajectory.finished:
+        if isinstance(twin, ReLU):
+            yield from find_frozen(setup, twin, network, comparison, freeze_at=freeze_at)
+        else:
+            yield from find_deep_frozen(setup, twin, network, freeze_at=freeze_at)
+    if options.starts > 1 and trajectory.finished:
+        make = partial(_network, setup)
+        yield from find_starts(setup, make, _name(options), network, trajectory)
 
 
 def _train(setup: Setup, network: DeepReLU, snapshots: Snapshots | None) -> Trajectory:
@@ -262,9 +267,9 @@ def _columns(comparison: ReLUComparison) -> dict[str, Any]:
     }
 
 
-def _network(setup: Setup) -> DeepReLU:
+def _network(setup: Setup, seed: int) -> DeepReLU:
     options, n_inputs = setup.options, setup.train.X.shape[1]
-    begins = start(options, setup.seeds.weights)
+    begins = start(options, seed)
     if options.depth == 2:
         return ReLU(n_inputs, options.hidden_units, **begins)
     return DeepReLU(n_inputs, _widths(options), **begins)

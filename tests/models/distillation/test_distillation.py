@@ -13,7 +13,8 @@ from scipy.special import expit, softmax
 import implicit_bias as ib
 from implicit_bias.models.distillation.closed_form import largest_start
 from implicit_bias.models.distillation.limit import DistillationNotCertified
-from implicit_bias.models.distillation.losses import LOSSES, mean_loss
+from implicit_bias.models.distillation.losses import CLASS_LOSSES, LOSSES, mean_loss
+from implicit_bias.models.distillation.rates import restricted_convexity
 from implicit_bias.models.distillation.risk import (
     angle,
     error_angle,
@@ -159,6 +160,48 @@ def test_k_classes_end_at_the_centred_teacher_at_every_temperature(temperature) 
         ib.distillation_limit(X, teacher, W0, depth=2)
 
 
+@pytest.mark.parametrize("loss", sorted(CLASS_LOSSES))
+def test_the_flow_of_k_classes_is_that_of_the_gradient_and_ends_at_the_limit(loss) -> None:
+    rng = np.random.default_rng(1)
+    teacher, W0 = 0.5 * rng.normal(size=(3, D)), 0.3 * rng.normal(size=(3, D))
+
+    def velocity(_: float, flat: Floats) -> Floats:
+        s, t = X @ flat.reshape(3, D).T, X @ teacher.T
+        slope = s - t if loss == "squared" else softmax(s, axis=1) - softmax(t, axis=1)
+        return -(slope.T @ X).ravel() / N
+
+    times = [2.0, 30.0]
+    own = solve_ivp(velocity, (0, 30), W0.ravel(), "DOP853", times, rtol=1e-12, atol=1e-13).y.T
+    path = ib.distillation_flow(X, teacher, W0, [0.0, *times], loss=loss)
+    np.testing.assert_allclose(path, [W0, *own.reshape(2, 3, D)], atol=1e-9)
+    (end,) = ib.distillation_flow(X, teacher, W0, [600.0], loss=loss)
+    limit = ib.distillation_limit(X, teacher, W0, loss=loss).require()
+    np.testing.assert_allclose(limit.weights, end, atol=1e-9)
+    # The squared loss sees the mean over classes, which a softmax does not.
+    seen = limit.weights.mean(axis=0) - teacher.mean(axis=0)
+    assert (np.linalg.norm(X @ seen) < 1e-9) == (loss == "squared")
+
+
+@pytest.mark.parametrize("loss", sorted(CLASS_LOSSES))
+def test_losses_of_k_classes_have_their_slopes_and_keep_tiny_differences(loss) -> None:
+    one, h = CLASS_LOSSES[loss], 1e-5
+    rng = np.random.default_rng(0)
+    s, t = 4 * rng.normal(size=(2, 6, 3))
+    s[0] = t[0]
+    rises = [(one.value(s + h * e, t) - one.value(s - h * e, t)) / (2 * h) for e in np.eye(3)]
+    np.testing.assert_allclose(np.stack(rises, axis=1), one.slope(s, t), atol=1e-8)
+    assert one.value(s, t)[0] == 0
+    u = rng.normal(size=3)
+    p = softmax(t[0])
+    spread = u @ u if loss == "squared" else p @ u**2 - (p @ u) ** 2
+    assert float(one.value(t[:1] + 1e-7 * u, t[:1])[0]) == pytest.approx(
+        spread * 1e-14 / 2, rel=1e-6
+    )
+    if loss == "cross-entropy":
+        direct = (softmax(t, axis=1) * np.log(softmax(t, axis=1) / softmax(s, axis=1))).sum(axis=1)
+        np.testing.assert_allclose(one.value(s, t), direct, atol=1e-14)
+
+
 def test_samples_that_repeat_or_depend_on_each_other_change_nothing() -> None:
     w0 = starting(3)
     once = ib.distillation_limit(X, TEACHER, w0, depth=3)
@@ -224,6 +267,82 @@ def test_theorem_d_1_losses_slopes_and_the_hessian_with_its_1_over_n(loss) -> No
         )
 
 
+# Soft labels that are far from 0 and 1: those near bound no score that has the right side.
+UNSURE = TEACHER / 8
+
+
+def _gradient(w: Floats) -> Floats:
+    return X.T @ (expit(X @ w) - expit(X @ UNSURE)) / N
+
+
+def test_theorem_d_2_minimisers_are_those_that_give_the_teachers_scores() -> None:
+    unseen = RNG.normal(size=D)
+    unseen -= unseen @ np.linalg.pinv(X) @ X
+    assert mean_loss(X, TEACHER + unseen, TEACHER, "cross-entropy") < 1e-30
+    nearby = TEACHER + 1e-3 * X[0]
+    assert mean_loss(X, nearby, TEACHER, "cross-entropy") > 1e-8
+
+
+def test_theorem_d_3_and_corollary_d_1_hold_with_the_constant_of_the_level() -> None:
+    rng = np.random.default_rng(0)
+    level = mean_loss(X, 0 * UNSURE, UNSURE, "cross-entropy")
+    mu, tried, least = restricted_convexity(X, UNSURE, level), 0, math.inf
+    onto = np.linalg.pinv(X) @ X
+    while tried < 200:
+        w, v = UNSURE + 0.2 * rng.normal(size=(2, D))
+        losses = [mean_loss(X, u, UNSURE, "cross-entropy") for u in (w, v)]
+        if max(losses) > level:
+            continue
+        tried += 1
+        g, seen = _gradient(w), (v - w) @ onto
+        curved = losses[1] - losses[0] - g @ (v - w)
+        assert curved >= mu / 2 * seen @ seen
+        assert g @ g >= 2 * mu * losses[0]
+        least = min(least, 2 * curved / (seen @ seen))
+    assert mu < least < 5 * mu
+    # One sample, whose divergence alone the level bounds: the curvature at its largest score.
+    u = 2.5
+    level = mean_loss(np.eye(1), np.array([u]), np.array([0.5]), "cross-entropy")
+    found = restricted_convexity([[1.0, 0.0]], [0.5, 3.0], level)
+    assert found == pytest.approx(expit(u) * expit(-u), rel=1e-9)
+    with pytest.raises(ValueError, match="`level` be positive"):
+        restricted_convexity(X, TEACHER, 0.0)
+
+
+def test_theorem_5_1_the_loss_falls_exponentially_and_the_weights_with_it() -> None:
+    times = np.array([0.0, 2.0, 8.0, 20.0, 40.0])
+    path = ib.distillation_flow(X, UNSURE, np.zeros(D), times)
+    losses = np.array([mean_loss(X, w, UNSURE, "cross-entropy") for w in path])
+    mu = restricted_convexity(X, UNSURE, losses[0])
+    assert mu > 0.05
+    assert (losses[1:] <= losses[0] * np.exp(-2 * mu * times[1:]) + 1e-20).all()
+    off = path - ib.distillation_limit(X, UNSURE).weights
+    assert ((off**2).sum(axis=1) <= 2 * losses / mu + 1e-20).all()
+    # Lemma D.1: the way stays in the span of the samples.
+    np.testing.assert_allclose(path @ np.linalg.pinv(X) @ X, path, atol=1e-12)
+
+
+@pytest.mark.parametrize("depth", [2, 3, 5])
+def test_bounds_d_33_and_d_39_of_theorem_5_2_hold_along_the_flow(depth) -> None:
+    w0 = starting(depth)
+    path = ib.distillation_flow(X, TEACHER, w0, np.linspace(0, 60, 30), depth=depth)
+    sizes = np.linalg.norm(path, axis=1)
+    unseen = np.linalg.norm(path - path @ np.linalg.pinv(X) @ X, axis=1)
+    assert ((unseen / sizes) ** 2 <= (sizes[0] / sizes) ** (2 / depth) * (1 + 1e-9)).all()
+    limit = ib.distillation_limit(X, TEACHER, w0, depth=depth)
+    what = np.linalg.norm(limit.projection)
+    share = 1 - (sizes[0] / what) ** (2 / depth)
+    largest = what * share ** (-depth / (2 * (depth - 1)))
+    assert what < np.linalg.norm(limit.weights) < largest
+    # Samples that span all inputs leave nothing unseen: the teacher itself.
+    enough = np.concatenate([X, RNG.normal(size=(D, D))])
+    sign = 1 if mean_loss(enough, w0, TEACHER, "cross-entropy") < mean_loss(
+        enough, 0 * w0, TEACHER, "cross-entropy"
+    ) else -1  # fmt: skip
+    whole = ib.distillation_limit(enough, TEACHER, sign * w0, depth=depth).require()
+    np.testing.assert_allclose(whole.weights, TEACHER, atol=1e-12)
+
+
 @pytest.mark.parametrize(
     ("kappa", "value", "sharper", "corollary"),
     [(0.5, 0.5524, 0.5033, 0.6106), (1, 0.1886, 0.1821, 0.1998), (2, 0.0204, 0.0203, 0.0249)],
@@ -243,6 +362,10 @@ def test_theorem_5_3_and_corollary_5_2_bound_simulated_students(
         w = ib.distillation_limit(task.X, task.teacher).weights
         risks.append(ib.transfer_risk(w, task.teacher, task.X_val))
     assert np.mean(risks) < bound.sharper < bound.value
+    # As many samples as inputs: no risk is left.
+    task = ib.make_angle_task(20, 20, kappa, n_val=400)
+    w = ib.distillation_limit(task.X, task.teacher).weights
+    assert ib.transfer_risk(w, task.teacher, task.X_val) == 0
 
 
 def test_corollary_5_1_a_margin_makes_the_bound_a_power() -> None:
@@ -253,6 +376,21 @@ def test_corollary_5_1_a_margin_makes_the_bound_a_power() -> None:
     for n in (3, 9):
         assert ib.risk_bound(p, n).value == pytest.approx(gamma**n, rel=2e-2)
         assert ib.risk_bound(p, n).value <= gamma**n * (1 + 1e-3)
+
+
+def test_corollary_5_1_bounds_students_of_tasks_with_a_margin() -> None:
+    margin, kappa, n = math.radians(20), 0.3, 3
+    tasks = [ib.make_angle_task(n, 8, kappa, margin=margin, random_state=k) for k in range(40)]
+    gamma = (1 - margin / (math.pi / 2 - margin)) ** kappa
+    risks = []
+    for task in tasks:
+        tail = ib.angle_tail(task.X_val, task.teacher)
+        assert tail(math.pi / 2 - margin + 1e-9) == 0 < tail(math.pi / 2 - margin - 0.3)
+        w = ib.distillation_limit(task.X, task.teacher).weights
+        risks.append(ib.transfer_risk(w, task.teacher, task.X_val))
+    assert 0.01 < np.mean(risks) < gamma**n < 0.75
+    with pytest.raises(ValueError, match="`margin` must lie"):
+        ib.make_angle_task(3, 8, 2.0, margin=2.0)
 
 
 def test_the_tail_of_a_sample_is_its_share_and_its_bound_the_least_over_all_angles() -> None:

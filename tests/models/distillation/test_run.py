@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
-from scipy.special import expit
+from scipy.special import expit, softmax
 
 import implicit_bias as ib
 from implicit_bias.data.pairs import load_pair
 from implicit_bias.models.distillation.data import image_task
+from implicit_bias.models.distillation.network import LinearStudent
 from tests.commands import cut, results, run, saved_arrays, without_times, write_mnist
 
 QUICK = ("--model", "distillation", "--n-train", "6", "--n-val", "200")
@@ -59,6 +60,56 @@ def test_enough_soft_labels_teach_all_of_the_teacher() -> None:
         ib.train(network, X, X @ teacher, None, settings=settings)
     with pytest.raises(ValueError, match="take one of"):
         ib.TrainingSettings(loss="cross-entropy", trainer="annealed")
+
+
+def test_k_classes_learn_soft_labels_in_the_one_loop() -> None:
+    rng = np.random.default_rng(0)
+    X, teacher, W0 = rng.normal(size=(30, 4)), rng.normal(size=(3, 4)), rng.normal(size=(3, 4))
+    labels = softmax(X @ teacher.T, axis=1)
+    settings = ib.TrainingSettings(
+        loss="softmax", batch_size=0, momentum=0.9, schedule=((600, 0.5),)
+    )
+    networks = [LinearStudent(W0), LinearStudent(0 * W0)]
+    paths = [
+        ib.train(net, X, labels, None, settings=settings, monitor=(X[:5], None)) for net in networks
+    ]
+    # Rows less their mean are the teacher's; the mean, which no label sees, stays.
+    seen = teacher - teacher.mean(axis=0)
+    for network, begun in zip(networks, (W0, 0 * W0), strict=True):
+        expected = seen + begun.mean(axis=0)
+        np.testing.assert_allclose(network.zeta().detach(), expected, atol=1e-8)
+    assert paths[0].loss[-1] < 1e-16 < paths[0].loss[0]
+    assert paths[0].scores.shape == (len(paths[0].step), 5, 3)
+    together = [LinearStudent(W0), LinearStudent(0 * W0)]
+    ib.train_many(together, X, labels, None, settings=settings)
+    for one, other in zip(networks, together, strict=True):
+        np.testing.assert_allclose(one.zeta().detach(), other.zeta().detach(), atol=1e-12)
+    for wrong, message in (
+        (labels[:, 0], r"`y` must have shape \(30, K\)"),
+        (2 * labels, "with sum 1"),
+        (labels[:, :1] / labels[:, :1], "K >= 2"),
+        (labels[:, :2] / labels[:, :2].sum(axis=1)[:, None], r"scores of shape \(30, 2\)"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            ib.train(LinearStudent(W0), X, wrong, None, settings=settings)
+
+
+def test_a_student_of_all_classes_follows_its_flow_at_every_temperature() -> None:
+    sizes = {"classes": "all", "n_val": 400, "steps": (50, 400)}
+    warm, cold = (ib.run("distillation", temperature=tau, **sizes) for tau in (4.0, 1.0))
+    for report in (warm, cold):
+        found, row = report.comparison, report.row()
+        assert report.status is not None and report.status.name == "SOLVED"
+        assert found.path_error < 0.03 and all(one.holds for one in report.assumptions)
+        assert found.network.null_norm == pytest.approx(report.limit.null_norm, rel=1e-9)
+        assert row["n_classes"] == 10 and row["angle_limit"] is None
+        assert row["risk"] == found.network.risk
+    # The temperature changes the way, and not the limit; here warm students get on faster.
+    np.testing.assert_allclose(warm.limit.weights, cold.limit.weights, atol=1e-12)
+    assert warm.comparison.network.error < 0.6 < cold.comparison.network.error
+    assert warm.limit.weights.shape == (10, 65)
+    figure = warm.figure()
+    assert figure is not None and len(figure.axes) == 2
 
 
 def test_what_is_kept_gives_its_numbers_again(tmp_path) -> None:
@@ -114,6 +165,9 @@ def test_images_of_0_and_1_have_a_teacher_from_other_images(tmp_path) -> None:
         ("--data mnist", "needs `--data-dir DIR`"),
         ("--data-dir x", "is for `--data mnist`"),
         ("--tol 0", "`tol` must lie"),
+        ("--temperature 0", "`temperature` must be positive"),
+        ("--classes all --data angles", "needs images"),
+        ("--classes all --depth 2 --n-train 30", "1 for K classes, got 2"),
         ("--learning-rate 9999 --steps 50", "diverged"),
     ],
 )

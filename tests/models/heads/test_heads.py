@@ -11,7 +11,15 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
-from implicit_bias import Trunk, anytime_average, solve_exit_heads, train_exit_heads, train_trunk
+from implicit_bias import (
+    Trunk,
+    anytime_average,
+    budget_exits,
+    solve_exit_heads,
+    train_exit_heads,
+    train_multi_exit,
+    train_trunk,
+)
 from implicit_bias.models.heads.direction import literal
 from implicit_bias.models.heads.limit import HeadNotCertified
 from implicit_bias.models.heads.losses import exit_loss
@@ -244,6 +252,63 @@ def test_an_exit_without_teachers_learns_from_labels_alone_and_not_from_nothing_
     assert torch.all(logits[1].grad[5] == 0) and torch.any(logits[0].grad[5] != 0)
     # As printed, the mean over no teachers.
     assert torch.isnan(torch.empty(0, dtype=torch.float64).mean())
+
+
+@pytest.mark.parametrize("temperature", [1.0, 3.0])
+def test_the_slope_of_distillation_is_the_temperature_times_the_gap_of_soft_labels(
+    temperature,
+) -> None:
+    # S3.6.2: the gradient of tau^2 CE(t^(1/tau), s^(1/tau)) in the student's logits.
+    teacher, student = torch.as_tensor(np.random.default_rng(2).normal(size=(2, 1, 5)))
+    student.requires_grad_()
+    distillation_loss(teacher, student, temperature).backward()
+    p, q = (softmax(u.detach().numpy() / temperature, axis=1) for u in (teacher, student))
+    assert student.grad.numpy() == pytest.approx(temperature * (q - p), abs=1e-12)
+
+
+def test_a_budget_is_spent_on_its_most_accurate_exit_and_of_equals_on_the_first() -> None:
+    assert budget_exits([0.5, 0.7, 0.6, 0.7, 0.8]) == (0, 1, 1, 1, 4)
+    for wrong in ([], [0.5, math.nan]):
+        with pytest.raises(ValueError, match="finite, one an exit"):
+            budget_exits(wrong)
+
+
+def test_algorithm_6_1_trains_the_trunk_along_and_holds_its_teacher_s_confidence() -> None:
+    X, y = load_digits(return_X_y=True)
+    X, y = X[:80] / 16, y[:80].copy()
+    y[60:] = -1
+    runs = {}
+    for name, how in {
+        "exit-wise": {"share": 1.0},
+        "annealed": {"most_confident": 0.5},
+        "later": {"most_confident": 0.5, "later_teach": True},
+    }.items():
+        trunk = Trunk(64, (12, 12, 12), random_state=0)
+        before = [weight.detach().clone() for weight in trunk.layers]
+        runs[name] = train_multi_exit(trunk, X, y, n_steps=150, rate=1e-2, **how)
+        assert all(not torch.equal(*pair) for pair in zip(before, trunk.layers, strict=True))
+    plain, tempered = runs["annealed"].confidence.T
+    assert runs["exit-wise"].temperature[-1] == 1 and runs["exit-wise"].loss[-1] < 0.1
+    assert plain[-1] > 0.6 > 0.55 > tempered[-1] and runs["annealed"].temperature[-1] > 1.5
+    assert not np.allclose(runs["later"].weights[0], runs["annealed"].weights[0])
+    with pytest.raises(ValueError, match="`share` and `rate` must be positive"):
+        train_multi_exit(Trunk(64, (4,)), X, y, share=0.0)
+
+
+def test_unlabelled_samples_teach_nothing_to_an_exit_wise_loss_and_all_exits_but_the_last() -> None:
+    phi, labels, _ = problem(30, 4)
+    labels[10:] = -1
+    logits = [torch.as_tensor(phi[:, :3]).requires_grad_(), torch.as_tensor(phi[:, 1:])]
+    for share, moved in ((1.0, 0), (0.5, 20)):
+        (slope,) = torch.autograd.grad(
+            exits_loss(
+                logits, torch.as_tensor(labels), teachers=[[logits[1]], []], temperature=2.0,
+                share=share,
+            ),
+            logits[0],
+        )  # fmt: skip
+        # (6.6): the classification term over those with a label, the other over all.
+        assert int(slope[10:].abs().sum(dim=1).count_nonzero()) == moved
 
 
 def test_exits_of_a_trained_and_a_random_trunk_on_digits() -> None:

@@ -117,7 +117,8 @@ def test_gates_in_which_the_data_are_not_separable_are_reported_with_3() -> None
 
 def test_every_table_names_what_it_is_about_within_the_width() -> None:
     found = report()
-    network, machines, copy = found.tables
+    network, machines, neurons, copy = found.tables
+    assert neurons.columns == ("", "SVM-LC") and neurons.title.startswith("neurons of the network")
     assert dict(network.rows)["hidden units"] == str(H) and f"of {H} units" in found.heading.title
     assert machines.columns == ("", "SVM-RC", "SVM-LC", "SVM-HL", "gates-only")
     rows = {label: cells for label, *cells in machines.rows}
@@ -160,7 +161,11 @@ def test_the_picture_has_the_maps_of_the_plane_and_the_freeze() -> None:
 
     gates = "gates changed since the start"
     shallow, plane = axes(), axes(data="quadrants", depth=3)
-    assert list(shallow)[-2:] == [gates, "frozen copy: 1 - margin ratio"]
+    assert list(shallow)[-4:] == [
+        gates,
+        *(f"{name}: where it bends" for name in ("network", "SVM-LC")),
+        "frozen copy: 1 - margin ratio",
+    ]
     legend = shallow[gates].get_legend().get_texts()
     assert [text.get_text() for text in legend] == ["a copy freezes them at 50"]
     assert plane[gates].get_legend() is None

@@ -1,0 +1,199 @@
+"""Features of a convolutional network on the digits 0 and 1 (thesis, section 3.4.3).
+
+    python -m experiments.convolution --out experiments/results
+    python -m experiments.convolution --data DIR --out experiments/results
+
+Six convolutions and two fully connected layers learn 0 against 1 by Adam, as table 3.1 has them:
+scikit-learn's digits, or the images of MNIST's files. The thesis reads off its pictures that the
+features of layer 7 are orthogonally separable, and that few singular values of W_7 are large, as
+its theorem has it for two layers. Seen here, with biases as there and without, at some epochs:
+
+    convolution_layers_NAME.csv   one row a layer: quantiles of the cosines of pairs across and
+                                  within the classes, shares of the pairs that offend, the worst
+                                  one, singular values of the features
+    convolution_heads_NAME.csv    the last two layers beside the two max-margin vectors of what
+                                  comes into them: certificate, cosines, margin ratio, KKT distance;
+                                  the same beside the pair that is silent on the other class; and
+                                  last, as `refitted`, two layers from near zero by gradient steps
+                                  on the final features, as the theorem wants them
+    convolution_neurons_NAME.csv  neurons of layer 7 at the end, in the plane of its top singular
+                                  vectors
+
+Rows that are there are not made again.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor, nn
+
+import implicit_bias as ib
+from implicit_bias.data.pairs import load_pair
+from implicit_bias.measures.layers import LEVELS
+
+from .convolution_figure import draw
+from .convolution_heads import PAIRED, head_rows, numbered
+from .spectra import Array, machine
+
+# Table 3.1: kernels, their size, stride and padding; then fc(features, 128) and fc(128, 1).
+CONVOLUTIONS = (
+    (32, 3, 1, 1), (32, 3, 1, 1), (32, 5, 2, 2), (64, 3, 1, 1), (64, 3, 1, 1), (64, 5, 2, 2),
+)  # fmt: skip
+HIDDEN, SHRUNK, BATCH = 128, 0.05, 128
+CHECKPOINTS = (0, 1, 5, 20, 50)
+N_TRAIN = {"digits": 270, "mnist": 1715}
+KEY = ["biases", "seed"]
+PARTS = ("layers", "heads", "neurons")
+
+
+def convolutional(side: int, *, biases: bool, seed: int) -> nn.Sequential:
+    """The network of table 3.1 on images (n, 1, side, side), its last two layers near zero."""
+    layers: list[nn.Module] = []
+    channels = 1
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        for kernels, size, stride, padding in CONVOLUTIONS:
+            layers += [nn.Conv2d(channels, kernels, size, stride, padding, bias=biases), nn.ReLU()]
+            channels, side = kernels, (side + 2 * padding - size) // stride + 1
+        first = nn.Linear(channels * side * side, HIDDEN, bias=biases)
+        last = nn.Linear(HIDDEN, 1, bias=biases)
+    with torch.no_grad():
+        for linear in (first, last):
+            linear.weight *= SHRUNK
+    return nn.Sequential(*layers, nn.Flatten(), first, nn.ReLU(), last)
+
+
+def trained(network: nn.Module, X: Tensor, y: Tensor, *, epochs: int, seed: int) -> Iterator[int]:
+    """Adam on the logistic loss in batches of 128; the epochs at which to look."""
+    optimiser = torch.optim.Adam(network.parameters())
+    order = torch.Generator().manual_seed(seed)
+    for epoch in range(epochs + 1):
+        if epoch in CHECKPOINTS or epoch == epochs:
+            yield epoch
+        if epoch == epochs:
+            return
+        shuffled = torch.randperm(len(X), generator=order)
+        for batch in shuffled.split(BATCH):  # type: ignore[no-untyped-call]
+            margins = y[batch] * network(X[batch]).flatten()
+            optimiser.zero_grad()
+            nn.functional.softplus(-margins).mean().backward()  # type: ignore[no-untyped-call]
+            optimiser.step()
+
+
+def zero_and_one(folder: Path | None, seed: int) -> tuple[ib.Sample, ib.Sample]:
+    """Images of 0 (-1) and 1 (+1), pixels in [0, 1]: for training, and held out."""
+    n_train = N_TRAIN["digits" if folder is None else "mnist"]
+    data = load_pair(folder, n_train=n_train, random_state=seed)
+    train = ib.Sample(_images(data.X_train), data.y_train, None)
+    return train, ib.Sample(_images(data.X_val), data.y_val, None)
+
+
+def _images(X: Array) -> Array:
+    """(n, 1, side, side) from rows of pixels in [-1, 1] that end in a constant."""
+    side = math.isqrt(X.shape[1] - 1)
+    return np.asarray((X[:, :-1] + 1) / 2).reshape(-1, 1, side, side)
+
+
+def layer_rows(network: nn.Sequential, train: ib.Sample) -> Iterator[dict[str, Any]]:
+    """One row a layer, 0 being the images."""
+    X, y = train.X[:PAIRED], train.y[:PAIRED]
+    for index, layer in enumerate(ib.separability_by_layer(network, X, y)):
+        found = layer.separability
+        row: dict[str, Any] = {
+            "layer": index,
+            "n_features": layer.n_features,
+            "cross_positive": found.share_across,
+            "within_negative": found.share_within,
+            "least_within": found.smallest_within,
+            "largest_across": found.largest_across,
+            "worst_pair": "" if found.pair is None else "{} {}".format(*found.pair),
+            "worst_product": found.product,
+        }
+        kinds = {"across": layer.across, "zeros": layer.negative, "ones": layer.positive}
+        for kind, quantiles in kinds.items():
+            names = (f"{kind}_{100 * level:g}" for level in LEVELS)
+            row |= dict(zip(names, quantiles, strict=True))
+        yield row | numbered("s", layer.singular_values, 4)
+
+
+def run(folder: Path | None, biases: bool, seed: int, epochs: int) -> dict[str, pd.DataFrame]:
+    """Train one network and look at it: a table for each of `PARTS`."""
+    train, held_out = zero_and_one(folder, seed)
+    network = convolutional(train.X.shape[-1], biases=biases, seed=seed)
+    X, y = (torch.tensor(part).float() for part in (train.X, train.y))
+    layers: list[dict[str, Any]] = []
+    heads: list[dict[str, Any]] = []
+    neurons = pd.DataFrame()
+    key = {"biases": biases, "seed": seed}
+    for epoch in trained(network, X, y, epochs=epochs, seed=seed):
+        at = key | {"epoch": epoch}
+        layers += [at | row for row in layer_rows(network, train)]
+        last = seed if epoch == epochs else None
+        found, neurons = head_rows(network, train, held_out, seed=last)
+        heads += [at | row for row in found]
+    neurons = neurons.assign(**key)
+    return {"layers": pd.DataFrame(layers), "heads": pd.DataFrame(heads), "neurons": neurons}
+
+
+@click.command()
+@click.option(
+    "--data",
+    "--data-dir",
+    "folder",
+    type=click.Path(path_type=Path),
+    help="Folder of MNIST's IDX files; scikit-learn's digits without it.",
+)
+@click.option("--seeds", type=click.IntRange(min=1), default=3, show_default=True)
+@click.option("--epochs", type=click.IntRange(min=1), default=50, show_default=True)
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write to.")
+def main(folder: Path | None, seeds: int, epochs: int, out: Path) -> None:
+    """Look at the layers of a convolutional network that learns 0 against 1."""
+    name = "digits" if folder is None else "mnist"
+    click.echo(f"{machine()}, torch {torch.__version__}, {torch.get_num_threads()} threads")
+    out.mkdir(parents=True, exist_ok=True)
+    paths = {part: out / f"convolution_{part}_{name}.csv" for part in PARTS}
+    tables = {p: pd.read_csv(f) if f.exists() else pd.DataFrame() for p, f in paths.items()}
+    written = tables["heads"]
+    if not written.empty and written["epoch"].max() != epochs:
+        raise click.UsageError(
+            f"{paths['heads']} has rows of {written['epoch'].max()} epochs, --epochs asks for "
+            f"{epochs}: write to another folder"
+        )
+    done = set() if written.empty else set(zip(*(written[key] for key in KEY), strict=True))
+    for seed in range(1, seeds + 1):
+        for biases in (True, False):
+            if (biases, seed) in done:
+                continue
+            start = time.perf_counter()
+            for part, found in run(folder, biases, seed, epochs).items():
+                tables[part] = pd.concat([tables[part], found], ignore_index=True)
+                tables[part].to_csv(paths[part], index=False, float_format="%.6g")
+            kind = "with biases" if biases else "without biases"
+            click.echo(f"seed {seed}, {kind}: {time.perf_counter() - start:.0f} s")
+    picture = out / f"convolution_{name}.png"
+    if not picture.exists() or picture.stat().st_mtime < paths["heads"].stat().st_mtime:
+        draw(tables, name).savefig(picture, dpi=110)
+    click.echo(summary(tables).to_string(float_format="%.4f"))
+
+
+def summary(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """Means over seeds of what the section speaks of, at the end of training."""
+    layers, heads = tables["layers"], tables["heads"]
+    seventh = layers[(layers["layer"] == len(CONVOLUTIONS) + 1)]
+    shares = seventh.set_index([*KEY, "epoch"])["cross_positive"].rename("layer7_positive")
+    columns = ["mean_cosine", "cone_cosine", "margin_ratio", "cone_ratio", "kkt_residual"]
+    table = heads.join(shares, on=[*KEY, "epoch"])
+    return table.groupby(["biases", "head", "epoch"])[["layer7_positive", *columns]].mean()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,282 @@
+"""Networks whose function determines their weights, and what makes a network a general one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .weights import Array, ReLUWeights
+
+__all__ = ["Generality", "affine_pieces", "check_general", "identifiable_network"]
+
+Pattern = Sequence[NDArray[np.bool_]]
+
+# How far to go, of the way to where the region ends in which all units are open.
+_PART = 0.4
+# Patterns of open units that `check_general` goes through, and pairs of units with them.
+_MOST = 3000
+# Of singular values and of sines, relative to the largest.
+_ROUNDING = 1e-12
+
+
+def affine_pieces(weights: ReLUWeights, opened: Pattern) -> list[Array]:
+    r"""Rows [w, b] (width_l, D + 1) of every layer where the hidden units `opened` are open.
+
+    .. math:: h_i^{1:l}(x) = w_i^l \cdot x + b_i^l, \qquad
+              w_i^l = e_i' W_l I_{l-1} \cdots I_1 W_1, \qquad
+              b_i^l = e_i' \sum_k W_l I_{l-1} \cdots W_{k+1} I_k b_k .
+
+    Parameters
+    ----------
+    weights : ReLUWeights
+    opened : sequence of (width_l,) boolean arrays
+        One a hidden layer; with fewer, fewer layers are returned, one more than there are.
+
+    References
+    ----------
+    M. Phuong, "Underspecification in Deep Learning", (A.14), (A.15) with the first factor put
+    right, and lemma A.7.
+    """
+    below = np.column_stack([np.eye(weights.n_inputs), np.zeros(weights.n_inputs)])
+    found = []
+    for layer, (W, b) in enumerate(zip(weights.matrices, weights.biases, strict=True)):
+        piece = W @ below
+        piece[:, -1] += b
+        found.append(piece)
+        if layer == len(opened):
+            break
+        below = piece * np.asarray(opened[layer], dtype=bool)[:, None]
+    return found
+
+
+@dataclass(frozen=True)
+class Generality:
+    """Two of the three conditions of a general network, over all patterns of open units.
+
+    Attributes
+    ----------
+    full_rank : bool
+        Every product of weights between open units has the rank that their numbers allow.
+    smallest_angle : float
+        Between two affine pieces [w, b] of units, in radians, as lines through 0: above 0 no two
+        zero sets of pieces are the same.
+    n_pieces : int
+        Units with their patterns.
+    """
+
+    full_rank: bool
+    smallest_angle: float
+    n_pieces: int
+
+    @property
+    def holds(self) -> bool:
+        """Whether both conditions hold, beyond rounding."""
+        return self.full_rank and self.smallest_angle > _ROUNDING
+
+
+def check_general(weights: ReLUWeights) -> Generality:
+    """Check lemmas A.10 and A.11 by going through all patterns with an open unit in every layer.
+
+    The third condition, no local optimum of a pre-activation of value 0 (lemma A.12), is not
+    looked at. Almost every network satisfies all three.
+
+    Raises
+    ------
+    ValueError
+        If there are more than 3000 pieces.
+
+    References
+    ----------
+    M. Phuong, "Underspecification in Deep Learning", definition A.11. The main text's third
+    condition, over all patterns, holds for no network.
+    """
+    counts = [1, *(2**width - 1 for width in weights.widths)]
+    widths = [*weights.widths, len(weights.matrices[-1])]
+    n_pieces = sum(math.prod(counts[: k + 1]) * width for k, width in enumerate(widths))
+    if n_pieces > _MOST:
+        raise ValueError(
+            f"`weights` have {n_pieces} affine pieces, more than the {_MOST} that can be gone "
+            f"through: take narrower layers than {weights.widths}, or fewer"
+        )
+    rows = np.concatenate([
+        affine_pieces(weights, pattern)[-1]
+        for n_layers in range(len(widths))
+        for pattern in _patterns(weights.widths[:n_layers])
+    ])  # fmt: skip
+    lines = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    sines = [_smallest_sine(line, lines[k + 1 :]) for k, line in enumerate(lines[:-1])]
+    ranks = all(_has_full_rank(weights, pattern) for pattern in _patterns(weights.widths))
+    return Generality(ranks, float(np.arcsin(min(sines))), n_pieces)
+
+
+def _patterns(widths: Sequence[int]) -> Iterator[Pattern]:
+    each = [
+        [np.array(bits, dtype=bool) for bits in product((0, 1), repeat=width) if any(bits)]
+        for width in widths
+    ]
+    yield from product(*each)
+
+
+def _smallest_sine(line: Array, others: Array) -> float:
+    along = others @ line
+    return float(np.linalg.norm(others - along[:, None] * line, axis=1).min())
+
+
+def _has_full_rank(weights: ReLUWeights, pattern: Pattern) -> bool:
+    """(A.17) of all products from a layer to one above, whose rank is at most the least number."""
+    for first in range(len(pattern)):
+        least = weights.matrices[first].shape[1]
+        below = np.eye(least)
+        for W, opened in zip(weights.matrices[first:-1], pattern[first:], strict=True):
+            below = (W @ below) * opened[:, None]
+            least = min(least, int(opened.sum()))
+            values = np.linalg.svd(below, compute_uv=False)
+            if values[least - 1] <= _ROUNDING * values[0]:
+                return False
+    return True
+
+
+class _Region:
+    """Inputs of a ball at which all units so far are open, and their affine map to these units.
+
+    Attributes
+    ----------
+    A, c : (d, D) and (d,) arrays
+        Inputs of the next layer are `A x + c` there.
+    reach : float
+        No input of the ball has a longer image than that.
+    """
+
+    def __init__(self, n_inputs: int, radius: float) -> None:
+        self.A, self.c = np.eye(n_inputs), np.zeros(n_inputs)
+        self.radius = self.reach = radius
+        self._rows = np.zeros((0, n_inputs + 1))
+
+    def close(self, w: Array, b: float) -> None:
+        """Leave out where `w z + b` of the next layer's inputs z is negative."""
+        self._rows = np.vstack([self._rows, [*(w @ self.A), w @ self.c + b]])
+
+    def way(self, x: Array, along: Array) -> float:
+        """How far `x + t along` stays inside."""
+        rates = self._rows[:, :-1] @ along
+        values = self._rows[:, :-1] @ x + self._rows[:, -1]
+        ends = -values[rates < 0] / rates[rates < 0]
+        a, b, c = along @ along, x @ along, x @ x - self.radius**2
+        return float(min([*ends, (-b + math.sqrt(b * b - a * c)) / a]))
+
+    def lift(self, z: Array) -> Array:
+        """The shortest change of the input that changes the next layer's inputs by z."""
+        return np.asarray(np.linalg.pinv(self.A) @ z)
+
+    def through(self, W: Array, b: Array) -> None:
+        """Go on to the inputs of the layer after the one of these weights."""
+        self.A, self.c = W @ self.A, W @ self.c + b
+        self.reach = float(np.linalg.norm(W, 2) * self.reach + np.linalg.norm(b))
+
+
+def identifiable_network(
+    sizes: Sequence[int],
+    *,
+    radius: float = 1.0,
+    random_state: int | np.random.Generator = 0,
+) -> ReLUWeights:
+    """A network that its function on a ball determines, among general ones of the same sizes.
+
+    Theorem 2.1: every general network with these sizes and the same function on the ball is this
+    one up to permutations and positive scales. Of each layer the first two units cover the inputs,
+    so that one of them is open everywhere, further ones cut corners off where all are open, and the
+    zero set of the first meets those of all units below.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        (d_0, ..., d_{L-1}), inputs and hidden widths, not increasing, the least at least 2. The
+        output is one score.
+    radius : float
+        Of the ball around 0.
+    random_state : int or numpy.random.Generator
+
+    Raises
+    ------
+    ValueError
+        If sizes increase or are too small, there is no hidden layer, or `radius` is not positive.
+
+    References
+    ----------
+    M. Phuong, "Underspecification in Deep Learning", theorem 2.1, lemma 2.4 (A.17).
+    """
+    shape = tuple(int(size) for size in sizes)
+    if len(shape) < 2 or min(shape) < 2 or list(shape) != sorted(shape, reverse=True):
+        raise ValueError(
+            "`sizes` must be those of the inputs and of one hidden layer or more, not increasing "
+            f"and at least 2, got {shape}: of other networks nothing of the kind is known"
+        )
+    if not 0 < radius < math.inf:
+        raise ValueError(f"`radius` must be positive and finite, got {radius}")
+    rng = np.random.default_rng(random_state)
+    region = _Region(shape[0], radius)
+    corners: list[Array] = []
+    matrices, biases = [], []
+    for width in shape[1:]:
+        W, b, corners = _layer(region, corners, width, rng)
+        region.through(W, b)
+        matrices.append(W)
+        biases.append(b)
+    last = rng.choice([-1.0, 1.0], shape[-1]) * rng.uniform(0.5, 1.5, shape[-1])
+    return ReLUWeights.from_arrays([*matrices, last[None]], [*biases, rng.normal(size=1)])
+
+
+def _layer(
+    region: _Region, corners: list[Array], width: int, rng: np.random.Generator
+) -> tuple[Array, Array, list[Array]]:
+    """Weights of a layer, and inputs x_i at which its unit i is 0 and all other units open."""
+    centre = np.mean(corners, axis=0) if corners else 0.1 * region.radius * _unit(region, rng)
+    z = region.A @ centre + region.c
+    # The first zero set: through the corners of the layer below, one on each of its zero sets.
+    images = np.array([region.A @ x + region.c - z for x in corners]).reshape(-1, len(z))
+    w = _orthogonal(images, rng)
+    forth = region.lift(w)
+    step = _PART * region.way(centre, forth)
+    # The second: where the first is closed it is above height - tilt |z' - z| > 0 on all the ball.
+    steep = rng.uniform(0.6, 1.6)
+    height = steep * step
+    tilt = 0.5 * height / (region.reach + float(np.linalg.norm(z)))
+    other = -steep * w + tilt * _orthogonal(w[None], rng)
+    rows, biases = [w, other], [-float(w @ z), height - float(other @ z)]
+    # In general position: no two layers meet at the same shares of their ways.
+    aside = region.lift(_orthogonal(w[None], rng))
+    moved = centre + rng.uniform(0.2, 0.6) * region.way(centre, aside) * aside
+    found = [moved, centre + step * forth]
+    for row, bias in zip(rows, biases, strict=True):
+        region.close(row, bias)
+    for _ in range(2, width):
+        middle = np.mean(found, axis=0)
+        z = region.A @ middle + region.c
+        images = np.array([region.A @ x + region.c - z for x in found])
+        q = _orthogonal(images, rng)
+        step = _PART * region.way(middle, region.lift(q))
+        rows.append(-q)
+        biases.append(step + float(q @ z))
+        found.append(middle + step * region.lift(q))
+        region.close(rows[-1], biases[-1])
+    return np.array(rows), np.array(biases), found
+
+
+def _unit(region: _Region, rng: np.random.Generator) -> Array:
+    v: Array = rng.normal(size=region.A.shape[:1])
+    return np.asarray(v / np.linalg.norm(v))
+
+
+def _orthogonal(vectors: Array, rng: np.random.Generator) -> Array:
+    """A random unit vector orthogonal to the rows (k, d) of `vectors`, of rank below d."""
+    v: Array = rng.normal(size=vectors.shape[1:])
+    if len(vectors):
+        _, values, right = np.linalg.svd(vectors)
+        rank = int((values > 1e-10 * values.max(initial=0.0)).sum())
+        v = right[rank:].T @ rng.normal(size=len(right) - rank)
+    return np.asarray(v / np.linalg.norm(v))

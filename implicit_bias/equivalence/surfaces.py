@@ -1,0 +1,266 @@
+"""The zero sets of a network's units in the plane as a piecewise linear surface, and its graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .identifiable import affine_pieces
+from .reading import as_weights
+from .weights import Array, Indices, ReLUWeights
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["FoldSurface", "fold_surface"]
+
+# Lengths, relative to that of the domain, and sines, which rounding leaves.
+_NEAR = 1e-9
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FoldSurface:
+    """The canonical representation of a piecewise linear surface in the plane, and its graph.
+
+    A piece of index 1 is a line across the domain, and one of index k a line across a cell that the
+    pieces of lower index cut out. The dependency graph has an edge from a piece to each one of
+    higher index that ends on it: that bends there.
+
+    Attributes
+    ----------
+    segments : (m, 2, 2) array
+        The ends of each piece.
+    index : (m,) integer array
+        k of each piece, from 1 on.
+    layer, unit : (m,) integer arrays
+        A unit in whose zero set the piece lies; layers from 1 on, units from 0.
+    edges : (e, 2) integer array
+        From a piece to another.
+    """
+
+    segments: Array
+    index: Indices
+    layer: Indices
+    unit: Indices
+    edges: Indices
+
+    @property
+    def order(self) -> int:
+        """The largest index."""
+        return int(self.index.max(initial=0))
+
+    @property
+    def path_lengths(self) -> Indices:
+        """(m,) edges of the longest directed path that begins at each piece."""
+        longest = np.zeros(len(self.index), dtype=np.int64)
+        # Edges lead to higher indices.
+        for piece in np.argsort(-self.index, kind="stable"):
+            after = self.edges[self.edges[:, 0] == piece, 1]
+            longest[piece] = 1 + longest[after].max() if len(after) else 0
+        return longest
+
+    def __repr__(self) -> str:
+        return (
+            f"FoldSurface({len(self.index)} pieces of order {self.order}, {len(self.edges)} "
+            f"dependencies, paths of up to {int(self.path_lengths.max(initial=0))} edges)"
+        )
+
+
+class _Chord(NamedTuple):
+    """A segment of the line ``normal . x + offset = 0``, and whose zero set it lies in."""
+
+    normal: Array
+    offset: float
+    ends: Array
+    layer: int
+    unit: int
+
+
+def fold_surface(network: ReLUWeights | torch.nn.Module, domain: ArrayLike) -> FoldSurface:
+    """The union of all zero sets of hidden units in a convex polygon, in canonical form.
+
+    That is the fold set of a general transparent network (lemma 2.1). Layers are assigned
+    greedily, from the set alone: a piece has the least index that it can have.
+
+    Parameters
+    ----------
+    network : ReLUWeights or Module
+        Of two inputs.
+    domain : (v, 2) array
+        Corners of the polygon, in order around it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no ReLU network of two inputs, or no convex polygon.
+
+    References
+    ----------
+    M. Phuong, "Underspecification in Deep Learning", definitions A.1 to A.5 and corollary A.1.
+    Edges are those of the main text, where the inner part of the lower piece counts: with its
+    ends, as (A.62) has it, lemma 2.3 does not hold.
+    """
+    weights = as_weights(network)
+    polygon = _polygon(domain)
+    if weights.n_inputs != 2:
+        raise ValueError(f"a surface is of networks of two inputs, got {weights.n_inputs}")
+    size = float(np.ptp(polygon, axis=0).max())
+    return _canonical(list(_zero_sets(weights, polygon, size)), polygon, size)
+
+
+def _polygon(domain: ArrayLike) -> Array:
+    corners = np.asarray(domain, dtype=np.float64)
+    fits = corners.ndim == 2 and corners.shape[1] == 2 and len(corners) >= 3
+    if fits and np.isfinite(corners).all():
+        sides = np.roll(corners, -1, axis=0) - corners
+        turns = _cross(sides, np.roll(sides, -1, axis=0))
+        if (turns > 0).all() or (turns < 0).all():
+            return corners
+    raise ValueError(
+        f"`domain` must be the corners (v, 2) of a convex polygon, in order, got {corners.tolist()}"
+    )
+
+
+def _cross(u: Array, v: Array) -> Array:
+    return np.asarray(u[..., 0] * v[..., 1] - u[..., 1] * v[..., 0])
+
+
+def _zero_sets(weights: ReLUWeights, polygon: Array, size: float) -> Iterator[_Chord]:
+    """Zero sets of units in the linear regions of the layers below them."""
+    regions: list[tuple[Array, list[NDArray[np.bool_]]]] = [(polygon, [])]
+    for layer, width in enumerate(weights.widths, start=1):
+        finer = []
+        for cell, below in regions:
+            rows = affine_pieces(weights, below)[-1]
+            parts = [cell]
+            for unit in range(width):
+                w, b = rows[unit, :2], float(rows[unit, 2])
+                norm = float(np.linalg.norm(w))
+                if norm == 0:
+                    continue
+                ends = _ends(cell, w / norm, b / norm, size)
+                if ends is not None:
+                    yield _Chord(w / norm, b / norm, ends, layer, unit)
+                    parts = [p for q in parts for p in _split(q, w / norm, b / norm, size)]
+            for part in parts:
+                middle = part.mean(axis=0)
+                finer.append((part, [*below, rows[:, :2] @ middle + rows[:, 2] >= 0]))
+        regions = finer
+
+
+def _ends(cell: Array, normal: Array, offset: float, size: float) -> Array | None:
+    """Where a line crosses a convex cell; None where it does not, or touches it alone."""
+    values = cell @ normal + offset
+    if not (values.max() > _NEAR * size and values.min() < -_NEAR * size):
+        return None
+    after = np.roll(values, -1)
+    crossed = (values > 0) != (after > 0)
+    share = values[crossed] / (values[crossed] - after[crossed])
+    ends = cell[crossed] + share[:, None] * (np.roll(cell, -1, axis=0) - cell)[crossed]
+    return ends if np.linalg.norm(ends[1] - ends[0]) > _NEAR * size else None
+
+
+def _split(cell: Array, normal: Array, offset: float, size: float) -> list[Array]:
+    """Both parts of a convex cell on either side of a line, or the cell."""
+    if _ends(cell, normal, offset, size) is None:
+        return [cell]
+    return [_clipped(cell, sign * normal, sign * offset) for sign in (1.0, -1.0)]
+
+
+def _clipped(cell: Array, normal: Array, offset: float) -> Array:
+    """The part of a convex cell where ``normal . x + offset >= 0``."""
+    values = cell @ normal + offset
+    kept = []
+    for k, (corner, value) in enumerate(zip(cell, values, strict=True)):
+        following, after = cell[(k + 1) % len(cell)], values[(k + 1) % len(cell)]
+        if value >= 0:
+            kept.append(corner)
+        if (value > 0) != (after > 0) and value != after and value != 0 and after != 0:
+            kept.append(corner + value / (value - after) * (following - corner))
+    return np.array(kept)
+
+
+def _canonical(chords: list[_Chord], polygon: Array, size: float) -> FoldSurface:
+    """Pieces by ascending index: lines across cells that lie in the surface as a whole."""
+    cells, found, index = [polygon], list[_Chord](), 1
+    indices: list[int] = []
+    while True:
+        new, finer = [], []
+        for cell in cells:
+            across = _across(chords, cell, size)
+            parts = [cell]
+            for one in across:
+                parts = [p for q in parts for p in _split(q, one.normal, one.offset, size)]
+            new += across
+            finer += parts
+        if not new:
+            break
+        found += new
+        indices += [index] * len(new)
+        cells, index = finer, index + 1
+    return FoldSurface(
+        segments=np.array([one.ends for one in found]).reshape(-1, 2, 2),
+        index=np.array(indices, dtype=np.int64),
+        layer=np.array([one.layer for one in found], dtype=np.int64),
+        unit=np.array([one.unit for one in found], dtype=np.int64),
+        edges=_edges(found, np.array(indices), size),
+    )
+
+
+def _across(chords: list[_Chord], cell: Array, size: float) -> list[_Chord]:
+    """Lines across a cell that chords cover from end to end, once each."""
+    found: list[_Chord] = []
+    for chord in chords:
+        if any(_on_one_line(chord, one, size) for one in found):
+            continue
+        ends = _ends(cell, chord.normal, chord.offset, size)
+        if ends is None:
+            continue
+        same = [one for one in chords if _on_one_line(chord, one, size)]
+        if _covered(ends, [one.ends for one in same], size):
+            middle = ends.mean(axis=0)
+            at = min(same, key=lambda one: _off(middle, one.ends))
+            found.append(_Chord(chord.normal, chord.offset, ends, at.layer, at.unit))
+    return found
+
+
+def _on_one_line(a: _Chord, b: _Chord, size: float) -> bool:
+    far = np.abs(b.ends @ a.normal + a.offset).max()
+    return bool(far <= _NEAR * size and abs(_cross(a.normal, b.normal)) <= _NEAR)
+
+
+def _off(point: Array, ends: Array) -> float:
+    """Distance of a point on a line from a segment of it; negative within, from the nearer end."""
+    along = ends[1] - ends[0]
+    t = float((point - ends[0]) @ along / (along @ along))
+    return max(-t, t - 1) * float(np.linalg.norm(along))
+
+
+def _covered(ends: Array, parts: list[Array], size: float) -> bool:
+    """Whether segments on the line of `ends` cover all between them."""
+    along = (ends[1] - ends[0]) / np.linalg.norm(ends[1] - ends[0])
+    spans = sorted(sorted(((p - ends[0]) @ along).tolist()) for p in parts)
+    reached, length = 0.0, float(np.linalg.norm(ends[1] - ends[0]))
+    for begin, end in spans:
+        if begin > reached + _NEAR * size:
+            break
+        reached = max(reached, end)
+    return reached >= length - _NEAR * size
+
+
+def _edges(pieces: list[_Chord], index: Indices, size: float) -> Indices:
+    """Pairs (a, b): b, of higher index, ends on a, between its ends."""
+    found = []
+    for a, one in enumerate(pieces):
+        for b, other in enumerate(pieces):
+            if index[a] >= index[b]:
+                continue
+            on = np.abs(other.ends @ one.normal + one.offset) <= _NEAR * size
+            # Not at its ends: there both bend at a third piece.
+            if any(_off(end, one.ends) < -_NEAR * size for end in other.ends[on]):
+                found.append((a, b))
+    return np.array(found, dtype=np.int64).reshape(-1, 2)

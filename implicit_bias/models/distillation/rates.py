@@ -1,0 +1,83 @@
+"""How fast a student of one layer learns, at least: restricted strong convexity of its loss."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import expit
+
+from ...data.arrays import Floats
+from .closed_form import checked_student, sample_span
+from .losses import get_student_loss
+
+__all__ = ["restricted_convexity"]
+
+
+def restricted_convexity(X: Any, teacher: Any, level: float) -> float:
+    """The mu of theorem D.3 for students w whose loss is at most `level`.
+
+    With g the gradient, P the projection on the span of the samples, w and v both such students,
+
+        loss(v) >= loss(w) + <g(w), v - w> + mu / 2 ||P (v - w)||^2          (theorem D.3)
+        ||g(w)||^2 >= 2 mu loss(w)                                           (corollary D.1)
+
+    so that along the flow of one layer `loss(t) <= loss(0) exp(-2 mu t)` and
+    `||w(t) - w(inf)||^2 <= 2 loss(t) / mu` (theorem 5.1), with the level of its start.
+
+    Parameters
+    ----------
+    X : (n, D) array
+    teacher : (D,) array
+    level : float
+        Positive; the mean cross-entropy divergence from the teacher's soft labels.
+
+    Returns
+    -------
+    float
+        The least curvature that scores with such a loss leave, on the span; 0 where it underflows.
+        A soft label near 0 or 1 hardly bounds its score, and makes it tiny.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `distillation_limit`, and if `level` is not positive, or the teacher is of K classes.
+
+    References
+    ----------
+    M. Phuong, "Underspecification in Deep Learning", theorem D.3, with the 1/n that (D.8) lacks,
+    and a weight for each sample in place of the least of all.
+    """
+    inputs, target, _ = checked_student(X, teacher, None, 1, "cross-entropy")
+    if target.ndim != 1 or not 0 < level < np.inf:
+        raise ValueError(
+            "`teacher` must have shape (D,) and `level` be positive and finite, got "
+            f"{target.shape} and {level}"
+        )
+    # A sample's share of the mean loss is at most the whole: its own is at most n times the level.
+    largest = [_largest_score(t, len(inputs) * level) for t in (inputs @ target).tolist()]
+    slopes = expit(largest) * expit(np.negative(largest))
+    basis = sample_span(inputs).basis
+    rows = inputs @ basis * np.sqrt(slopes / len(inputs))[:, None]
+    return float(np.linalg.svd(rows, compute_uv=False)[basis.shape[1] - 1] ** 2)
+
+
+def _largest_score(teacher: float, most: float) -> float:
+    """The largest absolute value of a score whose divergence from the teacher's is at most this."""
+    value = get_student_loss("cross-entropy").value
+
+    def over(score: float) -> float:
+        return float(value(_one(score), _one(teacher))[0]) - most
+
+    ends = []
+    for sign in (1.0, -1.0):
+        far = 1.0
+        while over(teacher + sign * far) < 0:
+            far *= 2
+        ends.append(brentq(over, teacher, teacher + sign * far, xtol=1e-12))
+    return float(max(abs(end) for end in ends))
+
+
+def _one(value: float) -> Floats:
+    return np.array([value])

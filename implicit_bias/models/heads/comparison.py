@@ -1,0 +1,222 @@
+"""Trained heads beside their limits, exit by exit, and the averages of the first of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...data.arrays import Floats
+from ...measures.formatting import number, share
+from .exits import averages
+from .exits_run import Exits
+from .limit import HeadLimit
+from .losses import UNLABELLED
+
+__all__ = ["ExitComparison", "HeadState", "HeadsComparison", "compare_heads", "head_angle"]
+
+
+@dataclass(frozen=True)
+class HeadState:
+    """One head.
+
+    Attributes
+    ----------
+    margin : float
+        Least `u_y - max_{k != y} u_k` of the labelled training samples over the weights' norm:
+        positive where it tells their classes apart.
+    accuracy : float
+        Held out.
+    anytime_accuracy : float
+        Held out, of the mean of the softmaxes of this exit and those before it.
+    """
+
+    margin: float
+    accuracy: float
+    anytime_accuracy: float
+
+
+@dataclass(frozen=True)
+class ExitComparison:
+    """What sets a trained head and its limit apart.
+
+    Attributes
+    ----------
+    exit : int
+        The layer, from 1.
+    kind : str
+        Of the limit.
+    limit, network : HeadState
+    angle : float
+        Between their weights, in radians.
+    error : float
+        `||W - W(inf)|| / ||W(inf)||`; NaN where the limit is a direction.
+    excess : float
+        Loss of the trained head above the least; NaN where the limit is a direction.
+    margin_ratio : float
+        Margin of the trained head over the limit's; NaN where the limit is a point.
+    score_cosine : float
+        Between held-out logits, less their mean over classes.
+    agreement, anytime_agreement : float
+        Share of held-out labels that they share, and that their averages share.
+    """
+
+    exit: int
+    kind: str
+    limit: HeadState
+    network: HeadState
+    angle: float
+    error: float
+    excess: float
+    margin_ratio: float
+    score_cosine: float
+    agreement: float
+    anytime_agreement: float
+
+
+@dataclass(frozen=True)
+class HeadsComparison:
+    """Trained heads and their limits, one entry an exit."""
+
+    exits: tuple[ExitComparison, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain Python values, by the name of the exit."""
+        return {f"exit {one.exit}": asdict(one) for one in self.exits}
+
+    def states(self) -> list[tuple[str, ...]]:
+        """Accuracies and margins of limit and network, a line an exit."""
+        return [
+            (
+                f"exit {one.exit}",
+                *(f"{state.margin:.4g}" for state in (one.limit, one.network)),
+                *(share(state.accuracy) for state in (one.limit, one.network)),
+                *(share(state.anytime_accuracy) for state in (one.limit, one.network)),
+            )
+            for one in self.exits
+        ]
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """What sets them apart, a line an exit."""
+        return [
+            (
+                f"exit {one.exit}",
+                f"{np.degrees(one.angle):.2f}",
+                number(one.error, ".4f"),
+                number(one.excess, ".2e"),
+                number(one.margin_ratio, ".4f"),
+                number(one.score_cosine, ".5f"),
+                share(one.agreement),
+                share(one.anytime_agreement),
+            )
+            for one in self.exits
+        ]
+
+    def least(self, name: str) -> float:
+        """The least of one of the numbers over exits."""
+        return float(min(getattr(one, name) for one in self.exits))
+
+    def largest(self, name: str) -> float:
+        """The largest of one of the numbers over exits."""
+        return float(max(getattr(one, name) for one in self.exits))
+
+
+def compare_heads(
+    limits: Sequence[HeadLimit], weights: Sequence[Floats], exits: Exits
+) -> HeadsComparison:
+    """Compare trained heads with their limits.
+
+    Parameters
+    ----------
+    limits : sequence of HeadLimit
+    weights : sequence of (K, D_m) arrays
+        As training has left them. Where the limit is a direction they count in averages at
+        relative margin 1, as it does, once they have a margin.
+    exits : Exits
+    """
+    ahead = [limit.weights for limit in limits]
+    scaled = [
+        _scaled(limit, own, phi, exits)
+        for limit, own, phi in zip(limits, weights, exits.features, strict=True)
+    ]
+    average = [
+        averages([phi @ W.T for phi, W in zip(exits.features_val, heads, strict=True)])
+        for heads in (ahead, scaled)
+    ]
+    found = []
+    for m, layer in enumerate(exits.layers):
+        states = [
+            _state(heads[m], exits, m, own[m])
+            for heads, own in zip((ahead, weights), average, strict=True)
+        ]
+        said = [exits.features_val[m] @ heads[m].T for heads in (ahead, weights)]
+        found.append(
+            ExitComparison(
+                exit=layer,
+                kind=limits[m].kind,
+                limit=states[0],
+                network=states[1],
+                angle=head_angle(weights[m], ahead[m]),
+                **_distances(limits[m], weights[m], exits, m, states),
+                score_cosine=_cosine(*(u - u.mean(axis=1, keepdims=True) for u in said)),
+                agreement=_agreement(*said),
+                anytime_agreement=_agreement(*(own[m] for own in average)),
+            )
+        )
+    return HeadsComparison(tuple(found))
+
+
+def head_angle(u: Floats, v: Floats) -> float:
+    """Between weights (K, D), in radians; NaN where one of them is 0."""
+    return float(np.arccos(np.clip(_cosine(u, v), -1.0, 1.0)))
+
+
+def _distances(
+    limit: HeadLimit, weights: Floats, exits: Exits, m: int, states: Sequence[HeadState]
+) -> dict[str, float]:
+    if limit.kind == "direction":
+        ratio = states[1].margin / states[0].margin
+        return {"error": np.nan, "excess": np.nan, "margin_ratio": ratio}
+    loss, phi = exits.loss, exits.features[m]
+    return {
+        "error": float(np.linalg.norm(weights - limit.weights) / np.linalg.norm(limit.weights)),
+        "excess": loss.value(phi @ weights.T) - loss.value(phi @ limit.weights.T),
+        "margin_ratio": np.nan,
+    }
+
+
+def _state(weights: Floats, exits: Exits, m: int, average: Floats) -> HeadState:
+    labels, size = exits.labels, float(np.linalg.norm(weights))
+    u = exits.features_val[m] @ weights.T
+    return HeadState(
+        margin=_margin(exits.features[m], weights, labels.train) / size if size > 0 else np.nan,
+        accuracy=float(np.mean(u.argmax(axis=1) == labels.val)),
+        anytime_accuracy=float(np.mean(average.argmax(axis=1) == labels.val)),
+    )
+
+
+def _scaled(limit: HeadLimit, weights: Floats, features: Floats, exits: Exits) -> Floats:
+    """At relative margin 1 where the limit is a direction and there is a margin."""
+    is_direction = limit.kind == "direction"
+    margin = _margin(features, weights, exits.labels.train) if is_direction else 0.0
+    return np.asarray(weights / margin) if margin > 0 else weights
+
+
+def _margin(features: Floats, weights: Floats, labels: NDArray[np.int64]) -> float:
+    known = labels != UNLABELLED
+    u, rows = features[known] @ weights.T, np.arange(known.sum())
+    own = u[rows, labels[known]].copy()
+    u[rows, labels[known]] = -np.inf
+    return float(np.min(own - u.max(axis=1)))
+
+
+def _agreement(u: Floats, v: Floats) -> float:
+    return float(np.mean(u.argmax(axis=1) == v.argmax(axis=1)))
+
+
+def _cosine(u: Floats, v: Floats) -> float:
+    sizes = float(np.linalg.norm(u) * np.linalg.norm(v))
+    return float(np.sum(u * v)) / sizes if sizes > 0 else float("nan")

@@ -1,0 +1,119 @@
+"""What is known of heads before they descend: limits, certificates, assumptions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.special import softmax
+
+from ...measures.formatting import share
+from ...pipeline.finding import Assumption, Finding, Table
+from .exits import anytime_average
+from .exits_run import Exits
+from .limit import HeadLimit
+
+__all__ = ["assumptions", "limits_alone", "teacher_found"]
+
+# Spread of tempered logits from which a soft label is 0 or 1 to rounding.
+_SATURATED = {"float32": 16, "float64": 36}
+
+
+def limits_alone(
+    limits: Sequence[HeadLimit], exits: Exits, assumed: tuple[Assumption, ...], seconds: float
+) -> Finding:
+    """The limits of all heads that are known, with what is proved of each."""
+    named = {f"exit {layer}": one for layer, one in zip(exits.layers, limits, strict=False)}
+    records = {name: one.to_dict() for name, one in named.items()}
+    averages = anytime_average(limits, exits.features_val[: len(limits)])
+    rows = []
+    for (name, one), phi, average in zip(
+        named.items(), exits.features_val[: len(limits)], averages, strict=True
+    ):
+        right = one.logits(phi).argmax(axis=1) == exits.labels.val
+        together = average.argmax(axis=1) == exits.labels.val
+        records[name] |= {"accuracy": float(right.mean()), "anytime": float(together.mean())}
+        rows.append((name, *_cells(one), share(right.mean()), share(together.mean())))
+    errors = [1 - record["anytime"] for record in records.values()]
+    columns = ("", "limit", "status", "error, at most", "gap", "rank", "norm", "excess", "held out",
+               "averaged")  # fmt: skip
+    return Finding(
+        "limit",
+        record={"limit": records},
+        tables=(Table("prediction", columns, tuple(rows)),),
+        files={
+            f"limit-exit{layer}.safetensors": one.save
+            for layer, one in zip(exits.layers, limits, strict=False)
+        },
+        assumptions=assumed,
+        statuses={f"head of {name}": one.status for name, one in named.items()},
+        certificates={f"head of {name}": record for name, record in records.items()},
+        objects={"limit": dict(zip(exits.layers, limits, strict=False)), "exits": exits},
+        row={
+            "limit": "exit heads",
+            "gap": max(one.certificate.gap for one in limits),
+            "limit_seconds": seconds,
+            "error_limit": errors[-1],
+        },
+    )
+
+
+def teacher_found(exits: Exits) -> Finding:
+    """The head that the trunk has had: who teaches, and how sure it is."""
+    labels, teacher = exits.labels, exits.teacher
+    known = labels.train >= 0
+    right = float(np.mean(teacher[known].argmax(axis=1) == labels.train[known]))
+    sure = [_confidence(teacher / tau) for tau in (1.0, exits.temperature)]
+    rows = [
+        ("labelled samples", f"{labels.n_labelled} of {len(known)}"),
+        ("teacher's accuracy on them", share(right)),
+        ("teacher's confidence, at temperature 1", f"{sure[0]:.4f}"),
+    ]
+    record = {"accuracy": right, "confidence": sure[0], "n_labelled": labels.n_labelled}
+    if not exits.is_hard:
+        rows.append((f"  at temperature {exits.temperature:g}", f"{sure[1]:.4f}"))
+        record |= {"temperature": exits.temperature, "tempered_confidence": sure[1]}
+    table = Table("teacher", ("", "value"), tuple(rows))
+    return Finding("teacher", record={"teacher": record}, tables=(table,))
+
+
+def assumptions(exits: Exits, limits: Sequence[HeadLimit], options: Any) -> tuple[Assumption, ...]:
+    """Of what stands behind the limits, checked."""
+    found = [
+        Assumption("the trunk is frozen, and heads begin at 0 (by construction)", True),
+        Assumption("full batches, as gradient flow has", options.batch_size == 0),
+    ]
+    if exits.is_hard:
+        apart = all(limit.kind == "direction" for limit in limits)
+        text = "hard labels are separable by the features of every exit (certified)"
+        return (*found, Assumption(text, apart))
+    spread = float(np.ptp(exits.teacher, axis=1).max()) / exits.temperature
+    cut = _SATURATED[options.dtype]
+    lowest = min(limit.certificate.curvature for limit in limits)
+    return (
+        *found,
+        Assumption(
+            f"soft labels lie inside the simplex: tempered logits of a sample part by {spread:.3g} "
+            f"at most, and round to 0 and 1 from {cut} on",
+            spread < cut,
+        ),
+        Assumption(f"minimisers are unique on the span: lowest curvature {lowest:.2e}", lowest > 0),
+    )
+
+
+def _cells(limit: HeadLimit) -> tuple[str, ...]:
+    proof = limit.certificate
+    return (
+        limit.kind,
+        limit.status.name,
+        f"{proof.error:.1e}",
+        f"{proof.gap:.1e}",
+        str(limit.rank),
+        f"{float(np.linalg.norm(limit.weights)):.4g}",
+        f"{limit.excess:.3g}",
+    )
+
+
+def _confidence(logits: Any) -> float:
+    return float(softmax(logits, axis=1).max(axis=1).mean())

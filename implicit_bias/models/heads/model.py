@@ -1,0 +1,85 @@
+"""Heads at several exits of a frozen trunk in the table of models."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ...pipeline.model import Model, own_run
+from ...pipeline.options import ImageOptions, ScheduleOptions, UnitOptions, option
+
+__all__ = ["MODELS"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadsOptions(ScheduleOptions, UnitOptions, ImageOptions):
+    """A trunk, where its exits are, what their heads learn from, and how they descend."""
+
+    classes: Literal["two", "all"] = option(
+        "all", "Two, such as 0-4 against 5-9, or all of them, by one softmax."
+    )
+    hidden_units: int = option(32, "Units of each layer of the trunk.", least=1)
+    depth: int = option(3, "Layers of the trunk.", least=1)
+    exits: tuple[int, ...] | None = option(
+        None,
+        "Layers with an exit, counted from 1.",
+        least=1,
+        example="1,3",
+        unset="every layer",
+    )
+    trunk: Literal["trained", "random"] = option(
+        "trained", "Trained under a head at its last layer, which teaches; or as it was drawn."
+    )
+    trunk_steps: int = option(
+        200, "Steps of Adam of the head that teaches, and of a trained trunk below it.", least=1
+    )
+    n_labelled: int | None = option(
+        None,
+        "Training samples with a label: of the others the teacher alone speaks.",
+        least=1,
+        unset="all",
+    )
+    share: float = option(
+        0.5, "Weight of hard labels: 0 for the teacher's soft labels alone, 1 for hard ones alone."
+    )
+    temperature: float | None = option(
+        None, "Temperature of teacher and student where there are soft labels.", unset="3"
+    )
+    trainer: str = option(
+        "constant",
+        "Gradient method; the two that work with log(loss) are for hard labels alone.",
+        choices=("constant", "momentum", "normalised"),
+    )
+    momentum: float = option(0.0, "Heavy-ball momentum of the trainers constant and normalised.")
+    tol: float = option(
+        1e-6, "Largest proved error of a minimiser's weights, largest gap of a direction."
+    )
+
+
+MODELS = (
+    Model(
+        "heads",
+        theorem="a linear head on frozen features ends at the minimum-norm interpolant of its "
+        "teacher's logits where it can match soft labels, at the one minimiser on centred weights "
+        "in the span of the features where it cannot or hard labels have a share, and along the "
+        "joint hard margin on separable hard labels alone (Phuong, Underspecification in Deep "
+        "Learning, the exits of chapter 6 on a trunk that is frozen; theorem 5.1; Soudry et al., "
+        "The implicit bias of gradient descent on separable data)",
+        program="min a CE(y, W phi) + (1 - a) tau^2 CE(softmax(t / tau), softmax(W phi / tau));  "
+        "a = 1:  min ||W||  s.t.  <w_y - w_k, phi> >= 1",
+        options=HeadsOptions,
+        run=own_run(f"{__package__}.run", "run_heads"),
+        refuses={
+            "gating": "heads have no gates of their own, their trunk is trained or drawn here"
+        },
+        # Rates follow from the features: 1 over a bound of every head's curvature.
+        defaults={
+            "batch_size": 0,
+            "steps": (2000,),
+            "learning_rate": (),
+            "momentum": 0.98,
+        },
+        # Hard labels alone: 2000 constant steps come to margin ratios of 0.5 to 0.7, these to 0.97.
+        variants={("share", 1.0): {"trainer": "momentum", "steps": (2000,), "momentum": 0.0}},
+    ),
+)

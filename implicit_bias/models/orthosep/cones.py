@@ -1,0 +1,173 @@
+"""Two max-margin vectors, each silent on the other class: beyond orthogonal separability."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import nnls
+
+from ..._shown import Shown
+from ..._solve import Array, ConstrainedCertificate
+from ...data.arrays import Floats, checked_data
+
+__all__ = ["ConePair", "solve_cone_pair"]
+
+# Multipliers below this share of the largest are taken for zeros before the last solve.
+_ZERO = 1e-10
+# Cosines with the other class above this are no rounding: about 1e-15 is seen of solutions.
+_SILENT = 1e-8
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ConePair(Shown):
+    """The solutions of `solve_cone_pair`; arrays are read-only.
+
+    Attributes
+    ----------
+    w_plus, w_minus : (D,) arrays
+        NaN where no vector is as asked.
+    multipliers : (2, n) array
+        Of both programs, at block norm 1: `w / ||w||` is the sum of the samples of its own class
+        times these, less that of the others. NaN where there is no solution.
+    certificates : pair of ConstrainedCertificate
+        Bounds of `||w_plus||` and of `||w_minus||`; `violation` is the largest product with a
+        sample of the other class, at unit length of both. The gap is infinite without a solution.
+    """
+
+    w_plus: Floats
+    w_minus: Floats
+    multipliers: Floats
+    certificates: tuple[ConstrainedCertificate, ConstrainedCertificate]
+
+    def __post_init__(self) -> None:
+        for array in (self.w_plus, self.w_minus, self.multipliers):
+            array.flags.writeable = False
+
+    @property
+    def objective(self) -> float:
+        """`||w_plus|| + ||w_minus||`: what a network of these two neurons costs at margin 1."""
+        return sum(certificate.objective for certificate in self.certificates)
+
+    @property
+    def excess(self) -> float:
+        """How far the pair is from a KKT point of a network, 0 if it is one: see `solve_cone_pair`.
+
+        The most by which the multiplier of a sample in the program it is silent in exceeds that in
+        its own, over the largest multiplier.
+        """
+        own, silent = self.multipliers.max(axis=0), self.multipliers.min(axis=0)
+        return float(np.maximum(np.max(-silent - own) / np.max(own), 0.0)) + 0.0
+
+
+class _Solved(NamedTuple):
+    w: Floats
+    own: Floats
+    silent: Floats
+    certificate: ConstrainedCertificate
+
+
+def solve_cone_pair(X: Array, y: Array) -> ConePair:
+    r"""Where two layers near zero were seen to go on data that are separable, but not orthogonally.
+
+        w_plus  = argmin ||w||   s.t.  <w, x_i> >= 1 where y_i = +1,  <w, x_i> <= 0 where y_i = -1
+
+    and `w_minus` with the classes exchanged. On orthogonally separable data the products with the
+    other class are negative of themselves, and these are the two vectors of `solve_orthosep`.
+
+    Parameters
+    ----------
+    X : (n, D) real array
+    y : (n,) array
+        Labels in {-1, +1}, both.
+
+    Returns
+    -------
+    ConePair
+        With a certificate each, of an active-set solve in float64.
+
+    Raises
+    ------
+    ValueError
+        If data are malformed or of one class.
+
+    Notes
+    -----
+    The network `relu(<w_plus, x>) - relu(<w_minus, x>)`, balanced, is a KKT point of the margin
+    problem of two-layer ReLU networks, in Clarke's sense, if `excess` is 0. Let lam be the
+    multipliers of a sample in the program of its own class and mu in the other, both at block norm
+    1. Stationarity of the first neuron reads
+
+        w_plus / ||w_plus|| = sum_own lam_i x_i - sum_other s_j lam_j x_j,   s_j in [0, 1],
+
+    where s_j may be other than 0 only at a kink, `<w_plus, x_j> = 0`: so `mu_j = s_j lam_j`, and
+    the condition is mu <= lam. It is no theorem that gradient flow comes to this point.
+
+    Examples
+    --------
+    >>> pair = solve_cone_pair([[1.0, 0.5], [0.5, 1.0]], [1, -1])
+    >>> np.round(pair.w_plus, 6).tolist(), pair.excess
+    ([1.333333, -0.666667], 0.0)
+    """
+    X, y = checked_data(X, y)
+    if len(set(y)) < 2:
+        raise ValueError("`y` must hold both labels, -1 and +1: with one class see solve_orthosep")
+    solved = [_solve(X[y == label], X[y != label]) for label in (1.0, -1.0)]
+    multipliers = np.empty((2, len(y)))
+    for row, (label, part) in enumerate(zip((1.0, -1.0), solved, strict=True)):
+        multipliers[row, y == label], multipliers[row, y != label] = part.own, -part.silent
+    plus, minus = solved
+    return ConePair(plus.w, minus.w, multipliers, (plus.certificate, minus.certificate))
+
+
+def _solve(own: Floats, other: Floats) -> _Solved:
+    """The program of one class.
+
+    Its dual is a least-squares problem: with `v = own' lam - other' mu`, minimise
+    `||v||^2 + (1 - sum lam)^2` over nonnegative (lam, mu). There `<v, x> >= rho := 1 - sum lam`
+    on own samples and `<= 0` on others, so that `v / rho` is the solution.
+    """
+    scale = float(np.max(np.linalg.norm(own, axis=1), initial=0.0)) or 1.0
+    signed = np.concatenate([own, -other]) / scale
+    asked = np.repeat([1.0, 0.0], [len(own), len(other)])
+    target = np.append(np.zeros(own.shape[1]), 1.0)
+    weights, _ = nnls(np.vstack([signed.T, asked]), target, maxiter=20 * len(asked))
+    if not weights.any():
+        return _none(own, other)
+    tight = weights > _ZERO * weights.max()
+    # The active samples at equality, the rest being slack: a solution to rounding.
+    w = np.linalg.lstsq(signed[tight], asked[tight], rcond=None)[0]
+    multipliers = np.zeros(len(asked))
+    multipliers[tight] = np.clip(np.linalg.lstsq(signed[tight].T, w, rcond=None)[0], 0.0, None)
+    length, block = float(np.linalg.norm(w)), float(np.linalg.norm(signed.T @ multipliers))
+    smallest, violation = float(np.min(own @ w)) / scale, _largest_cosine(other, w)
+    # Where there is no such vector least squares splits the difference.
+    if not (smallest > 0 and violation < _SILENT and block > 0):
+        return _none(own, other)
+    certificate = _certificate(
+        length / smallest / scale, float(asked @ multipliers) / block / scale, violation, smallest
+    )
+    multipliers = multipliers / (block * scale)
+    return _Solved(w / scale, multipliers[: len(own)], multipliers[len(own) :], certificate)
+
+
+def _certificate(
+    objective: float, dual_objective: float, violation: float, smallest: float
+) -> ConstrainedCertificate:
+    gap = max(objective / dual_objective - 1, 0.0) if dual_objective > 0 else math.inf
+    return ConstrainedCertificate(objective, dual_objective, gap, violation, smallest)
+
+
+def _largest_cosine(X: Floats, w: Floats) -> float:
+    norms = np.linalg.norm(X, axis=1) * np.linalg.norm(w)
+    products = X @ w
+    cosines = np.divide(products, norms, out=np.zeros_like(products), where=norms > 0)
+    return float(np.max(cosines, initial=0.0))
+
+
+def _none(own: Floats, other: Floats) -> _Solved:
+    nothing = ConstrainedCertificate(math.inf, 0.0, math.inf, math.inf, math.nan)
+    w, lam, mu = (np.full(size, math.nan) for size in (own.shape[1], len(own), len(other)))
+    return _Solved(w, lam, mu, nothing)
