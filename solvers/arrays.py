@@ -32,6 +32,7 @@ __all__ = [
     "lu_factor",
     "lu_solve",
     "matmul",
+    "mirror_lower",
     "symmetric_product",
     "to_numpy",
 ]
@@ -86,7 +87,11 @@ def gram_full(factor: Array) -> Array:
     """`factor @ factor.T`, both triangles."""
     if is_torch_array(factor):
         return factor @ factor.T
-    lower = gram_lower(factor)
+    return mirror_lower(gram_lower(factor))
+
+
+def mirror_lower(lower: np.ndarray) -> np.ndarray:
+    """The symmetric matrix of this lower triangle; the upper one is overwritten."""
     # Column by column block: the transposed copy of one stays in cache.
     for start in range(0, len(lower), BLOCK):
         stop = start + BLOCK

@@ -6,7 +6,10 @@ import time
 from contextlib import nullcontext
 from dataclasses import replace
 
-from .arrays import Array, array_namespace, as_float64, is_torch_array
+import numpy as np
+
+from .active_set import active_set_multipliers
+from .arrays import Array, array_namespace, as_float64, is_torch_array, mirror_lower
 from .certificate import Certificate, certify
 from .game import Game, play
 from .group_kernels import GroupKernels, group_kernels
@@ -78,7 +81,7 @@ def _solve_groups(
 ) -> Attempt:
     """Solve with every group of `program`: on all samples, or on a working set of them."""
     if program.n_samples < settings.working_set_from:
-        return _solve_all(program, settings, None, kernels)
+        return _solve_all(program, settings, None, None, kernels)
     return solve_on_working_set(program, settings, _solve_all, guess)
 
 
@@ -86,12 +89,15 @@ def _solve_all(
     program: MaxMarginProgram,
     settings: Settings,
     start: Start | None = None,
+    known: np.ndarray | None = None,
     kernels: GroupKernels | None = None,
 ) -> Attempt:
     """The game on every sample, refined on the features where its certificate falls short.
 
-    Large programs are first played with Newton matrices in single precision, which take half the
-    time and memory; that counts only if its certificate, in double precision, reaches `tol`.
+    A program of one group is left to its active set first, from `known` (n,), the multipliers of
+    a part of it, if there are any. Large programs are first played with Newton matrices in single
+    precision, which take half the time and memory; that counts only if its certificate, in double
+    precision, reaches `tol`.
     """
     require_memory(
         MATRICES * program.n_samples**2,
@@ -101,9 +107,15 @@ def _solve_all(
     empty = program.design.sample_sizes == 0
     if bool(array_namespace(empty).any(empty)):
         return _proof(program, as_float64(empty, like=program.y))
+    before = 0
+    if program.n_groups == 1 and not is_torch_array(program.y):
+        kernels = kernels or group_kernels(program)
+        attempt = _active_set(program, kernels, settings, known)
+        if attempt[1].proves_optimality(settings.tol):
+            return attempt
+        before = attempt[2]
     # The certificate on the features may lose a little of what Gram arithmetic promised.
     inner = replace(settings, tol=0.5 * settings.tol)
-    before = 0
     if kernels is None and _single_pays(program, settings):
         game = play(group_kernels(program, single=True), inner, start)
         answer, certificate = _certified(program, game)
@@ -143,6 +155,21 @@ def _mend(
         return answer, certificate, game.iterations
     answer, more = _decide(program, replace(settings, tol=0.5 * settings.tol), answer)
     return answer, certify(program, answer.primal, answer.dual), game.iterations + more
+
+
+def _active_set(
+    program: MaxMarginProgram,
+    kernels: GroupKernels,
+    settings: Settings,
+    known: np.ndarray | None,
+) -> Attempt:
+    """What the active set of a program of one group comes to."""
+    Q = mirror_lower(kernels.weighted(np.ones(1)))
+    rank = int(kernels.signed.shape[1] * kernels.factor.shape[1])
+    lam, rounds = active_set_multipliers(Q, settings, rank=rank, start=known)
+    dual = np.zeros(program.n_samples) if lam is None else lam
+    answer = PrimalDual(primal=program.dual_blocks(dual), dual=dual)
+    return answer, certify(program, answer.primal, answer.dual), rounds
 
 
 def _proof(program: MaxMarginProgram, lam: Array) -> Attempt:

@@ -24,6 +24,8 @@ Attempt = tuple[PrimalDual, Certificate, int]
 # two digits against each other, half on five against five, 60 to 70 % behind random gates).
 SCOUTS = 300
 CROWDED = 0.4
+# Of the largest multiplier: those of early answers that are smaller may still vanish.
+SUPPORT = 1e-3
 # A crowded program is solved on all samples below the first of these, and from a set of the
 # second size on above it.
 MANY = 3000
@@ -51,32 +53,36 @@ ROUNDS = 60
 def solve_on_working_set(
     program: MaxMarginProgram,
     settings: Settings,
-    solve_all: Callable[[MaxMarginProgram, Settings, Start | None], Attempt],
+    solve_all: Callable[[MaxMarginProgram, Settings, Start | None, np.ndarray | None], Attempt],
     guess: PrimalDual | None = None,
 ) -> Attempt:
     """Solve on a set of samples that takes in the violators until there are none.
 
-    `solve_all` solves the program of a set, from where the last set's answer leads it. With a
-    `guess` of coefficients and multipliers, the first set is what these hold or bring near.
+    `solve_all` solves the program of a set, from where the last set's answer leads it; its last
+    argument are the multipliers known so far, zero on samples that are new or no support vectors.
+    With a `guess` of coefficients and multipliers, the first set is what these hold or bring near.
 
     Multipliers of a subset, padded with zeros, are multipliers of the whole program, so that the
     subset's lower bound of the optimum holds for all samples, and so does its proof that it is
     not separable; its coefficients are judged by their margins on all samples.
     """
     working, iterations, start = _WorkingSet(program.n_samples, settings.tol), 0, None
+    known: np.ndarray | None = None
     if guess is not None:
-        working.resume(to_numpy(program.margins(guess.primal)), to_numpy(guess.dual))
+        known = _supported(to_numpy(guess.dual))
+        working.resume(to_numpy(program.margins(guess.primal)), known)
     for _ in range(ROUNDS):
         rows = working.rows
         part, inner = _part(program, rows), replace(settings, tol=working.tol)
-        answer, _, used = solve_all(part, inner, start)
+        answer, _, used = solve_all(part, inner, start, None if known is None else known[rows])
         iterations += used
         padded = _padded(program, answer, rows)
         certificate = certify(program, padded.primal, padded.dual)
         if certificate.proves_optimality(settings.tol) or certificate.proves_inseparability():
             break
-        margins = to_numpy(program.margins(answer.primal))
-        if not working.advance(margins, to_numpy(padded.dual)):
+        margins, dual = to_numpy(program.margins(answer.primal)), to_numpy(padded.dual)
+        known = _supported(dual)
+        if not working.advance(margins, dual):
             break
         newcomers = len(np.setdiff1d(working.rows, rows, assume_unique=True))
         share = NEW if working.crowded else FEW_NEW
@@ -98,7 +104,7 @@ class _WorkingSet:
 
     def resume(self, margins: np.ndarray, dual: np.ndarray) -> None:
         """Begin with the samples that a guess says matter, given its margins and multipliers."""
-        supports = dual > 1e-3 * dual.max()
+        supports = dual > SUPPORT * dual.max()
         level = float(dual @ margins)
         if not (level > 0 and supports.any()):
             return
@@ -109,7 +115,7 @@ class _WorkingSet:
     def advance(self, margins: np.ndarray, dual: np.ndarray) -> bool:
         """Go on from an answer's margins and multipliers of all samples, both (n,), if it helps."""
         rows = self.rows
-        supports = dual[rows] > 1e-3 * dual.max()
+        supports = dual[rows] > SUPPORT * dual.max()
         smallest = margins[rows].min()
         scouting, self._scouting = self._scouting, False
         if scouting and supports.sum() > CROWDED * len(rows):
@@ -152,6 +158,11 @@ class _WorkingSet:
         self._left[rows[~stays]] = True
         self.rows = np.sort(np.concatenate([rows[stays], worst]))
         return True
+
+
+def _supported(dual: np.ndarray) -> np.ndarray:
+    """Multipliers (n,) of the support vectors alone."""
+    return np.where(dual > SUPPORT * dual.max(), dual, 0.0)
 
 
 def _part(program: MaxMarginProgram, rows: np.ndarray) -> MaxMarginProgram:

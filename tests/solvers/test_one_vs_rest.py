@@ -138,7 +138,8 @@ def test_memory_does_not_grow_with_the_classes() -> None:
         finally:
             tracemalloc.stop()
 
-    assert peak(labels) - peak(labels % 2) < 0.2 * 8 * n**2
+    # Six Gram matrices less; what is left is that some active sets are larger than others.
+    assert peak(labels) - peak(labels % 2) < 0.6 * 8 * n**2
 
 
 def test_large_data_have_working_sets_and_no_gram_matrix_of_all(monkeypatch) -> None:

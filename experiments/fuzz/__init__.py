@@ -1,0 +1,1 @@
+"""Random programs, and what the solver says about them: `python -m experiments.fuzz`."""

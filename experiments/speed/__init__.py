@@ -1,0 +1,1 @@
+"""Benchmarks of the structured solver: `python -m experiments.speed`."""

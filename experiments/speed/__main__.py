@@ -1,0 +1,84 @@
+"""Seconds and memory of the structured solver, beside peers, beside cvxpy, and as sizes grow.
+
+    python -m experiments.speed --data-dir DIR --out experiments/results/speed.csv
+    python -m experiments.speed --peers [--data-dir DIR] --out experiments/results/peers.csv
+    python -m experiments.speed --growth --out experiments/results/growth.csv
+
+The peers' table keeps the rows that its file already holds: interrupted, it goes on; for a new
+measurement name a new file. Peers that are not installed are left out with a line.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from .cases import peer_cases
+from .gln import CVXPY, OURS, SIZES, Size, run_sizes, write_as_they_come
+from .growth import run_growth
+from .peers import TARGETS
+from .race import markdown, run_peers
+
+# Seconds for one run of cvxpy on a GLN program; for all runs of a peer on one program.
+CVXPY_LIMIT, PEER_LIMIT = 1200.0, 20.0
+
+
+def _sizes(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[Size, ...]:
+    try:
+        sizes = tuple(tuple(int(part) for part in value.split(",")) for value in values)
+    except ValueError as error:
+        raise click.BadParameter("a size is three numbers H,C,n") from error
+    if any(len(size) != 3 for size in sizes):
+        raise click.BadParameter("a size is three numbers H,C,n")
+    return sizes or SIZES  # type: ignore[return-value]
+
+
+@click.command()
+@click.option("--peers", "table", flag_value="peers", help="Every peer to the same gaps.")
+@click.option("--growth", "table", flag_value="growth", help="Time and memory against size.")
+@click.option(
+    "--data-dir", type=click.Path(path_type=Path), help="Folder of MNIST's IDX files."
+)  # fmt: skip
+@click.option(
+    "--size",
+    "sizes",
+    multiple=True,
+    callback=_sizes,
+    help="H,C,n beside cvxpy; may be repeated.  [default: four up to 100,4,8000]",
+)
+@click.option("--solver", "solvers", multiple=True, default=(OURS, *CVXPY), show_default=True)
+@click.option(
+    "--repeats",
+    type=click.IntRange(min=1),
+    default=5,
+    show_default=True,
+    help="Runs of the structured solver, and of peers that take less than half a second.",
+)
+@click.option(
+    "--time-limit", type=float,
+    help=f"Seconds: of a run of cvxpy [{CVXPY_LIMIT:g}], of a peer on a program [{PEER_LIMIT:g}].",
+)  # fmt: skip
+@click.option("--out", type=click.Path(path_type=Path), help="CSV file to write.")
+def main(
+    table: str | None, data_dir: Path | None, out: Path | None, repeats: int,
+    time_limit: float | None, **beside_cvxpy: tuple[str, ...],
+) -> None:  # fmt: skip
+    """Time the structured solver: SVM-GLN beside cvxpy, or one of the two tables below."""
+    if table == "growth":
+        run_growth(data_dir, out)
+    elif table == "peers":
+        rows = run_peers(peer_cases(data_dir), out, repeats, time_limit or PEER_LIMIT)
+        for target in (TARGETS[0], TARGETS[-1]):
+            click.echo(f"\nProcessor seconds to a certified gap of {target:g}\n")
+            click.echo(markdown(rows, target))
+    elif data_dir is None:
+        raise click.UsageError("name the folder of MNIST's files: --data-dir DIR")
+    else:
+        sizes, solvers = beside_cvxpy["sizes"], beside_cvxpy["solvers"]
+        rows_so_far = run_sizes(data_dir, sizes, solvers, repeats, time_limit or CVXPY_LIMIT)  # type: ignore[arg-type]
+        write_as_they_come(rows_so_far, out)
+
+
+if __name__ == "__main__":
+    main()

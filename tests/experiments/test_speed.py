@@ -1,0 +1,115 @@
+"""The table of peers: every peer states the program, and rows say what came of it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from experiments.speed import growth, race
+from experiments.speed.__main__ import main
+from experiments.speed.cases import gaussian_program, halves_gln
+from experiments.speed.peers import OURS, PEERS, Peer, gap_of, gap_with_intercept
+from experiments.speed.race import Rows, markdown, run_peers
+from experiments.speed.timing import Ended, OverTheLimit, in_child
+from solvers import solve
+from tests.oracles import hard_margin
+from tests.problems import gln_construction, linear_program
+
+PROGRAM = gaussian_program(60, 4)
+A = PROGRAM.design.X * PROGRAM.y[:, None]
+
+
+@pytest.mark.parametrize("peer", [p for p in PEERS if p.installed], ids=lambda p: p.name)
+def test_a_peer_states_the_program_and_its_pair_is_certified(peer) -> None:
+    answer = peer.run(PROGRAM, 1e-8)
+    bound = 1 / np.linalg.norm(hard_margin(A))  # the best margin
+    gap = peer.gap(PROGRAM, answer, 1 / bound)
+    assert gap < 1e-4
+    if peer.gap is gap_of:
+        w = answer[0].ravel()
+        assert (A @ w).min() / np.linalg.norm(w) == pytest.approx(bound, rel=1e-4)
+
+
+def test_a_free_intercept_has_the_gap_of_the_nearest_points_of_both_hulls() -> None:
+    # Rows of one label and, as the classifier sees them, of the other in turns: (2, 1), (0, -1).
+    program = linear_program([[2, 1], [0, 1], [3, 1], [1, 4]], [1, 1, 1, 1])
+    # Of the hulls of (2, 1), (3, 1) and of (0, -1), (-1, -4) the points (2, 1), (0, -1) are
+    # nearest: w = (2, 2) / 4 and equal multipliers.
+    w, lam = np.array([[1.0, 1.0]]), np.array([1.0, 1.0, 0.0, 0.0])
+    assert gap_with_intercept(program, (w, lam), np.nan) == pytest.approx(0, abs=1e-12)
+    off = np.array([1.0, 0.0])
+    # w = (1, 0): half the distance 2 of the classes along it, against half of sqrt(8).
+    assert gap_with_intercept(program, (off, lam), np.nan) == pytest.approx(np.sqrt(2) - 1)
+
+
+def _stub(name: str, run, tolerances: tuple[float, ...] = (1e-4, 1e-8)) -> Peer:
+    return Peer(name, "numpy", run, tolerances)
+
+
+def _forever(program, tol):
+    while program.n_samples == len(A):  # not where imports are warmed up
+        time.process_time()
+    return None, None
+
+
+def test_rows_say_what_was_reached_and_stay_when_the_command_runs_again(
+    tmp_path, monkeypatch, capsys
+) -> None:
+    def loose(program, tol):
+        solution = solve(program)
+        return solution.primal + 1e-3 * np.abs(solution.primal).max(), solution.dual
+
+    ours = next(peer for peer in PEERS if peer.name == OURS)
+    absent = replace(ours, name="absent", package="no_such_package")
+    stubs = (ours, _stub("loose", loose), _stub("endless", _forever), absent)
+    monkeypatch.setattr(race, "PEERS", stubs)
+    monkeypatch.setattr(race, "machine", lambda: "here")
+    out = tmp_path / "peers.csv"
+    rows = run_peers({"small": lambda: PROGRAM}, out, repeats=2, limit=1.0)
+    said = capsys.readouterr().out
+    assert "absent: not installed" in said
+    found = {(row.solver, row.target): row for row in rows}
+    assert all(found[OURS, t].status == "reached" and found[OURS, t].gap <= t for t in race.TARGETS)
+    assert {row.repeats for row in rows if row.solver == OURS} == {2}
+    assert found["loose", 1e-8].status == "not reached" and found["loose", 1e-8].gap > 1e-8
+    assert found["endless", 1e-4].status == "over 1 s" and found["endless", 1e-4].repeats == 0
+    written = out.read_text()
+    again = run_peers({"small": lambda: PROGRAM}, out, repeats=2, limit=1.0)
+    assert "small:" not in capsys.readouterr().out and out.read_text() == written
+    assert {row.key for row in again} == {row.key for row in Rows(out).by_key.values()}
+    assert "| endless | over 1 s |" in markdown(again, 1e-4)
+
+
+def test_a_child_hands_over_what_it_makes_and_how_it_ended() -> None:
+    assert list(in_child(lambda: range(3), 10)) == [0, 1, 2]
+    with pytest.raises(OverTheLimit, match=r"within 0\.3 s"):
+        list(in_child(lambda: [_forever(PROGRAM, 1.0)], 0.3))
+    with pytest.raises(Ended, match="ZeroDivisionError"):
+        list(in_child(lambda: [1 // 0], 10))
+
+
+def test_the_floor_counts_every_set_that_the_solver_works_on() -> None:
+    program = halves_gln(None, (3, 2, 40))
+    with growth._inner_programs() as parts:
+        iterations = solve(program).iterations
+    assert [(part.n_samples, used) for part, used in parts] == [(40, iterations)]
+    assert growth.working_set_flops(program) > 40**2 * 65
+    many = gln_construction().program
+    with growth._inner_programs() as parts:
+        solve(many, settings=growth_settings())
+    assert len(parts) > 1 and all(part.n_samples <= many.n_samples for part, _ in parts)
+
+
+def growth_settings():
+    from solvers import Settings
+
+    return Settings(group_set_from=1)
+
+
+def test_sizes_and_a_missing_folder_are_refused_with_the_way_out() -> None:
+    assert "H,C,n" in CliRunner().invoke(main, ["--size", "1,2"]).output
+    assert "--data-dir" in CliRunner().invoke(main, []).output
