@@ -28,6 +28,9 @@ RESOLUTION = 2.0**-52
 # a hundredth of the default tolerance. On MNIST digits plain sums lose 1e-12 to 1e-11; where
 # margins or blocks cancel by more than two further digits they are summed again, compensated.
 CLOSE = 1e-10
+# Samples whose blocks are summed at once. With all at once the proven rounding of sets of 13,000
+# digits was above `CLOSE`, and compensated sums took nearly half of the time of 60,000.
+PIECE = 512
 
 
 @dataclass(frozen=True)
@@ -210,17 +213,36 @@ def _lower_bound(program: MaxMarginProgram, lam: Array | None) -> tuple[float, f
 def _cancellation(program: MaxMarginProgram, lam: Array) -> tuple[float, float]:
     """The largest block norm, rounded up, and the largest share of its terms left in an entry."""
     design, xp = program.design, array_namespace(lam)
-    largest = norm_above(design, program.dual_blocks(lam), xp.max)
+    blocks, n_roundings = _blocks(program, lam)
+    largest = norm_above(design, blocks, xp.max)
     # By the triangle inequality no block's norm is off by more than the norms of its terms are.
-    lost = rounding(program.n_samples + 2) * program.data_scale(lam) + TINY
+    lost = rounding(n_roundings) * program.data_scale(lam) + TINY
     if lost <= CLOSE * largest:
         return (largest + lost) * (1 + rounding(1)), 1.0
-    blocks = enclose_adjoint(design, lam * program.y)
-    sizes = xp.abs(blocks.value) + blocks.radius
+    enclosed = enclose_adjoint(design, lam * program.y)
+    sizes = xp.abs(enclosed.value) + enclosed.radius
     terms = _absolute(design).adjoint(lam)
     # Terms that underflow leave a radius of `TINY`, and so a share of one.
     share = float_of(xp.max(sizes / xp.clip(terms, min=TINY)))
     return norm_above(design, sizes, xp.max), share * (1 + rounding(program.n_samples + 4))
+
+
+def _blocks(program: MaxMarginProgram, lam: Array) -> tuple[Array, int]:
+    """`v(lam)`, and how many roundings lie between a term and it.
+
+    Summed at once there may be one a sample, whatever the order; summed in pieces of `PIECE`
+    samples there are no more than in a piece and in the sum over pieces.
+    """
+    n = program.n_samples
+    if n <= 2 * PIECE:
+        return program.dual_blocks(lam), n + 2
+    xp = array_namespace(lam)
+    total, n_pieces = 0.0, 0
+    for start in range(0, n, PIECE):
+        rows = xp.arange(start, min(start + PIECE, n), device=lam.device)
+        total = total + program.subset(rows).dual_blocks(lam[rows])
+        n_pieces += 1
+    return total, PIECE + n_pieces + 2
 
 
 def blocks_cancel(program: MaxMarginProgram, lam: Array) -> bool:

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from solvers import GatedDesign, MaxMarginProgram, NotCertified, Status, certify
+from solvers import certificate as certificates
 from solvers.arrays import to_numpy
 from solvers.solution import conclude
 from solvers.summation import enclose_adjoint, enclose_scores
@@ -159,9 +160,13 @@ def test_bounds_hold_where_margins_and_blocks_cancel_down_to_their_rounding() ->
     assert plainly_wrong > 5
 
 
+@pytest.mark.parametrize("piece", [certificates.PIECE, 2])
 @pytest.mark.parametrize("kind", [np.asarray, torch.as_tensor], ids=["numpy", "torch"])
-def test_bounds_lie_on_their_side_of_exact_arithmetic_at_every_scale(kind: Kind) -> None:
+def test_bounds_lie_on_their_side_of_exact_arithmetic_at_every_scale(
+    kind: Kind, piece: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Entries over sixteen decades: plain sums, absolute sums and compensated sums all decide."""
+    monkeypatch.setattr(certificates, "PIECE", piece)
     rng = np.random.default_rng(1)
     for _ in range(60):
         (n, J), D = rng.integers(1, 7, 2), int(rng.integers(1, 7))
@@ -179,6 +184,16 @@ def test_bounds_lie_on_their_side_of_exact_arithmetic_at_every_scale(kind: Kind)
             assert certificate.objective == pytest.approx(exact.objective, rel=2e-10)
         floor = certificate.smallest_margin - certificate.margin_rounding
         assert floor * (1 - 1e-15) <= min(exact.margins)
+
+
+def test_blocks_of_many_samples_are_known_without_compensated_sums(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # x = 1/64 + 1 and 1/64 - 1 in turns sum to n / 64, all terms exact: a hundredth of their sizes.
+    X = np.resize([65 / 64, -63 / 64], (20_000, 1))
+    monkeypatch.delattr(certificates, "enclose_adjoint")
+    certificate = certify(linear_program(X, np.ones(20_000)), dual=np.ones(20_000))
+    assert 64 * (1 - 1e-10) < certificate.dual_objective < 64
 
 
 @pytest.mark.parametrize("smallest", [1.0, 2.0**-400])
