@@ -74,8 +74,9 @@ def flow_of_layers(w0: Floats, depth: int, loss: str, until: float) -> Floats:
 
 @pytest.mark.parametrize("n", [N, D + 3])
 def test_theorem_5_1_one_layer_ends_at_the_projection_and_keeps_what_no_sample_sees(n) -> None:
-    inputs = X if n == N else RNG.normal(size=(n, D))
-    w0 = RNG.normal(size=D)
+    rng = np.random.default_rng(n)
+    inputs = X if n == N else rng.normal(size=(n, D))
+    w0 = rng.normal(size=D)
 
     def velocity(_: float, w: Floats) -> Floats:
         return -inputs.T @ (expit(inputs @ w) - expit(inputs @ TEACHER)) / n
@@ -258,7 +259,7 @@ def test_theorem_d_1_losses_slopes_and_the_hessian_with_its_1_over_n(loss) -> No
     weight = expit(0.4) * expit(-0.4) if loss == "cross-entropy" else 1.0
     assert tiny == pytest.approx(weight * 1e-14 / 2, rel=1e-6)
     if loss == "cross-entropy":
-        w, v = TEACHER + 0.3, RNG.normal(size=D)
+        w, v = TEACHER + 0.3, np.random.default_rng(0).normal(size=D)
         value = [mean_loss(X, w + a * v, TEACHER, loss) for a in (-1e-4, 0, 1e-4)]
         s = X @ w
         hessian = (X.T * (expit(s) * expit(-s))) @ X / N
@@ -276,7 +277,7 @@ def _gradient(w: Floats) -> Floats:
 
 
 def test_theorem_d_2_minimisers_are_those_that_give_the_teachers_scores() -> None:
-    unseen = RNG.normal(size=D)
+    unseen = np.random.default_rng(0).normal(size=D)
     unseen -= unseen @ np.linalg.pinv(X) @ X
     assert mean_loss(X, TEACHER + unseen, TEACHER, "cross-entropy") < 1e-30
     nearby = TEACHER + 1e-3 * X[0]
@@ -335,11 +336,11 @@ def test_bounds_d_33_and_d_39_of_theorem_5_2_hold_along_the_flow(depth) -> None:
     largest = what * share ** (-depth / (2 * (depth - 1)))
     assert what < np.linalg.norm(limit.weights) < largest
     # Samples that span all inputs leave nothing unseen: the teacher itself.
-    enough = np.concatenate([X, RNG.normal(size=(D, D))])
-    sign = 1 if mean_loss(enough, w0, TEACHER, "cross-entropy") < mean_loss(
-        enough, 0 * w0, TEACHER, "cross-entropy"
-    ) else -1  # fmt: skip
-    whole = ib.distillation_limit(enough, TEACHER, sign * w0, depth=depth).require()
+    enough = np.concatenate([X, np.random.default_rng(depth).normal(size=(D, D))])
+    short = 1e-3 * w0  # so short that one of two signs lowers the loss
+    loss = [mean_loss(enough, w, TEACHER, "cross-entropy") for w in (short, -short)]
+    start = short if loss[0] < loss[1] else -short
+    whole = ib.distillation_limit(enough, TEACHER, start, depth=depth).require()
     np.testing.assert_allclose(whole.weights, TEACHER, atol=1e-12)
 
 
