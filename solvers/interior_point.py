@@ -110,10 +110,12 @@ def _solve_all(
     before = 0
     if program.n_groups == 1 and not is_torch_array(program.y):
         kernels = kernels or group_kernels(program)
-        attempt = _active_set(program, kernels, settings, known)
-        if attempt[1].proves_optimality(settings.tol):
-            return attempt
-        before = attempt[2]
+        lam, before = _active_set(kernels, settings, known)
+        if lam is not None:
+            answer = PrimalDual(primal=program.dual_blocks(lam), dual=lam)
+            certificate = certify(program, answer.primal, answer.dual)
+            if certificate.proves_optimality(settings.tol):
+                return answer, certificate, before
     # The certificate on the features may lose a little of what Gram arithmetic promised.
     inner = replace(settings, tol=0.5 * settings.tol)
     if kernels is None and _single_pays(program, settings):
@@ -158,18 +160,12 @@ def _mend(
 
 
 def _active_set(
-    program: MaxMarginProgram,
-    kernels: GroupKernels,
-    settings: Settings,
-    known: np.ndarray | None,
-) -> Attempt:
-    """What the active set of a program of one group comes to."""
+    kernels: GroupKernels, settings: Settings, known: np.ndarray | None
+) -> tuple[np.ndarray | None, int]:
+    """The multipliers of one group by their active set, or None, and its rounds."""
     Q = mirror_lower(kernels.weighted(np.ones(1)))
     rank = int(kernels.signed.shape[1] * kernels.factor.shape[1])
-    lam, rounds = active_set_multipliers(Q, settings, rank=rank, start=known)
-    dual = np.zeros(program.n_samples) if lam is None else lam
-    answer = PrimalDual(primal=program.dual_blocks(dual), dual=dual)
-    return answer, certify(program, answer.primal, answer.dual), rounds
+    return active_set_multipliers(Q, settings, rank=rank, start=known)
 
 
 def _proof(program: MaxMarginProgram, lam: Array) -> Attempt:
