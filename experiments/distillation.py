@@ -10,7 +10,8 @@ pictures without numbers; rows here have standard errors.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,8 @@ from implicit_bias.data.pairs import load_pair
 from implicit_bias.models.distillation.closed_form import sample_span
 from implicit_bias.models.distillation.data import TransferTask, image_task
 from implicit_bias.models.distillation.risk import angle, polynomial_risk_bound, polynomial_tail
+
+from .tables import keep_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -249,28 +252,20 @@ def _draw_bias(axes: list[Axes], biased: list[Any]) -> None:
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for rows and pictures.")
 def main(data_dir: Path | None, only: str | None, draws: int | None, out: Path | None) -> None:
     """Redo the experiments of the thesis about linear distillation."""
-    import pandas as pd
-
     parts = {
         "geometry": lambda: geometry(draws or 40),
         "bias": lambda: bias(data_dir, draws or 40),
         "monotonicity": lambda: monotonicity(draws or 1000),
     }
     for name in [only] if only else list(parts):
-        rows: list[Row] = []
-        for one in parts[name]():
-            rows.append(one)
-            click.echo("  ".join(f"{key} {_shown(value)}" for key, value in one.items()))
-            if out is not None:
-                out.mkdir(parents=True, exist_ok=True)
-                suffix = f"_{one['data']}" if name == "bias" else ""
-                pd.DataFrame(rows).to_csv(out / f"distillation_{name}{suffix}.csv", index=False)
+        keep_rows(parts[name](), None if out is None else partial(_path, out, name), digits=".4f")
     if out is not None:
         draw(out)
 
 
-def _shown(value: float | int | str) -> str:
-    return f"{value:.4f}" if isinstance(value, float) else str(value)
+def _path(folder: Path, part: str, row: Mapping[str, Any]) -> Path:
+    suffix = f"_{row['data']}" if part == "bias" else ""
+    return folder / f"distillation_{part}{suffix}.csv"
 
 
 if __name__ == "__main__":

@@ -25,6 +25,8 @@ from implicit_bias.data.catalogue import load_class_data
 from implicit_bias.models.heads.exits import averages
 from implicit_bias.models.heads.training import confidence, distillation_loss
 
+from .tables import keep_rows
+
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
@@ -335,8 +337,6 @@ def _draw_together(axes: list[Axes], joint: Any, sure: Any) -> None:
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for rows and the picture.")
 def main(only: str | None, draws: int | None, out: Path | None) -> None:
     """Redo what can be computed of the thesis's chapter about exits."""
-    import pandas as pd
-
     parts: dict[str, Callable[[], Iterator[Row]]] = {
         "limits": lambda: limits(draws or 10),
         "together": lambda: together(draws or 4),
@@ -344,19 +344,10 @@ def main(only: str | None, draws: int | None, out: Path | None) -> None:
         "errata": errata,
     }
     for name in [only] if only else list(parts):
-        rows: list[Row] = []
-        for one in parts[name]():
-            rows.append(one)
-            click.echo("  ".join(f"{key} {_shown(value)}" for key, value in one.items()))
-        if out is not None:
-            out.mkdir(parents=True, exist_ok=True)
-            pd.DataFrame(rows).to_csv(out / f"exit_heads_{name}.csv", index=False)
+        path = None if out is None else out / f"exit_heads_{name}.csv"
+        keep_rows(parts[name](), path, digits=".4g")
     if out is not None:
         draw_all(out)
-
-
-def _shown(value: float | int | str) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ import pandas as pd
 import implicit_bias as ib
 
 from .spectra import Array, machine, scores
+from .tables import begun
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -134,8 +135,7 @@ def main(depths: tuple[int, ...], draws: int, steps: int, out: Path) -> None:
     click.echo(machine())
     out.mkdir(parents=True, exist_ok=True)
     path = out / "galu.csv"
-    table = pd.read_csv(path) if path.exists() else pd.DataFrame()
-    done = set() if table.empty else set(zip(table["depth"], table["seed"], strict=True))
+    table, done = begun(path, ("depth", "seed"))
     for seed in range(1, draws + 1):
         for depth in depths:
             if (depth, seed) in done:

@@ -33,6 +33,7 @@ import implicit_bias as ib
 from implicit_bias.data.images import load_digit_classes, load_idx_classes
 
 from .spectra import Array, machine, scores
+from .tables import begun
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -186,8 +187,7 @@ def main(data_dir: Path | None, seeds: int, n_train: int, steps: int, out: Path)
     click.echo(machine())
     out.mkdir(parents=True, exist_ok=True)
     path = out / f"path_kernels_{'digits' if data_dir is None else 'mnist'}.csv"
-    table = pd.read_csv(path, dtype={"widths": str}) if path.exists() else pd.DataFrame()
-    done = set() if table.empty else set(zip(*(table[name] for name in KEY), strict=True))
+    table, done = begun(path, KEY, dtype={"widths": str})
     for seed in range(1, seeds + 1):
         for case in CASES:
             if (case.name, case.loss, seed) in done:

@@ -42,6 +42,7 @@ from implicit_bias.data.images import load_digit_classes, load_idx_classes
 from implicit_bias.models.dlgn.regions import active_paths
 
 from .spectra import machine
+from .tables import begun
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -240,8 +241,7 @@ def main(data_dir: Path | None, seeds: int, out: Path) -> None:
     click.echo(machine())
     out.mkdir(parents=True, exist_ok=True)
     path = out / f"simple_half_{'digits' if data_dir is None else 'mnist'}.csv"
-    table = pd.read_csv(path) if path.exists() else pd.DataFrame()
-    done = set() if table.empty else set(zip(*(table[name] for name in KEY), strict=True))
+    table, done = begun(path, KEY)
     for seed in range(1, seeds + 1):
         for kind in NETWORKS:
             for simple in HALVES:
