@@ -37,7 +37,7 @@ def relu_of(weights: Any) -> Any:
     """A ReLU network of these layers."""
     import torch
 
-    from implicit_bias.models.relu.network import DeepReLU
+    from implicit_bias.networks.relu import DeepReLU
 
     layers = list(weights)
     widths = [len(layer) for layer in layers[:-1]]

@@ -120,7 +120,7 @@ def rows(case: Case, data_dir: Path | None, seed: int, n_train: int, steps: int)
     """One row a checkpoint of one run."""
     import torch
 
-    from implicit_bias.models.relu.network import DeepReLU
+    from implicit_bias.networks.relu import DeepReLU
 
     train, held_out = pair(data_dir, n_train, seed)
     network = DeepReLU(train.X.shape[1], case.widths, random_state=seed, dtype=torch.float64)

@@ -37,10 +37,10 @@ from implicit_bias import (
     local_limit,
     train_many,
 )
+from implicit_bias.limits.path_limit import PathLimit
 from implicit_bias.local_limits.limit import LocalLimit, LocalStatus
 from implicit_bias.measures.comparison import compare
 from implicit_bias.models.dgn.comparison import value_of
-from implicit_bias.models.dgn.path_limit import PathLimit
 
 from .starts_problems import KINDS, Problem, problem
 

@@ -41,7 +41,7 @@ def relu(n_inputs: int, seed: int, widths: tuple[int, ...] = WIDTHS) -> Any:
     """An untrained ReLU network."""
     import torch
 
-    from implicit_bias.models.relu.network import DeepReLU
+    from implicit_bias.networks.relu import DeepReLU
 
     return DeepReLU(n_inputs, widths, random_state=seed, dtype=torch.float64)
 

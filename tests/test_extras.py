@@ -65,7 +65,7 @@ ASK = """
 import numpy as np
 import implicit_bias as ib
 from implicit_bias.drawing.figures import Row, compose
-from implicit_bias.models.linear.formulation import HardMarginSVM
+from implicit_bias.limits.linear import HardMarginSVM
 from implicit_bias.training.trajectory import Trajectory
 
 X, y = np.eye(2), np.array([1.0, -1.0])

@@ -11,9 +11,9 @@ import numpy as np
 
 import implicit_bias as ib
 from implicit_bias.data.pairs import load_pair
+from implicit_bias.limits.frelu import SVMFReLU
+from implicit_bias.limits.linear import linear_program
 from implicit_bias.models.gln.formulation import gln_program
-from implicit_bias.models.linear.formulation import linear_program
-from implicit_bias.models.relu.formulation import SVMFReLU
 from solvers import MaxMarginProgram
 
 Array = np.ndarray[Any, np.dtype[np.float64]]

@@ -16,7 +16,7 @@ from implicit_bias import (
     measure_distance,
     train,
 )
-from implicit_bias.models.orthosep.network import BalancedReLU
+from implicit_bias.networks.balanced_relu import BalancedReLU
 from tests.equivalence.test_alignment import act, draw
 from tests.oracles import PLANE, PLANE_LABELS
 

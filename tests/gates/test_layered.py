@@ -16,7 +16,7 @@ from implicit_bias import (
     SoftGates,
     gate_activity,
 )
-from implicit_bias.models.relu.network import DeepReLU
+from implicit_bias.networks.relu import DeepReLU
 
 RNG = np.random.default_rng(2)
 X, OTHER = RNG.normal(size=(40, 3)), RNG.normal(size=(15, 3))

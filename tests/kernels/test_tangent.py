@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from implicit_bias import DGN, DeepGLN, SoftGates, activation_kernel, empirical_ntk
-from implicit_bias.models.relu.network import DeepReLU
+from implicit_bias.networks.relu import DeepReLU
 from implicit_bias.training.data import place_data
 
 RNG = np.random.default_rng(3)

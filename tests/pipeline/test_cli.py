@@ -29,7 +29,7 @@ from implicit_bias import (
     train,
 )
 from implicit_bias.models import MODELS
-from implicit_bias.pipeline.options import flag
+from implicit_bias.options.fields import flag
 from tests.commands import (
     dataset_of,
     entry_point,

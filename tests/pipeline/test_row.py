@@ -14,7 +14,7 @@ import pytest
 
 import implicit_bias as ib
 from implicit_bias.models import MODELS
-from implicit_bias.pipeline.row import COLUMNS, READ, make_row
+from implicit_bias.reports.row import COLUMNS, READ, make_row
 
 # The smallest run of every model; of all, so that a new one is asked for its own.
 TINY: dict[str, dict[str, Any]] = {

@@ -17,7 +17,7 @@ import torch
 from threadpoolctl import threadpool_info
 
 import implicit_bias as ib
-from implicit_bias.pipeline.progress import Progress
+from implicit_bias.runs.progress import Progress
 from implicit_bias.sweeps import parts, work
 from implicit_bias.sweeps.parts import NotWritten
 from tests.commands import environment

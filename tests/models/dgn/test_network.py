@@ -21,8 +21,8 @@ from implicit_bias import (
     kkt_distance,
     solve_linear_svm,
 )
-from implicit_bias.models.dgn.network import initial_variance
-from implicit_bias.models.relu.network import DeepReLU
+from implicit_bias.networks.dgn import initial_variance
+from implicit_bias.networks.relu import DeepReLU
 from implicit_bias.training.loop import train, train_many
 from implicit_bias.training.settings import TrainingSettings
 

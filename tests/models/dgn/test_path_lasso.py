@@ -19,8 +19,8 @@ from implicit_bias import (
     solve_linear_svm,
     solve_path_lasso,
 )
-from implicit_bias.models.dgn.path_lasso import PathLasso
-from implicit_bias.models.dgn.paths import distinct_paths, gate_layers
+from implicit_bias.limits.path_lasso import PathLasso
+from implicit_bias.limits.paths import distinct_paths, gate_layers
 
 RNG = np.random.default_rng(2)
 N, D = 30, 6
