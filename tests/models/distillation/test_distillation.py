@@ -154,12 +154,14 @@ def test_the_flow_begins_at_its_start_and_follows_d_22_in_all_coordinates(
             return -(np.linalg.norm(w) ** (2 - 2 / depth)) * (g + along * w)
 
         times = [0.0, 1.0, 6.0]
-        path = ib.distillation_flow(samples, teacher, w0, times, depth=depth, loss=loss)
+        path = distillation.distillation_flow(samples, teacher, w0, times, depth=depth, loss=loss)
         np.testing.assert_allclose(path[0], w0, rtol=0, atol=1e-14 * np.linalg.norm(w0))
         own = solve_ivp(velocity, (0, 6), w0, "DOP853", times, rtol=1e-12, atol=1e-16).y.T
         np.testing.assert_allclose(path, own, atol=1e-9)
         # Flow and limit agree on which starts lie in the span: of these, the path stays there.
-        limit = ib.distillation_limit(samples, teacher, w0, depth=depth, loss=loss).require()
+        limit = distillation.distillation_limit(
+            samples, teacher, w0, depth=depth, loss=loss
+        ).require()
         assert (limit.null_start == 0) == (n >= D or outside == 0)
         if limit.null_start == 0:
             seen = path @ np.linalg.pinv(samples) @ samples
@@ -171,7 +173,7 @@ def test_the_flow_begins_at_its_start_and_follows_d_22_in_all_coordinates(
 def test_the_flow_of_k_classes_begins_at_its_start(n, loss) -> None:
     rng = np.random.default_rng(n)
     samples, teacher, W0 = (rng.normal(size=shape) for shape in ((n, D), (3, D), (3, D)))
-    path = ib.distillation_flow(samples, teacher, W0, [0.0, 5.0], loss=loss)
+    path = distillation.distillation_flow(samples, teacher, W0, [0.0, 5.0], loss=loss)
     np.testing.assert_allclose(path[0], W0, rtol=0, atol=1e-14)
     # What no sample sees, and of a softmax the mean over classes, stays as it was.
     off = np.linalg.svd(samples)[2][n:]
