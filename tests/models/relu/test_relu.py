@@ -353,7 +353,7 @@ def test_views_refuse_parts_that_do_not_belong_together() -> None:
     with pytest.raises(ValueError, match="read-only"):
         view.features[0, 0] = 1.0
     empty = ReLUView(**{name: array[:0] for name, array in fields.items()})
-    with pytest.raises(ValueError, match="`val` has no samples"):
+    with pytest.raises(ValueError, match="`held_out` has no samples"):
         compare_relu(solve_relu_svms(view), network, view, empty)
 
 
