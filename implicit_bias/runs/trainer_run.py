@@ -19,7 +19,7 @@ from ..options.resolve import OF_TRAINING
 from ..reports.finding import Finding
 from ..reports.findings import beside, separable_assumptions, trained
 from ..training.loop import train
-from ..training.snapshots import Snapshots
+from ..training.network_snapshots import NetworkSnapshots
 from ..training.trajectory import Trajectory
 from .label_agreement import AgreementAhead, agreement_ahead
 from .parts import Parts
@@ -133,7 +133,7 @@ def known_as(parts: Parts) -> str:
     return f"{parts.formulation.name}, a control" if parts.control else PREDICTED
 
 
-def _train(road: Road, limit: Limit, snapshots: Snapshots | None) -> Trajectory:
+def _train(road: Road, limit: Limit, snapshots: NetworkSnapshots | None) -> Trajectory:
     setup = road.setup
     return train(
         road.network,
@@ -173,7 +173,7 @@ def _ahead(road: Road, limit: Limit | None) -> AgreementAhead | None:
     return agreement_ahead(road.network, *road.setup.samples, limit)
 
 
-def _maps(road: Road, limit: Limit, name: str, snapshots: Snapshots) -> Finding:
+def _maps(road: Road, limit: Limit, name: str, snapshots: NetworkSnapshots) -> Finding:
     """Limit and network at times of its training, on the plane."""
     setup = road.setup
     lines = gating_lines(setup.gating, setup.train.X)

@@ -11,7 +11,7 @@ from scipy.special import xlogy
 from torch.nn.functional import one_hot
 
 from ...data.arrays import Floats
-from ...networks.exits import LabelledHead, TaughtHead
+from ...networks.exits import LabelledHead, SoftLabelHead
 from ...runs.seeds import Seeds
 from ...runs.setup import schedule_of, torch_dtype, trains
 from ...training.loop import Callback, train
@@ -22,7 +22,7 @@ from .losses import UNLABELLED
 
 __all__ = ["Head", "descend", "make_head", "settings_of", "stable_rate"]
 
-Head = LabelledHead | TaughtHead
+Head = LabelledHead | SoftLabelHead
 
 
 def settings_of(options: Any, rate: float = 1.0) -> TrainingSettings:
@@ -63,7 +63,7 @@ def make_head(features: Floats, exits: Exits, options: Any) -> Head:
     sizes = exits.labels.n_classes, features.shape[1]
     if exits.is_hard:
         return LabelledHead(*sizes, **how)
-    return TaughtHead(*sizes, temperature=exits.temperature, **how)
+    return SoftLabelHead(*sizes, temperature=exits.temperature, **how)
 
 
 def descend(

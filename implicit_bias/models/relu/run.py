@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from ...runs.folder import Keeping
     from ...runs.model import Model
     from ...runs.progress import Progress
-    from ...training.snapshots import Snapshots
+    from ...training.network_snapshots import NetworkSnapshots
     from .model import ReLUOptions
 
 __all__ = ["run_relu"]
@@ -127,7 +127,7 @@ def _find(setup: Setup, network: DeepReLU, freeze_at: int | None) -> Iterator[Fi
         yield from find_starts(setup, make, _name(options), network, trajectory)
 
 
-def _train(setup: Setup, network: DeepReLU, snapshots: Snapshots | None) -> Trajectory:
+def _train(setup: Setup, network: DeepReLU, snapshots: NetworkSnapshots | None) -> Trajectory:
     try:
         return train(
             network,
