@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from experiments import starts
-from implicit_bias import DeepLinear, FReLU, TrainingSettings, train, train_many
+from implicit_bias import DeepLinear, FReLU, ReLU, TrainingSettings, train, train_many
 from implicit_bias.optim import Annealed
 from implicit_bias.training import perturbed_best, record_best, restart_state
 
@@ -98,13 +98,22 @@ def test_a_perturbation_has_its_length_and_another_direction_every_time() -> Non
     assert state["n_restarts"].tolist() == [2, 1]
 
 
-def test_a_network_that_never_separates_is_never_worse_than_before_and_ends_at_its_best() -> None:
-    # Labels that no linear predictor has; at a saddle of the loss the three layers stay at 0.
-    rng = np.random.default_rng(1)
+@pytest.mark.parametrize(
+    ("network", "seed"),
+    [
+        # At a saddle of the loss the three layers stay at 0.
+        (DeepLinear(2, hidden_widths=(3, 3), random_state=0), 1),
+        # The last restart leads to a worse minimum.
+        (ReLU(2, 2, random_state=0), 2),
+    ],
+)
+def test_a_network_that_never_separates_is_never_worse_than_before_and_ends_at_its_best(
+    network, seed
+) -> None:
+    rng = np.random.default_rng(seed)
     inputs, labels = rng.normal(size=(12, 2)), rng.choice([-1.0, 1.0], size=12)
-    network = DeepLinear(2, hidden_widths=(3, 3), random_state=0)
     X, y = torch.from_numpy(inputs), torch.from_numpy(labels)
-    optimiser = Annealed(network.parameters(), degree=3, n_samples=len(labels))
+    optimiser = Annealed(network.parameters(), degree=network.degree, n_samples=len(labels))
     losses, worse = [], 0
     for _ in range((MAX_RESTARTS + 2) * PATIENCE):
         optimiser.step(lambda: y * network(X))
