@@ -165,9 +165,8 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("_shown.py", ("_solve",)),
     ("_*.py", ()),
     # Namespaces, whose names stand in the stubs beside them.
-    *((f"{name}.py", ()) for name in ("datasets", "distillation", "dynamics", "heads", "programs",
-                                      "protocols")),
-    ("optim.py", ("training.*optimi*",)),
+    *((f"{name}.py", ()) for name in ("datasets", "distillation", "dynamics", "heads", "optim",
+                                      "programs", "protocols")),
     ("data/*.py", (".", "_solve")),
     ("gates/*.py", (".", "_solve", "data.arrays")),
     ("limits/*.py", (".", "_solve", "data.*")),
