@@ -182,7 +182,7 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("drawing/*.py", (".", "_solve", "data.*", "equivalence.folds", "measures.*", "limits.*",
                       "training.trajectory", "training.network_snapshots")),
     ("options/*.py", (".", "data.names", "training.catalogue", "runs.model")),
-    ("reports/*.py", (".", "_solve", "_version", "data.*", "gates.saved", "limits.*", "measures.*",
+    ("reports/*.py", (".", "_solve", "_version", "data.*", "gates.gating", "limits.*", "measures.*",
                       "drawing.*", "options.choices", "training.trajectory", "runs.*")),
     ("runs/*.py", (".", *BELOW_MODELS)),
     ("run_model.py", (*BELOW_MODELS, "models")),  # the one that looks a model up

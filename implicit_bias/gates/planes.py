@@ -1,11 +1,10 @@
-"""Hyperplanes and where they cut: through the coordinates, or through the middle of data."""
+"""Hyperplanes along the coordinates, and cutoffs through the median of data."""
 
 from __future__ import annotations
 
-from numbers import Integral
-
 import numpy as np
 
+from .._numbers import whole_number
 from ..data.arrays import Floats
 
 __all__ = ["coordinate_planes", "count_hyperplanes", "median_cutoffs", "projections"]
@@ -14,7 +13,7 @@ _CUTOFF_RULES = ("median", "random", "axes")
 
 
 def count_hyperplanes(n_units: int, n_contexts: int, cutoffs: str) -> int:
-    """Hyperplanes a unit, log2 of its contexts.
+    """Return the number of hyperplanes a unit, log2 of its contexts.
 
     Raises
     ------
@@ -23,12 +22,8 @@ def count_hyperplanes(n_units: int, n_contexts: int, cutoffs: str) -> int:
     ValueError
         If one is out of range, or there is no such rule for the cutoffs.
     """
-    for name, number in (("n_units", n_units), ("n_contexts", n_contexts)):
-        if not isinstance(number, Integral):
-            raise TypeError(f"`{name}` must be an integer, got {number!r}: give a whole number")
-        if number < 1:
-            raise ValueError(f"`{name}` must be at least 1, got {number}: ask for more")
-    exponent = int(n_contexts).bit_length() - 1
+    whole_number("`n_units`", n_units)
+    exponent = whole_number("`n_contexts`", n_contexts).bit_length() - 1
     if n_contexts != 2**exponent:
         raise ValueError(
             f"`n_contexts` must be a power of two, one factor a hyperplane, got {n_contexts}: "
@@ -40,7 +35,7 @@ def count_hyperplanes(n_units: int, n_contexts: int, cutoffs: str) -> int:
 
 
 def coordinate_planes(shape: tuple[int, int, int]) -> tuple[Floats, Floats]:
-    """Normals (H, k, D) that are the first H k unit vectors, and cutoffs (H, k) of 0.
+    """Return the first H k unit vectors as normals (H, k, D), and cutoffs (H, k) of 0.
 
     Raises
     ------
@@ -58,12 +53,12 @@ def coordinate_planes(shape: tuple[int, int, int]) -> tuple[Floats, Floats]:
 
 
 def projections(X: Floats, normals: Floats) -> Floats:
-    """(n, H, k) inner products of inputs (n, D) with normals (H, k, D)."""
+    """Return the inner products (n, H, k) of inputs (n, D) with normals (H, k, D)."""
     return np.tensordot(X, normals, axes=(1, 2))
 
 
 def median_cutoffs(X: Floats, normals: Floats, weights: Floats) -> Floats:
-    """The cutoff of each hyperplane, shape (H, k), that splits the weight (n,) of X's rows in half.
+    """Return the cutoffs (H, k) of hyperplanes that split the weight (n,) of X's rows in half.
 
     An inner product of D terms is computed to within D u ||w|| ||x||, u half the machine
     epsilon, and its rounding may differ between batches. A cutoff in the middle of a gap keeps

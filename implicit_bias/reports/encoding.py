@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..gates.saved import Gating
+from ..gates.gating import Gating
 from .names import found_class, found_function, is_function, is_known, path_of
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Gates of every layer: whose they are, what they are on other inputs, and what is kept of them."""
+"""Gates of every layer: of which network, on other inputs, and from a file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 
 from implicit_bias import DGN
 from implicit_bias.gates import LinearGates, NetworkGates, RandomGates, SoftGates, gate_activity
-from implicit_bias.networks.relu import DeepReLU
+from implicit_bias.networks import DeepReLU
 
 RNG = np.random.default_rng(2)
 X, OTHER = RNG.normal(size=(40, 3)), RNG.normal(size=(15, 3))
@@ -108,7 +108,7 @@ def test_gates_before_a_fit_are_refused(name) -> None:
     [
         (lambda: RandomGates(widths=(3,), rate=1.5).fit(X),
          r"`rate` must lie in \[0, 1\], got 1.5"),
-        (lambda: RandomGates(widths=(3, 0)).fit(X), "widths must be at least 1, got 0"),
+        (lambda: RandomGates(widths=(3, 0)).fit(X), r"`widths\[1\]` must be at least 1, got 0"),
         (lambda: RandomGates(widths=()).fit(X), "`widths` must name a layer"),
         (lambda: NetworkGates([np.ones((2, 3)), np.ones((2, 3))]).fit(X), "hidden layers"),
         (lambda: NetworkGates([[[1.0, np.nan, 0.0]]]).fit(X), "must be finite"),
@@ -127,7 +127,7 @@ def test_gatings_that_cannot_be_are_refused(call, message) -> None:
 
 
 def test_a_width_that_is_no_integer_is_refused() -> None:
-    with pytest.raises(TypeError, match="integers"):
+    with pytest.raises(TypeError, match=r"`widths\[1\]` must be a whole number, got 2.5"):
         LinearGates(3, widths=(4, 2.5)).fit(X)
 
 

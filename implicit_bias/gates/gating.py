@@ -1,8 +1,9 @@
-"""What gatings share: integer output, and files that they are made from again."""
+"""Base of the transformers from inputs to gates: data frames, and files."""
 
 from __future__ import annotations
 
 import os
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -20,11 +21,11 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
 
 from .._saved import Kind, read_saved, write_saved
 
-__all__ = ["Gating"]
+__all__ = ["Gating", "seed_from", "seed_text"]
 
 
 class Gating(Named, TransformerMixin, BaseEstimator):  # type: ignore[misc,unused-ignore]
-    """A transformer from inputs to gates or contexts, that can be saved: integers, if not soft.
+    """A transformer from inputs to gates or contexts: integers, unless they are soft gates.
 
     `set_output(transform="pandas")`, or "polars", gives data frames; their columns are called by
     `get_feature_names_out()`, the class's name and the number of the gate.
@@ -32,7 +33,7 @@ class Gating(Named, TransformerMixin, BaseEstimator):  # type: ignore[misc,unuse
     Attributes
     ----------
     saved : tuple of str
-        Names of the arrays that it is made from again.
+        Names of the arrays in its files.
     """
 
     saved: ClassVar[tuple[str, ...]]
@@ -44,11 +45,11 @@ class Gating(Named, TransformerMixin, BaseEstimator):  # type: ignore[misc,unuse
 
     @property
     def _n_features_out(self) -> int:
-        """How many columns `transform` has; AttributeError where nothing is fitted yet."""
+        """Number of columns of `transform`; AttributeError where nothing is fitted yet."""
         raise NotImplementedError
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write what is fitted and the parameters to one safetensors file.
+        """Write the fitted attributes and the parameters to one safetensors file.
 
         A Generator as `random_state` is not stored; it loads as None.
 
@@ -68,7 +69,7 @@ class Gating(Named, TransformerMixin, BaseEstimator):  # type: ignore[misc,unuse
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a fitted gating that `save` wrote: the same inputs get the same gates.
+        """Read a file that `save` wrote: the same inputs get the same gates.
 
         Raises
         ------
@@ -85,16 +86,28 @@ class Gating(Named, TransformerMixin, BaseEstimator):  # type: ignore[misc,unuse
         for name, array in arrays.items():
             if array.dtype.kind == "f" and not np.all(np.isfinite(array)):
                 raise kind.refused(path, f"it has numbers in {name!r} that are not finite")
-        return cls._made_from(saved, f"{os.fspath(path)!r} must be a file that {kind.writer} wrote")
+        return cls._from_arrays(
+            saved, f"{os.fspath(path)!r} must be a file that {kind.writer} wrote"
+        )
 
     def _arrays(self) -> dict[str, Any]:
-        """What is saved, under the names `saved`."""
+        """The arrays of the file, under the names in `saved`."""
         raise NotImplementedError
 
     @classmethod
-    def _made_from(cls, arrays: dict[str, NDArray[Any]], wanted: str) -> Self:
-        """A gating from what `_arrays` gave; `wanted` begins the message where it is no gating."""
+    def _from_arrays(cls, arrays: dict[str, NDArray[Any]], wanted: str) -> Self:
+        """The transformer of what `_arrays` returned; `wanted` begins the message if it is none."""
         raise NotImplementedError
+
+
+def seed_text(random_state: Any) -> NDArray[Any]:
+    """Return a seed as an array of text, which is empty for what is no seed."""
+    return np.array(str(random_state) if isinstance(random_state, Integral) else "")
+
+
+def seed_from(text: NDArray[Any]) -> int | None:
+    """Return the seed that `seed_text` wrote, None where there was none."""
+    return int(str(text)) if str(text) else None
 
 
 def _kind(gating_class: type[Gating]) -> Kind:
