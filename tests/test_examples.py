@@ -34,7 +34,7 @@ def examples(path: str, thing: object) -> list[doctest.DocTest]:
     return [test for test in found if test.examples]
 
 
-@pytest.mark.parametrize("path", exported())
+@pytest.mark.parametrize("path", list(exported()))
 def test_examples_do_what_they_say(path, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     thing = attrgetter(path)(ib)
