@@ -1,11 +1,11 @@
-"""One shuffle, cut into a training and a validation part."""
+"""Split of samples into a training and a validation part."""
 
 from __future__ import annotations
 
-from numbers import Integral
-
 import numpy as np
 from numpy.typing import NDArray
+
+from .._numbers import whole_number
 
 __all__ = ["split"]
 
@@ -13,13 +13,26 @@ __all__ = ["split"]
 def split(
     n_total: int, n_train: int, n_val: int | None, random_state: int | np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows for training (a prefix of the shuffle) and for validation (a suffix of it)."""
+    """Return rows for training, the first of a shuffle, and for validation, the last of it.
+
+    Parameters
+    ----------
+    n_total, n_train : int
+    n_val : int or None
+        None: all that are not trained on.
+    random_state : int or numpy.random.Generator
+        Source of the shuffle.
+
+    Raises
+    ------
+    TypeError
+        If a number is not whole.
+    ValueError
+        If more samples are wanted than there are.
+    """
     n_held_out = 0 if n_val is None else n_val
-    for name, number, least in (("n_train", n_train, 1), ("n_val", n_held_out, 0)):
-        if not isinstance(number, Integral):
-            raise TypeError(f"`{name}` must be an integer, got {number!r}: give a whole number")
-        if number < least:
-            raise ValueError(f"`{name}` must be at least {least}, got {number}: ask for more")
+    whole_number("`n_train`", n_train)
+    whole_number("`n_val`", n_held_out, least=0)
     if n_train + n_held_out > n_total:
         raise ValueError(
             f"`n_train` + `n_val` must be at most {n_total}, the number of samples, got "
