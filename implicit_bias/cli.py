@@ -26,7 +26,7 @@ from .exits import (
     width,
 )
 from .models import MODELS
-from .options.command_line import ARGUMENTS, Choice, ModelCommand, given
+from .options.command_line import ARGUMENTS, Choice, ModelCommand, typed_choices
 from .run_model import running
 from .runs.progress import Progress, bar
 from .sweeps.commands import sweep
@@ -103,7 +103,7 @@ def compare(
     with failures_told():
         context = click.get_current_context()
         _check_files(plot, page)
-        chosen = given(context, choices)
+        chosen = typed_choices(context, choices)
         with running(model, chosen, progress=_told(quiet), save=folder, resume=resume) as report:
             # Shown first: a disk that turns out to be full must not take the results with it.
             shown = _show(report, as_json=as_json, quiet=quiet)

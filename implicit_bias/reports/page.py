@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Any
 from .._extras import naming_extras
 from .._files import write_atomically
 from .._shown import html_table
+from .contents import Contents
 from .finding import Table
 from .formulas import mathml
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from .report import Report
 
 __all__ = ["render_cell", "render_html", "write_html"]
 
@@ -58,7 +57,7 @@ class _Picture:
     alternative: str
 
 
-def write_html(report: Report, path: str | os.PathLike[str], *, command: str | None = None) -> None:
+def write_html(report: Contents, path: str | os.PathLike[str], *, command: str | None = None) -> None:
     """Write `render_html(report, command=command)` to a file.
 
     Raises
@@ -70,12 +69,12 @@ def write_html(report: Report, path: str | os.PathLike[str], *, command: str | N
 
 
 @naming_extras()
-def render_html(report: Report, *, command: str | None = None) -> str:
+def render_html(report: Contents, *, command: str | None = None) -> str:
     """A self-contained page: theorem, assumptions, tables, picture, certificate, provenance.
 
     Parameters
     ----------
-    report : Report
+    report : Contents
         Of any model, trained or not.
     command : str, optional
         The command line that made it; the call of `run` if it is left out.
@@ -102,7 +101,7 @@ def render_html(report: Report, *, command: str | None = None) -> str:
     )
 
 
-def render_cell(report: Report) -> str:
+def render_cell(report: Contents) -> str:
     """What a notebook shows of a report: verdict, assumptions, tables."""
     told = [*_notices(report), report.heading.setup, *map(str, report.assumptions)]
     tables = (html_table(table.title, table.columns, table.rows) for table in report.tables)
@@ -110,7 +109,7 @@ def render_cell(report: Report) -> str:
     return f"<b>{escape(report.heading.model)}: {_verdict(report)}</b>{lines}{''.join(tables)}"
 
 
-def _headline(report: Report) -> str:
+def _headline(report: Contents) -> str:
     """The verdict in figures: how good the proof is, and how near the network has come."""
     row = {name: value for one in report.findings for name, value in one.row.items()}
     words = [] if report.status is None else [report.status.name]
@@ -124,12 +123,12 @@ def _headline(report: Report) -> str:
     return "; ".join(words)
 
 
-def _verdict(report: Report) -> str:
+def _verdict(report: Contents) -> str:
     trained = any("network" in one.objects for one in report.findings)
     return "the predicted limit" + (" and a trained network" if trained else "")
 
 
-def _notices(report: Report) -> list[str]:
+def _notices(report: Contents) -> list[str]:
     found = []
     if report.status is not None and report.status.name != "SOLVED":
         where = f" ({report.concerns})" if report.concerns else ""

@@ -5,12 +5,9 @@ from __future__ import annotations
 import io
 import textwrap
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
+from .contents import Contents
 from .finding import Table
-
-if TYPE_CHECKING:
-    from .report import Report
 
 __all__ = ["render_table", "render_text"]
 
@@ -19,7 +16,7 @@ WIDTH = 100
 SHORT = 16
 
 
-def render_text(report: Report, width: int = WIDTH) -> str:
+def render_text(report: Contents, width: int = WIDTH) -> str:
     """Theorem, data, assumptions and tables, in lines of at most `width` characters.
 
     What does not fit is wrapped, in paragraphs and in the cells of tables.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,15 +43,13 @@ class SweepCommand(ModelCommand):
         own, model = click.Command.get_params(self, ctx), ctx.meta.get(MODEL)
         if model is None:
             return own
-        known = kinds(model.options)
-        return [*own, *(_several(field.name, known[field.name], field.metadata["help"])
-                        for field in fields(model.options))]  # fmt: skip
+        return [*own, *(_several(name, kind) for name, kind in kinds(model.options).items())]
 
 
-def _several(name: str, kind: Kind, help: str) -> click.Option:
+def _several(name: str, kind: Kind) -> click.Option:
     form = "once a value" if kind.several else "commas between values"
     return click.Option(
-        [flag(name), name], multiple=True, type=_Entries(kind), help=f"{help}  [{form}]"
+        [flag(name), name], multiple=True, type=_Entries(kind), help=f"{kind.about.help}  [{form}]"
     )
 
 
