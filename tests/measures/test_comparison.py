@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from implicit_bias import GLN, Comparison, GLNLimit, compare, kkt_distance, solve_gln_svm
 from implicit_bias.data.sample import Sample
 from implicit_bias.measures.comparison import measure_network
-from implicit_bias.measures.formatting import aligned
 from implicit_bias.measures.scalars import agreement, scores
+from implicit_bias.quantities.formatting import aligned
 
 # More weights, H C D + H, than training samples: multipliers are determined.
 H, C, D = 3, 2, 12
