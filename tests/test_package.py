@@ -156,7 +156,7 @@ def test_the_package_reaches_its_solvers_through_one_seam() -> None:
 BELOW_MODELS = (
     "_solve", "_version", "data.*", "gates.*", "kernels.*", "limits.*", "local_limits.*",
     "networks.*", "training.*", "measures.*", "equivalence.*", "drawing.*", "options.*",
-    "reports.*", "runs.*",
+    "quantities.*", "reports.*", "runs.*",
 )  # fmt: skip
 MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("__init__.py", ()),
@@ -167,6 +167,7 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     # Namespaces, whose names stand in the stubs beside them.
     *((f"{name}.py", ()) for name in ("datasets", "distillation", "dynamics", "heads", "programs",
                                       "protocols")),
+    ("quantities/*.py", (".",)),
     ("optim.py", ("training.*optimi*",)),
     ("data/*.py", (".", "_solve")),
     ("gates/*.py", (".", "_solve", "data.arrays")),
@@ -252,6 +253,7 @@ def test_imports_go_one_way(path) -> None:
         "_saved",
         "_shown",
         "_pictures",
+        "quantities.*",
     ]  # which know nothing of what they are for
     if parts[0] == "models" and len(parts) == 3:
         seen = ["*"] * ("." in row_of(path)[1])

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import linregress
 
+from ..quantities.formatting import DASH
 from ..training.catalogue import get_trainer
 from ..training.settings import TrainingSettings
-from .formatting import DASH
 from .series import SeriesStatus
 
 __all__ = [

@@ -12,8 +12,8 @@ from ..drawing.figures import Panel, Row
 from ..gates.saved import Gating
 from ..limits.limit import Limit
 from ..measures.comparison import Comparison, NetworkState
-from ..measures.formatting import loss_in_words, number
 from ..measures.scalars import accuracy
+from ..quantities.formatting import loss_in_words, number
 from ..training.trajectory import Trajectory
 from .columns import comparison_columns, limit_columns, state_columns, training_columns
 from .finding import Assumption, Finding, Table

@@ -19,11 +19,11 @@ from ...limits.limit import Limit
 from ...limits.path_lasso import solve_path_lasso
 from ...local_limits.limit import LocalLimit
 from ...measures.distances import Distances
-from ...measures.formatting import loss_in_words, share
 from ...measures.kkt import kkt_distance
 from ...measures.scalars import scores
 from ...networks.dgn import DGN
 from ...networks.dlgn import DLGN
+from ...quantities.formatting import loss_in_words, share
 from ...reports.columns import kkt_columns
 from ...reports.finding import Finding, Table
 from ...reports.findings import gating_file, limit_alone, trained, usable

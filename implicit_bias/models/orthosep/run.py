@@ -22,9 +22,9 @@ from ...equivalence.measure import MeasureDistance, measure_distance
 from ...equivalence.reading import as_weights
 from ...equivalence.weights import ReLUWeights
 from ...measures.comparison import compare, measure_network
-from ...measures.formatting import number
 from ...measures.kkt import kkt_distance
 from ...networks.balanced_relu import BalancedReLU, ResidualReLU
+from ...quantities.formatting import number
 from ...reports.finding import Assumption, Finding, Table
 from ...reports.findings import beside, limit_alone, trained, usable
 from ...reports.report import Report, gather

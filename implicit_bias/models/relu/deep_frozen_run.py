@@ -20,9 +20,9 @@ from ...limits.path_lasso import solve_path_lasso
 from ...limits.path_limit import PathLimit
 from ...local_limits.limit import LocalLimit
 from ...local_limits.search import local_limit
-from ...measures.formatting import share
 from ...measures.scalars import error_rate, scores
 from ...networks.relu import DeepReLU
+from ...quantities.formatting import share
 from ...reports.finding import Assumption, Finding, Table
 from ...reports.findings import usable
 from ...runs.setup import Setup

@@ -15,9 +15,9 @@ from ...equivalence.weights import ReLUWeights
 from ...gates.changes import gate_changes
 from ...limits.frelu import FReLULimit, solve_frelu_svm
 from ...measures.comparison import measure_network
-from ...measures.formatting import DASH, loss_in_words, number, share
 from ...networks.frelu import FReLU
 from ...networks.relu import DeepReLU, ReLU
+from ...quantities.formatting import DASH, loss_in_words, number, share
 from ...reports.finding import Assumption, Finding, Table, Writer
 from ...reports.findings import shortfall, usable
 from ...reports.writers import write_frame, write_weights

@@ -15,9 +15,9 @@ from ...equivalence.weights import ReLUWeights
 from ...limits.frelu import FReLULimit
 from ...local_limits.limit import LocalLimit, LocalStatus
 from ...local_limits.search import local_limit
-from ...measures.formatting import number, share
 from ...measures.scalars import scores
 from ...networks.relu import DeepReLU, ReLU
+from ...quantities.formatting import number, share
 from ...reports.finding import Finding, Table
 from ...runs.setup import Setup
 from ...runs.starts import Start, starts_finding, train_starts

@@ -19,9 +19,9 @@ from ...gates.changes import GateChanges
 from ...gates.hyperplanes import HyperplaneGates
 from ...measures.comparison import measure_network
 from ...measures.distances import Distances
-from ...measures.formatting import DASH, loss_in_words, number, share
 from ...measures.kkt import kkt_distance
 from ...networks.relu import DeepReLU, ReLU
+from ...quantities.formatting import DASH, loss_in_words, number, share
 from ...reports.columns import kkt_columns, limit_columns, state_columns
 from ...reports.finding import Assumption, Finding, Table
 from ...reports.findings import gating_file, network_record, trained
