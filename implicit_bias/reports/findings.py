@@ -35,7 +35,7 @@ __all__ = [
 
 
 def usable(limit: Limit) -> bool:
-    """Return True for a limit that separates the training data, with which networks are compared."""
+    """Return True for a limit that separates its data: a network can be compared with it."""
     return limit.status in (Status.SOLVED, Status.INACCURATE)
 
 
@@ -157,7 +157,7 @@ def separable_assumptions(comparison: Comparison, trajectory: Trajectory) -> tup
 
 
 def gating_file(gating: Any) -> Finding:
-    """Return the finding of a run's gating, to be loaded again; empty without one of these kinds."""
+    """Return the finding of a run's gating, to be loaded again; empty without one to save."""
     return Finding(
         "gating", files={"gating.safetensors": gating.save} if isinstance(gating, Gating) else {}
     )
@@ -233,5 +233,5 @@ def _both(
 
 
 def _measures(comparison: Comparison) -> tuple[tuple[str, str], ...]:
-    """Return the rows of their differences, without errors, which the accuracies beside them tell."""
+    """Return the rows of their differences but errors: the other table has both accuracies."""
     return tuple(row for row in comparison.rows() if not row[0].startswith("held-out error"))

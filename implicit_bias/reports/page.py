@@ -57,7 +57,9 @@ class _Picture:
     alternative: str
 
 
-def write_html(report: Contents, path: str | os.PathLike[str], *, command: str | None = None) -> None:
+def write_html(
+    report: Contents, path: str | os.PathLike[str], *, command: str | None = None
+) -> None:
     """Write `render_html(report, command=command)` to a file.
 
     Raises

@@ -14,9 +14,7 @@ __all__ = ["gather"]
 NOWHERE = RunFolder()
 
 
-def gather(
-    heading: Heading, findings: Iterator[Finding], folder: RunFolder = NOWHERE
-) -> Report:
+def gather(heading: Heading, findings: Iterator[Finding], folder: RunFolder = NOWHERE) -> Report:
     """Return the report of a run's findings, in the order in which they first came.
 
     Here the run begins, all that could refuse it being done: `folder`, if it has a path, is the

@@ -27,7 +27,7 @@ class Progress:
     def training(
         self, *before: Callable[[int, int, float], None] | None
     ) -> Callable[[int, int, float], None]:
-        """Return a callback for `train` that advances, after the callbacks `before` that there are."""
+        """Return a callback for `train` that advances, after all of `before` but None."""
 
         def callback(step: int, n_steps: int, log_loss: float) -> None:
             for call in before:

@@ -22,8 +22,8 @@ from .label_agreement import AgreementAhead
 
 __all__ = ["FOLLOWS", "prospects"]
 
-# A run is extrapolated to so many times its log(1/loss): runs that were taken 10 and 20 times as many
-# steps came to between twice (constant steps) and forty times theirs.
+# A run is extrapolated to so many times its log(1/loss): runs that were taken 10 and 20 times as
+# many steps came to between twice (constant steps) and forty times theirs.
 FARTHER = 10
 # Trainers whose units grow as the law of dual norms says. Under "annealed", whose log(1/loss) is
 # that of its schedule, small units grow sooner, and 8 of 30 later ratios lay above their bars.
@@ -48,7 +48,7 @@ def prospects(
     degree : int
         Degree of homogeneity of the network.
     settings : TrainingSettings
-        Those of the run: known exponents stand beside measured ones where they are proved of its steps.
+        Those of the run: known exponents stand beside measured ones where they are proved for it.
     control : bool
         True where the limit is another network's, so that no distance from it tends to 0.
     ahead : AgreementAhead, optional

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+
 from .._solve import MaxMarginProgram
 from ..drawing.trainers import panels_beside
 from ..limits.limit import Limit

@@ -216,7 +216,7 @@ def training_settings(
 
 
 def schedule_of(options: Any) -> Phases | None:
-    """Return steps and rates, None for those that the trainer finds; None where steps are not named."""
+    """Return steps and rates, None for rates the trainer finds; None where no steps are named."""
     if options.steps is None or options.steps == (0,):
         return None
     rates: tuple[float | None, ...] = options.learning_rate or (None,) * len(options.steps)

@@ -19,8 +19,8 @@ from ..reports.finding import Finding
 from ..reports.findings import compared, separable_assumptions, trained
 from ..training.snapshots import Snapshots
 from ..training.trajectory import Trajectory
-from .label_agreement import AgreementAhead, agreement_ahead
 from .fit import STATE, fit
+from .label_agreement import AgreementAhead, agreement_ahead
 from .parts import Parts
 from .prospects import FOLLOWS, prospects
 from .setup import SampleSetup
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import torch
 
 __all__ = ["TrainerRun", "known_as", "predicted", "train_and_compare", "trainer_runs"]
+
 
 @dataclass(frozen=True, eq=False)
 class TrainerRun:
@@ -147,8 +148,9 @@ def _slow_units(one: TrainerRun, limit: Limit | None, trajectory: Trajectory, kk
     found = slow_units(one.network, one.setup.train, limit, run, kkt)
     if not one.among:
         return found
-    panels = (panel if isinstance(panel, Row) else of_trainer(one.among, panel)
-              for panel in found.panels)
+    panels = (
+        panel if isinstance(panel, Row) else of_trainer(one.among, panel) for panel in found.panels
+    )
     return replace(found, panels=tuple(panels))
 
 

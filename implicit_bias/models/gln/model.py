@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ...options.fields import (
-    TWO_TRAINERS,
     EVERY_CLASS,
     ONE_TRAINER,
     PLANE,
+    TWO_TRAINERS,
     ClassOptions,
     ContextOptions,
     SolverOptions,

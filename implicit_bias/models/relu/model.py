@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...options.fields import (
-    TWO_TRAINERS,
     ONE_TRAINER,
+    TWO_TRAINERS,
     ClassOptions,
     GateOptions,
     ImageOptions,
