@@ -55,7 +55,7 @@ def run(
         True: a bar. A function is called as ``progress(stage, done, of)``, with 0, 0 as a stage
         begins.
     save : path, optional
-        Folder for the results; an unfinished run is kept there.
+        Folder for the results; an unfinished run keeps its state there.
     resume : bool
         Whether to go on with the unfinished run in `save`.
     **options
@@ -158,6 +158,7 @@ def resolve(name: str, options: Mapping[str, Any]) -> Setup:
         if name not in model.option_names:
             typed = f"{name}={value!r}"
             raise TypeError(no_such_option(name, typed, model.name, known, BROUGHT))
+    own: dict[str, Any]
     if not brought:
         own = {"options": model.choose(**choices)}  # refused before anything heavy is imported
     else:

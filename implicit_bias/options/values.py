@@ -110,9 +110,13 @@ class Kind:
         return " or ".join([wanted, *words])
 
 
-@cache
-def kinds(options: type[Options]) -> Mapping[str, Kind]:
+def kinds(options: Any) -> Mapping[str, Kind]:
     """Return the values that each option of a dataclass of options takes, by its name."""
+    return _kinds(options)
+
+
+@cache
+def _kinds(options: Any) -> Mapping[str, Kind]:  # a class of fields is hashable, mypy says not
     hints = get_type_hints(options)
     return MappingProxyType(
         {one.name: _kind(hints[one.name], one.metadata["about"]) for one in fields(options)}

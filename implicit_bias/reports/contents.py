@@ -67,17 +67,17 @@ class Contents:
 
     @property
     def shortfall(self) -> str:
-        """What training did not reach; empty where there is nothing to say."""
+        """A sentence on what training did not reach; empty where there is nothing to say."""
         return next((finding.shortfall for finding in self.findings if finding.shortfall), "")
 
     @property
     def assumptions(self) -> tuple[Assumption, ...]:
-        """Of the theorem, and whether they hold."""
+        """The assumptions of the theorem, each with True, False or None for unknown."""
         return tuple(one for finding in self.findings for one in finding.assumptions)
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        """For people."""
+        """The tables of all findings, in their order."""
         return tuple(table for finding in self.findings for table in finding.tables)
 
     @property
@@ -87,7 +87,7 @@ class Contents:
 
     @property
     def certificates(self) -> dict[str, Mapping[str, Any]]:
-        """What is proved about each limit, by its name."""
+        """The proved numbers of each limit, by its name."""
         return {name: proof for one in self.findings for name, proof in one.certificates.items()}
 
     @property
@@ -112,19 +112,19 @@ class Contents:
 
     @property
     def trajectory(self) -> Any:
-        """What training went through, by the keys of `network` where there are several."""
+        """The trajectory of training, by the keys of `network` where there are several."""
         return self.objects.get("trajectory")
 
     @property
     def comparison(self) -> Any:
-        """What sets limit and network apart, by class with `classes="all"`."""
+        """The measured differences of limit and network, by class with `classes="all"`."""
         return self.objects.get("comparison")
 
     @property
     def by_trainer(self) -> dict[str, Self]:
-        """Of several trainers the report of each, as of a run that had named it alone.
+        """The report of each of several trainers, as of a run that had named it alone.
 
-        Of one trainer this report; empty for a model that has no choice of them. The properties
+        With one trainer this report; empty for a model that has no choice of them. The properties
         above are those of the trainer named last.
         """
         names = dict.fromkeys(name for one in self.findings for name in one.parts)
@@ -135,7 +135,7 @@ class Contents:
 
     @property
     def results(self) -> dict[str, Any]:
-        """For programs: plain Python values, floats may be infinite or NaN."""
+        """The record of the run: plain Python values, floats may be infinite or NaN."""
         found: dict[str, Any] = dict(self.heading.record)
         for finding in self.findings:
             # Two findings may speak of one thing: their entries are joined.
@@ -148,7 +148,7 @@ class Contents:
         }
 
     def figure(self) -> Figure | None:
-        """The picture of the run; None where nothing was trained."""
+        """Draw the picture of the run; None where nothing was trained."""
         # Panels in a row of rows share as few of them as hold them; whole rows stay as they are.
         rows: list[Row] = []
         single: list[Panel] = []
@@ -162,9 +162,9 @@ class Contents:
         return compose(rows, title=self.heading.title) if rows else None
 
     def row(self) -> dict[str, Any]:
-        """One flat record of `row.COLUMNS`, the same for every model; None is null.
+        """Return one flat record of `row.COLUMNS`, the same for every model; None is null.
 
-        Of several trainers the last one's: `rows` has all.
+        With several trainers the last one's: `rows` has all.
 
         `pa.Table.from_pylist([report.row()], schema=row_schema())` is the way to one data set.
         """
@@ -182,11 +182,11 @@ class Contents:
         )
 
     def rows(self) -> list[dict[str, Any]]:
-        """`row` of every trainer, which its column `trainer` tells apart."""
+        """Return `row` for every trainer, distinguished by its column `trainer`."""
         return [report.row() for report in self.by_trainer.values()] or [self.row()]
 
     def to_json(self) -> str:
-        """`results` as one JSON object; infinities and NaN become null."""
+        """Return `results` as one JSON object; infinities and NaN become null."""
         return json.dumps(_finite(self.results), allow_nan=False)
 
     def _of_trainer(self, name: str) -> Self:

@@ -72,7 +72,7 @@ def write_html(
 
 @naming_extras()
 def render_html(report: Contents, *, command: str | None = None) -> str:
-    """A self-contained page: theorem, assumptions, tables, picture, certificate, provenance.
+    """Render a self-contained page: theorem, assumptions, tables, picture, certificate, provenance.
 
     Parameters
     ----------
@@ -104,15 +104,15 @@ def render_html(report: Contents, *, command: str | None = None) -> str:
 
 
 def render_cell(report: Contents) -> str:
-    """What a notebook shows of a report: verdict, assumptions, tables."""
-    told = [*_notices(report), report.heading.setup, *map(str, report.assumptions)]
+    """Render the notebook's view of a report: verdict, assumptions, tables."""
+    lines = [*_notices(report), report.heading.setup, *map(str, report.assumptions)]
     tables = (html_table(table.title, table.columns, table.rows) for table in report.tables)
-    lines = "".join(f"<div>{escape(line)}</div>" for line in told)
-    return f"<b>{escape(report.heading.model)}: {_verdict(report)}</b>{lines}{''.join(tables)}"
+    text = "".join(f"<div>{escape(line)}</div>" for line in lines)
+    return f"<b>{escape(report.heading.model)}: {_verdict(report)}</b>{text}{''.join(tables)}"
 
 
 def _headline(report: Contents) -> str:
-    """The verdict in figures: how good the proof is, and how near the network has come."""
+    """Return the verdict in numbers: the gap of the proof, and the distance of the network."""
     row = {name: value for one in report.findings for name, value in one.row.items()}
     words = [] if report.status is None else [report.status.name]
     for name, text in (
@@ -153,13 +153,13 @@ def _picture(figure: Figure | None) -> _Picture | None:
 
 
 def _alternative(figure: Figure) -> str:
-    """What the panels show, by their titles and the labels of their axes."""
+    """Describe the panels, by their titles and the labels of their axes."""
     panels = [about for ax in figure.axes if (about := ax.get_title() or ax.get_ylabel())]
     return f"{figure.get_suptitle() or 'pictures of the run'}. Panels: {'; '.join(panels)}."
 
 
 def _certificate(proofs: Mapping[str, Mapping[str, Any]]) -> Table:
-    """One column a limit; what a status means in words only where there is one."""
+    """Return the certificates, one column a limit; the advice only where there is one."""
     limits = {name: {**proof, **proof.get("certificate", {})} for name, proof in proofs.items()}
     rows = [
         (label, *(_text(limit.get(key, "-")) for limit in limits.values()))
@@ -193,7 +193,7 @@ def _provenance(record: Mapping[str, Any]) -> list[Table]:
 
 
 def _in_words(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options whose values do not speak for themselves, as words."""
+    """Return the options, values that need explanation in words."""
     words: dict[str, Any] = dict(options)
     if words.get("batch_size") == 0:
         words["batch_size"] = "0 (the full batch)"
@@ -203,7 +203,7 @@ def _in_words(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _pairs(title: str, values: Mapping[str, Any]) -> Table:
-    """What there is a value of: options that were left to the model have none."""
+    """Return the table of values that are not None, as options left to the model are."""
     rows = tuple((key, _text(value)) for key, value in values.items() if value is not None)
     return Table(title, ("", "value"), rows)
 

@@ -39,7 +39,7 @@ class Report(Contents):
         return render_cell(self)
 
     def plot(self) -> Figure | None:
-        """`figure`, by the name of what draws one result."""
+        """Draw the picture of the run: `figure`, under the name that single results have for it."""
         return self.figure()
 
     def save(self, folder: str | os.PathLike[str]) -> list[str]:

@@ -48,7 +48,7 @@ def fit(
         True for the first network that the run trains, which a run that is resumed had begun.
         Others begin anew where they left no file.
     monitor, observer, callback : optional
-        As `train` takes them; the callback is called before the run's own, which tells progress.
+        As `train` takes them; the callback is called before the run's own, for its progress.
 
     Raises
     ------
