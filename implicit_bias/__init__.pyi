@@ -26,7 +26,6 @@ from .data.labelled import ClassDataset as ClassDataset
 from .data.orthants import is_orthogonally_separable as is_orthogonally_separable
 from .data.sample import Sample as Sample
 from .equivalence.alignment import Alignment as Alignment
-from .equivalence.alignment import AlignmentStatus as AlignmentStatus
 from .equivalence.alignment import align as align
 from .equivalence.canonical import CanonicalForm as CanonicalForm
 from .equivalence.canonical import canonical_form as canonical_form
@@ -82,12 +81,12 @@ from .limits.path_bound import path_lower_bound as path_lower_bound
 from .limits.path_lasso import solve_path_lasso as solve_path_lasso
 from .limits.path_limit import PathLimit as PathLimit
 from .limits.predictors import ContextPredictor as ContextPredictor
+from .limits.result import Result as Result
 from .limits.separability import Separability as Separability
 from .limits.separability import is_separable as is_separable
 from .local_limits.depth3 import Depth3Kernel as Depth3Kernel
 from .local_limits.depth3 import depth3_kernel as depth3_kernel
 from .local_limits.limit import LocalLimit as LocalLimit
-from .local_limits.limit import LocalStatus as LocalStatus
 from .local_limits.limit import same_limit as same_limit
 from .local_limits.search import local_limit as local_limit
 from .measures.clocks import ConstantClock as ConstantClock
