@@ -127,6 +127,9 @@ class Status(Enum):
         self.severity = severity
         self.advice = advice
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}.{self.name}"
+
 
 def worst_status(statuses: Iterable[Status]) -> Status:
     """The status of largest severity, the first of several such: what answers are worth together.

@@ -12,7 +12,6 @@ import torch
 from implicit_bias import (
     GLN,
     DeepLinear,
-    Distances,
     HyperplaneContexts,
     Sample,
     Status,
@@ -21,6 +20,7 @@ from implicit_bias import (
     train,
     train_many,
 )
+from implicit_bias.measures import Distances
 from implicit_bias.measures.extrapolation import extrapolate, inverse_log_loss
 from implicit_bias.measures.power_sums import STEEPER, Powers, PowerSums
 

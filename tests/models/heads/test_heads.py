@@ -11,8 +11,8 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
-from implicit_bias import (
-    NotCertified,
+from implicit_bias import NotCertified
+from implicit_bias.heads import (
     Trunk,
     anytime_average,
     budget_exits,
