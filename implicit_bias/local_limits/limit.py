@@ -145,7 +145,7 @@ class LocalLimit(Result):
 
     @property
     def remark(self) -> str:
-        """The reason."""
+        """Reason why no more is said; empty where nothing is lacking."""
         return self.reason
 
     @property

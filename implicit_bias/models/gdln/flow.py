@@ -197,7 +197,7 @@ def _flow(program: LeastSquaresProgram, w0: Array, tau: float, rcond: float | No
             "one row of weights per unit"
         )
     if solution.status is Status.INCONSISTENT:
-        raise ValueError(f"`A` and `b` are {solution.status.advice}")
+        raise ValueError(f"`A` and `b` are {solution.advice}")
     n_units = program.shape[0]
     return GatedFlow(
         initial=start,
