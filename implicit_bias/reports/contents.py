@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
+from .._solve import Status, worst_status
 from ..drawing.figures import Panel, Row, compose, panel_rows
-from ..limits.severity import worst
 from .columns import heading_columns
-from .finding import Assumption, Finding, Standing, Table, Writer
+from .finding import Assumption, Finding, Table, Writer
 from .heading import Heading
 from .row import make_row
 from .side_by_side import joined
@@ -52,10 +52,22 @@ class Contents:
         return not self.interrupted and all(finding.finished for finding in self.findings)
 
     @property
-    def status(self) -> Standing | None:
+    def status(self) -> Status | None:
         """The worst status of the limits; None if an interrupt came before the first of them."""
         statuses = self._statuses()
-        return worst(statuses.values()) if statuses else None
+        return worst_status(statuses.values()) if statuses else None
+
+    @property
+    def advice(self) -> str:
+        """The meaning of the status, in the words of a limit that has it; empty without one."""
+        if self.status is None:
+            return ""
+        said = (
+            str(proof["advice"])
+            for proof in self.certificates.values()
+            if proof.get("status") == self.status.name and "advice" in proof
+        )
+        return next(said, self.status.advice)
 
     @property
     def concerns(self) -> str:
@@ -198,7 +210,7 @@ class Contents:
             return replace(self, findings=own, interrupted=False, failure=None)
         return replace(self, findings=own)
 
-    def _statuses(self) -> dict[str, Standing]:
+    def _statuses(self) -> dict[str, Status]:
         return {name: status for one in self.findings for name, status in one.statuses.items()}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..training.data import Inputs
-from ..training.loop import Callback, Monitor, Observer, train
+from ..training.loop import Callback, Observer, train
 from ..training.settings import TrainingSettings
 from ..training.trajectory import Trajectory
 from .setup import Setup
@@ -29,7 +29,8 @@ def fit(
     settings: TrainingSettings,
     state: str = STATE,
     first: bool = True,
-    monitor: Monitor | None = None,
+    X_val: Inputs | None = None,
+    gates_val: Inputs | None = None,
     observer: Observer | None = None,
     callback: Callback | None = None,
 ) -> Trajectory:
@@ -47,7 +48,7 @@ def fit(
     first : bool
         True for the first network that the run trains, which a run that is resumed had begun.
         Others begin anew where they left no file.
-    monitor, observer, callback : optional
+    X_val, gates_val, observer, callback : optional
         As `train` takes them; the callback is called before the run's own, for its progress.
 
     Raises
@@ -63,7 +64,8 @@ def fit(
         y,
         gates,
         settings=settings,
-        monitor=monitor,
+        X_val=X_val,
+        gates_val=gates_val,
         observer=observer,
         callback=setup.progress.training(callback),
         state=setup.folder.state(state),

@@ -96,7 +96,7 @@ def run_dlgn(setup: Setup) -> Report:
     samples = prepare(setup)
     network = DLGN(
         samples.train.X.shape[1],
-        _widths(options),
+        widths=_widths(options),
         constant_experts=options.experts == "constant",
         beta=options.beta,
         **start(options, setup.seeds.weights),
@@ -135,7 +135,8 @@ def _find(
         *frozen.samples[0],
         settings=setup.settings,
         first=False,
-        monitor=(frozen.samples[1].X, frozen.samples[1].gates),
+        X_val=frozen.samples[1].X,
+        gates_val=frozen.samples[1].gates,
         observer=Distances(None, *frozen.samples, loss=setup.options.loss),
     )
     held_out = to_numpy(limit.predictor(frozen.samples[1].X, frozen.samples[1].gates))
@@ -239,7 +240,7 @@ def _with_closed(found: Finding, limit: Limit, frozen: Frozen) -> Finding:
     """The limit alone; where it is none, what stands in the way by number."""
     if limit.status is not Status.NOT_SEPARABLE:
         return found
-    closed = closed_samples(*frozen.samples[0][::2], frozen.widths)
+    closed = closed_samples(*frozen.samples[0][::2], widths=frozen.widths)
     why = "give more `--hidden-units` or `--gate-steps`, or another `--seed`"
     if len(closed):
         names = ", ".join(map(str, closed[:NAMED])) + (", ..." if len(closed) > NAMED else "")

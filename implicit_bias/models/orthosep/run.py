@@ -130,7 +130,7 @@ def _train(setup: SampleSetup, network: Network, limit: OrthosepLimit) -> Trajec
         network,
         *setup.train,
         settings=setup.settings,
-        monitor=(setup.held_out.X, None),
+        X_val=setup.held_out.X,
         observer=OrthosepDistances(limit, *setup.samples, loss=setup.options.loss),
     )
 

@@ -150,7 +150,7 @@ def train_frozen(
         setup.train.y,
         freeze_at=freeze_at,
         settings=setup.settings,
-        monitor=setup.held_out.X,
+        X_val=setup.held_out.X,
         callback=setup.progress.training(),
         states=None if before is None or after is None else (before, after),
         resume=setup.folder.resume,

@@ -133,7 +133,7 @@ def _train(setup: SampleSetup, network: DeepReLU, snapshots: Snapshots | None) -
             network,
             *setup.train,
             settings=setup.settings,
-            monitor=(setup.held_out.X, None),
+            X_val=setup.held_out.X,
             observer=Distances(None, *setup.samples, loss=setup.options.loss),
             callback=snapshots,
         )
