@@ -8,14 +8,8 @@ import torch
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from implicit_bias import (
-    DGN,
-    LinearGates,
-    NetworkGates,
-    RandomGates,
-    SoftGates,
-    gate_activity,
-)
+from implicit_bias import DGN
+from implicit_bias.gates import LinearGates, NetworkGates, RandomGates, SoftGates, gate_activity
 from implicit_bias.networks.relu import DeepReLU
 
 RNG = np.random.default_rng(2)

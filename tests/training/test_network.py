@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from implicit_bias import DGN, GLN, DeepGLN, DeepLinear, FReLU, ReLU, ShallowGLN
+from implicit_bias import DGN, GLN, DeepLinear, FReLU, ReLU, ShallowGLN
+from implicit_bias.networks import DeepGLN
 from implicit_bias.networks.balanced_relu import BalancedReLU, ResidualReLU
 from implicit_bias.networks.protocols import (
     Gated,

@@ -114,7 +114,7 @@ def test_a_student_of_all_classes_follows_its_flow_at_every_temperature() -> Non
 
 def test_what_is_kept_gives_its_numbers_again(tmp_path) -> None:
     record = results(*QUICK, "--steps", "40,60", "--save", tmp_path)
-    limit = ib.DistillationLimit.load(tmp_path / "limit.safetensors")
+    limit = ib.distillation.DistillationLimit.load(tmp_path / "limit.safetensors")
     assert limit.null_norm == record["limit"]["null_norm"]
     path = load_file(tmp_path / "path.safetensors")
     rates = record["options"]["learning_rate"]
