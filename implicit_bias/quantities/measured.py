@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, replace
 from enum import Enum
 from typing import Any, ClassVar, TypeVar, dataclass_transform
@@ -50,6 +50,7 @@ def quantity(
     ideal: float | None = None,
     at_most: float | None = None,
     doc: str = "",
+    head: str = "",
     column: str | None = None,
     shown: bool = True,
     kept: bool = True,
@@ -59,7 +60,7 @@ def quantity(
 
     Parameters
     ----------
-    label, format, ideal, at_most, doc
+    label, format, ideal, at_most, doc, head
         As of `Quantity`, for one that this class alone has. Without a label the declaration is
         that of `TABLE` under the field's name.
     column : str, optional
@@ -79,7 +80,7 @@ def quantity(
     margin ratio (1)     0.9900
     loss of the fit (0)  0.250
     """
-    own = Quantity(column or "", label or "", format, ideal, at_most, doc)
+    own = Quantity(column or "", label or "", format, ideal, at_most, doc, head=head)
     about = Declared(own, shown=shown, kept=kept, in_table=label is None)
     return field(default=default, metadata={KEY: about})
 
@@ -164,19 +165,25 @@ class Measured(Shown):
         return {name: plain(getattr(self, name))
                 for name, one in self.declared.items() if one.kept}  # fmt: skip
 
+    def shown(self) -> tuple[str, ...]:
+        """The attributes with a line in the table: those declared so that are not None."""
+        return tuple(
+            name
+            for name, one in self.declared.items()
+            if one.shown and getattr(self, name) is not None
+        )
+
     def rows(self) -> list[tuple[str, ...]]:
-        """Label and text of every line of a table; none of what is None."""
-        return self.lines(*(name for name, one in self.declared.items() if one.shown))
+        """Label and text of every line of the table."""
+        return self.lines(*self.shown())
 
     def lines(self, *names: str) -> list[tuple[str, ...]]:
-        """The lines of a table of these attributes; none of what is None."""
-        return [(self.declared[name].quantity.title, self.text(name))
-                for name in names if getattr(self, name) is not None]  # fmt: skip
+        """Label and text of these attributes, a dash where one is None."""
+        return [(self.declared[name].quantity.title, self.text(name)) for name in names]
 
     def text(self, name: str) -> str:
         """The value of an attribute as tables show it; a dash for None."""
-        value = getattr(self, name)
-        return DASH if value is None else self.declared[name].quantity.text(value)
+        return self.declared[name].quantity.text(getattr(self, name))
 
     def cells(self) -> dict[str, Any]:
         """The values of the run's row, by their columns."""
@@ -214,24 +221,34 @@ def side_by_side(results: Sequence[Measured | None], *names: str) -> list[tuple[
     """
     declared = next(one.declared for one in results if one is not None)
     names = names or tuple(name for name, about in declared.items() if about.shown)
-    return [(declared[name].quantity.title, *_texts(results, name)) for name in names]
+    return [
+        (
+            declared[name].quantity.title,
+            *(DASH if one is None else one.text(name) for one in results),
+        )
+        for name in names
+    ]
 
 
 def stacked(
     results: Mapping[str, Measured | None], *names: str
 ) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """`side_by_side` with rows and columns exchanged: the titles, and one line a result.
+    """Heads and lines of a table with one line a result of one class, dashes where that is None.
 
     Parameters
     ----------
     results : mapping of label to Measured or None
     names : str
-        As of `side_by_side`.
+        Attributes, one a column; those that are shown if none is named.
     """
-    lines = side_by_side(list(results.values()), *names)
-    columns = ("", *(title for title, *_ in lines))
-    rows = [(label, *(line[k] for line in lines)) for k, label in enumerate(results, start=1)]
-    return columns, rows
+    declared = next(one.declared for one in results.values() if one is not None)
+    names = names or tuple(name for name, about in declared.items() if about.shown)
+    heads = ("", *(declared[name].quantity.column_title for name in names))
+    rows = [
+        (label, *(DASH if one is None else one.text(name) for name in names))
+        for label, one in results.items()
+    ]
+    return heads, rows
 
 
 def plain(value: Any) -> Any:
@@ -245,10 +262,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [plain(entry) for entry in value]
     return value.tolist() if hasattr(value, "tolist") else value
-
-
-def _texts(results: Iterable[Measured | None], name: str) -> list[str]:
-    return [DASH if one is None else one.text(name) for one in results]
 
 
 def _declared_in(value: Any) -> Declared | None:
@@ -280,5 +293,6 @@ def _documented(cls: type[Measured], hints: Mapping[str, Any]) -> str | None:
     place = section.start() if section else len(text)
     lines = ["", "", "Attributes", "----------"]
     for name, hint in hints.items():
-        lines += [f"{name} : {hint}", f"    {cls.declared[name].quantity.sentence}"]
+        kind = hint if isinstance(hint, str) else inspect.formatannotation(hint)
+        lines += [f"{name} : {kind}", f"    {cls.declared[name].quantity.sentence}"]
     return text[:place] + "\n".join(lines) + text[place:]
