@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, eye_array, kron, vstack
 from scipy.spatial.distance import cdist
 
+from ..quantities.measured import Measured, derived, part, quantity
 from .reading import as_weights
 from .reduction import unit_rows
 from .weights import Array, Indices, ReLUWeights
@@ -44,8 +44,7 @@ class NeuronMeasure(NamedTuple):
     directions: Array
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class MeasureDistance:
+class MeasureDistance(Measured):
     r"""How far the neurons of two networks are, masses of both divided by their sums.
 
     .. math:: W_1 = \min_{\pi \ge 0} \sum_{jk} \pi_{jk} c_{jk} \quad\text{s.t. marginals},\qquad
@@ -53,50 +52,31 @@ class MeasureDistance:
 
     On the unit ball (of (x, 1) where there are biases) functions divided by their masses differ by
     no more than it, output biases aside, since neurons are 1-Lipschitz in their directions.
-
-    Attributes
-    ----------
-    distance : float
-        Cost of `plan`, between 0 and 2.
-    lower_bound : float
-        Value of a feasible point of the dual: no plan costs less.
-    plan : (k_a, k_b) array
-        Mass moved from each neuron of a to each one of b; sum 1.
-    residual : float
-        Largest error of a marginal of `plan`.
-    mass_a, mass_b : float
-        ``sum_j |a_j| ||w_j||`` of both, which the distance does not see.
-    positive_a, positive_b : float
-        Shares of neurons with positive sign in them.
-    units_a, units_b : (k_a,), (k_b,) integer arrays
-        Neurons with a mass, in their networks' numbering.
-    output_biases : tuple of two floats
-        Of both networks, which the distance does not see.
     """
 
-    distance: float
-    lower_bound: float
-    plan: Array
-    residual: float
-    mass_a: float
-    mass_b: float
-    positive_a: float
-    positive_b: float
-    units_a: Indices
-    units_b: Indices
-    output_biases: tuple[float, float]
+    distance: float = quantity(column="neuron_distance", doc="Cost of `plan`, between 0 and 2.")
+    lower_bound: float = part("Value of a feasible point of the dual: no plan costs less.")
 
-    @property
+    @derived("  at most above the least cost by", ".1g", kept=True)
     def gap(self) -> float:
         """By how much the plan may be from the best one."""
         return self.distance - self.lower_bound
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything but the arrays, ready for JSON."""
-        bounds = {"distance": self.distance, "lower_bound": self.lower_bound, "gap": self.gap}
-        masses = {"mass_a": self.mass_a, "mass_b": self.mass_b}
-        shares = {"positive_a": self.positive_a, "positive_b": self.positive_b}
-        return bounds | {"residual": self.residual} | masses | shares
+    plan: Array = part(
+        "(k_a, k_b) mass moved from each neuron of a to each one of b; sum 1.", kept=False
+    )
+    residual: float = part("Largest error of a marginal of `plan`.")
+    mass_a: float = part("``sum_j |a_j| ||w_j||`` of a, which the distance does not see.")
+    mass_b: float = part("That of b.")
+    positive_a: float = part("Share of neurons with positive sign in the mass of a.")
+    positive_b: float = part("That of b.")
+    units_a: Indices = part(
+        "(k_a,) neurons of a with a mass, in the network's numbering.", kept=False
+    )
+    units_b: Indices = part("(k_b,) those of b.", kept=False)
+    output_biases: tuple[float, float] = part(
+        "Those of both networks, which the distance does not see.", kept=False
+    )
 
     def __repr__(self) -> str:
         return (

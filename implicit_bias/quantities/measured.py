@@ -33,24 +33,48 @@ class Declared:
         Whether tables have a line of it.
     kept : bool
         Whether the record has an entry of it.
-    in_table : bool
-        Whether the declaration is that of `TABLE`.
     """
 
     quantity: Quantity
-    shown: bool = True
-    kept: bool = True
-    in_table: bool = False
+    shown: bool
+    kept: bool
+
+
+@dataclass(frozen=True)
+class _Draft:
+    """A declaration before its attribute has a name; `column` is its name in the table."""
+
+    given: Mapping[str, Any]
+    column: str | None
+    shown: bool
+    kept: bool
+
+    def completed(self, name: str) -> Declared:
+        """The declaration of the attribute `name`.
+
+        Raises
+        ------
+        TypeError
+            If it has no label and the table does not know it.
+        """
+        column = self.column or name
+        if self.column is None and "label" in self.given:
+            found = Quantity(name, **self.given)
+        elif column in TABLE:
+            found = replace(TABLE[column], **self.given)
+        else:
+            raise TypeError(f"`{column}` is not declared: give it a label, or a line in the table")
+        return Declared(found, self.shown, self.kept)
 
 
 def quantity(
     label: str | None = None,
-    format: Format = ".4g",
+    format: Format | None = None,
     *,
     ideal: float | None = None,
     at_most: float | None = None,
-    doc: str = "",
-    head: str = "",
+    doc: str | None = None,
+    head: str | None = None,
     column: str | None = None,
     shown: bool = True,
     kept: bool = True,
@@ -61,8 +85,8 @@ def quantity(
     Parameters
     ----------
     label, format, ideal, at_most, doc, head
-        As of `Quantity`, for one that this class alone has. Without a label the declaration is
-        that of `TABLE` under the field's name.
+        As of `Quantity`. Without a label the declaration is that of `TABLE` under the field's
+        name, and what is given takes the place of what stands there.
     column : str, optional
         The name in `TABLE`, where it differs from the field's.
     shown, kept : bool
@@ -80,9 +104,9 @@ def quantity(
     margin ratio (1)     0.9900
     loss of the fit (0)  0.250
     """
-    own = Quantity(column or "", label or "", format, ideal, at_most, doc, head=head)
-    about = Declared(own, shown=shown, kept=kept, in_table=label is None)
-    return field(default=default, metadata={KEY: about})
+    given = {"label": label, "format": format, "ideal": ideal, "at_most": at_most, "doc": doc,
+             "head": head}  # fmt: skip
+    return field(default=default, metadata={KEY: _draft(given, column, shown=shown, kept=kept)})
 
 
 def part(doc: str, *, kept: bool = True, default: Any = MISSING) -> Any:
@@ -97,19 +121,19 @@ def part(doc: str, *, kept: bool = True, default: Any = MISSING) -> Any:
     default
         The field's default.
     """
-    about = Declared(Quantity("", "", doc=doc), shown=False, kept=kept)
-    return field(default=default, metadata={KEY: about})
+    draft = _draft({"label": "", "doc": doc}, None, shown=False, kept=kept)
+    return field(default=default, metadata={KEY: draft})
 
 
 class _Derived(property):
     """A property with a declaration."""
 
-    declared: Declared
+    draft: _Draft
 
 
 def derived(
     label: str | None = None,
-    format: Format = ".4g",
+    format: Format | None = None,
     *,
     ideal: float | None = None,
     at_most: float | None = None,
@@ -125,12 +149,17 @@ def derived(
 
     def decorate(function: Callable[[Any], T]) -> Any:
         found = _Derived(function)
-        doc = inspect.getdoc(function) or ""
-        own = Quantity(column or "", label or "", format, ideal, at_most, doc)
-        found.declared = Declared(own, shown=shown, kept=kept, in_table=label is None)
+        given = {"label": label, "format": format, "ideal": ideal, "at_most": at_most,
+                 "doc": inspect.getdoc(function)}  # fmt: skip
+        found.draft = _draft(given, column, shown=shown, kept=kept)
         return found
 
     return decorate
+
+
+def _draft(given: Mapping[str, Any], column: str | None, *, shown: bool, kept: bool) -> _Draft:
+    known = {name: value for name, value in given.items() if value is not None}
+    return _Draft(known, column, shown, kept)
 
 
 @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(quantity, part))
@@ -147,9 +176,9 @@ class Measured(Shown):
     def __init_subclass__(cls, *, eq: bool = False) -> None:
         super().__init_subclass__()
         own = {
-            name: _completed(name, about)
+            name: draft.completed(name)
             for name, value in vars(cls).items()
-            if (about := _declared_in(value)) is not None
+            if (draft := _draft_of(value)) is not None
         }
         hints = {name: hint for name, hint in inspect.get_annotations(cls).items()
                  if "ClassVar" not in str(hint)}  # fmt: skip
@@ -264,24 +293,12 @@ def plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else value
 
 
-def _declared_in(value: Any) -> Declared | None:
+def _draft_of(value: Any) -> _Draft | None:
     """The declaration that an attribute of a class carries."""
     if isinstance(value, Field):
-        found: Declared | None = value.metadata.get(KEY)
+        found: _Draft | None = value.metadata.get(KEY)
         return found
-    return value.declared if isinstance(value, _Derived) else None
-
-
-def _completed(name: str, about: Declared) -> Declared:
-    """A declaration with the name of its attribute, or that of the table by that name."""
-    own = about.quantity
-    name = own.name or name
-    if not about.in_table:
-        return replace(about, quantity=replace(own, name=name))
-    if name not in TABLE:
-        raise TypeError(f"`{name}` is not declared: give it a label, or a line in the table")
-    shared = TABLE[name]
-    return replace(about, quantity=replace(shared, doc=own.doc or shared.doc))
+    return value.draft if isinstance(value, _Derived) else None
 
 
 def _documented(cls: type[Measured], hints: Mapping[str, Any]) -> str | None:

@@ -72,6 +72,12 @@ class Quantity:
         return (self.head or self.label.strip()) + self._ideal_text()
 
     @property
+    def distance_label(self) -> str:
+        """The label of the distance from the ideal value, as an axis has it."""
+        label = self.label.strip()
+        return f"{self.ideal:g} - {label}" if self.ideal else label
+
+    @property
     def sentence(self) -> str:
         """What it is, as a sentence: `doc`, or else the title."""
         title = self.title.strip()
@@ -92,7 +98,7 @@ class Quantity:
         if value is None:
             return ""
         percent = isinstance(self.format, str) and self.format.endswith("%")
-        words = f"{100 * value:g} %" if percent else f"{value:g}"
+        words = f"{100 * value:g}%" if percent else f"{value:g}"
         return f" ({words})" if self.at_most is None else f" (at most {words})"
 
 

@@ -89,6 +89,24 @@ _NEURON_DISTANCE = _column(
 _WEIGHT_DRIFT = _column(
     "weight_drift", "|dw| / |w0|", "|w - w_0| / |w_0| at the last output scale."
 )
+_NULL_NORM = _column(
+    "null_norm",
+    "off the projection",
+    "Length of the trained student off the span of the samples.",
+    ".6g",
+)
+_ANGLE = _column(
+    "angle",
+    "angle with the teacher, degrees",
+    "Angle between trained student and teacher, in radians.",
+    degrees,
+)
+_RISK = _column(
+    "risk",
+    "transfer risk, held out",
+    "Share of held-out inputs that the trained student labels unlike the teacher.",
+    ".2%",
+)
 
 MEASURED: tuple[Quantity, ...] = (
     _column("limit", "program", "Program that the columns of the limit belong to.", type="string"),
@@ -240,42 +258,12 @@ MEASURED: tuple[Quantity, ...] = (
         ".4f",
         ideal=0.0,
     ),
-    _column(
-        "null_norm_limit",
-        "off the projection, limit",
-        "Length of the limit off the span of the samples.",
-        ".6f",
-    ),
-    _column(
-        "null_norm",
-        "off the projection",
-        "Length of the trained student off the span of the samples.",
-        ".6f",
-    ),
-    _column(
-        "angle_limit",
-        "angle of limit and teacher, degrees",
-        "Angle between limit and teacher, in radians.",
-        degrees,
-    ),
-    _column(
-        "angle",
-        "angle with the teacher, degrees",
-        "Angle between trained student and teacher, in radians.",
-        degrees,
-    ),
-    _column(
-        "risk_limit",
-        "transfer risk of the limit, held out",
-        "Share of held-out inputs that the limit labels unlike the teacher.",
-        ".2%",
-    ),
-    _column(
-        "risk",
-        "transfer risk, held out",
-        "Share of held-out inputs that the trained student labels unlike the teacher.",
-        ".2%",
-    ),
+    _like("null_norm_limit", _NULL_NORM, "Length of the limit off the span of the samples."),
+    _NULL_NORM,
+    _like("angle_limit", _ANGLE, "Angle between limit and teacher, in radians."),
+    _ANGLE,
+    _like("risk_limit", _RISK, "Share of held-out inputs that limit and teacher label apart."),
+    _RISK,
     _column(
         "risk_bound",
         "bound of the expected risk",
@@ -388,6 +376,11 @@ MEASURED: tuple[Quantity, ...] = (
 
 SHARED: tuple[Quantity, ...] = (
     Quantity("status", "status", doc="Status of the answer."),
+    Quantity("advice", "what it means", doc="Meaning of the status, and what can be done."),
+    Quantity("tol", "gap asked for", doc="Tolerance of the status."),
+    Quantity("rank", "rank", "d", doc="Rank of the linear system."),
+    Quantity("n_samples", "samples", "d", doc="Training samples."),
+    Quantity("solver", "solver", doc="Name of the solver."),
     Quantity(
         "separation_bound",
         "smallest margin over the sum of its absolute terms, at most",

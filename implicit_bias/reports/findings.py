@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import torch
 
 __all__ = [
+    "TOGETHER",
     "beside",
     "gating_file",
     "limit_alone",
@@ -33,6 +34,8 @@ __all__ = [
     "usable",
 ]
 
+TOGETHER = "prediction and training"
+"""Title of the table with a limit and a network side by side."""
 BOUNDS = ("objective", "lower_bound", "gap")
 
 
@@ -119,7 +122,7 @@ def beside(
         },
         tables=(
             Table(
-                "prediction and training",
+                TOGETHER,
                 ("", name, "trained network"),
                 _both(limit, margin, (at_train, at_val), state, trajectory, comparison),
                 of_network=True,

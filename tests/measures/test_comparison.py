@@ -321,7 +321,7 @@ def test_to_dict_to_frame_and_str_say_the_same(limit) -> None:
         np.testing.assert_equal(frame[name].item(), record[name])
     assert str(comparison).splitlines() == aligned(comparison.rows()).splitlines()
     assert (
-        dict(comparison.rows())["agreement on held-out labels (100 %)"]
+        dict(comparison.rows())["agreement on held-out labels (100%)"]
         == f"{comparison.agreement:.2%}"
     )
 

@@ -202,7 +202,7 @@ def _neurons(setup: Setup, limit: OrthosepLimit, network: Network) -> Finding:
             *([] if folds is None else [folds]),
         ),
         objects={"diagnosis": diagnosis, "transport": transport},
-        row={} if transport is None else {"neuron_distance": transport.distance},
+        row={} if transport is None else transport.cells(),
     )
 
 
@@ -235,11 +235,11 @@ def _starts(setup: Setup, limit: OrthosepLimit, first: Start) -> Finding:
     return starts_finding(starts, {"off the prediction": far})
 
 
-def _transport_rows(transport: MeasureDistance | None) -> list[tuple[str, str]]:
+def _transport_rows(transport: MeasureDistance | None) -> list[tuple[str, ...]]:
     if transport is None:
         return []
-    distance, gap = number(transport.distance, ".3g"), number(max(transport.gap, 0.0), ".1g")
-    return [("optimal transport to the predicted neurons (0)", f"{distance} (gap {gap})")]
+    ((label, distance),) = transport.lines("distance")
+    return [(label, f"{distance} (gap {number(max(transport.gap, 0.0), '.1g')})")]
 
 
 def layer_singular_values(network: torch.nn.Module) -> list[Floats]:
