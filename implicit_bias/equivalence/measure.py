@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, eye_array, kron, vstack
 from scipy.spatial.distance import cdist
 
-from ..quantities.measured import Measured, derived, part, quantity
+from .._solve import Status
+from ..limits.result import Result
 from .reading import as_weights
 from .reduction import unit_rows
 from .weights import Array, Indices, ReLUWeights
@@ -17,7 +19,13 @@ from .weights import Array, Indices, ReLUWeights
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["MeasureDistance", "NeuronMeasure", "measure_distance", "neuron_measure"]
+__all__ = [
+    "MeasureDistance",
+    "NeuronMeasure",
+    "TransportCertificate",
+    "measure_distance",
+    "neuron_measure",
+]
 
 # Cost of moving a neuron to one of the other sign: the diameter of the sphere, which keeps the
 # triangle inequality and the bound of functions below.
@@ -44,7 +52,32 @@ class NeuronMeasure(NamedTuple):
     directions: Array
 
 
-class MeasureDistance(Measured):
+@dataclass(frozen=True)
+class TransportCertificate:
+    """Bounds of the least cost of a plan, and how feasible the plan is.
+
+    Attributes
+    ----------
+    distance : float
+        Cost of the plan, between 0 and 2.
+    lower_bound : float
+        Value of a feasible point of the dual: no plan costs less.
+    residual : float
+        Largest error of a marginal of the plan.
+    """
+
+    distance: float
+    lower_bound: float
+    residual: float
+
+    @property
+    def gap(self) -> float:
+        """By how much the plan may be from the best one."""
+        return self.distance - self.lower_bound
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MeasureDistance(Result):
     r"""How far the neurons of two networks are, masses of both divided by their sums.
 
     .. math:: W_1 = \min_{\pi \ge 0} \sum_{jk} \pi_{jk} c_{jk} \quad\text{s.t. marginals},\qquad
@@ -52,31 +85,49 @@ class MeasureDistance(Measured):
 
     On the unit ball (of (x, 1) where there are biases) functions divided by their masses differ by
     no more than it, output biases aside, since neurons are 1-Lipschitz in their directions.
+
+    Attributes
+    ----------
+    plan : (k_a, k_b) array
+        Mass moved from each neuron of a to each one of b; sum 1.
+    status : Status
+        SOLVED where gap and residual are at most `tol`, else INACCURATE.
+    certificate : TransportCertificate
+    tol : float
+    mass_a, mass_b : float
+        ``sum_j |a_j| ||w_j||`` of both, which the distance does not see.
+    positive_a, positive_b : float
+        Shares of neurons with positive sign in them.
+    units_a, units_b : (k_a,), (k_b,) integer arrays
+        Neurons with a mass, in their networks' numbering.
+    output_biases : tuple of two floats
+        Of both networks, which the distance does not see.
     """
 
-    distance: float = quantity(column="neuron_distance", doc="Cost of `plan`, between 0 and 2.")
-    lower_bound: float = part("Value of a feasible point of the dual: no plan costs less.")
+    plan: Array
+    status: Status
+    certificate: TransportCertificate
+    tol: float
+    mass_a: float
+    mass_b: float
+    positive_a: float
+    positive_b: float
+    units_a: Indices
+    units_b: Indices
+    output_biases: tuple[float, float]
 
-    @derived("  at most above the least cost by", ".1g", kept=True)
+    @property
+    def distance(self) -> float:
+        """Cost of the plan."""
+        return self.certificate.distance
+
+    @property
     def gap(self) -> float:
         """By how much the plan may be from the best one."""
-        return self.distance - self.lower_bound
+        return self.certificate.gap
 
-    plan: Array = part(
-        "(k_a, k_b) mass moved from each neuron of a to each one of b; sum 1.", kept=False
-    )
-    residual: float = part("Largest error of a marginal of `plan`.")
-    mass_a: float = part("``sum_j |a_j| ||w_j||`` of a, which the distance does not see.")
-    mass_b: float = part("That of b.")
-    positive_a: float = part("Share of neurons with positive sign in the mass of a.")
-    positive_b: float = part("That of b.")
-    units_a: Indices = part(
-        "(k_a,) neurons of a with a mass, in the network's numbering.", kept=False
-    )
-    units_b: Indices = part("(k_b,) those of b.", kept=False)
-    output_biases: tuple[float, float] = part(
-        "Those of both networks, which the distance does not see.", kept=False
-    )
+    def _summary(self) -> dict[str, Any]:
+        return {"gap": self.gap}
 
     def __repr__(self) -> str:
         return (
@@ -87,7 +138,7 @@ class MeasureDistance(Measured):
 
 
 def measure_distance(
-    a: ReLUWeights | torch.nn.Module, b: ReLUWeights | torch.nn.Module
+    a: ReLUWeights | torch.nn.Module, b: ReLUWeights | torch.nn.Module, *, tol: float = 1e-7
 ) -> MeasureDistance:
     """Optimal transport between the neurons of two two-layer ReLU networks, of any widths.
 
@@ -99,6 +150,8 @@ def measure_distance(
     ----------
     a, b : ReLUWeights or Module
         Of one output each.
+    tol : float
+        To which the plan is asked to be the best one, and to have the right marginals.
 
     Raises
     ------
@@ -122,11 +175,17 @@ def measure_distance(
     )
     shares = [m.masses / m.masses.sum() for m in (first, second)]
     plan, lower_bound = _transport(cost, *shares)
-    return MeasureDistance(
+    certificate = TransportCertificate(
         distance=float((plan * cost).sum()),
         lower_bound=lower_bound,
-        plan=plan,
         residual=max(float(np.abs(plan.sum(1 - k) - shares[k]).max()) for k in (0, 1)),
+    )
+    solved = certificate.gap <= tol and certificate.residual <= tol
+    return MeasureDistance(
+        plan=plan,
+        status=Status.SOLVED if solved else Status.INACCURATE,
+        certificate=certificate,
+        tol=tol,
         mass_a=float(first.masses.sum()),
         mass_b=float(second.masses.sum()),
         positive_a=float(shares[0][first.signs > 0].sum()),

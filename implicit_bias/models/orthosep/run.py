@@ -25,6 +25,7 @@ from ...measures.comparison import compare, measure_network
 from ...measures.kkt import kkt_distance
 from ...networks.balanced_relu import BalancedReLU, ResidualReLU
 from ...quantities.formatting import number
+from ...quantities.table import TABLE
 from ...reports.finding import Assumption, Finding, Table
 from ...reports.findings import beside, limit_alone, trained, usable
 from ...reports.report import Report, gather
@@ -202,7 +203,7 @@ def _neurons(setup: Setup, limit: OrthosepLimit, network: Network) -> Finding:
             *([] if folds is None else [folds]),
         ),
         objects={"diagnosis": diagnosis, "transport": transport},
-        row={} if transport is None else transport.cells(),
+        row={} if transport is None else {"neuron_distance": transport.distance},
     )
 
 
@@ -238,8 +239,8 @@ def _starts(setup: Setup, limit: OrthosepLimit, first: Start) -> Finding:
 def _transport_rows(transport: MeasureDistance | None) -> list[tuple[str, ...]]:
     if transport is None:
         return []
-    ((label, distance),) = transport.lines("distance")
-    return [(label, f"{distance} (gap {number(max(transport.gap, 0.0), '.1g')})")]
+    one, gap = TABLE["neuron_distance"], number(max(transport.gap, 0.0), ".1g")
+    return [(one.title, f"{one.text(transport.distance)} (gap {gap})")]
 
 
 def layer_singular_values(network: torch.nn.Module) -> list[Floats]:
