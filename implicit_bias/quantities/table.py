@@ -13,7 +13,7 @@ from typing import Any
 from .formatting import degrees
 from .quantity import Format, Quantity, Rule, Type, by_name
 
-__all__ = ["MEASURED", "TABLE", "columns", "lines", "stacked"]
+__all__ = ["MEASURED", "TABLE", "columns", "lines", "record_lines", "stacked", "title_of"]
 
 
 def _column(
@@ -417,6 +417,30 @@ SHARED: tuple[Quantity, ...] = (
 """Quantities of several classes without a column."""
 
 TABLE: Mapping[str, Quantity] = MappingProxyType(by_name((*MEASURED, *SHARED)))
+
+RECORDED = {"dual_objective": "lower_bound", "loss": "optimal_loss", "seconds": "limit_seconds"}
+"""Quantities by the names that they have in the record of a result, where these differ."""
+
+
+def title_of(entry: str) -> str:
+    """The title of an entry of a result's record; its name as words where none is declared.
+
+    Examples
+    --------
+    >>> title_of("dual_objective"), title_of("rounding_error")
+    ('certified lower bound', 'rounding error')
+    """
+    name = RECORDED.get(entry, entry)
+    return TABLE[name].title.strip() if name in TABLE else entry.replace("_", " ")
+
+
+def record_lines(record: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Titles and texts of the single values of a result's record, to ten digits."""
+    return [
+        (title_of(name), f"{value:.10g}" if isinstance(value, float) else str(value))
+        for name, value in record.items()
+        if value is None or isinstance(value, str | bool | int | float)
+    ]
 
 
 def lines(values: Mapping[str, Any], *names: str) -> list[tuple[str, ...]]:

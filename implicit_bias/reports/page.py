@@ -15,7 +15,7 @@ from .._extras import naming_extras
 from .._files import write_atomically
 from .._shown import html_table
 from ..quantities.formatting import DASH
-from ..quantities.table import TABLE, lines
+from ..quantities.table import lines, title_of
 from .finding import Table
 from .formulas import mathml
 
@@ -28,14 +28,12 @@ __all__ = ["render_cell", "render_html", "write_html"]
 
 RESOLUTION = 130  # dots per inch of the pictures, sharp at the width of the page and in print
 
-# Entries of a limit's record in the order of a reader, with the names of their quantities where
-# these differ; what a limit does not have is left out.
+# Entries of a limit's record in the order of a reader; what a limit does not have is left out.
 CERTIFICATE = (
     "status", "advice", "objective", "dual_objective", "gap", "tol", "separation_bound",
     "separation_rounding", "stationarity", "loss", "rank", "n_samples", "n_support", "n_units",
     "n_live", "solver", "iterations", "seconds",
 )  # fmt: skip
-NAMED = {"dual_objective": "lower_bound", "loss": "optimal_loss", "seconds": "limit_seconds"}
 # The verdict in figures: how good the proof is, and how near the network has come.
 HEADLINE = ("gap", "margin_ratio", "agreement")
 # Of the data: no names, which may be those of folders that the user did not type.
@@ -147,7 +145,7 @@ def _certificate(proofs: Mapping[str, Mapping[str, Any]]) -> Table:
     limits = {name: {**proof, **proof.get("certificate", {})} for name, proof in proofs.items()}
     rows = [
         (
-            TABLE[NAMED.get(key, key)].title.strip(),
+            title_of(key),
             *(_text(limit.get(key, DASH)) for limit in limits.values()),
         )
         for key in CERTIFICATE
