@@ -195,20 +195,17 @@ class Measured(Shown):
                 for name, one in self.declared.items() if one.kept}  # fmt: skip
 
     def shown(self) -> tuple[str, ...]:
-        """The attributes with a line in the table: those declared so that are not None."""
-        return tuple(
-            name
-            for name, one in self.declared.items()
-            if one.shown and getattr(self, name) is not None
-        )
+        """The attributes with a line in the table, where they are not None."""
+        return tuple(name for name, one in self.declared.items() if one.shown)
 
     def rows(self) -> list[tuple[str, ...]]:
         """Label and text of every line of the table."""
         return self.lines(*self.shown())
 
     def lines(self, *names: str) -> list[tuple[str, ...]]:
-        """Label and text of these attributes, a dash where one is None."""
-        return [(self.declared[name].quantity.title, self.text(name)) for name in names]
+        """Label and text of these attributes; no line of one that is None."""
+        known = [name for name in names if getattr(self, name) is not None]
+        return [(self.declared[name].quantity.title, self.text(name)) for name in known]
 
     def text(self, name: str) -> str:
         """The value of an attribute as tables show it; a dash for None."""

@@ -87,10 +87,12 @@ class Quantity:
         """A value as tables show it; a dash for None and for a number that is NaN or infinite."""
         if value is None:
             return DASH
-        if isinstance(value, bool | str):
-            return str(value)
+        if isinstance(value, str):
+            return value
         if callable(self.format):
             return self.format(value)
+        if isinstance(value, bool):
+            return str(value)
         return number(value, self.format)
 
     def _ideal_text(self) -> str:
