@@ -24,7 +24,6 @@ from ...measures.scalars import scores
 from ...networks.dgn import DGN
 from ...networks.dlgn import DLGN
 from ...quantities.formatting import loss_in_words, share
-from ...reports.columns import kkt_columns
 from ...reports.finding import Finding, Table
 from ...reports.findings import gating_file, solved, trained, usable
 from ...reports.report import Report
@@ -164,7 +163,7 @@ def _compared(
     yield replace(
         found,
         tables=(*alone.tables, *comparison_tables(comparison, local, frozen.name)),
-        row={**found.row, **kkt_columns(kkt)},
+        row={**found.row, **({} if kkt is None else kkt.cells())},
     )
     if is_planar(setup.train.X):
         yield Finding("maps", panels=(_maps(frozen, limit, local, twin, comparison.value),))

@@ -22,7 +22,7 @@ from ...measures.distances import Distances
 from ...measures.kkt import kkt_distance
 from ...networks.relu import DeepReLU, ReLU
 from ...quantities.formatting import DASH, loss_in_words, number, share
-from ...reports.columns import kkt_columns, limit_columns, state_columns
+from ...reports.columns import limit_columns
 from ...reports.finding import Assumption, Finding, Table
 from ...reports.findings import gating_file, network_record, trained
 from ...reports.report import Report
@@ -162,8 +162,8 @@ def _measured(
         },
         row={
             **found.row,
-            **state_columns(state),
-            **kkt_columns(kkt),
+            **state.cells(),
+            **({} if kkt is None else kkt.cells()),
             "gate_changes": flips,
         },
         tables=(
