@@ -17,7 +17,7 @@ from ..quantities.formatting import loss_in_words
 from ..quantities.table import columns, lines
 from ..training.trajectory import Trajectory
 from .columns import limit_columns, training_columns
-from .finding import Assumption, Finding, Table
+from .finding import Assumption, Finding, Table, Writer
 from .writers import write_frame, write_weights
 
 if TYPE_CHECKING:
@@ -76,26 +76,37 @@ def trained(
     network: torch.nn.Module,
     trajectory: Trajectory,
     *,
-    panels: Sequence[Panel | Row],
+    panels: Sequence[Panel | Row] = (),
     among: str = "",
+    path: Mapping[str, Writer] | None = None,
+    margins: bool = True,
 ) -> Finding:
     """Return the finding of a trained network: weights, trajectory and the panels of the run.
 
-    `among` is its trainer, where others have trained networks beside it.
+    Parameters
+    ----------
+    network : Module
+    trajectory : Trajectory
+    panels : sequence of Panel and Row
+    among : str
+        Its trainer, where others have trained networks beside it.
+    path : mapping of file name to writer, optional
+        Files of the trajectory, in place of a table of its columns.
+    margins : bool
+        False where scores are no margins, so that the network has nothing to separate.
     """
     own = f"-{among}" if among else ""
+    if path is None:
+        path = {f"trajectory{own}.parquet": write_frame(trajectory)}
     return Finding(
         "network",
         record={"network": network_record(trajectory)},
-        files={
-            f"network{own}.safetensors": write_weights(network),
-            f"trajectory{own}.parquet": write_frame(trajectory),
-        },
+        files={f"network{own}.safetensors": write_weights(network), **path},
         panels=tuple(panels),
         objects={"network": network, "trajectory": trajectory},
         row=training_columns(trajectory),
         finished=trajectory.finished,
-        shortfall=shortfall(trajectory),
+        shortfall=shortfall(trajectory) if margins else "",
     )
 
 
