@@ -71,6 +71,9 @@ _KKT_RESIDUAL = _column(
     ideal=0.0,
     over_classes="largest",
 )
+_ERROR = _column(
+    "error", "held-out error", "Share of held-out samples that are not on the right side.", ".2%"
+)
 _NEURON_DISTANCE = _column(
     "neuron_distance",
     "optimal transport to the predicted neurons",
@@ -290,8 +293,8 @@ MEASURED: tuple[Quantity, ...] = (
     ),
     _column(
         "local_curvature",
-        "  lowest curvature",
-        "Lowest curvature there; positive at a strict optimum.",
+        "  lowest curvature beyond them (> 0)",
+        "Lowest curvature there beyond zero modes; positive at a strict optimum.",
     ),
     _column(
         "local_ratio",
@@ -310,7 +313,7 @@ MEASURED: tuple[Quantity, ...] = (
     ),
     _like("local_score_cosine", _SCORE_COSINE, "Cosine of its held-out scores with the network's."),
     _like("local_agreement", _AGREEMENT, "Share of held-out labels that it and the network share."),
-    _column("local_error", "held-out error", "Held-out error of that point.", ".2%"),
+    _like("local_error", _ERROR, "Held-out error of that point."),
     _column(
         "n_limits",
         "local limits",
@@ -365,6 +368,15 @@ MEASURED: tuple[Quantity, ...] = (
 """Quantities with a column in a run's row, in its order."""
 
 SHARED: tuple[Quantity, ...] = (
+    Quantity("status", "status", doc="Name of the status of its program, or of the local limit."),
+    Quantity(
+        "certificate",
+        "gap | residual (certified)",
+        ".1e",
+        doc="Relative duality gap of a convex program; residual of the first-order conditions of a "
+        "local limit.",
+    ),
+    replace(_ERROR, type=None),
     Quantity(
         "kkt_margin_bound",
         "  own margin ratio that these imply, at least",

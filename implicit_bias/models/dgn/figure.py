@@ -16,7 +16,7 @@ from ...kernels.regression import KernelRegression
 from ...limits.path_limit import PathLimit
 from ...local_limits.limit import LocalLimit
 from ...training.trajectory import Trajectory
-from .comparison import distances_from
+from .rich_comparison import distances_along
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -156,7 +156,7 @@ def plot_weights(
     for index, (one, limit) in enumerate(zip(trajectories, limits, strict=True)):
         if limit is None:
             continue
-        _line(ax, index, one.step, distances_from(one, limit), _start(index))
+        _line(ax, index, one.step, distances_along(one, limit), _start(index))
     ax.set_yscale("log")
     ax.set_ylabel("distance of weights from it")
     return _over_steps(ax, trajectories[0])

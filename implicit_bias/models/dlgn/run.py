@@ -17,13 +17,16 @@ from ...drawing.runs import run_panels
 from ...gates.layered import LinearGates
 from ...limits.limit import Limit
 from ...limits.path_lasso import solve_path_lasso
+from ...limits.path_limit import PathLimit
 from ...local_limits.limit import LocalLimit
+from ...measures.bounded_value import BoundedValue
 from ...measures.distances import Distances
 from ...measures.kkt import kkt_distance
 from ...measures.scalars import scores
 from ...networks.dgn import DGN
 from ...networks.dlgn import DLGN
 from ...quantities.formatting import loss_in_words, share
+from ...reports.bounds import BOUND, bound_alone
 from ...reports.columns import kkt_columns
 from ...reports.finding import Finding, Table
 from ...reports.findings import gating_file, limit_alone, trained, usable
@@ -33,8 +36,7 @@ from ...runs.setup import Setup, prepare, start
 from ...training.loop import train
 from ...training.settings import TrainingSettings
 from ...training.trainers import check_trainer
-from .comparison import comparison_tables
-from .comparison_run import compare_dlgn, find_local_limit, of_the_limit, one_input
+from .comparison import bounded_value, compare_dlgn, compared_finding, one_input
 from .figure import decision_row, gates_row
 from .formulation import solve_dlgn_svm
 from .regions import closed_samples, count_patterns, most_patterns
@@ -77,7 +79,7 @@ class Frozen:
     def name(self) -> str:
         """Of the program that is solved."""
         if not self.exact:
-            return "path lasso (bound)"
+            return BOUND
         return "group lasso" if self.setup.options.experts == "linear" else "L1 margin of gates"
 
     def expert_inputs(self, X: Floats) -> Floats:
@@ -122,7 +124,8 @@ def _find(setup: Setup, network: DLGN, parts: tuple[tuple[float, int], ...]) -> 
     yield gating_file(frozen.gating)
     setup.progress.stage(f"solving {frozen.name} ({setup.options.solver})")
     limit = _solve(frozen)
-    alone = _with_closed(limit_alone(limit, frozen.name), limit, frozen)
+    alone = bound_alone(limit) if isinstance(limit, PathLimit) else limit_alone(limit, frozen.name)
+    alone = _with_closed(alone, limit, frozen)
     yield alone
     if not (usable(limit) and setup.trains):
         return
@@ -145,28 +148,24 @@ def _find(setup: Setup, network: DLGN, parts: tuple[tuple[float, int], ...]) -> 
         return
     setup.progress.stage("finding the local limit")
     constant = setup.options.experts == "constant"
-    local = find_local_limit(twin, frozen.samples[0], constant=constant)
-    yield from _compared(frozen, limit, local, twin, alone)
+    value = bounded_value(twin, limit, frozen.samples[0], constant=constant)
+    yield from _compared(frozen, limit, value, twin, alone)
 
 
 def _compared(
-    frozen: Frozen, limit: Limit, local: LocalLimit | None, twin: DGN, alone: Finding
+    frozen: Frozen, limit: Limit, value: BoundedValue, twin: DGN, alone: Finding
 ) -> Iterator[Finding]:
     setup, samples = frozen.setup, frozen.samples
     setup.progress.stage("comparing")
     comparison = compare_dlgn(
-        twin, limit, local, samples, widths=frozen.widths, name=frozen.name, tol=setup.options.tol,
+        twin, value, limit, samples, widths=frozen.widths, name=frozen.name, tol=setup.options.tol,
         constant=setup.options.experts == "constant",
     )  # fmt: skip
-    kkt = kkt_distance(twin, *samples[0])
-    found = of_the_limit(alone, limit, local, comparison, frozen.name)
-    yield replace(
-        found,
-        tables=(*alone.tables, *comparison_tables(comparison, local, frozen.name)),
-        row={**found.row, **kkt_columns(kkt)},
-    )
+    found = compared_finding(alone, comparison, frozen.name)
+    kkt = kkt_columns(kkt_distance(twin, *samples[0]))
+    yield replace(found, row={**found.row, **kkt})
     if is_planar(setup.train.X):
-        yield Finding("maps", panels=(_maps(frozen, limit, local, twin, comparison.value),))
+        yield Finding("maps", panels=(_maps(frozen, limit, comparison, twin),))
 
 
 def _train_gates(setup: Setup, network: DLGN, parts: tuple[tuple[float, int], ...]) -> GateTraining:
@@ -249,13 +248,14 @@ def _with_closed(found: Finding, limit: Limit, frozen: Frozen) -> Finding:
     )
 
 
-def _maps(frozen: Frozen, limit: Limit, local: LocalLimit | None, twin: DGN, value: float) -> Any:
+def _maps(frozen: Frozen, limit: Limit, value: BoundedValue, twin: DGN) -> Any:
     """The program's solution, the local limit and the network on the plane."""
     scorers = [(frozen.name, partial(_predicted, limit, frozen), limit.objective)]
+    local = value.limit
     if local is not None:
         scorers.append(("local limit", partial(_predicted, local, frozen), local.value))
     margin = float((frozen.samples[0].y * scores(twin, frozen.samples[0])).min())
-    scorers.append(("network", partial(_scores, twin, frozen), value * margin))
+    scorers.append(("network", partial(_scores, twin, frozen), value.value * margin))
     sample = Sample(frozen.setup.train.X, frozen.setup.train.y, None)
     return decision_row(sample, frozen.gating, scorers)
 

@@ -38,6 +38,16 @@ class PartlyTrained(Shown):
     before: Trajectory | None
     after: Trajectory | None
 
+    @property
+    def frozen(self) -> bool:
+        """True if training came to the freeze: without, there is no copy."""
+        return self.before is None or self.before.finished
+
+    @property
+    def finished(self) -> bool:
+        """True if neither part of the training was interrupted."""
+        return all(part is None or part.finished for part in (self.before, self.after))
+
 
 def train_then_freeze(
     network: DeepReLU,

@@ -119,7 +119,7 @@ def _find(setup: Setup, network: DeepReLU, freeze_at: int | None) -> Iterator[Fi
         yield Finding("maps", panels=(row,))
     if freeze_at is not None and trajectory.finished:
         if isinstance(twin, ReLU):
-            yield from find_frozen(setup, twin, network, comparison, freeze_at=freeze_at)
+            yield from find_frozen(setup, twin, network, freeze_at=freeze_at)
         else:
             yield from find_deep_frozen(setup, twin, network, freeze_at=freeze_at)
     if options.starts > 1 and trajectory.finished:
@@ -255,7 +255,7 @@ def _compared(machines: Finding, comparison: ReLUComparison) -> Finding:
 
 
 def _columns(comparison: ReLUComparison) -> dict[str, Any]:
-    """Of SVM-LC, like the exit code."""
+    """Columns of the run's row: SVM-LC's, like the exit code."""
     lc = comparison.lc
     return {
         "margin_ratio": lc.margin_ratio,

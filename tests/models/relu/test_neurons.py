@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import implicit_bias as ib
-from implicit_bias.models.relu.neurons_comparison import beside_limit
+from implicit_bias.models.relu.neurons_comparison import compare_with_limit
 from tests.commands import cut, results, run, saved_arrays, without_times
 from tests.oracles import PLANE, PLANE_LABELS
 
@@ -70,7 +70,7 @@ def test_a_limit_that_does_not_set_its_own_gates_is_said_not_to() -> None:
     limit = ib.solve_frelu_svm(X, y, gates)
     for sign, own in ((1.0, 0.0), (-1.0, 1.0)):
         trained = ib.ReLUWeights.from_arrays([[[0.6, 0.8]], [[sign]]])
-        found = beside_limit(limit, trained, X, gates)
+        found = compare_with_limit(limit, trained, X, gates)
         assert found.own_gates == own
         np.testing.assert_allclose(found.weights.matrices[0] / sign, [[0, -1]], atol=1e-7)
         # The angle between (0.6, 0.8) and (0, -sign).
