@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +21,6 @@ from ...runs.setup import Setup, start
 from ...runs.user_data import GIVEN, Given, gates_of
 from ...training.loop import train
 from .model import DGNOptions
-
-if TYPE_CHECKING:
-    from ...training.settings import TrainingSettings
 
 __all__ = [
     "gated",
@@ -170,7 +167,8 @@ def train_gates(setup: Setup) -> tuple[DeepReLU, bool]:
     network = DeepReLU(n_inputs, widths_of(options), **begins)
     if options.gating != "learned":
         return network, True
-    half = _half(settings)
+    first, _ = settings.split_phases(max(settings.n_steps // 2, 1))
+    half = replace(settings, schedule=first)
     setup.progress.stage(f"training a ReLU network for {half.n_steps} steps, to learn gates")
     state, resume = resume_at(setup, GATES_RUN)
     trajectory = train(
@@ -224,13 +222,3 @@ def resume_at(setup: Setup, name: str) -> tuple[Path | None, bool]:
     """The file of a part of the run, and whether that part was begun by the run resumed."""
     state = setup.keeping.state(name)
     return state, setup.keeping.resume and state is not None and state.exists()
-
-
-def _half(settings: TrainingSettings) -> TrainingSettings:
-    """The first half of the steps."""
-    left, phases = max(settings.n_steps // 2, 1), []
-    for steps, rate in settings.phases:
-        if left > 0:
-            phases.append((min(steps, left), rate))
-        left -= steps
-    return replace(settings, schedule=tuple(phases))

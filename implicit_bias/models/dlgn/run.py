@@ -25,7 +25,7 @@ from ...measures.kkt import kkt_distance
 from ...measures.scalars import scores
 from ...networks.dgn import DGN
 from ...networks.dlgn import DLGN
-from ...quantities.formatting import loss_in_words, share
+from ...quantities.formatting import DASH
 from ...reports.bounds import BOUND, bound_alone
 from ...reports.columns import kkt_columns
 from ...reports.finding import Finding, Table
@@ -118,7 +118,7 @@ def _find(setup: Setup, network: DLGN, parts: tuple[tuple[float, int], ...]) -> 
     setup.progress.stage(f"training half-spaces with soft gates for {_steps(parts)} steps")
     training = _train_gates(setup, network, parts)
     frozen = _freeze(setup, network)
-    yield _of_the_gates(training, frozen)
+    yield _gates(training, frozen)
     if not training.finished:
         return
     yield gating_file(frozen.gating)
@@ -206,29 +206,23 @@ def _solve(frozen: Frozen) -> Limit:
     return solve_path_lasso(*sample, widths=frozen.widths, **solving)
 
 
-def _of_the_gates(training: GateTraining, frozen: Frozen) -> Finding:
-    """How the half-spaces were trained, and what patterns the samples have in them."""
+def _gates(training: GateTraining, frozen: Frozen) -> Finding:
+    """The training of the half-spaces, and the patterns that the samples have in them."""
     sample, X = frozen.samples[0], frozen.setup.train.X
     patterns = count_patterns(sample.gates)
     most = most_patterns(sum(frozen.widths), X.shape[1])
-    betas = " -> ".join(f"{beta:g}" for beta in dict.fromkeys(training.betas)) or "-"
-    rows = (
-        ("steps with soft gates | beta", f"{training.n_steps} | {betas}"),
-        ("loss with soft gates", loss_in_words(training.log_loss)),
-        ("loss with hard gates", loss_in_words(training.hard_log_loss)),
-        ("training accuracy, soft | hard", f"{share(training.accuracy)} | "
-         f"{share(training.hard_accuracy)}"),
-        ("gates changed since the start", share(training.gate_changes)),
-        ("activation patterns of samples", f"{patterns} (at most {min(most, len(X))})"),
-    )  # fmt: skip
+    betas = " -> ".join(f"{beta:g}" for beta in dict.fromkeys(training.betas)) or DASH
+    steps, *rows = training.rows()
+    beta = ("beta", betas)
+    count = ("activation patterns of samples", f"{patterns} (at most {min(most, len(X))})")
     row = gates_row(training, frozen.gating, Sample(X, sample.y, sample.gates), frozen.widths)
     return Finding(
         "gates",
         record={"gates": training.to_dict() | {"n_patterns": patterns}},
-        tables=(Table("half-spaces (measured)", ("", "value"), rows),),
+        tables=(Table("half-spaces (measured)", ("", "value"), (steps, beta, *rows, count)),),
         panels=(row,),
         objects={"gating": frozen.gating, "gate_training": training},
-        row={"gate_changes": training.gate_changes},
+        row=training.cells(),
         finished=training.finished,
     )
 

@@ -145,17 +145,10 @@ def _split(
         raise ValueError(
             f"`freeze_at` must lie in 0 .. {settings.n_steps}, the steps of the schedule, got {at}"
         )
-    first, second, start = [], [], 0
-    for steps, rate in settings.phases:
-        early = min(max(at - start, 0), steps)
-        first.append((early, rate))
-        second.append((steps - early, rate))
-        start += steps
     seeds = _seeds(settings.random_state)
-    parts = [tuple(phase for phase in part if phase[0] > 0) for part in (first, second)]
     before, after = (
         replace(settings, schedule=part, random_state=seed) if part else None
-        for part, seed in zip(parts, seeds, strict=True)
+        for part, seed in zip(settings.split_phases(at), seeds, strict=True)
     )
     return before, after
 

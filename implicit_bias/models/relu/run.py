@@ -6,11 +6,10 @@ What is learned comes before what is solved: there is no prediction without lear
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from ...measures.distances import Distances
 from ...measures.kkt import kkt_distance
 from ...networks.relu import DeepReLU, ReLU
 from ...quantities.formatting import DASH, loss_in_words, number, share
+from ...quantities.table import lines
 from ...reports.columns import kkt_columns, limit_columns, state_columns
 from ...reports.finding import Assumption, Finding, Table
 from ...reports.findings import gating_file, network_record, trained
@@ -39,8 +39,6 @@ from .machines import RELU_SVMS, ReLULimits, solve_relu_svms
 from .neurons_run import find_neurons, find_starts
 
 if TYPE_CHECKING:
-    from ...measures.comparison import NetworkState
-    from ...measures.kkt import KKTDistance
     from ...runs.folder import Keeping
     from ...runs.model import Model
     from ...runs.progress import Progress
@@ -153,57 +151,29 @@ def _measured(setup: Setup, network: DeepReLU, trajectory: Trajectory, found: Fi
         since_start=trajectory.observed["gate_changes"],
         since_last=trajectory.observed["gate_flips"],
     )
-    flips = float(changes.since_start[-1])
+    widths, flips = _widths(setup.options), float(changes.since_start[-1])
+    cells = found.row | state_columns(state) | kkt_columns(kkt) | {"gate_changes": flips}
+    norm = number(state.group_norm, ".6g")
+    rows = (
+        ("hidden units", " + ".join(map(str, widths))),
+        ("status", "finished" if trajectory.finished else "interrupted"),
+        *lines(cells, "smallest_margin"),
+        *([("sum of unit norms", norm)] if norm != DASH else []),
+        ("training accuracy", share(state.train_accuracy)),
+        *lines(cells, "n_steps"),
+        ("loss", loss_in_words(float(trajectory.log_loss[-1]))),
+        *lines(cells, "log_inverse_loss", "gate_changes", "kkt_cosine", "kkt_residual"),
+        *lines(cells, "kkt_complementarity", "training_seconds"),
+    )
     return replace(
         found,
         record={
             "network": asdict(state) | network_record(trajectory),
             "gate_changes": changes.to_dict(),
         },
-        row={
-            **found.row,
-            **state_columns(state),
-            **kkt_columns(kkt),
-            "gate_changes": flips,
-        },
-        tables=(
-            Table(
-                "trained network",
-                ("", "value"),
-                (
-                    ("hidden units", " + ".join(map(str, _widths(setup.options)))),
-                    *_state_rows(state, trajectory),
-                    ("gates changed since the start", share(flips)),
-                    *_kkt_rows(kkt),
-                    ("seconds", f"{trajectory.seconds[-1]:.2f}"),
-                ),
-            ),
-        ),
-        assumptions=_assumptions(flips, separates, len(_widths(setup.options))),
-    )
-
-
-def _state_rows(state: NetworkState, trajectory: Trajectory) -> tuple[tuple[str, str], ...]:
-    norm = number(state.group_norm, ".6g")
-    return (
-        ("status", "finished" if trajectory.finished else "interrupted"),
-        ("smallest margin", f"{state.smallest_margin:.6g}"),
-        *([("sum of unit norms", norm)] if norm != DASH else []),
-        ("training accuracy", share(state.train_accuracy)),
-        ("steps", str(int(trajectory.step[-1]))),
-        ("loss", loss_in_words(float(trajectory.log_loss[-1]))),
-        ("log(1/loss)", f"{-trajectory.log_loss[-1]:.4g}"),
-    )
-
-
-def _kkt_rows(kkt: KKTDistance | None) -> tuple[tuple[str, str], ...]:
-    cosine, residual, beyond = (
-        (kkt.cosine, kkt.residual, kkt.complementarity) if kkt else (math.nan,) * 3
-    )
-    return (
-        ("KKT stationarity, cosine (1)", number(cosine, ".4f")),
-        ("KKT stationarity, relative residual (0)", number(residual)),
-        ("KKT multipliers beyond the margin (0)", number(beyond)),
+        row=cells,
+        tables=(Table("trained network", ("", "value"), rows),),
+        assumptions=_assumptions(flips, separates, len(widths)),
     )
 
 
@@ -245,26 +215,17 @@ def _solved(limits: ReLULimits) -> Finding:
 def _compared(machines: Finding, comparison: ReLUComparison) -> Finding:
     names, *rows = comparison.rows()
     table = Table("machines beside the network", names, tuple(rows))
+    # SVM-LC's, like the exit code.
+    lc = comparison.lc
+    columns = ("margin_ratio", "score_cosine", "agreement", "agreement_independent")
+    own = {name: getattr(lc, name) for name in columns} | {"error_limit": lc.error}
     return replace(
         machines,
         record={**machines.record, "comparison": comparison.to_dict()},
         tables=(table,),
         objects={**machines.objects, "comparison": comparison},
-        row={**machines.row, **_columns(comparison)},
+        row={**machines.row, **own, "error_network": comparison.error_network},
     )
-
-
-def _columns(comparison: ReLUComparison) -> dict[str, Any]:
-    """Columns of the run's row: SVM-LC's, like the exit code."""
-    lc = comparison.lc
-    return {
-        "margin_ratio": lc.margin_ratio,
-        "score_cosine": lc.score_cosine,
-        "agreement": lc.agreement,
-        "agreement_independent": lc.agreement_independent,
-        "error_limit": lc.error,
-        "error_network": comparison.error_network,
-    }
 
 
 def _network(setup: Setup, seed: int) -> DeepReLU:
