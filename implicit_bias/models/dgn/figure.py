@@ -137,7 +137,7 @@ def plot_values(
 def plot_distances(
     trajectories: Sequence[Trajectory], limits: Sequence[LocalLimit | None], ax: Axes
 ) -> Axes:
-    """What the value of every network lacks of its own local limit, as a share."""
+    """Share of the value of every network that its own local limit does not have."""
     for index, (one, limit) in enumerate(zip(trajectories, limits, strict=True)):
         if limit is None:
             continue

@@ -61,7 +61,7 @@ class Drift:
         self._weights, self._scores = flat_weights(start), scores(start, train)
 
     def __call__(self, network: torch.nn.Module) -> dict[str, Any]:
-        """Of a network, or of the one in a `ScaledNetwork`, whose errors are kept then."""
+        """Measure a network, or the one in a `ScaledNetwork`, whose errors are kept then."""
         inner = getattr(network, "network", network)
         now = empirical_ntk(inner, self._train.X, self._train.gates)
         moved = flat_weights(inner) - self._weights
@@ -169,7 +169,7 @@ def _slope(scales: Sequence[float], errors: Sequence[float]) -> float:
 
 
 def regression_table(regression: KernelRegression, svm: Mapping[str, Any]) -> Table:
-    """What is predicted of both losses, with certificates."""
+    """A table of the predictions for both losses, with certificates."""
     rows = (
         ("squared loss", "kernel regression", "theorem, alpha to infinity"),
         ("  rank of the kernel", f"{regression.rank} of {len(regression.start)}", "certified"),
@@ -184,7 +184,7 @@ def regression_table(regression: KernelRegression, svm: Mapping[str, Any]) -> Ta
 
 
 def scales_table(found: Sequence[ScaleComparison]) -> Table:
-    """One column a scale, and the exponents that are proved."""
+    """A table with one column a scale, and the exponents that are proved."""
     slopes = exponents(found)
     names = [name for name, one in ScaleComparison.declared.items() if one.shown]
     rows = [
@@ -196,7 +196,7 @@ def scales_table(found: Sequence[ScaleComparison]) -> Table:
 
 
 def departure_table(trajectory: Trajectory, rows: Sequence[int]) -> Table:
-    """The network under an exponential-like loss, at rows of its trajectory."""
+    """A table of the network under an exponential-like loss, at rows of its trajectory."""
     lines = (
         (TABLE["weight_drift"].label, "weight_drift"),
         (TABLE["kernel_alignment"].label, "kernel_alignment"),

@@ -1,4 +1,4 @@
-"""What deep gated networks add to a run: gates of every layer, networks behind them."""
+"""Parts of a run of deep gated networks: gates of every layer, networks behind them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = [
     "network_name",
     "path_gates",
     "resume_at",
-    "settled",
+    "resolved",
     "train_gates",
     "widths_of",
 ]
@@ -52,8 +52,8 @@ class OwnGating(DGNOptions):
     widths: tuple[int, ...]
 
 
-def settled(options: DGNOptions, given: Given | None = None) -> DGNOptions:
-    """The options with those that follow from others, or from gates of one's own, filled in.
+def resolved(options: DGNOptions, given: Given | None = None) -> DGNOptions:
+    """Fill in the options that follow from others, or from gates of the user's own.
 
     Raises
     ------
@@ -97,7 +97,7 @@ def _layers_of(given: Given, depth: int) -> tuple[int, ...]:
 
 
 def _obeyed(options: DGNOptions) -> DGNOptions:
-    """With what is said nowhere, and nothing that has no effect."""
+    """Fill in the defaults of options that others bring in; refuse those without effect."""
     if options.depth < 2:
         raise ValueError(
             f"`--depth {options.depth}` leaves a network without a gated layer: take 2 or more, or "
@@ -136,7 +136,7 @@ def make_network(options: DGNOptions, n_inputs: int, seed: int) -> DGN | DeepGLN
 
 
 def network_name(options: DGNOptions) -> str:
-    """What to call it, its size included."""
+    """Name of the network, its size included."""
     widths = widths_of(options)
     n_hidden = len(widths)
     units = widths[0] if len(set(widths)) == 1 else "-".join(map(str, widths))

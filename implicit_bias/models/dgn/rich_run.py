@@ -168,7 +168,7 @@ def _with_earlier(value: BoundedValue, first: Start, sample: Sample) -> BoundedV
 
 
 def _several(starts: Sequence[Start], values: Sequence[BoundedValue]) -> Finding:
-    """How many limits are reached, and which."""
+    """The limits that are reached, and from how many starts each."""
     limits = [one.local for one in values]
     reached = limits_reached(limits)
     record = [

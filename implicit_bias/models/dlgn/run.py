@@ -72,18 +72,18 @@ class Frozen:
 
     @property
     def exact(self) -> bool:
-        """Whether a theorem names the limit: one hidden layer."""
+        """True if a theorem names the limit: with one hidden layer."""
         return len(self.widths) == 1
 
     @cached_property
     def name(self) -> str:
-        """Of the program that is solved."""
+        """Name of the program that is solved."""
         if not self.exact:
             return BOUND
         return "group lasso" if self.setup.options.experts == "linear" else "L1 margin of gates"
 
     def expert_inputs(self, X: Floats) -> Floats:
-        """What the value network sees of inputs."""
+        """Inputs (n, D) as the value network sees them."""
         return X if self.setup.options.experts == "linear" else np.ones_like(X)
 
 
@@ -114,7 +114,7 @@ def run_dlgn(model: Model, options: DLGNOptions, progress: Progress, keeping: Ke
 
 
 def _find(setup: Setup, network: DLGN, parts: tuple[tuple[float, int], ...]) -> Iterator[Finding]:
-    """What there is to find, each as soon as it is known."""
+    """Yield the findings of the run, each as soon as it is known."""
     setup.progress.stage(f"training half-spaces with soft gates for {_steps(parts)} steps")
     training = _train_gates(setup, network, parts)
     frozen = _freeze(setup, network)
@@ -228,7 +228,7 @@ def _gates(training: GateTraining, frozen: Frozen) -> Finding:
 
 
 def _with_closed(found: Finding, limit: Limit, frozen: Frozen) -> Finding:
-    """The limit alone; where it is none, what stands in the way by number."""
+    """Name the samples that stand in the way where there is no limit."""
     if limit.status is not Status.NOT_SEPARABLE:
         return found
     closed = closed_samples(*frozen.samples[0][::2], widths=frozen.widths)

@@ -1,4 +1,4 @@
-"""A ReLU network of several hidden layers that freezes its gates on the way, beside what is known.
+"""A ReLU network of several hidden layers that freezes its gates on the way, and its bound.
 
 No theorem names the limit of the copy. A certified bound of every network with its gates stands
 beside it, and the KKT point next to its own weights.
@@ -82,7 +82,7 @@ def find_deep_frozen(
 
 
 def _with_bound(found: Finding, parts: PartlyTrained, bound: PathLimit, freeze_at: int) -> Finding:
-    """What is known of the copy, and the bound of every network with its gates."""
+    """The copy as training has left it, and the bound of every network with its gates."""
     proof = bound.to_dict()
     record = {
         "freeze_at": freeze_at,

@@ -156,7 +156,7 @@ def _split(
 def _seeds(
     random_state: int | np.random.Generator,
 ) -> tuple[int | np.random.Generator, int | np.random.Generator]:
-    """Of the two parts. An integer has a child: a part that is kept cannot share a generator."""
+    """Seeds of the two parts; an integer has a child, since kept parts share no generator."""
     if isinstance(random_state, np.random.Generator):
         return random_state, random_state
     child = np.random.SeedSequence(random_state).spawn(1)[0]

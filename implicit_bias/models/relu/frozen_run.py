@@ -47,7 +47,7 @@ RUNS = ("frozen-run-before.safetensors", "frozen-run-after.safetensors")
 
 
 def freezing_step(options: ReLUOptions, settings: TrainingSettings) -> int:
-    """The step that the options name, or half of the steps.
+    """Return the step that the options name, or half of the steps.
 
     Raises
     ------
@@ -138,7 +138,7 @@ def _columns(comparison: FrozenComparison) -> dict[str, Any]:
 
 
 def train_frozen(setup: Setup, twin: DeepReLU, freeze_at: int) -> tuple[PartlyTrained, Finding]:
-    """A copy that freezes its gates on the way, with the settings of the run, and what it is."""
+    """Train a copy that freezes its gates on the way, with the settings of the run."""
     setup.progress.stage(f"training it again, with its gates frozen at step {freeze_at}")
     before, after = map(setup.keeping.state, RUNS)
     parts = train_then_freeze(
@@ -209,7 +209,7 @@ def _files(parts: PartlyTrained) -> dict[str, Writer]:
 
 
 def frozen_record(parts: PartlyTrained) -> dict[str, Any]:
-    """How training went on after the freeze."""
+    """Record of the training after the freeze."""
     return {
         "steps_since": 0 if parts.after is None else int(parts.after.step[-1]),
         "log_loss": _log_loss(parts),

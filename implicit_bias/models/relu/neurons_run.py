@@ -1,4 +1,4 @@
-"""How near a ReLU network has come to predicted neurons, where it bends, and from which starts."""
+"""A ReLU network beside predicted neurons, its folds, and the networks of several starts."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def run_relu(model: Model, options: ReLUOptions, progress: Progress, keeping: Ke
 
 
 def _find(setup: Setup, network: DeepReLU, freeze_at: int | None) -> Iterator[Finding]:
-    """What there is to find, each as soon as it is known."""
+    """Yield the findings of the run, each as soon as it is known."""
     options, n_steps = setup.options, setup.settings.n_steps
     # Twins: one stays a ReLU network, one freezes its gates.
     twin = copy.deepcopy(network)
@@ -178,7 +178,7 @@ def _measured(setup: Setup, network: DeepReLU, trajectory: Trajectory, found: Fi
 
 
 def _assumptions(flips: float, separates: bool, n_hidden: int) -> tuple[Assumption, ...]:
-    """Of theorems that there could be, were the gates to stay as they are."""
+    """Assumptions that a theorem would need, were the gates to stay as they are."""
     found = (
         Assumption(
             f"the gates no longer change: {flips:.1%} of them changed since the start, and "
@@ -237,7 +237,7 @@ def _network(setup: Setup, seed: int) -> DeepReLU:
 
 
 def _name(options: ReLUOptions) -> str:
-    """What to call the network, its size included."""
+    """Name of the network, its size included."""
     layers = f"{options.depth - 1} hidden layers of " if options.depth > 2 else ""
     units = f"{options.hidden_units} unit" + ("" if options.hidden_units == 1 else "s")
     return f"ReLU network of {layers}{units}"
