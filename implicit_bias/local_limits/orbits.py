@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .limit import LocalLimit, LocalStatus, same_limit
+from .._solve import Status
+from .limit import LocalLimit, same_limit
 from .reduced import ZERO_MODE
 
 __all__ = ["limits_reached", "lowest_curvature", "same_orbit"]
@@ -44,7 +45,7 @@ def same_orbit(a: LocalLimit, b: LocalLimit) -> bool:
     """
     if same_limit(a, b):
         return True
-    if LocalStatus.FAILED in (a.status, b.status) or not min(a.n_zero_modes, b.n_zero_modes):
+    if Status.FAILED in (a.status, b.status) or not min(a.n_zero_modes, b.n_zero_modes):
         return False
     largest = float(a.multipliers.max())
     close = float(np.abs(a.multipliers - b.multipliers).max()) <= _SAME * largest
@@ -76,7 +77,7 @@ def limits_reached(limits: Sequence[LocalLimit | None]) -> list[int | None]:
     known: list[LocalLimit] = []
     found: list[int | None] = []
     for limit in limits:
-        if limit is None or limit.status is LocalStatus.FAILED:
+        if limit is None or limit.status is Status.FAILED:
             found.append(None)
             continue
         same = [i for i, other in enumerate(known) if same_orbit(limit, other)]

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._solve import to_numpy
+from .._solve import Status, to_numpy
 from ..data.arrays import Floats
 from ..data.sample import Sample
 from ..limits.aligned import network_value
-from ..local_limits.limit import LocalLimit, LocalStatus
+from ..local_limits.limit import LocalLimit
 from ..local_limits.orbits import lowest_curvature
 from ..local_limits.search import local_limit
 from ..quantities.formatting import number
@@ -91,7 +91,7 @@ class BoundedValue(Measured):
     @property
     def limit(self) -> LocalLimit | None:
         """The local limit, if first-order conditions hold there."""
-        failed = self.local is None or self.local.status is LocalStatus.FAILED
+        failed = self.local is None or self.local.status is Status.FAILED
         return None if failed else self.local
 
     @derived()
@@ -130,7 +130,7 @@ class BoundedValue(Measured):
             return []
         modes = f"{local.n_zero_modes}, {local.n_symmetry_modes} of them rotations of units"
         return [
-            ("  smallest multiplier (> 0)", number(local.smallest_multiplier)),
+            ("  smallest multiplier (> 0)", number(local.certificate.smallest_multiplier)),
             ("  zero modes", modes),
             *self.lines("local_curvature"),
             ("  active samples", f"{int(local.active.sum())} of {len(local.active)}"),

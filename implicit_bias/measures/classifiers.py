@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from .._solve import to_numpy
+from .._solve import Status, to_numpy
 from ..data.arrays import Floats
-from ..local_limits.limit import LocalLimit, LocalStatus
+from ..local_limits.limit import LocalLimit
 from ..quantities.measured import Measured, part, quantity, side_by_side
 from ..quantities.table import TABLE
 from .scalars import agreement, cosine, error_rate
@@ -116,7 +116,7 @@ def classifier_rows(
 def _predicts(classifier: Any) -> bool:
     """Tell if a classifier separates its training data, so that its scores mean something."""
     if isinstance(classifier, LocalLimit):
-        return classifier.status is not LocalStatus.FAILED
+        return classifier.status is not Status.FAILED
     return bool(classifier.certificate.proves_separability())
 
 

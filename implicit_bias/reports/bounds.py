@@ -6,8 +6,9 @@ import math
 from dataclasses import replace
 from typing import Any
 
+from .._solve import Status
 from ..limits.path_limit import PathLimit
-from ..local_limits.limit import LocalLimit, LocalStatus
+from ..local_limits.limit import LocalLimit
 from ..measures.bounded_value import BoundedComparison, BoundedValue
 from ..measures.classifiers import classifier_rows
 from ..quantities.formatting import DASH, number
@@ -127,7 +128,7 @@ def local_columns(one: BoundedValue) -> dict[str, Any]:
 def strict_local_optimum(local: LocalLimit | None) -> Assumption:
     """The assumption that a local limit is a strict local optimum, as far as it is known."""
     why = f"; {local.reason}" if local is not None and local.reason else ""
-    known = {LocalStatus.LOCAL_OPTIMUM: True, LocalStatus.SADDLE: False}
+    known = {Status.LOCAL_OPTIMUM: True, Status.SADDLE: False}
     return Assumption(
         "the point next to the network is a strict local optimum, up to rotations of units "
         f"(certified in floating point){why}",

@@ -5,24 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from .._shown import Shown
+from .._solve import Status
 from ..drawing.figures import Panel, Row
 from ..quantities.measured import Measured
 
-__all__ = ["Assumption", "Finding", "Standing", "Table", "Writer"]
+__all__ = ["Assumption", "Finding", "Table", "Writer"]
 
 Writer = Callable[[Path], None]
-
-
-class Standing(Protocol):
-    """What an answer is worth: the status of a limit, of whatever kind its program is."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def advice(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -94,7 +86,7 @@ class Finding(Shown):
     files: Mapping[str, Writer] = field(default_factory=dict)
     panels: tuple[Panel | Row, ...] = ()
     assumptions: tuple[Assumption, ...] = ()
-    statuses: Mapping[str, Standing] = field(default_factory=dict)
+    statuses: Mapping[str, Status] = field(default_factory=dict)
     certificates: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     objects: Mapping[str, Any] = field(default_factory=dict)
     row: Mapping[str, Any] = field(default_factory=dict)
