@@ -26,8 +26,10 @@ if TYPE_CHECKING:
 __all__ = [
     "TOGETHER",
     "beside",
+    "full_batches",
     "gating_file",
     "limit_alone",
+    "loss_vanishes",
     "network_record",
     "shortfall",
     "trained",
@@ -139,14 +141,23 @@ def beside(
     )
 
 
+def loss_vanishes(trajectory: Trajectory) -> Assumption:
+    """The assumption that the loss tends to 0, with how far it came."""
+    reached = -float(trajectory.log_loss[-1])
+    return Assumption(f"the loss tends to 0: log(1/loss) is {reached:.3g} at the end", None)
+
+
+def full_batches(options: Any) -> Assumption:
+    """The assumption that steps are on all samples at once."""
+    return Assumption("full batches, as gradient flow has", options.batch_size == 0)
+
+
 def separable_assumptions(comparison: Comparison, trajectory: Trajectory) -> tuple[Assumption, ...]:
     """Of the theorems about homogeneous networks on separable data."""
     return (
         Assumption("the data are separable by such a network (certified)", True),
         Assumption("the network is homogeneous, its loss exponential-like (by construction)", True),
-        Assumption(
-            f"the loss tends to 0: log(1/loss) is {-trajectory.log_loss[-1]:.3g} at the end", None
-        ),
+        loss_vanishes(trajectory),
         Assumption(
             "every unit of the network has a dual norm of at most 1, to a hundredth",
             comparison.dual_condition,
