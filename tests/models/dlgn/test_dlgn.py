@@ -23,8 +23,7 @@ from implicit_bias.data.sample import Sample
 from implicit_bias.gates import LinearGates, active_paths, count_patterns
 from implicit_bias.kernels import path_overlap
 from implicit_bias.limits import certify_depth3, solve_l1_svm
-from implicit_bias.models.dlgn.comparison import distinct
-from implicit_bias.models.dlgn.comparison_run import along_the_ones, one_input
+from implicit_bias.models.dlgn.comparison import along_the_ones, distinct, one_input
 from implicit_bias.models.dlgn.formulation import ConstantExperts
 from implicit_bias.models.dlgn.regions import closed_samples, most_patterns
 from implicit_bias.models.dlgn.training import GateTraining, gating_of, steepening, train_gates
