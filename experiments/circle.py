@@ -20,9 +20,9 @@ import numpy as np
 import torch
 
 from implicit_bias.data.circle import circle_values, is_easy
-from implicit_bias.models.dlgn.network import DLGN
 from implicit_bias.models.dlgn.regions import active_paths, count_patterns
 from implicit_bias.models.dlgn.training import hard_scores
+from implicit_bias.networks.dlgn import DLGN
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

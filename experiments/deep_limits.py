@@ -70,7 +70,9 @@ CASES = tuple(
 )
 
 
-def run_seed(case: Case, seed: int, bound: ib.PathLimit) -> tuple[dict[str, Any], ib.LocalLimit]:
+def run_seed(
+    case: Case, seed: int, bound: ib.limits.PathLimit
+) -> tuple[dict[str, Any], ib.limits.LocalLimit]:
     """One start: trained, and taken to its limit."""
     X, y, gates = case.draw()
     network = ib.DGN(INPUTS, case.widths, init="balanced", random_state=seed)

@@ -20,8 +20,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from implicit_bias import Trunk, budget_exits, solve_exit_heads, train_multi_exit, train_trunk
 from implicit_bias.data.catalogue import load_class_data
+from implicit_bias.heads import Trunk, budget_exits, solve_exit_heads, train_multi_exit, train_trunk
 from implicit_bias.models.heads.exits import averages
 from implicit_bias.models.heads.training import confidence, distillation_loss
 

@@ -23,7 +23,7 @@ import implicit_bias as ib
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from implicit_bias.pipeline.choices import ModelName
+    from implicit_bias.options.choices import ModelName
 
 SEEDS = (1, 2, 3)
 

@@ -24,7 +24,7 @@ from implicit_bias import (
 )
 from implicit_bias.data.quadrants import make_quadrants
 from implicit_bias.limits.limit import Limit
-from implicit_bias.models.dgn.path_limit import PathLimit
+from implicit_bias.limits.path_limit import PathLimit
 
 __all__ = ["KINDS", "Problem", "problem"]
 

@@ -15,9 +15,7 @@ import click
 from ._extras import require
 from ._files import check_writable
 from ._version import __version__
-from .models import MODELS
-from .pipeline.arguments import ARGUMENTS, Choice, ModelCommand, given
-from .pipeline.ending import (
+from .exits import (
     BAD_INPUT,
     INTERRUPTED,
     PICTURES,
@@ -27,13 +25,15 @@ from .pipeline.ending import (
     terminated_like_interrupted,
     width,
 )
-from .pipeline.progress import Progress, bar
-from .pipeline.run import running
+from .models import MODELS
+from .options.command_line import ARGUMENTS, Choice, ModelCommand, given
+from .run_model import running
+from .runs.progress import Progress, bar
 from .sweeps.commands import sweep
 from .sweeps.showing import show
 
 if TYPE_CHECKING:
-    from .pipeline.report import Report
+    from .reports.report import Report
 
 __all__ = ["compare", "main"]
 
@@ -114,7 +114,7 @@ def compare(
 
 def _show(report: Report, *, as_json: bool, quiet: bool) -> bool:
     """Tables and the JSON object, each on its stream; whether they could be printed."""
-    from .pipeline.terminal import render_text
+    from .reports.text import render_text
 
     try:
         if not quiet:
@@ -152,7 +152,7 @@ def _write(context: click.Context, report: Report, plot: Path | None, page: Path
             else:
                 figure.savefig(plot, dpi=150)
         if page is not None:
-            from .pipeline.page import write_html
+            from .reports.page import write_html
 
             command = shlex.join([*context.command_path.split(), *context.meta[ARGUMENTS]])
             write_html(report, page, command=command)

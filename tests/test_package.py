@@ -127,12 +127,20 @@ def test_solvers_load_torch_and_cvxpy_only_where_they_use_them() -> None:
     assert offenders(modules("solvers"), heavy, lazy=False, typing_only=False) == []
 
 
+# Where programs stand as the papers state them.
+LITERAL = {
+    "models": {"direction", "formulation", "l2", "norms", "shallow"},
+    "limits": {"frelu", "l1", "linear", "path_lasso"},
+}
+
+
 def test_solvers_import_cvxpy_in_one_module_and_formulations_only_for_literal_programs() -> None:
     users = offenders(modules("solvers", "implicit_bias"), {"cvxpy"}, typing_only=False)
     literal = {
         str(path.relative_to(ROOT))
-        for path in modules("implicit_bias/models", "implicit_bias/limits/l1.py")
-        if path.stem in {"direction", "formulation", "l1", "l2", "norms", "path_lasso", "shallow"}
+        for folder, stems in LITERAL.items()
+        for path in modules(f"implicit_bias/{folder}")
+        if path.stem in stems
     }
     assert {line.split()[0] for line in users} == {"solvers/cvxpy_backend.py"} | literal
     assert offenders(modules("implicit_bias"), {"cvxpy"}, lazy=False, typing_only=False) == []
@@ -147,7 +155,8 @@ def test_the_package_reaches_its_solvers_through_one_seam() -> None:
 # that file may name, "." for its own folder. Lazy imports count, those for type checkers do not.
 BELOW_MODELS = (
     "_solve", "_version", "data.*", "gates.*", "kernels.*", "limits.*", "local_limits.*",
-    "training.*", "measures.*", "equivalence.*", "drawing.*", "pipeline.*",
+    "networks.*", "training.*", "measures.*", "equivalence.*", "drawing.*", "options.*",
+    "reports.*", "runs.*",
 )  # fmt: skip
 MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("__init__.py", ()),
@@ -155,25 +164,33 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("_saved.py", ("_version",)),
     ("_shown.py", ("_solve",)),
     ("_*.py", ()),
+    # Namespaces, whose names stand in the stubs beside them.
+    *((f"{name}.py", ()) for name in ("datasets", "distillation", "dynamics", "heads", "programs",
+                                      "protocols")),
     ("optim.py", ("training.*optimi*",)),
     ("data/*.py", (".", "_solve")),
     ("gates/*.py", (".", "_solve", "data.arrays")),
     ("limits/*.py", (".", "_solve", "data.*")),
+    ("networks/*.py", (".",)),
     # The kernel that a network has at its weights is a measurement; all others are predictions.
-    ("kernels/tangent.py", (".", "_solve", "data.*", "training.data", "training.network")),
+    ("kernels/tangent.py", (".", "_solve", "data.*", "training.data", "networks.protocols")),
     ("kernels/*.py", (".", "_solve", "data.*", "limits.certified")),
-    ("training/*.py", (".",)),
-    ("measures/*.py", (".", "_solve", "data.*", "gates.*", "limits.*", "training.*")),
+    ("training/*.py", (".", "networks.*")),
+    ("measures/*.py", (".", "_solve", "data.*", "gates.*", "limits.*", "networks.*", "training.*")),
     ("equivalence/*.py", (".",)),
-    ("local_limits/*.py", (".", "_solve", "training.adapted", "training.data", "training.network")),
+    ("local_limits/*.py", (".", "_solve", "networks.adapted", "networks.protocols",
+                           "training.data")),
     ("drawing/*.py", (".", "_solve", "data.*", "equivalence.folds", "measures.*", "limits.*",
                       "training.trajectory", "training.snapshots")),
-    ("pipeline/run.py", (".", "models")),  # the one that looks a model up
-    ("pipeline/*.py", (".", *BELOW_MODELS)),
-    ("models/__init__.py", ("models.*.model", "pipeline.model")),
+    ("options/*.py", (".", "data.names", "training.catalogue", "runs.model")),
+    ("reports/*.py", (".", "_solve", "_version", "data.*", "gates.saved", "limits.*", "measures.*",
+                      "drawing.*", "options.choices", "training.trajectory", "runs.*")),
+    ("runs/*.py", (".", *BELOW_MODELS)),
+    ("run_model.py", (*BELOW_MODELS, "models")),  # the one that looks a model up
+    ("exits.py", ()),
+    ("models/__init__.py", ("models.*.model", "runs.model")),
     ("models/*/__init__.py", ()),
     ("models/*/model.py", (".", *BELOW_MODELS)),
-    ("models/*/*network.py", ("./*network", "training.*")),
     # The two roads meet here, behind the limit and the network: in runs, their parts and pictures.
     *(
         (f"models/*/{name}.py", (".", *BELOW_MODELS))
@@ -184,18 +201,13 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     # A closed form and its trainer in one file, which meet in a picture.
     ("autoencoders/*.py", (".", "data.arrays", "drawing.figures")),
     ("estimators/*.py", (".", "_solve", "data.*", "gates.*", "limits.*", "models.*")),
-    ("sweeps/*.py", (".", "_version", "models", "models.linear.formulation", "pipeline.*",
-                     "data.dataset", "data.names", "drawing.figures")),
-    ("cli.py", ("_version", "models", "pipeline.*", "sweeps.commands",
-                "sweeps.showing")),
+    ("sweeps/*.py", (".", "_version", "exits", "models", "run_model", "limits.linear", "options.*",
+                     "reports.*", "runs.*", "data.dataset", "data.names", "drawing.figures")),
+    ("cli.py", ("_version", "exits", "models", "options.*", "reports.*", "run_model", "runs.*",
+                "sweeps.commands", "sweeps.showing")),
 )  # fmt: skip
-# Theories know nothing of each other, but for linear machines on what a ReLU network has learned,
-# gates that it has set, what is known of it once they are frozen, and deep linearly gated networks,
-# which are others once theirs are, and students, which are linear networks.
-NEIGHBOURS = {
-    ("relu", "linear"), ("dgn", "relu"), ("relu", "dgn"), ("dlgn", "dgn"), ("dlgn", "relu"),
-    ("distillation", "linear"),
-}  # fmt: skip
+# Theories that still know each other.
+NEIGHBOURS = {("relu", "dgn")}
 PACKAGE = "implicit_bias"
 
 
@@ -236,13 +248,13 @@ def test_imports_go_one_way(path) -> None:
     allowed += [
         "_files",
         "_extras",
+        "_lazy",
         "_saved",
         "_shown",
         "_pictures",
     ]  # which know nothing of what they are for
     if parts[0] == "models" and len(parts) == 3:
         seen = ["*"] * ("." in row_of(path)[1])
-        seen += ["*network"] * ("./*network" in row_of(path)[1])
         neighbours = [other for theory, other in NEIGHBOURS if theory == parts[1]]
         allowed += [f"models.{other}.{entry}" for other in neighbours for entry in seen]
     climbs = {
@@ -310,6 +322,30 @@ def test_every_public_name_resolves_and_is_listed() -> None:
         _ = implicit_bias.no_such_name
 
 
+NAMESPACES = (
+    "autoencoders", "datasets", "distillation", "dynamics", "equivalence", "estimators", "gates",
+    "heads", "kernels", "limits", "measures", "networks", "optim", "programs", "protocols",
+    "sweeps",
+)  # fmt: skip
+
+
+def test_the_top_level_stays_short_and_the_rest_has_namespaces() -> None:
+    assert len(implicit_bias.__all__) <= 60
+    assert set(NAMESPACES) <= set(implicit_bias.__all__)
+
+
+@pytest.mark.parametrize("name", NAMESPACES)
+def test_a_namespace_is_an_import_path_and_completes_its_names(name) -> None:
+    namespace = importlib.import_module(f"implicit_bias.{name}")
+    assert getattr(implicit_bias, name) is namespace
+    assert namespace.__doc__ and set(dir(namespace)) >= set(namespace.__all__)
+    for public in namespace.__all__:
+        assert getattr(namespace, public) is not None
+    # What stands at the top too is the same thing.
+    for public in set(namespace.__all__) & set(implicit_bias.__all__):
+        assert getattr(namespace, public) is getattr(implicit_bias, public)
+
+
 @pytest.mark.parametrize("package", ["implicit_bias", "solvers"])
 def test_every_module_imports_and_its_public_names_exist(package) -> None:
     for path in modules(package):
@@ -357,7 +393,7 @@ def test_the_python_blocks_of_the_readme_run_one_after_the_other(
 def test_every_option_that_the_readme_shows_exists() -> None:
     from implicit_bias.cli import compare
     from implicit_bias.models import MODELS
-    from implicit_bias.pipeline.options import flag
+    from implicit_bias.options.fields import flag
 
     own = {name for option in compare.params for name in option.opts} | {"--help"}
     known = own | {flag(name) for model in MODELS.values() for name in model.option_names}

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from implicit_bias.limits.frelu import SVMFReLU
 from implicit_bias.limits.l1 import L1Margin
+from implicit_bias.limits.linear import linear_program
 from implicit_bias.models.gln.formulation import gln_program
 from implicit_bias.models.gln.l2 import SVML2
 from implicit_bias.models.gln.shallow import ContextSVMs
-from implicit_bias.models.linear.formulation import linear_program
 from implicit_bias.models.orthosep.formulation import orthosep_program
-from implicit_bias.models.relu.formulation import SVMFReLU
 from solvers import GatedDesign, MaxMarginProgram, Settings
 
 Array = np.ndarray[Any, np.dtype[np.float64]]

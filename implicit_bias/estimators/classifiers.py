@@ -15,9 +15,9 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
 
 from ..data.arrays import Floats
 from ..gates.hyperplanes import HyperplaneContexts, HyperplaneGates
+from ..limits.frelu import SVMFReLU
+from ..limits.linear import HardMarginSVM
 from ..models.gln.formulation import SVMGLN
-from ..models.linear.formulation import HardMarginSVM
-from ..models.relu.formulation import SVMFReLU
 from .base import InseparableWarning, LimitClassifier
 from .rows import ClassWeight
 

@@ -47,7 +47,7 @@ def empirical_ntk(
     ValueError
         If data are malformed.
     """
-    from ..training.network import HasGradientFactors
+    from ..networks.protocols import HasGradientFactors
 
     if not isinstance(network, HasGradientFactors):
         raise TypeError(

@@ -12,9 +12,9 @@ from torch import Tensor
 from torch.func import functional_call, grad, jacrev, vmap
 
 from .._solve import require_memory
-from ..training.adapted import with_gates
+from ..networks.adapted import with_gates
+from ..networks.protocols import check_homogeneous
 from ..training.data import GatedData, Inputs, place_data, trained_weights
-from ..training.network import check_homogeneous
 
 __all__ = ["MarginProblem", "pose_problem"]
 

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from .._solve import to_numpy
 from ..data.sample import Sample
 from ..gates.changes import gate_changes
-from ..training.adapted import with_gates
+from ..networks.adapted import with_gates
+from ..networks.protocols import HasGates, HasImbalance
 from ..training.data import GatedData, place_data
-from ..training.network import HasGates, HasImbalance
 from ..training.objectives import get_logarithm, log_mean_loss
 from .kkt import KKTDistance
 from .scalars import (

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .._shown import Shown
-from ..training.adapted import with_gates
+from ..networks.adapted import with_gates
+from ..networks.protocols import HasDualNorms, check_homogeneous
 from ..training.data import GatedData, Inputs, place_data
-from ..training.network import HasDualNorms, check_homogeneous
 from .exchange import exchange_fit
 from .gradients import (
     combined_gradient,

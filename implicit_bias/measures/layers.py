@@ -15,7 +15,7 @@ from .._shown import Shown
 from .._solve import to_numpy
 from ..data.orthants import OrthogonalSeparability, inner_products, separability_of_products
 from ..data.sample import Sample
-from ..training.adapted import plain, with_gates
+from ..networks.adapted import plain, with_gates
 from ..training.data import GatedData, Inputs, place_data
 
 __all__ = ["LEVELS", "LayerSeparability", "layer_features", "separability_by_layer"]

@@ -29,9 +29,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .._shown import Shown
-from ..training.adapted import plain, with_gates
+from ..networks.adapted import plain, with_gates
+from ..networks.protocols import HasUnitNorms, check_homogeneous
 from ..training.data import GatedData, Inputs, place_data, trained_weights
-from ..training.network import HasUnitNorms, check_homogeneous
 from ..training.objectives import log_mean_loss
 from ..training.recorder import Observer
 from .gradients import combined_gradient, flat, gradient_gram, margins, slopes, to_float64

@@ -13,9 +13,8 @@ import torch
 from torch import Tensor
 from torch.func import functional_call
 
-from ..training.adapted import plain, takes_gates, with_gates
-from ..training.data import GatedData, Inputs, place_data, trained_weights
-from ..training.network import (
+from ..networks.adapted import plain, takes_gates, with_gates
+from ..networks.protocols import (
     HasDualNorms,
     HasGates,
     HasGradientFactors,
@@ -26,6 +25,7 @@ from ..training.network import (
     check_scores,
     sample_of_other_degree,
 )
+from ..training.data import GatedData, Inputs, place_data, trained_weights
 from .formatting import aligned
 from .gradients import flat, gradient_gram, slopes, to_float64
 

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from .._solve import to_numpy
 from ..data.sample import Sample
 from ..limits.limit import HasNorm
-from ..training.adapted import with_gates
+from ..networks.adapted import with_gates
+from ..networks.protocols import HasUnitNorms, HasZeta, Homogeneous
 from ..training.data import GatedData, place_data
-from ..training.network import HasUnitNorms, HasZeta, Homogeneous
 from .kkt import KKTDistance, kkt_distance
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ from torch import Tensor
 
 from .._solve import to_numpy
 from ..limits.limit import HasNorm
-from ..training.adapted import with_gates
+from ..networks.adapted import with_gates
+from ..networks.protocols import HasDualNorms, HasUnitNorms, Homogeneous
 from ..training.data import GatedData, Inputs, place_data, trained_weights
-from ..training.network import HasDualNorms, HasUnitNorms, Homogeneous
 from ..training.objectives import log_mean_loss
 from .clocks import Clock, ConstantClock
 from .gradients import combined_gradient, flat, margins, to_float64

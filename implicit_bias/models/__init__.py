@@ -1,6 +1,6 @@
 """The table of models."""
 
-from ..pipeline.model import Model
+from ..runs.model import Model
 from .dgn.model import MODELS as DGN
 from .distillation.model import MODELS as DISTILLATION
 from .dlgn.model import MODELS as DLGN

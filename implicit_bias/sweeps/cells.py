@@ -14,14 +14,14 @@ from typing import Any
 from .._extras import naming_extras
 from ..data.dataset import digest
 from ..data.names import files_of, is_file
+from ..limits.linear import solve_linear_svm
 from ..models import MODELS
-from ..models.linear.formulation import solve_linear_svm
-from ..pipeline.given import GIVEN
-from ..pipeline.keeping import Keeping
-from ..pipeline.model import Model, takers
-from ..pipeline.progress import Progress
-from ..pipeline.run import BROUGHT, settle
-from ..pipeline.values import Kind, kinds, no_such_option, not_one_of
+from ..options.values import Kind, kinds, no_such_option, not_one_of
+from ..run_model import BROUGHT, settle
+from ..runs.folder import Keeping
+from ..runs.model import Model, takers
+from ..runs.progress import Progress
+from ..runs.user_data import GIVEN
 
 __all__ = ["Cell", "entries_of", "plan"]
 

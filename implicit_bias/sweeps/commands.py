@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..models import MODELS
-from ..pipeline.arguments import MODEL, Choice, ModelCommand
-from ..pipeline.ending import (
+from ..exits import (
     INTERRUPTED,
     failures_told,
     terminated_like_interrupted,
 )
-from ..pipeline.options import flag
-from ..pipeline.progress import Progress, bar
-from ..pipeline.values import Kind, kinds
+from ..models import MODELS
+from ..options.command_line import MODEL, Choice, ModelCommand
+from ..options.fields import flag
+from ..options.values import Kind, kinds
+from ..runs.progress import Progress, bar
 from .files import SweepFile, read_sweep_file
 from .progress import Lines
 

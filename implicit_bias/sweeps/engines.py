@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from .._extras import naming_extras, require
-from ..pipeline.values import not_one_of
+from ..options.values import not_one_of
 from .cells import Cell
 from .parts import NotWritten, Parts
 from .work import Outcome, Work, own_threads

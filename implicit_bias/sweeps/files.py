@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..pipeline.values import nearest
+from ..options.values import nearest
 
 __all__ = ["SweepFile", "read_sweep_file"]
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._extras import naming_extras, require
 from .._files import check_writable, write_atomically
-from ..pipeline.row import Column, row_schema
+from ..reports.row import Column, row_schema
 
 if TYPE_CHECKING:
     import pandas as pd

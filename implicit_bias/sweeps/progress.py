@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from ..pipeline.progress import Progress
+from ..runs.progress import Progress
 
 __all__ = ["Lines"]
 

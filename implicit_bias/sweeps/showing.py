@@ -10,8 +10,8 @@ import click
 
 from .._extras import require
 from .._files import check_writable
-from ..pipeline.ending import PICTURES, ending, failures_told, tell, width
-from ..pipeline.options import flag
+from ..exits import PICTURES, ending, failures_told, tell, width
+from ..options.fields import flag
 from .commands import named_values
 
 __all__ = ["show"]
@@ -54,7 +54,7 @@ def show(
         if plot is not None:
             require("matplotlib")
             check_writable(plot, folder=False)
-        from ..pipeline.loading import is_run
+        from ..reports.loading import is_run
 
         choices = {"where": where, "by": by, "columns": columns, "each": each}
         if is_run(folder):
@@ -64,8 +64,8 @@ def show(
 
 
 def _show_run(folder: Path, choices: Mapping[str, Any], plot: Path | None) -> None:
-    from ..pipeline.loading import load
-    from ..pipeline.terminal import render_text
+    from ..reports.loading import load
+    from ..reports.text import render_text
 
     for name, value in choices.items():
         if value:
@@ -92,7 +92,7 @@ def _show_sweep(
     each: bool,
     plot: Path | None,
 ) -> None:
-    from ..pipeline.terminal import render_table
+    from ..reports.text import render_table
     from .table import (
         failures_of,
         groups_of,

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from .._extras import naming_extras
 from .._shown import Shown
-from ..pipeline.choices import ModelName, RunOptions
-from ..pipeline.progress import Progress, ProgressCallback, progress_of
+from ..options.choices import ModelName, RunOptions
+from ..runs.progress import Progress, ProgressCallback, progress_of
 from .cells import plan
 from .engines import Engine, engine_of
 from .parts import Parts

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .._extras import naming_extras
-from ..pipeline.finding import Table
-from ..pipeline.report import RESULTS
-from ..pipeline.row import COLUMNS, OPTIONS
-from ..pipeline.values import nearest
+from ..options.values import nearest
+from ..reports.finding import Table
+from ..reports.report import RESULTS
+from ..reports.row import COLUMNS, OPTIONS
 from .parts import CELL_COLUMNS, Parts
 
 if TYPE_CHECKING:

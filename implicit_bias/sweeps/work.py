@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from .._version import __version__
-from ..pipeline.row import COLUMNS, make_row
-from ..pipeline.run import run
+from ..reports.row import COLUMNS, make_row
+from ..run_model import run
 from .cells import Cell
 from .parts import Parts
 

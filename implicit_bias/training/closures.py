@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from ..networks.protocols import sample_of_other_degree
 from .data import GatedData
-from .network import sample_of_other_degree
 from .stacked import pull_each
 
 __all__ = ["ClosureRun"]

@@ -6,10 +6,10 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .adapted import plain, takes_gates
-from .network import Gated
+from ..networks.adapted import plain, takes_gates
+from ..networks.protocols import Gated
+from ..networks.weights import as_tensor
 from .objectives import get_loss
-from .weights import as_tensor
 
 __all__ = ["GatedData", "Inputs", "place_data", "trained_weights"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from .adapted import with_gates
+from ..networks.adapted import with_gates
 from .data import Inputs, place_data
 from .interrupts import interrupts_held
 from .recorder import Observer

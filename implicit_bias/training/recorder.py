@@ -11,9 +11,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .adapted import plain
+from ..networks.adapted import plain
+from ..networks.protocols import HasUnitNorms, check_scores
 from .data import GatedData, trained_weights
-from .network import HasUnitNorms, check_scores
 from .objectives import get_loss, log_mean_loss
 from .trajectory import Trajectory
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.func import functional_call, vmap
 
-from .adapted import plain
+from ..networks.adapted import plain
 from .data import GatedData, trained_weights
 from .settings import TrainingSettings
 

@@ -7,13 +7,13 @@ from types import MappingProxyType
 
 import torch
 
-from .adapted import plain
+from ..networks.adapted import plain
+from ..networks.protocols import Homogeneous
 from .annealed import Annealed
 from .catalogue import get_trainer
 from .descent import Descent, Stepper
 from .dual import DualAcceleration
 from .line_search import SafeDescent
-from .network import Homogeneous
 from .settings import TrainingSettings
 from .stacked import Runs
 

@@ -7,7 +7,7 @@ import pytest
 from numpy.polynomial.hermite_e import hermegauss
 from scipy.stats import norm
 
-from implicit_bias import (
+from implicit_bias.autoencoders import (
     GaussianMAE,
     gaussian_mae,
     plot_gaussian_mae,

@@ -21,7 +21,7 @@ from implicit_bias.drawing.decision_maps import (
 from implicit_bias.drawing.map_rows import gating_lines, map_row, plane_snapshots
 from implicit_bias.measures.scalars import network_norm
 from implicit_bias.models.relu.figure import relu_lines
-from implicit_bias.models.relu.network import ReLU
+from implicit_bias.networks.relu import ReLU
 from implicit_bias.training.snapshots import Snapshots
 
 X = np.array([[1.0, 1.0], [-1.0, -1.0], [1.0, -0.5], [-0.5, 1.0]])

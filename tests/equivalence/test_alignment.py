@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from implicit_bias import AlignmentStatus, ReLU, ReLUWeights, align, canonical_form
-from implicit_bias.models.linear.network import DeepLinear
-from implicit_bias.models.orthosep.network import BalancedReLU
-from implicit_bias.models.relu.network import DeepReLU
+from implicit_bias import ReLU
+from implicit_bias.equivalence import AlignmentStatus, ReLUWeights, align, canonical_form
+from implicit_bias.networks.balanced_relu import BalancedReLU
+from implicit_bias.networks.deep_linear import DeepLinear
+from implicit_bias.networks.relu import DeepReLU
 
 SIZES = [(4, 20, 1), (4, 30, 30, 30, 1), (3, 7, 5, 2)]
 

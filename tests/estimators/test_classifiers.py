@@ -29,9 +29,9 @@ from implicit_bias.estimators.classifiers import (
 from implicit_bias.estimators.ridge import RIDGE
 from implicit_bias.gates.hyperplanes import HyperplaneContexts, HyperplaneGates
 from implicit_bias.gates.relu import ReLUGates
+from implicit_bias.limits.frelu import solve_frelu_svm
+from implicit_bias.limits.linear import solve_linear_svm
 from implicit_bias.models.gln.formulation import gln_program, solve_gln_svm
-from implicit_bias.models.linear.formulation import solve_linear_svm
-from implicit_bias.models.relu.formulation import solve_frelu_svm
 from solvers import NotCertified, Status
 
 CLASSIFIERS = [LinearLimitClassifier, GLNLimitClassifier, FReLULimitClassifier]
@@ -40,7 +40,7 @@ XOR = np.array([[0.0, 0.0], [1.0, 1.0], [0.0, 1.0], [1.0, 0.0]] * 2)
 XOR_LABELS = np.array([1, 1, 0, 0] * 2)
 
 
-@pytest.mark.filterwarnings("ignore::implicit_bias.InseparableWarning")
+@pytest.mark.filterwarnings("ignore::implicit_bias.estimators.InseparableWarning")
 @parametrize_with_checks([classifier() for classifier in CLASSIFIERS])
 def test_scikit_learn_accepts_the_estimator(estimator, check) -> None:
     check(estimator)

@@ -14,18 +14,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from implicit_bias import (
-    FReLULimitClassifier,
-    GLNLimitClassifier,
-    HyperplaneContexts,
-    HyperplaneGates,
-    LinearGates,
-    LinearLimitClassifier,
-    NetworkGates,
-    RandomGates,
-    ReLUGates,
-    SoftGates,
-)
+from implicit_bias import HyperplaneContexts, HyperplaneGates
+from implicit_bias.estimators import FReLULimitClassifier, GLNLimitClassifier, LinearLimitClassifier
+from implicit_bias.gates import LinearGates, NetworkGates, RandomGates, ReLUGates, SoftGates
 
 RNG = np.random.default_rng(2)
 N, D = 45, 4

@@ -11,8 +11,8 @@ from implicit_bias._solve import Status
 from implicit_bias.gates.changes import GateChanges, gate_changes
 from implicit_bias.gates.hyperplanes import HyperplaneContexts, HyperplaneGates
 from implicit_bias.gates.relu import ReLUGates
+from implicit_bias.limits.frelu import solve_frelu_svm
 from implicit_bias.limits.predictors import GateColumns, Predictor
-from implicit_bias.models.relu.formulation import solve_frelu_svm
 
 
 def inputs(n, d, *, seed=0, shift=0.0):

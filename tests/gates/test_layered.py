@@ -8,15 +8,9 @@ import torch
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from implicit_bias import (
-    DGN,
-    LinearGates,
-    NetworkGates,
-    RandomGates,
-    SoftGates,
-    gate_activity,
-)
-from implicit_bias.models.relu.network import DeepReLU
+from implicit_bias import DGN
+from implicit_bias.gates import LinearGates, NetworkGates, RandomGates, SoftGates, gate_activity
+from implicit_bias.networks.relu import DeepReLU
 
 RNG = np.random.default_rng(2)
 X, OTHER = RNG.normal(size=(40, 3)), RNG.normal(size=(15, 3))

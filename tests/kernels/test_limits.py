@@ -7,17 +7,9 @@ import pytest
 import torch
 from scipy.linalg import expm
 
-from implicit_bias import (
-    DGN,
-    LinearGates,
-    NotCertified,
-    Status,
-    empirical_ntk,
-    kernel_regression,
-    neural_path_kernel,
-    solve_kernel_svm,
-    solve_linear_svm,
-)
+from implicit_bias import DGN, NotCertified, Status, solve_kernel_svm, solve_linear_svm
+from implicit_bias.gates import LinearGates
+from implicit_bias.kernels import empirical_ntk, kernel_regression, neural_path_kernel
 from implicit_bias.training.data import place_data
 
 RNG = np.random.default_rng(8)

@@ -7,17 +7,17 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-from implicit_bias import (
-    DGN,
-    SoftGates,
+from implicit_bias import DGN
+from implicit_bias.gates import SoftGates
+from implicit_bias.kernels import (
     activation_kernel,
+    arrays,
     delta,
     empirical_ntk,
-    initial_variance,
     ntk_moments,
     path_overlap,
 )
-from implicit_bias.kernels import arrays
+from implicit_bias.networks import initial_variance
 
 RNG = np.random.default_rng(5)
 SIGNS = [(-1.0, 0.5), (1.0, 0.5)]

@@ -7,15 +7,15 @@ from itertools import product
 import numpy as np
 import pytest
 
-from implicit_bias import (
-    RandomGates,
+from implicit_bias.gates import RandomGates
+from implicit_bias.kernels import (
+    arrays,
     neural_path_kernel,
     nu,
     overlap_ratio,
     path_overlap,
     spectrum_ideal,
 )
-from implicit_bias.kernels import arrays
 
 RNG = np.random.default_rng(0)
 N, M, D, WIDTHS = 7, 4, 3, (3, 2, 4)

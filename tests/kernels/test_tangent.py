@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from implicit_bias import DGN, DeepGLN, SoftGates, activation_kernel, empirical_ntk
-from implicit_bias.models.relu.network import DeepReLU
+from implicit_bias import DGN
+from implicit_bias.gates import SoftGates
+from implicit_bias.kernels import activation_kernel, empirical_ntk
+from implicit_bias.networks import DeepGLN
+from implicit_bias.networks.relu import DeepReLU
 from implicit_bias.training.data import place_data
 
 RNG = np.random.default_rng(3)

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from implicit_bias._solve import Status
 from implicit_bias.data.orthants import is_orthogonally_separable
 from implicit_bias.limits.formulation import Formulation, solve_limit
+from implicit_bias.limits.frelu import SVMFReLU
+from implicit_bias.limits.linear import HardMarginSVM
 from implicit_bias.models.gdln import formulation as gdln
 from implicit_bias.models.gln import norms
 from implicit_bias.models.gln.formulation import SVMGLN
 from implicit_bias.models.gln.l2 import SVML2
 from implicit_bias.models.gln.shallow import ContextSVMs
-from implicit_bias.models.linear.formulation import HardMarginSVM
 from implicit_bias.models.orthosep import formulation as orthosep
-from implicit_bias.models.relu.formulation import SVMFReLU
 from implicit_bias.models.relu.machines import ReLUView
 
 RNG = np.random.default_rng(5)

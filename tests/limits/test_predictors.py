@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from implicit_bias.limits.linear import Ungated
 from implicit_bias.limits.predictors import ContextPredictor, GateColumns, Predictor
 from implicit_bias.models.gln.shallow import GlobalContextColumns
-from implicit_bias.models.linear.formulation import Ungated
 
 # More rows than a block of the design has.
 N, H, C, D = 2500, 3, 4, 5

@@ -12,6 +12,8 @@ from safetensors.numpy import load_file, save_file
 
 from implicit_bias._saved import Kind, write_saved
 from implicit_bias._solve import Status
+from implicit_bias.limits.frelu import FReLULimit, solve_frelu_svm
+from implicit_bias.limits.linear import LinearLimit, solve_linear_svm
 from implicit_bias.models.distillation.closed_form import distillation_limit
 from implicit_bias.models.distillation.limit import DistillationLimit
 from implicit_bias.models.gdln.formulation import solve_gated_ols
@@ -21,10 +23,8 @@ from implicit_bias.models.gln.l2 import GLNL2Limit, solve_gln_l2_svm
 from implicit_bias.models.gln.shallow import ShallowGLNLimit, solve_shallow_gln_svm
 from implicit_bias.models.heads.exits import solve_exit_heads
 from implicit_bias.models.heads.limit import HeadLimit
-from implicit_bias.models.linear.formulation import LinearLimit, solve_linear_svm
 from implicit_bias.models.orthosep.formulation import solve_orthosep
 from implicit_bias.models.orthosep.limit import OrthosepLimit
-from implicit_bias.models.relu.formulation import FReLULimit, solve_frelu_svm
 
 RNG = np.random.default_rng(6)
 N, H, C, D = 20, 2, 3, 4

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from implicit_bias import DGN, DeepLinear, depth3_kernel, local_limit
+from implicit_bias import DGN, DeepLinear, local_limit
+from implicit_bias.kernels import depth3_kernel
 from tests.oracles import hard_margin
 
 N, D, H1, H2 = 14, 4, 6, 5

@@ -18,15 +18,14 @@ from implicit_bias import (
     GLN,
     DeepLinear,
     FReLU,
-    LocalStatus,
     TrainingSettings,
     local_limit,
-    same_limit,
     solve_frelu_svm,
     solve_gln_svm,
     solve_linear_svm,
     train,
 )
+from implicit_bias.limits import LocalStatus, same_limit
 from implicit_bias.local_limits.newton import Point, polish
 from implicit_bias.local_limits.problem import pose_problem
 from implicit_bias.local_limits.second_order import second_order_steps

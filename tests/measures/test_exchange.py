@@ -14,7 +14,7 @@ from implicit_bias.measures.exchange import exchange_fit
 from implicit_bias.measures.gradients import gradient_gram
 from implicit_bias.measures.gram_products import GramProducts
 from implicit_bias.measures.kkt import kkt_distance
-from implicit_bias.models.gln.network import GLN
+from implicit_bias.networks.gln import GLN
 from implicit_bias.training.data import GatedData
 
 

@@ -13,22 +13,24 @@ from scipy.integrate import solve_ivp
 
 from implicit_bias import (
     GLN,
-    ConstantClock,
     DeepLinear,
     FReLU,
-    FReLULimit,
-    PowerClock,
     ShallowGLN,
     TrainingSettings,
     Trajectory,
-    UnitGrowth,
-    clock_of,
-    pace_of,
     solve_frelu_svm,
     solve_gln_svm,
     train,
+)
+from implicit_bias.dynamics import (
+    ConstantClock,
+    PowerClock,
+    UnitGrowth,
+    clock_of,
+    pace_of,
     unit_growth,
 )
+from implicit_bias.limits import FReLULimit
 
 Array = NDArray[np.float64]
 START = 20.0

@@ -16,13 +16,13 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from implicit_bias.models.gdln.network import GDLN, ReLUMean
-from implicit_bias.models.gln.network import GLN
-from implicit_bias.models.gln.shallow_network import ShallowGLN
-from implicit_bias.models.linear.network import DeepLinear
-from implicit_bias.models.orthosep.network import BalancedReLU, ResidualReLU
-from implicit_bias.models.relu.frozen_network import FReLU
-from implicit_bias.models.relu.network import DeepReLU, ReLU
+from implicit_bias.networks.balanced_relu import BalancedReLU, ResidualReLU
+from implicit_bias.networks.deep_linear import DeepLinear
+from implicit_bias.networks.frelu import FReLU
+from implicit_bias.networks.gln import GLN
+from implicit_bias.networks.relu import DeepReLU, ReLU
+from implicit_bias.networks.relu_mean import GDLN, ReLUMean
+from implicit_bias.networks.shallow_gln import ShallowGLN
 
 H, C, D, N = 3, 4, 5, 11
 RNG = np.random.default_rng(7)

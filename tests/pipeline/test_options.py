@@ -13,8 +13,8 @@ from implicit_bias.data.bundled import TABLES
 from implicit_bias.data.catalogue import DRAWN, IMAGE_SETS
 from implicit_bias.data.names import NAMES, TableName
 from implicit_bias.models import MODELS
-from implicit_bias.pipeline.arguments import model_parameters
-from implicit_bias.pipeline.options import ClassOptions, flag
+from implicit_bias.options.command_line import model_parameters
+from implicit_bias.options.fields import ClassOptions, flag
 from implicit_bias.training.catalogue import LOSSES, TRAINERS
 from tests.commands import results, run, without_times, write_mnist
 

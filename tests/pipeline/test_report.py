@@ -12,10 +12,10 @@ import pytest
 
 from implicit_bias import Status
 from implicit_bias._files import check_writable
-from implicit_bias.pipeline.finding import Assumption, Finding, Table
-from implicit_bias.pipeline.report import Report, gather
-from implicit_bias.pipeline.setup import Heading
-from implicit_bias.pipeline.terminal import render_text
+from implicit_bias.reports.finding import Assumption, Finding, Table
+from implicit_bias.reports.report import Report, gather
+from implicit_bias.reports.text import render_text
+from implicit_bias.runs.setup import Heading
 
 ROWS = (("a", "1.5"), ("a long label", "2"), ("", "three"))
 HEADING = Heading("toy", "everything tends to 1", "min x", "ten points, seed 3", "a toy", {"x": 1})
@@ -204,6 +204,6 @@ def test_a_folder_without_permission_to_write_is_named(tmp_path, monkeypatch, pa
         assert mode == os.W_OK | os.X_OK
         return Path(asked) != tmp_path
 
-    monkeypatch.setattr("implicit_bias.pipeline.report.os.access", access)
+    monkeypatch.setattr("implicit_bias.reports.report.os.access", access)
     with pytest.raises(ValueError, match=f"no permission to write in '{tmp_path}'"):
         check_writable(tmp_path / path, folder=folder)

@@ -11,12 +11,12 @@ import pytest
 
 import implicit_bias as ib
 from implicit_bias.models import MODELS
-from implicit_bias.pipeline.choices import Choices, ModelName, RunOptions
-from implicit_bias.pipeline.options import flag
-from implicit_bias.pipeline.page import render_html
-from implicit_bias.pipeline.run import BROUGHT
-from implicit_bias.pipeline.seeds import Seeds
-from implicit_bias.pipeline.setup import training_settings
+from implicit_bias.options.choices import Choices, ModelName, RunOptions
+from implicit_bias.options.fields import flag
+from implicit_bias.reports.page import render_html
+from implicit_bias.run_model import BROUGHT
+from implicit_bias.runs.seeds import Seeds
+from implicit_bias.runs.setup import training_settings
 from implicit_bias.training.catalogue import TRAINERS
 from tests.commands import results, without_times
 from tests.commands import run as run_command
@@ -136,7 +136,7 @@ def test_editors_know_every_model_and_every_option() -> None:
 
 
 def test_choices_that_editors_offer_are_those_that_there_are() -> None:
-    from implicit_bias.pipeline.values import kinds
+    from implicit_bias.options.values import kinds
 
     offered = get_type_hints(Choices)
     for name, hint in offered.items():

@@ -14,9 +14,9 @@ import torch
 import implicit_bias as ib
 from implicit_bias.data.sample import Sample
 from implicit_bias.models import MODELS
-from implicit_bias.pipeline.agreement_ahead import agreement_ahead
-from implicit_bias.pipeline.resolving import each_trainer
-from implicit_bias.pipeline.seeds import Seeds
+from implicit_bias.options.resolve import each_trainer
+from implicit_bias.runs.label_agreement import agreement_ahead
+from implicit_bias.runs.seeds import Seeds
 from tests.commands import cut, results, run, saved_arrays, without_times
 
 PAIR = "momentum,annealed"
@@ -160,9 +160,9 @@ def test_labels_ahead_are_those_of_finer_steps_of_the_flow_or_say_why_not(report
     )
     network = one.network
     found = agreement_ahead(network, train, held_out, report.limit)
-    fine = ib.margin_flow(
+    fine = ib.dynamics.margin_flow(
         network, *train, until=1e6, step=0.05,
-        observer=ib.Distances(report.limit, train, held_out, kkt=False),
+        observer=ib.measures.Distances(report.limit, train, held_out, kkt=False),
     ).first("agreement", 0.99)  # fmt: skip
     assert found.reason == "" and abs(math.log(found.log_inverse_loss / fine)) < 0.2
     assert one.row()["agreement_from"] == found.log_inverse_loss

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import torch
 
+from implicit_bias.limits.linear import linear_program
 from implicit_bias.models.gln.formulation import gln_program
-from implicit_bias.models.linear.formulation import linear_program
 from solvers import MaxMarginProgram, certify, certify_constrained
 
 RNG = np.random.default_rng(7)

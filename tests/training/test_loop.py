@@ -10,7 +10,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from implicit_bias.models.gln.network import GLN
+from implicit_bias.networks.gln import GLN
 from implicit_bias.training.data import place_data
 from implicit_bias.training.loop import train
 from implicit_bias.training.settings import TrainingSettings

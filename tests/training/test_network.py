@@ -8,19 +8,20 @@ import numpy as np
 import pytest
 import torch
 
-from implicit_bias import DGN, GLN, DeepGLN, DeepLinear, FReLU, ReLU, ShallowGLN
-from implicit_bias.models.gdln.network import GDLN, ReLUMean
-from implicit_bias.models.orthosep.network import BalancedReLU, ResidualReLU
-from implicit_bias.models.relu.network import DeepReLU
-from implicit_bias.training.data import place_data
-from implicit_bias.training.loop import train, train_many
-from implicit_bias.training.network import (
+from implicit_bias import DGN, GLN, DeepLinear, FReLU, ReLU, ShallowGLN
+from implicit_bias.networks import DeepGLN
+from implicit_bias.networks.balanced_relu import BalancedReLU, ResidualReLU
+from implicit_bias.networks.protocols import (
     Gated,
     HasUnitNorms,
     HasZeta,
     Homogeneous,
     check_homogeneous,
 )
+from implicit_bias.networks.relu import DeepReLU
+from implicit_bias.networks.relu_mean import GDLN, ReLUMean
+from implicit_bias.training.data import place_data
+from implicit_bias.training.loop import train, train_many
 from implicit_bias.training.settings import TrainingSettings
 
 N, D, H = 9, 5, 3

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from implicit_bias import TrainingSettings, train
-from implicit_bias.models.linear.network import DeepLinear
+from implicit_bias.networks.deep_linear import DeepLinear
 from implicit_bias.training.snapshots import Snapshots, spread_steps
 
 X, Y = np.array([[1.0, 0.5], [-0.5, 1.0], [0.2, -1.0]]), np.array([1.0, -1.0, 1.0])

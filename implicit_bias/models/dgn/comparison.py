@@ -13,17 +13,17 @@ from numpy.typing import NDArray
 from ..._shown import Shown
 from ..._solve import to_numpy
 from ...data.sample import Sample
+from ...limits.aligned import network_value
 from ...local_limits.limit import LocalLimit, LocalStatus, same_limit
 from ...measures.kkt import kkt_distance
 from ...measures.scalars import agreement, cosine, error_rate, placed_scores
 from ...training.data import GatedData, place_data
-from .aligned import network_value
 
 if TYPE_CHECKING:
     import torch
 
+    from ...limits.path_limit import PathLimit
     from ...training.trajectory import Trajectory
-    from .path_limit import PathLimit
 
 __all__ = [
     "DGNComparison",

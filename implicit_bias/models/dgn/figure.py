@@ -13,10 +13,10 @@ from ...drawing.figures import Panel, legend_above
 from ...drawing.palette import BLACK, SERIES
 from ...drawing.runs import plot_growth
 from ...kernels.regression import KernelRegression
+from ...limits.path_limit import PathLimit
 from ...local_limits.limit import LocalLimit
 from ...training.trajectory import Trajectory
 from .comparison import distances_from
-from .path_limit import PathLimit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

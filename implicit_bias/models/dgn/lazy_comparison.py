@@ -16,15 +16,15 @@ from ...kernels.regression import KernelRegression, kernel_regression
 from ...kernels.tangent import empirical_ntk
 from ...measures.formatting import DASH, number
 from ...measures.scalars import cosine, placed_scores
-from ...pipeline.finding import Table
+from ...reports.finding import Table
 from ...training.data import place_data
 from .comparison import flat_weights, value_of
 
 if TYPE_CHECKING:
     import torch
 
+    from ...networks.linearised import ScaledNetwork
     from ...training.trajectory import Trajectory
-    from .lazy_network import ScaledNetwork
 
 __all__ = [
     "Drift",

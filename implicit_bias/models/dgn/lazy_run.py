@@ -15,10 +15,11 @@ from ...data.sample import Sample
 from ...kernels.margin import KernelLimit, solve_kernel_svm
 from ...kernels.regression import KernelRegression, kernel_regression
 from ...kernels.tangent import empirical_ntk
-from ...pipeline.finding import Assumption, Finding
-from ...pipeline.findings import network_record, shortfall, trained
-from ...pipeline.setup import Setup
-from ...pipeline.writers import write_arrays, write_frame, write_weights
+from ...networks.linearised import ScaledNetwork
+from ...reports.finding import Assumption, Finding
+from ...reports.findings import network_record, shortfall, trained
+from ...reports.writers import write_arrays, write_frame, write_weights
+from ...runs.setup import Setup
 from ...training.loop import train
 from ...training.settings import TrainingSettings
 from .figure import lazy_departure, lazy_panels
@@ -31,7 +32,6 @@ from .lazy_comparison import (
     regression_table,
     scales_table,
 )
-from .lazy_network import ScaledNetwork
 from .parts import held_out_of, make_network, network_name, resume_at
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from ...data.sample import Sample
 from ...kernels.margin import KernelLimit, solve_kernel_svm
 from ...kernels.overlap import neural_path_kernel
 from ...kernels.tangent import empirical_ntk
+from ...limits.path_limit import PathLimit
 from ...local_limits.limit import LocalLimit
-from ...pipeline.setup import Setup
+from ...runs.setup import Setup
 from .comparison import Predicted, compare_scores
 from .parts import make_network, path_gates
-from .path_limit import PathLimit
 
 __all__ = ["predicted_beside"]
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from ...pipeline.model import Model, own_run
-from ...pipeline.options import (
+from ...options.fields import (
     ImageOptions,
     SolverOptions,
     TrainerOptions,
     UnitOptions,
     option,
 )
+from ...runs.model import Model, own_run
 
 __all__ = ["MODELS", "DGNOptions"]
 

@@ -13,14 +13,14 @@ from ...data.sample import Sample
 from ...gates.hyperplanes import HyperplaneContexts
 from ...gates.layered import LinearGates, NetworkGates
 from ...gates.table import RandomGates
-from ...pipeline.given import GIVEN, Given, gates_of
-from ...pipeline.options import flag
-from ...pipeline.setup import Setup, start
+from ...networks.deep_gln import DeepGLN
+from ...networks.dgn import DGN
+from ...networks.relu import DeepReLU
+from ...options.fields import flag
+from ...runs.setup import Setup, start
+from ...runs.user_data import GIVEN, Given, gates_of
 from ...training.loop import train
-from ..relu.network import DeepReLU
-from .context_network import DeepGLN
 from .model import DGNOptions
-from .network import DGN
 
 if TYPE_CHECKING:
     from ...training.settings import TrainingSettings

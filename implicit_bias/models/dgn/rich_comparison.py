@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from ...limits.path_limit import PathLimit
 from ...local_limits.limit import LocalLimit
 from ...measures.formatting import DASH, number, share
-from ...pipeline.finding import Table
+from ...reports.finding import Table
 from .comparison import DGNComparison, lowest_curvature
-from .path_limit import PathLimit
 
 __all__ = ["bound_rows", "comparison_table", "earlier_rows", "predicted_table", "starts_table"]
 

@@ -12,15 +12,17 @@ import numpy as np
 import torch
 
 from ...data.sample import Sample
+from ...limits.path_lasso import solve_path_lasso
+from ...limits.path_limit import PathLimit
 from ...local_limits.limit import LocalLimit, LocalStatus
 from ...local_limits.search import local_limit
 from ...measures.scalars import error_rate
-from ...pipeline.columns import limit_columns
-from ...pipeline.finding import Assumption, Finding, Table
-from ...pipeline.findings import limit_alone, network_record, trained, usable
-from ...pipeline.separable import RUN
-from ...pipeline.setup import Setup
-from ...pipeline.writers import write_frame, write_weights
+from ...reports.columns import limit_columns
+from ...reports.finding import Assumption, Finding, Table
+from ...reports.findings import limit_alone, network_record, trained, usable
+from ...reports.writers import write_frame, write_weights
+from ...runs.separable import RUN
+from ...runs.setup import Setup
 from ...training.loop import train
 from ...training.trajectory import Trajectory
 from .comparison import (
@@ -38,8 +40,6 @@ from .comparison import (
 from .figure import rich_panels
 from .machines import predicted_beside
 from .parts import held_out_of, make_network, network_name, resume_at, widths_of
-from .path_lasso import solve_path_lasso
-from .path_limit import PathLimit
 from .rich_comparison import bound_rows, comparison_table, predicted_table, starts_table
 
 __all__ = ["find_rich"]

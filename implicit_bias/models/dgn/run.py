@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 
 from ...data.sample import Sample
 from ...measures.scalars import scores
-from ...pipeline.finding import Assumption, Finding
-from ...pipeline.findings import gating_file
-from ...pipeline.report import Report, gather
-from ...pipeline.setup import Setup, prepare, trains
+from ...reports.finding import Assumption, Finding
+from ...reports.findings import gating_file
+from ...reports.report import Report, gather
+from ...runs.setup import Setup, prepare, trains
 from ...training.trainers import check_trainer
 from .lazy_run import LAZY, find_lazy
 from .parts import gated, make_network, network_name, settled, train_gates
 from .rich_run import find_rich
 
 if TYPE_CHECKING:
-    from ...pipeline.keeping import Keeping
-    from ...pipeline.model import Model
-    from ...pipeline.progress import Progress
+    from ...runs.folder import Keeping
+    from ...runs.model import Model
+    from ...runs.progress import Progress
     from .model import DGNOptions
 
 __all__ = ["run_dgn"]

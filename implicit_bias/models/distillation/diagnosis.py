@@ -10,7 +10,7 @@ import numpy as np
 
 from ...data.arrays import Floats
 from ...measures.formatting import number, share
-from ...pipeline.finding import Assumption, Finding, Table
+from ...reports.finding import Assumption, Finding, Table
 from .data import TransferTask
 from .figure import plot_bound, plot_learning, plot_tail
 from .limit import DistillationLimit

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from ...pipeline.model import Model, own_run
-from ...pipeline.options import ScheduleOptions, SplitOptions, option
+from ...options.fields import ScheduleOptions, SplitOptions, option
+from ...runs.model import Model, own_run
 
 __all__ = ["MODELS"]
 

@@ -14,28 +14,28 @@ from ...data.arrays import Floats
 from ...data.catalogue import load_class_data
 from ...data.labelled import ClassDataset
 from ...data.pairs import load_pair
-from ...pipeline.columns import training_columns
-from ...pipeline.finding import Finding, Table
-from ...pipeline.findings import network_record
-from ...pipeline.keeping import Keeping
-from ...pipeline.model import Model
-from ...pipeline.progress import Progress
-from ...pipeline.report import Report, gather
-from ...pipeline.seeds import Seeds
-from ...pipeline.setup import Heading, provenance, schedule_of, torch_dtype, trains
-from ...pipeline.writers import write_arrays, write_weights
+from ...networks.deep_linear import DeepLinear
+from ...networks.protocols import check_device
+from ...networks.student import LinearStudent
+from ...reports.columns import training_columns
+from ...reports.finding import Finding, Table
+from ...reports.findings import network_record
+from ...reports.report import Report, gather
+from ...reports.writers import write_arrays, write_weights
+from ...runs.folder import Keeping
+from ...runs.model import Model
+from ...runs.progress import Progress
+from ...runs.seeds import Seeds
+from ...runs.setup import Heading, provenance, schedule_of, torch_dtype, trains
 from ...training.loop import train
-from ...training.network import check_device
 from ...training.settings import TrainingSettings
 from ...training.trajectory import Trajectory
-from ..linear.network import DeepLinear
 from .closed_form import distillation_limit
 from .comparison import DistillationComparison, compare_with_distillation
 from .data import TransferTask, image_task, make_angle_task
 from .diagnosis import assumptions, limit_alone, risk_ahead
 from .figure import plot_null_part, plot_span_error
 from .limit import DistillationLimit
-from .network import LinearStudent
 from .training import draw_start, flow_times, stable_rates, student_weights
 
 __all__ = ["run_distillation"]

@@ -14,7 +14,7 @@ from ...data.sample import Sample
 from ...local_limits.limit import LocalLimit
 from ...measures.formatting import DASH, number, share
 from ...measures.scalars import agreement, cosine, error_rate, scores
-from ...pipeline.finding import Table
+from ...reports.finding import Table
 from .depth3 import Depth3Interval
 
 __all__ = [

@@ -20,8 +20,8 @@ from ...local_limits.depth3 import depth3_kernel
 from ...local_limits.limit import LocalLimit, LocalStatus
 from ...local_limits.search import local_limit
 from ...measures.scalars import error_rate, scores
-from ...pipeline.finding import Assumption, Finding
-from ..dgn.network import DGN
+from ...networks.dgn import DGN
+from ...reports.finding import Assumption, Finding
 from .comparison import Beside, DLGNComparison, beside_scores, distinct, network_value
 from .depth3 import MOST_GATES, Depth3Interval, certify_depth3
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Unpack
 from ..._extras import naming_extras
 from ..._solve import Array, GatedDesign, MaxMarginProgram, Solution, array_namespace, to_numpy
 from ...limits.formulation import Formulation, Solving, labelled, solve_limit
+from ...limits.frelu import FReLULimit, SVMFReLU
 from ...limits.limit import UnitsLimit
 from ...limits.predictors import GateColumns, Predictor
-from ..relu.formulation import FReLULimit, SVMFReLU
 
 if TYPE_CHECKING:
     import cvxpy

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from ...pipeline.model import Model, own_run
-from ...pipeline.options import ImageOptions, SolverOptions, TrainerOptions, option
+from ...options.fields import ImageOptions, SolverOptions, TrainerOptions, option
+from ...runs.model import Model, own_run
 
 __all__ = ["MODELS"]
 

@@ -16,34 +16,34 @@ from ...drawing.decision_maps import is_planar
 from ...drawing.runs import run_panels
 from ...gates.layered import LinearGates
 from ...limits.limit import Limit
+from ...limits.path_lasso import solve_path_lasso
 from ...local_limits.limit import LocalLimit
 from ...measures.distances import Distances
 from ...measures.formatting import loss_in_words, share
 from ...measures.kkt import kkt_distance
 from ...measures.scalars import scores
-from ...pipeline.columns import kkt_columns
-from ...pipeline.finding import Finding, Table
-from ...pipeline.findings import gating_file, limit_alone, trained, usable
-from ...pipeline.report import Report, gather
-from ...pipeline.separable import RUN
-from ...pipeline.setup import Setup, prepare, start
+from ...networks.dgn import DGN
+from ...networks.dlgn import DLGN
+from ...reports.columns import kkt_columns
+from ...reports.finding import Finding, Table
+from ...reports.findings import gating_file, limit_alone, trained, usable
+from ...reports.report import Report, gather
+from ...runs.separable import RUN
+from ...runs.setup import Setup, prepare, start
 from ...training.loop import train
 from ...training.settings import TrainingSettings
 from ...training.trainers import check_trainer
-from ..dgn.network import DGN
-from ..dgn.path_lasso import solve_path_lasso
 from .comparison import comparison_tables
 from .comparison_run import compare_dlgn, find_local_limit, of_the_limit, one_input
 from .figure import decision_row, gates_row
 from .formulation import solve_dlgn_svm
-from .network import DLGN
 from .regions import closed_samples, count_patterns, most_patterns
 from .training import GateTraining, gating_of, steepening, train_gates
 
 if TYPE_CHECKING:
-    from ...pipeline.keeping import Keeping
-    from ...pipeline.model import Model
-    from ...pipeline.progress import Progress
+    from ...runs.folder import Keeping
+    from ...runs.model import Model
+    from ...runs.progress import Progress
     from .model import DLGNOptions
 
 __all__ = ["run_dlgn"]

@@ -17,11 +17,11 @@ from ..._solve import to_numpy
 from ...data.sample import Sample
 from ...gates.layered import LinearGates
 from ...measures.scalars import accuracy, scores
+from ...networks.dlgn import DLGN
 from ...training.loop import Callback, train
 from ...training.objectives import log_mean_loss
 from ...training.settings import TrainingSettings
 from ...training.trajectory import Trajectory
-from .network import DLGN
 from .regions import active_paths
 
 if TYPE_CHECKING:

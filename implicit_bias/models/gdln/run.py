@@ -13,27 +13,27 @@ from numpy.typing import NDArray
 
 from ...drawing.figures import Row
 from ...measures.formatting import number
-from ...pipeline.columns import training_columns
-from ...pipeline.finding import Assumption, Finding, Table, Writer
-from ...pipeline.keeping import Keeping
-from ...pipeline.model import Model
-from ...pipeline.progress import Progress
-from ...pipeline.report import Report, gather
-from ...pipeline.seeds import Seeds
-from ...pipeline.setup import Heading, provenance, schedule_of, torch_dtype, trains
-from ...pipeline.writers import write_arrays
+from ...networks.protocols import check_device
+from ...networks.relu_mean import ReLUMean
+from ...networks.weights import as_tensor
+from ...reports.columns import training_columns
+from ...reports.finding import Assumption, Finding, Table, Writer
+from ...reports.report import Report, gather
+from ...reports.writers import write_arrays
+from ...runs.folder import Keeping
+from ...runs.model import Model
+from ...runs.progress import Progress
+from ...runs.seeds import Seeds
+from ...runs.setup import Heading, provenance, schedule_of, torch_dtype, trains
 from ...training.loop import train
-from ...training.network import check_device
 from ...training.settings import TrainingSettings
 from ...training.trajectory import Trajectory
-from ...training.weights import as_tensor
 from .comparison import compare_with_gdln, path_errors
 from .data import RingData, make_ring
 from .figure import plot_localisation, plot_losses, plot_sign_flips, plot_units
 from .flow import gated_flow
 from .formulation import solve_gated_ols
 from .limit import GatedOLS
-from .network import ReLUMean
 from .training import WeightsObserver, descent_path, flow_times
 
 if TYPE_CHECKING:

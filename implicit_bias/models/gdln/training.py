@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
+from ...networks.relu_mean import GDLN, ReLUMean
+from ...networks.weights import as_tensor
 from ...training.settings import TrainingSettings
-from ...training.weights import as_tensor
 from .flow import GatedFlow
-from .network import GDLN, ReLUMean
 
 __all__ = ["WeightsObserver", "check_descent", "descent_path", "flow_times"]
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from ...pipeline.model import Model, separable_run
-from ...pipeline.options import (
+from ...options.fields import (
     BOTH_ROADS,
     EVERY_CLASS,
     ONE_ROAD,
@@ -18,6 +17,7 @@ from ...pipeline.options import (
     TrainerOptions,
     option,
 )
+from ...runs.model import Model, separable_run
 
 __all__ = ["MODELS"]
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from ...data.sample import Sample
 from ...gates.hyperplanes import HyperplaneContexts
-from ...pipeline.parts import Parts
-from ...pipeline.setup import start
+from ...networks.gln import GLN
+from ...networks.shallow_gln import ShallowGLN
+from ...runs.parts import Parts
+from ...runs.setup import start
 from .formulation import SVMGLN
 from .l2 import SVML2
-from .network import GLN
 from .shallow import ContextSVMs
-from .shallow_network import ShallowGLN
 
 if TYPE_CHECKING:
     from .model import GLNOptions

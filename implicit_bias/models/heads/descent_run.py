@@ -11,14 +11,14 @@ from scipy.special import xlogy
 from torch.nn.functional import one_hot
 
 from ...data.arrays import Floats
-from ...pipeline.seeds import Seeds
-from ...pipeline.setup import schedule_of, torch_dtype, trains
+from ...networks.exits import LabelledHead, TaughtHead
+from ...runs.seeds import Seeds
+from ...runs.setup import schedule_of, torch_dtype, trains
 from ...training.loop import Callback, train
 from ...training.settings import TrainingSettings
 from ...training.trajectory import Trajectory
 from .exits_run import Exits
 from .losses import UNLABELLED
-from .network import LabelledHead, TaughtHead
 
 __all__ = ["Head", "descend", "make_head", "settings_of", "stable_rate"]
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import softmax
 
 from ...measures.formatting import share
-from ...pipeline.finding import Assumption, Finding, Table
+from ...reports.finding import Assumption, Finding, Table
 from .exits import anytime_average
 from .exits_run import Exits
 from .limit import HeadLimit

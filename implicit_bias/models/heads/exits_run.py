@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from ...data.arrays import Floats
 from ...data.dataset import Dataset
 from ...data.labelled import ClassDataset
+from ...networks.exits import Trunk, train_trunk
 from .losses import UNLABELLED, ExitLoss, exit_loss
-from .network import Trunk, train_trunk
 
 __all__ = ["TEMPERATURE", "Exits", "Labels", "check_exits", "make_exits", "read_labels"]
 

@@ -13,17 +13,18 @@ import numpy as np
 from ...data.arrays import Floats
 from ...data.dataset import Dataset
 from ...data.labelled import ClassDataset
-from ...pipeline.finding import Finding, Table
-from ...pipeline.findings import network_record
-from ...pipeline.given import Given, load_chosen
-from ...pipeline.keeping import Keeping
-from ...pipeline.model import Model
-from ...pipeline.progress import Progress
-from ...pipeline.report import Report, gather
-from ...pipeline.seeds import Seeds
-from ...pipeline.setup import Heading, data_record, provenance, trains
-from ...pipeline.writers import write_arrays, write_frame, write_weights
-from ...training.network import check_device
+from ...networks.exits import ExitNetwork
+from ...networks.protocols import check_device
+from ...reports.finding import Finding, Table
+from ...reports.findings import network_record
+from ...reports.report import Report, gather
+from ...reports.writers import write_arrays, write_frame, write_weights
+from ...runs.folder import Keeping
+from ...runs.model import Model
+from ...runs.progress import Progress
+from ...runs.seeds import Seeds
+from ...runs.setup import Heading, data_record, provenance, trains
+from ...runs.user_data import Given, load_chosen
 from ...training.trajectory import Trajectory
 from .comparison import HeadsComparison, compare_heads, head_angle
 from .descent_run import Head, descend, make_head, settings_of
@@ -32,7 +33,6 @@ from .exits import solve_exit_heads
 from .exits_run import Exits, Labels, check_exits, make_exits, read_labels
 from .figure import plot_accuracy, plot_angles, plot_margins
 from .limit import HeadLimit
-from .network import ExitNetwork
 
 __all__ = ["run_heads"]
 

@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, log_softmax, softmax
 
 from ...data.arrays import Floats
-from .network import Trunk
+from ...networks.exits import Trunk
 
 __all__ = [
     "HeadsRun",

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...pipeline.model import Model, separable_run
-from ...pipeline.options import (
+from ...options.fields import (
     EVERY_CLASS,
     ClassOptions,
     SolverOptions,
@@ -14,6 +13,7 @@ from ...pipeline.options import (
     UnitOptions,
     option,
 )
+from ...runs.model import Model, separable_run
 
 __all__ = ["MODELS"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...data.sample import Sample
-from ...pipeline.parts import Parts
-from ...pipeline.setup import start
-from .formulation import HardMarginSVM
-from .network import DeepLinear
+from ...limits.linear import HardMarginSVM
+from ...networks.deep_linear import DeepLinear
+from ...runs.parts import Parts
+from ...runs.setup import start
 
 if TYPE_CHECKING:
     from .model import DeepLinearOptions, LinearOptions

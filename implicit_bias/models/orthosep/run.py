@@ -24,15 +24,16 @@ from ...equivalence.weights import ReLUWeights
 from ...measures.comparison import compare, measure_network
 from ...measures.formatting import number
 from ...measures.kkt import kkt_distance
-from ...pipeline.finding import Assumption, Finding, Table
-from ...pipeline.findings import beside, limit_alone, trained, usable
-from ...pipeline.keeping import Keeping
-from ...pipeline.model import Model
-from ...pipeline.progress import Progress
-from ...pipeline.report import Report, gather
-from ...pipeline.separable import RUN
-from ...pipeline.setup import Setup, prepare, torch_dtype, training_settings
-from ...pipeline.starts import Start, starts_finding, train_starts
+from ...networks.balanced_relu import BalancedReLU, ResidualReLU
+from ...reports.finding import Assumption, Finding, Table
+from ...reports.findings import beside, limit_alone, trained, usable
+from ...reports.report import Report, gather
+from ...runs.folder import Keeping
+from ...runs.model import Model
+from ...runs.progress import Progress
+from ...runs.separable import RUN
+from ...runs.setup import Setup, prepare, torch_dtype, training_settings
+from ...runs.starts import Start, starts_finding, train_starts
 from ...training.loop import train
 from ...training.trainers import check_trainer
 from ...training.trajectory import Trajectory
@@ -40,7 +41,6 @@ from .diagnosis import OrthosepDistances, diagnose_orthosep, ratio
 from .figure import plot_orthosep
 from .formulation import NotOrthogonallySeparable, solve_orthosep
 from .limit import OrthosepLimit
-from .network import BalancedReLU, ResidualReLU
 from .schedule import halving_phases
 
 __all__ = ["layer_rows", "layer_singular_values", "run_orthosep"]

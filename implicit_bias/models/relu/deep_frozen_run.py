@@ -16,16 +16,17 @@ import numpy as np
 from ..._solve import Status, to_numpy
 from ...data.sample import Sample
 from ...gates.changes import gate_changes
+from ...limits.path_lasso import solve_path_lasso
+from ...limits.path_limit import PathLimit
 from ...local_limits.limit import LocalLimit
 from ...local_limits.search import local_limit
 from ...measures.formatting import share
 from ...measures.scalars import error_rate, scores
-from ...pipeline.finding import Assumption, Finding, Table
-from ...pipeline.findings import usable
-from ...pipeline.setup import Setup
+from ...networks.relu import DeepReLU
+from ...reports.finding import Assumption, Finding, Table
+from ...reports.findings import usable
+from ...runs.setup import Setup
 from ..dgn.comparison import DGNComparison, compare_dgn, compare_scores, value_of
-from ..dgn.path_lasso import solve_path_lasso
-from ..dgn.path_limit import PathLimit
 from ..dgn.rich_comparison import bound_rows, comparison_table, predicted_table
 from .freezing import PartlyTrained
 from .frozen_run import (
@@ -35,7 +36,6 @@ from .frozen_run import (
     is_frozen,
     train_frozen,
 )
-from .network import DeepReLU
 
 __all__ = ["find_deep_frozen"]
 

@@ -14,11 +14,11 @@ from ...data.sample import Sample
 from ...drawing.figures import Panel, Row, legend_above
 from ...drawing.map_rows import map_row, plane_lines
 from ...drawing.runs import plot_gate_changes, plot_margin_ratio, plot_margins, run_panels
+from ...limits.frelu import FReLULimit
 from ...limits.limit import Limit
+from ...networks.relu import DeepReLU
 from ...training.snapshots import Snapshots
 from ...training.trajectory import Trajectory
-from .formulation import FReLULimit
-from .network import DeepReLU
 
 if TYPE_CHECKING:
     import torch

@@ -9,13 +9,13 @@ from ..._shown import Shown
 from ..._solve import to_numpy
 from ...gates.layered import NetworkGates
 from ...gates.relu import ReLUGates
+from ...networks.dgn import DGN
+from ...networks.frelu import FReLU
+from ...networks.relu import DeepReLU, ReLU
 from ...training.data import Inputs
 from ...training.loop import Callback, train
 from ...training.settings import TrainingSettings
 from ...training.trajectory import Trajectory
-from ..dgn.network import DGN
-from .frozen_network import FReLU
-from .network import DeepReLU, ReLU
 
 
 @dataclass(frozen=True, eq=False, repr=False)

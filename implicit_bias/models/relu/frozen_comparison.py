@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..._shown import Shown
 from ...data.sample import Sample
+from ...limits.frelu import FReLULimit
 from ...measures.distances import Distances
 from ...measures.scalars import scores
 from .comparison import MachineComparison, compare_machine
-from .formulation import FReLULimit
 
 if TYPE_CHECKING:
     import torch

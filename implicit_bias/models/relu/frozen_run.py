@@ -13,20 +13,20 @@ from ..._solve import Status, to_numpy
 from ...data.sample import Sample
 from ...equivalence.weights import ReLUWeights
 from ...gates.changes import gate_changes
+from ...limits.frelu import FReLULimit, solve_frelu_svm
 from ...measures.comparison import measure_network
 from ...measures.formatting import DASH, loss_in_words, number, share
-from ...pipeline.finding import Assumption, Finding, Table, Writer
-from ...pipeline.findings import shortfall, usable
-from ...pipeline.setup import Setup
-from ...pipeline.writers import write_frame, write_weights
+from ...networks.frelu import FReLU
+from ...networks.relu import DeepReLU, ReLU
+from ...reports.finding import Assumption, Finding, Table, Writer
+from ...reports.findings import shortfall, usable
+from ...reports.writers import write_frame, write_weights
+from ...runs.setup import Setup
 from ...training.settings import TrainingSettings
 from .comparison import ReLUComparison
 from .figure import copy_panel
-from .formulation import FReLULimit, solve_frelu_svm
 from .freezing import PartlyTrained, train_then_freeze
 from .frozen_comparison import FrozenComparison, compare_frozen
-from .frozen_network import FReLU
-from .network import DeepReLU, ReLU
 from .neurons_comparison import NeuronsBeside, beside_limit
 
 if TYPE_CHECKING:

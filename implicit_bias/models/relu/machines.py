@@ -12,8 +12,8 @@ import numpy as np
 from ..._solve import Array
 from ...data.arrays import Floats
 from ...limits.formulation import Formulation, Solving, solve_limit
-from ..linear.formulation import HardMarginSVM, LinearLimit
-from .formulation import FReLULimit, SVMFReLU
+from ...limits.frelu import FReLULimit, SVMFReLU
+from ...limits.linear import HardMarginSVM, LinearLimit
 
 __all__ = ["RELU_SVMS", "ReLULimits", "ReLUView", "solve_relu_svms"]
 

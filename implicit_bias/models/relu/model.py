@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...pipeline.model import Model, own_run, separable_run
-from ...pipeline.options import (
+from ...options.fields import (
     BOTH_ROADS,
     ONE_ROAD,
     ClassOptions,
@@ -16,6 +15,7 @@ from ...pipeline.options import (
     TrainerOptions,
     option,
 )
+from ...runs.model import Model, own_run, separable_run
 
 __all__ = ["MODELS"]
 

@@ -12,16 +12,16 @@ from ...data.sample import Sample
 from ...drawing.folds import fold_row
 from ...equivalence.reading import as_weights
 from ...equivalence.weights import ReLUWeights
+from ...limits.frelu import FReLULimit
 from ...local_limits.limit import LocalLimit, LocalStatus
 from ...local_limits.search import local_limit
 from ...measures.formatting import number, share
 from ...measures.scalars import scores
-from ...pipeline.finding import Finding, Table
-from ...pipeline.setup import Setup
-from ...pipeline.starts import Start, starts_finding, train_starts
+from ...networks.relu import DeepReLU, ReLU
+from ...reports.finding import Finding, Table
+from ...runs.setup import Setup
+from ...runs.starts import Start, starts_finding, train_starts
 from ...training.trajectory import Trajectory
-from .formulation import FReLULimit
-from .network import DeepReLU, ReLU
 from .neurons_comparison import NeuronsBeside, beside_limit, beside_local_limit
 
 __all__ = ["find_neurons", "find_starts"]

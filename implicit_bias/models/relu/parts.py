@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from ...data.sample import Sample
 from ...gates.hyperplanes import HyperplaneGates
-from ...pipeline.parts import Parts
-from ...pipeline.setup import start
-from .formulation import SVMFReLU
-from .frozen_network import FReLU
+from ...limits.frelu import SVMFReLU
+from ...networks.frelu import FReLU
+from ...runs.parts import Parts
+from ...runs.setup import start
 
 if TYPE_CHECKING:
     from .model import FReLUOptions

@@ -21,12 +21,13 @@ from ...measures.comparison import measure_network
 from ...measures.distances import Distances
 from ...measures.formatting import DASH, loss_in_words, number, share
 from ...measures.kkt import kkt_distance
-from ...pipeline.columns import kkt_columns, limit_columns, state_columns
-from ...pipeline.finding import Assumption, Finding, Table
-from ...pipeline.findings import gating_file, network_record, trained
-from ...pipeline.report import Report, gather
-from ...pipeline.separable import RUN
-from ...pipeline.setup import Setup, prepare, start, trains
+from ...networks.relu import DeepReLU, ReLU
+from ...reports.columns import kkt_columns, limit_columns, state_columns
+from ...reports.finding import Assumption, Finding, Table
+from ...reports.findings import gating_file, network_record, trained
+from ...reports.report import Report, gather
+from ...runs.separable import RUN
+from ...runs.setup import Setup, prepare, start, trains
 from ...training.loop import train
 from ...training.trainers import check_trainer
 from ...training.trajectory import Trajectory
@@ -35,15 +36,14 @@ from .deep_frozen_run import find_deep_frozen
 from .figure import network_panels, relu_map_row
 from .frozen_run import find_frozen, freezing_step
 from .machines import RELU_SVMS, ReLULimits, solve_relu_svms
-from .network import DeepReLU, ReLU
 from .neurons_run import find_neurons, find_starts
 
 if TYPE_CHECKING:
     from ...measures.comparison import NetworkState
     from ...measures.kkt import KKTDistance
-    from ...pipeline.keeping import Keeping
-    from ...pipeline.model import Model
-    from ...pipeline.progress import Progress
+    from ...runs.folder import Keeping
+    from ...runs.model import Model
+    from ...runs.progress import Progress
     from ...training.snapshots import Snapshots
     from .model import ReLUOptions
 

@@ -9,18 +9,17 @@ import torch
 
 from implicit_bias import (
     DGN,
-    DeepGLN,
     NotCertified,
-    PathLimit,
     Status,
-    path_lower_bound,
     solve_frelu_svm,
     solve_gln_svm,
     solve_linear_svm,
     solve_path_lasso,
 )
-from implicit_bias.models.dgn.path_lasso import PathLasso
-from implicit_bias.models.dgn.paths import distinct_paths, gate_layers
+from implicit_bias.limits import PathLimit, path_lower_bound
+from implicit_bias.limits.path_lasso import PathLasso
+from implicit_bias.limits.paths import distinct_paths, gate_layers
+from implicit_bias.networks import DeepGLN
 
 RNG = np.random.default_rng(2)
 N, D = 30, 6

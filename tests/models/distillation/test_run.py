@@ -10,7 +10,7 @@ from scipy.special import expit, softmax
 import implicit_bias as ib
 from implicit_bias.data.pairs import load_pair
 from implicit_bias.models.distillation.data import image_task
-from implicit_bias.models.distillation.network import LinearStudent
+from implicit_bias.networks.student import LinearStudent
 from tests.commands import cut, results, run, saved_arrays, without_times, write_mnist
 
 QUICK = ("--model", "distillation", "--n-train", "6", "--n-val", "200")
@@ -114,7 +114,7 @@ def test_a_student_of_all_classes_follows_its_flow_at_every_temperature() -> Non
 
 def test_what_is_kept_gives_its_numbers_again(tmp_path) -> None:
     record = results(*QUICK, "--steps", "40,60", "--save", tmp_path)
-    limit = ib.DistillationLimit.load(tmp_path / "limit.safetensors")
+    limit = ib.distillation.DistillationLimit.load(tmp_path / "limit.safetensors")
     assert limit.null_norm == record["limit"]["null_norm"]
     path = load_file(tmp_path / "path.safetensors")
     rates = record["options"]["learning_rate"]

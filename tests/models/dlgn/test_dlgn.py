@@ -10,21 +10,18 @@ import torch
 
 from implicit_bias import (
     DLGN,
-    LinearGates,
     Status,
     TrainingSettings,
-    active_paths,
-    certify_depth3,
-    count_patterns,
-    path_overlap,
     solve_dlgn_svm,
     solve_frelu_svm,
     solve_kernel_svm,
-    solve_l1_svm,
     solve_path_lasso,
     train,
 )
 from implicit_bias.data.sample import Sample
+from implicit_bias.gates import LinearGates, active_paths, count_patterns
+from implicit_bias.kernels import path_overlap
+from implicit_bias.limits import certify_depth3, solve_l1_svm
 from implicit_bias.models.dlgn.comparison import distinct
 from implicit_bias.models.dlgn.comparison_run import along_the_ones, one_input
 from implicit_bias.models.dlgn.formulation import ConstantExperts

@@ -12,7 +12,7 @@ from safetensors.numpy import load_file
 from implicit_bias import cli
 from implicit_bias.models.gdln.data import make_nlgp, make_single_pulse
 from implicit_bias.models.gdln.limit import GatedOLS
-from implicit_bias.pipeline.progress import Progress
+from implicit_bias.runs.progress import Progress
 from tests.commands import cut, results, run
 
 QUICK = ("--model", "gdln", "--n-train", "600", "--steps", "60", "--hidden-units", "3")

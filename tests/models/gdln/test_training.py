@@ -12,8 +12,8 @@ from implicit_bias.measures.kkt import kkt_distance
 from implicit_bias.models.gdln.comparison import compare_with_gdln, inverse_participation_ratio
 from implicit_bias.models.gdln.data import make_nlgp
 from implicit_bias.models.gdln.flow import gated_flow
-from implicit_bias.models.gdln.network import GDLN, ReLUMean
 from implicit_bias.models.gdln.training import WeightsObserver, descent_path, flow_times
+from implicit_bias.networks.relu_mean import GDLN, ReLUMean
 from implicit_bias.training.loop import train
 from implicit_bias.training.settings import TrainingSettings
 from implicit_bias.training.trajectory import Trajectory

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from implicit_bias.data.sample import Sample
+from implicit_bias.limits.linear import solve_linear_svm
 from implicit_bias.limits.predictors import Predictor
 from implicit_bias.measures.comparison import compare
 from implicit_bias.models.gln.shallow import (
@@ -14,8 +15,7 @@ from implicit_bias.models.gln.shallow import (
     GlobalContextColumns,
     solve_shallow_gln_svm,
 )
-from implicit_bias.models.gln.shallow_network import ShallowGLN
-from implicit_bias.models.linear.formulation import solve_linear_svm
+from implicit_bias.networks.shallow_gln import ShallowGLN
 from implicit_bias.training.loop import train
 from implicit_bias.training.settings import TrainingSettings
 from solvers import Status

@@ -11,7 +11,7 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
-from implicit_bias import (
+from implicit_bias.heads import (
     Trunk,
     anytime_average,
     budget_exits,

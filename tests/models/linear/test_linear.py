@@ -7,9 +7,9 @@ import pytest
 import torch
 from sklearn.svm import SVC
 
+from implicit_bias.limits.linear import Ungated, solve_linear_svm
 from implicit_bias.limits.predictors import Predictor
-from implicit_bias.models.linear.formulation import Ungated, solve_linear_svm
-from implicit_bias.models.linear.network import DeepLinear
+from implicit_bias.networks.deep_linear import DeepLinear
 from implicit_bias.training.loop import train
 from implicit_bias.training.settings import TrainingSettings
 

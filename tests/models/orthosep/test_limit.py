@@ -19,7 +19,7 @@ from implicit_bias.models.orthosep.formulation import (
     solve_orthosep,
 )
 from implicit_bias.models.orthosep.limit import RampFunction
-from implicit_bias.models.orthosep.network import BalancedReLU
+from implicit_bias.networks.balanced_relu import BalancedReLU
 from tests.oracles import PLANE, PLANE_LABELS, hard_margin
 
 NORMS = (math.sqrt(2) / 3, 1.0)

@@ -16,10 +16,10 @@ from implicit_bias.measures.kkt import kkt_distance
 from implicit_bias.models.orthosep.diagnosis import diagnose_orthosep, neuron_groups
 from implicit_bias.models.orthosep.figure import plot_orthosep
 from implicit_bias.models.orthosep.formulation import solve_orthosep
-from implicit_bias.models.orthosep.network import BalancedReLU, ResidualReLU
 from implicit_bias.models.orthosep.run import layer_singular_values
 from implicit_bias.models.orthosep.schedule import halving_phases
 from implicit_bias.models.orthosep.sectors import extremal_sectors
+from implicit_bias.networks.balanced_relu import BalancedReLU, ResidualReLU
 from implicit_bias.training.loop import train
 from implicit_bias.training.settings import TrainingSettings
 from tests.oracles import PLANE as X

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from implicit_bias._solve import Status
 from implicit_bias.data.sample import Sample
+from implicit_bias.limits.frelu import FReLULimit, SVMFReLU, solve_frelu_svm
 from implicit_bias.limits.predictors import GateColumns, Predictor
 from implicit_bias.measures.comparison import compare
 from implicit_bias.models.gln.formulation import solve_gln_svm
-from implicit_bias.models.relu.formulation import FReLULimit, SVMFReLU, solve_frelu_svm
-from implicit_bias.models.relu.frozen_network import FReLU
+from implicit_bias.networks.frelu import FReLU
 from implicit_bias.training.loop import train
 from implicit_bias.training.settings import TrainingSettings
 from tests.oracles import frelu_kernels, hard_margin

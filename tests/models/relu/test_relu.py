@@ -17,15 +17,15 @@ from implicit_bias.data.sample import Sample
 from implicit_bias.gates.changes import gate_changes
 from implicit_bias.gates.hyperplanes import HyperplaneGates
 from implicit_bias.gates.relu import ReLUGates
+from implicit_bias.limits.frelu import solve_frelu_svm
 from implicit_bias.measures.comparison import compare
 from implicit_bias.measures.kkt import kkt_distance
 from implicit_bias.models.relu.comparison import compare_relu, view_relu
-from implicit_bias.models.relu.formulation import solve_frelu_svm
 from implicit_bias.models.relu.freezing import train_then_freeze
 from implicit_bias.models.relu.frozen_comparison import compare_frozen
-from implicit_bias.models.relu.frozen_network import FReLU
 from implicit_bias.models.relu.machines import ReLUView, solve_relu_svms
-from implicit_bias.models.relu.network import DeepReLU, ReLU
+from implicit_bias.networks.frelu import FReLU
+from implicit_bias.networks.relu import DeepReLU, ReLU
 from implicit_bias.training.loop import train
 from implicit_bias.training.settings import TrainingSettings
 from tests.oracles import hard_margin

@@ -15,15 +15,17 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from implicit_bias import FReLULimit, ReLUGates, TrainingSettings, solve_frelu_svm, train
+from implicit_bias import TrainingSettings, solve_frelu_svm, train
+from implicit_bias.gates import ReLUGates
+from implicit_bias.limits import FReLULimit
 from implicit_bias.models import MODELS
 from implicit_bias.models.relu import frozen_run
 from implicit_bias.models.relu.freezing import train_then_freeze
-from implicit_bias.models.relu.network import DeepReLU, ReLU
-from implicit_bias.pipeline.keeping import Keeping
-from implicit_bias.pipeline.progress import Progress
-from implicit_bias.pipeline.report import Report
-from implicit_bias.pipeline.terminal import render_text
+from implicit_bias.networks.relu import DeepReLU, ReLU
+from implicit_bias.reports.report import Report
+from implicit_bias.reports.text import render_text
+from implicit_bias.runs.folder import Keeping
+from implicit_bias.runs.progress import Progress
 from tests.commands import cut, dataset_of, results, run
 
 H = 8

@@ -1,0 +1,126 @@
+"""How every command ends: exit codes, messages, signals."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from .reports.report import Report
+
+__all__ = [
+    "BAD_INPUT",
+    "INTERRUPTED",
+    "PICTURES",
+    "ending",
+    "failures_told",
+    "tell",
+    "terminated_like_interrupted",
+    "width",
+]
+
+BAD_INPUT, INTERRUPTED = 2, 130
+PICTURES = (".png", ".svg", ".pdf")
+
+
+def ending(*endings: str) -> Any:
+    """A check that a path ends in one of these."""
+
+    def check(context: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
+        if path is not None and path.suffix.lower() not in endings:
+            *some, last = endings
+            raise click.BadParameter(f"{path} must end in {', '.join(some)} or {last}")
+        return path
+
+    return check
+
+
+@contextlib.contextmanager
+def failures_told() -> Iterator[None]:
+    """One message on stderr and an exit code for everything that ends a run early.
+
+    What the library has to say on the way is told there too.
+    """
+    try:
+        with _messages_told():
+            yield
+    except (MemoryError, RuntimeError) as error:
+        # PyTorch has no type of its own for what its allocator on the CPU refuses.
+        if not isinstance(error, MemoryError) and "allocate memory" not in str(error):
+            raise
+        told = str(error).split("DefaultCPUAllocator: ")[-1].split(" Error code")[0].rstrip(".")
+        click.echo(
+            f"Error: out of memory: {told}: take a smaller network, or fewer samples", err=True
+        )
+        raise SystemExit(BAD_INPUT) from error
+    except (ValueError, TypeError, OverflowError, OSError) as error:
+        click.echo(f"Error: {error}", err=True)
+        raise SystemExit(BAD_INPUT) from error
+    except KeyboardInterrupt:
+        click.echo("interrupted before there was anything to report", err=True)
+        raise SystemExit(INTERRUPTED) from None
+
+
+class _Echo(logging.Handler):
+    """Messages as lines on stderr."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        click.echo(f"{record.levelname.lower()}: {record.getMessage()}", err=True)
+
+
+@contextlib.contextmanager
+def _messages_told() -> Iterator[None]:
+    """The warnings that both packages log."""
+    echo = _Echo(logging.WARNING)
+    loggers = [logging.getLogger(name) for name in (__name__.split(".")[0], "solvers")]
+    for logger in loggers:
+        logger.addHandler(echo)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeHandler(echo)
+
+
+def tell(report: Report) -> None:
+    """What a reader must not miss, on stderr."""
+    if report.status is not None and report.status.name != "SOLVED":
+        where = f" ({report.concerns})" if report.concerns else ""
+        click.echo(f"{report.status.name}{where}: {report.status.advice}", err=True)
+    if report.shortfall:
+        click.echo(f"NOT SEPARATED: {report.shortfall}", err=True)
+    if report.failure is not None:
+        click.echo(f"Error: {report.failure}", err=True)
+    if not report.finished:
+        click.echo("interrupted: what was finished is reported", err=True)
+
+
+@contextlib.contextmanager
+def terminated_like_interrupted() -> Iterator[None]:
+    """SIGTERM, which cluster schedulers send, ends a run as Ctrl-C does: reported and saved."""
+
+    def interrupt(number: int, frame: object) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    try:
+        usual = signal.signal(signal.SIGTERM, interrupt)
+    except ValueError:  # not the main thread, which alone is sent signals
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, usual)
+
+
+def width() -> int:
+    """Columns of the terminal; of a page where there is none."""
+    import shutil
+
+    return shutil.get_terminal_size((100, 24)).columns

@@ -1,0 +1,138 @@
+"""The group lasso over units: the limit of two-layer ReLU networks with frozen gates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Unpack
+
+from .._extras import naming_extras
+from .._solve import (
+    Array,
+    GatedDesign,
+    MaxMarginProgram,
+    Solution,
+    array_namespace,
+    as_float64,
+    to_numpy,
+)
+from ..data.arrays import require_real
+from .formulation import Formulation, Solving, labelled, real_data, solve_limit
+from .limit import UnitsLimit
+from .predictors import GateColumns, Predictor
+
+if TYPE_CHECKING:
+    import cvxpy
+
+__all__ = [
+    "FReLULimit",
+    "SVMFReLU",
+    "solve_frelu_svm",
+]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FReLULimit(UnitsLimit):
+    """The group-lasso solution; `zeta` has shape (H, D)."""
+
+    @property
+    def predictor(self) -> Predictor:
+        """The limit as a function of new inputs and gates, at smallest margin 1."""
+        return Predictor(self.zeta, GateColumns(int(self.zeta.shape[0]), binary=True))
+
+
+@dataclass(frozen=True)
+class SVMFReLU(Formulation[FReLULimit]):
+    """The group lasso of data under frozen gates.
+
+        minimise  sum_h ||zeta[h]||   s.t.   y[n] sum_h g[n, h] <zeta[h], x[n]> >= 1
+
+    Gates are an (n, H) array of exactly 0 (closed) and 1 (open), booleans included. A sample on
+    which every gate is closed makes the program infeasible, which is for the solver to prove; it
+    is not an error here.
+
+    References
+    ----------
+    S. Lippl, L. F. Abbott, S. Chung, "The implicit bias of gradient descent on generalized gated
+    linear networks", equation (22).
+    """
+
+    name: ClassVar[str] = "SVM-FReLU"
+
+    def program(self, X: Array, y: Array, gates: Array | None = None) -> MaxMarginProgram:
+        """Column h of its design, and group h, is unit h.
+
+        Raises
+        ------
+        ValueError
+            If shapes disagree, values are not finite, labels are not -1 and +1, or a gate is
+            neither 0 nor 1.
+        """
+        X, y = real_data(X, y)
+        if X.ndim != 2:
+            raise ValueError(f"`X` must have shape (n, D), got {tuple(X.shape)}")
+        Z = _binary(gates, X)
+        group = array_namespace(X).arange(int(Z.shape[1]), device=X.device)
+        return MaxMarginProgram(design=GatedDesign(X=X, Z=Z, group=group), y=y)
+
+    def limit(
+        self, program: MaxMarginProgram, solution: Solution, gates: Array | None = None
+    ) -> FReLULimit:
+        """Read a solution as coefficients (H, D)."""
+        shape = (program.n_groups, int(program.design.X.shape[1]))
+        return FReLULimit.from_solution(program, solution, shape)
+
+    @naming_extras()
+    def literal(self, X: Array, y: Array, gates: Array | None = None) -> cvxpy.Problem:
+        """Minimise `sum_h ||zeta[h]||`."""
+        import cvxpy as cp
+
+        program = self.program(X, y, gates)
+        X, y, g = (to_numpy(a) for a in (program.design.X, program.y, program.design.Z))
+        zeta = cp.Variable((g.shape[1], X.shape[1]), name="zeta")
+        scores = cp.sum(cp.multiply(g, X @ zeta.T), axis=1)  # sum_h g[n, h] <zeta[h], x[n]>
+        return cp.Problem(
+            cp.Minimize(cp.sum(cp.norm(zeta, 2, axis=1))),
+            [labelled(cp.multiply(y, scores) >= 1, "margins")],
+        )
+
+
+def solve_frelu_svm(X: Array, y: Array, gates: Array, **solving: Unpack[Solving]) -> FReLULimit:
+    """Where gradient descent takes a two-layer ReLU network with frozen gates, in direction.
+
+    Parameters
+    ----------
+    X, y, gates
+        As in `SVMFReLU`, whose `program` says what they raise.
+    **solving
+        `solver`, `tol`, `max_iterations`, `progress`: see `Solving`.
+
+    Returns
+    -------
+    FReLULimit
+        With its certificate. Where no coefficients separate the data under these gates (a sample
+        on which every gate is closed, too few units) its status is `NOT_SEPARABLE` and `dual`
+        holds the multipliers that prove it; call `.require()` to insist on `SOLVED`. What it
+        solves can be read in cvxpy's words: `SVMFReLU.literal`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, y = np.array([[3.0, 4.0], [0.0, -2.0]]), np.array([1.0, -1.0])
+    >>> limit = solve_frelu_svm(X, y, np.eye(2))
+    >>> limit.status.name, round(limit.objective, 7)
+    ('SOLVED', 0.7)
+    >>> solve_frelu_svm(X, y, np.array([[1], [0]])).status.name
+    'NOT_SEPARABLE'
+    """
+    return solve_limit(SVMFReLU(), X, y, gates, **solving)
+
+
+def _binary(gates: Array, X: Array) -> Array:
+    require_real("gates", gates)
+    gates = as_float64(gates, like=X)
+    if gates.ndim != 2 or gates.shape[0] != X.shape[0] or gates.shape[1] == 0:
+        raise ValueError(
+            f"`gates` must have shape ({X.shape[0]}, H) with H >= 1, got {tuple(gates.shape)}: "
+            "one row per row of X, one column per unit"
+        )
+    return GateColumns(int(gates.shape[1]), binary=True).check(gates, X)

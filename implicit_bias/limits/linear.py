@@ -1,0 +1,160 @@
+"""The hard-margin SVM: the limit of linear networks of every depth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Unpack
+
+from .._extras import naming_extras
+from .._solve import Array, GatedDesign, MaxMarginProgram, Solution, array_namespace, to_numpy
+from .formulation import Formulation, Solving, labelled, real_data, solve_limit
+from .limit import Limit
+from .predictors import Predictor
+
+if TYPE_CHECKING:
+    import cvxpy
+
+__all__ = [
+    "HardMarginSVM",
+    "LinearLimit",
+    "linear_program",
+    "solve_linear_svm",
+]
+
+
+class Ungated:
+    """One column of ones: there are no gates, and those given are not looked at."""
+
+    def check(self, gates: Array, X: Array) -> Array:
+        """The column itself; see `Columns.check`."""
+        return array_namespace(X).ones_like(X[:, :1])
+
+    def __call__(self, gates: Array) -> Array:
+        """(n, 1) ones."""
+        return gates
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LinearLimit(Limit):
+    """The hard-margin SVM solution; `zeta` is the end-to-end vector (D,), in one unit."""
+
+    @property
+    def predictor(self) -> Predictor:
+        """The limit as a function of new inputs, at smallest margin 1."""
+        return Predictor(self.zeta, Ungated())
+
+    def balanced_weights(self, hidden_widths: Sequence[int] = ()) -> tuple[Array, ...]:
+        """Matrices W_1, ..., W_L of the deep linear network of least norm with this product.
+
+            W_l = s u_l u_{l-1}^T,  s = ||zeta||^(1/L),  u_0 = zeta / ||zeta||,  u_L = 1,
+
+        so that `W_L ... W_1 = zeta^T` and `sum_l ||W_l||^2 = L ||zeta||^(2/L)`, L one more than
+        the number of hidden layers. Hidden u_l weigh all units alike; any unit vector would do.
+
+        Parameters
+        ----------
+        hidden_widths : sequence of int
+            Widths of the hidden layers; `()` is the plain linear predictor.
+
+        Raises
+        ------
+        ValueError
+            If a width is not positive.
+        """
+        if any(width < 1 for width in hidden_widths):
+            raise ValueError(f"`hidden_widths` must be at least 1, got {tuple(hidden_widths)}")
+        xp = array_namespace(self.zeta)
+        depth = 1 + len(hidden_widths)
+        norm = xp.sqrt(xp.sum(self.zeta * self.zeta))
+        size = norm ** (1 / depth)
+        below = self.zeta / xp.where(norm > 0, norm, xp.ones_like(norm))
+        layers = []
+        for width in (*hidden_widths, 1):
+            above = xp.full((width,), width**-0.5, dtype=below.dtype, device=below.device)
+            layers.append(size * above[:, None] * below[None, :])
+            below = above
+        return tuple(layers)
+
+
+@dataclass(frozen=True)
+class HardMarginSVM(Formulation[LinearLimit]):
+    """The hard-margin SVM without intercept.
+
+        minimise  ||b||_2   s.t.   y[n] <b, x[n]> >= 1
+
+    There are no gates, and those given are not looked at.
+
+    References
+    ----------
+    D. Soudry et al., "The implicit bias of gradient descent on separable data", theorem 3, for
+    one layer; Z. Ji, M. Telgarsky, "Gradient descent aligns the layers of deep linear networks",
+    for any depth.
+    """
+
+    name: ClassVar[str] = "hard-margin SVM"
+
+    def program(self, X: Array, y: Array, gates: Array | None = None) -> MaxMarginProgram:
+        """One gate column of ones, one group.
+
+        Raises
+        ------
+        ValueError
+            If shapes disagree, values are not finite, or labels are not -1 and +1.
+        """
+        X, y = real_data(X, y)
+        if X.ndim != 2 or X.shape[0] == 0:
+            raise ValueError(f"`X` must have shape (n, D) with n, D >= 1, got {tuple(X.shape)}")
+        xp = array_namespace(X)
+        Z = xp.ones_like(X[:, :1])
+        group = xp.zeros((1,), dtype=xp.int64, device=X.device)
+        return MaxMarginProgram(design=GatedDesign(X=X, Z=Z, group=group), y=y)
+
+    def limit(
+        self, program: MaxMarginProgram, solution: Solution, gates: Array | None = None
+    ) -> LinearLimit:
+        """Read a solution as the end-to-end vector (D,)."""
+        return LinearLimit.from_solution(program, solution, (int(program.design.X.shape[1]),))
+
+    @naming_extras()
+    def literal(self, X: Array, y: Array, gates: Array | None = None) -> cvxpy.Problem:
+        """Minimise `||b||` with margins of at least 1."""
+        import cvxpy as cp
+
+        program = self.program(X, y)
+        X, y = to_numpy(program.design.X), to_numpy(program.y)
+        b = cp.Variable(X.shape[1], name="b")
+        return cp.Problem(
+            cp.Minimize(cp.norm(b, 2)), [labelled(cp.multiply(y, X @ b) >= 1, "margins")]
+        )
+
+
+def linear_program(X: Array, y: Array) -> MaxMarginProgram:
+    """The program of `HardMarginSVM`, which says what it takes and raises."""
+    return HardMarginSVM().program(X, y)
+
+
+def solve_linear_svm(X: Array, y: Array, **solving: Unpack[Solving]) -> LinearLimit:
+    """Where gradient descent takes a linear network of any depth, in direction, end to end.
+
+    Parameters
+    ----------
+    X, y
+        As in `HardMarginSVM`, whose `program` says what they raise.
+    **solving
+        `solver`, `tol`, `max_iterations`, `progress`: see `Solving`.
+
+    Returns
+    -------
+    LinearLimit
+        With its certificate; call `.require()` to insist on `SOLVED`. What it solves can be read
+        in cvxpy's words: `HardMarginSVM.literal`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> limit = solve_linear_svm(np.array([[2.0, 0.0], [0.0, 1.0]]), np.array([1.0, -1.0]))
+    >>> np.round(limit.zeta, 6).tolist()
+    [0.5, -1.0]
+    """
+    return solve_limit(HardMarginSVM(), X, y, **solving)

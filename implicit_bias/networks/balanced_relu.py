@@ -1,0 +1,221 @@
+"""ReLU networks near zero: two balanced layers, and the deeper residual net of the conjecture."""
+
+import itertools
+import math
+from typing import Self
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from .protocols import check_inputs, check_start
+from .weights import as_tensor, copy_weights
+
+__all__ = ["BalancedReLU", "ResidualReLU"]
+
+
+class BalancedReLU(torch.nn.Module):
+    r"""Two-layer ReLU network without biases, balanced and small at initialisation.
+
+    .. math:: f(x) = \sum_j a_j \, \mathrm{relu}(\langle w_j, x \rangle), \qquad
+              \|w_j\| = |a_j| = \lambda .
+
+    Directions are uniform on the sphere and signs of a are fair coins. Gradient flow keeps
+    :math:`a_j^2 - \|w_j\|^2`, so the network stays balanced and the signs of a stay.
+
+    Parameters
+    ----------
+    n_inputs, n_units : int
+        D and the width p.
+    init_scale : float
+        lambda; the theorem needs it small.
+    random_state : int or numpy Generator
+        Source of the initial weights, drawn in float64 on the CPU and then converted.
+    dtype, device
+        Of the weights.
+
+    Attributes
+    ----------
+    W : Parameter (p, D)
+    a : Parameter (p,)
+
+    Raises
+    ------
+    ValueError
+        If a size is not positive or `init_scale` is not positive and finite.
+
+    References
+    ----------
+    M. Phuong, "Underspecification in Deep Learning", equation (3.2) and section 3.1.
+    """
+
+    degree = 2
+
+    def __init__(
+        self,
+        n_inputs: int,
+        n_units: int = 100,
+        *,
+        init_scale: float = 0.01,
+        random_state: int | np.random.Generator = 0,
+        dtype: torch.dtype = torch.float64,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        super().__init__()
+        check_start({"n_inputs": n_inputs, "n_units": n_units}, init_scale, device=device)
+        rng = np.random.default_rng(random_state)
+        W = rng.normal(size=(n_units, n_inputs))
+        W *= init_scale / np.linalg.norm(W, axis=1, keepdims=True)
+        a = init_scale * rng.choice([-1.0, 1.0], size=n_units)
+        self.W = _parameter(W, dtype, device)
+        self.a = _parameter(a, dtype, device)
+
+    @classmethod
+    def from_weights(
+        cls, W: ArrayLike | Tensor, a: ArrayLike | Tensor, *, device: torch.device | str = "cpu"
+    ) -> Self:
+        """Build a network from W (p, D) and a (p,), balanced or not, in the dtype of `W`.
+
+        Raises
+        ------
+        ValueError
+            If the shapes do not fit.
+        """
+        first, second = as_tensor(W), as_tensor(a)
+        if first.ndim != 2 or second.shape != first.shape[:1]:
+            raise ValueError(
+                "`W` must have shape (p, D) and `a` shape (p,), got "
+                f"{tuple(first.shape)} and {tuple(second.shape)}"
+            )
+        network = cls(first.shape[1], first.shape[0], dtype=first.dtype, device=device)
+        copy_weights([network.W, network.a], [first, second])
+        return network
+
+    def forward(self, X: Tensor, gates: None = None) -> Tensor:
+        """Return the scores (n,) of X (n, D); a ReLU has no gates to be given."""
+        check_inputs(X, self.W, self.W.shape[1])
+        return torch.relu(X @ self.W.T) @ self.a
+
+    def first_layer(self) -> Tensor:
+        """Return the neurons (p, D), one a row."""
+        return self.W
+
+    def output_weights(self) -> Tensor:
+        """Return the weight (p,) of each neuron in the score."""
+        return self.a
+
+    def zeta(self) -> Tensor:
+        """Return ``sum_j a_j w_j`` over the positive and over the negative a_j: (2, D).
+
+        What the network is, as two linear maps, on data that each neuron sees one class of.
+        """
+        products = self.a[:, None] * self.W
+        positive = (self.a > 0)[:, None]
+        zeros = torch.zeros_like(products)
+        parts = [torch.where(kept, products, zeros).sum(0) for kept in (positive, ~positive)]
+        return torch.stack(parts)
+
+    def unit_norms(self) -> Tensor:
+        """Return ``|a_j| ||w_j||`` (p,)."""
+        norms: Tensor = self.W.norm(dim=1)
+        return self.a.abs() * norms
+
+    def dual_norms(self, coefficients: Tensor, X: Tensor, gates: None = None) -> Tensor:
+        """Return ``||sum_n coefficients_n [<w_j, x_n> > 0] x_n||`` (p,) under the own gates."""
+        open_gates = (X @ self.W.T > 0).to(X.dtype)
+        norms: Tensor = ((open_gates * coefficients[:, None]).T @ X).norm(dim=1)
+        return norms
+
+    def gates(self, X: ArrayLike | Tensor) -> Tensor:
+        """Return which neurons are active, boolean (n, p): ``<w_j, x_n> > 0``."""
+        with torch.no_grad():
+            return torch.as_tensor(X).to(self.W) @ self.W.T > 0
+
+    def imbalance(self) -> Tensor:
+        """Return ``||w_j||^2 - a_j^2`` (p,), which gradient flow conserves; 0 at the start."""
+        return self.W.square().sum(1) - self.a.square()
+
+    def gradient_factors(self, X: Tensor, gates: None = None) -> list[tuple[Tensor, Tensor]]:
+        """Each layer's factors of the gradients: see `HasGradientFactors`."""
+        hidden = X @ self.W.T
+        return [((hidden > 0) * self.a, X), (X.new_ones(len(X), 1), torch.relu(hidden))]
+
+
+class ResidualReLU(torch.nn.Module):
+    r"""ReLU network with skip connections, whose layers are seen to approach rank two.
+
+    .. math:: h_1 = W_1 x, \qquad h_l = h_{l-1} + W_l \mathrm{relu}(h_{l-1}), \qquad
+              f(x) = W_L \mathrm{relu}(h_{L-1}) .
+
+    Not homogeneous in its weights, for the skips carry none: no theorem covers it.
+
+    Parameters
+    ----------
+    n_inputs, n_units : int
+        D and the width p.
+    n_layers : int
+        L, at least 2; with 2 it is the two-layer network.
+    init_scale : float
+        Factor on weights drawn like those of `torch.nn.Linear`, uniform in
+        ``+- 1 / sqrt(fan_in)``.
+    random_state, dtype, device
+        As in `BalancedReLU`.
+
+    Attributes
+    ----------
+    layers : ParameterList
+        W_1 (p, D), W_2, ..., W_{L-1} (p, p), W_L (1, p).
+
+    Raises
+    ------
+    ValueError
+        If a size is too small or `init_scale` is not positive and finite.
+
+    References
+    ----------
+    M. Phuong, "Underspecification in Deep Learning", equation (3.30).
+    """
+
+    def __init__(
+        self,
+        n_inputs: int,
+        n_units: int = 100,
+        *,
+        n_layers: int = 4,
+        init_scale: float = 0.05,
+        random_state: int | np.random.Generator = 0,
+        dtype: torch.dtype = torch.float64,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        super().__init__()
+        check_start({"n_inputs": n_inputs, "n_units": n_units}, init_scale, device=device)
+        if n_layers < 2:
+            raise ValueError(f"`n_layers` must be at least 2, got {n_layers}")
+        rng = np.random.default_rng(random_state)
+        widths = [n_inputs, *[n_units] * (n_layers - 1), 1]
+        self.layers = torch.nn.ParameterList(
+            _parameter(init_scale * rng.uniform(-1, 1, (m, k)) / math.sqrt(k), dtype, device)
+            for k, m in itertools.pairwise(widths)
+        )
+
+    def forward(self, X: Tensor, gates: None = None) -> Tensor:
+        """Return the scores (n,) of X (n, D); a ReLU has no gates to be given."""
+        first, *middle, last = self.layers
+        check_inputs(X, first, first.shape[1])
+        hidden = X @ first.T
+        for V in middle:
+            hidden = hidden + torch.relu(hidden) @ V.T
+        scores: Tensor = torch.relu(hidden) @ last[0]
+        return scores
+
+    def first_layer(self) -> Tensor:
+        """Return W_1 (p, D)."""
+        first: Tensor = self.layers[0]
+        return first
+
+
+def _parameter(
+    values: np.ndarray, dtype: torch.dtype, device: torch.device | str
+) -> torch.nn.Parameter:
+    return torch.nn.Parameter(torch.as_tensor(values).to(device=device, dtype=dtype))

@@ -1,0 +1,152 @@
+"""Linear networks of any depth, as functions of their end-to-end vector."""
+
+import math
+from collections.abc import Sequence
+from typing import Self, Unpack
+
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from .protocols import check_inputs
+from .weights import (
+    INITS,
+    Start,
+    Starting,
+    as_tensor,
+    balanced_chain,
+    copy_weights,
+    draw_matrices,
+    draw_units,
+    end_to_end,
+    layer_imbalance,
+    linear_factors,
+    rank_one_chain,
+    upper_layers,
+)
+
+
+class DeepLinear(torch.nn.Module):
+    r"""Linear network ``f(x) = W_L ... W_1 x`` without biases, homogeneous of degree L.
+
+    Parameters
+    ----------
+    n_inputs : int
+        D, the constant column counted.
+    hidden_widths : sequence of int
+        Widths between the layers; ``()`` is one layer, the plain linear predictor.
+    **start
+        See `Starting`; `init` is "orthogonal" by default. "balanced" is Gaussian with
+        ``W_{l+1}^T W_{l+1} = W_l W_l^T`` exactly.
+
+    Attributes
+    ----------
+    layers : ParameterList
+        W_1 (width_1, D), ..., W_L (1, width_{L-1}).
+
+    Raises
+    ------
+    ValueError
+        If a size is not positive, `init` is unknown or `init_scale` is not positive and finite.
+
+    References
+    ----------
+    The end-to-end vector converges in direction to the hard-margin SVM, whatever the depth
+    (Z. Ji, M. Telgarsky, "Gradient descent aligns the layers of deep linear networks").
+    """
+
+    def __init__(
+        self,
+        n_inputs: int,
+        *,
+        hidden_widths: Sequence[int] = (),
+        **start: Unpack[Starting],
+    ) -> None:
+        super().__init__()
+        sizes = {"n_inputs": n_inputs}
+        sizes |= {f"hidden_widths[{i}]": width for i, width in enumerate(hidden_widths)}
+        begin = Start.checked(sizes, INITS, **start)
+        self.n_inputs = n_inputs
+        drawn = _draw(begin.init, [n_inputs, *hidden_widths, 1], begin.generator())
+        self.layers = torch.nn.ParameterList(begin.parameters(drawn))
+
+    @classmethod
+    def from_weights(cls, *layers: ArrayLike | Tensor, device: torch.device | str = "cpu") -> Self:
+        """Build a network from W_1 (width_1, D), ..., W_L (1, width_{L-1}), in W_1's dtype.
+
+        Raises
+        ------
+        ValueError
+            If the shapes do not chain to one score.
+        """
+        shapes = [tuple(as_tensor(layer).shape) for layer in layers]
+        if not shapes or len(shapes[0]) != 2:
+            raise ValueError(
+                "the layers must have shapes (width_1, D), (width_2, width_1), ..., (1, width), "
+                f"got {shapes}"
+            )
+        first = as_tensor(layers[0])
+        upper = upper_layers(layers[1:], first) if len(layers) > 1 or len(first) != 1 else []
+        widths = [len(matrix) for matrix in (first, *upper)]
+        network = cls(first.shape[1], hidden_widths=widths[:-1], dtype=first.dtype, device=device)
+        copy_weights(network.layers, [first, *upper])
+        return network
+
+    @classmethod
+    def from_zeta(
+        cls,
+        zeta: ArrayLike | Tensor,
+        *,
+        hidden_widths: Sequence[int] = (),
+        device: torch.device | str = "cpu",
+    ) -> Self:
+        r"""Build the balanced network with the end-to-end vector zeta (D,).
+
+        Its squared weight norm :math:`L \|\zeta\|^{2/L}` is the least of all.
+        """
+        target = as_tensor(zeta)
+        norm = target.norm()
+        size = norm ** (1 / (1 + len(hidden_widths)))
+        first = target * (size / norm) if norm > 0 else target
+        return cls.from_weights(*balanced_chain(first, hidden_widths), device=device)
+
+    @property
+    def degree(self) -> int:
+        """Degree of homogeneity in all weights: the number of layers."""
+        return len(self.layers)
+
+    def forward(self, X: Tensor, gates: object = None) -> Tensor:
+        """Return the scores (n,) of X (n, D); `gates` are not looked at."""
+        check_inputs(X, self.layers[0], self.n_inputs)
+        return X @ self.zeta()
+
+    def zeta(self) -> Tensor:
+        """Return the end-to-end vector (D,), multiplied from the top: vectors all the way."""
+        return end_to_end(list(self.layers))
+
+    def unit_norms(self) -> Tensor:
+        """Return the norm of the end-to-end vector (1,): one unit."""
+        norm: Tensor = torch.linalg.vector_norm(self.zeta())
+        return norm.view(1)
+
+    def dual_norms(self, coefficients: Tensor, X: Tensor, gates: object = None) -> Tensor:
+        """Return ``||sum_n coefficients_n x_n||`` (1,)."""
+        norm: Tensor = torch.linalg.vector_norm(coefficients @ X)
+        return norm.view(1)
+
+    def imbalance(self) -> Tensor:
+        """Of every unit between the layers, (sum of hidden widths,): see `HasImbalance`."""
+        return layer_imbalance(list(self.layers))
+
+    def gradient_factors(
+        self, X: Tensor, gates: Tensor | None = None
+    ) -> list[tuple[Tensor, Tensor]]:
+        """Each layer's factors of the gradients: see `HasGradientFactors`."""
+        return linear_factors(X, list(self.layers))
+
+
+def _draw(init: str, widths: list[int], rng: torch.Generator) -> list[Tensor]:
+    if init != "balanced":
+        return draw_matrices(init, zip(widths[1:], widths[:-1], strict=True), rng)
+    first = torch.randn(widths[0], generator=rng, dtype=torch.float64) / math.sqrt(widths[0])
+    return rank_one_chain(first, draw_units(widths[1:-1], rng))

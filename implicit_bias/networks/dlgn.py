@@ -1,0 +1,179 @@
+"""Deep linearly gated network: a linear network decides which units of another one are open."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Unpack
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+from torch.nn.functional import linear
+
+from .dgn import DGN
+from .protocols import check_inputs
+from .weights import Starting, as_tensor
+
+__all__ = ["DLGN"]
+
+
+class DLGN(torch.nn.Module):
+    r"""Deep linearly gated network, whose gates are half-spaces and can be trained.
+
+    .. math:: \eta_0 = x, \quad \eta_l = V_l \eta_{l-1}; \qquad
+              h_0 = x \text{ or } 1, \quad h_l = G(\eta_l) \circ W_l h_{l-1}, \quad
+              f(x) = W_L h_{L-1}
+
+    The gate of a unit is :math:`[\eta \ge 0]`, a half-space through the origin; a path is open on
+    the intersection of L - 1 of them, a cone. Hard gates have the gradient zero in V, so that
+    training moves the value weights alone. Soft ones, :math:`1 / (1 + e^{-\beta\eta})`, train V as
+    well, and make another function: see `harden`. Scores are homogeneous in the value weights of a
+    network with frozen gates, and not in all weights of this one.
+
+    Parameters
+    ----------
+    n_inputs : int
+        D, a constant column counted.
+    widths : sequence of int
+        Units of the L - 1 hidden layers, at least one.
+    constant_experts : bool
+        Whether the value network sees ones (n, D) in place of x: piecewise constant scores
+        (DLGN-PWC).
+    beta : float, optional
+        Steepness of soft gates, positive; None for hard ones. May be set at any time.
+    **start
+        See `Starting`: of the value weights, as in `DGN`, but `init` is "gaussian" by default:
+        "sign" leaves constant experts of one hidden layer at starts of equal sizes, from which
+        some die that the limit needs. The gating weights are drawn from
+        N(0, 1 / width below) by the same `random_state`, whatever `init_scale` is.
+
+    Attributes
+    ----------
+    gating : ParameterList
+        V_1 (width_1, D), V_2 (width_2, width_1), ..., without the last layer.
+    value : DGN
+        W_1 (width_1, D), ..., W_L (1, width_{L-1}).
+    constant_experts : bool
+
+    Raises
+    ------
+    ValueError
+        If there is no hidden layer, a size, `beta` or `init_scale` is out of range, or `init` is
+        unknown.
+
+    References
+    ----------
+    C. Lakshminarayanan, A. V. Singh, A. Rajkumar, "Explicitising the implicit interpretability of
+    deep neural networks via duality": DLGN and DLGN-PWC. The gates printed there are hard and have
+    no gradient; which soft ones were trained is not said.
+    """
+
+    def __init__(
+        self,
+        n_inputs: int,
+        widths: Sequence[int],
+        *,
+        constant_experts: bool = False,
+        beta: float | None = None,
+        **start: Unpack[Starting],
+    ) -> None:
+        super().__init__()
+        if len(widths) == 0:
+            raise ValueError(
+                "`widths` must name a hidden layer at least, got none: for one of H units give (H,)"
+            )
+        rng = np.random.default_rng(start.get("random_state", 0))
+        begin: Starting = {"init": "gaussian", **start, "random_state": rng}
+        self.value = DGN(n_inputs, widths, **begin)
+        shapes = [(high, low) for low, high in pairwise([n_inputs, *self.value.widths])]
+        first: Tensor = self.value.layers[0]
+        self.gating = torch.nn.ParameterList(
+            torch.nn.Parameter(torch.tensor(rng.normal(size=shape) / shape[1] ** 0.5).to(first))
+            for shape in shapes
+        )
+        self.constant_experts = constant_experts
+        self.beta = beta
+
+    @property
+    def beta(self) -> float | None:
+        """Steepness of soft gates; None for hard ones."""
+        return self._beta
+
+    @beta.setter
+    def beta(self, value: float | None) -> None:
+        if value is not None and not 0 < value < np.inf:
+            raise ValueError(
+                f"`beta` must be positive and finite, got {value}: None is for hard gates"
+            )
+        self._beta = value
+
+    @property
+    def n_inputs(self) -> int:
+        """D."""
+        return self.value.n_inputs
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Units of the hidden layers."""
+        return self.value.widths
+
+    def forward(self, X: Tensor, gates: None = None) -> Tensor:
+        """Return the scores (n,) of X (n, D) behind the gates of now, soft or hard."""
+        if gates is not None:
+            raise ValueError(
+                "`gates` must be None for a DLGN, which sets its own: a network with given gates "
+                "is what `freeze_gates()` returns"
+            )
+        check_inputs(X, self.gating[0], self.n_inputs)
+        scores: Tensor = self.value(self.expert_inputs(X), self.soft_gates(X))
+        return scores
+
+    def soft_gates(self, X: Tensor) -> Tensor:
+        """Return what gates let through, (n, sum of widths) layer after layer, with its gradient.
+
+        In {0, 1} if `beta` is None.
+        """
+        eta = torch.cat(self._pre_activations(X), dim=1)
+        if self.beta is None:
+            return (eta >= 0).to(eta)
+        return torch.sigmoid(self.beta * eta)
+
+    def gates(self, X: ArrayLike | Tensor) -> Tensor:
+        """Return which hidden units are open, boolean (n, sum of widths), layer after layer.
+
+        Whatever `beta` is. On its hyperplane a unit is open, so that all are at x = 0.
+        """
+        with torch.no_grad():
+            parts = self._pre_activations(as_tensor(X).to(self.gating[0]))
+        return torch.cat(parts, dim=1) >= 0
+
+    def normals(self) -> Tensor:
+        """Return the normals (sum of widths, D) of the half-spaces: the rows of V_l ... V_1."""
+        products = [self.gating[0].detach()]
+        for layer in list(self.gating)[1:]:
+            products.append(layer.detach() @ products[-1])
+        return torch.cat(products)
+
+    def expert_inputs(self, X: Tensor) -> Tensor:
+        """Return what the value network sees of X (n, D): X, or ones behind constant experts."""
+        return torch.ones_like(X) if self.constant_experts else X
+
+    def harden(self) -> None:
+        """Take hard gates from now on: the function changes, by how much is to be looked at."""
+        self.beta = None
+
+    def freeze_gates(self) -> DGN:
+        """Return a copy of the value network, whose gates are given and stay.
+
+        ``freeze_gates()(self.expert_inputs(X), self.gates(X))`` are the scores of this network
+        with hard gates. Training the copy leaves this network as it is.
+        """
+        layers = [layer.detach().clone() for layer in self.value.layers]
+        return DGN.from_weights(*layers, device=layers[0].device)
+
+    def _pre_activations(self, X: Tensor) -> list[Tensor]:
+        """Eta (n, width) of every hidden layer."""
+        found: list[Tensor] = []
+        for layer in self.gating:
+            found.append(linear(found[-1] if found else X, layer))
+        return found

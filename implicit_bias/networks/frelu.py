@@ -1,0 +1,98 @@
+"""Frozen-gate ReLU network: a gated first layer, linear layers above it."""
+
+from collections.abc import Sequence
+from typing import Unpack
+
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+from torch.nn.functional import linear
+
+from .gated import GatedLayers
+from .protocols import check_inputs
+from .weights import Starting, as_tensor, linear_factors
+
+
+class FReLU(GatedLayers):
+    r"""ReLU network whose gates are given with the data and never change.
+
+    .. math:: f(x) = \sum_h \mathrm{head}_h \, g_h(x) \langle w_1[h], x \rangle,
+              \qquad \mathrm{head} = V_L \cdots V_1, \qquad g_h(x) \in \{0, 1\} .
+
+    Parameters
+    ----------
+    n_inputs, n_units : int
+        D and H, the constant column counted in D.
+    upper_widths : sequence of int
+        Widths of linear layers between the gated layer and the score; ``()`` is two layers.
+    **start
+        See `Starting`; `init` may be "balanced" too, see `GatedLayers`, and is "kaiming" by
+        default. `w1` has shape (H, D).
+
+    Raises
+    ------
+    ValueError
+        If a size is not positive, `init` is unknown or `init_scale` is not positive and finite.
+
+    References
+    ----------
+    Limit of training: minimum of ``sum_h ||zeta_h||`` under the margin constraints (S. Lippl,
+    L. F. Abbott, S. Chung, "The implicit bias of gradient descent on generalized gated linear
+    networks", equation 22); upper linear layers do not change it.
+    """
+
+    axes = ("H", "D")
+
+    def __init__(
+        self,
+        n_inputs: int,
+        n_units: int,
+        *,
+        upper_widths: Sequence[int] = (),
+        **start: Unpack[Starting],
+    ) -> None:
+        sizes = {"n_inputs": n_inputs, "n_units": n_units}
+        super().__init__(sizes, upper_widths, ("kaiming", "orthogonal", "balanced"), **start)
+
+    def prepare(self, gates: ArrayLike | Tensor) -> Tensor:
+        """Check gates (n, H) once and place them in the dtype and on the device of the weights.
+
+        Raises
+        ------
+        ValueError
+            If their shape is wrong or one of them is neither 0 nor 1.
+        """
+        g = as_tensor(gates)
+        self._check_gates(g, g.shape[0] if g.ndim else 0)
+        g = g.to(self.w1)
+        if not bool(((g == 0) | (g == 1)).all()):
+            raise ValueError(
+                "`gates` must be exactly 0 (closed) or 1 (open): compare soft gates with a "
+                "threshold first"
+            )
+        return g
+
+    def forward(self, X: Tensor, gates: Tensor) -> Tensor:
+        """Return the scores (n,) of X (n, D) under gates (n, H)."""
+        check_inputs(X, self.w1, self.n_inputs)
+        self._check_gates(gates, X.shape[0])
+        # Weights first: networks trained side by side then share one product with the inputs.
+        return self.head() @ (gates.T * (self.w1 @ X.T))
+
+    def dual_norms(self, coefficients: Tensor, X: Tensor, gates: Tensor) -> Tensor:
+        """Return ``||v_h||`` (H,), ``v_h = sum_n coefficients_n g_h(x_n) x_n``."""
+        v = (gates.to(X.dtype) * coefficients[:, None]).T @ X
+        norms: Tensor = torch.linalg.vector_norm(v, dim=1)
+        return norms
+
+    def gradient_factors(self, X: Tensor, gates: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """Each layer's factors of the gradients: see `HasGradientFactors`."""
+        hidden = gates * linear(X, self.w1)
+        return [(gates * self.head(), X), *linear_factors(hidden, list(self.upper))]
+
+    def _check_gates(self, gates: Tensor, n: int) -> None:
+        if tuple(gates.shape) != (n, self.n_units):
+            raise ValueError(
+                f"`gates` must have shape ({n}, {self.n_units}), got {tuple(gates.shape)}: "
+                "one gate a sample and unit"
+            )

@@ -1,0 +1,200 @@
+"""ReLU networks without biases, and the frozen-gate network that one of them turns into."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Self, Unpack
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+from torch.nn.functional import linear
+
+from .frelu import FReLU
+from .protocols import check_inputs
+from .weights import (
+    Start,
+    Starting,
+    balanced_units,
+    copy_weights,
+    draw_matrices,
+    layer_imbalance,
+)
+
+
+class DeepReLU(torch.nn.Module):
+    r"""ReLU network of one or more hidden layers.
+
+    .. math:: f(x) = W_{L+1} \operatorname{relu}(W_L \cdots \operatorname{relu}(W_1 x))
+
+    It has no biases, so it is homogeneous of degree L + 1 in its weights; a bias is a constant
+    column of X. It sets its gates itself: wherever gates are asked for, give None.
+
+    Parameters
+    ----------
+    n_inputs : int
+        D, the constant column counted.
+    widths : sequence of int
+        Units of the hidden layers, first to last.
+    **start
+        See `Starting`; `init` is "kaiming" by default, Kaiming-normal for the fan-in. "balanced":
+        every hidden unit's incoming and outgoing weights have equal norms, which gradient flow
+        conserves; rows of W_1 have norms near 1.
+
+    Attributes
+    ----------
+    layers : ParameterList
+        W_1 (width_1, D), ..., W_{L+1} (1, width_L).
+
+    Raises
+    ------
+    ValueError
+        If a size is not positive, there is no hidden layer, `init` is unknown or `init_scale` is
+        not positive and finite.
+    """
+
+    def __init__(
+        self,
+        n_inputs: int,
+        widths: Sequence[int],
+        **start: Unpack[Starting],
+    ) -> None:
+        super().__init__()
+        if len(widths) == 0:
+            raise ValueError(
+                "`widths` must name a hidden layer at least, got none: for one of H units give (H,)"
+            )
+        sizes = {"n_inputs": n_inputs} | {f"widths[{i}]": w for i, w in enumerate(widths)}
+        begin = Start.checked(sizes, ("kaiming", "orthogonal", "balanced"), **start)
+        shapes = [(above, below) for below, above in pairwise([n_inputs, *widths, 1])]
+        balanced, rng = begin.init == "balanced", begin.generator()
+        drawn = balanced_units(shapes, rng) if balanced else draw_matrices(begin.init, shapes, rng)
+        self.n_inputs = n_inputs
+        self.layers = torch.nn.ParameterList(begin.parameters(drawn))
+
+    @property
+    def degree(self) -> int:
+        """Degree of homogeneity in all weights: the number of layers."""
+        return len(self.layers)
+
+    @property
+    def w1(self) -> Tensor:
+        """The first layer's weights W_1 (width_1, D)."""
+        first: Tensor = self.layers[0]
+        return first
+
+    def forward(self, X: Tensor, gates: None = None) -> Tensor:
+        """Return the scores (n,) of X (n, D)."""
+        if gates is not None:
+            raise ValueError(
+                "`gates` must be None for a ReLU network, which sets its own: a network with "
+                "given gates is FReLU"
+            )
+        check_inputs(X, self.w1, self.n_inputs)
+        hidden = X
+        for index in range(len(self.layers) - 1):
+            # Unlike `relu`, `clamp` has slope 1 at 0, as an open gate does: see `gates`.
+            hidden = linear(hidden, self.layers[index]).clamp(min=0)
+        return hidden @ self.head()
+
+    def head(self) -> Tensor:
+        """Return the last layer's weights (width_L,)."""
+        last: Tensor = self.layers[-1]
+        return last.view(-1)
+
+    def features(self, X: ArrayLike | Tensor) -> Tensor:
+        """Return the last hidden layer's activations (n, width_L), detached."""
+        return self._pre_activations(X)[-1].clamp(min=0)
+
+    def gates(self, X: ArrayLike | Tensor) -> Tensor:
+        """Return which hidden units are open, boolean (n, sum of widths), layer after layer.
+
+        A unit with pre-activation exactly 0 counts as open, which leaves the function what it is.
+        """
+        return torch.cat([z >= 0 for z in self._pre_activations(X)], dim=1)
+
+    def imbalance(self) -> Tensor:
+        """Of every hidden unit, (sum of widths,): see `HasImbalance`."""
+        return layer_imbalance(list(self.layers))
+
+    def gradient_factors(
+        self, X: Tensor, gates: Tensor | None = None
+    ) -> list[tuple[Tensor, Tensor]]:
+        """Each layer's factors of the gradients: see `HasGradientFactors`."""
+        before = self._pre_activations(X)
+        inner = [X, *(z.clamp(min=0) for z in before)]
+        outer = [X.new_ones(len(X), 1)]
+        for z, layer in zip(reversed(before), reversed(self.layers), strict=False):
+            outer.append((z >= 0) * (outer[-1] @ layer))
+        return list(zip(reversed(outer), inner, strict=True))
+
+    def _pre_activations(self, X: ArrayLike | Tensor) -> list[Tensor]:
+        # In the finer of both dtypes, so that data in float64 are not rounded to float32 weights.
+        inputs = X if isinstance(X, Tensor) else torch.tensor(np.asarray(X))
+        dtype = torch.promote_types(inputs.dtype, self.w1.dtype)
+        hidden = inputs.to(device=self.w1.device, dtype=dtype)
+        found: list[Tensor] = []
+        with torch.no_grad():
+            for index in range(len(self.layers) - 1):
+                found.append(linear(hidden, self.layers[index].to(dtype)))
+                hidden = found[-1].clamp(min=0)
+        return found
+
+
+class ReLU(DeepReLU):
+    r"""Two-layer ReLU network: :math:`f(x) = \sum_h w_2[h] \max(\langle w_1[h], x \rangle, 0)`.
+
+    On any data it equals the frozen-gate network with its current gates; `zeta`, `unit_norms` and
+    `dual_norms` are those of that network.
+
+    Parameters
+    ----------
+    n_inputs, n_units : int
+        D and H, the constant column counted in D.
+    **start
+        As in `DeepReLU`.
+    """
+
+    def __init__(self, n_inputs: int, n_units: int, **start: Unpack[Starting]) -> None:
+        super().__init__(n_inputs, (n_units,), **start)
+        self.n_units = n_units
+
+    @classmethod
+    def from_weights(
+        cls, w1: ArrayLike | Tensor, w2: ArrayLike | Tensor, *, device: torch.device | str = "cpu"
+    ) -> Self:
+        """Build a network from w1 (H, D) and w2 (H,) or (1, H), in the dtype of `w1`.
+
+        Raises
+        ------
+        ValueError
+            If the shapes do not fit each other.
+        """
+        frozen = FReLU.from_weights(w1, w2)
+        network = cls(frozen.n_inputs, frozen.n_units, dtype=frozen.w1.dtype, device=device)
+        copy_weights(network.layers, [frozen.w1, *frozen.upper])
+        return network
+
+    def freeze_gates(self) -> FReLU:
+        """Return a copy that no longer sets its gates: `freeze_gates()(X, self.gates(X))` is f(X).
+
+        Training the copy leaves this network as it is. Its gates are those of
+        `ReLUGates.from_network` taken now.
+        """
+        first, second = (W.detach().clone() for W in self.layers)
+        return FReLU.from_weights(first, second, device=first.device)
+
+    def zeta(self) -> Tensor:
+        """Return ``w2[h] w1[h]`` (H, D)."""
+        return self.head()[:, None] * self.w1
+
+    def unit_norms(self) -> Tensor:
+        """Return the norms ``||zeta[h]||`` (H,)."""
+        first: Tensor = torch.linalg.vector_norm(self.w1, dim=1)
+        return self.head().abs() * first
+
+    def dual_norms(self, coefficients: Tensor, X: Tensor, gates: None = None) -> Tensor:
+        """Return ``||v_h||`` (H,), ``v_h = sum_n coefficients_n g_h(x_n) x_n``, current gates."""
+        v = (self.gates(X).to(X.dtype) * coefficients[:, None]).T @ X
+        norms: Tensor = torch.linalg.vector_norm(v, dim=1)
+        return norms

@@ -1,0 +1,167 @@
+"""One hidden layer whose units are averaged: behind given gates, or rectified."""
+
+import math
+from typing import Self
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from .protocols import check_inputs, check_start
+from .weights import as_tensor, copy_weights
+
+__all__ = ["GDLN", "ReLUMean"]
+
+
+class _UnitMean(torch.nn.Module):
+    """Weights (K, D) of units whose mean is the output; the second layer 1/K is never trained."""
+
+    w: torch.nn.Parameter
+
+    def __init__(
+        self,
+        n_inputs: int,
+        n_units: int,
+        *,
+        init_scale: float = 1.0,
+        random_state: int | np.random.Generator = 0,
+        dtype: torch.dtype = torch.float64,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        super().__init__()
+        sizes = {"n_inputs": n_inputs, "n_units": n_units}
+        check_start(sizes, init_scale, device=device, zero=True)
+        draw = np.random.default_rng(random_state).standard_normal((n_units, n_inputs))
+        weights = torch.from_numpy(draw * (init_scale / math.sqrt(n_inputs)))
+        self.w = torch.nn.Parameter(weights.to(device=device, dtype=dtype))
+
+    @classmethod
+    def from_weights(cls, w: ArrayLike | Tensor, *, device: torch.device | str = "cpu") -> Self:
+        """Build a network from weights (K, D), which are copied; the dtype is theirs.
+
+        Raises
+        ------
+        ValueError
+            If the shape is not (K, D).
+        """
+        weights = as_tensor(w)
+        if weights.ndim != 2:
+            raise ValueError(f"`w` must have shape (K, D), got {tuple(weights.shape)}")
+        n_units, n_inputs = weights.shape
+        network = cls(n_inputs, n_units, dtype=weights.dtype, device=device)
+        copy_weights([network.w], [weights])
+        return network
+
+    @property
+    def n_units(self) -> int:
+        """K."""
+        return self.w.shape[0]
+
+    @property
+    def degree(self) -> int:
+        """Degree of homogeneity in the weights: 1, since the second layer is fixed."""
+        return 1
+
+    def zeta(self) -> Tensor:
+        """Return the effective predictors ``w / K`` (K, D)."""
+        return self.w / self.n_units
+
+    def unit_norms(self) -> Tensor:
+        """Return the norms ``||w[k]|| / K`` (K,)."""
+        norms: Tensor = torch.linalg.vector_norm(self.zeta(), dim=1)
+        return norms
+
+    def _projections(self, X: Tensor) -> Tensor:
+        check_inputs(X, self.w, self.w.shape[1])
+        return X @ self.w.T
+
+
+class GDLN(_UnitMean):
+    r"""Gated deep linear network of one hidden layer.
+
+    .. math:: f(x) = \frac1K \sum_k g_k(x) \langle w_k, x \rangle
+
+    Parameters
+    ----------
+    n_inputs, n_units : int
+        D and K.
+    init_scale : float
+        The weights are Gaussian with standard deviation ``init_scale / sqrt(D)``.
+    random_state : int or numpy Generator
+        One seed gives the same weights in every dtype, on every device, and in `ReLUMean`.
+    dtype, device
+        Of the weights.
+
+    Attributes
+    ----------
+    w : Parameter (K, D)
+
+    Raises
+    ------
+    ValueError
+        If a size is not positive or `init_scale` is negative or not finite.
+
+    References
+    ----------
+    Notes on gated deep linear networks, equation (3).
+    """
+
+    def prepare(self, gates: ArrayLike | Tensor) -> Tensor:
+        """Check gates (n, K) once and place them as the weights' dtype on their device.
+
+        Raises
+        ------
+        ValueError
+            If they do not have shape (n, K) or are not finite.
+        """
+        placed = as_tensor(gates)
+        if placed.ndim != 2 or placed.shape[1] != self.n_units:
+            raise ValueError(
+                f"`gates` must have shape (n, {self.n_units}), got {tuple(placed.shape)}: "
+                "one row a sample, one column a unit"
+            )
+        placed = placed.to(self.w)
+        if not bool(torch.isfinite(placed).all()):
+            raise ValueError("`gates` has entries that are NaN or infinite")
+        return placed
+
+    def forward(self, X: Tensor, gates: Tensor) -> Tensor:
+        """Return the scores (n,) of X (n, D) behind gates (n, K) as `prepare` gives them."""
+        scores: Tensor = (self._projections(X) * gates).mean(dim=1)
+        return scores
+
+    def dual_norms(self, coefficients: Tensor, X: Tensor, gates: Tensor) -> Tensor:
+        """Return ``||v_k||`` (K,), ``v_k = sum_n coefficients_n g_k(x_n) x_n``."""
+        v = (gates * coefficients[:, None]).T @ X
+        norms: Tensor = torch.linalg.vector_norm(v, dim=1)
+        return norms
+
+
+class ReLUMean(_UnitMean):
+    r"""Mean of rectified units, without biases.
+
+    .. math:: f(x) = \frac1K \sum_k \max(\langle w_k, x \rangle, 0)
+
+    Its parameters are those of `GDLN`, which it equals as long as its gates `open_gates` do.
+
+    References
+    ----------
+    Notes on gated deep linear networks, equations (1) and (2).
+    """
+
+    def forward(self, X: Tensor, gates: Tensor | None = None) -> Tensor:
+        """Return the scores (n,) of X (n, D); it needs no `gates`, which must be None."""
+        if gates is not None:
+            raise ValueError("`gates` must be None: this network opens its own, see `open_gates`")
+        scores: Tensor = torch.relu(self._projections(X)).mean(dim=1)
+        return scores
+
+    def open_gates(self, X: Tensor) -> Tensor:
+        """Return the gates ``<w_k, x_n> >= 0`` (n, K) as booleans."""
+        with torch.no_grad():
+            return self._projections(X) >= 0
+
+    def frozen(self) -> GDLN:
+        """Return a gated network with a copy of these weights."""
+        return GDLN.from_weights(self.w.detach(), device=self.w.device)

@@ -1,0 +1,181 @@
+"""Shallow gated linear network: a linear predictor of its own for every global context."""
+
+from typing import Self, Unpack
+
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from .protocols import check_inputs
+from .weights import Start, Starting, as_tensor, draw_matrices, layer_imbalance
+
+
+class ShallowGLN(torch.nn.Module):
+    r"""One layer of free predictors: ``f(x) = <weight[g(x)], x>``, g(x) x's global context.
+
+    A global context is the tuple of the contexts of all units. Only those that occur in the
+    contexts given here have a predictor; inputs in any other one get the score 0, which is on
+    neither side. The network is linear in its weights (degree 1).
+
+    Parameters
+    ----------
+    n_inputs : int
+        D, the constant column counted.
+    contexts : (n, H) integers
+        Contexts of the training data; their distinct rows, in lexicographic order, are the
+        global contexts with a predictor.
+    **start
+        See `Starting`; `init` is "orthogonal" by default.
+
+    Attributes
+    ----------
+    weight : Parameter (G, D)
+    global_contexts : buffer (G, H) of int64
+        Saved with the weights: without it they say nothing.
+
+    Raises
+    ------
+    TypeError
+        If the contexts are not integers.
+    ValueError
+        If a shape is wrong, `init` is unknown or `init_scale` is not positive and finite.
+
+    References
+    ----------
+    Its limit is the least ``sum_g ||weight[g]||^2`` under the margin constraints, which
+    separates into one hard-margin SVM per global context (S. Lippl, L. F. Abbott, S. Chung, "The
+    implicit bias of gradient descent on generalized gated linear networks", theorem 3.1).
+    """
+
+    global_contexts: Tensor
+
+    def __init__(
+        self,
+        n_inputs: int,
+        contexts: ArrayLike | Tensor,
+        **start: Unpack[Starting],
+    ) -> None:
+        super().__init__()
+        begin = Start.checked({"n_inputs": n_inputs}, ("orthogonal", "kaiming"), **start)
+        table = torch.unique(_integers(contexts).to(begin.device), dim=0)
+        if table.shape[0] == 0 or table.shape[1] == 0:
+            raise ValueError(
+                f"`contexts` must have shape (n, H) with n, H >= 1, got {tuple(table.shape)}"
+            )
+        self.n_inputs = n_inputs
+        self.register_buffer("global_contexts", table)
+        drawn = draw_matrices(begin.init, [(len(table), n_inputs)], begin.generator())
+        (self.weight,) = begin.parameters(drawn)
+
+    @classmethod
+    def from_zeta(
+        cls,
+        zeta: ArrayLike | Tensor,
+        global_contexts: ArrayLike | Tensor,
+        *,
+        device: torch.device | str = "cpu",
+    ) -> Self:
+        """Build the network with predictor zeta[g] (D,) in context global_contexts[g] (H,).
+
+        Raises
+        ------
+        ValueError
+            If `global_contexts` has equal rows, or another number of rows than zeta.
+        """
+        target, rows = as_tensor(zeta), _integers(global_contexts)
+        if target.ndim != 2 or len(rows) != len(target):
+            raise ValueError(
+                f"`zeta` must have shape ({len(rows)}, D), got {tuple(target.shape)}: one "
+                "predictor per row of `global_contexts`"
+            )
+        network = cls(target.shape[1], rows, dtype=target.dtype, device=device)
+        if len(network.weight) != len(target):
+            raise ValueError("`global_contexts` must have distinct rows: one predictor each")
+        with torch.no_grad():
+            network.weight[network.prepare(rows)] = target.to(device)
+        return network
+
+    @property
+    def degree(self) -> int:
+        """Degree of homogeneity in the weights: 1."""
+        return 1
+
+    def prepare(self, contexts: ArrayLike | Tensor) -> Tensor:
+        """Replace contexts (n, H) by the rows (n,) of `weight` that they select.
+
+        G, one past the last row, stands for a context without predictor. Rows are returned as
+        they are, so that preparing twice does no harm.
+
+        Raises
+        ------
+        TypeError
+            If the contexts are not integers.
+        ValueError
+            If their shape or range is wrong.
+        """
+        table = self.global_contexts
+        c = as_tensor(contexts).to(table.device)
+        if c.ndim == 1 and c.dtype == torch.int64:
+            if c.numel() and not (0 <= int(c.min()) and int(c.max()) <= len(table)):
+                raise ValueError(
+                    f"prepared contexts must lie in 0..{len(table)}, got values from "
+                    f"{int(c.min())} to {int(c.max())}: prepare them with this network"
+                )
+            return c
+        c = _integers(c)
+        if c.shape[1] != table.shape[1]:
+            raise ValueError(
+                f"`contexts` must have shape (n, {table.shape[1]}), got {tuple(c.shape)}: one "
+                "context a sample and unit"
+            )
+        distinct, which = torch.unique(torch.cat([table, c]), dim=0, return_inverse=True)
+        row = torch.full((len(distinct),), len(table), device=table.device)
+        row[which[: len(table)]] = torch.arange(len(table), device=table.device)
+        return row[which[len(table) :]]
+
+    def forward(self, X: Tensor, contexts: Tensor) -> Tensor:
+        """Return the scores (n,) of X (n, D) in contexts (n, H), or in what `prepare` made."""
+        check_inputs(X, self.weight, self.n_inputs)
+        rows = contexts if contexts.ndim == 1 else self.prepare(contexts)
+        if rows.shape[0] != X.shape[0]:
+            raise ValueError(
+                f"`contexts` must have {X.shape[0]} rows, got {tuple(contexts.shape)}: one a row "
+                "of X"
+            )
+        last = self.weight.shape[0] - 1
+        scores = torch.einsum("nd,nd->n", X, self.weight[rows.clamp(max=last)])
+        return scores * (rows <= last)
+
+    def zeta(self) -> Tensor:
+        """Return the predictors (G, D): the weights themselves."""
+        return self.weight
+
+    def unit_norms(self) -> Tensor:
+        """Return the norm of all predictors together (1,): the program has one group."""
+        norm: Tensor = torch.linalg.vector_norm(self.weight)
+        return norm.view(1)
+
+    def dual_norms(self, coefficients: Tensor, X: Tensor, contexts: Tensor) -> Tensor:
+        """Return ``||v||_F`` (1,), ``v[g] = sum of coefficients_n x_n over g(n) = g``."""
+        v = X.new_zeros(len(self.weight) + 1, self.n_inputs)
+        v = v.index_add(0, self.prepare(contexts), coefficients[:, None] * X)
+        norm: Tensor = torch.linalg.vector_norm(v[:-1])
+        return norm.view(1)
+
+    def imbalance(self) -> Tensor:
+        """Of no hidden units, (0,): see `HasImbalance`."""
+        return layer_imbalance([self.weight])
+
+    def gradient_factors(self, X: Tensor, contexts: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """Each layer's factors of the gradients: see `HasGradientFactors`."""
+        rows = torch.nn.functional.one_hot(self.prepare(contexts), len(self.weight) + 1)
+        return [(rows[:, :-1].to(X), X)]
+
+
+def _integers(contexts: ArrayLike | Tensor) -> Tensor:
+    c = as_tensor(contexts)
+    if c.is_floating_point() or c.dtype == torch.bool:
+        raise TypeError(f"`contexts` must be integers, got {c.dtype}")
+    if c.ndim != 2:
+        raise ValueError(f"`contexts` must have shape (n, H), got {tuple(c.shape)}")
+    return c.to(torch.int64)

@@ -1,0 +1,48 @@
+"""A linear student of several classes."""
+
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from .protocols import check_inputs
+from .weights import as_tensor
+
+__all__ = ["LinearStudent"]
+
+
+class LinearStudent(torch.nn.Module):
+    """One layer without biases: scores `W x` of K classes.
+
+    Parameters
+    ----------
+    zeta : (K, D) array or Tensor
+        The weights to begin with, copied, in their dtype.
+    device : torch.device or str
+
+    Attributes
+    ----------
+    weight : Parameter (K, D)
+
+    Raises
+    ------
+    ValueError
+        If there is no class or no input.
+    """
+
+    degree = 1
+
+    def __init__(self, zeta: ArrayLike | Tensor, *, device: torch.device | str = "cpu") -> None:
+        super().__init__()
+        given = as_tensor(zeta)
+        if given.ndim != 2 or 0 in given.shape:
+            raise ValueError(f"`zeta` must have shape (K, D), got {tuple(given.shape)}")
+        self.weight = torch.nn.Parameter(given.detach().clone().to(device))
+
+    def forward(self, X: Tensor, gates: object = None) -> Tensor:
+        """Return the scores (n, K) of X (n, D); `gates` are not looked at."""
+        check_inputs(X, self.weight, self.weight.shape[1])
+        return X @ self.weight.T
+
+    def zeta(self) -> Tensor:
+        """Return the weights (K, D)."""
+        return self.weight

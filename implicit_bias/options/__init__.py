@@ -1,0 +1,1 @@
+"""Options of runs: fields, values, defaults, the command line. They know no model."""

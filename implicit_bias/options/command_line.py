@@ -1,0 +1,176 @@
+"""The command line of a dataclass of options: its parameters, their help, their messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import Field, fields
+from itertools import pairwise
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from ..runs.model import Model, takers
+from .fields import Options, flag
+from .values import Kind, kinds, no_such_option, not_one_of
+
+__all__ = ["MODEL", "Choice", "ModelCommand", "given", "model_parameters"]
+
+MODEL = "implicit_bias.model"
+ARGUMENTS = "implicit_bias.arguments"
+
+
+class ModelCommand(click.Command):
+    """A command whose further options are those of the model that `--model` names.
+
+    It keeps its arguments as they were typed, for the report.
+    """
+
+    def __init__(self, *args: Any, models: Mapping[str, Model], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.models = models
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta[ARGUMENTS] = tuple(args)
+        ctx.meta[MODEL] = self.models.get(_named_model(args))
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            raise click.UsageError(self._explain(ctx, error.option_name), ctx) from error
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        own, *rest = super().get_params(ctx)
+        model = ctx.meta.get(MODEL)
+        if model is not None:
+            return [own, *model_parameters(model), *rest]
+        return [own, *_shared([one.choose() for one in self.models.values()]), *rest]
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_options(ctx, formatter)
+        if ctx.meta.get(MODEL) is not None:
+            return
+        rest = [
+            (flag(name), ", ".join(models))
+            for name, models in sorted(takers(self.models).items())
+            if len(models) < len(self.models)
+        ]
+        with formatter.section("Options of some models; `--model NAME --help` explains NAME's own"):
+            formatter.write_dl(rest)
+
+    def _explain(self, ctx: click.Context, name: str) -> str:
+        """Why there is no such option: of no model, or of others than this one."""
+        model = ctx.meta[MODEL]
+        own = {option for param in self.params for option in param.opts}
+        typed = ctx.meta[ARGUMENTS]
+        values = [value for option, value in pairwise(typed)
+                  if option == name and not value.startswith("--")]  # fmt: skip
+        known = {flag(key): one for key, one in takers(self.models).items()}
+        return no_such_option(
+            name, " ".join([name, *values[:1]]), model.name if model else None, known, own
+        )
+
+
+def given(context: click.Context, choices: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of `choices` that the user made."""
+    source = context.get_parameter_source
+    return {name: value for name, value in choices.items()
+            if source(name) is not ParameterSource.DEFAULT}  # fmt: skip
+
+
+def _named_model(args: Iterable[str]) -> str:
+    words = list(args)
+    for i, word in enumerate(words):
+        if word.startswith("--model="):
+            return word.removeprefix("--model=")
+        if word == "--model" and i + 1 < len(words):
+            return words[i + 1]
+    return ""
+
+
+def _shared(models: list[Options]) -> list[click.Parameter]:
+    """The parameters of the options that all models take, to be read before there is a model."""
+    shared = [one for one in fields(models[0]) if all(hasattr(model, one.name) for model in models)]
+    known = kinds(type(models[0]))
+    found: list[click.Parameter] = []
+    for field in shared:
+        values = {getattr(model, field.name) for model in models}
+        default = _shown(values.pop(), field.metadata) if len(values) == 1 else "by model"
+        found.append(_parameter(field, known[field.name], default))
+    return found
+
+
+def model_parameters(model: Model) -> list[click.Parameter]:
+    """A parameter for each option of a model, with its defaults in the help."""
+    usual = model.choose()
+    known = kinds(model.options)
+    return [
+        _parameter(field, known[field.name], _shown(getattr(usual, field.name), field.metadata))
+        for field in fields(model.options)
+    ]
+
+
+def _parameter(field: Field[Any], kind: Kind, default: str) -> click.Option:
+    about = field.metadata
+    typed = flag(field.name)
+    if kind.base is bool:
+        both = f"{typed}/--no-{typed.removeprefix('--')}"
+        text = f"{about['help']}  [default: {default}]"
+        return click.Option([both, field.name], default=None, help=text)
+    return click.Option(
+        [typed, field.name],
+        default=None,
+        help=f"{about['help']}  [default: {default}{_range(kind)}]",
+        type=_type(kind),
+        metavar=_metavar(kind),
+    )
+
+
+def _metavar(kind: Kind) -> str | None:
+    """Where choices are not all that there is."""
+    known = "|".join(kind.choices)
+    if kind.joined:
+        return f"[{known}],..."
+    return f"[{known}|FILE]" if kind.files else None
+
+
+def _range(kind: Kind) -> str:
+    return "" if kind.least is None else f"; x>={kind.least}"
+
+
+def _shown(value: Any, about: Mapping[str, Any]) -> str:
+    if value is None:
+        return about["unset"] or "none"
+    for word, meaning in about["words"].items():
+        if value == meaning:
+            return str(word)
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+class Choice(click.Choice):  # type: ignore[type-arg]
+    """One of several words; where another was typed the message names the nearest."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value not in self.choices:
+            self.fail(not_one_of(value, map(str, self.choices)), param, ctx)
+        return value
+
+
+class _Typed(click.ParamType):  # type: ignore[type-arg]
+    """Values of a kind, read with the messages that Python has for them."""
+
+    def __init__(self, kind: Kind) -> None:
+        self.kind = kind
+        self.name = "list" if kind.several else {str: "text", int: "integer"}.get(
+            kind.base, kind.base.__name__
+        )  # fmt: skip
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            return self.kind.parse(value)
+        except (TypeError, ValueError) as error:
+            self.fail(str(error), param, ctx)
+
+
+def _type(kind: Kind) -> Any:
+    one_of = kind.choices and not (kind.several or kind.joined or kind.files)
+    return Choice(kind.choices) if one_of else _Typed(kind)

@@ -1,1 +1,0 @@
-"""One run of `compare`: setup, prediction, training, findings, report."""

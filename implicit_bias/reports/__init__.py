@@ -1,0 +1,1 @@
+"""Findings of a run and their report: record, row, text, page, files. They know no run."""

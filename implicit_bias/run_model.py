@@ -1,0 +1,176 @@
+"""`run`: what the command `compare` does, as a function that returns its report."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+from ._extras import naming_extras, require
+from ._files import check_writable
+from .models import MODELS
+from .options.choices import ModelName, RunOptions
+from .options.values import no_such_option, not_one_of
+from .runs.folder import Keeping
+from .runs.model import Model, takers
+from .runs.progress import Progress, ProgressCallback, progress_of
+
+if TYPE_CHECKING:
+    from .reports.report import Report
+
+__all__ = ["BROUGHT", "NotSaved", "run", "running", "settle"]
+
+BROUGHT = ("X", "y", "X_val", "y_val", "gating")
+
+
+class NotSaved(OSError):
+    """The results of a run could not be written; `report` is what they are."""
+
+    def __init__(self, message: str, report: Report) -> None:
+        super().__init__(message)
+        self.report = report
+
+
+@naming_extras()
+def run(
+    model: ModelName,
+    *,
+    progress: bool | ProgressCallback | Progress = False,
+    save: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    **options: Unpack[RunOptions],
+) -> Report:
+    """Predict the limit of a network, train one, compare them: `compare --model MODEL` as a value.
+
+    Parameters
+    ----------
+    model : str
+        A name of the table of models: "gln", "frelu", "linear", ...
+    progress : bool or callable
+        True: a bar. A function is called as ``progress(stage, done, of)``, with 0, 0 as a stage
+        begins.
+    save : path, optional
+        Folder for the results; an unfinished run is kept there.
+    resume : bool
+        Whether to go on with the unfinished run in `save`.
+    **options
+        The options of the model, by the names and with the defaults of the command:
+        `hidden_units=20` is `--hidden-units 20`, and None leaves one to the model. Beside them
+        samples of your own, ``X`` (n, D) and ``y`` (n,) in {-1, +1} (or classes, with
+        ``classes="all"``), held-out ones ``X_val``, ``y_val`` (a quarter of `X`, drawn by `seed`,
+        unless they or `n_train` and `n_val` say otherwise), or a `Dataset` as ``data``, which may
+        also be the path of a file (see `load_data`); and a
+        ``gating`` of your own with ``transform(X)``, fitted or to be fitted on the training
+        inputs, from which hidden_units, contexts and cutoffs then follow. For `dgn` it is a word or
+        a gating of all layers: their units by its `widths_` or `widths`, equal shares without.
+
+    Returns
+    -------
+    Report
+        Also of a run that Ctrl-C has ended, `finished` then being False, and of one whose
+        training diverged, which `failure` tells. Its `status` says what its limit is worth.
+
+    Raises
+    ------
+    TypeError, ValueError, FileNotFoundError
+        If a name or a value is wrong, before any long work; the message names the nearest.
+    MissingExtra
+        If the run needs a package that is not installed.
+    NotSaved
+        If the results could not be written; it has them as `report`.
+
+    Examples
+    --------
+    >>> report = run("linear", n_train=40, steps=200)
+    >>> report.status.name, report.limit.gap < 1e-8
+    ('SOLVED', True)
+    """
+    told = progress_of(progress)
+    with running(model, options, progress=told, save=save, resume=resume) as report:
+        return report
+
+
+@contextmanager
+def running(
+    name: str,
+    options: Mapping[str, Any],
+    *,
+    progress: AbstractContextManager[Progress],
+    save: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+) -> Iterator[Report]:
+    """Run a model and hand out its report; afterwards it is saved, its folder held until then.
+
+    Parameters and errors are those of `run`, but for `progress`: what to tell while it runs.
+    """
+    if resume and save is None:
+        raise ValueError("`resume` needs `save`, the folder that the run was kept in")
+    model, chosen = settle(name, options)
+    keeping = Keeping(_folder(save), resume)
+    with keeping.opened(name):
+        with progress as told:
+            report = model.run(model, chosen, told, keeping)
+        report = replace(report, call=_call(name, options))
+        yield report
+        _save(report, keeping)
+
+
+def settle(name: str, options: Mapping[str, Any]) -> tuple[Model, Any]:
+    """The model of that name on what the user has brought, and all options of its run.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a name or a value is wrong.
+    """
+    if name not in MODELS:
+        raise ValueError(f"`model`: {not_one_of(name, MODELS)}")
+    model = MODELS[name]
+    brought = {name: options[name] for name in BROUGHT if options.get(name) is not None}
+    choices = {name: value for name, value in options.items() if name not in BROUGHT}
+    if isinstance(brought.get("gating"), str):  # a kind of gates, not gates of the user's own
+        choices["gating"] = brought.pop("gating")
+    if not isinstance(choices.get("data", ""), str | os.PathLike | None):
+        brought["data"] = choices.pop("data")
+    known = takers(MODELS)
+    for name, value in choices.items():
+        if name not in model.option_names:
+            typed = f"{name}={value!r}"
+            raise TypeError(no_such_option(name, typed, model.name, known, BROUGHT))
+    if not brought:
+        return model, model.choose(**choices)
+    from .runs.user_data import adopt
+
+    return adopt(model, brought, choices)
+
+
+def _folder(save: str | os.PathLike[str] | None) -> Path | None:
+    if save is None:
+        return None
+    require("filelock", "pandas", "pyarrow")
+    check_writable(save, folder=True)
+    return Path(save)
+
+
+def _save(report: Report, keeping: Keeping) -> None:
+    if keeping.folder is None:
+        return
+    try:
+        keeping.finish(report.heading.model, report.save(keeping.folder), finished=report.finished)
+    except OSError as error:
+        raise NotSaved(f"the results could not be written: {error}", report) from error
+
+
+def _call(name: str, options: Mapping[str, Any]) -> str:
+    """The call as Python has it; data and gates of the user's own by the names of the arguments."""
+    own = {*BROUGHT, "data"}
+    own -= {name for name in ("data", "gating") if isinstance(options.get(name), str | os.PathLike)}
+    words = [repr(name)]
+    for key, value in options.items():
+        if value is not None:
+            shown = str(value) if isinstance(value, os.PathLike) else value
+            words.append(f"{key}={key}" if key in own else f"{key}={shown!r}")
+    return f"implicit_bias.run({', '.join(words)})"

@@ -1,0 +1,137 @@
+"""Where a run was going when it ended, and how fast."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..measures.extrapolation import (
+    Extrapolation,
+    SeriesStatus,
+    extrapolate,
+    inverse_log_loss,
+)
+from ..measures.formatting import number
+from ..measures.rates import ANGLE, MARGIN, Rate, measure_rates, proved_method
+from ..reports.finding import Finding, Table
+from ..training.settings import TrainingSettings
+from ..training.trajectory import Trajectory
+from .label_agreement import AgreementAhead
+
+__all__ = ["FOLLOWS", "outlook"]
+
+# How many times its log(1/loss) a run is looked ahead: runs that were taken 10 and 20 times as many
+# steps came to between twice (constant steps) and forty times theirs.
+FARTHER = 10
+# Trainers whose units grow as the law of dual norms says. Under "annealed", whose log(1/loss) is
+# that of its schedule, small units wake sooner, and 8 of 30 later ratios lay above their bars.
+FOLLOWS = frozenset({"constant", "normalised", "momentum", "dual"})
+PROVED = ("proved of the limit, by the certificate", "at most 1")
+
+
+def outlook(
+    trajectory: Trajectory,
+    *,
+    degree: int,
+    settings: TrainingSettings,
+    control: bool,
+    ahead: AgreementAhead | None = None,
+) -> Finding:
+    """Where the margin ratio was going when the run ended, and how fast.
+
+    Parameters
+    ----------
+    trajectory : Trajectory
+        With `margin_ratio` and `zeta_cosine` observed along it.
+    degree : int
+        Degree of homogeneity of the network.
+    settings : TrainingSettings
+        Of the run: known exponents stand beside measured ones where they are proved of its steps.
+    control : bool
+        Whether the limit is another network's, so that no distance from it tends to 0.
+    ahead : AgreementAhead, optional
+        What is known of labels further on.
+    """
+    if settings.trainer not in FOLLOWS:
+        return _no_descent(trajectory)
+    ratio = trajectory.observed["margin_ratio"]
+    u = inverse_log_loss(trajectory.log_loss)
+    # Units that keep one network from its own limit keep it from no other's.
+    dual_norms = None if control else trajectory.observed.get("dual_norms")
+    units = {}
+    if dual_norms is not None:
+        units = {"dual_norms": dual_norms[-1], "unit_norms": trajectory.unit_norms[-1]}
+    limit = extrapolate(u, ratio, upper=1.0, degree=degree, **units)
+    distances = {}
+    if not control:
+        cosines = np.clip(trajectory.observed["zeta_cosine"], -1, 1)
+        distances = {MARGIN: 1 - ratio, ANGLE: np.arccos(cosines)}
+    rates = measure_rates(
+        trajectory.step,
+        trajectory.log_loss,
+        distances,
+        weight_norm=trajectory.weight_norm,
+        degree=degree,
+        trainer=proved_method(settings),
+    )
+    going = (
+        ("margin ratio reached", number(float(ratio[-1]), ".4f")),
+        *_farther(limit, float(u[-1])),
+        ("extrapolated to zero loss", str(limit)),
+        *((f"unit {h} keeps it below 1", _asleep(trajectory, h)) for h in limit.slow_units),
+        PROVED,
+        *([] if ahead is None else [ahead.row()]),
+    )
+    return Finding(
+        "outlook",
+        record={
+            "extrapolation": limit.to_dict(),
+            "rates": [rate.to_dict() for rate in rates],
+            "agreement_ahead": None if ahead is None else ahead.to_dict(),
+        },
+        tables=(_table(going), *_exponents(rates, settings)),
+        row={} if ahead is None else {"agreement_from": ahead.log_inverse_loss},
+    )
+
+
+def _no_descent(trajectory: Trajectory) -> Finding:
+    """Of a trainer whose log(1/loss) is that of its schedule, which no series follows."""
+    rows = (
+        ("margin ratio reached", number(float(trajectory.observed["margin_ratio"][-1]), ".4f")),
+        ("extrapolated to zero loss", "not: no descent"),
+        PROVED,
+    )
+    nothing: dict[str, Any] = {"extrapolation": None, "rates": [], "agreement_ahead": None}
+    return Finding("outlook", record=nothing, tables=(_table(rows),))
+
+
+def _table(rows: tuple[tuple[str, str], ...]) -> Table:
+    return Table("where the margin ratio is going", ("", "value"), rows, of_network=True)
+
+
+def _farther(limit: Extrapolation, u: float) -> tuple[tuple[str, str], ...]:
+    """Where the margin ratio comes to, as far along as descent is known to follow its series."""
+    if limit.status is not SeriesStatus.ESTIMATED:
+        return ()
+    bar = limit.in_words(limit.predict(u / FARTHER))
+    return ((f"at {FARTHER} times its log(1/loss)", bar),)
+
+
+def _asleep(trajectory: Trajectory, unit: int) -> str:
+    norms = trajectory.unit_norms[-1]
+    share, dual_norm = norms[unit] / norms.sum(), trajectory.observed["dual_norms"][-1][unit]
+    return f"dual norm {dual_norm:.3f}, but {share:.2g} of the norm: it still has to grow"
+
+
+def _exponents(rates: Sequence[Rate], settings: TrainingSettings) -> tuple[Table, ...]:
+    """Measured exponents beside the known ones; no table without any."""
+    rows = tuple(
+        rate.row()
+        for rate in rates
+        if rate.status is SeriesStatus.ESTIMATED
+        and (rate.variable != "log t" or settings.trainer == "constant")
+    )
+    title = "exponents over the last half of the checkpoints"
+    return (Table(title, ("", "measured", "known", "of what"), rows),) if rows else ()

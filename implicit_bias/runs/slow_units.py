@@ -1,0 +1,160 @@
+"""What descent has yet to do with units: who wakes, who dies, at which loss, after what steps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ..data.sample import Sample
+from ..drawing.unit_growth import plot_unit_growth
+from ..limits.limit import Limit
+from ..measures.clocks import PACED, Clock, ConstantClock, clock_of, pace_of
+from ..measures.formatting import of_log10, rounded, share
+from ..measures.growth_law import Arrival, UnitChange, UnitGrowth
+from ..measures.kkt import KKTDistance
+from ..measures.scalars import unit_norms
+from ..measures.unit_growth import unit_growth
+from ..networks.protocols import HasDualNorms, Homogeneous
+from ..reports.finding import Finding, Table
+from ..training.settings import TrainingSettings
+from ..training.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["slow_units"]
+
+TITLE = "units whose share of the norm descent has yet to change"
+COLUMNS = ("unit", "what descent does, to first order", "steps to that")
+# Lines of the table; what is left is in the record.
+MOST = 8
+# Samples times weights up to which 300 steps of another trainer are a matter of a second or two.
+CHEAP = 2e7
+# A unit is awake at this share of the norm.
+AWAKE = 0.1
+# Powers of growth that differ by less are one.
+ALIGNED = 0.02
+
+
+def slow_units(
+    network: torch.nn.Module,
+    train: Sample,
+    limit: Limit | None,
+    run: tuple[Trajectory, TrainingSettings],
+    kkt: KKTDistance | None,
+) -> Finding:
+    """What dual norms say of units; nothing of a network without, or that does not separate.
+
+    Parameters
+    ----------
+    network : Module
+    train : Sample
+    limit : Limit or None
+        None where the limit at hand is not that of the network.
+    run : (Trajectory, TrainingSettings)
+        How the network was trained, which its own clock is measured by.
+    kkt : KKTDistance or None
+        Of the network on `train`; None if it does not separate.
+    """
+    trajectory, settings = run
+    several = isinstance(network, Homogeneous) and isinstance(network, HasDualNorms)
+    if kkt is None or not several or len(unit_norms(network)) < 2:
+        return Finding("slow units")
+    growth = unit_growth(
+        network, *train, limit=limit, clocks=_clocks(trajectory, settings), kkt=kkt
+    )
+    if growth.changes:
+        clocks = [*_clocks(trajectory, settings), *_paces(network, train, settings.trainer)]
+        growth = unit_growth(network, *train, limit=limit, clocks=clocks, kkt=kkt)
+    return Finding(
+        "slow units",
+        record={"unit_growth": growth.to_dict()},
+        tables=_tables(growth),
+        panels=(partial(plot_unit_growth, trajectory, growth),) if growth.changes else (),
+        objects={"unit_growth": growth},
+    )
+
+
+def _clocks(trajectory: Trajectory, settings: TrainingSettings) -> list[Clock]:
+    """Constant steps, at the run's own rate if it takes them, and what the run has measured."""
+    own = clock_of(trajectory, settings)
+    if own is not None:
+        return [ConstantClock(), own]
+    rate = settings.phases[-1][1]
+    if settings.trainer != "constant" or rate is None:
+        return [ConstantClock()]
+    return [ConstantClock(rate / (1 - settings.momentum))]
+
+
+def _paces(network: torch.nn.Module, train: Sample, own: str) -> list[Clock]:
+    """Of the trainers that follow the flow and were not run, where a short run is cheap."""
+    work = len(train.y) * sum(weight.numel() for weight in network.parameters())
+    names = [name for name in PACED if name != own] if work <= CHEAP else []
+    found = (pace_of(network, *train, name) for name in names)
+    return [clock for clock in found if clock is not None]
+
+
+def _tables(growth: UnitGrowth) -> tuple[Table, ...]:
+    if growth.degree < 2:
+        return ()
+    if growth.reason:
+        rows: tuple[tuple[str, ...], ...] = (("all", f"not predicted: {growth.reason}", "-"),)
+        return (Table(TITLE, COLUMNS, rows),)
+    changes = sorted(growth.changes, key=_importance, reverse=True)
+    rows = tuple(map(_row, changes[:MOST]))
+    if len(changes) > MOST:
+        rows += ((f"{len(changes) - MOST} more", "see the record of the run", ""),)
+    return (Table(TITLE, COLUMNS, rows),) if rows else ()
+
+
+def _importance(change: UnitChange) -> float:
+    """How much of the norm is at stake, as far as the limit tells."""
+    if math.isnan(change.predicted_share):
+        return max(change.share, change.exponent)
+    return abs(change.predicted_share - change.share)
+
+
+def _row(change: UnitChange) -> tuple[str, str, str]:
+    unit = (
+        f"unit {change.unit}, {share(change.share)} of the norm, dual norm {change.dual_norm:.3g}"
+    )
+    if change.share == 0:
+        return unit, "it is exactly zero, and descent leaves it there", "-"
+    if not change.arrivals:
+        return unit, "it moves away from its share in the limit: dual norms must change first", "-"
+    grows = change.exponent > 0
+    said = _first(change.arrivals, grows)
+    verb = "lets it fall to" if not grows else "raises it to"
+    if grows and change.share < AWAKE:
+        verb = "wakes it, to"
+    text = (
+        f"descent {verb} {_mark(said, change)} {rounded(said.log_inverse_loss)} "
+        f"({rounded(said.earliest)} to {rounded(said.latest)})"
+    )
+    for one in change.arrivals:
+        if one is not said:
+            text += f"; {_mark(one, change)} {rounded(one.log_inverse_loss)}"
+    if change.predicted_share == 0:
+        text += "; it is dead in the limit"
+    if abs(change.growth_now - change.exponent) > ALIGNED:
+        text += (
+            f"; not yet on its way: power {change.growth_now:+.2g} now, {change.exponent:+.2g} then"
+        )
+    return unit, text, "; ".join(f"{name}: {of_log10(steps)}" for name, steps in said.log10_steps)
+
+
+def _mark(arrival: Arrival, change: UnitChange) -> str:
+    """A share and what is said of its time: near the last the dual norm comes to 1."""
+    text = share(arrival.share)
+    if arrival.share == change.predicted_share:
+        return f"the limit's {text} at log(1/loss) not before"
+    return f"{text} at log(1/loss) about"
+
+
+def _first(arrivals: Sequence[Arrival], grows: bool) -> Arrival:
+    """The one that counts: awake, or as awake as it will be; of dying units the first."""
+    if not grows:
+        return arrivals[0]
+    return next((one for one in arrivals if one.share >= AWAKE), arrivals[-1])

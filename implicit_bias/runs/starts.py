@@ -1,0 +1,155 @@
+"""Networks from several starts on the same data: which of them came to the same one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..equivalence.groups import NetworkGroups, group_networks
+from ..equivalence.weights import ReLUWeights
+from ..measures.formatting import DASH, number
+from ..reports.finding import Finding, Table
+from ..reports.findings import network_record
+from ..reports.writers import write_frame, write_weights
+from ..training.loop import train
+
+if TYPE_CHECKING:
+    import torch
+
+    from ..training.trajectory import Trajectory
+    from .setup import Setup
+
+__all__ = ["Start", "starts_finding", "train_starts"]
+
+# Up to this distance trained networks are said to be the same: it falls like 1 / log(1/loss), and
+# two that train to one limit of orthogonally separable points are 0.01 to 0.06 apart at 100.
+SAME = 0.1
+# Of limits that are certified to 1e-10.
+SAME_LIMIT = 1e-5
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """One network and how it was trained.
+
+    Attributes
+    ----------
+    limit : ReLUWeights or None
+        Where it is heading to, where that was computed.
+    """
+
+    network: torch.nn.Module
+    trajectory: Trajectory
+    limit: ReLUWeights | None = None
+
+    @property
+    def separates(self) -> bool:
+        """Whether it separates its training data."""
+        return bool(self.trajectory.smallest_margin[-1] > 0)
+
+
+def train_starts(
+    setup: Setup, make: Callable[[int], torch.nn.Module], name: str
+) -> Iterator[Start]:
+    """Train further networks, each from weights of its own, on the data of the first.
+
+    Parameters
+    ----------
+    setup : Setup
+        Whose options have `starts`, the first one counted.
+    make : callable
+        `make(seed)` returns an untrained network.
+    name : str
+        What to call it.
+    """
+    n_starts = setup.options.starts
+    for index in range(1, n_starts):
+        network = make(setup.seeds.weights + index)
+        setup.progress.stage(
+            f"training a {name} ({index + 1} of {n_starts}) for {setup.settings.n_steps} steps"
+        )
+        state = setup.keeping.state(f"run-{index + 1}.safetensors")
+        trajectory = train(
+            network,
+            *setup.train,
+            settings=setup.settings,
+            callback=setup.progress.training(),
+            state=state,
+            resume=setup.keeping.resume and state is not None and state.exists(),
+        )
+        yield Start(network, trajectory)
+        if not trajectory.finished:
+            return
+
+
+def starts_finding(starts: Sequence[Start], far: Mapping[str, Sequence[float]]) -> Finding:
+    """Which starts came to the same network, modulo permutations, scales and a factor.
+
+    Parameters
+    ----------
+    starts : sequence of Start
+        The first one is the run's own.
+    far : mapping of str to (n_starts,) floats
+        Further columns of the table, distances.
+    """
+    groups = group_networks([one.network for one in starts], tol=SAME)
+    limits = _limits(starts)
+    spread, labels = groups.spread(), _numbered(groups)
+    where = [None] * len(starts) if limits is None else _numbered(limits)
+    rows = tuple(
+        (
+            str(index + 1),
+            "yes" if one.separates else "NO",
+            number(-float(one.trajectory.log_loss[-1])),
+            labels[index],
+            number(float(groups.distances[0, index]), ".3g"),
+            *(number(column[index], ".3g") for column in far.values()),
+            *([] if limits is None else [where[index] or DASH]),
+        )
+        for index, one in enumerate(starts)
+    )
+    apart = f"{spread[0]:.2g} within a group, {number(spread[1], '.2g')} between"
+    title = f"which network is reached: {groups.n_groups} from {len(starts)} starts ({apart})"
+    columns = ("start", "separates", "log(1/loss)", "network", "off the first", *far)
+    return Finding(
+        "starts",
+        record={"starts": _record(starts, groups, limits, far)},
+        tables=(Table(title, columns + (() if limits is None else ("its limit",)), rows),),
+        files={
+            name: writer
+            for index, one in enumerate(starts[1:], start=2)
+            for name, writer in (
+                (f"network-{index}.safetensors", write_weights(one.network)),
+                (f"trajectory-{index}.parquet", write_frame(one.trajectory)),
+            )
+        },
+        objects={"networks": [one.network for one in starts], "network_groups": groups},
+        row={"n_networks": groups.n_groups}
+        | ({} if limits is None else {"n_limits": limits.n_groups}),
+        finished=all(one.trajectory.finished for one in starts),
+    )
+
+
+def _limits(starts: Sequence[Start]) -> NetworkGroups | None:
+    """Groups of the limits; None unless each start has one."""
+    known = [one.limit for one in starts if one.limit is not None]
+    return group_networks(known, tol=SAME_LIMIT) if len(known) == len(starts) else None
+
+
+def _numbered(groups: NetworkGroups) -> list[str]:
+    return [f"#{label + 1}" for label in groups.labels]
+
+
+def _record(
+    starts: Sequence[Start],
+    groups: NetworkGroups,
+    limits: NetworkGroups | None,
+    far: Mapping[str, Sequence[float]],
+) -> dict[str, Any]:
+    return {
+        "networks": groups.to_dict(),
+        "limits": None if limits is None else limits.to_dict(),
+        "far": {name: [float(value) for value in column] for name, column in far.items()},
+        "runs": [network_record(one.trajectory) for one in starts],
+    }

@@ -1,0 +1,301 @@
+"""Data and gates that a user brings in place of a model's own."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._solve import to_numpy
+from ..data.catalogue import check_classes, load_class_data, load_data
+from ..data.dataset import Dataset, digest, frozen
+from ..data.labelled import ClassDataset
+from ..gates.hyperplanes import HyperplaneContexts, HyperplaneGates
+from ..options.fields import Options
+from .seeds import Seeds
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from .model import Model
+
+__all__ = ["GIVEN", "Given", "adopt", "gates_of", "load_chosen"]
+
+GIVEN = "given"  # the value of the options `data`, `gating` in the record of such a run
+TRAINED = 0.75  # the share of the samples that are trained on, where nothing says how many
+ARRAYS = ("X", "y", "X_val", "y_val")
+# What files are read and prepared by.
+OF_FILES = ("label", "positive", "standardize", "constant")
+# What follows from data and gates that are given, so that it cannot be chosen beside them.
+OF_DATA = ("data", "data_dir", *OF_FILES, "n_train", "n_val")
+OF_GATING = ("hidden_units", "contexts", "cutoffs")
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """What a user has brought, checked.
+
+    Attributes
+    ----------
+    X, y : arrays or None
+        Samples of a model that holds none out, as they came.
+    dataset : Dataset, ClassDataset or None
+        The samples of all other models.
+    gating : fitted transformer or None
+    gates : pair of (n, H) and (m, H) int64 arrays, or None
+        Of the training and of the held-out inputs.
+    """
+
+    X: Any = None
+    y: Any = None
+    dataset: Dataset | ClassDataset | None = None
+    gating: Any = None
+    gates: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
+
+    @property
+    def widths(self) -> tuple[int, ...] | None:
+        """Units of every layer, if the gating tells them; None of gates of one layer, or unsaid."""
+        widths = getattr(self.gating, "widths_", getattr(self.gating, "widths", None))
+        return None if widths is None else tuple(int(width) for width in widths)
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """Which gating was given, for the record of the run; nothing of a run without."""
+        if self.gates is None:
+            return {}
+        about = {"name": type(self.gating).__name__, "sha256": digest(*self.gates)}
+        return {"gating": about | {"n_units": self.gates[0].shape[1]}}
+
+
+def adopt(
+    model: Model, brought: Mapping[str, Any], choices: Mapping[str, Any]
+) -> tuple[Model, Options]:
+    """The model on what was brought, and the options of its run, those that follow filled in.
+
+    Parameters
+    ----------
+    model : Model
+    brought : mapping
+        Those of `X`, `y`, `X_val`, `y_val`, `data` and `gating` that there are.
+    choices : mapping
+        Of options, by the user.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the model does not take them, a choice contradicts them, or they are no such things.
+    """
+    _check_taken(model, brought, choices)
+    options: Any = model.choose(**choices)
+    given = Given()
+    if len(brought) > ("gating" in brought):
+        # The model's own sizes are of bundled data.
+        sizes = {"n_train", "n_val"} & set(model.option_names)
+        unset = {name: None for name in sizes if choices.get(name) is None}
+        options = replace(options, **unset)
+        given, follow = _read_data(model, options, brought)
+        options = replace(options, data=GIVEN, **follow)
+    if "gating" in brought:
+        given = _with_gating(given, model, options, brought["gating"])
+        if "gating" in model.option_names and "depth" in choices and given.widths is not None:
+            raise ValueError("`depth` follows from the layers of your `gating`: leave it out")
+        options = replace(options, **_derived(given, options))
+    return replace(model, given=given), options
+
+
+def load_chosen(options: Any) -> Dataset | ClassDataset:
+    """The data that the options name, of two labels or with all classes.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError, TypeError, MissingExtra
+        As `load_data`.
+    """
+    load = load_class_data if getattr(options, "classes", "two") == "all" else load_data
+    choices = {name: getattr(options, name) for name in OF_DATA if name != "data"}
+    return load(options.data, **choices, random_state=Seeds.from_seed(options.seed).data)
+
+
+def gates_of(gating: Any, X: Any) -> NDArray[np.int64] | None:
+    """What a fitted gating makes of inputs (n, D), whole numbers (n, H); None without a gating.
+
+    Raises
+    ------
+    ValueError
+        If it makes something else of them.
+    """
+    return None if gating is None else _checked_gates(gating, X)
+
+
+def _checked_gates(gating: Any, X: Any) -> NDArray[np.int64]:
+    try:
+        gates = np.asarray(to_numpy(gating.transform(X)))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"`gating` cannot transform inputs of shape {X.shape}: {error}") from error
+    shape = gates.shape
+    if len(shape) != 2 or shape[0] != len(X) or shape[1] < 1 or gates.dtype.kind not in "biuf":
+        raise ValueError(
+            f"`gating` must transform inputs {X.shape} into numbers ({len(X)}, H), a column a "
+            f"unit, got shape {shape} of {gates.dtype}"
+        )
+    whole = gates.astype(np.int64)
+    if (whole != gates).any() or whole.min() < 0:
+        raise ValueError(
+            "`gating` must give whole numbers from 0 on, the context of every unit or whether its "
+            f"gate is open, got {gates[(whole != gates) | (whole < 0)][0]:g}"
+        )
+    return whole
+
+
+def _check_taken(model: Model, brought: Mapping[str, Any], choices: Mapping[str, Any]) -> None:
+    names = [name for name in brought if name != "gating"]
+    for kind, of_kind, follow in (("data", names, OF_DATA), ("gating", ["gating"], OF_GATING)):
+        if not of_kind or of_kind[0] not in brought:
+            continue
+        reason = model.refusal(kind)
+        if reason:
+            raise ValueError(f"the model {model.name} takes no `{of_kind[0]}`: {reason}")
+        # Samples without held-out ones are split here, in the sizes that are asked for.
+        free = {"n_train", "n_val"} if "X" in brought and "X_val" not in brought else set()
+        for name in (name for name in follow if name in choices and name not in free):
+            if name in OF_FILES:
+                raise ValueError(f"`{name}` is of data by name or file: prepare your own before")
+            raise ValueError(f"`{name}` follows from `{of_kind[0]}` of your own: leave it out")
+
+
+def _read_data(
+    model: Model, options: Any, brought: Mapping[str, Any]
+) -> tuple[Given, dict[str, int]]:
+    """The samples, and the options that follow from them."""
+    if "data" in brought and any(name in brought for name in ARRAYS):
+        raise ValueError("`data` and arrays were both given: give a Dataset, or `X` and `y`")
+    if "n_val" not in model.option_names:
+        X, y = _all_samples(model, brought)
+        if options.n_train is not None:
+            raise ValueError("`n_train` follows from `X` of your own: leave it out")
+        return Given(X=X, y=y), {"n_train": len(X)}
+    dataset = brought["data"] if "data" in brought else _split(options, brought)
+    several = getattr(options, "classes", "two") == "all"
+    wanted = ClassDataset if several else Dataset
+    if not isinstance(dataset, wanted):
+        raise TypeError(
+            f"`data` must be the name of bundled data or a {wanted.__name__} "
+            f"(classes={'all' if several else 'two'!r}), got {type(dataset).__name__}: give "
+            "arrays as `X` and `y`"
+        )
+    n_train, n_val = len(dataset.X_train), len(dataset.X_val)
+    if n_val == 0:
+        raise ValueError("there are no held-out samples to compare on: give `X_val` and `y_val`")
+    if isinstance(dataset, ClassDataset):
+        check_classes(dataset)
+    return Given(dataset=dataset), {"n_train": n_train, "n_val": n_val}
+
+
+def _all_samples(model: Model, brought: Mapping[str, Any]) -> tuple[Any, Any]:
+    if "data" in brought or "X_val" in brought or "y_val" in brought:
+        raise ValueError(
+            f"the model {model.name} holds no samples out: give all of them as `X` and `y`"
+        )
+    return _pair(brought, "X", "y")
+
+
+def _split(options: Any, brought: Mapping[str, Any]) -> Dataset | ClassDataset:
+    """The arrays in a training and a held-out part; cut at random where one array has both."""
+    X, y = _pair(brought, "X", "y")
+    if "X_val" in brought or "y_val" in brought:
+        return _dataset(options, (X, y, *_pair(brought, "X_val", "y_val")))
+    X, y = frozen("X", X, 2), np.asarray(to_numpy(y))
+    n_train = options.n_train or max(1, round(TRAINED * len(X)))
+    n_val = options.n_val or len(X) - n_train
+    if y.shape != (len(X),):
+        raise ValueError(f"`y` must have shape ({len(X)},), one label a row of `X`, got {y.shape}")
+    if n_train + n_val > len(X) or n_val < 1:
+        raise ValueError(
+            f"`X` has {len(X)} samples, too few for {n_train} to train on and at least one to "
+            "hold out: give more, a smaller `n_train`, or `X_val` and `y_val`"
+        )
+    order = np.random.default_rng(Seeds.from_seed(options.seed).data).permutation(len(X))
+    train, held_out = order[:n_train], order[len(X) - n_val :]
+    return _dataset(options, (X[train], y[train], X[held_out], y[held_out]))
+
+
+def _pair(brought: Mapping[str, Any], X: str, y: str) -> tuple[Any, Any]:
+    missing = [name for name in (X, y) if name not in brought]
+    if missing:
+        raise ValueError(f"`{missing[0]}` is missing: give `{X}` (n, D) and `{y}` (n,) together")
+    return to_numpy(brought[X]), to_numpy(brought[y])
+
+
+def _dataset(options: Any, arrays: tuple[Any, Any, Any, Any]) -> Dataset | ClassDataset:
+    if getattr(options, "classes", "two") == "all":
+        return ClassDataset(GIVEN, *arrays, "data of the caller's own")
+    n_train, n_val = len(arrays[0]), len(arrays[2])
+    about = f"data of the caller's own; {n_train} training and {n_val} validation samples"
+    return Dataset(GIVEN, *arrays, about)
+
+
+def _with_gating(given: Given, model: Model, options: Any, gating: Any) -> Given:
+    """With the gating fitted on the training inputs and tried on both parts."""
+    dataset = given.dataset or load_chosen(options)
+    fitted = _fitted(gating, dataset.X_train)
+    gates = _checked_gates(fitted, dataset.X_train), _checked_gates(fitted, dataset.X_val)
+    widths = [part.shape[1] for part in gates]
+    if widths[0] != widths[1]:
+        raise ValueError(
+            f"`gating` gives {widths[0]} columns for training and {widths[1]} for held-out inputs"
+        )
+    largest = int(max(part.max() for part in gates))
+    if "contexts" not in model.option_names and largest > 1:
+        raise ValueError(
+            f"`gating` of the model {model.name} must give gates in {{0, 1}}, got {largest}: take "
+            "HyperplaneGates, or a model with contexts"
+        )
+    return replace(given, dataset=dataset, gating=fitted, gates=gates)
+
+
+def _fitted(gating: Any, X: Any) -> Any:
+    if isinstance(gating, type) or not hasattr(gating, "transform"):
+        raise TypeError(
+            "`gating` must have `transform(X)`, like HyperplaneContexts(10, 2), got "
+            f"{gating if isinstance(gating, type) else type(gating)}"
+        )
+    if _is_fitted(gating):
+        return gating
+    try:
+        return copy.deepcopy(gating).fit(X)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"`gating` cannot be fitted on inputs {X.shape}: {error}") from error
+
+
+def _is_fitted(gating: Any) -> bool:
+    from sklearn.base import BaseEstimator
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
+    if not isinstance(gating, BaseEstimator):
+        # By scikit-learn's convention, what fitting has found ends in an underscore.
+        known = vars(gating) if hasattr(gating, "__dict__") else ()
+        return not hasattr(gating, "fit") or any(name.endswith("_") for name in known)
+    try:
+        check_is_fitted(gating)
+    except NotFittedError:
+        return False
+    return True
+
+
+def _derived(given: Given, options: Any) -> dict[str, Any]:
+    """The options that follow from a gating: what it says of itself, or what its gates show."""
+    assert given.gates is not None
+    gating, n_columns = given.gating, given.gates[0].shape[1]
+    known = isinstance(gating, HyperplaneContexts | HyperplaneGates)
+    values = {
+        # Without the unit that is always open, as the option counts them.
+        "hidden_units": gating.n_units if isinstance(gating, HyperplaneGates) else n_columns,
+        "contexts": getattr(gating, "n_contexts", 0) or 1 + max(int(g.max()) for g in given.gates),
+        "cutoffs": gating.cutoffs if known else None,
+        "gating": GIVEN,
+    }
+    return {name: value for name, value in values.items() if hasattr(options, name)}
