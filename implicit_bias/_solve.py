@@ -39,6 +39,7 @@ try:
         solve_nested,
         solve_one_vs_rest,
         support_vectors,
+        to_cvxpy,
         to_numpy,
     )
     from solvers.html import html_table
@@ -56,7 +57,7 @@ except ImportError as error:
 solve = naming_extras()(solve)
 solve_nested = naming_extras()(solve_nested)
 solve_one_vs_rest = naming_extras()(solve_one_vs_rest)
-MaxMarginProgram.to_cvxpy = naming_extras()(MaxMarginProgram.to_cvxpy)  # type: ignore[method-assign]
+to_cvxpy = naming_extras()(to_cvxpy)
 
 __all__ = [
     "Array",
@@ -95,5 +96,6 @@ __all__ = [
     "solve_nested",
     "solve_one_vs_rest",
     "support_vectors",
+    "to_cvxpy",
     "to_numpy",
 ]

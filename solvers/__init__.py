@@ -5,6 +5,7 @@ import logging
 from .arrays import Array, array_namespace, as_float64, is_torch_array, to_numpy
 from .certificate import Certificate, certify
 from .constrained import ConstrainedCertificate, certify_constrained
+from .cvxpy_backend import to_cvxpy
 from .design import GatedDesign
 from .dispatch import SOLVERS, solve
 from .kernel_path import solve_kernel
@@ -66,5 +67,6 @@ __all__ = [
     "solve_nested",
     "solve_one_vs_rest",
     "support_vectors",
+    "to_cvxpy",
     "to_numpy",
 ]

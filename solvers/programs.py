@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from .arrays import Array, array_namespace, float_of
 from .design import GatedDesign
-
-if TYPE_CHECKING:
-    import cvxpy
 
 __all__ = ["MaxMarginProgram"]
 
@@ -110,23 +106,3 @@ class MaxMarginProgram:
     def of_groups(self, groups: Array) -> MaxMarginProgram:
         """The program of `groups` (indices in rising order) alone, all others being zero."""
         return MaxMarginProgram(design=self.design.of_groups(groups), y=self.y)
-
-    def to_cvxpy(self) -> cvxpy.Problem:
-        """This program in cvxpy, to add constraints to; `certify_constrained` judges what comes.
-
-        Its variable is "zeta" (J, D), in `problem.var_dict`; its one constraint is labelled
-        "margins" and asks them to be at least the parameter "margins" (n,), positive and 1 to
-        begin with, in `problem.param_dict`. Problems that differ in this parameter alone are
-        compiled once (DPP). With more constraints it is
-        `cvxpy.Problem(problem.objective, problem.constraints + [...])`.
-
-        Raises
-        ------
-        ModuleNotFoundError
-            Without cvxpy.
-        ValueError
-            If memory cannot hold the program multiplied out.
-        """
-        from .cvxpy_backend import program_to_extend
-
-        return program_to_extend(self)
