@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_array, issparse
 
 from .arrays import array_namespace, as_float64, float_of, to_numpy
-from .certificate import norm_above, upper_bound
+from .certificate import gap_between, norm_above, upper_bound
 from .programs import MaxMarginProgram
 from .summation import TINY, rounding
 
@@ -130,10 +130,7 @@ def certify_constrained(
         above, smallest, violation = _above(program, zeta, point, others)
     finally:
         zeta.value = point
-    gap = math.inf
-    if above < math.inf and 0 < below < math.inf:
-        gap = max(above / below - 1 + rounding(4), 0.0)
-    return ConstrainedCertificate(above, below, gap, violation, smallest)
+    return ConstrainedCertificate(above, below, gap_between(above, below), violation, smallest)
 
 
 def _variable(program: MaxMarginProgram, problem: cvxpy.Problem) -> cvxpy.Variable:
