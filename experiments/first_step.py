@@ -28,7 +28,7 @@ WIDTH, LATER = 100, 11
 def one_draw(depth: int, width: int, seed: int) -> tuple[float, float, float]:
     """K_0, squared error after a step over that before, and K after `LATER` steps."""
     widths = (width,) * (depth - 1)
-    network = ib.DGN(1, widths, gate_rate=1.0, random_state=seed)
+    network = ib.DGN(1, widths=widths, gate_rate=1.0, random_state=seed)
     X, y, gates = np.ones((1, 1)), np.ones(1), np.ones((1, sum(widths)))
     kernels, errors = [], []
     for steps in (1, LATER - 1):
@@ -46,7 +46,7 @@ def one_draw(depth: int, width: int, seed: int) -> tuple[float, float, float]:
 def first_kernel(depth: int, width: int, seed: int) -> float:
     """K_0 alone."""
     widths = (width,) * (depth - 1)
-    network = ib.DGN(1, widths, gate_rate=1.0, random_state=seed)
+    network = ib.DGN(1, widths=widths, gate_rate=1.0, random_state=seed)
     return float(
         ib.kernels.empirical_ntk(network, np.ones((1, 1)), np.ones((1, sum(widths))))[0, 0]
     )

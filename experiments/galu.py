@@ -52,7 +52,8 @@ def networks(depth: int, width: int, seed: int, X: Array) -> dict[str, tuple[Any
     """Of each kind the network, the gates it is given, and the gates it has."""
     widths = (width,) * (depth - 1)
     galu, other = (
-        ib.DGN(X.shape[1], widths, init="gaussian", random_state=s) for s in (seed, 1000 + seed)
+        ib.DGN(X.shape[1], widths=widths, init="gaussian", random_state=s)
+        for s in (seed, 1000 + seed)
     )
     relu = relu_of(galu.layers)
     gates = ib.gates.NetworkGates(relu_of(other.layers)).fit(X).transform(X)

@@ -49,8 +49,8 @@ def row(n: int, width: int, depth: int, repeats: int) -> dict[str, Any]:
     """Both ways to one kernel."""
     widths, inputs = (width,) * (depth - 1), 20
     X = np.random.default_rng(0).normal(size=(n, inputs))
-    network = ib.DGN(inputs, widths, random_state=0)
-    gates = ib.gates.LinearGates(inputs, widths).fit(X).transform(X)
+    network = ib.DGN(inputs, widths=widths, random_state=0)
+    gates = ib.gates.LinearGates(inputs, widths=widths).fit(X).transform(X)
 
     def by_gradients() -> Any:
         J = jacobian(network, X, gates)

@@ -68,11 +68,11 @@ class Case:
         return np.random.default_rng(self.seed).uniform(-1, 1, self.n)
 
     def gates(self) -> Any:
-        gating = ib.gates.RandomGates(self.widths, RATE, random_state=self.seed)
+        gating = ib.gates.RandomGates(widths=self.widths, rate=RATE, random_state=self.seed)
         return gating.fit(self.X).transform(self.X)
 
     def network(self) -> Any:
-        return ib.DGN(1, self.widths, gate_rate=RATE, random_state=self.seed)
+        return ib.DGN(1, widths=self.widths, gate_rate=RATE, random_state=self.seed)
 
 
 def ideal_matrix(n: int, depth: int) -> Array:
@@ -113,7 +113,7 @@ def steps_until(regression: Any, share: float = SHARE) -> float:
     """Steps of rate 0.1 over the largest eigenvalue until this share of the error is left."""
     left = share * float(np.linalg.norm(regression.start))
     rate = 0.1 / float(regression.eigenvalues[-1])
-    if regression.certificate > share:
+    if regression.certificate.remaining > share:
         return math.inf
     low, high = 0, 1
     while np.linalg.norm(regression.after(high, rate)) > left:
@@ -167,7 +167,7 @@ def row(case: Case, *, train: bool, most: int = MOST_STEPS) -> dict[str, Any]:
     network = case.network()
     moments = ib.kernels.ntk_moments(
         X, gates, widths=case.widths, kurtosis=1.0,
-        variance=ib.networks.initial_variance(case.widths, RATE),
+        variance=ib.networks.initial_variance(widths=case.widths, gate_rate=RATE),
     )  # fmt: skip
     mean, variance = moments.mean / d, moments.variance / d**2
     K, f0 = ib.kernels.empirical_ntk(network, X, gates) / d, scores(network, X, gates)

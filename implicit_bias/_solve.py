@@ -4,12 +4,11 @@ from ._extras import naming_extras
 
 try:
     from solvers import (
+        Answer,
         Array,
         Certificate,
         ConstrainedCertificate,
         FitCertificate,
-        FitNotCertified,
-        FitStatus,
         GatedDesign,
         KernelProgram,
         KernelSolution,
@@ -41,6 +40,7 @@ try:
         support_vectors,
         to_cvxpy,
         to_numpy,
+        worst_status,
     )
     from solvers.html import html_table
 except ImportError as error:
@@ -60,12 +60,11 @@ solve_one_vs_rest = naming_extras()(solve_one_vs_rest)
 to_cvxpy = naming_extras()(to_cvxpy)
 
 __all__ = [
+    "Answer",
     "Array",
     "Certificate",
     "ConstrainedCertificate",
     "FitCertificate",
-    "FitNotCertified",
-    "FitStatus",
     "GatedDesign",
     "KernelProgram",
     "KernelSolution",
@@ -98,4 +97,5 @@ __all__ = [
     "support_vectors",
     "to_cvxpy",
     "to_numpy",
+    "worst_status",
 ]

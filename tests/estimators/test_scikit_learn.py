@@ -27,9 +27,9 @@ LAYERS = [RNG.normal(size=(3, D)), RNG.normal(size=(2, 3))]
 GATINGS = {
     "HyperplaneContexts": HyperplaneContexts(5),
     "HyperplaneGates": HyperplaneGates(4),
-    "LinearGates": LinearGates(D, (3, 2)),
+    "LinearGates": LinearGates(D, widths=(3, 2)),
     "NetworkGates": NetworkGates(LAYERS),
-    "RandomGates": RandomGates((3, 2)),
+    "RandomGates": RandomGates(widths=(3, 2)),
     "ReLUGates": ReLUGates(RNG.normal(size=(5, D))),
     "SoftGates": SoftGates(LAYERS),
 }

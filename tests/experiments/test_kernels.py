@@ -23,8 +23,10 @@ def test_the_ideal_matrix_is_the_mean_over_gates_and_has_the_ideal_spectrum() ->
         kernels.spectrum_ideal(n, 0.5, depth), atol=1e-14,
     )  # fmt: skip
     widths, draws = (width,) * (depth - 1), 300
-    variance = ib.networks.initial_variance(widths, spectra.RATE) ** (depth - 1)
-    table = ib.gates.RandomGates(widths, spectra.RATE).fit_transform(np.ones((draws * n, 1)))
+    variance = ib.networks.initial_variance(widths=widths, gate_rate=spectra.RATE) ** (depth - 1)
+    table = ib.gates.RandomGates(widths=widths, rate=spectra.RATE).fit_transform(
+        np.ones((draws * n, 1))
+    )
     means = np.array(
         [variance * kernels.path_overlap(gates, widths=widths) for gates in np.split(table, draws)]
     )

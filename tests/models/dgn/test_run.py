@@ -140,7 +140,7 @@ OWN |= {"X_val": OWN_X[40:], "y_val": OWN_Y[40:]}
 
 def test_the_model_s_own_gates_given_as_the_user_s_find_the_same() -> None:
     sizes = {"starts": 1, "seed": 1, "n_train": 30, "n_val": 40, "steps": 50}
-    gating = ib.gates.layered.LinearGates(65, (6, 6), random_state=Seeds.from_seed(1).gating)
+    gating = ib.gates.layered.LinearGates(65, widths=(6, 6), random_state=Seeds.from_seed(1).gating)
     named = ib.run("dgn", gating="dlgn", hidden_units=6, **sizes)
     again = ib.run("dgn", gating=gating, **sizes)
     for key in ("limit", "comparison"):
@@ -182,7 +182,11 @@ def test_contexts_of_a_gating_make_a_deep_gln() -> None:
         (Sides(8), {"hidden_units": 4}, "`hidden_units` follows from `gating`"),
         (Sides(8), {"depth": 1}, "without a gated layer"),
         (Sides(8), {"gate_rate": 0.5}, "and this run has `--gating given`"),
-        (ib.gates.RandomGates((4, 4)), {}, "a network behind them does not predict other inputs"),
+        (
+            ib.gates.RandomGates(widths=(4, 4)),
+            {},
+            "a network behind them does not predict other inputs",
+        ),
         (object(), {}, r"`gating` must have `transform\(X\)`"),
     ],
 )

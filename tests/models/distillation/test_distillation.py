@@ -13,7 +13,6 @@ from scipy.special import expit, softmax
 import implicit_bias as ib
 from implicit_bias import distillation
 from implicit_bias.models.distillation.closed_form import largest_start
-from implicit_bias.models.distillation.limit import DistillationNotCertified
 from implicit_bias.models.distillation.losses import CLASS_LOSSES, LOSSES, mean_loss
 from implicit_bias.models.distillation.rates import restricted_convexity
 from implicit_bias.models.distillation.risk import (
@@ -115,6 +114,71 @@ def test_flow_of_d_22_is_that_of_the_layers_at_every_time() -> None:
     unseen = np.linalg.norm(path - path @ np.linalg.pinv(X) @ X, axis=1)
     sizes = np.linalg.norm(path, axis=1)
     np.testing.assert_allclose(unseen / unseen[0], (sizes / sizes[0]) ** (2 / 3), rtol=1e-8)
+
+
+def random_student(
+    seed: int, n: int, depth: int, loss: str, outside: float
+) -> tuple[Floats, Floats, Floats]:
+    """Samples (n, 7), a teacher and a start that leaves the span of the samples by `outside`.
+
+    The start has length 0.001 and a loss below that of 0. Samples that span all inputs leave
+    nothing outside.
+    """
+    rng = np.random.default_rng(seed)
+    samples, teacher = rng.normal(size=(n, D)), rng.normal(size=D)
+    start = rng.normal(size=n) @ samples
+    start /= np.linalg.norm(start)
+    if n < D:
+        start += outside * np.linalg.svd(samples)[2][-1]
+    start *= 1e-3 / np.linalg.norm(start)
+    losses = [mean_loss(samples, w, teacher, loss) for w in (start, -start)]
+    return samples, teacher, start if losses[0] < losses[1] else -start
+
+
+@pytest.mark.parametrize("loss", sorted(LOSSES))
+@pytest.mark.parametrize("depth", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("n", "outside"),
+    [(D, 0.0), (D + 1, 0.0), (30, 0.0), (3, 0.0), (3, 1e-12), (3, 1e-9), (5, 1e-4), (5, 1.0)],
+)
+def test_the_flow_begins_at_its_start_and_follows_d_22_in_all_coordinates(
+    n, outside, depth, loss
+) -> None:
+    for seed in range(4):
+        samples, teacher, w0 = random_student(seed, n, depth, loss, outside)
+
+        def velocity(_: float, w: Floats, samples: Floats = samples, t: Floats = teacher) -> Floats:
+            g = samples.T @ SLOPES[loss](samples @ w, samples @ t) / len(samples)
+            along = (depth - 1) * (g @ w) / (w @ w)
+            return -(np.linalg.norm(w) ** (2 - 2 / depth)) * (g + along * w)
+
+        times = [0.0, 1.0, 6.0]
+        path = distillation.distillation_flow(samples, teacher, w0, times, depth=depth, loss=loss)
+        np.testing.assert_allclose(path[0], w0, rtol=0, atol=1e-14 * np.linalg.norm(w0))
+        own = solve_ivp(velocity, (0, 6), w0, "DOP853", times, rtol=1e-12, atol=1e-16).y.T
+        np.testing.assert_allclose(path, own, atol=1e-9)
+        # Flow and limit agree on which starts lie in the span: of these, the path stays there.
+        limit = distillation.distillation_limit(
+            samples, teacher, w0, depth=depth, loss=loss
+        ).require()
+        assert (limit.null_start == 0) == (n >= D or outside == 0)
+        if limit.null_start == 0:
+            seen = path @ np.linalg.pinv(samples) @ samples
+            np.testing.assert_allclose(path, seen, rtol=0, atol=1e-13 * np.linalg.norm(path[-1]))
+
+
+@pytest.mark.parametrize("loss", sorted(CLASS_LOSSES))
+@pytest.mark.parametrize("n", [3, D, 30])
+def test_the_flow_of_k_classes_begins_at_its_start(n, loss) -> None:
+    rng = np.random.default_rng(n)
+    samples, teacher, W0 = (rng.normal(size=shape) for shape in ((n, D), (3, D), (3, D)))
+    path = distillation.distillation_flow(samples, teacher, W0, [0.0, 5.0], loss=loss)
+    np.testing.assert_allclose(path[0], W0, rtol=0, atol=1e-14)
+    # What no sample sees, and of a softmax the mean over classes, stays as it was.
+    off = np.linalg.svd(samples)[2][n:]
+    np.testing.assert_allclose(path[1] @ off.T, W0 @ off.T, atol=1e-13)
+    if loss == "cross-entropy":
+        np.testing.assert_allclose(path[1].mean(axis=0), W0.mean(axis=0), atol=1e-12)
 
 
 def test_bound_d_40_meets_the_threshold_5_11_and_d_41_as_printed_does_not() -> None:
@@ -229,7 +293,7 @@ def test_samples_that_repeat_or_depend_on_each_other_change_nothing() -> None:
 def test_a_limit_that_misses_the_teacher_is_not_solved() -> None:
     limit = distillation.distillation_limit(X, TEACHER, rcond=0.9)
     assert limit.status.name == "INACCURATE" and limit.certificate.interpolation > 0.01
-    with pytest.raises(DistillationNotCertified, match=r"INACCURATE.*interpolation"):
+    with pytest.raises(ib.NotCertified, match=r"INACCURATE.*interpolation"):
         limit.require()
     assert not limit.certificate.proves_limit(math.nan)
 
