@@ -86,7 +86,7 @@ def plot_dual_norms(comparison: Comparison, ax: Axes) -> Axes:
     ax.axhline(1, color="0.6", linewidth=0.8)
     ax.set_xlabel("unit")
     ax.set_ylabel("dual norm (at most 1 in the limit)")
-    ax.set_title(f"margin ratio {comparison.margin_ratio:.4f}")
+    ax.set_title(f"{TABLE['margin_ratio'].label} {comparison.text('margin_ratio')}")
     if small:
         ax.legend(frameon=False)
     return ax

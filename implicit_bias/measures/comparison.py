@@ -52,6 +52,7 @@ class NetworkState(Measured, eq=True):
     smallest_margin: float = quantity()
     group_norm: float = quantity(
         "sum of unit norms",
+        ".6g",
         doc="`sum_h ||zeta[h]||`; NaN for a network without unit norms.",
     )
     normalised_margin: float = quantity(

@@ -180,13 +180,11 @@ class Measured(Shown):
             for name, value in vars(cls).items()
             if (draft := _draft_of(value)) is not None
         }
-        hints = {name: hint for name, hint in inspect.get_annotations(cls).items()
-                 if "ClassVar" not in str(hint)}  # fmt: skip
-        lacking = set(hints) - set(own)
+        lacking = set(_fields_of(cls)) - set(own)
         if lacking:
             raise TypeError(f"{cls.__name__}: {', '.join(sorted(lacking))} not declared")
         cls.declared = {**cls.declared, **own}
-        cls.__doc__ = _documented(cls, hints)
+        cls.__doc__ = _documented(cls)
         dataclass(frozen=True, eq=eq, repr=False)(cls)
 
     def to_dict(self) -> dict[str, Any]:
@@ -298,7 +296,13 @@ def _draft_of(value: Any) -> _Draft | None:
     return value.draft if isinstance(value, _Derived) else None
 
 
-def _documented(cls: type[Measured], hints: Mapping[str, Any]) -> str | None:
+def _fields_of(cls: type) -> dict[str, Any]:
+    """The annotations of a class that are fields of it."""
+    hints = inspect.get_annotations(cls).items()
+    return {name: hint for name, hint in hints if "ClassVar" not in str(hint)}
+
+
+def _documented(cls: type[Measured]) -> str | None:
     """The docstring of a class with its section on attributes."""
     if cls.__doc__ is None:
         return None
@@ -306,6 +310,9 @@ def _documented(cls: type[Measured], hints: Mapping[str, Any]) -> str | None:
     section = re.search(r"\n\n(Notes|References|Examples)\n-+\n", text)
     place = section.start() if section else len(text)
     lines = ["", "", "Attributes", "----------"]
+    hints: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        hints |= _fields_of(base)
     for name, hint in hints.items():
         kind = hint if isinstance(hint, str) else inspect.formatannotation(hint)
         lines += [f"{name} : {kind}", f"    {cls.declared[name].quantity.sentence}"]

@@ -79,6 +79,9 @@ _KKT_RESIDUAL = _column(
     ideal=0.0,
     over_classes="largest",
 )
+_ERROR = _column(
+    "error", "held-out error", "Share of held-out samples that are not on the right side.", ".2%"
+)
 _NEURON_DISTANCE = _column(
     "neuron_distance",
     "optimal transport to the predicted neurons",
@@ -300,8 +303,8 @@ MEASURED: tuple[Quantity, ...] = (
     ),
     _column(
         "local_curvature",
-        "  lowest curvature",
-        "Lowest curvature there; positive at a strict optimum.",
+        "  lowest curvature beyond them (> 0)",
+        "Lowest curvature there beyond zero modes; positive at a strict optimum.",
     ),
     _column(
         "local_ratio",
@@ -320,7 +323,7 @@ MEASURED: tuple[Quantity, ...] = (
     ),
     _like("local_score_cosine", _SCORE_COSINE, "Cosine of its held-out scores with the network's."),
     _like("local_agreement", _AGREEMENT, "Share of held-out labels that it and the network share."),
-    _column("local_error", "held-out error", "Held-out error of that point.", ".2%"),
+    _like("local_error", _ERROR, "Held-out error of that point."),
     _column(
         "n_limits",
         "local limits",
@@ -405,6 +408,20 @@ SHARED: tuple[Quantity, ...] = (
         "held-out accuracy",
         ".2%",
         doc="Share of held-out samples on the right side; a score of exactly 0 is on neither.",
+    ),
+    Quantity(
+        "certificate",
+        "gap | residual (certified)",
+        ".1e",
+        doc="Relative duality gap of a convex program; residual of the first-order conditions of a "
+        "local limit.",
+    ),
+    replace(_ERROR, type=None),
+    Quantity(
+        "gates_that_changed_later",
+        "gates that the other network changed since",
+        ".2%",
+        doc="Share of gates that a network changed after a copy of it had frozen them.",
     ),
     Quantity(
         "kkt_margin_bound",

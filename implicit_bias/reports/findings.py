@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 __all__ = [
     "TOGETHER",
     "compared",
+    "full_batches",
     "gating_file",
+    "loss_vanishes",
     "network_record",
     "separable_assumptions",
     "shortfall",
@@ -151,14 +153,23 @@ def compared(
     )
 
 
+def loss_vanishes(trajectory: Trajectory) -> Assumption:
+    """Return the assumption that the loss tends to 0, with how far it came."""
+    reached = -float(trajectory.log_loss[-1])
+    return Assumption(f"the loss tends to 0: log(1/loss) is {reached:.3g} at the end", None)
+
+
+def full_batches(options: Any) -> Assumption:
+    """Return the assumption that steps are on all samples at once."""
+    return Assumption("full batches, as gradient flow has", options.batch_size == 0)
+
+
 def separable_assumptions(comparison: Comparison, trajectory: Trajectory) -> tuple[Assumption, ...]:
     """Return the assumptions of theorems about homogeneous networks on separable data."""
     return (
         Assumption("the data are separable by such a network (certified)", True),
         Assumption("the network is homogeneous, its loss exponential-like (by construction)", True),
-        Assumption(
-            f"the loss tends to 0: log(1/loss) is {-trajectory.log_loss[-1]:.3g} at the end", None
-        ),
+        loss_vanishes(trajectory),
         Assumption(
             "every unit of the network has a dual norm of at most 1, to a hundredth",
             comparison.dual_condition,

@@ -11,6 +11,7 @@ from ...data.arrays import Floats
 from ...quantities.formatting import number, share
 from ...quantities.table import lines
 from ...reports.finding import Assumption, Finding, Table
+from ...reports.findings import full_batches
 from .data import TransferTask
 from .figure import plot_bound, plot_learning, plot_tail
 from .limit import DistillationLimit
@@ -82,7 +83,7 @@ def assumptions(
     """Of the theorem and of what stands for it here, checked."""
     found = [
         _apart(task, options.dtype),
-        Assumption("full batches, as gradient flow has", options.batch_size == 0),
+        full_batches(options),
     ]
     if options.depth == 1:
         return tuple(found)
