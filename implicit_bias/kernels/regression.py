@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._shown import Shown
 from ..data.arrays import Floats
+from ..limits.literal import LiteralProgram, constant, cvxpy_module
 from .arrays import check_kernel, matrix, targets
 
-__all__ = ["KernelRegression", "kernel_regression"]
+if TYPE_CHECKING:
+    import cvxpy
+
+__all__ = ["KernelLeastSquares", "KernelRegression", "kernel_regression"]
 
 # Eigenvalues below n times the resolution of float64 times the largest are zero to rounding; those
 # this many times as far below zero are not.
@@ -128,6 +132,48 @@ class KernelRegression(Shown):
         return np.asarray((factors * parts) @ self.eigenvectors.T)
 
 
+@dataclass(frozen=True)
+class KernelLeastSquares(LiteralProgram):
+    """Least squares in a kernel's space, on what a network at its start leaves to learn.
+
+        minimise  1/2 sum_n (f_0(x[n]) - (K c)[n] - y[n])^2
+
+    Of several minimisers, where K is singular, `kernel_regression` takes the one of least norm.
+
+    References
+    ----------
+    L. Chizat, E. Oyallon, F. Bach, "On lazy training in differentiable programming": the squared
+    loss while the tangent kernel stays, here with the half that makes a step `e - alpha K e`.
+    """
+
+    name: ClassVar[str] = "kernel regression"
+
+    def literal(self, K: Any, y: Any, f0: Any = 0.0) -> cvxpy.Problem:
+        """State the program; its one variable is c (n,), its optimum half the squares that stay.
+
+        Parameters
+        ----------
+        K, y, f0
+            As `kernel_regression` takes them, and raises of them.
+
+        Raises
+        ------
+        MissingExtra
+            Without cvxpy.
+
+        Examples
+        --------
+        >>> problem = KernelLeastSquares().literal(np.diag([2.0, 0.0]), [1.0, -1.0])
+        >>> round(problem.solve(solver="CLARABEL"), 6)
+        0.5
+        """
+        cp = cvxpy_module()
+        kernel, errors = _checked(K, y, f0)
+        c = cp.Variable(len(errors), name="c")
+        left = constant(errors, "e0") - constant(kernel, "K") @ c
+        return cp.Problem(cp.Minimize(cp.sum_squares(left) / 2))
+
+
 def kernel_regression(K: Any, y: Any, f0: Any = 0.0) -> KernelRegression:
     r"""How squared errors fall while the tangent kernel of a network stays what it is.
 
@@ -148,7 +194,8 @@ def kernel_regression(K: Any, y: Any, f0: Any = 0.0) -> KernelRegression:
     -------
     KernelRegression
         With the residual of its equations as certificate, and the rank of the kernel: a singular
-        one (few weights, equal samples) learns what lies in its range and no more.
+        one (few weights, equal samples) learns what lies in its range and no more. What it solves
+        can be read in cvxpy's words: `KernelLeastSquares.literal`.
 
     Raises
     ------
@@ -162,10 +209,8 @@ def kernel_regression(K: Any, y: Any, f0: Any = 0.0) -> KernelRegression:
     >>> regression.after(1, 0.5).tolist(), regression.limit([[1.0, 1.0]]).tolist()
     ([0.0, 0.5], [-0.5])
     """
-    kernel = check_kernel(K)
+    kernel, errors = _checked(K, y, f0)
     n = len(kernel)
-    first = np.full(n, float(f0)) if np.ndim(f0) == 0 else f0
-    errors = targets("f0", first, n) - targets("y", y, n)
     values, vectors = np.linalg.eigh(kernel)
     floor = n * np.finfo(np.float64).eps * float(values[-1])
     if not values[-1] > 0 or values[0] < -_INDEFINITE * floor:
@@ -187,3 +232,11 @@ def kernel_regression(K: Any, y: Any, f0: Any = 0.0) -> KernelRegression:
         eigenvalues=values,
         eigenvectors=vectors,
     )
+
+
+def _checked(K: Any, y: Any, f0: Any) -> tuple[Floats, Floats]:
+    """The kernel and the first errors f_0(x) - y, as `kernel_regression` takes and raises."""
+    kernel = check_kernel(K)
+    n = len(kernel)
+    first = np.full(n, float(f0)) if np.ndim(f0) == 0 else f0
+    return kernel, targets("f0", first, n) - targets("y", y, n)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import ModuleType
 from typing import TYPE_CHECKING, ClassVar, Unpack
 
-from .._extras import naming_extras
-from .._solve import Array, GatedDesign, MaxMarginProgram, Solution, array_namespace, to_numpy
-from .formulation import Formulation, Solving, labelled, real_data, solve_limit
+from .._solve import Array, GatedDesign, MaxMarginProgram, Solution, array_namespace
+from .formulation import Formulation, Solving, real_data, solve_limit
 from .limit import Limit
+from .literal import constant, max_margin
 from .predictors import Predictor
 
 if TYPE_CHECKING:
@@ -87,9 +88,9 @@ class HardMarginSVM(Formulation[LinearLimit]):
 
     References
     ----------
-    D. Soudry et al., "The implicit bias of gradient descent on separable data", theorem 3, for
-    one layer; Z. Ji, M. Telgarsky, "Gradient descent aligns the layers of deep linear networks",
-    for any depth.
+    D. Soudry et al., "The implicit bias of gradient descent on separable data", theorem 3, with the
+    norm in place of its square, for one layer; Z. Ji, M. Telgarsky, "Gradient descent aligns the
+    layers of deep linear networks", for any depth.
     """
 
     name: ClassVar[str] = "hard-margin SVM"
@@ -116,17 +117,12 @@ class HardMarginSVM(Formulation[LinearLimit]):
         """Read a solution as the end-to-end vector (D,)."""
         return LinearLimit.from_solution(program, solution, (int(program.design.X.shape[1]),))
 
-    @naming_extras()
-    def literal(self, X: Array, y: Array, gates: Array | None = None) -> cvxpy.Problem:
-        """Minimise `||b||` with margins of at least 1."""
-        import cvxpy as cp
-
-        program = self.program(X, y)
-        X, y = to_numpy(program.design.X), to_numpy(program.y)
+    def _literal(
+        self, cp: ModuleType, program: MaxMarginProgram, gates: Array | None
+    ) -> cvxpy.Problem:
+        X = constant(program.design.X, "X")
         b = cp.Variable(X.shape[1], name="b")
-        return cp.Problem(
-            cp.Minimize(cp.norm(b, 2)), [labelled(cp.multiply(y, X @ b) >= 1, "margins")]
-        )
+        return max_margin(cp.norm(b, 2), program.y, X @ b)
 
 
 def linear_program(X: Array, y: Array) -> MaxMarginProgram:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..._solve import Array, MomentLeastSquares, array_namespace, to_numpy
-from .formulation import gated_program, solve_gated_ols, solve_gated_ols_from_moments
+from .formulation import GatedLeastSquares, solve_gated_ols, solve_gated_ols_from_moments
 
 __all__ = ["ClassMoments", "balanced_gating_loss", "class_moments", "gating_loss"]
 
@@ -69,7 +69,7 @@ def class_moments(X: Array, y: Array, gates: Array) -> ClassMoments:
     ValueError
         If a target is neither 0 nor 1, a class is missing, or shapes disagree.
     """
-    program = gated_program(X, y, gates)
+    program = GatedLeastSquares().program(X, y, gates)
     xp = array_namespace(program.y)
     positive = program.y == 1
     if not bool(xp.all(positive | (program.y == 0))) or bool(xp.all(positive == positive[0])):

@@ -32,7 +32,7 @@ from .comparison import compare_with_gdln, path_errors
 from .data import RingData, make_ring
 from .figure import plot_localisation, plot_losses, plot_sign_flips, plot_units
 from .flow import gated_flow
-from .formulation import solve_gated_ols
+from .formulation import GatedLeastSquares, solve_gated_ols
 from .limit import GatedOLS
 from .training import WeightsObserver, descent_path, flow_times
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = ["run_gdln"]
 
-NAME = "gated least squares"
+NAME = GatedLeastSquares.name
 UNITS = 4  # shown in the picture
 # Where the unfinished runs of the ReLU network and of its gated twin are kept.
 RUN, TWIN = "run.safetensors", "gated-run.safetensors"

@@ -39,14 +39,14 @@ from ...training.trainers import check_trainer
 from ...training.trajectory import Trajectory
 from .diagnosis import OrthosepDistances, diagnose_orthosep, ratio
 from .figure import plot_orthosep
-from .formulation import NotOrthogonallySeparable, solve_orthosep
+from .formulation import NotOrthogonallySeparable, OrthogonallySeparable, solve_orthosep
 from .limit import OrthosepLimit
 from .schedule import halving_phases
 
 __all__ = ["layer_rows", "layer_singular_values", "run_orthosep"]
 
 Network = BalancedReLU | ResidualReLU
-NAME = "one-sided SVMs"
+NAME = OrthogonallySeparable.name
 NETWORKS = {"two-layer": "ReLU network", "residual": "residual ReLU network"}
 RESIDUAL = (
     "nothing is proved for the residual network: its skips carry no weights, so it is not "
