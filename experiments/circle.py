@@ -58,7 +58,7 @@ def fit(network: DLGN, *, trained: bool, steps: int) -> list[float]:
 def log_ratio(network: DLGN) -> float:
     """log2 of the mean number of open paths on the easy half over that on the hard half."""
     X, _ = points()
-    paths = np.exp(active_paths(network.gates(X), WIDTHS))
+    paths = np.exp(active_paths(network.gates(X), widths=WIDTHS))
     easy = is_easy(X)
     return float(np.log2(paths[easy].mean() / paths[~easy].mean()))
 
@@ -66,7 +66,7 @@ def log_ratio(network: DLGN) -> float:
 def run(experts: str, seed: int, *, trained: bool, steps: int) -> tuple[Row, list[float], DLGN]:
     """One network, as a row of the table."""
     constant = experts == "constant"
-    network = DLGN(2, WIDTHS, constant_experts=constant, beta=BETA, random_state=seed)
+    network = DLGN(2, widths=WIDTHS, constant_experts=constant, beta=BETA, random_state=seed)
     X, y = points()
     before = log_ratio(network)
     losses = fit(network, trained=trained, steps=steps)

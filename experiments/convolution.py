@@ -106,7 +106,7 @@ def _images(X: Array) -> Array:
 def layer_rows(network: nn.Sequential, train: ib.Sample) -> Iterator[dict[str, Any]]:
     """One row a layer, 0 being the images."""
     X, y = train.X[:PAIRED], train.y[:PAIRED]
-    for index, layer in enumerate(ib.separability_by_layer(network, X, y)):
+    for index, layer in enumerate(ib.measures.separability_by_layer(network, X, y)):
         found = layer.separability
         row: dict[str, Any] = {
             "layer": index,

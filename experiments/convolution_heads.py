@@ -47,7 +47,7 @@ def head(network: nn.Sequential, sample: ib.Sample) -> tuple[BalancedReLU, ib.Sa
     return BalancedReLU.from_weights(W, a), ib.Sample(X, sample.y, None)
 
 
-def two_vectors(train: ib.Sample) -> ib.OrthosepLimit:
+def two_vectors(train: ib.Sample) -> ib.limits.OrthosepLimit:
     """The prediction of theorem 3.1, which the data may be outside of."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotOrthogonallySeparable)
@@ -65,7 +65,7 @@ def refitted(train: ib.Sample, seed: int) -> BalancedReLU:
 
 
 def beside(
-    limit: ib.OrthosepLimit, network: BalancedReLU, train: ib.Sample, held_out: ib.Sample
+    limit: ib.limits.OrthosepLimit, network: BalancedReLU, train: ib.Sample, held_out: ib.Sample
 ) -> tuple[dict[str, Any], OrthosepDiagnosis]:
     """How near two layers have come to the two vectors of their inputs.
 
@@ -105,7 +105,7 @@ def _normalised_margin(network: BalancedReLU, sample: ib.Sample) -> float:
 
 
 def beside_cones(
-    pair: ib.ConePair, network: BalancedReLU, train: ib.Sample, groups: NDArray[np.int64]
+    pair: ib.limits.ConePair, network: BalancedReLU, train: ib.Sample, groups: NDArray[np.int64]
 ) -> dict[str, Any]:
     """How near they have come to the two vectors that are silent on the other class."""
     W = network.W.detach().numpy()
@@ -122,10 +122,12 @@ def beside_cones(
     }
 
 
-def prediction(limit: ib.OrthosepLimit, train: ib.Sample, held_out: ib.Sample) -> dict[str, Any]:
+def prediction(
+    limit: ib.limits.OrthosepLimit, train: ib.Sample, held_out: ib.Sample
+) -> dict[str, Any]:
     """The two vectors, with their certificate, and what they are worth as a classifier."""
     plus, minus = limit.w_plus, limit.w_minus
-    found = ib.is_orthogonally_separable(train.X[:PAIRED], train.y[:PAIRED])
+    found = ib.datasets.is_orthogonally_separable(train.X[:PAIRED], train.y[:PAIRED])
     return {
         "n_inputs": train.X.shape[1],
         "cross_positive": found.share_across,
@@ -146,7 +148,7 @@ def head_rows(
     """The last two layers, a head fitted anew if there is a `seed`, and the neurons of layer 7."""
     trained_head, inside = head(network, train)
     _, outside = head(network, held_out)
-    limit, pair = two_vectors(inside), ib.solve_cone_pair(inside.X, inside.y)
+    limit, pair = two_vectors(inside), ib.limits.solve_cone_pair(inside.X, inside.y)
     heads = {"trained": trained_head}
     if seed is not None:
         heads["refitted"] = refitted(inside, seed)
@@ -168,7 +170,9 @@ def _matrix(layer: nn.Module) -> Array:
     return np.asarray(layer.weight.detach().double().numpy())
 
 
-def _neurons(found: OrthosepDiagnosis, network: BalancedReLU, pair: ib.ConePair) -> pd.DataFrame:
+def _neurons(
+    found: OrthosepDiagnosis, network: BalancedReLU, pair: ib.limits.ConePair
+) -> pd.DataFrame:
     """Neurons and both predictions, at unit length, in the plane of the top singular vectors."""
     W = network.W.detach().numpy()
     # The diagnosis has the plane's coordinates, of which a basis follows.

@@ -25,7 +25,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from implicit_bias import extrapolate
+from implicit_bias.dynamics import extrapolate
 from implicit_bias.measures.extrapolation import Extrapolation, SeriesStatus, inverse_log_loss
 
 from .coverage_runs import CASES, Case, Series, degree_of, run_case

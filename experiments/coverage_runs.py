@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from implicit_bias import (
     GLN,
     DeepLinear,
-    Distances,
     FReLU,
     HyperplaneContexts,
     HyperplaneGates,
@@ -32,6 +31,7 @@ from implicit_bias import (
 from implicit_bias._solve import to_numpy
 from implicit_bias.data.quadrants import make_quadrants
 from implicit_bias.limits.limit import Limit
+from implicit_bias.measures import Distances
 
 __all__ = ["CASES", "Case", "Series", "run_case"]
 

@@ -56,11 +56,11 @@ class Case:
         X = rng.normal(size=(N, INPUTS))
         y = np.where(X @ rng.normal(size=INPUTS) > 0, 1.0, -1.0)
         if self.gating == "first layer":
-            first = RandomGates(self.widths[:1], 0.7, random_state=1).fit_transform(X)
+            first = RandomGates(widths=self.widths[:1], rate=0.7, random_state=1).fit_transform(X)
             return X, y, np.hstack([first, np.ones((N, sum(self.widths[1:])), dtype=np.int64)])
         if self.gating == "half-spaces":
-            return X, y, LinearGates(INPUTS, self.widths, random_state=1).fit_transform(X)
-        return X, y, RandomGates(self.widths, 0.7, random_state=1).fit_transform(X)
+            return X, y, LinearGates(INPUTS, widths=self.widths, random_state=1).fit_transform(X)
+        return X, y, RandomGates(widths=self.widths, rate=0.7, random_state=1).fit_transform(X)
 
 
 CASES = tuple(
@@ -70,10 +70,12 @@ CASES = tuple(
 )
 
 
-def run_seed(case: Case, seed: int, bound: ib.PathLimit) -> tuple[dict[str, Any], ib.LocalLimit]:
+def run_seed(
+    case: Case, seed: int, bound: ib.limits.PathLimit
+) -> tuple[dict[str, Any], ib.limits.LocalLimit]:
     """One start: trained, and taken to its limit."""
     X, y, gates = case.draw()
-    network = ib.DGN(INPUTS, case.widths, init="balanced", random_state=seed)
+    network = ib.DGN(INPUTS, widths=case.widths, init="balanced", random_state=seed)
     settings = ib.TrainingSettings(trainer="annealed", schedule=((STEPS, None),))
     ib.train(network, X, y, gates, settings=settings)
     limit = ib.local_limit(network, X, y, gates)

@@ -19,14 +19,10 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from implicit_bias import (
-    distillation_limit,
-    make_angle_task,
-    risk_bound,
-    solve_linear_svm,
-    transfer_risk,
-)
+from implicit_bias import solve_linear_svm
 from implicit_bias.data.pairs import load_pair
+from implicit_bias.datasets import make_angle_task
+from implicit_bias.distillation import distillation_limit, risk_bound, transfer_risk
 from implicit_bias.models.distillation.closed_form import sample_span
 from implicit_bias.models.distillation.data import TransferTask, image_task
 from implicit_bias.models.distillation.risk import angle, polynomial_risk_bound, polynomial_tail

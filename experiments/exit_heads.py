@@ -20,8 +20,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from implicit_bias import Trunk, budget_exits, solve_exit_heads, train_multi_exit, train_trunk
 from implicit_bias.data.catalogue import load_class_data
+from implicit_bias.heads import Trunk, budget_exits, solve_exit_heads, train_multi_exit, train_trunk
 from implicit_bias.models.heads.exits import averages
 from implicit_bias.models.heads.training import confidence, distillation_loss
 
@@ -106,7 +106,7 @@ def limits(n_draws: int) -> Iterator[Row]:
         worst, taught = 0.0, []
         for seed in range(n_draws):
             draw = draw_digits(per_class, seed)
-            trunk = Trunk(draw.X.shape[1], (16, 16, 16), random_state=seed)
+            trunk = Trunk(draw.X.shape[1], widths=(16, 16, 16), random_state=seed)
             both = np.vstack([draw.X, draw.test])
             unseen = np.concatenate([draw.labels, np.full(len(draw.test), -1)])
             said = train_trunk(trunk, both, unseen, n_steps=150)
@@ -170,7 +170,7 @@ COURSES: dict[str, dict[str, Any]] = {
 
 def _train(draw: Draw, seed: int, how: dict[str, Any]) -> tuple[Logits, Any]:
     rows = np.ones_like(draw.labelled) if how.get("all") else draw.labelled
-    trunk = Trunk(draw.X.shape[1], (32, 32, 32, 32), random_state=seed)
+    trunk = Trunk(draw.X.shape[1], widths=(32, 32, 32, 32), random_state=seed)
     own = {name: value for name, value in how.items() if name != "all"}
     run = train_multi_exit(trunk, draw.X[rows], draw.labels[rows], n_steps=STEPS, **own)
     return _of_heads(trunk, run.weights), run
@@ -197,7 +197,7 @@ def sureness() -> Iterator[Row]:
 def errata() -> Iterator[Row]:
     """Algorithm 6.1 as printed and as meant, on a digits teacher; claims beside the tables."""
     draw = draw_digits(10, 0)
-    trunk = Trunk(draw.X.shape[1], (16, 16, 16), random_state=0)
+    trunk = Trunk(draw.X.shape[1], widths=(16, 16, 16), random_state=0)
     teacher = torch.tensor(train_trunk(trunk, draw.X, draw.labels, n_steps=150))
     tau = 4.0
     yield _erratum("teacher's confidence at tau = 4 (line 10 tempers it again)",

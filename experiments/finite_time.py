@@ -55,7 +55,7 @@ class Case:
         if data_dir is None:
             data = ib.load_digits(n_train=500, random_state=seed)
         else:
-            data = ib.load_idx(data_dir, n_train=500, n_val=4000, random_state=seed)
+            data = ib.datasets.load_idx(data_dir, n_train=500, n_val=4000, random_state=seed)
         gating = ib.HyperplaneContexts(n_units, 2, random_state=seed).fit(data.X_train)
         return cls(data, gating, seed)
 
@@ -83,7 +83,7 @@ def one_hot(contexts: np.ndarray) -> np.ndarray:
 
 def wrong_groups(train: ib.Sample, held_out: ib.Sample) -> np.ndarray:
     """Held-out scores of the program as it was published: groups {k : k mod H = r} of columns k."""
-    program = ib.gln_program(train.X, train.y, train.gates)
+    program = ib.programs.gln_program(train.X, train.y, train.gates)
     n_units = train.gates.shape[1]
     design = replace(program.design, group=np.arange(2 * n_units) % n_units)
     solution = solve_program(replace(program, design=design)).require()
@@ -131,8 +131,8 @@ def predicted(case: Case, report: Any) -> dict[str, float]:
     if not report.trajectory.smallest_margin[-1] > 0:
         return {}
     train, held_out = case.samples()
-    watch = ib.Distances(report.limit, train, held_out, kkt=False)
-    flow = ib.margin_flow(report.network, *train, until=UNTIL, step=STEP, observer=watch)
+    watch = ib.measures.Distances(report.limit, train, held_out, kkt=False)
+    flow = ib.dynamics.margin_flow(report.network, *train, until=UNTIL, step=STEP, observer=watch)
     found = {f"predicted_{level:.2f}": flow.first("agreement", level) for level in LEVELS}
     return found | {
         "flow_step": STEP,
@@ -146,7 +146,7 @@ def observed(case: Case, report: Any) -> dict[str, float]:
     """The same, of descent itself from where the published training ends."""
     settings = ib.TrainingSettings(trainer="momentum", schedule=((FURTHER_STEPS, None),))
     train, held_out = case.samples()
-    watch = ib.Distances(report.limit, train, held_out, kkt=False)
+    watch = ib.measures.Distances(report.limit, train, held_out, kkt=False)
     run = ib.train(report.network, *train, settings=settings, observer=watch)
     agreement, reached = run.observed["agreement"], -run.log_loss
     found = {"further_log_inverse_loss": float(reached[-1])}

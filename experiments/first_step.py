@@ -28,26 +28,28 @@ WIDTH, LATER = 100, 11
 def one_draw(depth: int, width: int, seed: int) -> tuple[float, float, float]:
     """K_0, squared error after a step over that before, and K after `LATER` steps."""
     widths = (width,) * (depth - 1)
-    network = ib.DGN(1, widths, gate_rate=1.0, random_state=seed)
+    network = ib.DGN(1, widths=widths, gate_rate=1.0, random_state=seed)
     X, y, gates = np.ones((1, 1)), np.ones(1), np.ones((1, sum(widths)))
     kernels, errors = [], []
     for steps in (1, LATER - 1):
-        kernels.append(float(ib.empirical_ntk(network, X, gates)[0, 0]))
+        kernels.append(float(ib.kernels.empirical_ntk(network, X, gates)[0, 0]))
         errors.append(float(scores(network, X, gates)[0]) - 1.0)
         settings = ib.TrainingSettings(
             trainer="constant", loss="squared", batch_size=0, n_checkpoints=2,
             schedule=((steps, 0.1 / depth),),
         )  # fmt: skip
         ib.train(network, X, y, gates, settings=settings)
-    last = float(ib.empirical_ntk(network, X, gates)[0, 0])
+    last = float(ib.kernels.empirical_ntk(network, X, gates)[0, 0])
     return kernels[0], (errors[1] / errors[0]) ** 2, last
 
 
 def first_kernel(depth: int, width: int, seed: int) -> float:
     """K_0 alone."""
     widths = (width,) * (depth - 1)
-    network = ib.DGN(1, widths, gate_rate=1.0, random_state=seed)
-    return float(ib.empirical_ntk(network, np.ones((1, 1)), np.ones((1, sum(widths))))[0, 0])
+    network = ib.DGN(1, widths=widths, gate_rate=1.0, random_state=seed)
+    return float(
+        ib.kernels.empirical_ntk(network, np.ones((1, 1)), np.ones((1, sum(widths))))[0, 0]
+    )
 
 
 def row(depth: int, width: int, draws: int, kernels: int) -> dict[str, Any]:
@@ -58,7 +60,7 @@ def row(depth: int, width: int, draws: int, kernels: int) -> dict[str, Any]:
     more = [first_kernel(depth, width, seed) for seed in range(draws + 1, kernels + 1)]
     kernel = np.append(first, more)
     widths = (width,) * (depth - 1)
-    moments = ib.ntk_moments(
+    moments = ib.kernels.ntk_moments(
         [[1.0]], np.ones((1, sum(widths))), widths=widths, variance=1 / width, kurtosis=1.0
     )
     mean, variance = float(moments.mean[0, 0]), float(moments.variance[0, 0])

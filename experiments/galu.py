@@ -52,10 +52,11 @@ def networks(depth: int, width: int, seed: int, X: Array) -> dict[str, tuple[Any
     """Of each kind the network, the gates it is given, and the gates it has."""
     widths = (width,) * (depth - 1)
     galu, other = (
-        ib.DGN(X.shape[1], widths, init="gaussian", random_state=s) for s in (seed, 1000 + seed)
+        ib.DGN(X.shape[1], widths=widths, init="gaussian", random_state=s)
+        for s in (seed, 1000 + seed)
     )
     relu = relu_of(galu.layers)
-    gates = ib.NetworkGates(relu_of(other.layers)).fit(X).transform(X)
+    gates = ib.gates.NetworkGates(relu_of(other.layers)).fit(X).transform(X)
     own = relu.gates(X).numpy().astype(np.float64)
     return {"galu": (galu, gates, gates), "relu": (relu, None, own)}
 
@@ -72,8 +73,8 @@ def spectrum(K: Array) -> dict[str, float]:
 
 def left_after(network: Any, X: Array, y: Array, gates: Any, steps: int) -> dict[str, float]:
     """Share of the error that is left by a constant kernel, and that the network leaves."""
-    K = ib.empirical_ntk(network, X, gates)
-    regression = ib.kernel_regression(K, y, scores(network, X, gates))
+    K = ib.kernels.empirical_ntk(network, X, gates)
+    regression = ib.kernels.kernel_regression(K, y, scores(network, X, gates))
     rate = 0.1 / float(regression.eigenvalues[-1])
     first = float(np.linalg.norm(regression.start))
     by_law = float(np.linalg.norm(regression.after(steps, rate))) / first
@@ -96,8 +97,8 @@ def rows(depth: int, seed: int, *, n: int, width: int, steps: int) -> list[dict[
                 "depth": depth,
                 "seed": seed,
                 "kind": kind,
-                **spectrum(ib.empirical_ntk(network, X, given)),
-                "overlap_ratio": ib.overlap_ratio(own, widths=(width,) * (depth - 1)),
+                **spectrum(ib.kernels.empirical_ntk(network, X, given)),
+                "overlap_ratio": ib.kernels.overlap_ratio(own, widths=(width,) * (depth - 1)),
                 **left_after(network, X, y, given, steps),
             }
         )

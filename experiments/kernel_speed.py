@@ -49,14 +49,14 @@ def row(n: int, width: int, depth: int, repeats: int) -> dict[str, Any]:
     """Both ways to one kernel."""
     widths, inputs = (width,) * (depth - 1), 20
     X = np.random.default_rng(0).normal(size=(n, inputs))
-    network = ib.DGN(inputs, widths, random_state=0)
-    gates = ib.LinearGates(inputs, widths).fit(X).transform(X)
+    network = ib.DGN(inputs, widths=widths, random_state=0)
+    gates = ib.gates.LinearGates(inputs, widths=widths).fit(X).transform(X)
 
     def by_gradients() -> Any:
         J = jacobian(network, X, gates)
         return (J @ J.T).numpy(), J.numel()
 
-    seconds, K = least(lambda: ib.empirical_ntk(network, X, gates), 3 * repeats)
+    seconds, K = least(lambda: ib.kernels.empirical_ntk(network, X, gates), 3 * repeats)
     slow, (other, entries) = least(by_gradients, repeats)
     return {
         "n": n, "width": width, "depth": depth, "layerwise_seconds": seconds,

@@ -15,9 +15,10 @@ from pathlib import Path
 import click
 import numpy as np
 
-from implicit_bias import HyperplaneContexts, load_digits, load_idx
+from implicit_bias import HyperplaneContexts, load_digits
 from implicit_bias import solve_gln_l2_svm as solve_l2
 from implicit_bias import solve_gln_svm as solve_gln
+from implicit_bias.datasets import load_idx
 
 SIZES = ((1, 2), (2, 2), (4, 2), (10, 2), (20, 2), (50, 2), (100, 2), (10, 4), (50, 4))
 

@@ -83,13 +83,13 @@ def watch(train: ib.Sample, held_out: ib.Sample, widths: tuple[int, ...]) -> Cal
 
     def observe(network: Any) -> Mapping[str, float]:
         gates, others = (network.gates(sample.X).numpy() for sample in (train, held_out))
-        path = ib.neural_path_kernel(train.X, gates, widths=widths)
-        crossed = ib.neural_path_kernel(held_out.X, others, train.X, gates, widths=widths)
-        tangent = ib.empirical_ntk(network, train.X, None)
-        found = {"nu": ib.nu(path, train.y)}
+        path = ib.kernels.neural_path_kernel(train.X, gates, widths=widths)
+        crossed = ib.kernels.neural_path_kernel(held_out.X, others, train.X, gates, widths=widths)
+        tangent = ib.kernels.empirical_ntk(network, train.X, None)
+        found = {"nu": ib.kernels.nu(path, train.y)}
         machines = {
             "npk": (path, crossed),
-            "ntk": (tangent, ib.empirical_ntk(network, held_out.X, None, train.X, None)),
+            "ntk": (tangent, ib.kernels.empirical_ntk(network, held_out.X, None, train.X, None)),
         }
         for name, (K, cross) in machines.items():
             # Far from 1 a kernel's entries are those of another unit of weight.
@@ -110,7 +110,7 @@ def settings_of(case: Case, network: Any, train: ib.Sample, steps: int) -> ib.Tr
     if case.loss != "squared":
         given: dict[str, Any] = {"trainer": "momentum", "schedule": ((steps, None),)}
     else:
-        largest = float(np.linalg.eigvalsh(ib.empirical_ntk(network, train.X, None))[-1])
+        largest = float(np.linalg.eigvalsh(ib.kernels.empirical_ntk(network, train.X, None))[-1])
         rate = 0.2 * len(train.y) / largest
         given = {"trainer": "constant", "momentum": 0.9, "schedule": ((steps, rate),)}
     return ib.TrainingSettings(loss=case.loss, batch_size=0, n_checkpoints=CHECKPOINTS, **given)

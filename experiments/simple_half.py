@@ -150,7 +150,7 @@ def parts(data_dir: Path | None, simple: str, seed: int) -> tuple[Part, Part]:
 
 def measure(network: Classifier, train: Part, test: Part) -> dict[str, float]:
     """What a checkpoint is worth on both halves."""
-    paths = active_paths(network.gates(train.X), WIDTHS) / math.log(2)
+    paths = active_paths(network.gates(train.X), widths=WIDTHS) / math.log(2)
     kernel, easy = network.kernel_diagonal(train.X), train.simple
     found = {
         "paths": log_ratio(np.exp2(paths), easy),

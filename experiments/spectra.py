@@ -68,11 +68,11 @@ class Case:
         return np.random.default_rng(self.seed).uniform(-1, 1, self.n)
 
     def gates(self) -> Any:
-        gating = ib.RandomGates(self.widths, RATE, random_state=self.seed)
+        gating = ib.gates.RandomGates(widths=self.widths, rate=RATE, random_state=self.seed)
         return gating.fit(self.X).transform(self.X)
 
     def network(self) -> Any:
-        return ib.DGN(1, self.widths, gate_rate=RATE, random_state=self.seed)
+        return ib.DGN(1, widths=self.widths, gate_rate=RATE, random_state=self.seed)
 
 
 def ideal_matrix(n: int, depth: int) -> Array:
@@ -129,7 +129,7 @@ def steps_until(regression: Any, share: float = SHARE) -> float:
 
 def measure(K: Array, y: Array, f0: Array, prefix: str = "") -> dict[str, float]:
     """Least, median and largest eigenvalue, and the steps that a constant kernel K needs."""
-    regression = ib.kernel_regression(K, y, f0)
+    regression = ib.kernels.kernel_regression(K, y, f0)
     values = np.maximum(regression.eigenvalues, 0.0)
     return {
         f"{prefix}least": float(values[0]),
@@ -149,7 +149,7 @@ def trained_steps(case: Case, errors: Array, rate: float, most: int) -> tuple[fl
     import torch
 
     X, gates, network = case.X, case.gates(), case.network()
-    start = float(np.trace(ib.empirical_ntk(network, X, gates)))
+    start = float(np.trace(ib.kernels.empirical_ntk(network, X, gates)))
     y = scores(network, X, gates) - errors
     settings = ib.TrainingSettings(
         trainer="constant", loss="squared", batch_size=0, n_checkpoints=300,
@@ -157,7 +157,7 @@ def trained_steps(case: Case, errors: Array, rate: float, most: int) -> tuple[fl
     )  # fmt: skip
     run = ib.train(network.to(torch.float32), X, y, gates, settings=settings)
     reached = np.flatnonzero(run.log_loss - run.log_loss[0] <= 2 * math.log(SHARE))
-    growth = float(np.trace(ib.empirical_ntk(network, X, gates))) / start
+    growth = float(np.trace(ib.kernels.empirical_ntk(network, X, gates))) / start
     return (float(run.step[reached[0]]) if len(reached) else math.inf), growth
 
 
@@ -165,12 +165,12 @@ def row(case: Case, *, train: bool, most: int = MOST_STEPS) -> dict[str, Any]:
     """Everything about one draw."""
     X, y, gates, d = case.X, case.targets(), case.gates(), case.depth
     network = case.network()
-    moments = ib.ntk_moments(
+    moments = ib.kernels.ntk_moments(
         X, gates, widths=case.widths, kurtosis=1.0,
-        variance=ib.initial_variance(case.widths, RATE),
+        variance=ib.networks.initial_variance(widths=case.widths, gate_rate=RATE),
     )  # fmt: skip
     mean, variance = moments.mean / d, moments.variance / d**2
-    K, f0 = ib.empirical_ntk(network, X, gates) / d, scores(network, X, gates)
+    K, f0 = ib.kernels.empirical_ntk(network, X, gates) / d, scores(network, X, gates)
     degrees = degrees_of_freedom(mean, variance)
     surrogate = wishart(mean, degrees, np.random.default_rng(case.seed))
     found: dict[str, Any] = {"width": case.width, "depth": d, "seed": case.seed, "n": case.n}

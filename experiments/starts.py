@@ -30,13 +30,7 @@ import click
 import numpy as np
 import torch
 
-from implicit_bias import (
-    Sample,
-    TrainingSettings,
-    kkt_distance,
-    local_limit,
-    train_many,
-)
+from implicit_bias import Sample, TrainingSettings, kkt_distance, local_limit, train_many
 from implicit_bias.limits.path_limit import PathLimit
 from implicit_bias.local_limits.limit import LocalLimit, LocalStatus
 from implicit_bias.measures.comparison import compare

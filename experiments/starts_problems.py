@@ -133,7 +133,7 @@ def _dgn(X: np.ndarray, y: np.ndarray, sizes: Sequence[int], rng: np.random.Gene
     return Problem(
         Sample(X, y, gates),
         solve_frelu_svm(X, y, layers[0]),
-        lambda **start: DGN(X.shape[1], widths, **start),
+        lambda **start: DGN(X.shape[1], widths=widths, **start),
         solve_path_lasso(X, y, gates, widths=widths),
     )
 

@@ -16,7 +16,8 @@ from unittest.mock import patch
 
 import click
 
-from implicit_bias import Sweep, run, sweep
+from implicit_bias import run, sweep
+from implicit_bias.sweeps import Sweep
 
 
 @click.command()

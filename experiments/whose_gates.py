@@ -60,8 +60,8 @@ def path_machine(
     train: ib.Sample, held_out: ib.Sample, gates: tuple[Array, Array], widths: tuple[int, ...]
 ) -> float:
     """Held-out error of the path kernel's machine; NaN where it does not separate."""
-    K = ib.neural_path_kernel(train.X, gates[0], widths=widths)
-    cross = ib.neural_path_kernel(held_out.X, gates[1], train.X, gates[0], widths=widths)
+    K = ib.kernels.neural_path_kernel(train.X, gates[0], widths=widths)
+    cross = ib.kernels.neural_path_kernel(held_out.X, gates[1], train.X, gates[0], widths=widths)
     unit = float(np.trace(K)) / len(K)
     limit = ib.solve_kernel_svm(K / unit, train.y)
     if not limit.certificate.proves_separability():
@@ -85,7 +85,7 @@ def arms(
         (KINDS[3], relu(n_inputs, 2000 + seed, widths), learner),
     ):
         network = ib.DGN.from_weights(*weights.layers)
-        gates = ib.NetworkGates(setter).fit(train.X).transform(train.X)
+        gates = ib.gates.NetworkGates(setter).fit(train.X).transform(train.X)
         yield kind, trained(network, train, gates, steps), setter
 
 
@@ -94,7 +94,7 @@ def rows(
 ) -> Iterator[dict[str, Any]]:
     """One row a kind."""
     for kind, network, setter in arms(train, seed, steps, widths):
-        gating = ib.NetworkGates(setter).fit(train.X)
+        gating = ib.gates.NetworkGates(setter).fit(train.X)
         gates = gating.transform(train.X).astype(float), gating.transform(held_out.X).astype(float)
         given = (None, None) if kind == KINDS[0] else gates
         yield {

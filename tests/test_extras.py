@@ -49,15 +49,17 @@ limit = limits["gln"]
 limit.predictor(data.X_val, contexts.transform(data.X_val))
 limit.save("gln.safetensors")
 assert np.array_equal(type(limit).load("gln.safetensors").zeta, limit.zeta)
-program = ib.gln_program(X, y, contexts.transform(X))
+program = ib.programs.gln_program(X, y, contexts.transform(X))
 certificate = ib.certify(program, limit.zeta.reshape(-1, X.shape[1]), limit.dual)
 assert certificate.gap < 1e-6, certificate
 
 cone, signs = np.array([[1, 0.1], [1, 0.2], [-1, -0.1], [-1, -0.2]]), np.array([1, 1, -1, -1])
-assert ib.is_orthogonally_separable(cone, signs)
+assert ib.datasets.is_orthogonally_separable(cone, signs)
 assert ib.solve_orthosep(cone, signs).require()
 ib.solve_gated_ols(X, y, gates)
-for classifier in (ib.LinearLimitClassifier(), ib.GLNLimitClassifier(), ib.FReLULimitClassifier()):
+from implicit_bias import estimators
+for classifier in (estimators.LinearLimitClassifier(), estimators.GLNLimitClassifier(),
+                   estimators.FReLULimitClassifier()):
     assert classifier.fit(X, y).score(X, y) == 1.0
 ib.TrainingSettings(trainer="annealed")
 """
@@ -74,7 +76,7 @@ for ask in (
     lambda: ib.run("linear"),
     lambda: ib.run("linear", save="run"),
     lambda: ib.solve_linear_svm(X, y, solver="cvxpy:ECOS"),
-    lambda: ib.LinearLimitClassifier(solver="cvxpy:ECOS").fit(X, y),
+    lambda: ib.estimators.LinearLimitClassifier(solver="cvxpy:ECOS").fit(X, y),
     lambda: HardMarginSVM().literal(X, y),
     lambda: HardMarginSVM().program(X, y).to_cvxpy(),
     lambda: ib.optim,

@@ -164,6 +164,9 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("_saved.py", ("_version",)),
     ("_shown.py", ("_solve",)),
     ("_*.py", ()),
+    # Namespaces, whose names stand in the stubs beside them.
+    *((f"{name}.py", ()) for name in ("datasets", "distillation", "dynamics", "heads", "programs",
+                                      "protocols")),
     ("optim.py", ("training.*optimi*",)),
     ("data/*.py", (".", "_solve")),
     ("gates/*.py", (".", "_solve", "data.arrays")),
@@ -245,6 +248,7 @@ def test_imports_go_one_way(path) -> None:
     allowed += [
         "_files",
         "_extras",
+        "_lazy",
         "_saved",
         "_shown",
         "_pictures",
@@ -316,6 +320,30 @@ def test_every_public_name_resolves_and_is_listed() -> None:
     assert set(dir(implicit_bias)) >= set(implicit_bias.__all__)
     with pytest.raises(AttributeError, match="has no attribute 'no_such_name'"):
         _ = implicit_bias.no_such_name
+
+
+NAMESPACES = (
+    "autoencoders", "datasets", "distillation", "dynamics", "equivalence", "estimators", "gates",
+    "heads", "kernels", "limits", "measures", "networks", "optim", "programs", "protocols",
+    "sweeps",
+)  # fmt: skip
+
+
+def test_the_top_level_stays_short_and_the_rest_has_namespaces() -> None:
+    assert len(implicit_bias.__all__) <= 60
+    assert set(NAMESPACES) <= set(implicit_bias.__all__)
+
+
+@pytest.mark.parametrize("name", NAMESPACES)
+def test_a_namespace_is_an_import_path_and_completes_its_names(name) -> None:
+    namespace = importlib.import_module(f"implicit_bias.{name}")
+    assert getattr(implicit_bias, name) is namespace
+    assert namespace.__doc__ and set(dir(namespace)) >= set(namespace.__all__)
+    for public in namespace.__all__:
+        assert getattr(namespace, public) is not None
+    # What stands at the top too is the same thing.
+    for public in set(namespace.__all__) & set(implicit_bias.__all__):
+        assert getattr(namespace, public) is getattr(implicit_bias, public)
 
 
 @pytest.mark.parametrize("package", ["implicit_bias", "solvers"])

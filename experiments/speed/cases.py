@@ -35,7 +35,7 @@ def halves(data_dir: Path | None, n: int) -> tuple[Array, Array]:
     if data_dir is None:
         data = ib.load_digits(n_train=n, random_state=SEED)
     else:
-        data = ib.load_idx(data_dir, n_train=n, n_val=1, random_state=SEED)
+        data = ib.datasets.load_idx(data_dir, n_train=n, n_val=1, random_state=SEED)
     return data.X_train, data.y_train
 
 
@@ -56,7 +56,7 @@ def halves_frelu(data_dir: Path | None, n: int, n_units: int) -> MaxMarginProgra
     """SVM-FReLU behind the gates of random Gaussian units."""
     X, y = halves(data_dir, n)
     weights = np.random.default_rng(SEED).normal(size=(n_units, X.shape[1]))
-    return SVMFReLU().program(X, y, ib.ReLUGates(weights).fit_transform(X))
+    return SVMFReLU().program(X, y, ib.gates.ReLUGates(weights).fit_transform(X))
 
 
 def gaussian_program(n: int, n_inputs: int) -> MaxMarginProgram:

@@ -164,15 +164,15 @@ def train_gaussian_mae(
     *,
     penalty: float = 1.0,
     n_steps: int = 3000,
-    rate: float = 0.03,
+    learning_rate: float = 0.03,
     start: GaussianMAE = START,
 ) -> GaussianMAERun:
     """Train the four parameters by algorithm 4.1, knowing nothing of the closed form.
 
     The information is the critic's lower bound, a third normal r(z|x) that takes one step of its
     own a step. Expectations go over reparametrised nodes in place of samples, which makes them
-    exact; over the second half the rate falls geometrically by 1e4, which takes the oscillation
-    about the kink of `|I - M|` down with it.
+    exact; over the second half the learning rate falls geometrically by 1e4, which takes the
+    oscillation about the kink of `|I - M|` down with it.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ def train_gaussian_mae(
     penalty : float
         C; with 0 it is a plain variational autoencoder, which ends where its start leads.
     n_steps : int
-    rate : float
+    learning_rate : float
         Of Adam, at the start.
     start : GaussianMAE
 
@@ -190,7 +190,7 @@ def train_gaussian_mae(
     ValueError
         If a number is out of range.
     """
-    _check_training(information, penalty, n_steps, rate)
+    _check_training(information, penalty, n_steps, learning_rate)
     import torch
 
     a, s, b, t = astuple(start)
@@ -199,7 +199,7 @@ def train_gaussian_mae(
         torch.tensor([slope, math.log(deviation)], dtype=torch.float64, requires_grad=True)
         for slope, deviation in ((a, s), (b, t), (b, t))
     ]
-    optimizer = torch.optim.Adam(weights, lr=rate, maximize=True)
+    optimizer = torch.optim.Adam(weights, lr=learning_rate, maximize=True)
     fall = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: 1e-4 ** max(0.0, 2 * step / n_steps - 1)
     )
@@ -255,11 +255,13 @@ def plot_gaussian_mae(runs: Sequence[GaussianMAERun]) -> Figure:
     return compose([Row(3, draw)], title="Gaussian mutual autoencoder: trained and closed form")
 
 
-def _check_training(information: float, penalty: float, n_steps: int, rate: float) -> None:
-    if not (0 <= information < math.inf and 0 <= penalty < math.inf and 0 < rate < math.inf):
+def _check_training(information: float, penalty: float, n_steps: int, learning_rate: float) -> None:
+    if not (
+        0 <= information < math.inf and 0 <= penalty < math.inf and 0 < learning_rate < math.inf
+    ):
         raise ValueError(
-            "`information` and `penalty` must be finite and at least 0, `rate` positive, got "
-            f"{information}, {penalty} and {rate}"
+            "`information` and `penalty` must be finite and at least 0, `learning_rate` positive, "
+            f"got {information}, {penalty} and {learning_rate}"
         )
     if n_steps < 1:
         raise ValueError(f"`n_steps` must be at least 1, got {n_steps}")

@@ -25,8 +25,8 @@ class Sample(_Parts):
     Parameters
     ----------
     X, y : arrays or tensors
-    gates : array, tensor or None
-        None for networks and limits without gates.
+    gates : array or tensor, optional
+        Left out for networks and limits without gates.
 
     Raises
     ------
@@ -36,7 +36,7 @@ class Sample(_Parts):
 
     __slots__ = ()
 
-    def __new__(cls, X: Any, y: Any, gates: Any) -> Self:
+    def __new__(cls, X: Any, y: Any, gates: Any = None) -> Self:
         n, labels = len(X), np.asarray(to_numpy(y))
         if labels.shape != (n,) or not np.isin(labels, (-1, 1)).all():
             raise ValueError(

@@ -1,1 +1,5 @@
 """Which units are open: gatings fitted to data, and how gates change."""
+
+from .._lazy import lazy_names
+
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

@@ -182,8 +182,8 @@ class LinearGates(LayeredGates):
     def __init__(
         self,
         n_inputs: int,
-        widths: Sequence[int],
         *,
+        widths: Sequence[int],
         layers: Sequence[ArrayLike] | None = None,
         random_state: int | np.random.Generator | None = 0,
     ) -> None:
@@ -241,9 +241,9 @@ class LinearGates(LayeredGates):
         layers, seed = unpack(arrays, wanted), str(arrays["random_state"])
         n_inputs, widths = layers[0].shape[1], tuple(len(layer) for layer in layers)
         gating = (
-            cls(n_inputs, widths, random_state=int(seed))
+            cls(n_inputs, widths=widths, random_state=int(seed))
             if seed
-            else cls(n_inputs, widths, layers=layers)
+            else cls(n_inputs, widths=widths, layers=layers)
         )
         return gating._adopt(layers, np.zeros((1, n_inputs)))
 

@@ -190,6 +190,6 @@ def _of_layers(layers: list[Floats], linear: bool) -> LayeredGates:
     gating: LayeredGates = NetworkGates(layers)
     if linear:
         widths = tuple(len(layer) for layer in layers)
-        gating = LinearGates(layers[0].shape[1], widths, layers=layers)
+        gating = LinearGates(layers[0].shape[1], widths=widths, layers=layers)
     fitted: LayeredGates = gating.fit(np.zeros((1, layers[0].shape[1])))
     return fitted

@@ -61,9 +61,9 @@ class RandomGates(Gating):
 
     def __init__(
         self,
+        *,
         widths: Sequence[int],
         rate: float = 0.5,
-        *,
         random_state: int | np.random.Generator | None = 0,
     ) -> None:
         self.widths = widths
@@ -136,8 +136,8 @@ class RandomGates(Gating):
                 "the gates again"
             )
         gating = cls(
-            tuple(widths.tolist()),
-            float(arrays["rate"]),
+            widths=tuple(widths.tolist()),
+            rate=float(arrays["rate"]),
             random_state=int(seed) if seed else None,
         )
         gating.table_, gating._samples = table.astype(np.int64), str(arrays["samples"])

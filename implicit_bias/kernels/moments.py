@@ -170,7 +170,12 @@ def ntk_moments(
 
 
 def delta(
-    gates: Any, jacobian: Any, other: tuple[Any, Any] | None = None, *, widths: Sequence[int]
+    gates: Any,
+    jacobian: Any,
+    gates2: Any = None,
+    jacobian2: Any = None,
+    *,
+    widths: Sequence[int],
 ) -> Floats:
     r"""Overlap of the derivatives of path activities in the weights that set soft gates.
 
@@ -186,8 +191,8 @@ def delta(
         Soft gates.
     jacobian : (n, sum of widths, weights)
         Their derivatives, from `SoftGates.jacobian`.
-    other : (gates2, jacobian2), optional
-        Of other samples.
+    gates2, jacobian2 : (m, sum of widths) and (m, sum of widths, k), optional
+        Those of other samples, both or neither; by default the same.
     widths : sequence of int
 
     Raises
@@ -196,7 +201,9 @@ def delta(
         If shapes disagree, or memory cannot hold the derivatives of one sample's overlaps.
     """
     first = _with_slopes(gates, jacobian, widths)
-    second = first if other is None else _with_slopes(*other, widths)
+    if (gates2 is None) != (jacobian2 is None):
+        raise ValueError("`gates2` and `jacobian2` go together: give both or neither")
+    second = first if gates2 is None else _with_slopes(gates2, jacobian2, widths)
     n, m = (len(of_samples[0][0]) for of_samples in (first, second))
     found = np.empty((n, m))
     for s in range(n):

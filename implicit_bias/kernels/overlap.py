@@ -13,7 +13,7 @@ from .arrays import check_kernel, layers_of, matrix, row_blocks, targets
 __all__ = ["neural_path_kernel", "nu", "overlap_ratio", "path_overlap", "spectrum_ideal"]
 
 
-def path_overlap(gates: Any, other: Any = None, *, widths: Sequence[int]) -> Floats:
+def path_overlap(gates: Any, gates2: Any = None, *, widths: Sequence[int]) -> Floats:
     r"""How many paths are active on both of two samples, weighted by their activities.
 
     .. math:: \lambda(s, s') = \sum_p A_p(s) A_p(s') = \prod_l \langle G_l(s), G_l(s') \rangle
@@ -24,7 +24,7 @@ def path_overlap(gates: Any, other: Any = None, *, widths: Sequence[int]) -> Flo
     ----------
     gates : (n, sum of widths)
         Any real numbers, layer after layer; 1 is open, 0 closed.
-    other : (m, sum of widths), optional
+    gates2 : (m, sum of widths), optional
         Gates of other samples; by default the same.
     widths : sequence of int
         Of the hidden layers.
@@ -44,9 +44,9 @@ def path_overlap(gates: Any, other: Any = None, *, widths: Sequence[int]) -> Flo
     the overlap kernel of deep linearly gated networks.
     """
     first = layers_of("gates", gates, widths, None)
-    second = first if other is None else layers_of("other", other, widths, None)
+    second = first if gates2 is None else layers_of("gates2", gates2, widths, None)
     n = len(matrix("gates", gates))
-    m = n if other is None else len(matrix("other", other))
+    m = n if gates2 is None else len(matrix("gates2", gates2))
     blocks = row_blocks(n, m)
     overlap = np.ones((n, m))
     for rows in blocks:
@@ -89,7 +89,7 @@ def neural_path_kernel(
         raise ValueError(
             f"`X2` must have {first.shape[1]} columns as `X` does, got {second.shape[1]}"
         )
-    kernel = path_overlap(gates, gates2, widths=widths)
+    kernel = path_overlap(gates, gates2=gates2, widths=widths)
     for rows in row_blocks(*kernel.shape):
         kernel[rows] *= first[rows] @ second.T
     return kernel

@@ -71,7 +71,9 @@ def activation_kernel(
     X: Any,
     gates: Any,
     jacobian: Any,
-    other: tuple[Any, Any, Any] | None = None,
+    X2: Any = None,
+    gates2: Any = None,
+    jacobian2: Any = None,
 ) -> Floats:
     r"""The part :math:`K^a` of the tangent kernel that belongs to the weights which set the gates.
 
@@ -89,17 +91,19 @@ def activation_kernel(
     X, gates : as for the network.
     jacobian : (n, gates, weights)
         Derivatives of the gates, from `SoftGates.jacobian`.
-    other : (X2, gates2, jacobian2), optional
-        Other samples.
+    X2, gates2, jacobian2 : the same of other samples, optional; all or none.
 
     Raises
     ------
     ValueError
         If shapes disagree.
     """
+    other = (X2, gates2, jacobian2)
+    if len({part is None for part in other}) > 1:
+        raise ValueError("`X2`, `gates2` and `jacobian2` go together: give all or none")
     network = copy.deepcopy(network).double()
     first = _gate_gradients(network, X, gates, jacobian)
-    second = first if other is None else _gate_gradients(network, *other)
+    second = first if other[0] is None else _gate_gradients(network, *other)
     return np.asarray(first @ second.T)
 
 

@@ -44,7 +44,7 @@ def local_limit(
     network: torch.nn.Module,
     X: Inputs,
     y: Inputs,
-    gates: Inputs | None,
+    gates: Inputs | None = None,
     *,
     tol: float = 1e-10,
     max_weights: int = 3000,

@@ -77,16 +77,16 @@ class ConstantClock:
 
     Attributes
     ----------
-    rate : float
+    learning_rate : float
         Over 1 - momentum, if there is momentum.
     """
 
-    rate: float = TRAINERS["constant"].learning_rates[-1]
+    learning_rate: float = TRAINERS["constant"].learning_rates[-1]
 
     @property
     def name(self) -> str:
         """The trainer and its rate."""
-        return f"constant ({self.rate:.2g})"
+        return f"constant ({self.learning_rate:.2g})"
 
     @property
     def is_flow(self) -> bool:
@@ -99,7 +99,7 @@ class ConstantClock:
         if not 0 < margin < math.inf:
             return margin if margin > 0 else math.nan
         power = 2 - 2 / state.degree
-        size = state.squared_norm / (self.rate * (state.degree * state.mean_margin) ** 2)
+        size = state.squared_norm / (self.learning_rate * (state.degree * state.mean_margin) ** 2)
         natural = log_inverse_loss + math.log(size) - power * math.log(margin / state.mean_margin)
         return (natural + math.log1p(power / margin)) / math.log(10)
 
@@ -165,9 +165,9 @@ def pace_of(
     network: torch.nn.Module,
     X: Inputs,
     y: Inputs,
-    gates: Inputs | None,
-    trainer: str,
+    gates: Inputs | None = None,
     *,
+    trainer: str,
     n_steps: int = 300,
 ) -> PowerClock | None:
     """The clock of a trainer that a network was not trained with, measured by a short run of it.

@@ -240,7 +240,7 @@ def compare(
     limit: Limit,
     network: torch.nn.Module,
     train: Sample,
-    held_out: Sample,
+    val: Sample,
     *,
     kkt: KKTDistance | None = None,
 ) -> Comparison:
@@ -252,7 +252,7 @@ def compare(
         One that separates its training data: `SOLVED` or `INACCURATE`.
     network : Module
         Scores `network(X, gates)`; with `zeta()` and `unit_norms()` where it has them.
-    train, held_out : Sample
+    train, val : Sample
         Data with the gates that limit and network use.
     kkt : KKTDistance, optional
         Of the network on its training data, if it has been computed already.
@@ -270,9 +270,9 @@ def compare(
     FloatingPointError
         If a score of the network is NaN.
     """
-    distances = Distances(limit, train, held_out)
+    distances = Distances(limit, train, val)
     now = distances(network, kkt=kkt)
-    p, q = error_rate(to_numpy(held_out.y), distances.predicted_scores()), now["error_network"]
+    p, q = error_rate(to_numpy(val.y), distances.predicted_scores()), now["error_network"]
     norms, dual_norms = unit_norms(network), now.get("dual_norms", np.empty(0))
     known = len(dual_norms) > 0 and not np.isnan(dual_norms).any()
     return Comparison(

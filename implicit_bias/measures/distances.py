@@ -52,7 +52,7 @@ class Distances:
     limit : Limit or None
         A solved limit. None where no theorem names one (a ReLU network on general data): what
         compares with it is left out, what the network alone decides is measured.
-    train, held_out : Sample
+    train, val : Sample
         Data with the gates that limit and network use.
     loss : {"logistic", "exponential"}
         Of the smoothed margin.
@@ -115,18 +115,18 @@ class Distances:
         self,
         limit: Limit | None,
         train: Sample,
-        held_out: Sample,
+        val: Sample,
         *,
         loss: str = "logistic",
         kkt: bool = True,
         direction: bool = False,
     ) -> None:
-        if len(held_out.y) == 0:
-            raise ValueError("`held_out` has no samples: scores and labels need some to compare")
+        if len(val.y) == 0:
+            raise ValueError("`val` has no samples: scores and labels need some to compare")
         get_logarithm(loss)
         self._limit, self._loss, self._fit, self._keep = limit, loss, kkt, direction
-        self._samples = train, held_out
-        self._predicted = None if limit is None else _predict(limit, held_out)
+        self._samples = train, val
+        self._predicted = None if limit is None else _predict(limit, val)
         self._placed_for: tuple[weakref.ref[torch.nn.Module], Any, Any] | None = None
         self._placed: tuple[GatedData, GatedData] | None = None
         self._first: dict[str, Array] = {}
@@ -134,7 +134,7 @@ class Distances:
 
     def __call__(self, network: torch.nn.Module, *, kkt: KKTDistance | None = None) -> Values:
         """Measure `network`; `kkt` is its KKT distance if that is known already."""
-        train, held_out = self._place(network)
+        train, val = self._place(network)
         network = with_gates(network)
         margins = to_numpy(train.y.double()) * placed_scores(network, train)
         if kkt is None and self._fit:
@@ -142,11 +142,11 @@ class Distances:
         values: Values = {}
         if self._limit is not None:
             values |= self._beside_the_limit(self._limit, network, margins)
-        trained = placed_scores(network, held_out)
+        trained = placed_scores(network, val)
         if self._predicted is not None:
             values["score_cosine"] = cosine(self._predicted, trained)
             values["agreement"] = agreement(self._predicted, trained)
-        values["error_network"] = error_rate(to_numpy(held_out.y.double()), trained)
+        values["error_network"] = error_rate(to_numpy(val.y.double()), trained)
         values["kkt_cosine"] = math.nan if kkt is None else kkt.cosine
         values["kkt_residual"] = math.nan if kkt is None else kkt.residual
         values["kkt_complementarity"] = math.nan if kkt is None else kkt.complementarity
@@ -184,8 +184,8 @@ class Distances:
         weight = next(network.parameters())
         known = self._placed_for
         if known is None or (known[0](), *known[1:]) != (network, weight.dtype, weight.device):
-            train, held_out = self._samples
-            self._placed = place_data(network, *train), place_data(network, *held_out)
+            train, val = self._samples
+            self._placed = place_data(network, *train), place_data(network, *val)
             self._placed_for = weakref.ref(network), weight.dtype, weight.device
         assert self._placed is not None
         return self._placed

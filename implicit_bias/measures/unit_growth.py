@@ -39,7 +39,7 @@ def unit_growth(
     network: torch.nn.Module,
     X: Inputs,
     y: Inputs,
-    gates: Inputs | None,
+    gates: Inputs | None = None,
     *,
     limit: Limit | None = None,
     clocks: Sequence[Clock] = (ConstantClock(),),

@@ -50,6 +50,7 @@ class DeepGLN(GatedStack):
     def __init__(
         self,
         n_inputs: int,
+        *,
         widths: Sequence[int],
         n_contexts: int,
         **start: Unpack[Starting],
@@ -57,7 +58,7 @@ class DeepGLN(GatedStack):
         if n_contexts < 1:
             raise ValueError(f"`n_contexts` must be at least 1, got {n_contexts}")
         self.n_contexts = n_contexts
-        super().__init__(n_inputs, widths, gate_rate=1.0, **start)
+        super().__init__(n_inputs, widths=widths, gate_rate=1.0, **start)
 
     @classmethod
     def from_weights(cls, *layers: ArrayLike | Tensor, device: torch.device | str = "cpu") -> Self:
@@ -78,7 +79,11 @@ class DeepGLN(GatedStack):
             )
         widths = [len(layer) for layer in given[:-1]]
         network = cls(
-            given[0].shape[-1], widths, n_contexts.pop(), dtype=given[0].dtype, device=device
+            given[0].shape[-1],
+            widths=widths,
+            n_contexts=n_contexts.pop(),
+            dtype=given[0].dtype,
+            device=device,
         )
         copy_weights(network.layers, given)
         return network

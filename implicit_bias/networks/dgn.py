@@ -26,7 +26,7 @@ __all__ = ["DGN", "GatedStack", "initial_variance"]
 _MAX_ENTRIES = 2**26
 
 
-def initial_variance(widths: Sequence[int], gate_rate: float = 0.5) -> float:
+def initial_variance(*, widths: Sequence[int], gate_rate: float = 0.5) -> float:
     r"""Variance of every weight of a "sign" or "gaussian" start with `init_scale` 1.
 
     It is 1 over the number of units of a layer that are open, widths by their geometric mean. The
@@ -71,8 +71,8 @@ class GatedStack(torch.nn.Module):
     def __init__(
         self,
         n_inputs: int,
-        widths: Sequence[int],
         *,
+        widths: Sequence[int],
         gate_rate: float,
         **start: Unpack[Starting],
     ) -> None:
@@ -83,7 +83,7 @@ class GatedStack(torch.nn.Module):
         self.n_inputs, self.widths = n_inputs, tuple(int(width) for width in widths)
         below = [n_inputs, *self.widths]
         shapes = [self._shape(high, low) for low, high in pairwise(below)]
-        deviation = math.sqrt(initial_variance(self.widths, gate_rate))
+        deviation = math.sqrt(initial_variance(widths=self.widths, gate_rate=gate_rate))
         drawn = _draw(begin.init, [*shapes, (1, below[-1])], deviation, begin.generator())
         self.layers = torch.nn.ParameterList(begin.parameters(drawn))
 
@@ -219,12 +219,12 @@ class DGN(GatedStack):
     def __init__(
         self,
         n_inputs: int,
-        widths: Sequence[int],
         *,
+        widths: Sequence[int],
         gate_rate: float = 0.5,
         **start: Unpack[Starting],
     ) -> None:
-        super().__init__(n_inputs, widths, gate_rate=gate_rate, **start)
+        super().__init__(n_inputs, widths=widths, gate_rate=gate_rate, **start)
 
     @classmethod
     def from_weights(cls, *layers: ArrayLike | Tensor, device: torch.device | str = "cpu") -> Self:
@@ -237,7 +237,7 @@ class DGN(GatedStack):
         """
         given = chained(layers, 2)
         widths = [len(layer) for layer in given[:-1]]
-        network = cls(given[0].shape[-1], widths, dtype=given[0].dtype, device=device)
+        network = cls(given[0].shape[-1], widths=widths, dtype=given[0].dtype, device=device)
         copy_weights(network.layers, given)
         return network
 

@@ -71,8 +71,8 @@ class DLGN(torch.nn.Module):
     def __init__(
         self,
         n_inputs: int,
-        widths: Sequence[int],
         *,
+        widths: Sequence[int],
         constant_experts: bool = False,
         beta: float | None = None,
         **start: Unpack[Starting],
@@ -84,7 +84,7 @@ class DLGN(torch.nn.Module):
             )
         rng = np.random.default_rng(start.get("random_state", 0))
         begin: Starting = {"init": "gaussian", **start, "random_state": rng}
-        self.value = DGN(n_inputs, widths, **begin)
+        self.value = DGN(n_inputs, widths=widths, **begin)
         shapes = [(high, low) for low, high in pairwise([n_inputs, *self.value.widths])]
         first: Tensor = self.value.layers[0]
         self.gating = torch.nn.ParameterList(

@@ -25,7 +25,7 @@ class Trunk(torch.nn.Module):
         Seeds Gaussian weights of variance 2 over the number of inputs of a layer.
     """
 
-    def __init__(self, n_inputs: int, widths: Sequence[int], *, random_state: int = 0) -> None:
+    def __init__(self, n_inputs: int, *, widths: Sequence[int], random_state: int = 0) -> None:
         super().__init__()
         sizes = [n_inputs, *widths]
         if len(sizes) < 2 or min(sizes) < 1:
@@ -58,7 +58,7 @@ def train_trunk(
     labels: object,
     *,
     n_steps: int = 200,
-    rate: float = 3e-3,
+    learning_rate: float = 3e-3,
     head_alone: bool = False,
 ) -> np.ndarray:
     """Train a trunk under one head at its last layer by Adam on cross entropy.
@@ -75,7 +75,7 @@ def train_trunk(
         Classes from 0; samples labelled -1 are not trained on.
     n_steps : int
         Full batches.
-    rate : float
+    learning_rate : float
     head_alone : bool
         Leave the trunk as it was drawn, under a head that is trained.
 
@@ -91,7 +91,7 @@ def train_trunk(
         int(classes.max()) + 1, trunk.layers[-1].shape[0], dtype=torch.float64, requires_grad=True
     )
     trained = [head] if head_alone else [*trunk.parameters(), head]
-    optimizer = torch.optim.Adam(trained, lr=rate)
+    optimizer = torch.optim.Adam(trained, lr=learning_rate)
     for _ in range(n_steps):
         optimizer.zero_grad()
         loss = cross_entropy(trunk(inputs[known])[-1] @ head.T, classes[known])

@@ -58,7 +58,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     if path.name == REPORT:
         return _read_report(path.parent)
     name = kind_of(path)
-    found: Any = getattr(import_module(PACKAGE), name, None)
+    places = (import_module(f"{PACKAGE}{place}") for place in ("", ".limits", ".gates"))
+    found: Any = next((getattr(place, name) for place in places if name in place.__all__), None)
     if not hasattr(found, "load"):
         raise ValueError(
             f"{str(path)!r} holds {name} of a run: load the folder that it is in, or read its "

@@ -92,7 +92,7 @@ def _paces(network: torch.nn.Module, train: Sample, own: str) -> list[Clock]:
     """Of the trainers that follow the flow and were not run, where a short run is cheap."""
     work = len(train.y) * sum(weight.numel() for weight in network.parameters())
     names = [name for name in PACED if name != own] if work <= CHEAP else []
-    found = (pace_of(network, *train, name) for name in names)
+    found = (pace_of(network, *train, trainer=name) for name in names)
     return [clock for clock in found if clock is not None]
 
 

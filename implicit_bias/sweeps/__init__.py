@@ -1,1 +1,5 @@
 """Sweeps: one model over a grid of its options, a file a cell."""
+
+from .._lazy import lazy_names
+
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

@@ -18,17 +18,16 @@ from .trajectory import Trajectory
 
 __all__ = ["Callback", "Observer", "train", "train_many"]
 
-Monitor = tuple[Inputs, Inputs | None]
-
 
 def train(
     network: torch.nn.Module,
     X: Inputs,
     y: Inputs,
-    gates: Inputs | None,
+    gates: Inputs | None = None,
     *,
     settings: TrainingSettings | None = None,
-    monitor: Monitor | None = None,
+    X_val: Inputs | None = None,
+    gates_val: Inputs | None = None,
     callback: Callback | None = None,
     observer: Observer | None = None,
     state: Path | None = None,
@@ -50,8 +49,8 @@ def train(
     gates : (n, ...) or None
         What the network's gates do on each sample, contexts for instance; never changed.
     settings : TrainingSettings, optional
-    monitor : (inputs, gates), optional
-        Further data whose scores enter the trajectory.
+    X_val, gates_val : (m, D) and (m, ...), optional
+        Held-out inputs, and the gates on them, whose scores enter the trajectory.
     callback : callable, optional
         ``callback(step, n_steps, log_loss)`` at every checkpoint and about 100 times in between.
     observer : callable, optional
@@ -62,9 +61,9 @@ def train(
         File in which the run keeps what it takes to go on: written at checkpoints, every half
         minute, and when it is interrupted.
     resume : bool
-        Go on from `state`, which must be of the same settings, data and monitor, with `network`
-        as it was at the start, or as that run left it. On the CPU, with as many threads, the
-        result is that of a run that never stopped, to the bit, seconds apart.
+        Go on from `state`, which must be of the same settings, data and held-out inputs, with
+        `network` as it was at the start, or as that run left it. On the CPU, with as many threads,
+        the result is that of a run that never stopped, to the bit, seconds apart.
 
     Returns
     -------
@@ -89,7 +88,7 @@ def train(
         raise ValueError("`resume` needs `state`, the file that the run was kept in")
     network = with_gates(network)
     with interrupts_held() as check:
-        samples = _place(network, X, y, gates, monitor, settings.loss)
+        samples = _place(network, X, y, gates, (X_val, gates_val), settings.loss)
         run = Run(OneRun(network), samples, settings, [observer])
         keeper = None if state is None else run.keeper(state)
         if resume and keeper is not None:
@@ -104,10 +103,11 @@ def train_many(
     networks: Sequence[torch.nn.Module],
     X: Inputs,
     y: Inputs,
-    gates: Inputs | None,
+    gates: Inputs | None = None,
     *,
     settings: TrainingSettings | Sequence[TrainingSettings] | None = None,
-    monitor: Monitor | None = None,
+    X_val: Inputs | None = None,
+    gates_val: Inputs | None = None,
     callback: Callback | None = None,
     observers: Sequence[Observer] | None = None,
 ) -> list[Trajectory]:
@@ -117,7 +117,7 @@ def train_many(
     ----------
     networks : sequence of Module
         Of one class, with weights of the same shapes; trained in place.
-    X, y, gates, monitor : as in `train`, the same for all networks.
+    X, y, gates, X_val, gates_val : as in `train`, the same for all networks.
     settings : TrainingSettings or one a network, optional
         One a network may differ in learning rates alone.
     callback : callable, optional
@@ -161,7 +161,7 @@ def train_many(
     networks = [with_gates(network) for network in networks]
     schedule = stacked_schedule(each, networks[0])
     with interrupts_held() as check:
-        samples = _place(networks[0], X, y, gates, monitor, each[0].loss)
+        samples = _place(networks[0], X, y, gates, (X_val, gates_val), each[0].loss)
         run = Run(StackedRuns(networks), samples, each[0], observing)
         trajectories = run.go(schedule, callback, check)
     if all(failure is not None for failure in run.failures):
@@ -185,8 +185,11 @@ def _place(
     X: Inputs,
     y: Inputs,
     gates: Inputs | None,
-    monitor: Monitor | None,
+    held_out: tuple[Inputs | None, Inputs | None],
     loss: str,
 ) -> Samples:
-    watched = None if monitor is None else place_data(network, monitor[0], None, monitor[1])
+    X_val, gates_val = held_out
+    if X_val is None and gates_val is not None:
+        raise ValueError("`gates_val` are gates of `X_val`, which is missing: give both")
+    watched = None if X_val is None else place_data(network, X_val, None, gates_val)
     return place_data(network, X, y, gates, loss), watched

@@ -7,7 +7,7 @@ import pytest
 from numpy.polynomial.hermite_e import hermegauss
 from scipy.stats import norm
 
-from implicit_bias import (
+from implicit_bias.autoencoders import (
     GaussianMAE,
     gaussian_mae,
     plot_gaussian_mae,
@@ -125,5 +125,5 @@ def test_impossible_information_is_refused(wrong) -> None:
 def test_a_deviation_that_is_none_and_a_rate_of_zero_are_refused() -> None:
     with pytest.raises(ValueError, match="must be positive"):
         GaussianMAE(0.5, 0.0, 0.5, 1.0)
-    with pytest.raises(ValueError, match="`rate` positive"):
-        train_gaussian_mae(1.0, rate=0.0)
+    with pytest.raises(ValueError, match="`learning_rate` positive"):
+        train_gaussian_mae(1.0, learning_rate=0.0)

@@ -8,7 +8,7 @@ from numpy.polynomial.hermite_e import hermegauss
 from scipy.special import logsumexp
 from scipy.stats import norm
 
-from implicit_bias import LabelCode, quantile_code
+from implicit_bias.autoencoders import LabelCode, quantile_code
 
 
 def code(seed, n_labels=6) -> LabelCode:

@@ -24,20 +24,20 @@ ENTRIES = {
     "shallow-gln": lambda X, y: solve_shallow_gln_svm(X, y, ONES),
     "frelu": lambda X, y: ib.solve_frelu_svm(X, y, ONES),
     "orthosep": ib.solve_orthosep,
-    "separability": ib.is_orthogonally_separable,
+    "separability": ib.datasets.is_orthogonally_separable,
     "gated OLS": lambda X, y: ib.solve_gated_ols(X, y, ONES),
     "dataset": lambda X, y: ib.Dataset("name", X, y, X, y, "description"),
 }
 INPUTS_ONLY = {
     "class dataset": lambda X: ClassDataset("name", X, [0, 1, 2], X, [0, 1, 2], "source"),
     "predictor": lambda X: LIMIT.predictor(X, ONES),
-    "distillation": lambda X: ib.distillation_limit(X, np.ones(2)),
+    "distillation": lambda X: ib.distillation.distillation_limit(X, np.ones(2)),
     "contexts": ib.HyperplaneContexts(1).fit,
     "contexts of new inputs": ib.HyperplaneContexts(1).fit(X).transform,
     "gates": ib.HyperplaneGates(1).fit,
-    "ReLU gates": ib.ReLUGates(np.ones((1, 2))).transform,
-    "estimator": lambda X: ib.LinearLimitClassifier().fit(X, Y),
-    "scores": ib.LinearLimitClassifier().fit(X, Y).decision_function,
+    "ReLU gates": ib.gates.ReLUGates(np.ones((1, 2))).transform,
+    "estimator": lambda X: ib.estimators.LinearLimitClassifier().fit(X, Y),
+    "scores": ib.estimators.LinearLimitClassifier().fit(X, Y).decision_function,
 }
 DISGUISED = {
     "complex": (lambda a: a + 1j, "[Cc]omplex"),

@@ -74,8 +74,8 @@ def test_labels_are_standardised_and_told_apart_as_asked(tmp_path) -> None:
     np.testing.assert_array_equal(data.y_train, np.where(classes[rows[:30]] == 4, -1, 1))
     four = ib.load_data(tmp_path / "d.npz", positive=4)
     np.testing.assert_array_equal(four.y_train, -data.y_train)
-    assert ib.load_class_data(tmp_path / "d.npz").classes == (3, 4, 5)
-    named = ib.load_class_data(tmp_path / "d.npz", label="kind")
+    assert ib.datasets.load_class_data(tmp_path / "d.npz").classes == (3, 4, 5)
+    named = ib.datasets.load_class_data(tmp_path / "d.npz", label="kind")
     assert "classes 0 (False), 1 (True)" in named.description
     assert pickle.loads(pickle.dumps(named)).digest() == named.digest()
 
@@ -85,7 +85,7 @@ def test_labels_are_standardised_and_told_apart_as_asked(tmp_path) -> None:
     [("iris", load_iris), ("wine", load_wine), ("breast-cancer", load_breast_cancer)],
 )
 def test_what_scikit_learn_bundles_is_there_whole(name, load) -> None:
-    plain = ib.load_class_data(name, standardize=False, constant=False)
+    plain = ib.datasets.load_class_data(name, standardize=False, constant=False)
     raw, labels = load(return_X_y=True)
     rows = np.column_stack([np.vstack([plain.X_train, plain.X_val]),
                             np.append(plain.labels_train, plain.labels_val)])  # fmt: skip
@@ -104,7 +104,7 @@ def test_digits_by_their_labels_are_the_digits_by_default() -> None:
 
 def test_a_folder_of_idx_files_is_data_by_itself(tmp_path) -> None:
     write_mnist(tmp_path, n=60)
-    wanted = ib.load_idx(tmp_path, n_train=40, random_state=0)
+    wanted = ib.datasets.load_idx(tmp_path, n_train=40, random_state=0)
     assert ib.load_data(tmp_path, n_train=40).digest() == wanted.digest()
     assert ib.load_data("mnist", data_dir=tmp_path, n_train=40).digest() == wanted.digest()
     assert len(files_of(str(tmp_path))) == 2

@@ -11,7 +11,7 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from implicit_bias import GLNLimit, Trajectory, solve_gln_svm
+from implicit_bias import Trajectory, solve_gln_svm
 from implicit_bias.drawing.figures import Row, compose, legend_above, panel_rows
 from implicit_bias.drawing.runs import (
     plot_agreement,
@@ -23,6 +23,7 @@ from implicit_bias.drawing.runs import (
     plot_unit_norms,
     run_panels,
 )
+from implicit_bias.limits import GLNLimit
 
 STEPS = np.array([0.0, 1, 10, 100, 1000])
 MARGINS = np.array([-2.0, -0.5, 0.5, 2, 5])

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from implicit_bias import AlignmentStatus, ReLU, ReLUWeights, align, canonical_form
+from implicit_bias import ReLU
+from implicit_bias.equivalence import AlignmentStatus, ReLUWeights, align, canonical_form
 from implicit_bias.networks.balanced_relu import BalancedReLU
 from implicit_bias.networks.deep_linear import DeepLinear
 from implicit_bias.networks.relu import DeepReLU

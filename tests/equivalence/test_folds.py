@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from implicit_bias import ReLUWeights, fold_set, transparent_at
 from implicit_bias.data.sample import Sample
 from implicit_bias.drawing.folds import fold_row, plot_folds
+from implicit_bias.equivalence import ReLUWeights, fold_set, transparent_at
 from implicit_bias.equivalence.folds import plane_of
 
 # relu(relu(x_1) + relu(x_2) - 1): it bends where the sum is 1, and on x_1 = 0 or x_2 = 0 only

@@ -6,16 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from implicit_bias import (
-    ReLU,
-    ReLUWeights,
-    TrainingSettings,
-    align,
-    group_networks,
-    local_limit,
-    measure_distance,
-    train,
-)
+from implicit_bias import ReLU, TrainingSettings, local_limit, train
+from implicit_bias.equivalence import ReLUWeights, align, group_networks, measure_distance
 from implicit_bias.networks.balanced_relu import BalancedReLU
 from tests.equivalence.test_alignment import act, draw
 from tests.oracles import PLANE, PLANE_LABELS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import implicit_bias as ib
+from implicit_bias import equivalence
 from implicit_bias.drawing.folds import plot_surface
 from implicit_bias.equivalence.identifiable import affine_pieces, check_general
 from tests.equivalence.test_alignment import act, draw
@@ -22,12 +22,14 @@ def ball(n_inputs: int, n: int = 4000) -> np.ndarray:
     return X * rng.uniform(size=(n, 1)) ** (1 / n_inputs)
 
 
-def truncated(network: ib.ReLUWeights, layer: int) -> ib.ReLUWeights:
+def truncated(network: equivalence.ReLUWeights, layer: int) -> equivalence.ReLUWeights:
     """`h^{l:L}`, l from 1 on."""
-    return ib.ReLUWeights.from_arrays(network.matrices[layer - 1 :], network.biases[layer - 1 :])
+    return equivalence.ReLUWeights.from_arrays(
+        network.matrices[layer - 1 :], network.biases[layer - 1 :]
+    )
 
 
-def open_image(network: ib.ReLUWeights, polygon: np.ndarray) -> np.ndarray:
+def open_image(network: equivalence.ReLUWeights, polygon: np.ndarray) -> np.ndarray:
     """P_2: the image, by the first layer, of the inputs at which all of it is open; a polygon."""
     W, b = network.matrices[0], network.biases[0]
     for w, c in zip(W, b, strict=True):
@@ -52,10 +54,10 @@ def test_lemma_a_7_pre_activations_are_the_affine_pieces_of_their_own_patterns()
 
 @pytest.mark.parametrize("sizes", [(3, 2), (2, 2, 2, 2), (4, 3, 3, 2), (5, 5, 4)])
 def test_lemma_2_4_the_network_is_transparent_and_its_layers_fill_their_spaces(sizes) -> None:
-    network = ib.identifiable_network(sizes, random_state=1)
+    network = equivalence.identifiable_network(sizes, random_state=1)
     assert (network.n_inputs, *network.widths) == sizes
     X = ball(sizes[0])
-    assert ib.transparent_at(network, X).all()
+    assert equivalence.transparent_at(network, X).all()
     # Wherever the first unit of a layer is closed the second one is open.
     for z in network.pre_activations(X)[:-1]:
         assert (z[z[:, 0] <= 0, 1] > 0).all() and (z[:, 0] <= 0).any()
@@ -63,13 +65,13 @@ def test_lemma_2_4_the_network_is_transparent_and_its_layers_fill_their_spaces(s
         opened = z[(z > 0).all(axis=1)]
         assert np.linalg.matrix_rank(opened - opened.mean(axis=0), tol=1e-10) == z.shape[1]
     # Radii are scales: the same network of another ball.
-    far = ib.identifiable_network(sizes, radius=7.0, random_state=1)
-    assert ib.transparent_at(far, 7 * X).all()
+    far = equivalence.identifiable_network(sizes, radius=7.0, random_state=1)
+    assert equivalence.transparent_at(far, 7 * X).all()
 
 
 @pytest.mark.parametrize("sizes", [(2, 2, 2, 2), (4, 3, 2)])
 def test_lemmas_a_10_and_a_11_it_is_general_and_a_network_with_a_copy_is_not(sizes) -> None:
-    network = ib.identifiable_network(sizes, random_state=2)
+    network = equivalence.identifiable_network(sizes, random_state=2)
     found = check_general(network)
     assert found.holds and found.full_rank
     # Affine pieces of units, one for each pattern of the layers below.
@@ -79,27 +81,27 @@ def test_lemmas_a_10_and_a_11_it_is_general_and_a_network_with_a_copy_is_not(siz
     first = np.array(network.matrices[0])
     biases = [np.array(network.biases[0]), *network.biases[1:]]
     first[1], biases[0][1] = 3 * first[0], 3 * biases[0][0]
-    doubled = ib.ReLUWeights.from_arrays([first, *network.matrices[1:]], biases)
+    doubled = equivalence.ReLUWeights.from_arrays([first, *network.matrices[1:]], biases)
     assert check_general(doubled).smallest_angle < 1e-7 and not check_general(doubled).holds
     with pytest.raises(ValueError, match="affine pieces, more than"):
         check_general(draw((3, 9, 9, 1)))
 
 
-def moved(network: ib.ReLUWeights, by: float) -> ib.ReLUWeights:
+def moved(network: equivalence.ReLUWeights, by: float) -> equivalence.ReLUWeights:
     rng = np.random.default_rng(0)
     arrays = [[a * (1 + by * rng.normal(size=a.shape)) for a in part]
               for part in (network.matrices, network.biases)]  # fmt: skip
-    return ib.ReLUWeights.from_arrays(*arrays)
+    return equivalence.ReLUWeights.from_arrays(*arrays)
 
 
 # A whole open set of networks is of this kind.
 @pytest.mark.parametrize(("seed", "by"), [(0, 0.0), (1, 0.0), (2, 0.0), (0, 1e-4), (1, 1e-4)])
 def test_lemma_2_4_the_dependency_graph_has_as_many_long_paths_as_units(seed, by) -> None:
-    network = moved(ib.identifiable_network((2, 2, 2, 2), random_state=seed), by)
+    network = moved(equivalence.identifiable_network((2, 2, 2, 2), random_state=seed), by)
     domain = DISC
-    assert ib.transparent_at(network, ball(2)).all()
+    assert equivalence.transparent_at(network, ball(2)).all()
     for n_hidden in (3, 2, 1):
-        surface = ib.fold_surface(network, domain)
+        surface = equivalence.fold_surface(network, domain)
         assert surface.order <= n_hidden  # lemma 2.2
         starts = surface.path_lengths >= n_hidden - 1
         first = (surface.layer == 1) & starts
@@ -114,11 +116,11 @@ def test_lemma_2_4_the_dependency_graph_has_as_many_long_paths_as_units(seed, by
 
 
 def test_theorem_2_1_the_function_shows_the_first_layer_up_to_order_and_scale() -> None:
-    network = ib.identifiable_network((2, 2, 2, 2), random_state=5)
+    network = equivalence.identifiable_network((2, 2, 2, 2), random_state=5)
     equal = act(network)[0]
     X = ball(2)
     np.testing.assert_allclose(equal.scores(X), network.scores(X), atol=1e-12)
-    lines, surfaces = [], [ib.fold_surface(one, DISC) for one in (network, equal)]
+    lines, surfaces = [], [equivalence.fold_surface(one, DISC) for one in (network, equal)]
     # Lemma A.6: the canonical representation is of the set alone.
     keys = [
         {(int(k), *sorted(map(tuple, (pair.round(8) + 0.0).tolist())))
@@ -135,29 +137,31 @@ def test_theorem_2_1_the_function_shows_the_first_layer_up_to_order_and_scale() 
             values = pair @ one.matrices[0].T + one.biases[0]
             assert np.abs(values).max(axis=0).min() < 1e-9
     assert lines[0] == lines[1]
-    assert ib.align(network, equal).is_equivalent
+    assert equivalence.align(network, equal).is_equivalent
 
 
 def test_lemma_a_14_truncations_are_general_and_transparent_too() -> None:
-    network = ib.identifiable_network((3, 3, 2, 2), random_state=0)
+    network = equivalence.identifiable_network((3, 3, 2, 2), random_state=0)
     X = ball(3)
     for layer in (2, 3):
         inputs = np.maximum(network.pre_activations(X)[layer - 2], 0)
         rest = truncated(network, layer)
         np.testing.assert_allclose(rest.scores(inputs), network.scores(X), atol=1e-12)
-        assert check_general(rest).holds and ib.transparent_at(rest, inputs).all()
+        assert check_general(rest).holds and equivalence.transparent_at(rest, inputs).all()
 
 
 def test_a_surface_of_one_layer_is_its_lines_and_of_two_is_found_by_hand() -> None:
-    cross = ib.ReLUWeights.from_arrays([np.eye(2), np.ones((1, 2))], [[0.0, 0.5], [0.0]])
-    surface = ib.fold_surface(cross, SQUARE)
+    cross = equivalence.ReLUWeights.from_arrays([np.eye(2), np.ones((1, 2))], [[0.0, 0.5], [0.0]])
+    surface = equivalence.fold_surface(cross, SQUARE)
     assert (surface.order, len(surface.segments), len(surface.edges)) == (1, 2, 0)
     ends = surface.segments[np.argsort(surface.unit)]
     np.testing.assert_allclose(np.sort(ends[0, :, 1]), [-2, 2])
     np.testing.assert_allclose(ends[1][:, 1], [-0.5, -0.5])
     # relu(relu(x_1) + relu(x_2) - 1): a roof with three sides, bent at both axes.
-    hidden = ib.ReLUWeights.from_arrays([np.eye(2), [[1.0, 1.0]], [[1.0]]], [[0, 0], [-1], [0]])
-    surface = ib.fold_surface(hidden, SQUARE)
+    hidden = equivalence.ReLUWeights.from_arrays(
+        [np.eye(2), [[1.0, 1.0]], [[1.0]]], [[0, 0], [-1], [0]]
+    )
+    surface = equivalence.fold_surface(hidden, SQUARE)
     assert sorted(zip(surface.index, surface.layer, strict=True)) == [(1, 1)] * 2 + [(2, 2)] * 3
     assert surface.path_lengths.tolist() == [1, 1, 0, 0, 0]
     expected = [{(-2, 1), (0, 1)}, {(0, 1), (1, 0)}, {(1, 0), (1, -2)}]
@@ -169,19 +173,19 @@ def test_a_surface_of_one_layer_is_its_lines_and_of_two_is_found_by_hand() -> No
 
 def test_a_fold_of_a_higher_layer_that_nothing_bends_has_index_one() -> None:
     # The second layer's zero set x_1 + x_2 + 5 = 4 lies where all of the first is open.
-    network = ib.ReLUWeights.from_arrays(
+    network = equivalence.ReLUWeights.from_arrays(
         [[[1.0, 1.0], [1.0, 1.0]], [[1.0, 0.0]], [[1.0]]], [[5.0, 9.0], [-4.0], [0.0]]
     )
-    surface = ib.fold_surface(network, SQUARE)
+    surface = equivalence.fold_surface(network, SQUARE)
     at = surface.layer == 2
     assert surface.index[at].tolist() == [1] and surface.order == 1
     np.testing.assert_allclose(surface.segments[at].sum(axis=2), -1)
 
 
 def test_pieces_of_the_surface_are_where_the_network_bends() -> None:
-    network = ib.identifiable_network((2, 2, 2, 2), random_state=4)
-    surface = ib.fold_surface(network, SQUARE / 3)
-    folds = ib.fold_set(network, extent=2 / 3, n_lines=40)
+    network = equivalence.identifiable_network((2, 2, 2, 2), random_state=4)
+    surface = equivalence.fold_surface(network, SQUARE / 3)
+    folds = equivalence.fold_set(network, extent=2 / 3, n_lines=40)
     assert folds.bends.all()
     for point in folds.coordinates:
         along = surface.segments[:, 1] - surface.segments[:, 0]
@@ -191,22 +195,24 @@ def test_pieces_of_the_surface_are_where_the_network_bends() -> None:
 
 
 def test_what_has_no_surface_or_is_no_such_network_is_refused() -> None:
-    network = ib.identifiable_network((3, 2))
+    network = equivalence.identifiable_network((3, 2))
     for sizes in [(2,), (2, 3), (3, 1)]:
         with pytest.raises(ValueError, match="not increasing"):
-            ib.identifiable_network(sizes)
+            equivalence.identifiable_network(sizes)
     with pytest.raises(ValueError, match="`radius` must be"):
-        ib.identifiable_network((2, 2), radius=0)
+        equivalence.identifiable_network((2, 2), radius=0)
     with pytest.raises(ValueError, match="two inputs, got 3"):
-        ib.fold_surface(network, SQUARE)
+        equivalence.fold_surface(network, SQUARE)
     with pytest.raises(ValueError, match="convex polygon"):
-        ib.fold_surface(network, SQUARE[[0, 2, 1, 3]])
+        equivalence.fold_surface(network, SQUARE[[0, 2, 1, 3]])
 
 
 def test_the_picture_has_every_piece_and_every_dependency() -> None:
     from matplotlib.figure import Figure
 
-    surface = ib.fold_surface(ib.identifiable_network((2, 2, 2), random_state=0), DISC)
+    surface = equivalence.fold_surface(
+        equivalence.identifiable_network((2, 2, 2), random_state=0), DISC
+    )
     ax = plot_surface(surface, Figure().subplots())
     assert len(ax.lines) == len(surface.segments) and len(ax.texts) == len(surface.edges)
     legend = ax.get_legend()

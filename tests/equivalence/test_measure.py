@@ -5,7 +5,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from implicit_bias import ReLUWeights, measure_distance
+from implicit_bias.equivalence import ReLUWeights, measure_distance
 from tests.equivalence.test_alignment import act, draw
 
 

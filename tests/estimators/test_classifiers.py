@@ -40,7 +40,7 @@ XOR = np.array([[0.0, 0.0], [1.0, 1.0], [0.0, 1.0], [1.0, 0.0]] * 2)
 XOR_LABELS = np.array([1, 1, 0, 0] * 2)
 
 
-@pytest.mark.filterwarnings("ignore::implicit_bias.InseparableWarning")
+@pytest.mark.filterwarnings("ignore::implicit_bias.estimators.InseparableWarning")
 @parametrize_with_checks([classifier() for classifier in CLASSIFIERS])
 def test_scikit_learn_accepts_the_estimator(estimator, check) -> None:
     check(estimator)

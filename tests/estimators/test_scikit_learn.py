@@ -14,18 +14,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from implicit_bias import (
-    FReLULimitClassifier,
-    GLNLimitClassifier,
-    HyperplaneContexts,
-    HyperplaneGates,
-    LinearGates,
-    LinearLimitClassifier,
-    NetworkGates,
-    RandomGates,
-    ReLUGates,
-    SoftGates,
-)
+from implicit_bias import HyperplaneContexts, HyperplaneGates
+from implicit_bias.estimators import FReLULimitClassifier, GLNLimitClassifier, LinearLimitClassifier
+from implicit_bias.gates import LinearGates, NetworkGates, RandomGates, ReLUGates, SoftGates
 
 RNG = np.random.default_rng(2)
 N, D = 45, 4
@@ -36,9 +27,9 @@ LAYERS = [RNG.normal(size=(3, D)), RNG.normal(size=(2, 3))]
 GATINGS = {
     "HyperplaneContexts": HyperplaneContexts(5),
     "HyperplaneGates": HyperplaneGates(4),
-    "LinearGates": LinearGates(D, (3, 2)),
+    "LinearGates": LinearGates(D, widths=(3, 2)),
     "NetworkGates": NetworkGates(LAYERS),
-    "RandomGates": RandomGates((3, 2)),
+    "RandomGates": RandomGates(widths=(3, 2)),
     "ReLUGates": ReLUGates(RNG.normal(size=(5, D))),
     "SoftGates": SoftGates(LAYERS),
 }

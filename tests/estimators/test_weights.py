@@ -69,11 +69,11 @@ def test_equal_rows_are_solved_once_and_share_their_multiplier() -> None:
 
 def test_equal_inputs_with_gates_of_their_own_stay_apart() -> None:
     inputs, labels = np.ones((2, 1)), np.array([1, 0])
-    gating = RandomGates((6,), 0.5, random_state=0).fit(inputs)
+    gating = RandomGates(widths=(6,), rate=0.5, random_state=0).fit(inputs)
     assert not np.array_equal(*gating.table_)
     fitted = FReLULimitClassifier(gating, add_constant=False).fit(inputs, labels)
     assert fitted.score(inputs, labels) == 1
-    twice = RandomGates((6,), 0.5, random_state=0).fit(np.ones((4, 1)))
+    twice = RandomGates(widths=(6,), rate=0.5, random_state=0).fit(np.ones((4, 1)))
     fitted = FReLULimitClassifier(twice, add_constant=False).fit(np.ones((4, 1)), [1, 0, 1, 0])
     assert len(fitted.limit_.dual) == 4
 

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 import implicit_bias as ib
 from experiments import first_step, galu, path_kernels, spectra
 from experiments.spectra import Case
+from implicit_bias import kernels
 
 RNG = np.random.default_rng(3)
 
@@ -19,13 +20,15 @@ def test_the_ideal_matrix_is_the_mean_over_gates_and_has_the_ideal_spectrum() ->
     n, depth, width = 4, 3, 6
     np.testing.assert_allclose(
         np.linalg.eigvalsh(spectra.ideal_matrix(n, depth)),
-        ib.spectrum_ideal(n, 0.5, depth), atol=1e-14,
+        kernels.spectrum_ideal(n, 0.5, depth), atol=1e-14,
     )  # fmt: skip
     widths, draws = (width,) * (depth - 1), 300
-    variance = ib.initial_variance(widths, spectra.RATE) ** (depth - 1)
-    table = ib.RandomGates(widths, spectra.RATE).fit_transform(np.ones((draws * n, 1)))
+    variance = ib.networks.initial_variance(widths=widths, gate_rate=spectra.RATE) ** (depth - 1)
+    table = ib.gates.RandomGates(widths=widths, rate=spectra.RATE).fit_transform(
+        np.ones((draws * n, 1))
+    )
     means = np.array(
-        [variance * ib.path_overlap(gates, widths=widths) for gates in np.split(table, draws)]
+        [variance * kernels.path_overlap(gates, widths=widths) for gates in np.split(table, draws)]
     )
     errors = means.std(axis=0) / math.sqrt(draws)
     assert np.all(np.abs(means.mean(axis=0) - spectra.ideal_matrix(n, depth)) < 4.5 * errors)
@@ -47,8 +50,8 @@ def test_the_wishart_matrix_has_the_mean_and_the_mean_square_it_was_made_for(deg
 
 def test_steps_are_those_of_one_eigenvalue_and_none_suffice_outside_the_range() -> None:
     # Rate 0.1 / lambda: each step takes a tenth, and 0.9^22 < 0.1 < 0.9^21.
-    assert spectra.steps_until(ib.kernel_regression(3 * np.eye(2), [1.0, -2.0])) == 22
-    assert spectra.steps_until(ib.kernel_regression(np.ones((2, 2)), [1.0, -1.0])) == math.inf
+    assert spectra.steps_until(kernels.kernel_regression(3 * np.eye(2), [1.0, -2.0])) == 22
+    assert spectra.steps_until(kernels.kernel_regression(np.ones((2, 2)), [1.0, -1.0])) == math.inf
 
 
 def test_a_network_with_small_errors_takes_the_steps_of_its_kernel() -> None:

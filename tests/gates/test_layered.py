@@ -8,26 +8,20 @@ import torch
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from implicit_bias import (
-    DGN,
-    LinearGates,
-    NetworkGates,
-    RandomGates,
-    SoftGates,
-    gate_activity,
-)
+from implicit_bias import DGN
+from implicit_bias.gates import LinearGates, NetworkGates, RandomGates, SoftGates, gate_activity
 from implicit_bias.networks.relu import DeepReLU
 
 RNG = np.random.default_rng(2)
 X, OTHER = RNG.normal(size=(40, 3)), RNG.normal(size=(15, 3))
 LAYERS = [RNG.normal(size=size) for size in ((4, 3), (5, 4))]
 GATINGS = {
-    "random": RandomGates((4, 5), 0.3),
+    "random": RandomGates(widths=(4, 5), rate=0.3),
     "network": NetworkGates(LAYERS),
-    "linear": LinearGates(3, (4, 5), random_state=3),
-    "linear, given": LinearGates(3, (4, 5), layers=LAYERS),
+    "linear": LinearGates(3, widths=(4, 5), random_state=3),
+    "linear, given": LinearGates(3, widths=(4, 5), layers=LAYERS),
     "soft": SoftGates(LAYERS, 2.0, 0.1),
-    "soft, linear": SoftGates(LinearGates(3, (4, 5)), 1.5),
+    "soft, linear": SoftGates(LinearGates(3, widths=(4, 5)), 1.5),
     "soft, hard": SoftGates(LAYERS, np.inf, 0.2),
 }
 
@@ -45,7 +39,7 @@ def test_a_network_behind_gates_copied_from_a_trained_one_is_that_network() -> N
 
 
 def test_linear_gates_are_half_spaces_whatever_the_depth() -> None:
-    gating = LinearGates(3, (4, 5, 2), random_state=5).fit(X)
+    gating = LinearGates(3, widths=(4, 5, 2), random_state=5).fit(X)
     normals = gating.normals()
     assert normals.shape == (11, 3)
     np.testing.assert_array_equal(gating.transform(OTHER), OTHER @ normals.T >= 0)
@@ -55,7 +49,7 @@ def test_linear_gates_are_half_spaces_whatever_the_depth() -> None:
 
 
 def test_random_gates_are_open_at_their_rate_and_belong_to_their_samples_alone() -> None:
-    gating = RandomGates((50, 40), 0.3, random_state=1)
+    gating = RandomGates(widths=(50, 40), rate=0.3, random_state=1)
     gates = gating.fit(np.ones((60, 1))).transform(np.ones((60, 1)))
     assert abs(gates.mean() - 0.3) < 5 * np.sqrt(0.21 / gates.size)
     assert len(np.unique(gates, axis=0)) == 60
@@ -75,7 +69,7 @@ def test_steep_soft_gates_tend_to_one_plus_eps_where_they_are_open() -> None:
     assert not np.allclose(soft, hard, atol=0.05)
 
 
-@pytest.mark.parametrize("source", [LAYERS, LinearGates(3, (4, 5), layers=LAYERS)])
+@pytest.mark.parametrize("source", [LAYERS, LinearGates(3, widths=(4, 5), layers=LAYERS)])
 def test_derivatives_of_soft_gates_are_those_of_automatic_differentiation(source) -> None:
     gating, linear = SoftGates(source, 1.5, 0.2).fit(X), not isinstance(source, list)
 
@@ -112,14 +106,16 @@ def test_gates_before_a_fit_are_refused(name) -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: RandomGates((3,), 1.5).fit(X), r"`rate` must lie in \[0, 1\], got 1.5"),
-        (lambda: RandomGates((3, 0)).fit(X), "widths must be at least 1, got 0"),
-        (lambda: RandomGates(()).fit(X), "`widths` must name a layer"),
+        (lambda: RandomGates(widths=(3,), rate=1.5).fit(X),
+         r"`rate` must lie in \[0, 1\], got 1.5"),
+        (lambda: RandomGates(widths=(3, 0)).fit(X), "widths must be at least 1, got 0"),
+        (lambda: RandomGates(widths=()).fit(X), "`widths` must name a layer"),
         (lambda: NetworkGates([np.ones((2, 3)), np.ones((2, 3))]).fit(X), "hidden layers"),
         (lambda: NetworkGates([[[1.0, np.nan, 0.0]]]).fit(X), "must be finite"),
         (lambda: NetworkGates([np.ones((2, 4))]).fit(X), r"`X` must have shape \(n, 4\)"),
-        (lambda: LinearGates(3, (4,), layers=LAYERS).fit(X), r"`layers` must have shapes \[\(4, 3"),
-        (lambda: LinearGates(2, (4,)).fit(X), r"`X` must have shape \(n, 2\)"),
+        (lambda: LinearGates(3, widths=(4,), layers=LAYERS).fit(X),
+         r"`layers` must have shapes \[\(4, 3"),
+        (lambda: LinearGates(2, widths=(4,)).fit(X), r"`X` must have shape \(n, 2\)"),
         (lambda: SoftGates(LAYERS, 0.0).fit(X), "`beta` must be positive"),
         (lambda: SoftGates(LAYERS, 1.0, -0.1).fit(X), "`eps` at least 0"),
         (lambda: SoftGates(LAYERS, np.inf).fit(X).jacobian(X), "hard gates .* derivative zero"),
@@ -132,7 +128,7 @@ def test_gatings_that_cannot_be_are_refused(call, message) -> None:
 
 def test_a_width_that_is_no_integer_is_refused() -> None:
     with pytest.raises(TypeError, match="integers"):
-        LinearGates(3, (4, 2.5)).fit(X)
+        LinearGates(3, widths=(4, 2.5)).fit(X)
 
 
 # Active and sensitive gates
@@ -199,7 +195,7 @@ def test_a_path_of_a_relu_network_can_be_open_on_two_pieces_and_one_of_half_spac
     np.testing.assert_array_equal(gates[:, 0] * gates[:, 5] == 1, expected)
     assert pieces(expected) == 2
     # The same weights of a deep linear network: 7/2 - x, and each path on one interval.
-    linear = LinearGates(2, (5, 1), layers=layers).fit_transform(X)
+    linear = LinearGates(2, widths=(5, 1), layers=layers).fit_transform(X)
     assert [pieces(linear[:, i] * linear[:, 5]) for i in range(5)] == [1] * 5
 
 

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from implicit_bias import bundle_kernel
+from implicit_bias.kernels import bundle_kernel
 
 D, SIZE, LAYERS, SIGMA = 5, 2, 3, 0.7
 RNG = np.random.default_rng(8)

@@ -7,17 +7,9 @@ import pytest
 import torch
 from scipy.linalg import expm
 
-from implicit_bias import (
-    DGN,
-    LinearGates,
-    NotCertified,
-    Status,
-    empirical_ntk,
-    kernel_regression,
-    neural_path_kernel,
-    solve_kernel_svm,
-    solve_linear_svm,
-)
+from implicit_bias import DGN, NotCertified, Status, solve_kernel_svm, solve_linear_svm
+from implicit_bias.gates import LinearGates
+from implicit_bias.kernels import empirical_ntk, kernel_regression, neural_path_kernel
 from implicit_bias.training.data import place_data
 
 RNG = np.random.default_rng(8)
@@ -39,7 +31,7 @@ def test_a_pair_on_one_ray_with_different_labels_is_separated_by_no_bias_free_ga
     # Gates of x and 2 x agree, so every function of these gates has f(2 x) = 2 f(x).
     x = RNG.normal(size=3)
     X, y = np.stack([x, 2 * x]), np.array([1.0, -1.0])
-    gates = LinearGates(3, (6, 5), random_state=2).fit_transform(X)
+    gates = LinearGates(3, widths=(6, 5), random_state=2).fit_transform(X)
     K = neural_path_kernel(X, gates, widths=(6, 5))
     assert K[0, 0] > 0
     limit = solve_kernel_svm(K, y)
@@ -97,7 +89,7 @@ def distances_when_scaled(scale: float) -> tuple[float, float]:
     n, m, widths = 6, 5, (30, 30)
     X, y = rng.normal(size=(n + m, 4)), rng.normal(size=n)
     gates = (rng.random((n + m, 60)) < 0.7).astype(float)
-    network = DGN(4, widths, random_state=3, gate_rate=0.7)
+    network = DGN(4, widths=widths, random_state=3, gate_rate=0.7)
     K = empirical_ntk(network, X[:n], gates[:n])
     cross = empirical_ntk(network, X[n:], gates[n:], X[:n], gates[:n])
     regression = kernel_regression(K, y)

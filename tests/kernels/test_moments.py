@@ -7,17 +7,17 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-from implicit_bias import (
-    DGN,
-    SoftGates,
+from implicit_bias import DGN
+from implicit_bias.gates import SoftGates
+from implicit_bias.kernels import (
     activation_kernel,
+    arrays,
     delta,
     empirical_ntk,
-    initial_variance,
     ntk_moments,
     path_overlap,
 )
-from implicit_bias.kernels import arrays
+from implicit_bias.networks import initial_variance
 
 RNG = np.random.default_rng(5)
 SIGNS = [(-1.0, 0.5), (1.0, 0.5)]
@@ -65,7 +65,7 @@ def test_one_variance_for_all_layers_gives_the_mean_of_the_theorem_in_blocks_too
 ) -> None:
     widths, rate = (20, 30, 25), 0.5
     X, gates = RNG.normal(size=(9, 4)), (RNG.random((9, 75)) < rate).astype(float)
-    s2 = initial_variance(widths, rate)
+    s2 = initial_variance(widths=widths, gate_rate=rate)
     monkeypatch.setattr(arrays, "_ENTRIES", 500)
     moments = ntk_moments(X, gates, widths=widths, variance=s2, kurtosis=1.0)
     expected = 4 * s2**3 * (X @ X.T) * path_overlap(gates, widths=widths)
@@ -110,7 +110,7 @@ def test_delta_is_the_sum_over_paths_of_the_overlaps_of_their_derivatives() -> N
         moved = slopes[:, i] * gates[:, j, None] + gates[:, i, None] * slopes[:, j]
         expected += moved @ moved.T
     np.testing.assert_allclose(delta(gates, slopes, widths=(2, 1)), expected, rtol=1e-12)
-    other = delta(gates[:1], slopes[:1], (gates[1:], slopes[1:]), widths=(2, 1))
+    other = delta(gates[:1], slopes[:1], gates[1:], slopes[1:], widths=(2, 1))
     np.testing.assert_allclose(other, expected[:1, 1:], rtol=1e-12)
 
 
@@ -155,7 +155,7 @@ def test_a_path_that_meets_only_itself_has_the_same_kernel_at_all_signs() -> Non
     assert signs.mean[0, 0] == pytest.approx(4 * 0.5**3)
     assert signs.variance[0, 0] == pytest.approx(0, abs=1e-15)
     for seed in range(4):
-        network = DGN(1, (1, 1, 1), init="sign", random_state=seed)
+        network = DGN(1, widths=(1, 1, 1), init="sign", random_state=seed)
         sigma = abs(network.layers[0].item())
         found = empirical_ntk(network, [[1.0]], np.ones((1, 3)))
         assert found[0, 0] == pytest.approx(4 * sigma**6)

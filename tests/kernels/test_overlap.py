@@ -7,15 +7,15 @@ from itertools import product
 import numpy as np
 import pytest
 
-from implicit_bias import (
-    RandomGates,
+from implicit_bias.gates import RandomGates
+from implicit_bias.kernels import (
+    arrays,
     neural_path_kernel,
     nu,
     overlap_ratio,
     path_overlap,
     spectrum_ideal,
 )
-from implicit_bias.kernels import arrays
 
 RNG = np.random.default_rng(0)
 N, M, D, WIDTHS = 7, 4, 3, (3, 2, 4)
@@ -39,7 +39,7 @@ def test_overlap_and_path_kernel_are_gram_matrices_of_listed_paths(entries, monk
     A, A2 = activities(GATES), activities(GATES2)
     np.testing.assert_allclose(path_overlap(GATES, widths=WIDTHS), A @ A.T, rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(
-        path_overlap(GATES, GATES2, widths=WIDTHS), A @ A2.T, rtol=1e-12, atol=1e-14
+        path_overlap(GATES, gates2=GATES2, widths=WIDTHS), A @ A2.T, rtol=1e-12, atol=1e-14
     )
     features = (X[:, :, None] * A[:, None]).reshape(N, -1)
     features2 = (X2[:, :, None] * A2[:, None]).reshape(M, -1)
@@ -71,7 +71,7 @@ def test_paths_of_random_gates_overlap_by_one_factor_of_their_rate_a_hidden_laye
     # The introduction of the source says rate ** depth; gates act in depth - 1 layers.
     rate, depth, width, n = 0.5, 4, 60, 120
     widths = (width,) * (depth - 1)
-    gates = RandomGates(widths, rate, random_state=0).fit_transform(np.ones((n, 1)))
+    gates = RandomGates(widths=widths, rate=rate, random_state=0).fit_transform(np.ones((n, 1)))
     overlap = path_overlap(gates, widths=widths) / (rate * width) ** (depth - 1)
     own, shared = overlap.diagonal().mean(), overlap[np.triu_indices(n, 1)].mean()
     assert own == pytest.approx(1, abs=0.05)

@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from implicit_bias import DGN, DeepGLN, SoftGates, activation_kernel, empirical_ntk
+from implicit_bias import DGN
+from implicit_bias.gates import SoftGates
+from implicit_bias.kernels import activation_kernel, empirical_ntk
+from implicit_bias.networks import DeepGLN
 from implicit_bias.networks.relu import DeepReLU
 from implicit_bias.training.data import place_data
 
@@ -28,9 +31,13 @@ def jacobian(network: torch.nn.Module, X: np.ndarray, gates: np.ndarray | None) 
 @pytest.mark.parametrize(
     ("network", "gates", "gates2"),
     [
-        (DGN(3, (4, 2, 3)), RNG.uniform(size=(N, 9)), RNG.uniform(size=(M, 9))),
-        (DGN(3, ()), np.ones((N, 0)), np.ones((M, 0))),
-        (DeepGLN(3, (4, 2), 3), RNG.integers(0, 3, (N, 6)), RNG.integers(0, 3, (M, 6))),
+        (DGN(3, widths=(4, 2, 3)), RNG.uniform(size=(N, 9)), RNG.uniform(size=(M, 9))),
+        (DGN(3, widths=()), np.ones((N, 0)), np.ones((M, 0))),
+        (
+            DeepGLN(3, widths=(4, 2), n_contexts=3),
+            RNG.integers(0, 3, (N, 6)),
+            RNG.integers(0, 3, (M, 6)),
+        ),
         (DeepReLU(3, (4, 2)), None, None),
     ],
 )
@@ -43,7 +50,7 @@ def test_layer_by_layer_it_is_that_of_automatic_differentiation(network, gates, 
 
 
 def test_weights_that_are_not_trained_are_left_out() -> None:
-    network, gates = DGN(3, (4, 2)), RNG.uniform(size=(N, 6))
+    network, gates = DGN(3, widths=(4, 2)), RNG.uniform(size=(N, 6))
     network.layers[1].requires_grad_(False)
     X = RNG.normal(size=(N, 3))
     J = jacobian(DGN.from_weights(*network.layers), X, gates)
@@ -80,7 +87,7 @@ def by_pairs_of_paths(
 @pytest.mark.parametrize("n_inputs", [1, 3])
 def test_it_is_the_sum_over_all_pairs_of_paths_not_those_of_one_input_alone(n_inputs) -> None:
     # The printed signal-wire identity keeps pairs of one input node: true for one input only.
-    network, gates = DGN(n_inputs, (3, 3), random_state=1), RNG.uniform(size=(2, 6))
+    network, gates = DGN(n_inputs, widths=(3, 3), random_state=1), RNG.uniform(size=(2, 6))
     X = RNG.normal(size=(2, n_inputs))
     exact = empirical_ntk(network, X, gates)[0, 1]
     assert by_pairs_of_paths(network, *X, gates, same_input=False) == pytest.approx(exact, rel=1e-9)
@@ -89,7 +96,7 @@ def test_it_is_the_sum_over_all_pairs_of_paths_not_those_of_one_input_alone(n_in
 
 
 def test_a_step_on_half_the_squared_errors_multiplies_them_by_one_less_the_kernel() -> None:
-    network, gates = DGN(3, (5, 4), random_state=2), RNG.uniform(size=(N, 9))
+    network, gates = DGN(3, widths=(5, 4), random_state=2), RNG.uniform(size=(N, 9))
     X, y = RNG.normal(size=(N, 3)), RNG.normal(size=N)
     K, data = empirical_ntk(network, X, gates), place_data(network, X, None, gates)
     start = network(data.X, data.gates).detach().numpy() - y
@@ -120,7 +127,7 @@ def test_a_step_on_half_the_squared_errors_multiplies_them_by_one_less_the_kerne
 def test_path_weights_and_gate_weights_share_the_kernel_of_a_soft_galu_between_them() -> None:
     X, X2 = RNG.normal(size=(N, 3)), RNG.normal(size=(M, 3))
     source = [RNG.normal(size=(4, 3)), RNG.normal(size=(2, 4))]
-    gating, network = SoftGates(source, 1.5, 0.1).fit(X), DGN(3, (4, 2), random_state=4)
+    gating, network = SoftGates(source, 1.5, 0.1).fit(X), DGN(3, widths=(4, 2), random_state=4)
     given = [torch.tensor(W, requires_grad=True) for W in source]
 
     def gradients(inputs: np.ndarray) -> np.ndarray:
@@ -135,7 +142,7 @@ def test_path_weights_and_gate_weights_share_the_kernel_of_a_soft_galu_between_t
 
     one, two = [(x, gating.transform(x), gating.jacobian(x)) for x in (X, X2)]
     strength = empirical_ntk(network, *one[:2], *two[:2])
-    activation = activation_kernel(network, *one, two)
+    activation = activation_kernel(network, *one, *two)
     expected = gradients(X) @ gradients(X2).T
     np.testing.assert_allclose(strength + activation, expected, rtol=1e-10, atol=1e-13)
     assert np.linalg.norm(activation) > 0.05 * np.linalg.norm(expected)
@@ -145,4 +152,4 @@ def test_what_has_no_kernel_is_refused() -> None:
     with pytest.raises(TypeError, match="Linear has no `gradient_factors`"):
         empirical_ntk(torch.nn.Linear(3, 1), np.ones((2, 3)), None)
     with pytest.raises(ValueError, match=r"`jacobian` must have shape \(n, gates, weights\)"):
-        activation_kernel(DGN(3, (4,)), np.ones((2, 3)), np.ones((2, 4)), np.ones((2, 3, 5)))
+        activation_kernel(DGN(3, widths=(4,)), np.ones((2, 3)), np.ones((2, 4)), np.ones((2, 3, 5)))

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from implicit_bias import L1Limit, Status, solve_l1_svm
+from implicit_bias import Status
 from implicit_bias._solve import solve
+from implicit_bias.limits import L1Limit, solve_l1_svm
 from implicit_bias.limits.l1 import L1Margin
 from implicit_bias.limits.linear import linear_program
 

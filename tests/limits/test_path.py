@@ -29,7 +29,7 @@ def sets(monkeypatch) -> list[int]:
 
 
 def test_every_limit_of_a_path_is_that_of_its_samples_alone(sets) -> None:
-    path = ib.solve_path(ib.SVMGLN(2), X, Y, CONTEXTS, sizes=SIZES)
+    path = ib.limits.solve_path(ib.programs.SVMGLN(2), X, Y, CONTEXTS, sizes=SIZES)
     assert sets.count(working_set.SCOUTS) == 1, "only the first size begins with no guess"
     for n, limit in zip(SIZES, path, strict=True):
         alone = ib.solve_gln_svm(X[:n], Y[:n], CONTEXTS[:n], n_contexts=2)
@@ -38,7 +38,7 @@ def test_every_limit_of_a_path_is_that_of_its_samples_alone(sets) -> None:
         assert limit.zeta.shape == alone.zeta.shape
         assert limit.dual.shape == (n,)
         gap = ib.certify(
-            ib.gln_program(X[:n], Y[:n], CONTEXTS[:n], n_contexts=2),
+            ib.programs.gln_program(X[:n], Y[:n], CONTEXTS[:n], n_contexts=2),
             limit.zeta.reshape(6, 20),
             limit.dual,
         ).gap
@@ -48,15 +48,15 @@ def test_every_limit_of_a_path_is_that_of_its_samples_alone(sets) -> None:
 def test_a_path_goes_on_after_samples_that_no_network_separates() -> None:
     labels = Y.copy()
     labels[1550:] = -labels[1550:]  # of 120 coefficients
-    path = ib.solve_path(ib.SVMGLN(2), X, labels, CONTEXTS, sizes=SIZES)
+    path = ib.limits.solve_path(ib.programs.SVMGLN(2), X, labels, CONTEXTS, sizes=SIZES)
     assert [limit.status.name for limit in path] == ["SOLVED", "NOT_SEPARABLE", "NOT_SEPARABLE"]
 
 
 def test_small_sizes_tensors_and_other_solvers_are_solved_one_by_one() -> None:
     inputs, labels = torch.as_tensor(X[:40]), torch.as_tensor(np.sign(X[:40, 0]))
     for solver in ("interior-point", "cvxpy:CLARABEL"):
-        path = ib.solve_path(
-            ib.HardMarginSVM(), inputs, labels, sizes=[20, 40], solver=solver, tol=1e-6
+        path = ib.limits.solve_path(
+            ib.programs.HardMarginSVM(), inputs, labels, sizes=[20, 40], solver=solver, tol=1e-6
         )
         alone = ib.solve_linear_svm(X[:20], np.sign(X[:20, 0]))
         assert path[0].objective == pytest.approx(alone.objective, rel=1e-5)
@@ -66,4 +66,4 @@ def test_small_sizes_tensors_and_other_solvers_are_solved_one_by_one() -> None:
 @pytest.mark.parametrize("sizes", [[], [0, 10], [20, 20], [30, 20], [10, 1701]])
 def test_sizes_that_do_not_rise_within_the_samples_are_refused(sizes) -> None:
     with pytest.raises(ValueError, match="`sizes` must rise from 1 to at most 1700"):
-        ib.solve_path(ib.SVMGLN(2), X, Y, CONTEXTS, sizes=sizes)
+        ib.limits.solve_path(ib.programs.SVMGLN(2), X, Y, CONTEXTS, sizes=sizes)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from implicit_bias import DGN, DeepLinear, depth3_kernel, local_limit
+from implicit_bias import DGN, DeepLinear, local_limit
+from implicit_bias.kernels import depth3_kernel
 from tests.oracles import hard_margin
 
 N, D, H1, H2 = 14, 4, 6, 5
@@ -16,7 +17,7 @@ X, GATES = RNG.normal(size=(N, D)), (RNG.random((N, H1 + H2)) < 0.8).astype(floa
 
 def network_and_labels(inputs, gates, seed=0):
     """A network that separates its own labels, margins not too small."""
-    network = DGN(inputs.shape[1], (H1, H2), init="gaussian", random_state=seed)
+    network = DGN(inputs.shape[1], widths=(H1, H2), init="gaussian", random_state=seed)
     with torch.no_grad():
         scores = network(torch.tensor(inputs), torch.tensor(gates)).numpy()
     return network, np.where(scores > 0, 1.0, -1.0)
@@ -66,6 +67,6 @@ def test_an_open_first_layer_is_a_metric_on_the_inputs() -> None:
 def test_other_networks_and_gates_are_refused() -> None:
     with pytest.raises(TypeError, match=r"W_3 \(1, H2\), got DeepLinear with \[\(1, 4\)\]"):
         depth3_kernel(DeepLinear(D))
-    kernel = depth3_kernel(DGN(D, (H1, H2)))
+    kernel = depth3_kernel(DGN(D, widths=(H1, H2)))
     with pytest.raises(ValueError, match=r"`gates` must have shape \(14, 11\), got \(14, 6\)"):
         kernel(X, GATES[:, :H1])

@@ -18,15 +18,14 @@ from implicit_bias import (
     GLN,
     DeepLinear,
     FReLU,
-    LocalStatus,
     TrainingSettings,
     local_limit,
-    same_limit,
     solve_frelu_svm,
     solve_gln_svm,
     solve_linear_svm,
     train,
 )
+from implicit_bias.limits import LocalStatus, same_limit
 from implicit_bias.local_limits.newton import Point, polish
 from implicit_bias.local_limits.problem import pose_problem
 from implicit_bias.local_limits.second_order import second_order_steps
@@ -49,7 +48,7 @@ def trained(network, X, y, gates, steps=300):
 @pytest.fixture(scope="module")
 def run() -> list[torch.nn.Module]:
     """A network gated in two layers after 100, 300 and 900 steps."""
-    start = DGN(D, (7, 7), init="gaussian", random_state=4)
+    start = DGN(D, widths=(7, 7), init="gaussian", random_state=4)
     return [trained(start, X, Y, GATES, steps) for steps in (100, 300, 900)]
 
 
@@ -228,7 +227,7 @@ def test_the_limit_does_not_depend_on_the_checkpoint_and_the_run_comes_nearer(ru
 
 
 def test_another_start_can_share_the_limit_to_rounding(limit) -> None:
-    network = trained(DGN(D, (7, 7), init="gaussian", random_state=5), X, Y, GATES, 200)
+    network = trained(DGN(D, widths=(7, 7), init="gaussian", random_state=5), X, Y, GATES, 200)
     other = local_limit(network, X, Y, GATES)
     assert other.value == pytest.approx(limit.value, rel=1e-11)
     assert same_limit(other, limit)
@@ -262,7 +261,7 @@ def test_second_order_steps_converge_where_first_order_programs_creep(run) -> No
 
 def test_layers_that_are_each_optimal_are_not_yet_a_limit() -> None:
     # One layer at a time by its hard-margin SVM: it stalls at multipliers that layers do not share.
-    network = trained(DGN(D, (7, 7), init="gaussian", random_state=5), X, Y, GATES, 100)
+    network = trained(DGN(D, widths=(7, 7), init="gaussian", random_state=5), X, Y, GATES, 100)
     for _ in range(20):
         for p in network.parameters():
             scores = network(torch.tensor(X), torch.tensor(GATES))
@@ -295,7 +294,7 @@ def test_above_the_largest_size_programs_alone_lead_to_a_stationary_point() -> N
 
 
 def test_more_weights_than_memory_holds_matrices_of_are_refused_before_any_program() -> None:
-    wide = DGN(1000, (150,), init="gaussian")
+    wide = DGN(1000, widths=(150,), init="gaussian")
     inputs, gates = np.random.default_rng(0).normal(size=(2, 1000)), np.ones((2, 150))
     with torch.no_grad():
         y = np.sign(wide(torch.tensor(inputs), torch.tensor(gates)).numpy())

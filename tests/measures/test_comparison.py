@@ -11,8 +11,9 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from implicit_bias import GLN, Comparison, GLNLimit, compare, kkt_distance, solve_gln_svm
+from implicit_bias import GLN, Comparison, compare, kkt_distance, solve_gln_svm
 from implicit_bias.data.sample import Sample
+from implicit_bias.limits import GLNLimit
 from implicit_bias.measures.comparison import measure_network
 from implicit_bias.measures.formatting import aligned
 from implicit_bias.measures.scalars import agreement, scores
@@ -290,7 +291,7 @@ def test_a_network_without_units_is_compared_by_scores_alone(limit) -> None:
 def test_what_cannot_be_compared_is_refused(limit) -> None:
     nothing = Sample(np.empty((0, D)), np.empty(0), np.empty((0, H), dtype=int))
     network = GLN.from_zeta(limit.zeta)
-    with pytest.raises(ValueError, match="`held_out` has no samples"):
+    with pytest.raises(ValueError, match="`val` has no samples"):
         compare(limit, network, TRAIN, nothing)
     same = TRAIN.X[:1].repeat(2, axis=0), np.array([1.0, -1.0]), TRAIN.gates[:1].repeat(2, axis=0)
     with pytest.raises(ValueError, match="the limit is NOT_SEPARABLE and has no coefficients"):

@@ -402,7 +402,7 @@ def test_orthosep_runs_are_followed_neuron_by_neuron() -> None:
 def test_bad_input_is_refused_before_anything_is_measured() -> None:
     case = CASES["linear"]()
     nothing = Sample(np.empty((0, D)), np.empty(0), None)
-    with pytest.raises(ValueError, match="`held_out` has no samples"):
+    with pytest.raises(ValueError, match="`val` has no samples"):
         Distances(case.limit, case.train, nothing)
     with pytest.raises(ValueError, match="`loss` must be one of"):
         Distances(case.limit, case.train, case.held_out, loss="hinge")

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from implicit_bias import layer_features, separability_by_layer
+from implicit_bias.measures import layer_features, separability_by_layer
 from implicit_bias.measures.layers import LEVELS
 from implicit_bias.networks.balanced_relu import BalancedReLU
 

@@ -45,7 +45,7 @@ def test_a_module_of_inputs_alone_trains_on_images_as_our_network_does_on_their_
                        for one, X in ((theirs, IMAGES), (network, ROWS)))  # fmt: skip
     assert found.residual == pytest.approx(expected.residual, rel=1e-4)
     images, rows = ib.Sample(IMAGES, Y, None), ib.Sample(ROWS, Y, None)
-    values, wanted = (ib.Distances(None, one, one)(net)
+    values, wanted = (ib.measures.Distances(None, one, one)(net)
                       for one, net in ((images, theirs), (rows, network)))  # fmt: skip
     assert np.isnan(values["kkt_margin_bound"])  # no dual norms are known
     assert 0 < wanted["kkt_margin_bound"] <= 1
@@ -145,7 +145,7 @@ def test_degrees_are_measured_and_what_a_network_has_is_listed() -> None:
     network = ib.GLN(16, 3, 2)
     found = ib.check_network(network, ROWS, RNG.integers(0, 2, (30, 3))).require()
     assert found and found.degree == found.stated == 2 and found.takes_gates
-    assert isinstance(network, ib.HasDualNorms) and "dual_norms" in found.has
+    assert isinstance(network, ib.protocols.HasDualNorms) and "dual_norms" in found.has
     assert found.lacks == {}
     bare = ib.check_network(mlp(), IMAGES).require()
     assert set(bare.lacks) == {

@@ -12,7 +12,6 @@ import torch
 from implicit_bias import (
     GLN,
     DeepLinear,
-    Distances,
     HyperplaneContexts,
     Sample,
     TrainingSettings,
@@ -20,6 +19,7 @@ from implicit_bias import (
     train,
     train_many,
 )
+from implicit_bias.measures import Distances
 from implicit_bias.measures.extrapolation import SeriesStatus, extrapolate, inverse_log_loss
 from implicit_bias.measures.power_sums import STEEPER, Powers, PowerSums
 

@@ -13,22 +13,24 @@ from scipy.integrate import solve_ivp
 
 from implicit_bias import (
     GLN,
-    ConstantClock,
     DeepLinear,
     FReLU,
-    FReLULimit,
-    PowerClock,
     ShallowGLN,
     TrainingSettings,
     Trajectory,
-    UnitGrowth,
-    clock_of,
-    pace_of,
     solve_frelu_svm,
     solve_gln_svm,
     train,
+)
+from implicit_bias.dynamics import (
+    ConstantClock,
+    PowerClock,
+    UnitGrowth,
+    clock_of,
+    pace_of,
     unit_growth,
 )
+from implicit_bias.limits import FReLULimit
 
 Array = NDArray[np.float64]
 START = 20.0
@@ -209,7 +211,7 @@ def test_a_run_measures_its_own_clock() -> None:
 def test_a_pace_foretells_the_steps_of_a_run_five_times_longer(trainer) -> None:
     pair = Pair(1.0, 0.02)
     network = pair.network(1.0)
-    clock = pace_of(pair.network(), pair.X, pair.y, pair.gates, trainer)
+    clock = pace_of(pair.network(), pair.X, pair.y, pair.gates, trainer=trainer)
     assert clock is not None
     assert clock.name == trainer
     n_steps = int(5 * clock.steps)
@@ -219,7 +221,7 @@ def test_a_pace_foretells_the_steps_of_a_run_five_times_longer(trainer) -> None:
     foretold = 10 ** clock.log10_steps(float(-run.log_loss[-1]), state)
     assert foretold == pytest.approx(n_steps, rel=0.5)
     with pytest.raises(ValueError, match="constant steps have a law"):
-        pace_of(network, pair.X, pair.y, pair.gates, "constant")
+        pace_of(network, pair.X, pair.y, pair.gates, trainer="constant")
 
 
 def test_annealed_steps_are_no_flow_and_count_no_arrivals() -> None:

@@ -123,11 +123,11 @@ def test_a_limit_of_tensors_comes_back_as_tensors_where_they_are_asked_for(
 ) -> None:
     limit = ib.solve_linear_svm(torch.eye(2, dtype=torch.float64), torch.tensor([1.0, -1.0]))
     limit.save(tmp_path / "limit")
-    assert isinstance(ib.LinearLimit.load(tmp_path / "limit").zeta, np.ndarray)
-    again = ib.LinearLimit.load(tmp_path / "limit", device=device)
+    assert isinstance(ib.limits.LinearLimit.load(tmp_path / "limit").zeta, np.ndarray)
+    again = ib.limits.LinearLimit.load(tmp_path / "limit", device=device)
     assert torch.equal(again.zeta, limit.zeta) and torch.equal(again.support, limit.support)
     with pytest.raises(ValueError, match='device="cpu"'):
-        ib.LinearLimit.load(tmp_path / "limit", device="no-such-device")
+        ib.limits.LinearLimit.load(tmp_path / "limit", device="no-such-device")
 
 
 def test_a_file_can_name_no_class_or_function_from_elsewhere() -> None:

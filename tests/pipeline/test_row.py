@@ -44,12 +44,12 @@ def reports() -> dict[str, ib.Report]:
 
 def test_rows_of_all_models_are_one_data_set(reports, tmp_path) -> None:
     for key, report in reports.items():
-        table = pa.Table.from_pylist([report.row()], schema=ib.row_schema())
+        table = pa.Table.from_pylist([report.row()], schema=ib.sweeps.row_schema())
         pq.write_table(table, tmp_path / f"{key}.parquet")
     written = {pq.read_schema(path) for path in tmp_path.iterdir()}
-    assert written == {ib.row_schema()}
+    assert written == {ib.sweeps.row_schema()}
     whole = pyarrow.dataset.dataset(tmp_path).to_table()
-    assert whole.schema.equals(ib.row_schema())
+    assert whole.schema.equals(ib.sweeps.row_schema())
     frame = pd.read_parquet(tmp_path)
     assert sorted(frame["model"]) == sorted([*MODELS, "linear"])
     # Nulls where a quantity does not exist, and there alone.

@@ -160,9 +160,9 @@ def test_labels_ahead_are_those_of_finer_steps_of_the_flow_or_say_why_not(report
     )
     network = one.network
     found = agreement_ahead(network, train, held_out, report.limit)
-    fine = ib.margin_flow(
+    fine = ib.dynamics.margin_flow(
         network, *train, until=1e6, step=0.05,
-        observer=ib.Distances(report.limit, train, held_out, kkt=False),
+        observer=ib.measures.Distances(report.limit, train, held_out, kkt=False),
     ).first("agreement", 0.99)  # fmt: skip
     assert found.reason == "" and abs(math.log(found.log_inverse_loss / fine)) < 0.2
     assert one.row()["agreement_from"] == found.log_inverse_loss

@@ -53,14 +53,14 @@ def test_a_dask_cluster_does_what_one_process_does(tmp_path, expected) -> None:
     distributed = pytest.importorskip("distributed", reason="distributed is not installed")
     how = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
     with distributed.LocalCluster(**how) as cluster:
-        engine = ib.Engine("dask", scheduler=cluster.scheduler_address)
+        engine = ib.sweeps.Engine("dask", scheduler=cluster.scheduler_address)
         check(ib.sweep("gln", GRID, out=tmp_path, jobs=2, engine=engine, **SMALL), expected)
 
 
 @pytest.mark.usefixtures("found")
 def test_jobs_of_submitit_do_what_one_process_does(tmp_path, expected) -> None:
     pytest.importorskip("submitit", reason="submitit is not installed")
-    engine = ib.Engine("slurm", scheduler="local", options={"timeout_min": 5})
+    engine = ib.sweeps.Engine("slurm", scheduler="local", options={"timeout_min": 5})
     out = tmp_path / "runs"
     check(ib.sweep("gln", GRID, out=out, jobs=2, engine=engine, **SMALL), expected)
     assert {path.suffix for path in out.iterdir()} == {".parquet"}
@@ -81,7 +81,7 @@ class Deadly:
 @pytest.mark.usefixtures("found")
 def test_a_cell_that_kills_its_process_fails_alone() -> None:
     cells = [Cell(str(number), {}, {}) for number in range(6)]
-    outcomes = engines._joblib(Deadly(), cells, 2, ib.Engine())
+    outcomes = engines._joblib(Deadly(), cells, 2, ib.sweeps.Engine())
     errors = {outcome.cell: outcome.error for outcome in outcomes}
     assert errors == {str(number): None for number in range(6)} | {"3": engines.ENDED}
 
@@ -124,13 +124,13 @@ def test_cells_of_a_job_that_ended_early_fail_and_those_that_it_wrote_do_not(tmp
 )
 def test_an_engine_that_cannot_be_is_refused(arguments, message) -> None:
     with pytest.raises(ValueError, match=message):
-        ib.Engine(**arguments)
+        ib.sweeps.Engine(**arguments)
 
 
 def test_an_engine_that_is_not_installed_names_its_extra(monkeypatch) -> None:
     monkeypatch.setattr("implicit_bias._extras.find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match=r"pip install 'implicit-bias\[slurm\]'"):
-        ib.Engine("slurm")
+        ib.sweeps.Engine("slurm")
 
 
 def test_what_a_killed_writer_has_left_is_cleared_away(tmp_path: Path) -> None:

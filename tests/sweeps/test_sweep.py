@@ -59,7 +59,7 @@ def test_pandas_and_polars_read_the_folder_as_one_frame(tmp_path) -> None:
     ib.sweep("linear", {"seed": [0, 1]}, out=tmp_path, **SMALL)
     frame = pd.read_parquet(tmp_path)
     assert sorted(frame["model"]) == ["gln", "linear", "linear"]
-    assert list(frame) == ib.sweep_schema().names
+    assert list(frame) == ib.sweeps.sweep_schema().names
     polars = pytest.importorskip("polars", reason="polars is not installed")
     assert polars.read_parquet(tmp_path).columns == list(frame)
 
@@ -155,7 +155,7 @@ def test_cells_have_the_threads_that_were_asked_for_and_the_caller_keeps_its_own
         return usual(*args, **kwargs)
 
     monkeypatch.setattr(work, "run", run)
-    engine = ib.Engine(threads=2)
+    engine = ib.sweeps.Engine(threads=2)
     ib.sweep("linear", {"seed": [0]}, out=tmp_path, engine=engine, **SMALL)
     # A library that was built for one thread, as some solvers bring, stays at one.
     assert [(torch_threads, max(blas)) for torch_threads, blas in seen] == [(2, 2)]

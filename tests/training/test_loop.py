@@ -197,7 +197,9 @@ def test_a_row_of_the_trajectory_is_measured_on_the_whole_training_set() -> None
     network = network_for(contexts, 6, 3)
     settings = TrainingSettings(batch_size=4, schedule=((30, 0.05),), n_checkpoints=5)
     other = random_problem(9)
-    trajectory = train(network, X, y, contexts, settings=settings, monitor=(other[0], other[2]))
+    trajectory = train(
+        network, X, y, contexts, settings=settings, X_val=other[0], gates_val=other[2]
+    )
     zeta, w1 = network.zeta().detach().numpy(), network.w1.detach().numpy()
     head = network.head().detach().numpy()
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from implicit_bias import DGN, GLN, DeepGLN, DeepLinear, FReLU, ReLU, ShallowGLN
+from implicit_bias import DGN, GLN, DeepLinear, FReLU, ReLU, ShallowGLN
+from implicit_bias.networks import DeepGLN
 from implicit_bias.networks.balanced_relu import BalancedReLU, ResidualReLU
 from implicit_bias.networks.protocols import (
     Gated,
@@ -39,9 +40,12 @@ NETWORKS = {
     "relu": (ReLU(D, 4), None),
     "deep relu": (DeepReLU(D, (8, 7, 6), random_state=3), None),
     "orthosep": (BalancedReLU(D, 6, init_scale=1.0), None),
-    "dgn": (DGN(D, (4, 3, 2)), RNG.uniform(size=(N, 9))),
-    "dgn, one layer": (DGN(D, ()), np.ones((N, 0))),
-    "deep gln": (DeepGLN(D, (4, 3), 3, init="kaiming"), RNG.integers(0, 3, (N, 7))),
+    "dgn": (DGN(D, widths=(4, 3, 2)), RNG.uniform(size=(N, 9))),
+    "dgn, one layer": (DGN(D, widths=()), np.ones((N, 0))),
+    "deep gln": (
+        DeepGLN(D, widths=(4, 3), n_contexts=3, init="kaiming"),
+        RNG.integers(0, 3, (N, 7)),
+    ),
 }
 
 LINEAR = {"linear", "shallow gln", "dgn, one layer"}
@@ -100,8 +104,8 @@ MAKERS = {
     ResidualReLU: ResidualReLU,
     GDLN: GDLN,
     ReLUMean: ReLUMean,
-    DGN: lambda d=D, h=H, **k: DGN(d, (h,), **k),
-    DeepGLN: lambda d=D, h=H, **k: DeepGLN(d, (h,), 2, **k),
+    DGN: lambda d=D, h=H, **k: DGN(d, widths=(h,), **k),
+    DeepGLN: lambda d=D, h=H, **k: DeepGLN(d, widths=(h,), n_contexts=2, **k),
 }
 WITHOUT_INIT = {BalancedReLU, ResidualReLU, GDLN, ReLUMean}
 FROM_ZERO = {GDLN, ReLUMean}

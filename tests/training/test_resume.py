@@ -33,7 +33,7 @@ RNG = np.random.default_rng(6)
 X = RNG.normal(size=(N, D))
 Y = np.sign(X @ np.linspace(-1, 1, D))
 CONTEXTS = RNG.integers(0, C, size=(N, H))
-MONITOR = (X[:7] - 0.2, CONTEXTS[:7])
+X_VAL, GATES_VAL = X[:7] - 0.2, CONTEXTS[:7]
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "constant": {"schedule": ((30, 0.3), (30, 0.1))},
@@ -80,7 +80,7 @@ def run(network: torch.nn.Module, name: str, **kwargs: Any) -> Trajectory:
     gated = isinstance(network, GLN)
     return train(
         network, X, Y, CONTEXTS if gated else None, settings=settings_for(name),
-        monitor=MONITOR if gated else (MONITOR[0], None), observer=Remembering(), **kwargs,
+        X_val=X_VAL, gates_val=GATES_VAL if gated else None, observer=Remembering(), **kwargs,
     )  # fmt: skip
 
 
@@ -382,7 +382,7 @@ def kept(tmp_path) -> Path:
 def go_on(file: Path, **changes: Any) -> Trajectory:
     given: dict[str, Any] = {
         "network": network_for("constant"), "X": X, "y": Y, "gates": CONTEXTS,
-        "settings": settings_for("constant"), "monitor": MONITOR,
+        "settings": settings_for("constant"), "X_val": X_VAL, "gates_val": GATES_VAL,
     } | changes  # fmt: skip
     network = given.pop("network")
     before = copy.deepcopy(network.state_dict())
@@ -406,8 +406,8 @@ def frozen_above() -> torch.nn.Module:
         ({"X": X + 1e-12}, "other data or other settings"),
         ({"y": -Y}, "other data or other settings"),
         ({"gates": 1 - CONTEXTS}, "other data or other settings"),
-        ({"monitor": None}, "other data or other settings"),
-        ({"monitor": (MONITOR[0][:5], MONITOR[1][:5])}, "other data or other settings"),
+        ({"X_val": None, "gates_val": None}, "other data or other settings"),
+        ({"X_val": X_VAL[:5], "gates_val": GATES_VAL[:5]}, "other data or other settings"),
         ({"settings": settings_for("constant", loss="exponential")}, "other settings"),
         ({"settings": settings_for("constant", schedule=((61, 0.3),))}, "other settings"),
         ({"settings": settings_for("annealed")}, "other settings"),

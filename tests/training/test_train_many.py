@@ -64,19 +64,19 @@ def settings_for(trainer: str, **changes: Any) -> TrainingSettings:
 def assert_same_runs(
     model: str, settings: list[TrainingSettings], together: list[Any], rtol: float = 1e-9
 ) -> None:
-    """Train `together` as one and copies of them one by one, with observers and a monitor."""
+    """Train `together` as one and copies of them one by one, with observers and held-out inputs."""
     gates = NETWORKS[model][1]
     alone = copy.deepcopy(together)
-    monitor = (X[:6] + 0.1, None if gates is None else gates[:6])
+    watched = {"X_val": X[:6] + 0.1, "gates_val": None if gates is None else gates[:6]}
 
     def weighed(network: torch.nn.Module) -> dict[str, float]:
         return {"size": sum(float(p.abs().sum()) for p in network.parameters())}
 
     many = train_many(
-        together, X, Y, gates, settings=settings, monitor=monitor, observers=[weighed] * len(alone)
+        together, X, Y, gates, settings=settings, **watched, observers=[weighed] * len(alone)
     )
     for network, other, trajectory, one in zip(together, alone, many, settings, strict=True):
-        expected = train(other, X, Y, gates, settings=one, monitor=monitor, observer=weighed)
+        expected = train(other, X, Y, gates, settings=one, **watched, observer=weighed)
         for name in ("log_loss", "smallest_margin", "unit_norms", "scores", "weight_norm"):
             np.testing.assert_allclose(
                 getattr(trajectory, name), getattr(expected, name), rtol=rtol, atol=1e-9

@@ -134,8 +134,8 @@ def make_network(options: DGNOptions, n_inputs: int, seed: int) -> DGN | DeepGLN
     """The untrained network."""
     begins, widths = start(options, seed), widths_of(options)
     if options.contexts is not None:
-        return DeepGLN(n_inputs, widths, options.contexts, **begins)
-    return DGN(n_inputs, widths, gate_rate=options.gate_rate or 0.5, **begins)
+        return DeepGLN(n_inputs, widths=widths, n_contexts=options.contexts, **begins)
+    return DGN(n_inputs, widths=widths, gate_rate=options.gate_rate or 0.5, **begins)
 
 
 def network_name(options: DGNOptions) -> str:
@@ -192,10 +192,10 @@ def gated(setup: Setup, relu: DeepReLU | None) -> Setup:
     widths, seed = widths_of(options), setup.seeds.gating
     gating: Any
     if options.gating == "random":
-        gating = RandomGates(widths, options.gate_rate, random_state=seed)
+        gating = RandomGates(widths=widths, rate=options.gate_rate, random_state=seed)
         return replace(setup, gating=gating.fit(X), gates=(gating.transform(X), None))
     if options.gating == "dlgn":
-        gating = LinearGates(X.shape[1], widths, random_state=seed)
+        gating = LinearGates(X.shape[1], widths=widths, random_state=seed)
     elif options.gating == "contexts":
         gating = HyperplaneContexts(sum(widths), options.contexts, random_state=seed)
     else:

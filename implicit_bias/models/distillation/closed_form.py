@@ -15,7 +15,13 @@ from ...data.arrays import Floats, require_real
 from .limit import DistillationCertificate, DistillationLimit, DistillationStatus
 from .losses import centred, get_student_loss, mean_loss
 
-__all__ = ["checked_student", "distillation_limit", "largest_start", "sample_span"]
+__all__ = [
+    "checked_student",
+    "distillation_limit",
+    "largest_start",
+    "sample_span",
+    "unseen_part",
+]
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -49,6 +55,18 @@ def sample_span(X: Floats, rcond: float | None = None) -> Span:
     cut = max(X.shape) * EPS if rcond is None else rcond
     kept = values > cut * values[0]
     return Span(right[kept].T, left[:, kept] / values[kept])
+
+
+def unseen_part(start: Floats, span: Span, loss: str) -> Floats:
+    """Part q_0 of the start (D,), or (K, D), that does not change the scores of the samples.
+
+    It is zero for a start in the span up to rounding, which is no direction to grow along. Of K
+    classes the mean over classes belongs to it where the loss does not see it.
+    """
+    unseen = start - span.project(centred(start, loss))
+    if np.linalg.norm(unseen) <= 100 * EPS * np.linalg.norm(start):
+        return np.zeros_like(start)
+    return np.asarray(unseen)
 
 
 def distillation_limit(
@@ -122,10 +140,7 @@ def distillation_limit(
         raise ValueError(f"`tol` must lie strictly between 0 and 1, got {tol}")
     span = sample_span(X, rcond)
     projection = span.project(centred(target, loss))
-    unseen = start - span.project(centred(start, loss))
-    # What rounding leaves of a start that the samples span is no direction to grow along.
-    if np.linalg.norm(unseen) <= 100 * EPS * np.linalg.norm(start):
-        unseen = np.zeros_like(start)
+    unseen = unseen_part(start, span, loss)
     growth = _growth(projection, start, unseen, depth)
     weights = projection + growth * unseen
     multipliers = span.multipliers(centred(target - growth * start, loss))

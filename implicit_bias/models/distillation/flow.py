@@ -9,8 +9,8 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from ...data.arrays import Floats
-from .closed_form import checked_student, sample_span
-from .losses import get_student_loss
+from .closed_form import checked_student, sample_span, unseen_part
+from .losses import centred, get_student_loss
 
 __all__ = ["distillation_flow"]
 
@@ -60,16 +60,19 @@ def distillation_flow(
         raise ValueError("`times` must be non-negative, not decreasing, of shape (T,), T >= 1")
     if not np.isfinite(when).all() or not 1e-13 <= rtol < 1:
         raise ValueError(f"`times` must be finite, and `rtol` in [1e-13, 1), got rtol={rtol}")
-    # All happens in the span of the samples and of the start.
-    span = sample_span(X).basis
-    unseen = start - (start @ span) @ span.T
-    if target.ndim == 2:  # one layer, which leaves that as it is
-        moving = _integrate(_of_classes(X @ span, X @ target.T, loss), start @ span, when, rtol)
-        return np.asarray(moving @ span.T + unseen)
+    span = sample_span(X)
+    seen, unseen = centred(start, loss) @ span.basis, unseen_part(start, span, loss)
+    inputs = X @ span.basis
+    if target.ndim == 2:  # one layer, which leaves the unseen part as it is
+        moving = _integrate(_of_classes(inputs, X @ target.T, loss), seen, when, rtol)
+        return np.asarray(moving @ span.basis.T + unseen)
+    # The unseen part keeps its direction. Its length is a last coordinate, 0 in all samples by
+    # definition: computed, it would be rounding over that length.
     size = float(np.linalg.norm(unseen))
-    basis = np.column_stack([span, unseen / size]) if size > 0 else span
-    path = _integrate(_induced(X @ basis, X @ target, depth, loss), basis.T @ start, when, rtol)
-    return np.asarray(path @ basis.T)
+    direction = unseen / size if size > 0 else unseen
+    inputs = np.column_stack([inputs, np.zeros(len(X))])
+    path = _integrate(_induced(inputs, X @ target, depth, loss), np.append(seen, size), when, rtol)
+    return np.asarray(path[:, :-1] @ span.basis.T + path[:, -1:] * direction)
 
 
 def _of_classes(X: Floats, teacher: Floats, loss: str) -> Velocity:

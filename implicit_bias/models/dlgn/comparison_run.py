@@ -152,7 +152,7 @@ def _interval(train: Sample, widths: Sequence[int]) -> Depth3Interval | None:
     if min(np.unique(layer, axis=1).shape[1] for layer in layers) > MOST_GATES:
         return None
     one = distinct(train)
-    return certify_depth3(one.y, one.gates, widths, n_inputs=train.X.shape[1])
+    return certify_depth3(one.y, one.gates, widths=widths, n_inputs=train.X.shape[1])
 
 
 def _beside(

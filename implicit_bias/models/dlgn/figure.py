@@ -83,7 +83,7 @@ def plot_overlap_map(
 
 def plot_path_density(X: Floats, y: Floats, gates: Floats, widths: Sequence[int], ax: Axes) -> Axes:
     """Logarithm of the number of open paths: by angle on the plane, by class elsewhere."""
-    density = active_paths(gates, widths) / np.log(10)
+    density = active_paths(gates, widths=widths) / np.log(10)
     shown = np.isfinite(density)
     kinds = ((1, POSITIVE, "y = +1"), (-1, NEGATIVE, "y = -1"))
     if is_planar(X):

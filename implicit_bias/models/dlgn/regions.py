@@ -15,7 +15,7 @@ from ...data.arrays import Floats, require_real
 __all__ = ["active_paths", "closed_samples", "count_patterns", "most_patterns"]
 
 
-def active_paths(gates: Any, widths: Sequence[int]) -> Floats:
+def active_paths(gates: Any, *, widths: Sequence[int]) -> Floats:
     r"""Logarithm of the number of paths that are open on each sample, by their activities.
 
     .. math:: \log \sum_p A_p(x) = \sum_l \log \sum_i G_l(x)_i
@@ -86,7 +86,7 @@ def most_patterns(n_gates: int, n_inputs: int) -> int:
     return 2 * sum(comb(n_gates - 1, k) for k in range(n_inputs))
 
 
-def closed_samples(inputs: Any, gates: Any, widths: Sequence[int]) -> NDArray[np.int64]:
+def closed_samples(inputs: Any, gates: Any, *, widths: Sequence[int]) -> NDArray[np.int64]:
     """Row numbers of the samples whose score is 0 whatever the weights are.
 
     Those that no path reaches, and those with inputs of zero: either makes data inseparable.
@@ -104,7 +104,7 @@ def closed_samples(inputs: Any, gates: Any, widths: Sequence[int]) -> NDArray[np
         As `active_paths`.
     """
     X = _matrix(inputs)
-    dead = ~np.any(X != 0, axis=1) | np.isneginf(active_paths(gates, widths))
+    dead = ~np.any(X != 0, axis=1) | np.isneginf(active_paths(gates, widths=widths))
     return np.flatnonzero(dead).astype(np.int64)
 
 

@@ -98,7 +98,7 @@ def run_dlgn(model: Model, options: DLGNOptions, progress: Progress, keeping: Ke
     setup = prepare(model, options, progress, keeping)
     network = DLGN(
         setup.train.X.shape[1],
-        _widths(options),
+        widths=_widths(options),
         constant_experts=options.experts == "constant",
         beta=options.beta,
         **start(options, setup.seeds.weights),
@@ -132,7 +132,8 @@ def _find(setup: Setup, network: DLGN, parts: tuple[tuple[float, int], ...]) -> 
         twin,
         *frozen.samples[0],
         settings=setup.settings,
-        monitor=(frozen.samples[1].X, frozen.samples[1].gates),
+        X_val=frozen.samples[1].X,
+        gates_val=frozen.samples[1].gates,
         callback=setup.progress.training(),
         observer=Distances(None, *frozen.samples, loss=setup.options.loss),
         state=setup.keeping.state(RUN),
@@ -237,7 +238,7 @@ def _with_closed(found: Finding, limit: Limit, frozen: Frozen) -> Finding:
     """The limit alone; where it is none, what stands in the way by number."""
     if limit.status is not Status.NOT_SEPARABLE:
         return found
-    closed = closed_samples(*frozen.samples[0][::2], frozen.widths)
+    closed = closed_samples(*frozen.samples[0][::2], widths=frozen.widths)
     why = "give more `--hidden-units` or `--gate-steps`, or another `--seed`"
     if len(closed):
         names = ", ".join(map(str, closed[:NAMED])) + (", ..." if len(closed) > NAMED else "")

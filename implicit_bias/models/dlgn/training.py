@@ -118,7 +118,7 @@ class GateObserver:
             raise TypeError(f"`network` must be a DLGN, got {type(network).__name__}")
         gates = to_numpy(network.gates(self._sample.X))
         margins = self._sample.y * hard_scores(network, self._sample.X)
-        paths = active_paths(gates, network.widths)
+        paths = active_paths(gates, widths=network.widths)
         return {
             "hard_log_loss": float(log_mean_loss(torch.tensor(margins), self._loss)),
             "gate_changes": float(np.mean(gates != self._first)),
@@ -137,7 +137,7 @@ def hard_scores(network: DLGN, X: Any) -> np.ndarray:
 def gating_of(network: DLGN) -> LinearGates:
     """The half-spaces that a network has now, as a gating of new inputs that can be saved."""
     layers = [to_numpy(layer.detach().double()) for layer in network.gating]
-    gating = LinearGates(network.n_inputs, network.widths, layers=layers)
+    gating = LinearGates(network.n_inputs, widths=network.widths, layers=layers)
     return gating.fit(np.zeros((1, network.n_inputs)))
 
 

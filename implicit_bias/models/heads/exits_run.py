@@ -154,7 +154,9 @@ def check_exits(options: Any) -> tuple[int, ...]:
 
 def make_exits(labels: Labels, options: Any, layers: tuple[int, ...], seed: int) -> Exits:
     """Draw the trunk, train it and its teacher on the labelled samples, and freeze them."""
-    trunk = Trunk(labels.X.shape[1], (options.hidden_units,) * options.depth, random_state=seed)
+    trunk = Trunk(
+        labels.X.shape[1], widths=(options.hidden_units,) * options.depth, random_state=seed
+    )
     teacher = train_trunk(
         trunk,
         labels.X,

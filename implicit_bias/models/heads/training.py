@@ -191,16 +191,16 @@ def train_multi_exit(
     temperature: float = 1.0,
     share: float = 0.5,
     n_steps: int = 300,
-    rate: float = 3e-3,
+    learning_rate: float = 3e-3,
     most_confident: float | None = None,
     multiplier: float = 1.05,
     later_teach: bool = False,
 ) -> HeadsRun:
     """Algorithm 6.1: a trunk and a head at each of its layers, trained together on full batches.
 
-    Nothing is predicted of where this goes. Steps are Adam's, the rate a tenth after a half of them
-    and a hundredth after three quarters: the thesis takes Nesterov's on a trunk with batch
-    normalisation, and without it slopes that grow with tau^2 kill units of ReLU.
+    Nothing is predicted of where this goes. Steps are Adam's, the learning rate a tenth after a
+    half of them and a hundredth after three quarters: the thesis takes Nesterov's on a trunk with
+    batch normalisation, and without it slopes that grow with tau^2 kill units of ReLU.
 
     Parameters
     ----------
@@ -213,7 +213,7 @@ def train_multi_exit(
         As of `train_exit_heads`.
     share : float
         In (0, 1]: 1/2 weighs labels and teachers alike, (6.1), and 1 is the exit-wise loss (6.7).
-    rate : float
+    learning_rate : float
     later_teach : bool
         Whether all later exits teach an exit, and not the last alone.
 
@@ -223,15 +223,15 @@ def train_multi_exit(
         If no sample has a label, or a number is out of range.
     """
     course = _Course(temperature, share, n_steps, most_confident, multiplier, later_teach)
-    if not (share > 0 and 0 < rate < np.inf):
+    if not (share > 0 and 0 < learning_rate < np.inf):
         raise ValueError(
-            "`share` and `rate` must be positive, since the last exit has labels alone, got "
-            f"{share} and {rate}"
+            "`share` and `learning_rate` must be positive, since the last exit has labels alone, "
+            f"got {share} and {learning_rate}"
         )
     inputs = torch.tensor(np.asarray(X), dtype=torch.float64)
     classes = torch.tensor(np.asarray(labels), dtype=torch.int64)
     heads = [_zeros(_count(classes), int(weight.shape[0])) for weight in trunk.layers]
-    optimizer = torch.optim.Adam([*trunk.parameters(), *heads], lr=rate)
+    optimizer = torch.optim.Adam([*trunk.parameters(), *heads], lr=learning_rate)
     falling = torch.optim.lr_scheduler.MultiStepLR(optimizer, [n_steps // 2, 3 * n_steps // 4])
     return _descend(lambda: trunk(inputs), heads, optimizer, classes, None, course, falling.step)
 

@@ -131,7 +131,7 @@ def _train(setup: Setup, network: Network, limit: OrthosepLimit) -> Trajectory:
         network,
         *setup.train,
         settings=setup.settings,
-        monitor=(setup.held_out.X, None),
+        X_val=setup.held_out.X,
         callback=setup.progress.training(),
         observer=OrthosepDistances(limit, *setup.samples, loss=setup.options.loss),
         state=setup.keeping.state(RUN),

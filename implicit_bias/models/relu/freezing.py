@@ -46,7 +46,7 @@ def train_then_freeze(
     *,
     freeze_at: int,
     settings: TrainingSettings | None = None,
-    monitor: Inputs | None = None,
+    X_val: Inputs | None = None,
     callback: Callback | None = None,
     states: tuple[Path, Path] | None = None,
     resume: bool = False,
@@ -68,8 +68,8 @@ def train_then_freeze(
         0: gates as initialised, to `settings.n_steps`: all of the training as a ReLU network.
     settings : TrainingSettings, optional
         Of both parts together. `n_checkpoints` is what each part gets.
-    monitor : (m, D), optional
-        Inputs whose scores enter both trajectories.
+    X_val : (m, D), optional
+        Held-out inputs whose scores enter both trajectories.
     callback : callable, optional
         ``callback(step, n_steps, log_loss)`` with the steps of both parts together.
     states : (path, path), optional
@@ -105,14 +105,15 @@ def train_then_freeze(
     before = after = None
     if first is not None:
         before = train(
-            network, X, y, None, settings=first, monitor=_watched(monitor, None),
+            network, X, y, None, settings=first, X_val=X_val,
             callback=_shifted(callback, 0, total), state=kept[0], resume=begun[0],
         )  # fmt: skip
     frozen, gating = _freeze(network, X)
     if second is not None and (before is None or before.finished):
         # The network's own gates, in its own arithmetic: the function is the same at the freeze.
         after = train(
-            frozen, X, y, network.gates(X), settings=second, monitor=_watched(monitor, network),
+            frozen, X, y, network.gates(X), settings=second, X_val=X_val,
+            gates_val=None if X_val is None else network.gates(X_val),
             callback=_shifted(callback, freeze_at, total), state=kept[1], resume=begun[1],
         )  # fmt: skip
     return PartlyTrained(network=frozen, gating=gating, before=before, after=after)
@@ -125,15 +126,6 @@ def _freeze(network: DeepReLU, X: Inputs) -> tuple[FReLU | DGN, ReLUGates | Netw
     layers = [layer.detach().clone() for layer in network.layers]
     frozen = DGN.from_weights(*layers, device=layers[0].device)
     return frozen, NetworkGates(network).fit(to_numpy(X))
-
-
-def _watched(
-    monitor: Inputs | None, gated_by: DeepReLU | None
-) -> tuple[Inputs, Inputs | None] | None:
-    """What `train` watches, behind the gates that a network has now."""
-    if monitor is None:
-        return None
-    return monitor, None if gated_by is None else gated_by.gates(monitor)
 
 
 def _split(

@@ -148,7 +148,7 @@ def train_frozen(setup: Setup, twin: DeepReLU, freeze_at: int) -> tuple[PartlyTr
         setup.train.y,
         freeze_at=freeze_at,
         settings=setup.settings,
-        monitor=setup.held_out.X,
+        X_val=setup.held_out.X,
         callback=setup.progress.training(),
         states=None if before is None or after is None else (before, after),
         resume=setup.keeping.resume,

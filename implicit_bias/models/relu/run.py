@@ -133,7 +133,7 @@ def _train(setup: Setup, network: DeepReLU, snapshots: Snapshots | None) -> Traj
             network,
             *setup.train,
             settings=setup.settings,
-            monitor=(setup.held_out.X, None),
+            X_val=setup.held_out.X,
             callback=setup.progress.training(snapshots),
             observer=Distances(None, *setup.samples, loss=setup.options.loss),
             state=setup.keeping.state(RUN),

@@ -11,16 +11,9 @@ import numpy as np
 import pytest
 import torch
 
-from implicit_bias import (
-    DGN,
-    DeepGLN,
-    DeepLinear,
-    Distances,
-    FReLU,
-    Sample,
-    kkt_distance,
-    solve_linear_svm,
-)
+from implicit_bias import DGN, DeepLinear, FReLU, Sample, kkt_distance, solve_linear_svm
+from implicit_bias.measures import Distances
+from implicit_bias.networks import DeepGLN
 from implicit_bias.networks.dgn import initial_variance
 from implicit_bias.networks.relu import DeepReLU
 from implicit_bias.training.loop import train, train_many
@@ -43,7 +36,7 @@ def parts(gates: np.ndarray, widths: tuple[int, ...]) -> list[np.ndarray]:
 @pytest.mark.parametrize("widths", WIDTHS)
 @pytest.mark.parametrize("init", ["sign", "gaussian", "kaiming", "orthogonal", "balanced"])
 def test_scores_are_the_sum_over_paths_written_out(widths, init) -> None:
-    network, gates = DGN(D, widths, init=init), RNG.uniform(size=(N, sum(widths)))
+    network, gates = DGN(D, widths=widths, init=init), RNG.uniform(size=(N, sum(widths)))
     weights, of_layer = layers_of(network), parts(gates, widths)
     strengths = network.path_strengths().detach().numpy()
     expected = np.zeros(N)
@@ -61,7 +54,7 @@ def test_scores_are_the_sum_over_paths_written_out(widths, init) -> None:
 
 @pytest.mark.parametrize("widths", WIDTHS[1:])
 def test_contexts_are_one_column_of_weights_each(widths) -> None:
-    network = DeepGLN(D, widths, C, init="gaussian")
+    network = DeepGLN(D, widths=widths, n_contexts=C, init="gaussian")
     contexts = RNG.integers(0, C, size=(N, sum(widths)))
     weights, strengths = layers_of(network), network.path_strengths().detach().numpy()
     expected = np.empty(N)
@@ -92,7 +85,7 @@ def test_special_gates_give_the_networks_that_are_known() -> None:
     torch.testing.assert_close(
         own(inputs, own.prepare(below)), frozen(inputs, frozen.prepare(gates))
     )
-    one = DeepGLN(D, (4, 3), 1)
+    one = DeepGLN(D, widths=(4, 3), n_contexts=1)
     alike = DGN.from_weights(*(W.squeeze(1) if W.ndim == 3 else W for W in one.layers))
     closed = one(inputs, one.prepare(np.zeros((N, 7), dtype=int)))
     torch.testing.assert_close(closed, alike(inputs, alike.prepare(np.ones((N, 7)))))
@@ -100,12 +93,12 @@ def test_special_gates_give_the_networks_that_are_known() -> None:
 
 def test_random_starts_have_the_variance_they_promise() -> None:
     widths, rate = (100, 400), 0.25
-    assert initial_variance(widths, rate) == pytest.approx(1 / (rate * 200))
+    assert initial_variance(widths=widths, gate_rate=rate) == pytest.approx(1 / (rate * 200))
     sigma = 3 / math.sqrt(rate * 200)
-    for W in layers_of(DGN(50, widths, gate_rate=rate, init_scale=3.0)):
+    for W in layers_of(DGN(50, widths=widths, gate_rate=rate, init_scale=3.0)):
         np.testing.assert_allclose(np.abs(W), sigma, rtol=1e-14)
         assert abs(W.mean()) < 5 * sigma / math.sqrt(W.size)
-    for W in layers_of(DGN(50, widths, init="gaussian", gate_rate=rate, init_scale=3.0)):
+    for W in layers_of(DGN(50, widths=widths, init="gaussian", gate_rate=rate, init_scale=3.0)):
         # Second and fourth moments, five standard errors.
         assert np.mean(W**2) == pytest.approx(sigma**2, rel=5 * math.sqrt(2 / W.size))
         assert np.mean(W**4) == pytest.approx(3 * sigma**4, rel=5 * math.sqrt(32 / 3 / W.size))
@@ -113,17 +106,20 @@ def test_random_starts_have_the_variance_they_promise() -> None:
 
 @pytest.mark.parametrize("kind", [DGN, DeepGLN])
 def test_balanced_units_are_balanced_one_by_one(kind) -> None:
-    sizes = (D, (4, 3), C) if kind is DeepGLN else (D, (4, 3))
-    assert float(kind(*sizes, init="balanced").imbalance().detach().abs().max()) < 1e-14
-    assert float(kind(*sizes, init="gaussian").imbalance().detach().abs().max()) > 1e-2
+    sizes = {"widths": (4, 3)} | ({"n_contexts": C} if kind is DeepGLN else {})
+    assert float(kind(D, **sizes, init="balanced").imbalance().detach().abs().max()) < 1e-14
+    assert float(kind(D, **sizes, init="gaussian").imbalance().detach().abs().max()) > 1e-2
 
 
 def teacher(kind: type) -> tuple[torch.nn.Module, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(3)
     if kind is DGN:
-        network, gates = DGN(D, (6, 5), random_state=4), 1.0 * (rng.random((N, 11)) < 0.8)
+        network, gates = DGN(D, widths=(6, 5), random_state=4), 1.0 * (rng.random((N, 11)) < 0.8)
     else:
-        network, gates = DeepGLN(D, (4, 3), 2, random_state=4), rng.integers(0, 2, (N, 7))
+        network, gates = (
+            DeepGLN(D, widths=(4, 3), n_contexts=2, random_state=4),
+            rng.integers(0, 2, (N, 7)),
+        )
     y = np.sign(network(torch.tensor(X), network.prepare(gates)).detach().numpy())
     return network, gates, np.where(y == 0, 1.0, y)
 
@@ -170,7 +166,7 @@ def test_an_interrupted_run_goes_on_as_if_it_had_not_been(kind, tmp_path) -> Non
 
 
 def test_without_hidden_layers_it_is_linear_and_takes_the_dual_trainer() -> None:
-    network, y = DGN(D, ()), np.sign(X @ np.arange(D) - 1e-3)
+    network, y = DGN(D, widths=()), np.sign(X @ np.arange(D) - 1e-3)
     settings = TrainingSettings(trainer="dual", batch_size=0, schedule=((300, None),))
     train(network, X, y, np.ones((N, 0)), settings=settings)
     limit = solve_linear_svm(X, y).require()
@@ -182,7 +178,7 @@ def test_without_hidden_layers_it_is_linear_and_takes_the_dual_trainer() -> None
 def test_networks_side_by_side_train_as_each_by_itself(kind) -> None:
     network, gates, y = teacher(kind)
     rest = {"n_contexts": 2} if kind is DeepGLN else {}
-    pair = [kind(D, network.widths, **rest, random_state=seed) for seed in (0, 1)]
+    pair = [kind(D, widths=network.widths, **rest, random_state=seed) for seed in (0, 1)]
     alone = copy.deepcopy(pair)
     settings = TrainingSettings(schedule=((50, 0.05),))
     train_many(pair, X, y, gates, settings=settings)
@@ -198,18 +194,24 @@ T = torch.tensor
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: DGN(D, (3, 0)), ValueError, r"`widths\[1\]` must be at least 1"),
-        (lambda: DGN(D, (3,), gate_rate=0.0), ValueError, r"`gate_rate` must lie in \(0, 1\]"),
-        (lambda: DGN(D, (3, 2)).prepare(np.ones((4, 3))), ValueError,
+        (lambda: DGN(D, widths=(3, 0)), ValueError, r"`widths\[1\]` must be at least 1"),
+        (lambda: DGN(D, widths=(3,), gate_rate=0.0),
+         ValueError, r"`gate_rate` must lie in \(0, 1\]"),
+        (lambda: DGN(D, widths=(3, 2)).prepare(np.ones((4, 3))), ValueError,
          r"`gates` must have shape \(4, 5\), got \(4, 3\).*layer after layer"),
-        (lambda: DGN(D, (3,)).prepare([[1.0, np.nan, 0.0]]), ValueError, "finite and not negative"),
-        (lambda: DGN(D, (3,)).prepare([[1.0, -0.1, 0.0]]), ValueError, "finite and not negative"),
+        (lambda: DGN(D, widths=(3,)).prepare([[1.0, np.nan, 0.0]]),
+         ValueError, "finite and not negative"),
+        (lambda: DGN(D, widths=(3,)).prepare([[1.0, -0.1, 0.0]]),
+         ValueError, "finite and not negative"),
         (lambda: DGN.from_weights(np.ones((3, 2)), np.ones((1, 4))), ValueError, "shapes"),
         (lambda: DGN.from_weights(np.ones((3, 2))), ValueError, "shapes"),
-        (lambda: DGN(2, (200,) * 4).path_strengths(), ValueError, "1600000000 paths"),
-        (lambda: DeepGLN(D, (3,), 0), ValueError, "`n_contexts` must be at least 1"),
-        (lambda: DeepGLN(D, (3,), 2).prepare([[0, 1, 2]]), ValueError, r"lie in 0\.\.1"),
-        (lambda: DeepGLN(D, (3,), 2).prepare([[0.0, 1.0, 1.0]]), TypeError, "integers"),
+        (lambda: DGN(2, widths=(200,) * 4).path_strengths(), ValueError, "1600000000 paths"),
+        (lambda: DeepGLN(D, widths=(3,), n_contexts=0),
+         ValueError, "`n_contexts` must be at least 1"),
+        (lambda: DeepGLN(D, widths=(3,), n_contexts=2).prepare([[0, 1, 2]]),
+         ValueError, r"lie in 0\.\.1"),
+        (lambda: DeepGLN(D, widths=(3,), n_contexts=2).prepare([[0.0, 1.0, 1.0]]),
+         TypeError, "integers"),
         (lambda: DeepGLN.from_weights(np.ones((3, 2, 4)), np.ones((2, 3, 3)), np.ones((1, 2))),
          ValueError, "one number of contexts"),
     ],

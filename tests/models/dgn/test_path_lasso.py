@@ -9,18 +9,17 @@ import torch
 
 from implicit_bias import (
     DGN,
-    DeepGLN,
     NotCertified,
-    PathLimit,
     Status,
-    path_lower_bound,
     solve_frelu_svm,
     solve_gln_svm,
     solve_linear_svm,
     solve_path_lasso,
 )
+from implicit_bias.limits import PathLimit, path_lower_bound
 from implicit_bias.limits.path_lasso import PathLasso
 from implicit_bias.limits.paths import distinct_paths, gate_layers
+from implicit_bias.networks import DeepGLN
 
 RNG = np.random.default_rng(2)
 N, D = 30, 6
@@ -121,7 +120,7 @@ def test_a_network_of_a_single_path_meets_all_three_inequalities() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_numpy_data_bound_torch_networks_and_the_other_way_round(dtype) -> None:
-    network = DGN(D, (5, 4), random_state=0, dtype=dtype)
+    network = DGN(D, widths=(5, 4), random_state=0, dtype=dtype)
     gates = np.hstack(GATINGS["two layers"])
     layers = [layer.detach().double().numpy() for layer in network.layers]
     y = np.sign(scores(layers, X, GATINGS["two layers"]))
@@ -138,7 +137,7 @@ def test_numpy_data_bound_torch_networks_and_the_other_way_round(dtype) -> None:
 
 def test_a_deep_gln_is_bounded_by_its_contexts_as_arrays() -> None:
     contexts = RNG.integers(0, 2, size=(N, 5))
-    network = DeepGLN(D, (3, 2), 2, init="gaussian", random_state=0)
+    network = DeepGLN(D, widths=(3, 2), n_contexts=2, init="gaussian", random_state=0)
     with torch.no_grad():
         margins = network(torch.tensor(X), torch.tensor(contexts)).numpy()
     limit = solve_path_lasso(X, np.sign(margins), contexts, widths=(3, 2), contexts=True)

@@ -46,10 +46,10 @@ def test_what_is_said_of_a_run_is_true_of_its_saved_files(tmp_path) -> None:
     local = record["local_limit"]
     assert local["residual"] < 1e-10 and limit.dual_objective < local["value"] < value
     assert [start["start"] for start in record["starts"]] == [1, 2]
-    kernel = ib.neural_path_kernel(data.X_train, gates, widths=(6, 6))
+    kernel = ib.kernels.neural_path_kernel(data.X_train, gates, widths=(6, 6))
     machine = ib.solve_kernel_svm(kernel, data.y_train)
     new = gating.transform(data.X_val)
-    cross = ib.neural_path_kernel(data.X_val, new, data.X_train, gates, widths=(6, 6))
+    cross = ib.kernels.neural_path_kernel(data.X_val, new, data.X_train, gates, widths=(6, 6))
     error = np.mean(machine.predictor(cross) * data.y_val <= 0)
     assert comparison["predicted"]["NPK"]["error"] == error
 
@@ -99,7 +99,9 @@ def test_gates_frozen_in_every_layer_stand_beside_a_bound_and_a_local_limit(tmp_
              "--learning-rate", "0.05,0.05", "--depth", 3, "--freeze-at", 50)  # fmt: skip
     record = results("--model", "relu", *small, "--save", tmp_path)
     data, frozen = dataset_of(record), record["frozen"]
-    gates = ib.NetworkGates.load(tmp_path / "frozen-gating.safetensors").transform(data.X_train)
+    gates = ib.gates.NetworkGates.load(tmp_path / "frozen-gating.safetensors").transform(
+        data.X_train
+    )
     w1, w2, w3 = (W for _, W in sorted(load_file(tmp_path / "frozen-network.safetensors").items()))
     hidden = gates[:, 8:] * ((gates[:, :8] * (data.X_train @ w1.T)) @ w2.T)
     margin = (data.y_train * (hidden @ w3[0])).min()
@@ -138,7 +140,7 @@ OWN |= {"X_val": OWN_X[40:], "y_val": OWN_Y[40:]}
 
 def test_the_model_s_own_gates_given_as_the_user_s_find_the_same() -> None:
     sizes = {"starts": 1, "seed": 1, "n_train": 30, "n_val": 40, "steps": 50}
-    gating = ib.gates.layered.LinearGates(65, (6, 6), random_state=Seeds.from_seed(1).gating)
+    gating = ib.gates.layered.LinearGates(65, widths=(6, 6), random_state=Seeds.from_seed(1).gating)
     named = ib.run("dgn", gating="dlgn", hidden_units=6, **sizes)
     again = ib.run("dgn", gating=gating, **sizes)
     for key in ("limit", "comparison"):
@@ -180,7 +182,11 @@ def test_contexts_of_a_gating_make_a_deep_gln() -> None:
         (Sides(8), {"hidden_units": 4}, "`hidden_units` follows from `gating`"),
         (Sides(8), {"depth": 1}, "without a gated layer"),
         (Sides(8), {"gate_rate": 0.5}, "and this run has `--gating given`"),
-        (ib.RandomGates((4, 4)), {}, "a network behind them does not predict other inputs"),
+        (
+            ib.gates.RandomGates(widths=(4, 4)),
+            {},
+            "a network behind them does not predict other inputs",
+        ),
         (object(), {}, r"`gating` must have `transform\(X\)`"),
     ],
 )

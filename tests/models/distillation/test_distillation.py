@@ -11,6 +11,7 @@ from scipy.integrate import solve_ivp
 from scipy.special import expit, softmax
 
 import implicit_bias as ib
+from implicit_bias import distillation
 from implicit_bias.models.distillation.closed_form import largest_start
 from implicit_bias.models.distillation.limit import DistillationNotCertified
 from implicit_bias.models.distillation.losses import CLASS_LOSSES, LOSSES, mean_loss
@@ -82,9 +83,9 @@ def test_theorem_5_1_one_layer_ends_at_the_projection_and_keeps_what_no_sample_s
         return -inputs.T @ (expit(inputs @ w) - expit(inputs @ TEACHER)) / n
 
     end = solve_ivp(velocity, (0, 3000), w0, method="DOP853", rtol=1e-12, atol=1e-14).y[:, -1]
-    limit = ib.distillation_limit(inputs, TEACHER, w0).require()
+    limit = distillation.distillation_limit(inputs, TEACHER, w0).require()
     np.testing.assert_allclose(limit.weights, end, atol=1e-9)
-    at_zero = ib.distillation_limit(inputs, TEACHER).weights
+    at_zero = distillation.distillation_limit(inputs, TEACHER).weights
     onto = np.linalg.lstsq(inputs, inputs @ TEACHER)[0]
     np.testing.assert_allclose(at_zero, TEACHER if n > D else onto, atol=1e-12)
 
@@ -93,8 +94,10 @@ def test_theorem_5_1_one_layer_ends_at_the_projection_and_keeps_what_no_sample_s
 @pytest.mark.parametrize("depth", [2, 3, 5])
 def test_theorem_5_2_the_limit_of_deep_students_is_exact(depth, loss) -> None:
     w0, until = starting(depth, loss=loss), 400.0 if loss == "cross-entropy" else 60.0
-    limit = ib.distillation_limit(X, TEACHER, w0, depth=depth, loss=loss).require()
-    (end,) = ib.distillation_flow(X, TEACHER, w0, [until], depth=depth, loss=loss, rtol=1e-13)
+    limit = distillation.distillation_limit(X, TEACHER, w0, depth=depth, loss=loss).require()
+    (end,) = distillation.distillation_flow(
+        X, TEACHER, w0, [until], depth=depth, loss=loss, rtol=1e-13
+    )
     np.testing.assert_allclose(limit.weights, end, atol=1e-11)
     np.testing.assert_allclose(flow_of_layers(w0, depth, loss, until), end, atol=1e-10)
     assert 0.02 < limit.null_norm < limit.null_bound
@@ -104,7 +107,7 @@ def test_theorem_5_2_the_limit_of_deep_students_is_exact(depth, loss) -> None:
 
 def test_flow_of_d_22_is_that_of_the_layers_at_every_time() -> None:
     w0 = starting(3)
-    path = ib.distillation_flow(X, TEACHER, w0, [0.0, 3.0, 3.0, 9.0], depth=3)
+    path = distillation.distillation_flow(X, TEACHER, w0, [0.0, 3.0, 3.0, 9.0], depth=3)
     np.testing.assert_allclose(path[0], w0, atol=1e-15)
     for w, t in zip(path[1:], (3.0, 3.0, 9.0), strict=True):
         np.testing.assert_allclose(w, flow_of_layers(w0, 3, "cross-entropy", t), atol=1e-9)
@@ -114,11 +117,76 @@ def test_flow_of_d_22_is_that_of_the_layers_at_every_time() -> None:
     np.testing.assert_allclose(unseen / unseen[0], (sizes / sizes[0]) ** (2 / 3), rtol=1e-8)
 
 
+def random_student(
+    seed: int, n: int, depth: int, loss: str, outside: float
+) -> tuple[Floats, Floats, Floats]:
+    """Samples (n, 7), a teacher and a start that leaves the span of the samples by `outside`.
+
+    The start has length 0.001 and a loss below that of 0. Samples that span all inputs leave
+    nothing outside.
+    """
+    rng = np.random.default_rng(seed)
+    samples, teacher = rng.normal(size=(n, D)), rng.normal(size=D)
+    start = rng.normal(size=n) @ samples
+    start /= np.linalg.norm(start)
+    if n < D:
+        start += outside * np.linalg.svd(samples)[2][-1]
+    start *= 1e-3 / np.linalg.norm(start)
+    losses = [mean_loss(samples, w, teacher, loss) for w in (start, -start)]
+    return samples, teacher, start if losses[0] < losses[1] else -start
+
+
+@pytest.mark.parametrize("loss", sorted(LOSSES))
+@pytest.mark.parametrize("depth", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("n", "outside"),
+    [(D, 0.0), (D + 1, 0.0), (30, 0.0), (3, 0.0), (3, 1e-12), (3, 1e-9), (5, 1e-4), (5, 1.0)],
+)
+def test_the_flow_begins_at_its_start_and_follows_d_22_in_all_coordinates(
+    n, outside, depth, loss
+) -> None:
+    for seed in range(4):
+        samples, teacher, w0 = random_student(seed, n, depth, loss, outside)
+
+        def velocity(_: float, w: Floats, samples: Floats = samples, t: Floats = teacher) -> Floats:
+            g = samples.T @ SLOPES[loss](samples @ w, samples @ t) / len(samples)
+            along = (depth - 1) * (g @ w) / (w @ w)
+            return -(np.linalg.norm(w) ** (2 - 2 / depth)) * (g + along * w)
+
+        times = [0.0, 1.0, 6.0]
+        path = distillation.distillation_flow(samples, teacher, w0, times, depth=depth, loss=loss)
+        np.testing.assert_allclose(path[0], w0, rtol=0, atol=1e-14 * np.linalg.norm(w0))
+        own = solve_ivp(velocity, (0, 6), w0, "DOP853", times, rtol=1e-12, atol=1e-16).y.T
+        np.testing.assert_allclose(path, own, atol=1e-9)
+        # Flow and limit agree on which starts lie in the span: of these, the path stays there.
+        limit = distillation.distillation_limit(
+            samples, teacher, w0, depth=depth, loss=loss
+        ).require()
+        assert (limit.null_start == 0) == (n >= D or outside == 0)
+        if limit.null_start == 0:
+            seen = path @ np.linalg.pinv(samples) @ samples
+            np.testing.assert_allclose(path, seen, rtol=0, atol=1e-13 * np.linalg.norm(path[-1]))
+
+
+@pytest.mark.parametrize("loss", sorted(CLASS_LOSSES))
+@pytest.mark.parametrize("n", [3, D, 30])
+def test_the_flow_of_k_classes_begins_at_its_start(n, loss) -> None:
+    rng = np.random.default_rng(n)
+    samples, teacher, W0 = (rng.normal(size=shape) for shape in ((n, D), (3, D), (3, D)))
+    path = distillation.distillation_flow(samples, teacher, W0, [0.0, 5.0], loss=loss)
+    np.testing.assert_allclose(path[0], W0, rtol=0, atol=1e-14)
+    # What no sample sees, and of a softmax the mean over classes, stays as it was.
+    off = np.linalg.svd(samples)[2][n:]
+    np.testing.assert_allclose(path[1] @ off.T, W0 @ off.T, atol=1e-13)
+    if loss == "cross-entropy":
+        np.testing.assert_allclose(path[1].mean(axis=0), W0.mean(axis=0), atol=1e-12)
+
+
 def test_bound_d_40_meets_the_threshold_5_11_and_d_41_as_printed_does_not() -> None:
     what = float(np.linalg.norm(X.T @ np.linalg.pinv(X.T) @ TEACHER))
     for depth in (2, 3, 5):
         size = largest_start(0.3, what, depth)
-        limit = ib.distillation_limit(X, TEACHER, starting(depth, size), depth=depth)
+        limit = distillation.distillation_limit(X, TEACHER, starting(depth, size), depth=depth)
         assert limit.null_bound == pytest.approx(0.3, rel=1e-12)
         assert limit.null_norm < 0.3
         share = (size / what) ** (2 / depth)
@@ -128,18 +196,20 @@ def test_bound_d_40_meets_the_threshold_5_11_and_d_41_as_printed_does_not() -> N
 
 def test_a_start_above_the_loss_of_0_is_refused_since_the_flow_can_end_there() -> None:
     with pytest.raises(ValueError, match=r"\(5.12\).* begin at -w0, which does"):
-        ib.distillation_limit([[1.0]], [2.0], [-0.1], depth=2)
+        distillation.distillation_limit([[1.0]], [2.0], [-0.1], depth=2)
     # In one dimension w' = -2 |w| g: the flow cannot pass 0, where the formula has 2.
     end = solve_ivp(
         lambda _, w: -2 * np.abs(w) * (expit(w) - expit(2.0)), (0, 40), [-0.1],
         rtol=1e-10, atol=1e-25,
     ).y[0, -1]  # fmt: skip
     assert -1e-12 < end < 0
-    assert ib.distillation_limit([[1.0]], [2.0], [0.1], depth=2).weights == pytest.approx([2.0])
+    assert distillation.distillation_limit([[1.0]], [2.0], [0.1], depth=2).weights == pytest.approx(
+        [2.0]
+    )
     with pytest.raises(ValueError, match="begin shorter, or elsewhere"):
-        ib.distillation_limit([[1.0]], [0.0], [0.1], depth=2)
+        distillation.distillation_limit([[1.0]], [0.0], [0.1], depth=2)
     with pytest.raises(ValueError, match="not below"):
-        ib.distillation_limit(X, TEACHER, depth=2)
+        distillation.distillation_limit(X, TEACHER, depth=2)
 
 
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 4.0])
@@ -150,15 +220,15 @@ def test_k_classes_end_at_the_centred_teacher_at_every_temperature(temperature) 
     labels, W = softmax(X @ teacher.T / temperature, axis=1), W0.copy()
     for _ in range(12_000):  # steps that are as long in units of the temperature
         W -= temperature * (softmax(X @ W.T / temperature, axis=1) - labels).T @ X / N
-    limit = ib.distillation_limit(X, teacher, W0).require()
+    limit = distillation.distillation_limit(X, teacher, W0).require()
     np.testing.assert_allclose(limit.weights, W, atol=1e-9)
-    from_zero = ib.distillation_limit(X, teacher).require()
+    from_zero = distillation.distillation_limit(X, teacher).require()
     np.testing.assert_allclose(from_zero.weights.sum(axis=0), 0, atol=1e-12)
     # The interpolant of the logits as they are, without their mean taken away, is another one.
     assert np.linalg.norm(teacher @ np.linalg.pinv(X) @ X - from_zero.weights) > 0.5
-    assert ib.transfer_risk(teacher + 5.0, teacher, X) == 0.0
+    assert distillation.transfer_risk(teacher + 5.0, teacher, X) == 0.0
     with pytest.raises(ValueError, match="no closed form is known"):
-        ib.distillation_limit(X, teacher, W0, depth=2)
+        distillation.distillation_limit(X, teacher, W0, depth=2)
 
 
 @pytest.mark.parametrize("loss", sorted(CLASS_LOSSES))
@@ -173,10 +243,10 @@ def test_the_flow_of_k_classes_is_that_of_the_gradient_and_ends_at_the_limit(los
 
     times = [2.0, 30.0]
     own = solve_ivp(velocity, (0, 30), W0.ravel(), "DOP853", times, rtol=1e-12, atol=1e-13).y.T
-    path = ib.distillation_flow(X, teacher, W0, [0.0, *times], loss=loss)
+    path = distillation.distillation_flow(X, teacher, W0, [0.0, *times], loss=loss)
     np.testing.assert_allclose(path, [W0, *own.reshape(2, 3, D)], atol=1e-9)
-    (end,) = ib.distillation_flow(X, teacher, W0, [600.0], loss=loss)
-    limit = ib.distillation_limit(X, teacher, W0, loss=loss).require()
+    (end,) = distillation.distillation_flow(X, teacher, W0, [600.0], loss=loss)
+    limit = distillation.distillation_limit(X, teacher, W0, loss=loss).require()
     np.testing.assert_allclose(limit.weights, end, atol=1e-9)
     # The squared loss sees the mean over classes, which a softmax does not.
     seen = limit.weights.mean(axis=0) - teacher.mean(axis=0)
@@ -205,24 +275,24 @@ def test_losses_of_k_classes_have_their_slopes_and_keep_tiny_differences(loss) -
 
 def test_samples_that_repeat_or_depend_on_each_other_change_nothing() -> None:
     w0 = starting(3)
-    once = ib.distillation_limit(X, TEACHER, w0, depth=3)
-    again = ib.distillation_limit(
+    once = distillation.distillation_limit(X, TEACHER, w0, depth=3)
+    again = distillation.distillation_limit(
         np.concatenate([X, X, X[:1] - X[1:2], np.zeros((1, D))]), TEACHER, w0, depth=3
     )
     np.testing.assert_allclose(again.require().weights, once.weights, atol=1e-12)
     assert again.rank == once.rank == N
     # A start in the span of the samples leaves nothing to grow.
     seen = w0 @ np.linalg.pinv(X) @ X
-    inside = ib.distillation_limit(X, TEACHER, seen, depth=3).require()
+    inside = distillation.distillation_limit(X, TEACHER, seen, depth=3).require()
     assert inside.null_norm < 1e-14
     # A teacher that no sample sees: one layer stays where it begins to be blind.
     blind = TEACHER - TEACHER @ np.linalg.pinv(X) @ X
-    assert np.linalg.norm(ib.distillation_limit(X, blind).weights) < 1e-14
-    assert math.isnan(ib.distillation_limit(X, np.zeros(D)).angle)
+    assert np.linalg.norm(distillation.distillation_limit(X, blind).weights) < 1e-14
+    assert math.isnan(distillation.distillation_limit(X, np.zeros(D)).angle)
 
 
 def test_a_limit_that_misses_the_teacher_is_not_solved() -> None:
-    limit = ib.distillation_limit(X, TEACHER, rcond=0.9)
+    limit = distillation.distillation_limit(X, TEACHER, rcond=0.9)
     assert limit.status.name == "INACCURATE" and limit.certificate.interpolation > 0.01
     with pytest.raises(DistillationNotCertified, match=r"INACCURATE.*interpolation"):
         limit.require()
@@ -243,7 +313,7 @@ def test_a_limit_that_misses_the_teacher_is_not_solved() -> None:
 )
 def test_what_has_no_limit_is_refused_by_name(change, message) -> None:
     with pytest.raises(ValueError, match=message):
-        ib.distillation_limit(**{"X": X, "teacher": TEACHER} | change)
+        distillation.distillation_limit(**{"X": X, "teacher": TEACHER} | change)
 
 
 @pytest.mark.parametrize("loss", sorted(LOSSES))
@@ -312,12 +382,12 @@ def test_theorem_d_3_and_corollary_d_1_hold_with_the_constant_of_the_level() -> 
 
 def test_theorem_5_1_the_loss_falls_exponentially_and_the_weights_with_it() -> None:
     times = np.array([0.0, 2.0, 8.0, 20.0, 40.0])
-    path = ib.distillation_flow(X, UNSURE, np.zeros(D), times)
+    path = distillation.distillation_flow(X, UNSURE, np.zeros(D), times)
     losses = np.array([mean_loss(X, w, UNSURE, "cross-entropy") for w in path])
     mu = restricted_convexity(X, UNSURE, losses[0])
     assert mu > 0.05
     assert (losses[1:] <= losses[0] * np.exp(-2 * mu * times[1:]) + 1e-20).all()
-    off = path - ib.distillation_limit(X, UNSURE).weights
+    off = path - distillation.distillation_limit(X, UNSURE).weights
     assert ((off**2).sum(axis=1) <= 2 * losses / mu + 1e-20).all()
     # Lemma D.1: the way stays in the span of the samples.
     np.testing.assert_allclose(path @ np.linalg.pinv(X) @ X, path, atol=1e-12)
@@ -326,11 +396,11 @@ def test_theorem_5_1_the_loss_falls_exponentially_and_the_weights_with_it() -> N
 @pytest.mark.parametrize("depth", [2, 3, 5])
 def test_bounds_d_33_and_d_39_of_theorem_5_2_hold_along_the_flow(depth) -> None:
     w0 = starting(depth)
-    path = ib.distillation_flow(X, TEACHER, w0, np.linspace(0, 60, 30), depth=depth)
+    path = distillation.distillation_flow(X, TEACHER, w0, np.linspace(0, 60, 30), depth=depth)
     sizes = np.linalg.norm(path, axis=1)
     unseen = np.linalg.norm(path - path @ np.linalg.pinv(X) @ X, axis=1)
     assert ((unseen / sizes) ** 2 <= (sizes[0] / sizes) ** (2 / depth) * (1 + 1e-9)).all()
-    limit = ib.distillation_limit(X, TEACHER, w0, depth=depth)
+    limit = distillation.distillation_limit(X, TEACHER, w0, depth=depth)
     what = np.linalg.norm(limit.projection)
     share = 1 - (sizes[0] / what) ** (2 / depth)
     largest = what * share ** (-depth / (2 * (depth - 1)))
@@ -340,7 +410,7 @@ def test_bounds_d_33_and_d_39_of_theorem_5_2_hold_along_the_flow(depth) -> None:
     short = 1e-3 * w0  # so short that one of two signs lowers the loss
     loss = [mean_loss(enough, w, TEACHER, "cross-entropy") for w in (short, -short)]
     start = short if loss[0] < loss[1] else -short
-    whole = ib.distillation_limit(enough, TEACHER, start, depth=depth).require()
+    whole = distillation.distillation_limit(enough, TEACHER, start, depth=depth).require()
     np.testing.assert_allclose(whole.weights, TEACHER, atol=1e-12)
 
 
@@ -351,7 +421,7 @@ def test_bounds_d_33_and_d_39_of_theorem_5_2_hold_along_the_flow(depth) -> None:
 def test_theorem_5_3_and_corollary_5_2_bound_simulated_students(
     kappa, value, sharper, corollary
 ) -> None:
-    bound = ib.risk_bound(polynomial_tail(kappa), 20)
+    bound = distillation.risk_bound(polynomial_tail(kappa), 20)
     assert (bound.value, bound.sharper) == pytest.approx((value, sharper), abs=6e-5)
     assert polynomial_risk_bound(kappa, 20) == pytest.approx(corollary, abs=6e-5)
     beta = math.pi / 2 * 20 ** (-1 / 20)
@@ -359,14 +429,14 @@ def test_theorem_5_3_and_corollary_5_2_bound_simulated_students(
     assert bound.value <= p(beta) + p(math.pi / 2 - beta) ** 20 <= corollary + 1e-4
     risks = []
     for seed in range(6):
-        task = ib.make_angle_task(20, 60, kappa, n_val=400, random_state=seed)
-        w = ib.distillation_limit(task.X, task.teacher).weights
-        risks.append(ib.transfer_risk(w, task.teacher, task.X_val))
+        task = ib.datasets.make_angle_task(20, 60, kappa, n_val=400, random_state=seed)
+        w = distillation.distillation_limit(task.X, task.teacher).weights
+        risks.append(distillation.transfer_risk(w, task.teacher, task.X_val))
     assert np.mean(risks) < bound.sharper < bound.value
     # As many samples as inputs: no risk is left.
-    task = ib.make_angle_task(20, 20, kappa, n_val=400)
-    w = ib.distillation_limit(task.X, task.teacher).weights
-    assert ib.transfer_risk(w, task.teacher, task.X_val) == 0
+    task = ib.datasets.make_angle_task(20, 20, kappa, n_val=400)
+    w = distillation.distillation_limit(task.X, task.teacher).weights
+    assert distillation.transfer_risk(w, task.teacher, task.X_val) == 0
 
 
 def test_corollary_5_1_a_margin_makes_the_bound_a_power() -> None:
@@ -375,61 +445,65 @@ def test_corollary_5_1_a_margin_makes_the_bound_a_power() -> None:
 
     gamma = float(p(np.array(math.pi / 6)))
     for n in (3, 9):
-        assert ib.risk_bound(p, n).value == pytest.approx(gamma**n, rel=2e-2)
-        assert ib.risk_bound(p, n).value <= gamma**n * (1 + 1e-3)
+        assert distillation.risk_bound(p, n).value == pytest.approx(gamma**n, rel=2e-2)
+        assert distillation.risk_bound(p, n).value <= gamma**n * (1 + 1e-3)
 
 
 def test_corollary_5_1_bounds_students_of_tasks_with_a_margin() -> None:
     margin, kappa, n = math.radians(20), 0.3, 3
-    tasks = [ib.make_angle_task(n, 8, kappa, margin=margin, random_state=k) for k in range(40)]
+    tasks = [
+        ib.datasets.make_angle_task(n, 8, kappa, margin=margin, random_state=k) for k in range(40)
+    ]
     gamma = (1 - margin / (math.pi / 2 - margin)) ** kappa
     risks = []
     for task in tasks:
-        tail = ib.angle_tail(task.X_val, task.teacher)
+        tail = distillation.angle_tail(task.X_val, task.teacher)
         assert tail(math.pi / 2 - margin + 1e-9) == 0 < tail(math.pi / 2 - margin - 0.3)
-        w = ib.distillation_limit(task.X, task.teacher).weights
-        risks.append(ib.transfer_risk(w, task.teacher, task.X_val))
+        w = distillation.distillation_limit(task.X, task.teacher).weights
+        risks.append(distillation.transfer_risk(w, task.teacher, task.X_val))
     assert 0.01 < np.mean(risks) < gamma**n < 0.75
     with pytest.raises(ValueError, match="`margin` must lie"):
-        ib.make_angle_task(3, 8, 2.0, margin=2.0)
+        ib.datasets.make_angle_task(3, 8, 2.0, margin=2.0)
 
 
 def test_the_tail_of_a_sample_is_its_share_and_its_bound_the_least_over_all_angles() -> None:
     inputs = np.array([[1.0, 0.0], [1.0, 1.0], [-1.0, 1.0], [0.0, 2.0], [0.0, 0.0]])
-    p = ib.angle_tail(inputs, np.array([3.0, 0.0]))
+    p = distillation.angle_tail(inputs, np.array([3.0, 0.0]))
     degrees = np.array([0.0, 1.0, 45.0, 46.0, 90.0])
     np.testing.assert_allclose(p(np.radians(degrees) - 1e-12), [1, 0.8, 0.8, 0.4, 0.4])
     fine = np.linspace(0, math.pi / 2, 200_001)
-    task = ib.make_angle_task(5, 20, 1.5, n_val=40)
-    tail = ib.angle_tail(task.X_val, task.teacher)
-    assert ib.risk_bound(tail, 5).value <= (tail(fine) + tail(math.pi / 2 - fine) ** 5).min()
+    task = ib.datasets.make_angle_task(5, 20, 1.5, n_val=40)
+    tail = distillation.angle_tail(task.X_val, task.teacher)
+    assert (
+        distillation.risk_bound(tail, 5).value <= (tail(fine) + tail(math.pi / 2 - fine) ** 5).min()
+    )
 
 
 @pytest.mark.parametrize("kappa", [0.5, 3.0])
 def test_the_angle_task_has_its_tail(kappa) -> None:
-    task = ib.make_angle_task(5, 30, kappa, n_val=4000)
+    task = ib.datasets.make_angle_task(5, 30, kappa, n_val=4000)
     theta = np.linspace(0, math.pi / 2, 50)
-    error = ib.angle_tail(task.X_val, task.teacher)(theta) - polynomial_tail(kappa)(theta)
+    error = distillation.angle_tail(task.X_val, task.teacher)(theta) - polynomial_tail(kappa)(theta)
     assert np.abs(error).max() < 1.95 / math.sqrt(4000)  # Kolmogorov, 1 in 1000
     assert 0.4 < np.mean(task.X_val @ task.teacher > 0) < 0.6
 
 
 def test_lemma_5_1_angles_never_rise_while_the_risk_does() -> None:
-    task = ib.make_angle_task(25, 20, 0.5, n_val=500, random_state=2)
+    task = ib.datasets.make_angle_task(25, 20, 0.5, n_val=500, random_state=2)
     task_X = np.concatenate([task.X[:9], task.X[:9], task.X[9:]])
-    curve = ib.learning_curve(task_X, task.teacher, task.X_val)
-    limits = [ib.distillation_limit(task_X[:k], task.teacher) for k in (1, 9, 18, 22)]
+    curve = distillation.learning_curve(task_X, task.teacher, task.X_val)
+    limits = [distillation.distillation_limit(task_X[:k], task.teacher) for k in (1, 9, 18, 22)]
     np.testing.assert_allclose(
         curve.angles[[0, 8, 17, 21]], [one.angle for one in limits], atol=1e-7
     )
-    risks = [ib.transfer_risk(one.weights, task.teacher, task.X_val) for one in limits]
+    risks = [distillation.transfer_risk(one.weights, task.teacher, task.X_val) for one in limits]
     np.testing.assert_allclose(curve.risks[[0, 8, 17, 21]], risks, atol=1e-12)
     assert curve.rises[0] == 0 and (np.diff(curve.angles) < 1e-8).all()
     # Printed after the lemma: further data never harm the risk. Inputs near the boundary on the
     # one side where the second student is worse: 45.0 and 18.4 degrees, and the other way around.
     near = np.array([1.0, -0.9, -2.0]) + 0.03 * np.random.default_rng(0).normal(size=(500, 3))
     samples = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.5]])
-    curve = ib.learning_curve(samples, np.array([1.0, 1.0, 0.0]), near)
+    curve = distillation.learning_curve(samples, np.array([1.0, 1.0, 0.0]), near)
     assert np.degrees(curve.angles) == pytest.approx([45.0, 18.4349], abs=1e-4)
     assert curve.risks[0] < 0.05 and curve.risks[1] > 0.9
     assert curve.rises == (0, 1)
@@ -448,21 +522,23 @@ def test_lemma_d_3_is_sharp_with_an_arc_sine_and_printed_eight_times_as_wide() -
 
 def test_theorem_d_4_holds_for_errors_that_are_shares_of_the_projection() -> None:
     share, kappa, n = 0.3, 2.0, 5
-    bound = ib.risk_bound(polynomial_tail(kappa), n, delta=error_angle(share))
+    bound = distillation.risk_bound(polynomial_tail(kappa), n, delta=error_angle(share))
     risks, lengths = [], []
     for seed in range(40):
-        task = ib.make_angle_task(n, 40, kappa, n_val=300, random_state=seed)
-        what = ib.distillation_limit(task.X, task.teacher).projection
+        task = ib.datasets.make_angle_task(n, 40, kappa, n_val=300, random_state=seed)
+        what = distillation.distillation_limit(task.X, task.teacher).projection
         # The worst direction: away from the teacher, in the plane of both.
         away = what - (what @ task.teacher) * task.teacher
         off = share * np.linalg.norm(what) * away / np.linalg.norm(away)
-        risks.append(ib.transfer_risk(what + off, task.teacher, task.X_val))
-        one = ib.make_angle_task(1, 40, 0.2, random_state=seed)
-        lengths.append(np.linalg.norm(ib.distillation_limit(one.X, one.teacher).projection))
+        risks.append(distillation.transfer_risk(what + off, task.teacher, task.X_val))
+        one = ib.datasets.make_angle_task(1, 40, 0.2, random_state=seed)
+        lengths.append(
+            np.linalg.norm(distillation.distillation_limit(one.X, one.teacher).projection)
+        )
     assert np.mean(risks) < bound.sharper < 0.7
-    assert ib.risk_bound(polynomial_tail(kappa), n).sharper < bound.sharper
+    assert distillation.risk_bound(polynomial_tail(kappa), n).sharper < bound.sharper
     # Printed with a length epsilon for all X, at most half of ||w_hat(X)||: there is none, since
     # that is as small as one likes.
     assert min(lengths) < 0.02 * max(lengths)
     with pytest.raises(ValueError, match="`delta`"):
-        ib.risk_bound(polynomial_tail(1), n, delta=2.0)
+        distillation.risk_bound(polynomial_tail(1), n, delta=2.0)

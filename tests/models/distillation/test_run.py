@@ -70,9 +70,7 @@ def test_k_classes_learn_soft_labels_in_the_one_loop() -> None:
         loss="softmax", batch_size=0, momentum=0.9, schedule=((600, 0.5),)
     )
     networks = [LinearStudent(W0), LinearStudent(0 * W0)]
-    paths = [
-        ib.train(net, X, labels, None, settings=settings, monitor=(X[:5], None)) for net in networks
-    ]
+    paths = [ib.train(net, X, labels, None, settings=settings, X_val=X[:5]) for net in networks]
     # Rows less their mean are the teacher's; the mean, which no label sees, stays.
     seen = teacher - teacher.mean(axis=0)
     for network, begun in zip(networks, (W0, 0 * W0), strict=True):
@@ -114,7 +112,7 @@ def test_a_student_of_all_classes_follows_its_flow_at_every_temperature() -> Non
 
 def test_what_is_kept_gives_its_numbers_again(tmp_path) -> None:
     record = results(*QUICK, "--steps", "40,60", "--save", tmp_path)
-    limit = ib.DistillationLimit.load(tmp_path / "limit.safetensors")
+    limit = ib.distillation.DistillationLimit.load(tmp_path / "limit.safetensors")
     assert limit.null_norm == record["limit"]["null_norm"]
     path = load_file(tmp_path / "path.safetensors")
     rates = record["options"]["learning_rate"]

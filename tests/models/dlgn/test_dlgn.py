@@ -10,21 +10,18 @@ import torch
 
 from implicit_bias import (
     DLGN,
-    LinearGates,
     Status,
     TrainingSettings,
-    active_paths,
-    certify_depth3,
-    count_patterns,
-    path_overlap,
     solve_dlgn_svm,
     solve_frelu_svm,
     solve_kernel_svm,
-    solve_l1_svm,
     solve_path_lasso,
     train,
 )
 from implicit_bias.data.sample import Sample
+from implicit_bias.gates import LinearGates, active_paths, count_patterns
+from implicit_bias.kernels import path_overlap
+from implicit_bias.limits import certify_depth3, solve_l1_svm
 from implicit_bias.models.dlgn.comparison import distinct
 from implicit_bias.models.dlgn.comparison_run import along_the_ones, one_input
 from implicit_bias.models.dlgn.formulation import ConstantExperts
@@ -48,7 +45,7 @@ def scores_of(network, X, gates=None):
 
 @pytest.mark.parametrize("constant", [False, True])
 def test_hard_scores_are_the_sum_over_paths_and_those_of_the_frozen_copy(constant) -> None:
-    network = DLGN(4, (3, 5), constant_experts=constant, random_state=1)
+    network = DLGN(4, widths=(3, 5), constant_experts=constant, random_state=1)
     gates = network.gates(X).numpy()
     strengths = network.freeze_gates().path_strengths().detach().numpy()
     seen = np.ones_like(X) if constant else X
@@ -63,14 +60,14 @@ def test_hard_scores_are_the_sum_over_paths_and_those_of_the_frozen_copy(constan
 
 def test_hard_gates_have_no_gradient_and_soft_ones_do() -> None:
     for beta, moves in ((None, False), (4.0, True)):
-        network = DLGN(4, (3, 5), beta=beta)
+        network = DLGN(4, widths=(3, 5), beta=beta)
         network(torch.tensor(X)).square().sum().backward()
         assert all((layer.grad is not None) == moves for layer in network.gating)
         assert all(layer.grad is not None for layer in network.value.layers)
 
 
 def test_a_gate_is_the_sign_of_its_half_space_and_all_are_open_at_zero() -> None:
-    network = DLGN(4, (3, 5, 2), random_state=2)
+    network = DLGN(4, widths=(3, 5, 2), random_state=2)
     gates = network.gates(X).numpy()
     np.testing.assert_array_equal(gates, X @ network.normals().numpy().T >= 0)
     np.testing.assert_array_equal(gating_of(network).transform(X), gates)
@@ -78,7 +75,7 @@ def test_a_gate_is_the_sign_of_its_half_space_and_all_are_open_at_zero() -> None
 
 
 def test_soft_gates_tend_to_hard_ones() -> None:
-    network = DLGN(4, (3, 5), random_state=2)
+    network = DLGN(4, widths=(3, 5), random_state=2)
     hard = scores_of(network, X)
     errors = []
     for beta in (4.0, 40.0, 4e6):
@@ -91,11 +88,11 @@ def test_soft_gates_tend_to_hard_ones() -> None:
 
 def test_what_no_dlgn_can_be_is_refused() -> None:
     with pytest.raises(ValueError, match="must name a hidden layer"):
-        DLGN(4, ())
+        DLGN(4, widths=())
     with pytest.raises(ValueError, match="`beta` must be positive"):
-        DLGN(4, (2,), beta=0.0)
+        DLGN(4, widths=(2,), beta=0.0)
     with pytest.raises(ValueError, match="`gates` must be None for a DLGN"):
-        DLGN(4, (2,))(torch.tensor(X), torch.tensor(GATES))
+        DLGN(4, widths=(2,))(torch.tensor(X), torch.tensor(GATES))
     with pytest.raises(ValueError, match="at least as large"):
         steepening(4.0, 2.0, 100)
 
@@ -104,7 +101,7 @@ def test_what_no_dlgn_can_be_is_refused() -> None:
 
 
 def test_lines_of_the_plane_have_two_patterns_each() -> None:
-    gating = LinearGates(2, (16,) * 4, random_state=3).fit(np.zeros((1, 2)))
+    gating = LinearGates(2, widths=(16,) * 4, random_state=3).fit(np.zeros((1, 2)))
     normals = gating.normals()
     ends = np.sort(np.concatenate([np.arctan2(n[1], n[0]) + np.pi * np.array([0.5, -0.5])
                                    for n in normals]) % (2 * np.pi))  # fmt: skip
@@ -130,11 +127,11 @@ def test_open_paths_are_those_that_one_counts() -> None:
         for n in range(7)
     ])  # fmt: skip
     with np.errstate(divide="ignore"):
-        np.testing.assert_allclose(active_paths(gates, (2, 1, 3)), np.log(paths.sum(axis=1)))
+        np.testing.assert_allclose(active_paths(gates, widths=(2, 1, 3)), np.log(paths.sum(axis=1)))
     np.testing.assert_array_equal(path_overlap(gates, widths=(2, 1, 3)), paths @ paths.T)
-    assert active_paths(gates, (2, 1, 3))[3] == -np.inf
+    assert active_paths(gates, widths=(2, 1, 3))[3] == -np.inf
     with pytest.raises(ValueError, match="must have 5 columns"):
-        active_paths(gates, (2, 3))
+        active_paths(gates, widths=(2, 3))
 
 
 # One hidden layer
@@ -172,7 +169,7 @@ def test_a_sample_in_no_region_or_at_zero_is_named(experts) -> None:
     limit = solve_dlgn_svm(inputs, Y, gates, experts=experts)
     assert limit.status is Status.NOT_SEPARABLE
     closed = [3, 5] if experts == "linear" else [3]
-    assert closed_samples(seen, gates, (40,)).tolist() == closed
+    assert closed_samples(seen, gates, widths=(40,)).tolist() == closed
     assert set(np.flatnonzero(limit.dual > 1e-9)) <= set(closed)
 
 
@@ -186,7 +183,7 @@ def test_one_unit_has_one_constant() -> None:
 
 def test_training_goes_to_the_l1_margin_and_not_to_the_overlap_kernel() -> None:
     limit = solve_dlgn_svm(X, Y, GATES, experts="constant").require()
-    network = DLGN(4, (40,), constant_experts=True).freeze_gates()
+    network = DLGN(4, widths=(40,), constant_experts=True).freeze_gates()
     settings = TrainingSettings(trainer="annealed", schedule=((1200, None),))
     train(network, np.ones_like(X), Y, GATES, settings=settings)
     found = scores_of(network, np.ones_like(X), torch.tensor(GATES))
@@ -207,7 +204,7 @@ def test_training_goes_to_the_l1_margin_and_not_to_the_overlap_kernel() -> None:
 
 
 def test_gates_learn_and_both_losses_are_told() -> None:
-    network = DLGN(4, (6,), beta=1.0, random_state=1)
+    network = DLGN(4, widths=(6,), beta=1.0, random_state=1)
     first = network.gates(X).numpy()
     settings = TrainingSettings(trainer="momentum")
     found = train_gates(network, Sample(X, Y, None), steepening(1.0, 64.0, 80), settings=settings)
@@ -233,7 +230,7 @@ def two_layers(n_upper, n=14, seed=0):
 
 def test_branch_and_bound_holds_what_a_grid_of_weights_finds() -> None:
     gates, y = two_layers(2, n=10)
-    found = certify_depth3(y, gates, (8, 2), n_inputs=4)
+    found = certify_depth3(y, gates, widths=(8, 2), n_inputs=4)
     lasso = solve_path_lasso(np.ones((10, 4)), y, gates, widths=(8, 2)).require()
     assert found.path_bound == pytest.approx(lasso.objective, rel=1e-6)
     assert found.finished and found.path_bound <= found.lower <= found.upper <= 1.01 * found.lower
@@ -249,19 +246,19 @@ def test_branch_and_bound_holds_what_a_grid_of_weights_finds() -> None:
 
 def test_either_layer_may_be_the_small_one_and_equal_gates_count_once() -> None:
     gates, y = two_layers(2, n=10)
-    found = certify_depth3(y, gates, (8, 2))
+    found = certify_depth3(y, gates, widths=(8, 2))
     turned = np.hstack([gates[:, 8:], gates[:, 8:], gates[:, :8]])
-    swapped = certify_depth3(y, turned, (4, 8))
+    swapped = certify_depth3(y, turned, widths=(4, 8))
     assert swapped.upper == pytest.approx(found.upper, rel=1e-2)
     assert swapped.t.shape == (4,) and swapped.p.shape == (8,)
     with pytest.raises(ValueError, match="at most 3 distinct gates"):
-        certify_depth3(y, two_layers(6, n=10)[0], (8, 6))
+        certify_depth3(y, two_layers(6, n=10)[0], widths=(8, 6))
     with pytest.raises(ValueError, match="no constant experts behind these gates"):
-        certify_depth3(np.array([1.0, -1.0]), np.ones((2, 4)), (2, 2))
+        certify_depth3(np.array([1.0, -1.0]), np.ones((2, 4)), widths=(2, 2))
 
 
 def test_along_the_ones_a_network_of_constant_experts_has_one_input() -> None:
-    network = DLGN(4, (3, 5), constant_experts=True).freeze_gates()
+    network = DLGN(4, widths=(3, 5), constant_experts=True).freeze_gates()
     gates = (RNG.random((24, 8)) < 0.7).astype(float)
     sample = Sample(np.ones_like(X), Y, gates)
     small = one_input(sample)

@@ -11,7 +11,7 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
-from implicit_bias import (
+from implicit_bias.heads import (
     Trunk,
     anytime_average,
     budget_exits,
@@ -283,16 +283,16 @@ def test_algorithm_6_1_trains_the_trunk_along_and_holds_its_teacher_s_confidence
         "annealed": {"most_confident": 0.5},
         "later": {"most_confident": 0.5, "later_teach": True},
     }.items():
-        trunk = Trunk(64, (12, 12, 12), random_state=0)
+        trunk = Trunk(64, widths=(12, 12, 12), random_state=0)
         before = [weight.detach().clone() for weight in trunk.layers]
-        runs[name] = train_multi_exit(trunk, X, y, n_steps=150, rate=1e-2, **how)
+        runs[name] = train_multi_exit(trunk, X, y, n_steps=150, learning_rate=1e-2, **how)
         assert all(not torch.equal(*pair) for pair in zip(before, trunk.layers, strict=True))
     plain, tempered = runs["annealed"].confidence.T
     assert runs["exit-wise"].temperature[-1] == 1 and runs["exit-wise"].loss[-1] < 0.1
     assert plain[-1] > 0.6 > 0.55 > tempered[-1] and runs["annealed"].temperature[-1] > 1.5
     assert not np.allclose(runs["later"].weights[0], runs["annealed"].weights[0])
-    with pytest.raises(ValueError, match="`share` and `rate` must be positive"):
-        train_multi_exit(Trunk(64, (4,)), X, y, share=0.0)
+    with pytest.raises(ValueError, match="`share` and `learning_rate` must be positive"):
+        train_multi_exit(Trunk(64, widths=(4,)), X, y, share=0.0)
 
 
 def test_unlabelled_samples_teach_nothing_to_an_exit_wise_loss_and_all_exits_but_the_last() -> None:
@@ -315,7 +315,7 @@ def test_exits_of_a_trained_and_a_random_trunk_on_digits() -> None:
     X, y = load_digits(return_X_y=True)
     chosen = y < 3
     X, y = X[chosen] / 16, y[chosen]
-    trunk = Trunk(64, (12, 40), random_state=0)
+    trunk = Trunk(64, widths=(12, 40), random_state=0)
     before = trunk.features(X[:60])
     teacher = train_trunk(trunk, X[:60], y[:60], n_steps=60)
     after = trunk.features(X[:60])

@@ -83,7 +83,7 @@ def test_unlabelled_samples_are_of_the_teacher_alone_and_classes_may_be_two() ->
     exits = report.objects["exits"]
     assert exits.labels.n_classes == 2 and exits.teacher.shape == (60, 2)
     assert (exits.labels.train[30:] == -1).all() and (exits.labels.train[:30] >= 0).all()
-    alone = ib.solve_exit_heads(
+    alone = ib.heads.solve_exit_heads(
         exits.features, exits.labels.train, teacher=exits.teacher, temperature=3.0, tol=1e-6
     )
     for head, limit in zip(alone, report.limit.values(), strict=True):
@@ -97,7 +97,7 @@ def test_the_network_of_a_report_predicts_what_the_comparison_says(tmp_path) -> 
         averages = network.predict(exits.labels.X_val)
         for one, p in zip(report.comparison.exits, averages, strict=True):
             assert np.mean(p.argmax(axis=1) == exits.labels.val) == one.network.anytime_accuracy
-    limit = ib.HeadLimit.load(tmp_path / "limit-exit2.safetensors")
+    limit = ib.heads.HeadLimit.load(tmp_path / "limit-exit2.safetensors")
     np.testing.assert_array_equal(limit.weights, report.limit[2].weights)
     path = load_file(tmp_path / "path.safetensors")
     np.testing.assert_array_equal(path["weights.2"][-1], report.network.heads[1].weight.detach())

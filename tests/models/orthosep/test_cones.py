@@ -27,7 +27,7 @@ def positive_data(n: int, d: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("seed", range(4))
 def test_it_solves_the_programs_that_cvxpy_solves_with_their_duals(seed) -> None:
     X, y = positive_data(14, 6, seed)
-    pair = ib.solve_cone_pair(X, y)
+    pair = ib.limits.solve_cone_pair(X, y)
     own, other = np.empty(14), np.empty(14)
     for row, (label, w) in enumerate(((1.0, pair.w_plus), (-1.0, pair.w_minus))):
         v = cp.Variable(6)
@@ -50,7 +50,7 @@ def test_it_solves_the_programs_that_cvxpy_solves_with_their_duals(seed) -> None
 
 def test_on_orthogonally_separable_data_it_is_the_pair_of_theorem_3_1() -> None:
     X, y = make_orthosep(60, 6, random_state=1)
-    pair, limit = ib.solve_cone_pair(X, y), ib.solve_orthosep(X, y).require()
+    pair, limit = ib.limits.solve_cone_pair(X, y), ib.solve_orthosep(X, y).require()
     np.testing.assert_allclose(pair.w_plus, limit.w_plus, atol=1e-6)
     np.testing.assert_allclose(pair.w_minus, limit.w_minus, atol=1e-6)
     assert pair.objective == pytest.approx(limit.objective, rel=1e-7)
@@ -60,7 +60,7 @@ def test_on_orthogonally_separable_data_it_is_the_pair_of_theorem_3_1() -> None:
 def test_in_the_plane_it_is_known_in_closed_form() -> None:
     # <(1, -s), (s, 1)> = 0, and at length 1 / (1 - s^2) the product with (1, s) is 1.
     s = 0.3
-    pair = ib.solve_cone_pair([[1.0, s], [s, 1.0]], [1, -1])
+    pair = ib.limits.solve_cone_pair([[1.0, s], [s, 1.0]], [1, -1])
     expected = np.array([1.0, -s]) / (1 - s**2)
     np.testing.assert_allclose(pair.w_plus, expected, atol=1e-12)
     np.testing.assert_allclose(pair.w_minus, expected[::-1], atol=1e-12)
@@ -71,8 +71,8 @@ def test_in_the_plane_it_is_known_in_closed_form() -> None:
 
 def test_a_small_network_goes_to_the_pair_where_that_is_a_kkt_point() -> None:
     X, y = positive_data(20, 6, 3)
-    assert not ib.is_orthogonally_separable(X, y)
-    pair = ib.solve_cone_pair(X, y)
+    assert not ib.datasets.is_orthogonally_separable(X, y)
+    pair = ib.limits.solve_cone_pair(X, y)
     assert pair.excess == 0
     network = BalancedReLU(6, 20, init_scale=1e-3, random_state=0)
     settings = ib.TrainingSettings(
@@ -104,17 +104,17 @@ def test_where_products_are_positive_the_two_norms_bound_every_network_from_belo
     lam = limit.dual / limit.dual_norms.max()
     for label in (1, -1):
         assert (np.maximum(V @ X[y == label].T, 0) @ lam[y == label]).max() <= 1 + 1e-9
-    assert ib.solve_cone_pair(X, y).objective > limit.objective * 1.01
+    assert ib.limits.solve_cone_pair(X, y).objective > limit.objective * 1.01
 
 
 def test_classes_that_no_vector_tells_apart_have_none_and_say_so() -> None:
-    pair = ib.solve_cone_pair([[1.0, 0.0], [0.0, 1.0], [0.0, -2.0]], [1, -1, -1])
+    pair = ib.limits.solve_cone_pair([[1.0, 0.0], [0.0, 1.0], [0.0, -2.0]], [1, -1, -1])
     plus, minus = pair.certificates
     assert math.isinf(minus.gap) and np.isnan(pair.w_minus).all()
     np.testing.assert_allclose(pair.w_plus, [1.0, 0.0], atol=1e-12)
     assert plus.gap < 1e-12 and math.isinf(pair.objective) and math.isnan(pair.excess)
     # Of the smallest examples without a solution least squares makes one that satisfies nothing.
-    neither = ib.solve_cone_pair([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0]], [1, -1, 1])
+    neither = ib.limits.solve_cone_pair([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0]], [1, -1, 1])
     assert all(math.isinf(certificate.gap) for certificate in neither.certificates)
     with pytest.raises(ValueError, match="both labels"):
-        ib.solve_cone_pair([[1.0]], [1])
+        ib.limits.solve_cone_pair([[1.0]], [1])

@@ -11,7 +11,7 @@ from tests.commands import cut, results, run, saved_arrays, without_times
 from tests.oracles import PLANE, PLANE_LABELS
 
 # Theorem 3.1 on these six points: w_+ = (1/3, 1/3) and w_- = (-1, 0).
-TWO = ib.ReLUWeights.from_arrays([[[1 / 3, 1 / 3], [-1.0, 0.0]], [[1.0, -1.0]]])
+TWO = ib.equivalence.ReLUWeights.from_arrays([[[1 / 3, 1 / 3], [-1.0, 0.0]], [[1.0, -1.0]]])
 
 
 @pytest.fixture(scope="module")
@@ -30,8 +30,8 @@ def test_on_orthogonally_separable_points_limit_and_local_limit_are_the_two_neur
     for one in beside.values():
         # Gates that they set themselves: both are limits of a ReLU network.
         assert one.own_gates == 1
-        assert ib.measure_distance(one.weights, TWO).distance < 1e-6
-        direct = ib.measure_distance(plane.network, TWO)
+        assert ib.equivalence.measure_distance(one.weights, TWO).distance < 1e-6
+        direct = ib.equivalence.measure_distance(plane.network, TWO)
         assert one.transport.distance == pytest.approx(direct.distance, abs=1e-6)
         assert 0 < one.transport.distance < 0.1 and one.transport.gap < 1e-7
     row = plane.row()
@@ -69,7 +69,7 @@ def test_a_limit_that_does_not_set_its_own_gates_is_said_not_to() -> None:
     X, y, gates = np.array([[0.0, 1.0]]), np.array([-1.0]), np.array([[1.0]])
     limit = ib.solve_frelu_svm(X, y, gates)
     for sign, own in ((1.0, 0.0), (-1.0, 1.0)):
-        trained = ib.ReLUWeights.from_arrays([[[0.6, 0.8]], [[sign]]])
+        trained = ib.equivalence.ReLUWeights.from_arrays([[[0.6, 0.8]], [[sign]]])
         found = beside_limit(limit, trained, X, gates)
         assert found.own_gates == own
         np.testing.assert_allclose(found.weights.matrices[0] / sign, [[0, -1]], atol=1e-7)
@@ -92,7 +92,9 @@ def test_theorem_3_1_every_start_of_orthosep_reaches_the_prediction() -> None:
     assert starts["networks"]["labels"] == [0, 0] and starts["limits"] is None
     far = starts["far"]["off the prediction"]
     assert max(far) < 0.05 and far[0] == report.row()["neuron_distance"]
-    assert far[1] == pytest.approx(ib.measure_distance(report.objects["networks"][1], TWO).distance)
+    assert far[1] == pytest.approx(
+        ib.equivalence.measure_distance(report.objects["networks"][1], TWO).distance
+    )
 
 
 def test_a_run_cut_in_its_second_start_goes_on_there(monkeypatch, tmp_path) -> None:

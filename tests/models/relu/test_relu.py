@@ -382,7 +382,7 @@ def test_training_freezes_once_and_follows_the_schedule_through_it(freeze_at, on
     network, by_hand = (ReLU(5, 6, random_state=2) for _ in range(2))
     seen: list[tuple[int, int]] = []
     result = train_then_freeze(
-        network, X, y, freeze_at=freeze_at, settings=settings, monitor=X[:7],
+        network, X, y, freeze_at=freeze_at, settings=settings, X_val=X[:7],
         callback=lambda step, n_steps, _: seen.append((step, n_steps)),
     )  # fmt: skip
     # By hand: the rate of every step, a generator given or a seed each, gates of the freeze.

@@ -15,7 +15,9 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from implicit_bias import FReLULimit, ReLUGates, TrainingSettings, solve_frelu_svm, train
+from implicit_bias import TrainingSettings, solve_frelu_svm, train
+from implicit_bias.gates import ReLUGates
+from implicit_bias.limits import FReLULimit
 from implicit_bias.models import MODELS
 from implicit_bias.models.relu import frozen_run
 from implicit_bias.models.relu.freezing import train_then_freeze

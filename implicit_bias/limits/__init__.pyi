@@ -1,0 +1,30 @@
+"""Names of `implicit_bias.limits`, with the modules that they are loaded from."""
+
+from .._solve import Certificate as Certificate
+from .._solve import ConstrainedCertificate as ConstrainedCertificate
+from .._solve import certify_constrained as certify_constrained
+from ..kernels.margin import KernelLimit as KernelLimit
+from ..local_limits.limit import LocalLimit as LocalLimit
+from ..local_limits.limit import LocalStatus as LocalStatus
+from ..local_limits.limit import same_limit as same_limit
+from ..models.distillation.limit import DistillationLimit as DistillationLimit
+from ..models.dlgn.depth3 import Depth3Interval as Depth3Interval
+from ..models.dlgn.depth3 import certify_depth3 as certify_depth3
+from ..models.dlgn.formulation import ConstantExpertsLimit as ConstantExpertsLimit
+from ..models.gdln.limit import GatedOLS as GatedOLS
+from ..models.gln.formulation import GLNLimit as GLNLimit
+from ..models.gln.l2 import GLNL2Limit as GLNL2Limit
+from ..models.gln.shallow import ShallowGLNLimit as ShallowGLNLimit
+from ..models.heads.limit import HeadLimit as HeadLimit
+from ..models.orthosep.cones import ConePair as ConePair
+from ..models.orthosep.cones import solve_cone_pair as solve_cone_pair
+from ..models.orthosep.limit import OrthosepLimit as OrthosepLimit
+from .frelu import FReLULimit as FReLULimit
+from .l1 import L1Limit as L1Limit
+from .l1 import solve_l1_svm as solve_l1_svm
+from .linear import LinearLimit as LinearLimit
+from .nested import solve_path as solve_path
+from .path_bound import path_lower_bound as path_lower_bound
+from .path_limit import PathLimit as PathLimit
+from .predictors import ContextPredictor as ContextPredictor
+from .separability import Separability as Separability
