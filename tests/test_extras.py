@@ -49,7 +49,7 @@ limit = limits["gln"]
 limit.predictor(data.X_val, contexts.transform(data.X_val))
 limit.save("gln.safetensors")
 assert np.array_equal(type(limit).load("gln.safetensors").zeta, limit.zeta)
-program = ib.programs.gln_program(X, y, contexts.transform(X))
+program = ib.programs.SVMGLN().program(X, y, contexts.transform(X))
 certificate = ib.certify(program, limit.zeta.reshape(-1, X.shape[1]), limit.dual)
 assert certificate.gap < 1e-6, certificate
 

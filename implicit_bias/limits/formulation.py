@@ -78,7 +78,7 @@ class Formulation(LiteralProgram, Generic[LimitT]):
         Examples
         --------
         >>> import numpy as np
-        >>> from implicit_bias import HardMarginSVM
+        >>> from implicit_bias.programs import HardMarginSVM
         >>> X, y = np.array([[2.0, 0.0], [0.0, 1.0]]), np.array([1.0, -1.0])
         >>> problem = HardMarginSVM().literal(X, y)
         >>> print(problem.constraints[0].args[1])

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 __all__ = [
     "HardMarginSVM",
     "LinearLimit",
-    "linear_program",
     "solve_linear_svm",
 ]
 
@@ -123,11 +122,6 @@ class HardMarginSVM(Formulation[LinearLimit]):
         X = constant(program.design.X, "X")
         b = cp.Variable(X.shape[1], name="b")
         return max_margin(cp.norm(b, 2), program.y, X @ b)
-
-
-def linear_program(X: Array, y: Array) -> MaxMarginProgram:
-    """The program of `HardMarginSVM`, which says what it takes and raises."""
-    return HardMarginSVM().program(X, y)
 
 
 def solve_linear_svm(X: Array, y: Array, **solving: Unpack[Solving]) -> LinearLimit:

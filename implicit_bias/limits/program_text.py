@@ -132,7 +132,7 @@ def describe_program(problem: cvxpy.Problem) -> ProgramText:
     Examples
     --------
     >>> import numpy as np
-    >>> from implicit_bias import HardMarginSVM
+    >>> from implicit_bias.programs import HardMarginSVM
     >>> X, y = np.array([[2.0, 0.0], [0.0, 1.0]]), np.array([1.0, -1.0])
     >>> print(describe_program(HardMarginSVM().literal(X, y)))
     minimise    norm(b)
@@ -191,9 +191,9 @@ def _constraint(constraint: cvxpy.Constraint) -> str:
     label, kind = getattr(constraint, "label", None), type(constraint).__name__
     sides = [_words(side) for side in constraint.args]
     if kind == "Inequality":  # kept as "less than", read with the expression first
-        left, right = constraint.args
-        relation = [sides[1], ">=", sides[0]] if left.is_constant() else [sides[0], "<=", sides[1]]
-        text = " ".join(relation)
+        below, above = sides
+        constant = constraint.args[0].is_constant()
+        text = f"{above} >= {below}" if constant else f"{below} <= {above}"
     elif kind in ("Equality", "Zero"):
         text = " == ".join(sides if len(sides) == 2 else [*sides, "0"])
     else:
@@ -259,8 +259,8 @@ def _tight(expression: cvxpy.Expression) -> str:
     while _is_promoted(inner):
         inner = inner.args[0]
     text = _words(expression)
-    loose = type(inner).__name__ in LOOSE or " * " in text and type(inner).__name__ == "multiply"
-    return f"({text})" if loose else text
+    product = type(inner).__name__ == "multiply" and not text.startswith("multiply(")
+    return f"({text})" if product or type(inner).__name__ in LOOSE else text
 
 
 def _added(args: Sequence[cvxpy.Expression]) -> str:

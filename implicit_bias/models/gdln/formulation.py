@@ -182,8 +182,9 @@ def solve_gated_ols_from_moments(
 ) -> GatedOLS:
     """`solve_gated_ols` for a population, given by its moments `A` and `b`.
 
-    See `GatedLeastSquares.program_of_moments`. `rcond` defaults to `K D 2^-52`, the rounding of the eigenvalues of A. Moments that no
-    distribution has give the status INCONSISTENT, or a ValueError if A is indefinite.
+    See `GatedLeastSquares.program_of_moments`. `rcond` defaults to `K D 2^-52`, the rounding of
+    the eigenvalues of A. Moments that no distribution has give the status INCONSISTENT, or a
+    ValueError if A is indefinite.
     """
     program = GatedLeastSquares().program_of_moments(A, b, n_units, second_moment=second_moment)
     return _solve(program, rcond, tol)

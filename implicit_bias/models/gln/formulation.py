@@ -26,7 +26,7 @@ from ...limits.predictors import ContextColumns, ContextPredictor
 if TYPE_CHECKING:
     import cvxpy
 
-__all__ = ["GLNLimit", "SVMGLN", "checked_contexts", "gln_program", "solve_gln_svm"]
+__all__ = ["GLNLimit", "SVMGLN", "checked_contexts", "solve_gln_svm"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -148,13 +148,6 @@ def _count(least: int, largest: int, n_contexts: int | None) -> int:
     if largest >= n_contexts:
         raise ValueError(f"`contexts` holds {largest}, but `n_contexts` is {n_contexts}")
     return int(n_contexts)
-
-
-def gln_program(
-    X: Array, y: Array, contexts: Array, *, n_contexts: int | None = None
-) -> MaxMarginProgram:
-    """The program of `SVMGLN(n_contexts)`, which says what it takes and raises."""
-    return SVMGLN(n_contexts).program(X, y, contexts)
 
 
 def solve_gln_svm(

@@ -73,7 +73,7 @@ class JointMargin(LiteralProgram):
         return MaxMarginProgram(design=design, y=np.ones(int(wrong.sum())))
 
     def literal(self, features: Any, labels: Any) -> cvxpy.Problem:
-        """State the program; its variable is W (K, D), a constraint holds the samples of no class k.
+        """State the program; its variable is W (K, D), each constraint about one wrong class.
 
         Parameters
         ----------

@@ -207,9 +207,8 @@ class HeadLoss(LiteralProgram):
             terms.append(constant(loss.hard, "a") @ hard)
         if not loss.is_hard:
             p = constant(loss.taught, "p")
-            soft = tau**2 * cp.log_sum_exp(u / tau, axis=1) - tau * cp.sum(
-                cp.multiply(p, u), axis=1
-            )
+            taught = cp.sum(cp.multiply(p, u), axis=1)
+            soft = tau**2 * cp.log_sum_exp(u / tau, axis=1) - tau * taught
             terms.append(constant(loss.soft, "b") @ soft)
         return cp.Problem(cp.Minimize(cp.sum(terms)))
 

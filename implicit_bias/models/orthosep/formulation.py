@@ -109,18 +109,14 @@ class OrthogonallySeparable(Formulation[OrthosepLimit]):
         self, cp: ModuleType, program: MaxMarginProgram, gates: Array | None
     ) -> cvxpy.Problem:
         X, y = to_numpy(program.design.X), to_numpy(program.y)
-        w = {name: cp.Variable(X.shape[1], name=f"w_{name}") for name in LABELS}
-        return cp.Problem(
-            cp.Minimize(cp.sum([cp.norm(vector, 2) for vector in w.values()])),
-            [
-                labelled(
-                    constant(X[y == label], f"X_{name}") @ w[name] >= 1,
-                    f"margins of {name} samples",
-                )
-                for name, label in LABELS.items()
-                if label in y
-            ],
-        )
+        norms, constraints = [], []
+        for name, label in LABELS.items():
+            w = cp.Variable(X.shape[1], name=f"w_{name}")
+            norms.append(cp.norm(w, 2))
+            if label in y:
+                margins = constant(X[y == label], f"X_{name}") @ w
+                constraints.append(labelled(margins >= 1, f"margins of {name} samples"))
+        return cp.Problem(cp.Minimize(cp.sum(norms)), constraints)
 
 
 def solve_orthosep(X: Array, y: Array, **solving: Unpack[Solving]) -> OrthosepLimit:
