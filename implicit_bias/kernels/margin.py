@@ -171,8 +171,8 @@ def solve_kernel_svm(
     -------
     KernelLimit
         Call `.require()` to insist on `SOLVED`. A sample whose features are zero, K[n, n] = 0,
-        makes it `NOT_SEPARABLE`, with the multipliers on that sample. What it solves can be read
-        in cvxpy's words: `KernelSVM.literal`.
+        makes it `NOT_SEPARABLE`, with the multipliers on that sample.
+        `KernelSVM.literal` states the program in cvxpy.
 
     Raises
     ------

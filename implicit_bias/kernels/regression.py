@@ -194,8 +194,8 @@ def kernel_regression(K: Any, y: Any, f0: Any = 0.0) -> KernelRegression:
     -------
     KernelRegression
         With the residual of its equations as certificate, and the rank of the kernel: a singular
-        one (few weights, equal samples) learns what lies in its range and no more. What it solves
-        can be read in cvxpy's words: `KernelLeastSquares.literal`.
+        one (few weights, equal samples) learns what lies in its range and no more.
+        `KernelLeastSquares.literal` states the program in cvxpy.
 
     Raises
     ------

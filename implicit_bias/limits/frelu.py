@@ -98,15 +98,15 @@ def solve_frelu_svm(X: Array, y: Array, gates: Array, **solving: Unpack[Solving]
     X, y, gates
         As in `SVMFReLU`, whose `program` says what they raise.
     **solving
-        `solver`, `tol`, `max_iterations`, `progress`: see `Solving`.
+        See `Solving`.
 
     Returns
     -------
     FReLULimit
         With its certificate. Where no coefficients separate the data under these gates (a sample
         on which every gate is closed, too few units) its status is `NOT_SEPARABLE` and `dual`
-        holds the multipliers that prove it; call `.require()` to insist on `SOLVED`. What it
-        solves can be read in cvxpy's words: `SVMFReLU.literal`.
+        holds the multipliers that prove it; call `.require()` to insist on `SOLVED`.
+        `SVMFReLU.literal` states the program in cvxpy.
 
     Examples
     --------

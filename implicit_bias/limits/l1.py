@@ -124,7 +124,7 @@ def solve_l1_svm(features: Array, y: Array, **solving: Unpack[Solving]) -> L1Lim
     features, y
         As in `L1Margin`, whose `program` says what they raise.
     **solving
-        `solver`, `tol`, `max_iterations`, `progress`: see `Solving`; also `solver="highs"`.
+        See `Solving`; also `solver="highs"`.
 
     Returns
     -------

@@ -132,13 +132,13 @@ def solve_linear_svm(X: Array, y: Array, **solving: Unpack[Solving]) -> LinearLi
     X, y
         As in `HardMarginSVM`, whose `program` says what they raise.
     **solving
-        `solver`, `tol`, `max_iterations`, `progress`: see `Solving`.
+        See `Solving`.
 
     Returns
     -------
     LinearLimit
-        With its certificate; call `.require()` to insist on `SOLVED`. What it solves can be read
-        in cvxpy's words: `HardMarginSVM.literal`.
+        With its certificate; call `.require()` to insist on `SOLVED`.
+        `HardMarginSVM.literal` states the program in cvxpy.
 
     Examples
     --------

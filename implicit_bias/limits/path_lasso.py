@@ -184,7 +184,7 @@ def solve_path_lasso(
     X, y, gates, widths, contexts
         As in `PathLasso`, whose `program` says what they raise.
     **solving
-        `solver`, `tol`, `max_iterations`, `progress`: see `Solving`.
+        See `Solving`.
 
     Returns
     -------

@@ -141,8 +141,8 @@ def solve_dlgn_svm(
     experts : str
         "linear" or "constant".
     **solving
-        `solver`, `tol`, `max_iterations`, `progress`: see `Solving`. For constant experts also
-        `solver="highs"`, which ends at a vertex: at most n experts that are not 0.
+        See `Solving`. For constant experts also `solver="highs"`, which ends at a vertex: at most
+        n experts that are not 0.
 
     Returns
     -------

@@ -147,8 +147,8 @@ def solve_gated_ols(
     Returns
     -------
     GatedOLS
-        With its certificate; call `.require()` to insist on `SOLVED`. What it solves can be read
-        in cvxpy's words: `GatedLeastSquares.literal`.
+        With its certificate; call `.require()` to insist on `SOLVED`.
+        `GatedLeastSquares.literal` states the program in cvxpy.
 
     Raises
     ------

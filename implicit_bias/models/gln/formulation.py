@@ -165,13 +165,13 @@ def solve_gln_svm(
     X, y, contexts, n_contexts
         As in `SVMGLN`, whose `program` says what they raise.
     **solving
-        `solver`, `tol`, `max_iterations`, `progress`: see `Solving`.
+        See `Solving`.
 
     Returns
     -------
     GLNLimit
-        With its certificate; call `.require()` to insist on `SOLVED`. What it solves can be read
-        in cvxpy's words: `SVMGLN.literal`.
+        With its certificate; call `.require()` to insist on `SOLVED`.
+        `SVMGLN.literal` states the program in cvxpy.
 
     Examples
     --------

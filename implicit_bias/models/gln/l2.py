@@ -173,13 +173,13 @@ def solve_gln_l2_svm(
     X, y, contexts, n_contexts
         As in `SVML2`, whose `program` says what they raise.
     **solving
-        `solver`, `tol`, `max_iterations`, `progress`: see `Solving`.
+        See `Solving`.
 
     Returns
     -------
     GLNL2Limit
-        With its certificate; call `.require()` to insist on `SOLVED`. What it solves can be read
-        in cvxpy's words: `SVML2.literal`.
+        With its certificate; call `.require()` to insist on `SOLVED`.
+        `SVML2.literal` states the program in cvxpy.
 
     Examples
     --------

@@ -205,15 +205,15 @@ def solve_shallow_gln_svm(
     X, y, contexts
         As in `ContextSVMs`, whose `program` says what they raise.
     **solving
-        `solver`, `tol`, `max_iterations`, `progress`: see `Solving`. The gap is that of the whole
-        program: a context whose optimum is a small share of it may have a larger one of its own.
+        See `Solving`. The gap is that of the whole program: a context whose optimum is a small
+        share of it may have a larger one of its own.
 
     Returns
     -------
     ShallowGLNLimit
         With its certificate; call `.require()` to insist on `SOLVED`. Its predictor scores
-        inputs in contexts that did not occur in training with 0. What it solves can be read in
-        cvxpy's words: `ContextSVMs.literal`.
+        inputs in contexts that did not occur in training with 0.
+        `ContextSVMs.literal` states the program in cvxpy.
 
     Examples
     --------

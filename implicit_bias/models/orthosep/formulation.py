@@ -133,14 +133,13 @@ def solve_orthosep(X: Array, y: Array, **solving: Unpack[Solving]) -> OrthosepLi
     X, y
         As in `OrthogonallySeparable`, whose `program` says what they raise.
     **solving
-        `solver`, `tol`, `max_iterations`, `progress`: see `Solving`. They hold for each program;
-        both have one group.
+        See `Solving`. They hold for each program; both have one group.
 
     Returns
     -------
     OrthosepLimit
-        With its certificate; call `.require()` to insist on `SOLVED`. What it solves can be read
-        in cvxpy's words: `OrthogonallySeparable.literal`.
+        With its certificate; call `.require()` to insist on `SOLVED`.
+        `OrthogonallySeparable.literal` states the program in cvxpy.
 
     Warns
     -----
