@@ -17,8 +17,8 @@ from .._solve import (
     solve_kernel,
 )
 from ..data.arrays import Floats
-from ..limits.certified import Certified
 from ..limits.literal import LiteralProgram, constant, cvxpy_module, max_margin
+from ..limits.result import MaxMarginResult
 from .arrays import check_kernel, matrix, targets
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ __all__ = ["KernelLimit", "KernelSVM", "solve_kernel_svm"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class KernelLimit(Certified):
+class KernelLimit(MaxMarginResult):
     """The hard-margin SVM of a kernel, with the bounds that prove it.
 
     Attributes
@@ -44,7 +44,7 @@ class KernelLimit(Certified):
         Bounds of the least norm at margin 1: `sqrt(lam' Y K Y lam)` over the smallest margin from
         above, the sum of the multipliers over it from below. They hold for the kernel's entries
         as they are.
-    tol, iterations, seconds, solver
+    tol, solver, iterations, seconds
         The gap asked for and how the solve went.
     """
 
@@ -54,9 +54,9 @@ class KernelLimit(Certified):
     status: Status
     certificate: Certificate
     tol: float
+    solver: str
     iterations: int
     seconds: float
-    solver: str
 
     def __post_init__(self) -> None:
         for array in (self.dual, self.coefficients, self.margins):
@@ -195,7 +195,7 @@ def solve_kernel_svm(
         status=solution.status,
         certificate=solution.certificate,
         tol=solution.tol,
+        solver=solution.solver,
         iterations=solution.iterations,
         seconds=solution.seconds,
-        solver=solution.solver,
     )

@@ -58,7 +58,10 @@ def load(path: str | os.PathLike[str]) -> Any:
     if path.name == REPORT:
         return _read_report(path.parent)
     name = kind_of(path)
-    places = (import_module(f"{PACKAGE}{place}") for place in ("", ".limits", ".gates"))
+    places = (
+        import_module(f"{PACKAGE}{place}")
+        for place in ("", ".limits", ".kernels", ".equivalence", ".gates")
+    )
     found: Any = next((getattr(place, name) for place in places if name in place.__all__), None)
     if not hasattr(found, "load"):
         raise ValueError(

@@ -153,8 +153,9 @@ def test_a_limit_that_contradicts_its_certificate_is_not_loaded(change, message,
 
 
 def test_a_record_that_lacks_an_entry_is_refused(tmp_path) -> None:
-    names = GLNLimit._array_names()
-    write_saved(tmp_path / "limit", Kind.of(GLNLimit), {name: np.ones(2) for name in names}, {})
+    limit = LIMITS[GLNLimit]()
+    arrays = {name: value for name, value in vars(limit).items() if isinstance(value, np.ndarray)}
+    write_saved(tmp_path / "limit", Kind.of(GLNLimit), arrays, {})
     with pytest.raises(ValueError, match="lacks or misnames 'status'"):
         GLNLimit.load(tmp_path / "limit")
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..._solve import GatedDesign, MaxMarginProgram, Settings, Solution, Status, solve
 from ...data.arrays import Floats
 from ...limits.literal import LiteralProgram, constant, cvxpy_module, labelled
-from .limit import HeadCertificate, HeadLimit, HeadStatus
+from .limit import HeadCertificate, HeadLimit
 from .losses import UNLABELLED, checked_features, checked_labels
 
 if TYPE_CHECKING:
@@ -134,8 +134,6 @@ def direction_limit(
     )
 
 
-def _status(solution: Solution) -> HeadStatus:
-    if solution.status is Status.SOLVED:
-        return HeadStatus.SOLVED
-    separable = solution.status is Status.INACCURATE
-    return HeadStatus.INACCURATE if separable else HeadStatus.NO_MINIMISER
+def _status(solution: Solution) -> Status:
+    separable = solution.status in (Status.SOLVED, Status.INACCURATE)
+    return solution.status if separable else Status.NO_MINIMISER
