@@ -52,7 +52,8 @@ def cvxpy_module() -> ModuleType:
     """Import cvxpy; raises `MissingExtra` where it is not installed."""
     import cvxpy
 
-    return cvxpy
+    module: ModuleType = cvxpy
+    return module
 
 
 def constant(value: Array, name: str) -> cvxpy.Constant:

@@ -146,12 +146,12 @@ def describe_program(problem: cvxpy.Problem) -> ProgramText:
     return ProgramText(
         objective=f"{sense} {_words(problem.objective.args[0])}",
         constraints=_elided([_constraint(one) for one in problem.constraints], MOST_CONSTRAINTS),
-        variables={one.name(): tuple(one.shape) for one in problem.variables()},
-        constants={one.name(): tuple(one.shape) for one in constants if _is_named(one)},
+        variables={one.name(): _shape(one) for one in problem.variables()},
+        constants={one.name(): _shape(one) for one in constants if _is_named(one)},
         kind=_kind(problem),
-        n_variables=metrics.num_scalar_variables,
-        n_equalities=metrics.num_scalar_eq_constr,
-        n_inequalities=metrics.num_scalar_leq_constr,
+        n_variables=int(metrics.num_scalar_variables),
+        n_equalities=int(metrics.num_scalar_eq_constr),
+        n_inequalities=int(metrics.num_scalar_leq_constr),
         n_nonzero=sum(_nonzero(one.value) for one in constants if not one.is_scalar()),
     )
 
@@ -174,6 +174,10 @@ def _kind(problem: cvxpy.Problem) -> str:
 
 def _nonzero(value: Any) -> int:
     return int(value.nnz) if hasattr(value, "nnz") else int(np.count_nonzero(value))
+
+
+def _shape(expression: cvxpy.Expression) -> tuple[int, ...]:
+    return tuple(int(size) for size in expression.shape)
 
 
 def _shapes(shapes: Mapping[str, tuple[int, ...]]) -> str:
@@ -224,7 +228,7 @@ def _words(expression: cvxpy.Expression) -> str:
         case "index" | "special_index":
             return f"{_tight(inner)}[{_key(expression.get_data()[-1])}]"
         case "reshape":
-            return f'reshape({_words(inner)}, {expression.shape}, order="{expression.order}")'
+            return f'reshape({_words(inner)}, {_shape(expression)}, order="{expression.order}")'
         case "norm1":
             return f"norm({_words(inner)}, 1{_axis(expression)})"
         case "Pnorm" | "PnormApprox":
@@ -241,7 +245,7 @@ def _leaf(expression: cvxpy.Expression) -> str:
         return str(expression.name())
     if expression.is_scalar():
         return f"{float(expression.value):.6g}"
-    return f"<{expression.shape} constant>"
+    return f"<{_shape(expression)} constant>"
 
 
 def _is_named(constant: cvxpy.Constant) -> bool:
