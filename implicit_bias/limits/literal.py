@@ -66,10 +66,8 @@ def labelled(constraint: cvxpy.Constraint, name: str) -> cvxpy.Constraint:
     return constraint.set_label(name) if hasattr(constraint, "set_label") else constraint
 
 
-def max_margin(
-    norm: cvxpy.Expression, y: Array, scores: cvxpy.Expression, *, label: str = "margins"
-) -> cvxpy.Problem:
+def max_margin(norm: cvxpy.Expression, y: Array, scores: cvxpy.Expression) -> cvxpy.Problem:
     """Minimise a norm subject to margins ``y[n] * scores[n]`` of at least 1."""
     cp = cvxpy_module()
     margins = cp.multiply(constant(y, "y"), scores)
-    return cp.Problem(cp.Minimize(norm), [labelled(margins >= 1, label)])
+    return cp.Problem(cp.Minimize(norm), [labelled(margins >= 1, "margins")])
