@@ -15,8 +15,8 @@ from .._shown import Shown
 from .._solve import to_numpy
 from ..data.sample import Sample
 from ..limits.limit import Limit
+from ..quantities.formatting import DASH, aligned, number, share
 from .distances import Distances
-from .formatting import DASH, aligned, number, share
 from .kkt import KKTDistance
 from .scalars import (
     DUAL_SLACK,

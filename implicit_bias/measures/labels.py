@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._pictures import draw
 from .._shown import Shown
-from .formatting import DASH, share
+from ..quantities.formatting import DASH, share
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -16,9 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import linregress
 
 from .._solve import Status
+from ..quantities.formatting import DASH
 from ..training.catalogue import get_trainer
 from ..training.settings import TrainingSettings
-from .formatting import DASH
 
 __all__ = [
     "ANGLE",

@@ -12,8 +12,8 @@ from ..drawing.figures import Panel, Row
 from ..gates.saved import Gating
 from ..limits.limit import Limit
 from ..measures.comparison import Comparison, NetworkState
-from ..measures.formatting import loss_in_words, number
 from ..measures.scalars import accuracy
+from ..quantities.formatting import loss_in_words, number
 from ..training.trajectory import Trajectory
 from .columns import comparison_columns, limit_columns, state_columns, training_columns
 from .finding import Assumption, Finding, Table
@@ -23,23 +23,24 @@ if TYPE_CHECKING:
     import torch
 
 __all__ = [
-    "beside",
+    "compared",
     "gating_file",
-    "limit_alone",
     "network_record",
+    "separable_assumptions",
     "shortfall",
+    "solved",
     "trained",
     "usable",
 ]
 
 
 def usable(limit: Limit) -> bool:
-    """Whether a limit separates the training data, so that a network can be compared with it."""
+    """Return True for a limit that separates its data: a network can be compared with it."""
     return limit.status in (Status.SOLVED, Status.INACCURATE)
 
 
-def limit_alone(limit: Limit, name: str) -> Finding:
-    """A limit that no network has been compared with, its certificate included."""
+def solved(limit: Limit, name: str) -> Finding:
+    """Return the finding of a limit that no network has been compared with."""
     certificate, record = limit.certificate, limit.to_dict()
     separable = certificate.proves_separability() or None
     rows = (
@@ -79,7 +80,7 @@ def trained(
     panels: Sequence[Panel | Row],
     among: str = "",
 ) -> Finding:
-    """A network as training has left it: its weights, its trajectory and the panels of the run.
+    """Return the finding of a trained network: weights, trajectory and the panels of the run.
 
     `among` is its trainer, where others have trained networks beside it.
     """
@@ -99,7 +100,7 @@ def trained(
     )
 
 
-def beside(
+def compared(
     limit: Limit,
     name: str,
     samples: tuple[Sample, Sample],
@@ -108,10 +109,10 @@ def beside(
     comparison: Comparison,
     assumptions: tuple[Assumption, ...],
 ) -> Finding:
-    """Limit and network side by side, and what sets them apart."""
+    """Return the finding of a limit and a network side by side, with their differences."""
     scores = [limit.predictor(sample.X, sample.gates) for sample in samples]
     at_train, at_val = (accuracy(s.y, f) for s, f in zip(samples, scores, strict=True))
-    # Of the function, whose accuracy stands beside it: the programs may have margins of their own.
+    # That of the function, whose accuracy stands beside it: programs may have margins of their own.
     margin = float((samples[0].y * scores[0]).min())
     record = limit.to_dict()
     return Finding(
@@ -141,7 +142,7 @@ def beside(
 
 
 def separable_assumptions(comparison: Comparison, trajectory: Trajectory) -> tuple[Assumption, ...]:
-    """Of the theorems about homogeneous networks on separable data."""
+    """Return the assumptions of theorems about homogeneous networks on separable data."""
     return (
         Assumption("the data are separable by such a network (certified)", True),
         Assumption("the network is homogeneous, its loss exponential-like (by construction)", True),
@@ -156,14 +157,14 @@ def separable_assumptions(comparison: Comparison, trajectory: Trajectory) -> tup
 
 
 def gating_file(gating: Any) -> Finding:
-    """The gating of a run, to be loaded again; nothing of a run without one of these kinds."""
+    """Return the finding of a run's gating, to be loaded again; empty without one to save."""
     return Finding(
         "gating", files={"gating.safetensors": gating.save} if isinstance(gating, Gating) else {}
     )
 
 
 def network_record(trajectory: Trajectory) -> dict[str, Any]:
-    """How training went, for the record."""
+    """Return the outcome of training, for the record."""
     return {
         "steps": int(trajectory.step[-1]),
         "loss": float(trajectory.loss[-1]),
@@ -174,7 +175,7 @@ def network_record(trajectory: Trajectory) -> dict[str, Any]:
 
 
 def shortfall(trajectory: Trajectory, name: str = "the network") -> str:
-    """A sentence where a run that ended does not separate its training data; empty otherwise."""
+    """Return a sentence where a run that ended does not separate its data; empty otherwise."""
     margin = float(trajectory.smallest_margin[-1])
     if margin > 0 or not trajectory.finished:
         return ""
@@ -186,7 +187,7 @@ def shortfall(trajectory: Trajectory, name: str = "the network") -> str:
 
 
 def _of_limit(limit: Limit, name: str, record: Mapping[str, Any]) -> dict[str, Any]:
-    """What every finding about one limit hands on."""
+    """Return the entries of every finding about one limit."""
     return {
         "statuses": {name: limit.status},
         "certificates": {name: record},
@@ -232,5 +233,5 @@ def _both(
 
 
 def _measures(comparison: Comparison) -> tuple[tuple[str, str], ...]:
-    """What sets them apart; their errors are what the accuracies beside each other leave."""
+    """Return the rows of their differences but errors: the other table has both accuracies."""
     return tuple(row for row in comparison.rows() if not row[0].startswith("held-out error"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ import click
 
 from ..exits import (
     INTERRUPTED,
-    failures_told,
+    failures_reported,
     terminated_like_interrupted,
 )
 from ..models import MODELS
@@ -44,15 +43,13 @@ class SweepCommand(ModelCommand):
         own, model = click.Command.get_params(self, ctx), ctx.meta.get(MODEL)
         if model is None:
             return own
-        known = kinds(model.options)
-        return [*own, *(_several(field.name, known[field.name], field.metadata["help"])
-                        for field in fields(model.options))]  # fmt: skip
+        return [*own, *(_several(name, kind) for name, kind in kinds(model.options).items())]
 
 
-def _several(name: str, kind: Kind, help: str) -> click.Option:
+def _several(name: str, kind: Kind) -> click.Option:
     form = "once a value" if kind.several else "commas between values"
     return click.Option(
-        [flag(name), name], multiple=True, type=_Entries(kind), help=f"{help}  [{form}]"
+        [flag(name), name], multiple=True, type=_Entries(kind), help=f"{kind.about.help}  [{form}]"
     )
 
 
@@ -127,7 +124,7 @@ def sweep(
     for all others; or by options, `--hidden-units 1,2,5 --seed 0:10`, each with its values between
     commas. Cells whose files are in the folder of --out are not run again.
     """
-    with failures_told():
+    with failures_reported():
         engine = {name: choices.pop(name) for name in ("engine", "scheduler", "threads", "further")}
         wanted = _wanted(file, model, choices)
         from .engines import Engine
@@ -137,7 +134,7 @@ def sweep(
         runs_with = Engine(**_merged(wanted.engine, engine))
         done = sweeping(
             wanted.model, wanted.grid, wanted.options, Parts(out), (runs_with, jobs),
-            _told(quiet), retry=retry,
+            _watched(quiet), retry=retry,
         )  # fmt: skip
         if not quiet:
             _summarise(done)
@@ -175,8 +172,8 @@ def _number(text: str) -> Any:
 
 
 @contextlib.contextmanager
-def _told(quiet: bool) -> Iterator[Progress]:
-    """Progress on stderr, with the time that is left: a bar on a terminal, lines elsewhere."""
+def _watched(quiet: bool) -> Iterator[Progress]:
+    """Show progress on stderr, with the time that is left: a bar on a terminal, lines elsewhere."""
     with terminated_like_interrupted():
         if quiet:
             yield Progress()

@@ -117,8 +117,8 @@ def sweep(
     >>> done.frame()["status"].tolist()
     ['SOLVED', 'SOLVED', 'SOLVED']
     """
-    told = progress_of(progress)
-    return sweeping(model, grid, options, Parts(out), (engine_of(engine), jobs), told, retry=retry)
+    shown = progress_of(progress)
+    return sweeping(model, grid, options, Parts(out), (engine_of(engine), jobs), shown, retry=retry)
 
 
 def sweeping(
@@ -154,19 +154,19 @@ def sweeping(
     left = [cell for cell in cells if cell.digest not in before]
     log.info("%d of %d cells are in %s already", len(before), len(cells), parts.folder)
     work = Work(model, given, parts.folder, runs_with.threads)
-    with progress as told:
-        told.stage(f"{model}: {len(left)} of {len(cells)} cells to do")
-        finished = not left or _run(runs_with.outcomes(work, left, jobs), told, len(left))
+    with progress as shown:
+        shown.stage(f"{model}: {len(left)} of {len(cells)} cells to do")
+        finished = not left or _run(runs_with.outcomes(work, left, jobs), shown, len(left))
     failures = parts.errors(parts.done().intersection(names))
     return Sweep(parts.folder, names, len(before), failures, finished)
 
 
-def _run(outcomes: Generator[Outcome], told: Progress, count: int) -> bool:
+def _run(outcomes: Generator[Outcome], progress: Progress, count: int) -> bool:
     """Whether all cells came, and no interrupt before them."""
-    told.advance(0, count)
+    progress.advance(0, count)
     try:
         for done, _ in enumerate(outcomes, start=1):
-            told.advance(done, count)
+            progress.advance(done, count)
     except KeyboardInterrupt:
         return False
     finally:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from .._extras import naming_extras
 from ..options.values import nearest
+from ..reports.files import RESULTS
 from ..reports.finding import Table
-from ..reports.report import RESULTS
 from ..reports.row import COLUMNS, OPTIONS
 from .parts import CELL_COLUMNS, Parts
 

@@ -16,8 +16,8 @@ from implicit_bias.data.sample import Sample
 from implicit_bias.limits import GLNLimit
 from implicit_bias.measures import Comparison
 from implicit_bias.measures.comparison import measure_network
-from implicit_bias.measures.formatting import aligned
 from implicit_bias.measures.scalars import agreement, scores
+from implicit_bias.quantities.formatting import aligned
 
 # More weights, H C D + H, than training samples: multipliers are determined.
 H, C, D = 3, 2, 12

@@ -14,8 +14,8 @@ from ...data.arrays import Floats
 from ...data.sample import Sample
 from ...kernels.regression import KernelRegression, kernel_regression
 from ...kernels.tangent import empirical_ntk
-from ...measures.formatting import DASH, number
 from ...measures.scalars import cosine, placed_scores
+from ...quantities.formatting import DASH, number
 from ...reports.finding import Table
 from ...training.data import place_data
 from .comparison import flat_weights, value_of

@@ -12,7 +12,7 @@ from ...kernels.overlap import neural_path_kernel
 from ...kernels.tangent import empirical_ntk
 from ...limits.path_limit import PathLimit
 from ...local_limits.limit import LocalLimit
-from ...runs.setup import Setup
+from ...runs.setup import SampleSetup
 from .comparison import Predicted, compare_scores
 from .parts import make_network, path_gates
 
@@ -20,7 +20,7 @@ __all__ = ["predicted_beside"]
 
 
 def predicted_beside(
-    setup: Setup,
+    setup: SampleSetup,
     local: LocalLimit,
     bound: PathLimit,
     train_sample: Sample,
@@ -46,7 +46,7 @@ def predicted_beside(
 
 
 def _machines(
-    setup: Setup, train_sample: Sample, held_out: Sample | None
+    setup: SampleSetup, train_sample: Sample, held_out: Sample | None
 ) -> dict[str, tuple[KernelLimit, Any]]:
     """Hard-margin SVMs of the path kernel and of the tangent kernel at the start."""
     options = setup.options

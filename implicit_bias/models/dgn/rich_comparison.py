@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ...limits.path_limit import PathLimit
 from ...local_limits.limit import LocalLimit
-from ...measures.formatting import DASH, number, share
+from ...quantities.formatting import DASH, number, share
 from ...reports.finding import Table
 from .comparison import DGNComparison, lowest_curvature
 

@@ -20,11 +20,10 @@ from ...local_limits.search import local_limit
 from ...measures.scalars import error_rate
 from ...reports.columns import limit_columns
 from ...reports.finding import Assumption, Finding, Table
-from ...reports.findings import limit_alone, network_record, trained, usable
+from ...reports.findings import network_record, solved, trained, usable
 from ...reports.writers import write_frame, write_weights
-from ...runs.separable import RUN
-from ...runs.setup import Setup
-from ...training.loop import train
+from ...runs.fit import STATE, fit
+from ...runs.setup import SampleSetup
 from ...training.trajectory import Trajectory
 from .comparison import (
     DGNComparison,
@@ -40,7 +39,7 @@ from .comparison import (
 )
 from .figure import rich_panels
 from .machines import predicted_beside
-from .parts import held_out_of, make_network, network_name, resume_at, widths_of
+from .parts import held_out_of, make_network, network_name, widths_of
 from .rich_comparison import bound_rows, comparison_table, predicted_table, starts_table
 
 __all__ = ["find_rich"]
@@ -57,13 +56,13 @@ class Start:
     local: LocalLimit | None = None
 
 
-def find_rich(setup: Setup) -> Iterator[Finding]:
+def find_rich(setup: SampleSetup) -> Iterator[Finding]:
     """The bound, the networks, their local limits, and what stands beside the first of them."""
     options = setup.options
     train_sample = setup.train
     setup.progress.stage(f"solving the path lasso on {len(train_sample.y)} samples")
     bound = _bound(setup, train_sample)
-    alone = limit_alone(bound, BOUND)
+    alone = solved(bound, BOUND)
     found = replace(
         alone, tables=(Table("a bound of every network with these gates", ("", BOUND),
                              (*bound_rows(bound), *alone.tables[0].rows[4:])),),
@@ -89,7 +88,7 @@ def find_rich(setup: Setup) -> Iterator[Finding]:
         yield _several(starts, bound)
 
 
-def _bound(setup: Setup, sample: Sample) -> PathLimit:
+def _bound(setup: SampleSetup, sample: Sample) -> PathLimit:
     options = setup.options
     return solve_path_lasso(
         *sample,
@@ -100,7 +99,7 @@ def _bound(setup: Setup, sample: Sample) -> PathLimit:
     )
 
 
-def _trained(setup: Setup, sample: Sample) -> Iterator[Start]:
+def _trained(setup: SampleSetup, sample: Sample) -> Iterator[Start]:
     """Networks in the order of their seeds, each trained."""
     options, n_inputs = setup.options, sample.X.shape[1]
     for index in range(options.starts):
@@ -109,15 +108,14 @@ def _trained(setup: Setup, sample: Sample) -> Iterator[Start]:
         setup.progress.stage(
             f"training a {network_name(options)}{which} for {setup.settings.n_steps} steps"
         )
-        state, resume = resume_at(setup, RUN if index == 0 else f"run-{index + 1}.safetensors")
-        trajectory = train(
+        trajectory = fit(
+            setup,
             network,
             *sample,
             settings=setup.settings,
-            callback=setup.progress.training(),
+            state=STATE if index == 0 else f"run-{index + 1}.safetensors",
+            first=False,
             observer=Values(sample),
-            state=state,
-            resume=resume,
         )
         yield Start(network, trajectory)
 
@@ -140,7 +138,7 @@ def _networks(starts: Sequence[Start], bound: PathLimit) -> Finding:
 
 
 def _compared(
-    setup: Setup, starts: Sequence[Start], bound: PathLimit, found: Finding
+    setup: SampleSetup, starts: Sequence[Start], bound: PathLimit, found: Finding
 ) -> Iterator[Finding]:
     """The first network beside its local limit, the bound, and the three machines."""
     first, local = starts[0], starts[0].local

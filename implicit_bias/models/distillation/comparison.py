@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...data.arrays import Floats
-from ...measures.formatting import aligned, number, share
+from ...quantities.formatting import aligned, number, share
 from ...training.settings import TrainingSettings
 from ...training.trajectory import Trajectory
 from .closed_form import sample_span

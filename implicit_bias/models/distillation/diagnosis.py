@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...data.arrays import Floats
-from ...measures.formatting import number, share
+from ...quantities.formatting import number, share
 from ...reports.finding import Assumption, Finding, Table
 from .data import TransferTask
 from .figure import plot_bound, plot_learning, plot_tail

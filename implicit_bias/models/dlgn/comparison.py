@@ -12,8 +12,8 @@ import torch
 from ..._shown import Shown
 from ...data.sample import Sample
 from ...local_limits.limit import LocalLimit
-from ...measures.formatting import DASH, number, share
 from ...measures.scalars import agreement, cosine, error_rate, scores
+from ...quantities.formatting import DASH, number, share
 from ...reports.finding import Table
 from .depth3 import Depth3Interval
 

@@ -19,18 +19,18 @@ from ...limits.limit import Limit
 from ...limits.path_lasso import solve_path_lasso
 from ...local_limits.limit import LocalLimit
 from ...measures.distances import Distances
-from ...measures.formatting import loss_in_words, share
 from ...measures.kkt import kkt_distance
 from ...measures.scalars import scores
 from ...networks.dgn import DGN
 from ...networks.dlgn import DLGN
+from ...quantities.formatting import loss_in_words, share
 from ...reports.columns import kkt_columns
 from ...reports.finding import Finding, Table
-from ...reports.findings import gating_file, limit_alone, trained, usable
-from ...reports.report import Report, gather
-from ...runs.separable import RUN
-from ...runs.setup import Setup, prepare, start
-from ...training.loop import train
+from ...reports.findings import gating_file, solved, trained, usable
+from ...reports.report import Report
+from ...runs.fit import fit
+from ...runs.gather import gather
+from ...runs.setup import SampleSetup, Setup, data_record, prepare, start
 from ...training.settings import TrainingSettings
 from ...training.trainers import check_trainer
 from .comparison import comparison_tables
@@ -41,9 +41,6 @@ from .regions import closed_samples, count_patterns, most_patterns
 from .training import GateTraining, gating_of, steepening, train_gates
 
 if TYPE_CHECKING:
-    from ...runs.folder import Keeping
-    from ...runs.model import Model
-    from ...runs.progress import Progress
     from .model import DLGNOptions
 
 __all__ = ["run_dlgn"]
@@ -63,7 +60,7 @@ NAMED = 10
 class Frozen:
     """A DLGN whose gates have been frozen: the data as its value network sees them."""
 
-    setup: Setup
+    setup: SampleSetup
     gating: LinearGates
     samples: tuple[Sample, Sample]  # inputs of the experts, labels, gates
     widths: tuple[int, ...]
@@ -85,7 +82,7 @@ class Frozen:
         return X if self.setup.options.experts == "linear" else np.ones_like(X)
 
 
-def run_dlgn(model: Model, options: DLGNOptions, progress: Progress, keeping: Keeping) -> Report:
+def run_dlgn(setup: Setup) -> Report:
     """Train the half-spaces of a DLGN with soft gates, freeze them, and go on to the limit.
 
     Raises
@@ -93,11 +90,12 @@ def run_dlgn(model: Model, options: DLGNOptions, progress: Progress, keeping: Ke
     ValueError, FileNotFoundError
         If an option is out of range or the data are not there, before any long work.
     """
+    options = setup.options
     _check_layers(options)
     parts = steepening(options.beta, options.final_beta, options.gate_steps)
-    setup = prepare(model, options, progress, keeping)
+    samples = prepare(setup)
     network = DLGN(
-        setup.train.X.shape[1],
+        samples.train.X.shape[1],
         widths=_widths(options),
         constant_experts=options.experts == "constant",
         beta=options.beta,
@@ -105,14 +103,17 @@ def run_dlgn(model: Model, options: DLGNOptions, progress: Progress, keeping: Ke
     )
     check_trainer(options.trainer, network.value)
     heading = setup.heading(
+        data_record(samples.dataset),
         title=f"DLGN of {options.experts} experts, its half-spaces frozen",
         theorem="" if options.depth == 2 else DEEP,
     )
-    return gather(heading, _find(setup, network, parts), keeping)
+    return gather(heading, _find(samples, network, parts), setup.folder)
 
 
-def _find(setup: Setup, network: DLGN, parts: tuple[tuple[float, int], ...]) -> Iterator[Finding]:
-    """What there is to find, each as soon as it is known."""
+def _find(
+    setup: SampleSetup, network: DLGN, parts: tuple[tuple[float, int], ...]
+) -> Iterator[Finding]:
+    """Yield the findings of the run, each as soon as it is known."""
     setup.progress.stage(f"training half-spaces with soft gates for {_steps(parts)} steps")
     training = _train_gates(setup, network, parts)
     frozen = _freeze(setup, network)
@@ -122,22 +123,21 @@ def _find(setup: Setup, network: DLGN, parts: tuple[tuple[float, int], ...]) -> 
     yield gating_file(frozen.gating)
     setup.progress.stage(f"solving {frozen.name} ({setup.options.solver})")
     limit = _solve(frozen)
-    alone = _with_closed(limit_alone(limit, frozen.name), limit, frozen)
+    alone = _with_closed(solved(limit, frozen.name), limit, frozen)
     yield alone
     if not (usable(limit) and setup.trains):
         return
     twin = network.freeze_gates()
     setup.progress.stage(f"going on with frozen gates for {setup.settings.n_steps} steps")
-    trajectory = train(
+    trajectory = fit(
+        setup,
         twin,
         *frozen.samples[0],
         settings=setup.settings,
+        first=False,
         X_val=frozen.samples[1].X,
         gates_val=frozen.samples[1].gates,
-        callback=setup.progress.training(),
         observer=Distances(None, *frozen.samples, loss=setup.options.loss),
-        state=setup.keeping.state(RUN),
-        resume=_resumes(setup, RUN),
     )
     held_out = to_numpy(limit.predictor(frozen.samples[1].X, frozen.samples[1].gates))
     panels = run_panels(trajectory, None, held_out, name=frozen.name)
@@ -170,7 +170,9 @@ def _compared(
         yield Finding("maps", panels=(_maps(frozen, limit, local, twin, comparison.value),))
 
 
-def _train_gates(setup: Setup, network: DLGN, parts: tuple[tuple[float, int], ...]) -> GateTraining:
+def _train_gates(
+    setup: SampleSetup, network: DLGN, parts: tuple[tuple[float, int], ...]
+) -> GateTraining:
     # Not homogeneous, so that trainers for margins do not take it; this one finds its own steps.
     settings = TrainingSettings(trainer="momentum", loss=setup.options.loss)
     names = {index: GATES_RUN.format(index) for index in range(len(parts))}
@@ -180,12 +182,12 @@ def _train_gates(setup: Setup, network: DLGN, parts: tuple[tuple[float, int], ..
         parts,
         settings=settings,
         callback=setup.progress.training(),
-        folder_state={index: setup.keeping.state(name) for index, name in names.items()},
-        resume=setup.keeping.resume,
+        folder_state={index: setup.folder.state(name) for index, name in names.items()},
+        resume=setup.folder.resume,
     )
 
 
-def _freeze(setup: Setup, network: DLGN) -> Frozen:
+def _freeze(setup: SampleSetup, network: DLGN) -> Frozen:
     """The gates of now, by one gating for training and held-out inputs alike."""
     gating = gating_of(network)
     constant = network.constant_experts
@@ -290,8 +292,3 @@ def _widths(options: DLGNOptions) -> tuple[int, ...]:
 
 def _steps(parts: tuple[tuple[float, int], ...]) -> int:
     return sum(steps for _, steps in parts)
-
-
-def _resumes(setup: Setup, name: str) -> bool:
-    path = setup.keeping.state(name)
-    return setup.keeping.resume and path is not None and path.exists()

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...data.arrays import Floats
-from ...measures.formatting import number, share
+from ...quantities.formatting import number, share
 from .exits import averages
 from .exits_run import Exits
 from .limit import HeadLimit

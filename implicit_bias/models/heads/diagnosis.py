@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import softmax
 
-from ...measures.formatting import share
+from ...quantities.formatting import share
 from ...reports.finding import Assumption, Finding, Table
 from .exits import anytime_average
 from .exits_run import Exits

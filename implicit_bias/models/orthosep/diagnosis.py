@@ -15,9 +15,9 @@ from ..._shown import Shown
 from ..._solve import to_numpy
 from ...data.sample import Sample
 from ...measures.distances import Distances
-from ...measures.formatting import number
 from ...measures.kkt import KKTDistance
 from ...measures.scalars import cosine, scores
+from ...quantities.formatting import number
 from ...training.objectives import log_mean_loss
 from .limit import OrthosepLimit
 

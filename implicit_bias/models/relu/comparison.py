@@ -16,8 +16,8 @@ from ..._shown import Shown
 from ..._solve import to_numpy
 from ...data.sample import Sample
 from ...limits.limit import Limit
-from ...measures.formatting import DASH, aligned, number, share
 from ...measures.scalars import agreement, cosine, error_rate, margin_ratio, scores, unit_norms
+from ...quantities.formatting import DASH, aligned, number, share
 from .machines import RELU_SVMS, ReLULimits, ReLUView
 
 if TYPE_CHECKING:

@@ -20,12 +20,12 @@ from ...limits.path_lasso import solve_path_lasso
 from ...limits.path_limit import PathLimit
 from ...local_limits.limit import LocalLimit
 from ...local_limits.search import local_limit
-from ...measures.formatting import share
 from ...measures.scalars import error_rate, scores
 from ...networks.relu import DeepReLU
+from ...quantities.formatting import share
 from ...reports.finding import Assumption, Finding, Table
 from ...reports.findings import usable
-from ...runs.setup import Setup
+from ...runs.setup import SampleSetup
 from ..dgn.comparison import DGNComparison, compare_dgn, compare_scores, value_of
 from ..dgn.rich_comparison import bound_rows, comparison_table, predicted_table
 from .freezing import PartlyTrained
@@ -41,7 +41,7 @@ __all__ = ["find_deep_frozen"]
 
 
 def find_deep_frozen(
-    setup: Setup, twin: DeepReLU, network: DeepReLU, *, freeze_at: int
+    setup: SampleSetup, twin: DeepReLU, network: DeepReLU, *, freeze_at: int
 ) -> Iterator[Finding]:
     """Train a copy up to `freeze_at`, freeze its gates, go on, bound it, find its local limit.
 

@@ -15,13 +15,13 @@ from ...equivalence.weights import ReLUWeights
 from ...gates.changes import gate_changes
 from ...limits.frelu import FReLULimit, solve_frelu_svm
 from ...measures.comparison import measure_network
-from ...measures.formatting import DASH, loss_in_words, number, share
 from ...networks.frelu import FReLU
 from ...networks.relu import DeepReLU, ReLU
+from ...quantities.formatting import DASH, loss_in_words, number, share
 from ...reports.finding import Assumption, Finding, Table, Writer
 from ...reports.findings import shortfall, usable
 from ...reports.writers import write_frame, write_weights
-from ...runs.setup import Setup
+from ...runs.setup import SampleSetup
 from ...training.settings import TrainingSettings
 from .comparison import ReLUComparison
 from .figure import copy_panel
@@ -66,7 +66,7 @@ def freezing_step(options: ReLUOptions, settings: TrainingSettings) -> int:
 
 
 def find_frozen(
-    setup: Setup, twin: ReLU, network: DeepReLU, machines: ReLUComparison, *, freeze_at: int
+    setup: SampleSetup, twin: ReLU, network: DeepReLU, machines: ReLUComparison, *, freeze_at: int
 ) -> Iterator[Finding]:
     """Train a copy up to `freeze_at`, freeze its gates, go on, solve its limit, compare.
 
@@ -138,10 +138,12 @@ def _columns(comparison: FrozenComparison) -> dict[str, Any]:
     }
 
 
-def train_frozen(setup: Setup, twin: DeepReLU, freeze_at: int) -> tuple[PartlyTrained, Finding]:
+def train_frozen(
+    setup: SampleSetup, twin: DeepReLU, freeze_at: int
+) -> tuple[PartlyTrained, Finding]:
     """A copy that freezes its gates on the way, with the settings of the run, and what it is."""
     setup.progress.stage(f"training it again, with its gates frozen at step {freeze_at}")
-    before, after = map(setup.keeping.state, RUNS)
+    before, after = map(setup.folder.state, RUNS)
     parts = train_then_freeze(
         twin,
         setup.train.X,
@@ -151,7 +153,7 @@ def train_frozen(setup: Setup, twin: DeepReLU, freeze_at: int) -> tuple[PartlyTr
         X_val=setup.held_out.X,
         callback=setup.progress.training(),
         states=None if before is None or after is None else (before, after),
-        resume=setup.keeping.resume,
+        resume=setup.folder.resume,
     )
     found = Finding("frozen", record={"frozen": None}, finished=_is_finished(parts))
     if is_frozen(parts):
@@ -164,7 +166,7 @@ def is_frozen(parts: PartlyTrained) -> bool:
     return parts.before is None or parts.before.finished
 
 
-def frozen_samples(setup: Setup, twin: DeepReLU) -> tuple[Sample, Sample]:
+def frozen_samples(setup: SampleSetup, twin: DeepReLU) -> tuple[Sample, Sample]:
     """Both parts of the data with the gates that the network had when it stopped."""
     train, held_out = (
         Sample(one.X, one.y, to_numpy(twin.gates(one.X)).astype(np.float64))

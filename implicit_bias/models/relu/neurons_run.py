@@ -15,11 +15,11 @@ from ...equivalence.weights import ReLUWeights
 from ...limits.frelu import FReLULimit
 from ...local_limits.limit import LocalLimit
 from ...local_limits.search import local_limit
-from ...measures.formatting import number, share
 from ...measures.scalars import scores
 from ...networks.relu import DeepReLU, ReLU
+from ...quantities.formatting import number, share
 from ...reports.finding import Finding, Table
-from ...runs.setup import Setup
+from ...runs.setup import SampleSetup
 from ...runs.starts import Start, starts_finding, train_starts
 from ...training.trajectory import Trajectory
 from .neurons_comparison import NeuronsBeside, beside_limit, beside_local_limit
@@ -31,7 +31,7 @@ SMALL = 400
 LOCAL = "local limit"
 
 
-def find_neurons(setup: Setup, network: DeepReLU, machine: FReLULimit, name: str) -> Finding:
+def find_neurons(setup: SampleSetup, network: DeepReLU, machine: FReLULimit, name: str) -> Finding:
     """A trained network beside the neurons of `machine` and of its local limit, and its folds."""
     beside: dict[str, NeuronsBeside] = {}
     local = None
@@ -100,7 +100,7 @@ def _columns(
 
 
 def find_starts(
-    setup: Setup,
+    setup: SampleSetup,
     make: Callable[[int], torch.nn.Module],
     name: str,
     network: DeepReLU,

@@ -19,16 +19,16 @@ from ...gates.changes import GateChanges
 from ...gates.hyperplanes import HyperplaneGates
 from ...measures.comparison import measure_network
 from ...measures.distances import Distances
-from ...measures.formatting import DASH, loss_in_words, number, share
 from ...measures.kkt import kkt_distance
 from ...networks.relu import DeepReLU, ReLU
+from ...quantities.formatting import DASH, loss_in_words, number, share
 from ...reports.columns import kkt_columns, limit_columns, state_columns
 from ...reports.finding import Assumption, Finding, Table
 from ...reports.findings import gating_file, network_record, trained
-from ...reports.report import Report, gather
-from ...runs.separable import RUN
-from ...runs.setup import Setup, prepare, start, trains
-from ...training.loop import train
+from ...reports.report import Report
+from ...runs.fit import fit
+from ...runs.gather import gather
+from ...runs.setup import SampleSetup, Setup, data_record, prepare, start
 from ...training.trainers import check_trainer
 from ...training.trajectory import Trajectory
 from .comparison import ReLUComparison, compare_relu, view_relu
@@ -41,9 +41,6 @@ from .neurons_run import find_neurons, find_starts
 if TYPE_CHECKING:
     from ...measures.comparison import NetworkState
     from ...measures.kkt import KKTDistance
-    from ...runs.folder import Keeping
-    from ...runs.model import Model
-    from ...runs.progress import Progress
     from ...training.snapshots import Snapshots
     from .model import ReLUOptions
 
@@ -57,7 +54,7 @@ DEEP = (
 )
 
 
-def run_relu(model: Model, options: ReLUOptions, progress: Progress, keeping: Keeping) -> Report:
+def run_relu(setup: Setup) -> Report:
     """Train a ReLU network, freeze what it learned in four ways, and compare all of them.
 
     Beside them stands a network that froze its gates on the way and went on without changing
@@ -70,24 +67,26 @@ def run_relu(model: Model, options: ReLUOptions, progress: Progress, keeping: Ke
         If an option is out of range or the data are not there, before any long work; or if
         training diverges.
     """
+    options = setup.options
     _check_depth(options)
-    if not trains(options):
+    if not setup.trains:
         raise ValueError("`steps` 0 predicts alone, and the machines of relu need learned gates")
-    setup = prepare(model, options, progress, keeping)
-    network = _network(setup, setup.seeds.weights)
+    samples = prepare(setup)
+    network = _network(samples, setup.seeds.weights)
     check_trainer(options.trainer, network)
     freeze_at = None
     if options.depth == 2 or options.freeze_at is not None:
-        freeze_at = freezing_step(options, setup.settings)
+        freeze_at = freezing_step(options, samples.settings)
     heading = setup.heading(
+        data_record(samples.dataset),
         title=f"{_name(options)} beside four machines on what it has learned",
         theorem="" if options.depth == 2 else DEEP,
     )
-    return gather(heading, _find(setup, network, freeze_at), keeping)
+    return gather(heading, _find(samples, network, freeze_at), setup.folder)
 
 
-def _find(setup: Setup, network: DeepReLU, freeze_at: int | None) -> Iterator[Finding]:
-    """What there is to find, each as soon as it is known."""
+def _find(setup: SampleSetup, network: DeepReLU, freeze_at: int | None) -> Iterator[Finding]:
+    """Yield the findings of the run, each as soon as it is known."""
     options, n_steps = setup.options, setup.settings.n_steps
     # Twins: one stays a ReLU network, one freezes its gates.
     twin = copy.deepcopy(network)
@@ -127,23 +126,24 @@ def _find(setup: Setup, network: DeepReLU, freeze_at: int | None) -> Iterator[Fi
         yield from find_starts(setup, make, _name(options), network, trajectory)
 
 
-def _train(setup: Setup, network: DeepReLU, snapshots: Snapshots | None) -> Trajectory:
+def _train(setup: SampleSetup, network: DeepReLU, snapshots: Snapshots | None) -> Trajectory:
     try:
-        return train(
+        return fit(
+            setup,
             network,
             *setup.train,
             settings=setup.settings,
             X_val=setup.held_out.X,
-            callback=setup.progress.training(snapshots),
             observer=Distances(None, *setup.samples, loss=setup.options.loss),
-            state=setup.keeping.state(RUN),
-            resume=setup.keeping.resume,
+            callback=snapshots,
         )
     except FloatingPointError as error:  # there is no prediction without learned gates
         raise ValueError(str(error)) from error
 
 
-def _measured(setup: Setup, network: DeepReLU, trajectory: Trajectory, found: Finding) -> Finding:
+def _measured(
+    setup: SampleSetup, network: DeepReLU, trajectory: Trajectory, found: Finding
+) -> Finding:
     """The finding of the trained network with its measures, its gates and what they assume."""
     separates = bool(trajectory.smallest_margin[-1] > 0)
     kkt = kkt_distance(network, *setup.train) if separates else None
@@ -267,7 +267,7 @@ def _columns(comparison: ReLUComparison) -> dict[str, Any]:
     }
 
 
-def _network(setup: Setup, seed: int) -> DeepReLU:
+def _network(setup: SampleSetup, seed: int) -> DeepReLU:
     options, n_inputs = setup.options, setup.train.X.shape[1]
     begins = start(options, seed)
     if options.depth == 2:
