@@ -101,16 +101,39 @@ class PathLasso(Formulation[PathLimit]):
             program, solution, (len(paths.units), *blocks, n_inputs), **own
         )
 
+    def literal(self, X: Array, y: Array, gates: Gates | None = None) -> cvxpy.Problem:
+        """State the program over all paths, also those that no sample tells apart or reaches.
+
+        The rows of its variable zeta are the blocks of the paths, in the order of their units.
+
+        Parameters
+        ----------
+        X, y, gates
+            As `program` takes them.
+
+        Raises
+        ------
+        MissingExtra
+            Without cvxpy.
+        TypeError, ValueError
+            As `program`; if memory cannot hold the blocks of all paths on all samples.
+        """
+        X, y, layers = self._checked(X, y, gates)
+        n_paths = math.prod(layers.widths)
+        require_memory(
+            n_paths * layers.n_columns * int(X.shape[0]) * (int(X.shape[1]) + 1),
+            f"the program of {n_paths:,} paths in cvxpy",
+            "take fewer units or samples; `solve_path_lasso` merges paths that no sample tells "
+            "apart, and may solve it",
+        )
+        return super().literal(X, y, gates)
+
     def _literal(
         self, cp: ModuleType, program: MaxMarginProgram, gates: Gates | None
     ) -> cvxpy.Problem:
         X, layers = constant(program.design.X, "X"), self._layers(gates, program.n_samples)
         n_paths, width = math.prod(layers.widths), layers.n_columns
-        require_memory(
-            n_paths * width * (X.size + len(X.value)), f"{n_paths:,} paths",
-            "use `solve_path_lasso`, which takes paths that no sample tells apart as one",
-        )  # fmt: skip
-        units = np.array(list(np.ndindex(*layers.widths)))
+        units = np.indices(layers.widths).reshape(len(layers.widths), n_paths).T
         columns = PathColumns(units, layers.widths, layers.sizes)
         A = constant(columns(np.hstack(layers.gates)), "A")
         zeta = cp.Variable((n_paths * width, X.shape[1]), name="zeta")

@@ -26,6 +26,8 @@ FUNCTIONS = {"Sum": "sum", "QuadForm": "quad_form", "Vstack": "vstack", "Hstack"
 # What stands in parentheses as a term of a sum, and elsewhere: before an index, within a product.
 SUMS = {"AddExpression", "NegExpression"}
 LOOSE = SUMS | {"MulExpression", "DivExpression"}
+# Kept on one line: brackets of either kind.
+WHOLE = r"<[^>]*>|\[[^\[\]]*\]"
 # From the most general cone on: the atoms and the constraints that need it.
 CONES = (
     ("semidefinite program", "PSD_ATOMS", "PSD"),
@@ -89,7 +91,7 @@ class ProgramText(Shown):
         lines = []
         for label, text in self.rows():
             lead = f"{label:<12}"
-            whole = re.sub("<[^>]*>", lambda found: found[0].replace(" ", "\0"), text)
+            whole = re.sub(WHOLE, lambda found: found[0].replace(" ", "\0"), text)
             lines += textwrap.wrap(
                 whole, WIDTH, initial_indent=lead, subsequent_indent=" " * len(lead),
                 break_long_words=False, break_on_hyphens=False,

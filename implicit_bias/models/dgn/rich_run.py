@@ -13,7 +13,8 @@ import torch
 
 from ..._solve import Status
 from ...data.sample import Sample
-from ...limits.path_lasso import solve_path_lasso
+from ...limits.formulation import solve_limit
+from ...limits.path_lasso import PathLasso
 from ...limits.path_limit import PathLimit
 from ...local_limits.limit import LocalLimit
 from ...local_limits.search import local_limit
@@ -23,6 +24,7 @@ from ...reports.finding import Assumption, Finding, Table
 from ...reports.findings import network_record, solved, trained, usable
 from ...reports.writers import write_frame, write_weights
 from ...runs.fit import STATE, fit
+from ...runs.programs import StatedProgram, stated
 from ...runs.setup import SampleSetup
 from ...training.trajectory import Trajectory
 from .comparison import (
@@ -42,7 +44,7 @@ from .machines import predicted_beside
 from .parts import held_out_of, make_network, network_name, widths_of
 from .rich_comparison import bound_rows, comparison_table, predicted_table, starts_table
 
-__all__ = ["find_rich"]
+__all__ = ["find_rich", "rich_programs"]
 
 BOUND = "path lasso (bound)"
 
@@ -88,15 +90,23 @@ def find_rich(setup: SampleSetup) -> Iterator[Finding]:
         yield _several(starts, bound)
 
 
+def rich_programs(setup: SampleSetup, note: str) -> Iterator[StatedProgram]:
+    """State the bound; the program of the local limit is not convex."""
+    formulation, sample = _formulation(setup), setup.train
+    setup.progress.stage(f"stating the path lasso on {len(sample.y)} samples")
+    local = "the program of the local limit beside it is not convex"
+    notes = "; ".join([note, local] if note else [local])
+    yield stated(BOUND, formulation.literal(*sample), notes)
+
+
+def _formulation(setup: SampleSetup) -> PathLasso:
+    options = setup.options
+    return PathLasso(widths_of(options), contexts=options.contexts is not None)
+
+
 def _bound(setup: SampleSetup, sample: Sample) -> PathLimit:
     options = setup.options
-    return solve_path_lasso(
-        *sample,
-        widths=widths_of(options),
-        contexts=options.contexts is not None,
-        solver=options.solver,
-        tol=options.tol,
-    )
+    return solve_limit(_formulation(setup), *sample, solver=options.solver, tol=options.tol)
 
 
 def _trained(setup: SampleSetup, sample: Sample) -> Iterator[Start]:
