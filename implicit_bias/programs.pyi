@@ -1,5 +1,6 @@
 """Names of `implicit_bias.programs`, with the modules that they are loaded from."""
 
+from ._solve import to_cvxpy as to_cvxpy
 from .kernels.margin import KernelSVM as KernelSVM
 from .kernels.regression import KernelLeastSquares as KernelLeastSquares
 from .limits.frelu import SVMFReLU as SVMFReLU

@@ -155,10 +155,10 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("_saved.py", ("_version",)),
     ("_shown.py", ("_solve",)),
     ("_*.py", ()),
+    ("quantities/*.py", (".",)),
     # Namespaces, whose names stand in the stubs beside them.
     *((f"{name}.py", ()) for name in ("datasets", "distillation", "dynamics", "heads", "programs",
                                       "protocols")),
-    ("quantities/*.py", (".",)),
     ("optim.py", ("training.*optimi*",)),
     ("data/*.py", (".", "_solve")),
     ("gates/*.py", (".", "_solve", "data.arrays")),
@@ -168,15 +168,17 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("kernels/tangent.py", (".", "_solve", "data.*", "training.data", "networks.protocols")),
     ("kernels/*.py", (".", "_solve", "data.*", "limits.literal", "limits.result")),
     ("training/*.py", (".", "networks.*")),
-    ("measures/*.py", (".", "_solve", "data.*", "gates.*", "limits.*", "networks.*", "training.*")),
+    ("measures/*.py", (".", "_solve", "data.*", "gates.*", "limits.*", "local_limits.*",
+                       "networks.*", "training.*")),
     ("equivalence/*.py", (".", "_solve", "limits.result")),
     ("local_limits/*.py", (".", "_solve", "limits.result", "limits.stored", "networks.adapted",
-                           "networks.protocols", "training.data")),
+                            "networks.protocols", "training.data")),
     ("drawing/*.py", (".", "_solve", "data.*", "equivalence.folds", "measures.*", "limits.*",
                       "training.trajectory", "training.snapshots")),
     ("options/*.py", (".", "data.names", "training.catalogue")),
-    ("reports/*.py", (".", "_solve", "data.sample", "gates.saved", "limits.*", "measures.*",
-                      "drawing.*", "options.choices", "training.trajectory")),
+    ("reports/*.py", (".", "_solve", "data.sample", "gates.saved", "limits.*", "local_limits.limit",
+                      "measures.*", "drawing.*", "options.choices", "training.settings",
+                      "training.trajectory")),
     ("runs/*.py", (".", "_solve", "_version", "data.*", "gates.*", "limits.*", "training.*",
                    "measures.*", "equivalence.*", "networks.protocols", "drawing.*", "options.*",
                    "reports.*")),
@@ -200,8 +202,6 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("cli.py", ("_version", "exits", "models", "options.*", "reports.*", "run_model", "runs.*",
                 "sweeps.commands", "sweeps.showing")),
 )  # fmt: skip
-# Theories that still know each other.
-NEIGHBOURS = {("relu", "dgn")}
 PACKAGE = "implicit_bias"
 
 
@@ -253,10 +253,6 @@ def test_imports_go_one_way(path) -> None:
         "_pictures",
         "quantities.*",
     ]  # which know nothing of what they are for
-    if parts[0] == "models" and len(parts) == 3:
-        seen = ["*"] * ("." in row_of(path)[1])
-        neighbours = [other for theory, other in NEIGHBOURS if theory == parts[1]]
-        allowed += [f"models.{other}.{entry}" for other in neighbours for entry in seen]
     climbs = {
         name for name in named_modules(path)
         if not any(fnmatch(name, entry) for entry in allowed)

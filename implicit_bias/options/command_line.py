@@ -30,6 +30,7 @@ class ModelCommand(click.Command):
         self.models = models
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Find the model first: it decides which further options there are."""
         ctx.meta[ARGUMENTS] = tuple(args)
         ctx.meta[MODEL] = self.models.get(_named_model(args))
         try:
@@ -38,12 +39,14 @@ class ModelCommand(click.Command):
             raise click.UsageError(self._explain(ctx, error.option_name), ctx) from error
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return the command's own parameters, and the model's behind `--model`."""
         own, *rest = super().get_params(ctx)
         model = ctx.meta.get(MODEL)
         models = self.models.values() if model is None else [model]
         return [own, *model_parameters(*models), *rest]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the options, and without a model those that some models have."""
         super().format_options(ctx, formatter)
         if ctx.meta.get(MODEL) is not None:
             return
@@ -134,6 +137,7 @@ class Choice(click.Choice):  # type: ignore[type-arg]
     """One of several words; where another was typed the message names the nearest."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return `value` if it is one of the words."""
         if value not in self.choices:
             self.fail(not_one_of(value, map(str, self.choices)), param, ctx)
         return value
@@ -149,6 +153,7 @@ class _Typed(click.ParamType):  # type: ignore[type-arg]
         )  # fmt: skip
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the value of what was typed."""
         try:
             return self.kind.parse(value)
         except (TypeError, ValueError) as error:

@@ -127,13 +127,13 @@ def sweep(
     with failures_reported():
         engine = {name: choices.pop(name) for name in ("engine", "scheduler", "threads", "further")}
         wanted = _wanted(file, model, choices)
+        from .cell_files import CellFiles
         from .engines import Engine
-        from .parts import Parts
         from .sweep import sweeping
 
         runs_with = Engine(**_merged(wanted.engine, engine))
         done = sweeping(
-            wanted.model, wanted.grid, wanted.options, Parts(out), (runs_with, jobs),
+            wanted.model, wanted.grid, wanted.options, CellFiles(out), (runs_with, jobs),
             _watched(quiet), retry=retry,
         )  # fmt: skip
         if not quiet:

@@ -12,7 +12,7 @@ from ..options.values import nearest
 from ..reports.files import RESULTS
 from ..reports.finding import Table
 from ..reports.row import COLUMNS, OPTIONS
-from .parts import CELL_COLUMNS, Parts
+from .cell_files import CELL_COLUMNS, CellFiles
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,19 +69,19 @@ def read_rows(folder: str | os.PathLike[str]) -> pd.DataFrame:
     ValueError
         If there are none, or a file is damaged.
     """
-    parts = Parts(folder)
-    if (parts.folder / RESULTS).exists():
+    files = CellFiles(folder)
+    if (files.folder / RESULTS).exists():
         raise ValueError(
             f"{os.fspath(folder)!r} holds a single run, which `load` gives back: name the "
             "folder of `sweep --out`"
         )
-    cells = sorted(parts.done())
+    cells = sorted(files.done())
     if not cells:
         raise ValueError(
             f"{os.fspath(folder)!r} holds no rows of a sweep, no file *.parquet: name the folder "
             "of `sweep --out`"
         )
-    return parts.frame(cells)
+    return files.frame(cells)
 
 
 def matching(frame: pd.DataFrame, where: Mapping[str, str]) -> pd.DataFrame:

@@ -1,9 +1,9 @@
-"""What deep gated networks add to a run: gates of every layer, networks behind them."""
+"""Parts of a run of deep gated networks: gates of every layer, networks behind them."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,9 +20,6 @@ from ...runs.fit import fit
 from ...runs.setup import SampleSetup, start
 from ...runs.user_data import GIVEN, UserData, gates_of
 from .model import DGNOptions
-
-if TYPE_CHECKING:
-    from ...training.settings import TrainingSettings
 
 __all__ = [
     "gated",
@@ -55,7 +52,7 @@ class OwnGating(DGNOptions):
 
 
 def resolved(options: DGNOptions, given: UserData) -> DGNOptions:
-    """Fill in options that follow from others, or from gates of the user's own.
+    """Fill in the options that follow from others, or from gates of the user's own.
 
     Raises
     ------
@@ -99,7 +96,7 @@ def _layers_of(given: UserData, depth: int) -> tuple[int, ...]:
 
 
 def _obeyed(options: DGNOptions) -> DGNOptions:
-    """Fill in what is left open, and refuse what has no effect."""
+    """Fill in the defaults of options that others bring in; refuse those without effect."""
     if options.depth < 2:
         raise ValueError(
             f"`--depth {options.depth}` leaves a network without a gated layer: take 2 or more, or "
@@ -138,7 +135,7 @@ def make_network(options: DGNOptions, n_inputs: int, seed: int) -> DGN | DeepGLN
 
 
 def network_name(options: DGNOptions) -> str:
-    """What to call it, its size included."""
+    """Name of the network, its size included."""
     widths = widths_of(options)
     n_hidden = len(widths)
     units = widths[0] if len(set(widths)) == 1 else "-".join(map(str, widths))
@@ -175,7 +172,9 @@ def train_gates(setup: SampleSetup) -> tuple[DeepReLU | None, bool]:
     network = gates_network(setup)
     if network is None or setup.options.gating != "learned":
         return network, True
-    half = _half(setup.settings)
+    settings = setup.settings
+    first, _ = settings.split_phases(max(settings.n_steps // 2, 1))
+    half = replace(settings, schedule=first)
     setup.progress.stage(f"training a ReLU network for {half.n_steps} steps, to learn gates")
     trajectory = fit(setup, network, *setup.train, settings=half, state=GATES_RUN, first=False)
     return network, trajectory.finished
@@ -215,13 +214,3 @@ def path_gates(options: DGNOptions, gates: Any) -> tuple[Any, tuple[int, ...]]:
     opened = gates[:, :, None] == np.arange(options.contexts)
     columns: Floats = opened.reshape(len(gates), -1).astype(float)
     return columns, tuple(options.contexts * width for width in widths)
-
-
-def _half(settings: TrainingSettings) -> TrainingSettings:
-    """The first half of the steps."""
-    left, phases = max(settings.n_steps // 2, 1), []
-    for steps, rate in settings.phases:
-        if left > 0:
-            phases.append((min(steps, left), rate))
-        left -= steps
-    return replace(settings, schedule=tuple(phases))

@@ -16,23 +16,21 @@ from ...data.labelled import ClassDataset
 from ...data.pairs import load_pair
 from ...networks.deep_linear import DeepLinear
 from ...networks.student import LinearStudent
-from ...reports.columns import training_columns
 from ...reports.finding import Finding, Table
-from ...reports.findings import network_record
+from ...reports.findings import TOGETHER, trained
 from ...reports.report import Report
-from ...reports.writers import write_arrays, write_weights
+from ...reports.writers import write_path
 from ...runs.fit import fit
 from ...runs.gather import gather
 from ...runs.setup import Setup, torch_dtype, training_settings
 from ...training.settings import TrainingSettings
-from ...training.trajectory import Trajectory
 from .closed_form import distillation_limit
 from .comparison import DistillationComparison, compare_with_distillation
 from .data import TransferTask, image_task, make_angle_task
 from .diagnosis import assumptions, limit_alone, risk_ahead
 from .figure import plot_null_part, plot_span_error
 from .limit import DistillationLimit
-from .training import draw_start, flow_times, stable_rates, student_weights
+from .training import draw_start, stable_rates, student_weights
 
 __all__ = ["run_distillation"]
 
@@ -173,7 +171,8 @@ def _find(setup: DistillationSetup) -> Iterator[Finding]:
     network = _student(setup)
     X, labels, settings = task.X, task.soft_labels, setup.settings
     trajectory = fit(setup, network, X, labels, settings=settings, observer=student_weights)
-    yield _trained(setup, network, trajectory)
+    path = {"path.safetensors": write_path(trajectory, settings)}
+    yield trained(network, trajectory, path=path, margins=False)
     setup.progress.stage("integrating the flow, comparing")
     yield _comparison(
         setup, compare_with_distillation(setup.limit, setup.task, trajectory, setup.settings)
@@ -190,37 +189,14 @@ def _student(setup: DistillationSetup) -> DeepLinear | LinearStudent:
     return DeepLinear.from_zeta(begins, hidden_widths=widths, device=options.device)
 
 
-def _trained(
-    setup: DistillationSetup, network: DeepLinear | LinearStudent, trajectory: Trajectory
-) -> Finding:
-    """Return the finding of the trained student."""
-    path = {
-        "weights": trajectory.observed["weights"],
-        "step": trajectory.step,
-        "time": flow_times(setup.settings, trajectory.step),
-        "loss": trajectory.loss,
-    }
-    return Finding(
-        "network",
-        record={"network": network_record(trajectory)},
-        files={
-            "network.safetensors": write_weights(network),
-            "path.safetensors": write_arrays(path),
-        },
-        objects={"network": network, "trajectory": trajectory},
-        row=training_columns(trajectory),
-        finished=trajectory.finished,
-    )
-
-
 def _comparison(setup: DistillationSetup, found: DistillationComparison) -> Finding:
     """Return the finding of the student beside its flow and its limit."""
-    return Finding(
+    return Finding.measured(
         "comparison",
-        record={"comparison": found.to_dict()},
+        found,
         tables=(
             Table(
-                "prediction and training",
+                TOGETHER,
                 ("", "limit", "flow at this time", "trained student"),
                 tuple(found.states()),
             ),
@@ -230,15 +206,4 @@ def _comparison(setup: DistillationSetup, found: DistillationComparison) -> Find
             partial(plot_span_error, curves=found.curves),
             partial(plot_null_part, curves=found.curves, limit=setup.limit),
         ),
-        objects={"comparison": found},
-        row={
-            "path_error": found.path_error,
-            "zeta_cosine": found.weight_cosine,
-            "score_cosine": found.score_cosine,
-            "agreement": found.agreement,
-            "limit_error": found.network.error,
-            "null_norm": found.network.null_norm,
-            "angle": found.network.angle,
-            "risk": found.network.risk,
-        },
     )

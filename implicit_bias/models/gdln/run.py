@@ -16,9 +16,9 @@ from ...networks.relu_mean import ReLUMean
 from ...networks.weights import as_tensor
 from ...quantities.table import lines
 from ...reports.columns import training_columns
-from ...reports.finding import Assumption, Finding, Table, Writer
+from ...reports.finding import Assumption, Finding, Table
 from ...reports.report import Report
-from ...reports.writers import write_arrays
+from ...reports.writers import write_path
 from ...runs.fit import fit
 from ...runs.gather import gather
 from ...runs.programs import RunPrograms, stated
@@ -31,7 +31,7 @@ from .figure import plot_localisation, plot_losses, plot_sign_flips, plot_units
 from .flow import gated_flow
 from .formulation import GatedLeastSquares, solve_gated_ols
 from .limit import GatedOLS
-from .training import WeightsObserver, descent_path, flow_times
+from .training import WeightsObserver, descent_path
 
 __all__ = ["gdln_programs", "run_gdln"]
 
@@ -212,7 +212,7 @@ def _trained(setup: GDLNSetup, relu: Trained, twin: Trained | None = None) -> Fi
     path, of_twin = relu[1], None if twin is None else twin[1]
     return Finding(
         "network",
-        files={FILES[key]: _write_path(setup, run) for key, (_, run) in both.items()},
+        files={FILES[key]: write_path(run, setup.settings) for key, (_, run) in both.items()},
         panels=(
             partial(plot_losses, path, of_twin),
             partial(plot_localisation, trajectory=path),
@@ -224,14 +224,6 @@ def _trained(setup: GDLNSetup, relu: Trained, twin: Trained | None = None) -> Fi
         },
         row=training_columns(path),
         finished=all(run.finished for _, run in both.values()),
-    )
-
-
-def _write_path(setup: GDLNSetup, run: Trajectory) -> Writer:
-    """Return a writer of weights (T, K, D), steps, times and losses (T,) of every checkpoint."""
-    times = flow_times(setup.settings, run.step)
-    return write_arrays(
-        {"weights": run.observed["weights"], "step": run.step, "time": times, "loss": run.loss}
     )
 
 

@@ -15,7 +15,7 @@ from ...data.dataset import Dataset
 from ...data.labelled import ClassDataset
 from ...networks.exits import ExitNetwork
 from ...reports.finding import Finding, Table
-from ...reports.findings import network_record
+from ...reports.findings import TOGETHER, network_record
 from ...reports.report import Report
 from ...reports.writers import write_arrays, write_frame, write_weights
 from ...runs.fit import fit
@@ -42,11 +42,6 @@ from .limit import HeadLimit
 from .losses import UNLABELLED, HeadLoss
 
 __all__ = ["heads_programs", "run_heads"]
-
-STATES = ("", "margin: limit", "trained", "held out: limit", "trained", "averaged: limit",
-          "trained")  # fmt: skip
-APART = ("", "angle, degrees", "off the limit", "loss above least", "margin ratio",
-         "cosine of scores", "same label", "same, averaged")  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -224,28 +219,19 @@ def _comparison(limits: Sequence[HeadLimit], exits: Exits, paths: Sequence[Traje
         np.array([head_angle(W, limit.weights) for W in way])
         for way, limit in zip(ways, limits, strict=True)
     ]
-    last = found.exits[-1]
-    return Finding(
+    (heads, states), (titles, rows) = found.states(), found.table()
+    return Finding.measured(
         "comparison",
-        record={"comparison": found.to_dict()},
+        found,
         tables=(
-            Table("prediction and training", STATES, tuple(found.states())),
-            Table("trained heads beside their limits", APART, tuple(found.rows())),
+            Table(TOGETHER, heads, tuple(states)),
+            Table("trained heads beside their limits", titles, tuple(rows)),
         ),
         panels=(
             partial(plot_accuracy, found=found),
             partial(plot_margins, found=found),
             partial(plot_angles, layers=exits.layers, steps=[p.step for p in paths], angles=angles),
         ),
-        objects={"comparison": found},
-        row={
-            "zeta_cosine": float(np.cos(found.largest("angle"))),
-            "score_cosine": found.least("score_cosine"),
-            "agreement": found.least("agreement"),
-            "margin_ratio": found.least("margin_ratio"),
-            "limit_error": found.largest("error"),
-            "error_network": 1 - last.network.anytime_accuracy,
-        },
         shortfall=_shortfall(found, paths),
     )
 

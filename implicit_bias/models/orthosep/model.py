@@ -36,7 +36,7 @@ MODELS = (
         programs=f"{__package__}.run:orthosep_programs",
         refuses={
             "gating": "its units gate themselves; take frelu for gates that are given",
-            "trainers": "its neurons and layers are told of one network",
+            "trainers": "its tables are about the neurons and layers of one network",
         },
         # Without steps: the phases that take this network to its limit follow from the data.
         defaults={
