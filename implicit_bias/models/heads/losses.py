@@ -59,11 +59,12 @@ class ExitLoss:
 
     @property
     def n_classes(self) -> int:
+        """Number of classes K."""
         return int(self.one_hot.shape[1])
 
     @property
     def is_hard(self) -> bool:
-        """Whether no soft label has weight."""
+        """True if no soft label has weight."""
         return not np.any(self.soft)
 
     @property
@@ -83,7 +84,7 @@ class ExitLoss:
 
     @property
     def is_soft(self) -> bool:
-        """Whether no hard label has weight."""
+        """True if no hard label has weight."""
         return not np.any(self.hard)
 
     @property
