@@ -17,7 +17,7 @@ from ...local_limits.orbits import limits_reached, same_orbit
 from ...local_limits.search import local_limit
 from ...measures.bounded_value import BoundedComparison, BoundedValue, measure_bounded_value
 from ...measures.scalars import error_rate, scores
-from ...reports.bounds import LASSO, beside_bound, bound_alone, strict_local_optimum
+from ...reports.bounds import LASSO, bound_finding, comparison_finding, strict_local_optimum
 from ...reports.finding import Assumption, Finding
 from ...reports.findings import network_record, trained, usable
 from ...reports.writers import write_frame, write_weights
@@ -56,7 +56,7 @@ def find_rich(setup: Setup) -> Iterator[Finding]:
         solver=options.solver,
         tol=options.tol,
     )
-    found = bound_alone(bound)
+    found = bound_finding(bound)
     yield found
     if not (usable(bound) and setup.trains):
         return
@@ -129,7 +129,7 @@ def _compared(
     )
     network = network_record(first.trajectory) | {"value": comparison.value}
     found = replace(found, record={**found.record, "network": network})
-    known = beside_bound(found, comparison, LASSO)
+    known = comparison_finding(found, comparison, LASSO)
     return replace(
         known,
         assumptions=(

@@ -26,7 +26,7 @@ from ...measures.scalars import scores
 from ...networks.dgn import DGN
 from ...networks.dlgn import DLGN
 from ...quantities.formatting import DASH
-from ...reports.bounds import BOUND, bound_alone
+from ...reports.bounds import BOUND, bound_finding, comparison_finding
 from ...reports.columns import kkt_columns
 from ...reports.finding import Finding, Table
 from ...reports.findings import gating_file, limit_alone, trained, usable
@@ -36,7 +36,7 @@ from ...runs.setup import Setup, prepare, start
 from ...training.loop import train
 from ...training.settings import TrainingSettings
 from ...training.trainers import check_trainer
-from .comparison import bounded_value, compare_dlgn, compared_finding, one_input
+from .comparison import assumptions_of, bounded_value, compare_dlgn, one_input
 from .figure import decision_row, gates_row
 from .formulation import solve_dlgn_svm
 from .regions import closed_samples, count_patterns, most_patterns
@@ -124,7 +124,9 @@ def _find(setup: Setup, network: DLGN, parts: tuple[tuple[float, int], ...]) -> 
     yield gating_file(frozen.gating)
     setup.progress.stage(f"solving {frozen.name} ({setup.options.solver})")
     limit = _solve(frozen)
-    alone = bound_alone(limit) if isinstance(limit, PathLimit) else limit_alone(limit, frozen.name)
+    alone = (
+        bound_finding(limit) if isinstance(limit, PathLimit) else limit_alone(limit, frozen.name)
+    )
     alone = _with_closed(alone, limit, frozen)
     yield alone
     if not (usable(limit) and setup.trains):
@@ -162,9 +164,13 @@ def _compared(
         twin, value, limit, samples, widths=frozen.widths, name=frozen.name, tol=setup.options.tol,
         constant=setup.options.experts == "constant",
     )  # fmt: skip
-    found = compared_finding(alone, comparison, frozen.name)
+    found = comparison_finding(alone, comparison, frozen.name)
     kkt = kkt_columns(kkt_distance(twin, *samples[0]))
-    yield replace(found, row={**found.row, **kkt})
+    yield replace(
+        found,
+        assumptions=(*found.assumptions, *assumptions_of(comparison)),
+        row={**found.row, **kkt},
+    )
     if is_planar(setup.train.X):
         yield Finding("maps", panels=(_maps(frozen, limit, comparison, twin),))
 
