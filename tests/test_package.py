@@ -164,10 +164,10 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("_saved.py", ("_version",)),
     ("_shown.py", ("_solve",)),
     ("_*.py", ()),
+    ("quantities/*.py", (".",)),
     # Namespaces, whose names stand in the stubs beside them.
     *((f"{name}.py", ()) for name in ("datasets", "distillation", "dynamics", "heads", "programs",
                                       "protocols")),
-    ("quantities/*.py", (".",)),
     ("optim.py", ("training.*optimi*",)),
     ("data/*.py", (".", "_solve")),
     ("gates/*.py", (".", "_solve", "data.arrays")),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, replace
 from enum import Enum
 from typing import Any, ClassVar, TypeVar, dataclass_transform
@@ -33,23 +33,48 @@ class Declared:
         Whether tables have a line of it.
     kept : bool
         Whether the record has an entry of it.
-    in_table : bool
-        Whether the declaration is that of `TABLE`.
     """
 
     quantity: Quantity
-    shown: bool = True
-    kept: bool = True
-    in_table: bool = False
+    shown: bool
+    kept: bool
+
+
+@dataclass(frozen=True)
+class _Draft:
+    """A declaration before its attribute has a name; `column` is its name in the table."""
+
+    given: Mapping[str, Any]
+    column: str | None
+    shown: bool
+    kept: bool
+
+    def completed(self, name: str) -> Declared:
+        """The declaration of the attribute `name`.
+
+        Raises
+        ------
+        TypeError
+            If it has no label and the table does not know it.
+        """
+        column = self.column or name
+        if self.column is None and "label" in self.given:
+            found = Quantity(name, **self.given)
+        elif column in TABLE:
+            found = replace(TABLE[column], **self.given)
+        else:
+            raise TypeError(f"`{column}` is not declared: give it a label, or a line in the table")
+        return Declared(found, self.shown, self.kept)
 
 
 def quantity(
     label: str | None = None,
-    format: Format = ".4g",
+    format: Format | None = None,
     *,
     ideal: float | None = None,
     at_most: float | None = None,
-    doc: str = "",
+    doc: str | None = None,
+    head: str | None = None,
     column: str | None = None,
     shown: bool = True,
     kept: bool = True,
@@ -59,9 +84,9 @@ def quantity(
 
     Parameters
     ----------
-    label, format, ideal, at_most, doc
-        As of `Quantity`, for one that this class alone has. Without a label the declaration is
-        that of `TABLE` under the field's name.
+    label, format, ideal, at_most, doc, head
+        As of `Quantity`. Without a label the declaration is that of `TABLE` under the field's
+        name, and what is given takes the place of what stands there.
     column : str, optional
         The name in `TABLE`, where it differs from the field's.
     shown, kept : bool
@@ -79,9 +104,9 @@ def quantity(
     margin ratio (1)     0.9900
     loss of the fit (0)  0.250
     """
-    own = Quantity(column or "", label or "", format, ideal, at_most, doc)
-    about = Declared(own, shown=shown, kept=kept, in_table=label is None)
-    return field(default=default, metadata={KEY: about})
+    given = {"label": label, "format": format, "ideal": ideal, "at_most": at_most, "doc": doc,
+             "head": head}  # fmt: skip
+    return field(default=default, metadata={KEY: _draft(given, column, shown=shown, kept=kept)})
 
 
 def part(doc: str, *, kept: bool = True, default: Any = MISSING) -> Any:
@@ -96,19 +121,19 @@ def part(doc: str, *, kept: bool = True, default: Any = MISSING) -> Any:
     default
         The field's default.
     """
-    about = Declared(Quantity("", "", doc=doc), shown=False, kept=kept)
-    return field(default=default, metadata={KEY: about})
+    draft = _draft({"label": "", "doc": doc}, None, shown=False, kept=kept)
+    return field(default=default, metadata={KEY: draft})
 
 
 class _Derived(property):
     """A property with a declaration."""
 
-    declared: Declared
+    draft: _Draft
 
 
 def derived(
     label: str | None = None,
-    format: Format = ".4g",
+    format: Format | None = None,
     *,
     ideal: float | None = None,
     at_most: float | None = None,
@@ -124,12 +149,17 @@ def derived(
 
     def decorate(function: Callable[[Any], T]) -> Any:
         found = _Derived(function)
-        doc = inspect.getdoc(function) or ""
-        own = Quantity(column or "", label or "", format, ideal, at_most, doc)
-        found.declared = Declared(own, shown=shown, kept=kept, in_table=label is None)
+        given = {"label": label, "format": format, "ideal": ideal, "at_most": at_most,
+                 "doc": inspect.getdoc(function)}  # fmt: skip
+        found.draft = _draft(given, column, shown=shown, kept=kept)
         return found
 
     return decorate
+
+
+def _draft(given: Mapping[str, Any], column: str | None, *, shown: bool, kept: bool) -> _Draft:
+    known = {name: value for name, value in given.items() if value is not None}
+    return _Draft(known, column, shown, kept)
 
 
 @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(quantity, part))
@@ -146,17 +176,15 @@ class Measured(Shown):
     def __init_subclass__(cls, *, eq: bool = False) -> None:
         super().__init_subclass__()
         own = {
-            name: _completed(name, about)
+            name: draft.completed(name)
             for name, value in vars(cls).items()
-            if (about := _declared_in(value)) is not None
+            if (draft := _draft_of(value)) is not None
         }
-        hints = {name: hint for name, hint in inspect.get_annotations(cls).items()
-                 if "ClassVar" not in str(hint)}  # fmt: skip
-        lacking = set(hints) - set(own)
+        lacking = set(_fields_of(cls)) - set(own)
         if lacking:
             raise TypeError(f"{cls.__name__}: {', '.join(sorted(lacking))} not declared")
         cls.declared = {**cls.declared, **own}
-        cls.__doc__ = _documented(cls, hints)
+        cls.__doc__ = _documented(cls)
         dataclass(frozen=True, eq=eq, repr=False)(cls)
 
     def to_dict(self) -> dict[str, Any]:
@@ -164,19 +192,22 @@ class Measured(Shown):
         return {name: plain(getattr(self, name))
                 for name, one in self.declared.items() if one.kept}  # fmt: skip
 
+    def shown(self) -> tuple[str, ...]:
+        """The attributes with a line in the table, where they are not None."""
+        return tuple(name for name, one in self.declared.items() if one.shown)
+
     def rows(self) -> list[tuple[str, ...]]:
-        """Label and text of every line of a table; none of what is None."""
-        return self.lines(*(name for name, one in self.declared.items() if one.shown))
+        """Label and text of every line of the table."""
+        return self.lines(*self.shown())
 
     def lines(self, *names: str) -> list[tuple[str, ...]]:
-        """The lines of a table of these attributes; none of what is None."""
-        return [(self.declared[name].quantity.title, self.text(name))
-                for name in names if getattr(self, name) is not None]  # fmt: skip
+        """Label and text of these attributes; no line of one that is None."""
+        known = [name for name in names if getattr(self, name) is not None]
+        return [(self.declared[name].quantity.title, self.text(name)) for name in known]
 
     def text(self, name: str) -> str:
         """The value of an attribute as tables show it; a dash for None."""
-        value = getattr(self, name)
-        return DASH if value is None else self.declared[name].quantity.text(value)
+        return self.declared[name].quantity.text(getattr(self, name))
 
     def cells(self) -> dict[str, Any]:
         """The values of the run's row, by their columns."""
@@ -214,24 +245,34 @@ def side_by_side(results: Sequence[Measured | None], *names: str) -> list[tuple[
     """
     declared = next(one.declared for one in results if one is not None)
     names = names or tuple(name for name, about in declared.items() if about.shown)
-    return [(declared[name].quantity.title, *_texts(results, name)) for name in names]
+    return [
+        (
+            declared[name].quantity.title,
+            *(DASH if one is None else one.text(name) for one in results),
+        )
+        for name in names
+    ]
 
 
 def stacked(
     results: Mapping[str, Measured | None], *names: str
 ) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """`side_by_side` with rows and columns exchanged: the titles, and one line a result.
+    """Heads and lines of a table with one line a result of one class, dashes where that is None.
 
     Parameters
     ----------
     results : mapping of label to Measured or None
     names : str
-        As of `side_by_side`.
+        Attributes, one a column; those that are shown if none is named.
     """
-    lines = side_by_side(list(results.values()), *names)
-    columns = ("", *(title for title, *_ in lines))
-    rows = [(label, *(line[k] for line in lines)) for k, label in enumerate(results, start=1)]
-    return columns, rows
+    declared = next(one.declared for one in results.values() if one is not None)
+    names = names or tuple(name for name, about in declared.items() if about.shown)
+    heads = ("", *(declared[name].quantity.column_title for name in names))
+    rows = [
+        (label, *(DASH if one is None else one.text(name) for name in names))
+        for label, one in results.items()
+    ]
+    return heads, rows
 
 
 def plain(value: Any) -> Any:
@@ -247,31 +288,21 @@ def plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else value
 
 
-def _texts(results: Iterable[Measured | None], name: str) -> list[str]:
-    return [DASH if one is None else one.text(name) for one in results]
-
-
-def _declared_in(value: Any) -> Declared | None:
+def _draft_of(value: Any) -> _Draft | None:
     """The declaration that an attribute of a class carries."""
     if isinstance(value, Field):
-        found: Declared | None = value.metadata.get(KEY)
+        found: _Draft | None = value.metadata.get(KEY)
         return found
-    return value.declared if isinstance(value, _Derived) else None
+    return value.draft if isinstance(value, _Derived) else None
 
 
-def _completed(name: str, about: Declared) -> Declared:
-    """A declaration with the name of its attribute, or that of the table by that name."""
-    own = about.quantity
-    name = own.name or name
-    if not about.in_table:
-        return replace(about, quantity=replace(own, name=name))
-    if name not in TABLE:
-        raise TypeError(f"`{name}` is not declared: give it a label, or a line in the table")
-    shared = TABLE[name]
-    return replace(about, quantity=replace(shared, doc=own.doc or shared.doc))
+def _fields_of(cls: type) -> dict[str, Any]:
+    """The annotations of a class that are fields of it."""
+    hints = inspect.get_annotations(cls).items()
+    return {name: hint for name, hint in hints if "ClassVar" not in str(hint)}
 
 
-def _documented(cls: type[Measured], hints: Mapping[str, Any]) -> str | None:
+def _documented(cls: type[Measured]) -> str | None:
     """The docstring of a class with its section on attributes."""
     if cls.__doc__ is None:
         return None
@@ -279,6 +310,10 @@ def _documented(cls: type[Measured], hints: Mapping[str, Any]) -> str | None:
     section = re.search(r"\n\n(Notes|References|Examples)\n-+\n", text)
     place = section.start() if section else len(text)
     lines = ["", "", "Attributes", "----------"]
+    hints: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        hints |= _fields_of(base)
     for name, hint in hints.items():
-        lines += [f"{name} : {hint}", f"    {cls.declared[name].quantity.sentence}"]
+        kind = hint if isinstance(hint, str) else inspect.formatannotation(hint)
+        lines += [f"{name} : {kind}", f"    {cls.declared[name].quantity.sentence}"]
     return text[:place] + "\n".join(lines) + text[place:]

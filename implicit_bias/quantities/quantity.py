@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from .formatting import number
+from .formatting import DASH, number
 
 __all__ = ["Format", "Quantity", "Rule", "Type", "distance_from_ideal"]
 
@@ -41,6 +41,8 @@ class Quantity:
         Of its column in the run's row; None if it has none.
     over_classes : {"least", "largest", "sum"}, optional
         Its value in the row of a run of several classes, each against the rest.
+    head : str
+        A short label for the head of a column; the label if it is left out.
 
     Examples
     --------
@@ -57,15 +59,23 @@ class Quantity:
     doc: str = ""
     type: Type | None = None
     over_classes: Rule | None = None
+    head: str = ""
 
     @property
     def title(self) -> str:
         """The label, with the ideal value in parentheses."""
-        if self.ideal is not None:
-            return f"{self.label} ({self._ideal_text(self.ideal)})"
-        if self.at_most is not None:
-            return f"{self.label} (at most {self._ideal_text(self.at_most)})"
-        return self.label
+        return self.label + self._ideal_text()
+
+    @property
+    def column_title(self) -> str:
+        """The head of a column, with the ideal value in parentheses."""
+        return (self.head or self.label.strip()) + self._ideal_text()
+
+    @property
+    def distance_label(self) -> str:
+        """The label of the distance from the ideal value, as an axis has it."""
+        label = self.label.strip()
+        return f"{self.ideal:g} - {label}" if self.ideal else label
 
     @property
     def sentence(self) -> str:
@@ -74,16 +84,24 @@ class Quantity:
         return self.doc or f"{title[:1].upper()}{title[1:]}."
 
     def text(self, value: Any) -> str:
-        """A value as tables show it; a dash for a number that is NaN or infinite."""
+        """A value as tables show it; a dash for None and for a number that is NaN or infinite."""
+        if value is None:
+            return DASH
+        if isinstance(value, str):
+            return value
         if callable(self.format):
             return self.format(value)
-        if isinstance(value, bool | str):
+        if isinstance(value, bool):
             return str(value)
         return number(value, self.format)
 
-    def _ideal_text(self, value: float) -> str:
+    def _ideal_text(self) -> str:
+        value = self.ideal if self.at_most is None else self.at_most
+        if value is None:
+            return ""
         percent = isinstance(self.format, str) and self.format.endswith("%")
-        return f"{100 * value:g} %" if percent else f"{value:g}"
+        words = f"{100 * value:g}%" if percent else f"{value:g}"
+        return f" ({words})" if self.at_most is None else f" (at most {words})"
 
 
 def distance_from_ideal(quantity: Quantity, value: Any) -> float:

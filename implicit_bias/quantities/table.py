@@ -5,7 +5,7 @@ A quantity that only one class has and no row is declared at its field.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 from .formatting import degrees
 from .quantity import Format, Quantity, Rule, Type, by_name
 
-__all__ = ["MEASURED", "TABLE", "lines"]
+__all__ = ["MEASURED", "TABLE", "columns", "lines", "record_lines", "stacked", "title_of"]
 
 
 def _column(
@@ -26,8 +26,9 @@ def _column(
     ideal: float | None = None,
     at_most: float | None = None,
     over_classes: Rule | None = None,
+    head: str = "",
 ) -> Quantity:
-    return Quantity(name, label, format, ideal, at_most, doc, type, over_classes)
+    return Quantity(name, label, format, ideal, at_most, doc, type, over_classes, head)
 
 
 def _like(name: str, other: Quantity, doc: str) -> Quantity:
@@ -36,7 +37,13 @@ def _like(name: str, other: Quantity, doc: str) -> Quantity:
 
 
 _GAP = _column(
-    "gap", "  duality gap", "Relative duality gap.", ".2e", ideal=0.0, over_classes="largest"
+    "gap",
+    "  duality gap",
+    "Relative duality gap.",
+    ".2e",
+    ideal=0.0,
+    over_classes="largest",
+    head="gap",
 )
 _MARGIN_RATIO = _column(
     "margin_ratio",
@@ -61,6 +68,7 @@ _AGREEMENT = _column(
     "Share of held-out samples that limit and network give the same label.",
     ".2%",
     ideal=1.0,
+    head="agreement",
 )
 _KKT_RESIDUAL = _column(
     "kkt_residual",
@@ -84,6 +92,24 @@ _NEURON_DISTANCE = _column(
 _WEIGHT_DRIFT = _column(
     "weight_drift", "|dw| / |w0|", "|w - w_0| / |w_0| at the last output scale."
 )
+_NULL_NORM = _column(
+    "null_norm",
+    "off the projection",
+    "Length of the trained student off the span of the samples.",
+    ".6g",
+)
+_ANGLE = _column(
+    "angle",
+    "angle with the teacher, degrees",
+    "Angle between trained student and teacher, in radians.",
+    degrees,
+)
+_RISK = _column(
+    "risk",
+    "transfer risk, held out",
+    "Share of held-out inputs that the trained student labels unlike the teacher.",
+    ".2%",
+)
 
 MEASURED: tuple[Quantity, ...] = (
     _column("limit", "program", "Program that the columns of the limit belong to.", type="string"),
@@ -92,6 +118,7 @@ MEASURED: tuple[Quantity, ...] = (
         "norm per unit margin",
         "Least norm at margin 1, the certified upper bound.",
         ".8g",
+        head="optimum",
     ),
     _column(
         "lower_bound", "  certified lower bound", "Certified lower bound of the optimum.", ".8g"
@@ -141,6 +168,7 @@ MEASURED: tuple[Quantity, ...] = (
         ".4f",
         ideal=1.0,
         over_classes="least",
+        head="zeta cosine",
     ),
     _SCORE_COSINE,
     _AGREEMENT,
@@ -156,8 +184,20 @@ MEASURED: tuple[Quantity, ...] = (
         "labels agree with the limit's from log(1/loss)",
         "log(1/loss) from which descent agrees to 99 %, by the flow of the smallest margin.",
     ),
-    _column("error_limit", "held-out error, limit", "Held-out error of the limit.", ".2%"),
-    _column("error_network", "held-out error, network", "Held-out error of the network.", ".2%"),
+    _column(
+        "error_limit",
+        "held-out error, limit",
+        "Held-out error of the limit.",
+        ".2%",
+        head="error, limit",
+    ),
+    _column(
+        "error_network",
+        "held-out error, network",
+        "Held-out error of the network.",
+        ".2%",
+        head="error, network",
+    ),
     _column("train_error_limit", "training error, limit", "Training error of the limit.", ".2%"),
     _column(
         "train_error_network", "training error, network", "Training error of the network.", ".2%"
@@ -221,42 +261,12 @@ MEASURED: tuple[Quantity, ...] = (
         ".4f",
         ideal=0.0,
     ),
-    _column(
-        "null_norm_limit",
-        "off the projection, limit",
-        "Length of the limit off the span of the samples.",
-        ".6f",
-    ),
-    _column(
-        "null_norm",
-        "off the projection",
-        "Length of the trained student off the span of the samples.",
-        ".6f",
-    ),
-    _column(
-        "angle_limit",
-        "angle of limit and teacher, degrees",
-        "Angle between limit and teacher, in radians.",
-        degrees,
-    ),
-    _column(
-        "angle",
-        "angle with the teacher, degrees",
-        "Angle between trained student and teacher, in radians.",
-        degrees,
-    ),
-    _column(
-        "risk_limit",
-        "transfer risk of the limit, held out",
-        "Share of held-out inputs that the limit labels unlike the teacher.",
-        ".2%",
-    ),
-    _column(
-        "risk",
-        "transfer risk, held out",
-        "Share of held-out inputs that the trained student labels unlike the teacher.",
-        ".2%",
-    ),
+    _like("null_norm_limit", _NULL_NORM, "Length of the limit off the span of the samples."),
+    _NULL_NORM,
+    _like("angle_limit", _ANGLE, "Angle between limit and teacher, in radians."),
+    _ANGLE,
+    _like("risk_limit", _RISK, "Share of held-out inputs that limit and teacher label apart."),
+    _RISK,
     _column(
         "risk_bound",
         "bound of the expected risk",
@@ -368,7 +378,37 @@ MEASURED: tuple[Quantity, ...] = (
 """Quantities with a column in a run's row, in its order."""
 
 SHARED: tuple[Quantity, ...] = (
-    Quantity("status", "status", doc="Name of the status of its program, or of the local limit."),
+    Quantity("status", "status", doc="Status of the answer."),
+    Quantity("advice", "what it means", doc="Meaning of the status, and what can be done."),
+    Quantity("tol", "gap asked for", doc="Tolerance of the status."),
+    Quantity("rank", "rank", "d", doc="Rank of the linear system."),
+    Quantity("n_samples", "samples", "d", doc="Training samples."),
+    Quantity("solver", "solver", doc="Name of the solver."),
+    Quantity(
+        "separation_bound",
+        "smallest margin over the sum of its absolute terms, at most",
+        ".3e",
+        doc="No coefficients have a larger smallest margin, relative to the sum of the absolute "
+        "values of its terms.",
+    ),
+    Quantity(
+        "separation_rounding",
+        "  counts as zero at or below",
+        ".3e",
+        doc="Resolution of float64, below which a bound of the margins counts as zero.",
+    ),
+    Quantity(
+        "train_accuracy",
+        "training accuracy",
+        ".2%",
+        doc="Share of training samples on the right side; a score of exactly 0 is on neither.",
+    ),
+    Quantity(
+        "val_accuracy",
+        "held-out accuracy",
+        ".2%",
+        doc="Share of held-out samples on the right side; a score of exactly 0 is on neither.",
+    ),
     Quantity(
         "certificate",
         "gap | residual (certified)",
@@ -377,6 +417,12 @@ SHARED: tuple[Quantity, ...] = (
         "local limit.",
     ),
     replace(_ERROR, type=None),
+    Quantity(
+        "gates_that_changed_later",
+        "gates that the other network changed since",
+        ".2%",
+        doc="Share of gates that a network changed after a copy of it had frozen them.",
+    ),
     Quantity(
         "kkt_margin_bound",
         "  own margin ratio that these imply, at least",
@@ -389,13 +435,38 @@ SHARED: tuple[Quantity, ...] = (
 
 TABLE: Mapping[str, Quantity] = MappingProxyType(by_name((*MEASURED, *SHARED)))
 
+RECORDED = {"dual_objective": "lower_bound", "loss": "optimal_loss", "seconds": "limit_seconds"}
+"""Quantities by the names that they have in the record of a result, where these differ."""
 
-def lines(values: Mapping[str, Any], *names: str) -> list[tuple[str, str]]:
+
+def title_of(entry: str) -> str:
+    """The title of an entry of a result's record; its name as words where none is declared.
+
+    Examples
+    --------
+    >>> title_of("dual_objective"), title_of("rounding_error")
+    ('certified lower bound', 'rounding error')
+    """
+    name = RECORDED.get(entry, entry)
+    return TABLE[name].title.strip() if name in TABLE else entry.replace("_", " ")
+
+
+def record_lines(record: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Titles and texts of the single values of a result's record, to ten digits."""
+    return [
+        (title_of(name), f"{value:.10g}" if isinstance(value, float) else str(value))
+        for name, value in record.items()
+        if value is None or isinstance(value, str | bool | int | float)
+    ]
+
+
+def lines(values: Mapping[str, Any], *names: str) -> list[tuple[str, ...]]:
     """Titles and texts of values under names of `TABLE`, as cells of a run's row have them.
 
     Parameters
     ----------
     values : mapping of name to value
+        Numbers, or texts that stand for themselves.
     names : str
         Which of them, in the order of a reader; those that are None or not there have no line.
 
@@ -404,5 +475,38 @@ def lines(values: Mapping[str, Any], *names: str) -> list[tuple[str, str]]:
     >>> lines({"gap": 1e-9, "margin_ratio": None}, "gap", "margin_ratio")
     [('  duality gap (0)', '1.00e-09')]
     """
-    known = [name for name in names if values.get(name) is not None]
-    return [(TABLE[name].title, TABLE[name].text(values[name])) for name in known]
+    return columns([values], *names)
+
+
+def columns(several: Sequence[Mapping[str, Any]], *names: str) -> list[tuple[str, ...]]:
+    """`lines` with one column a mapping, a dash where that has no value and another has one.
+
+    Examples
+    --------
+    >>> columns([{"smallest_margin": 1.0}, {"gap": 1e-9}], "smallest_margin", "gap")
+    [('smallest margin', '1', '-'), ('  duality gap (0)', '-', '1.00e-09')]
+    """
+    found = []
+    for name in names:
+        cells = [values.get(name) for values in several]
+        if any(cell is not None for cell in cells):
+            found.append((TABLE[name].title, *map(TABLE[name].text, cells)))
+    return found
+
+
+def stacked(
+    several: Mapping[str, Mapping[str, Any]], *names: str
+) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Heads and lines of a table with one line a mapping, by its label, and one column a name.
+
+    Examples
+    --------
+    >>> stacked({"a": {"gap": 1e-9}, "b": {}}, "gap")
+    (('', 'gap (0)'), [('a', '1.00e-09'), ('b', '-')])
+    """
+    heads = ("", *(TABLE[name].column_title for name in names))
+    rows = [
+        (label, *(TABLE[name].text(values.get(name)) for name in names))
+        for label, values in several.items()
+    ]
+    return heads, rows

@@ -12,6 +12,7 @@ from ..local_limits.limit import LocalLimit
 from ..measures.bounded_value import BoundedComparison, BoundedValue
 from ..measures.classifiers import classifier_rows
 from ..quantities.formatting import DASH, number
+from ..quantities.table import lines
 from .finding import Assumption, Finding, Table
 from .findings import limit_alone
 
@@ -51,15 +52,15 @@ def bound_table(bound: PathLimit, title: str, *further: tuple[str, ...]) -> Tabl
     further : tuples of label and text
         Lines at the end.
     """
-    known = bound.certificate.proves_separability()
+    known, least = bound.certificate.proves_separability(), BoundedValue.declared["bound"].quantity
     tight = "attained by a network: it is the limit's value" if bound.is_tight() else (
         "not known to be attained: a bound, not the limit"
     )  # fmt: skip
     rows = (
-        ("status", bound.status.name),
-        ("every network's value is at least (theorem)", f"{bound.dual_objective:.8g}"),
+        *lines({"status": bound.status.name}, "status"),
+        (least.title, least.text(bound.dual_objective)),
         ("  optimum of the path lasso (certified)", f"{bound.objective:.8g}"),
-        ("  duality gap", f"{bound.gap:.2e}"),
+        *lines({"gap": bound.gap}, "gap"),
         ("  tight?", tight if known else DASH),
         ("  a network made of it has the value", number(bound.attained, ".6g")),
         ("distinct paths", f"{len(bound.paths)} of {math.prod(map(int, bound.widths))}"),

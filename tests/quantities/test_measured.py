@@ -157,7 +157,7 @@ def test_cells_of_a_row_have_lines_by_the_table() -> None:
     found = lines(
         {"gap": 1e-9, "agreement": 0.5, "n_support": None}, "agreement", "n_support", "gap"
     )
-    assert found == [("agreement on held-out labels (100 %)", "50.00%"),
+    assert found == [("agreement on held-out labels (100%)", "50.00%"),
                      ("  duality gap (0)", "1.00e-09")]  # fmt: skip
     assert TABLE["gap"].sentence == "Relative duality gap."
     assert Quantity("q", "  part of it", ideal=0.0).sentence == "Part of it (0)."

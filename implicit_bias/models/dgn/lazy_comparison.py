@@ -12,11 +12,12 @@ from ...data.arrays import Floats
 from ...data.sample import Sample
 from ...kernels.regression import KernelRegression, kernel_regression
 from ...kernels.tangent import empirical_ntk
+from ...limits.linear import HardMarginSVM
 from ...measures.bounded_value import flat_weights, value_of
 from ...measures.scalars import cosine, scores
 from ...quantities.formatting import DASH, number
 from ...quantities.measured import Measured, part, quantity, side_by_side
-from ...quantities.table import TABLE
+from ...quantities.table import TABLE, lines
 from ...reports.finding import Table
 
 if TYPE_CHECKING:
@@ -175,10 +176,9 @@ def regression_table(regression: KernelRegression, svm: Mapping[str, Any]) -> Ta
         ("  rank of the kernel", f"{regression.rank} of {len(regression.start)}", "certified"),
         ("  condition number", number(regression.condition), "certified"),
         ("  residual of its equations (0)", number(regression.certificate.remaining), "certified"),
-        ("exponential-like loss, linearised", "hard-margin SVM", "theorem"),
+        ("exponential-like loss, linearised", HardMarginSVM.name, "theorem"),
         ("  status", str(svm["status"]), "certified"),
-        ("  least norm at margin 1", number(svm["objective"], ".8g"), "certified"),
-        ("  duality gap", number(svm["gap"]), "certified"),
+        *((*line, "certified") for line in lines(svm, "objective", "gap")),
     )
     return Table("what the tangent kernel of the start predicts", ("", "value", "what"), rows)
 

@@ -19,7 +19,7 @@ from ...measures.bounded_value import BoundedComparison, BoundedValue, measure_b
 from ...measures.scalars import error_rate, scores
 from ...reports.bounds import LASSO, bound_finding, comparison_finding, strict_local_optimum
 from ...reports.finding import Assumption, Finding
-from ...reports.findings import network_record, trained, usable
+from ...reports.findings import loss_vanishes, network_record, trained, usable
 from ...reports.writers import write_frame, write_weights
 from ...runs.separable import RUN
 from ...runs.setup import Setup
@@ -140,11 +140,7 @@ def _compared(
                 True if bound.is_tight() else None,
             ),
             strict_local_optimum(value.local),
-            Assumption(
-                f"the loss tends to 0: log(1/loss) is {-first.trajectory.log_loss[-1]:.3g} at the "
-                "end",
-                None,
-            ),
+            loss_vanishes(first.trajectory),
         ),
     )
 

@@ -27,7 +27,6 @@ from ...networks.dgn import DGN
 from ...networks.dlgn import DLGN
 from ...quantities.formatting import DASH
 from ...reports.bounds import BOUND, bound_finding, comparison_finding
-from ...reports.columns import kkt_columns
 from ...reports.finding import Finding, Table
 from ...reports.findings import gating_file, limit_alone, trained, usable
 from ...reports.report import Report, gather
@@ -38,7 +37,7 @@ from ...training.settings import TrainingSettings
 from ...training.trainers import check_trainer
 from .comparison import assumptions_of, bounded_value, compare_dlgn, one_input
 from .figure import decision_row, gates_row
-from .formulation import solve_dlgn_svm
+from .formulation import ConstantExperts, solve_dlgn_svm
 from .regions import closed_samples, count_patterns, most_patterns
 from .training import GateTraining, gating_of, steepening, train_gates
 
@@ -80,7 +79,7 @@ class Frozen:
         """Name of the program that is solved."""
         if not self.exact:
             return BOUND
-        return "group lasso" if self.setup.options.experts == "linear" else "L1 margin of gates"
+        return "group lasso" if self.setup.options.experts == "linear" else ConstantExperts.name
 
     def expert_inputs(self, X: Floats) -> Floats:
         """Inputs (n, D) as the value network sees them."""
@@ -165,11 +164,10 @@ def _compared(
         constant=setup.options.experts == "constant",
     )  # fmt: skip
     found = comparison_finding(alone, comparison, frozen.name)
-    kkt = kkt_columns(kkt_distance(twin, *samples[0]))
     yield replace(
         found,
         assumptions=(*found.assumptions, *assumptions_of(comparison)),
-        row={**found.row, **kkt},
+        row={**found.row, **kkt_distance(twin, *samples[0]).cells()},
     )
     if is_planar(setup.train.X):
         yield Finding("maps", panels=(_maps(frozen, limit, comparison, twin),))

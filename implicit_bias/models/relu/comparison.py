@@ -66,7 +66,7 @@ class MachineComparison(ClassifierComparison):
     """A max-margin machine beside a network; NaN in what it does not have."""
 
     optimum: float = quantity(
-        "least norm at margin 1", ".6g", doc="Least norm at margin 1, infinite if not separable."
+        column="objective", format=".6g", doc="Least norm at margin 1, infinite if not separable."
     )
     n_support: int = quantity(doc="Support vectors; 0 where the data are not separable.")
     margin_ratio: float = quantity(

@@ -18,7 +18,7 @@ from ...measures.bounded_value import BoundedComparison, measure_bounded_value, 
 from ...measures.classifiers import compare_classifier
 from ...measures.scalars import error_rate, scores
 from ...networks.relu import DeepReLU
-from ...quantities.formatting import share
+from ...quantities.table import lines
 from ...reports.bounds import LASSO, LOCAL, bound_table, comparison_finding, local_columns
 from ...reports.finding import Finding
 from ...reports.findings import usable
@@ -119,7 +119,8 @@ def _with_comparison(
     found: Finding, comparison: BoundedComparison, changed: float, freeze_at: int
 ) -> Finding:
     """The copy beside its local limit and the bound."""
-    further = ("gates that the other network changed since", share(changed), "measured")
+    ((label, text),) = lines({"gates_that_changed_later": changed}, "gates_that_changed_later")
+    further = (label, text, "measured")
     title = f"the copy that froze them at step {freeze_at}, beside its local limit and the bound"
     known = comparison_finding(Finding("frozen"), comparison, LASSO, further, title=title)
     record = {**found.record["frozen"], **known.record, "gates_that_changed_later": changed}

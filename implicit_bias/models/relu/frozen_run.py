@@ -17,7 +17,8 @@ from ...limits.frelu import FReLULimit, solve_frelu_svm
 from ...measures.comparison import measure_network
 from ...networks.frelu import FReLU
 from ...networks.relu import DeepReLU, ReLU
-from ...quantities.formatting import DASH, loss_in_words, number, share
+from ...quantities.formatting import DASH, loss_in_words, number
+from ...quantities.table import lines
 from ...reports.finding import Assumption, Finding, Table, Writer
 from ...reports.findings import shortfall, usable
 from ...reports.writers import write_frame, write_weights
@@ -226,7 +227,7 @@ def _neurons(parts: PartlyTrained, limit: FReLULimit, train: Sample) -> NeuronCo
     return compare_with_limit(limit, trained, train.X, train.gates)
 
 
-def _training_rows(parts: PartlyTrained, changed: float) -> tuple[tuple[str, str], ...]:
+def _training_rows(parts: PartlyTrained, changed: float) -> tuple[tuple[str, ...], ...]:
     known = frozen_record(parts)
     log_loss = known["log_loss"]
     end = "" if known["finished"] else " (interrupted)"
@@ -234,7 +235,7 @@ def _training_rows(parts: PartlyTrained, changed: float) -> tuple[tuple[str, str
         ("steps since the freeze", f"{known['steps_since']}{end}"),
         ("loss", DASH if math.isnan(log_loss) else loss_in_words(log_loss)),
         ("log(1/loss)", number(-log_loss)),
-        ("gates that the other network changed since", share(changed)),
+        *lines({"gates_that_changed_later": changed}, "gates_that_changed_later"),
     )
 
 

@@ -6,6 +6,7 @@ What is learned comes before what is solved: there is no prediction without lear
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from functools import partial
@@ -20,9 +21,9 @@ from ...measures.comparison import measure_network
 from ...measures.distances import Distances
 from ...measures.kkt import kkt_distance
 from ...networks.relu import DeepReLU, ReLU
-from ...quantities.formatting import DASH, loss_in_words, number, share
+from ...quantities.formatting import loss_in_words
 from ...quantities.table import lines
-from ...reports.columns import kkt_columns, limit_columns, state_columns
+from ...reports.columns import limit_columns
 from ...reports.finding import Assumption, Finding, Table
 from ...reports.findings import gating_file, network_record, trained
 from ...reports.report import Report, gather
@@ -152,18 +153,20 @@ def _measured(setup: Setup, network: DeepReLU, trajectory: Trajectory, found: Fi
         since_last=trajectory.observed["gate_flips"],
     )
     widths, flips = _widths(setup.options), float(changes.since_start[-1])
-    cells = found.row | state_columns(state) | kkt_columns(kkt) | {"gate_changes": flips}
-    norm = number(state.group_norm, ".6g")
+    measured = {} if kkt is None else kkt.cells()
+    cells = {**found.row, **state.cells(), **measured, "gate_changes": flips}
+    known = cells | {
+        "status": "finished" if trajectory.finished else "interrupted",
+        "train_accuracy": state.train_accuracy,
+        "final_loss": loss_in_words(float(trajectory.log_loss[-1])),
+    }
     rows = (
         ("hidden units", " + ".join(map(str, widths))),
-        ("status", "finished" if trajectory.finished else "interrupted"),
-        *lines(cells, "smallest_margin"),
-        *([("sum of unit norms", norm)] if norm != DASH else []),
-        ("training accuracy", share(state.train_accuracy)),
-        *lines(cells, "n_steps"),
-        ("loss", loss_in_words(float(trajectory.log_loss[-1]))),
-        *lines(cells, "log_inverse_loss", "gate_changes", "kkt_cosine", "kkt_residual"),
-        *lines(cells, "kkt_complementarity", "training_seconds"),
+        *lines(known, "status", "smallest_margin"),
+        *(state.lines("group_norm") if math.isfinite(state.group_norm) else []),
+        *lines(known, "train_accuracy", "n_steps", "final_loss", "log_inverse_loss"),
+        *lines(known, "gate_changes", "kkt_cosine", "kkt_residual", "kkt_complementarity"),
+        *lines(known, "training_seconds"),
     )
     return replace(
         found,
