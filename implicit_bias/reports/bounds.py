@@ -14,7 +14,7 @@ from ..measures.classifiers import classifier_rows
 from ..quantities.formatting import DASH, number
 from ..quantities.table import lines
 from .finding import Assumption, Finding, Table
-from .findings import limit_alone
+from .findings import solved
 
 __all__ = [
     "BOUND",
@@ -37,7 +37,7 @@ def bound_finding(bound: PathLimit) -> Finding:
     ----------
     bound : PathLimit
     """
-    alone = limit_alone(bound, BOUND)
+    alone = solved(bound, BOUND)
     title = "a bound of every network with these gates"
     return replace(alone, tables=(bound_table(bound, title, *alone.tables[0].rows[4:]),))
 

@@ -11,16 +11,18 @@ import numpy as np
 import torch
 
 from ...data.sample import Sample
-from ...limits.path_lasso import solve_path_lasso
+from ...limits.formulation import solve_limit
+from ...limits.path_lasso import PathLasso
 from ...limits.path_limit import PathLimit
 from ...local_limits.orbits import limits_reached, same_orbit
 from ...local_limits.search import local_limit
 from ...measures.bounded_value import BoundedComparison, BoundedValue, measure_bounded_value
 from ...measures.scalars import error_rate, scores
-from ...reports.bounds import LASSO, bound_finding, comparison_finding, strict_local_optimum
+from ...reports.bounds import BOUND, LASSO, bound_finding, comparison_finding, strict_local_optimum
 from ...reports.finding import Assumption, Finding
 from ...reports.findings import loss_vanishes, network_record, trained, usable
-from ...runs.setup import Setup
+from ...runs.programs import StatedProgram, stated
+from ...runs.setup import SampleSetup
 from ...runs.starts import Start, start_files, train_starts
 from .figure import rich_panels
 from .parts import held_out_of, make_network, network_name, widths_of
@@ -31,20 +33,14 @@ from .rich_comparison import (
     starts_table,
 )
 
-__all__ = ["find_rich"]
+__all__ = ["find_rich", "rich_programs"]
 
 
-def find_rich(setup: Setup) -> Iterator[Finding]:
+def find_rich(setup: SampleSetup) -> Iterator[Finding]:
     """The bound, the networks, their local limits, and what stands beside the first of them."""
     options, sample = setup.options, setup.train
     setup.progress.stage(f"solving the path lasso on {len(sample.y)} samples")
-    bound = solve_path_lasso(
-        *sample,
-        widths=widths_of(options),
-        contexts=options.contexts is not None,
-        solver=options.solver,
-        tol=options.tol,
-    )
+    bound = solve_limit(_formulation(setup), *sample, solver=options.solver, tol=options.tol)
     found = bound_finding(bound)
     yield found
     if not (usable(bound) and setup.trains):
@@ -74,6 +70,20 @@ def find_rich(setup: Setup) -> Iterator[Finding]:
         yield _several(starts, values)
 
 
+def rich_programs(setup: SampleSetup, note: str) -> Iterator[StatedProgram]:
+    """State the bound; the program of the local limit is not convex."""
+    formulation, sample = _formulation(setup), setup.train
+    setup.progress.stage(f"stating the path lasso on {len(sample.y)} samples")
+    local = "the program of the local limit beside it is not convex"
+    notes = "; ".join([note, local] if note else [local])
+    yield stated(BOUND, formulation.literal(*sample), notes)
+
+
+def _formulation(setup: SampleSetup) -> PathLasso:
+    options = setup.options
+    return PathLasso(widths_of(options), contexts=options.contexts is not None)
+
+
 def _networks(starts: Sequence[Start], values: Sequence[BoundedValue], bound: PathLimit) -> Finding:
     """The first network, with the panels of all of them."""
     limits = [one.limit for one in values]
@@ -83,7 +93,7 @@ def _networks(starts: Sequence[Start], values: Sequence[BoundedValue], bound: Pa
 
 
 def _compared(
-    setup: Setup, first: Start, value: BoundedValue, bound: PathLimit, found: Finding
+    setup: SampleSetup, first: Start, value: BoundedValue, bound: PathLimit, found: Finding
 ) -> Finding:
     """The first network beside its local limit, the bound, and machines of two kernels."""
     assert value.local is not None
