@@ -159,10 +159,7 @@ def _find(
     yield gating_file(frozen.gating)
     setup.progress.stage(f"solving {frozen.name} ({setup.options.solver})")
     limit = _solve(frozen)
-    if isinstance(limit, PathLimit):
-        alone = bound_finding(limit)
-    else:
-        alone = solved(limit, frozen.name)
+    alone = bound_finding(limit) if isinstance(limit, PathLimit) else solved(limit, frozen.name)
     alone = _with_closed(alone, limit, frozen)
     yield alone
     if not (usable(limit) and setup.trains):
