@@ -20,7 +20,7 @@ __all__ = ["Solution", "conclude", "support_vectors"]
 
 @dataclass(frozen=True, eq=False)
 class Solution(Answer):
-    """What a solver found, scaled to feasibility and certified.
+    """Answer of a solver, scaled to feasibility and certified.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ def conclude(
     solver: str,
     known: Certificate | None = None,
 ) -> Solution:
-    """Scale both points to feasibility, certify them and name what they prove.
+    """Scale both points to feasibility, certify them and derive the status that they prove.
 
     A point that the solver did not return is given as None and becomes zeros. Multipliers are
     clipped at zero: rounding may leave them slightly below. `known` is the certificate of the
@@ -114,7 +114,7 @@ def conclude(
 
 
 def _sizes(program: MaxMarginProgram, certificate: Certificate, dual: Array) -> tuple[float, float]:
-    """The smallest margin of the primal point, or 1; what makes `dual` feasible or sum to 1."""
+    """Divisors that bring the smallest margin to 1 and `dual` to feasibility, or its sum to 1."""
     xp = array_namespace(dual)
     total = float_of(xp.sum(dual)) or 1.0
     if not certificate.proves_separability():
@@ -134,11 +134,38 @@ def _status(certificate: Certificate, tol: float) -> Status:
 
 
 def support_vectors(program: MaxMarginProgram, primal: Array, dual: Array) -> Array:
-    """(n,) booleans: samples whose multiplier, relative to the largest, exceeds their slack.
+    """Tell support vectors: samples whose multiplier over the largest one exceeds their slack.
 
     An interior point leaves every multiplier positive and every slack too. On the central path
     their product is the same for all samples, so the larger of the two, each in its own units
     (the largest multiplier, the smallest margin), says on which side a sample ends.
+
+    Parameters
+    ----------
+    program : MaxMarginProgram
+    primal : (J, D) array
+        Coefficients.
+    dual : (n,) array
+        Multipliers, none negative.
+
+    Returns
+    -------
+    (n,) array of bool
+
+    References
+    ----------
+    S. J. Wright, "Primal-Dual Interior-Point Methods", 1997, chapter 5 (the central path).
+
+    Examples
+    --------
+    <w, (1, 0)> >= 1 holds with margin 1, <w, (3, 0)> >= 1 with slack:
+
+    >>> import numpy as np
+    >>> from solvers import GatedDesign
+    >>> design = GatedDesign(np.array([[1.0], [3.0]]), np.ones((2, 1)), np.zeros(1, dtype=np.int64))
+    >>> program = MaxMarginProgram(design, np.ones(2))
+    >>> support_vectors(program, np.ones((1, 1)), np.array([1.0, 1e-6])).tolist()
+    [True, False]
     """
     xp = array_namespace(dual)
     margins = program.margins(primal)
