@@ -12,7 +12,7 @@ from .arrays import NotPositiveDefinite, cholesky_lower, cholesky_solve
 from .certificate import RESOLUTION, Certificate
 from .kernel_program import KernelProgram, KernelSolution, certify_kernel
 from .settings import Settings
-from .status import Status
+from .solution import status_of
 
 __all__ = ["solve_kernel"]
 
@@ -69,20 +69,12 @@ def solve_kernel(program: KernelProgram, settings: Settings | None = None) -> Ke
         dual=lam / root,
         coefficients=program.signs * lam / smallest,
         margins=products / smallest,
-        status=_status(certificate, chosen.tol),
+        status=status_of(certificate, chosen.tol),
         certificate=certificate,
         tol=chosen.tol,
         iterations=iterations,
         seconds=time.perf_counter() - start,
     )
-
-
-def _status(certificate: Certificate, tol: float) -> Status:
-    if certificate.proves_optimality(tol):
-        return Status.SOLVED
-    if certificate.proves_inseparability():
-        return Status.NOT_SEPARABLE
-    return Status.INACCURATE if certificate.proves_separability() else Status.UNDECIDED
 
 
 def _minimise(Q: np.ndarray, settings: Settings) -> tuple[np.ndarray, int]:

@@ -69,7 +69,7 @@ class KernelProgram:
                 f"`kernel` must have shape (n, n) for labels (n,), got {self.kernel.shape} and "
                 f"{self.y.shape}"
             )
-        require_finite(kernel=self.kernel)
+        require_finite("kernel", self.kernel)
         require_labels(self.y)
         wanted = self.wanted
         if wanted is not None and not (

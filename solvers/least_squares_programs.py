@@ -114,7 +114,8 @@ class SampledLeastSquares:
         X, Z, y = self.design.X, self.design.Z, self.y
         require_gated_inputs(X, Z, "gates", "K")
         require_shape("y", y, (self.n_samples,), "one target per row of X")
-        require_finite(X=X, gates=Z, y=y)
+        for name, array in (("X", X), ("gates", Z), ("y", y)):
+            require_finite(name, array)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -223,7 +224,8 @@ class MomentLeastSquares:
             )
         if self.n_columns < 1 or size % self.n_columns:
             raise ValueError(f"`b` has {size} entries: not a multiple of {self.n_columns} units")
-        require_finite(A=A, b=b)
+        require_finite("A", A)
+        require_finite("b", b)
         if self.second_moment < 0 or math.isinf(self.second_moment):
             raise ValueError(
                 f"`second_moment` must be <y^2> >= 0, or NaN if unknown, got {self.second_moment}"

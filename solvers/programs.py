@@ -66,7 +66,8 @@ class MaxMarginProgram:
         require_gated_inputs(X, Z)
         require_shape("group", group, (int(Z.shape[1]),), "one group per column of Z")
         require_shape("y", y, (self.n_samples,), "one label per row of X")
-        require_finite(X=X, Z=Z)
+        require_finite("X", X)
+        require_finite("Z", Z)
         require_labels(y)
         present = xp.unique_values(group)
         if int(present[0]) != 0 or int(present[-1]) != present.shape[0] - 1:

@@ -15,7 +15,7 @@ from .programs import MaxMarginProgram
 from .status import Status
 from .summation import power_of_two
 
-__all__ = ["Solution", "conclude", "support_vectors"]
+__all__ = ["Solution", "conclude", "status_of", "support_vectors"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,17 +94,17 @@ def conclude(
         primal = program.dual_blocks(xp.zeros_like(program.y))
     dual = xp.zeros_like(program.y) if dual is None else xp.clip(dual, min=0.0)
     certificate = known or certify(program, primal, dual)
-    status = _status(certificate, tol)
+    status = status_of(certificate, tol)
     margin, total = _sizes(program, certificate, dual)
     scaled = certify(program, primal / margin, dual / total)
-    if _status(scaled, tol) is not status:
+    if status_of(scaled, tol) is not status:
         # Where terms cancel, the rounding of this scaling spoils what powers of two leave exact.
         margin, total = power_of_two(margin) / 2, power_of_two(total)
         scaled = certify(program, primal / margin, dual / total)
     return Solution(
         primal=primal / margin,
         dual=dual / total,
-        status=Status.FAILED if failed else _status(scaled, tol),
+        status=Status.FAILED if failed else status_of(scaled, tol),
         certificate=scaled,
         tol=tol,
         iterations=iterations,
@@ -123,7 +123,8 @@ def _sizes(program: MaxMarginProgram, certificate: Certificate, dual: Array) -> 
     return certificate.smallest_margin, total / bound if 0 < bound < math.inf else total
 
 
-def _status(certificate: Certificate, tol: float) -> Status:
+def status_of(certificate: Certificate, tol: float) -> Status:
+    """Status that a certificate proves at this tolerance."""
     if certificate.proves_optimality(tol):
         return Status.SOLVED
     if certificate.proves_inseparability():

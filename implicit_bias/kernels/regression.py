@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .._solve import Status
+from .._solve import Status, require_tolerance
 from ..data.arrays import Floats
 from ..limits.result import Result
 from .arrays import check_kernel, matrix, targets
@@ -202,8 +202,7 @@ def kernel_regression(K: Any, y: Any, f0: Any = 0.0, *, tol: float = 1e-8) -> Ke
     >>> regression.after(1, 0.5).tolist(), regression.limit([[1.0, 1.0]]).tolist()
     ([0.0, 0.5], [-0.5])
     """
-    if not 0 < tol < 1:
-        raise ValueError(f"`tol` must lie strictly between 0 and 1, got {tol}")
+    require_tolerance(tol)
     kernel = check_kernel(K)
     n = len(kernel)
     first = np.full(n, float(f0)) if np.ndim(f0) == 0 else f0
