@@ -20,13 +20,13 @@ from .exits import (
     INTERRUPTED,
     PICTURES,
     ending,
-    failures_told,
-    tell,
+    failures_reported,
+    print_notices,
     terminated_like_interrupted,
     width,
 )
 from .models import MODELS
-from .options.command_line import ARGUMENTS, Choice, ModelCommand, given
+from .options.command_line import ARGUMENTS, Choice, ModelCommand, typed_choices
 from .run_model import running
 from .runs.progress import Progress, bar
 from .sweeps.commands import sweep
@@ -100,20 +100,20 @@ def compare(
     _open_streams()
     if resume and folder is None:
         raise click.UsageError("`--resume` needs `--save DIR`, the folder that the run was kept in")
-    with failures_told():
+    with failures_reported():
         context = click.get_current_context()
         _check_files(plot, page)
-        chosen = given(context, choices)
-        with running(model, chosen, progress=_told(quiet), save=folder, resume=resume) as report:
+        chosen = typed_choices(context, choices)
+        with running(model, chosen, progress=_watched(quiet), save=folder, resume=resume) as report:
             # Shown first: a disk that turns out to be full must not take the results with it.
             shown = _show(report, as_json=as_json, quiet=quiet)
         _write(context, report, plot, page)
-    tell(report)
+    print_notices(report)
     raise SystemExit(_exit_code(report) if shown else BAD_INPUT)
 
 
 def _show(report: Report, *, as_json: bool, quiet: bool) -> bool:
-    """Tables and the JSON object, each on its stream; whether they could be printed."""
+    """Print tables and the JSON object, each on its stream; False where that failed."""
     from .reports.text import render_text
 
     try:
@@ -128,14 +128,14 @@ def _show(report: Report, *, as_json: bool, quiet: bool) -> bool:
 
 
 def _open_streams() -> None:
-    """A stream for those that were closed before the program began: what goes there is lost."""
+    """Open streams that were closed before the program began, to nowhere."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
 
 
 def _check_files(plot: Path | None, page: Path | None) -> None:
-    """Whether everything asked for can be made and written, before any work."""
+    """See that all files asked for can be made and written, before any work."""
     for file, modules in ((plot, DRAWN), (page, PAGED)):
         if file is not None:
             require(*modules)
@@ -143,7 +143,7 @@ def _check_files(plot: Path | None, page: Path | None) -> None:
 
 
 def _write(context: click.Context, report: Report, plot: Path | None, page: Path | None) -> None:
-    """The files that were asked for."""
+    """Write the files that were asked for."""
     try:
         if plot is not None:
             figure = report.figure()
@@ -171,15 +171,15 @@ def _exit_code(report: Report) -> int:
 
 
 @contextlib.contextmanager
-def _told(quiet: bool) -> Iterator[Progress]:
-    """What a run is told by and tells, while it runs."""
+def _watched(quiet: bool) -> Iterator[Progress]:
+    """Show progress while a run is on, and end it as Ctrl-C does where SIGTERM comes."""
     with _progress(quiet) as progress, terminated_like_interrupted():
         yield progress
 
 
 @contextlib.contextmanager
 def _progress(quiet: bool) -> Iterator[Progress]:
-    """Progress on stderr: a moving bar on a terminal, a line a stage elsewhere."""
+    """Show progress on stderr: a moving bar on a terminal, a line a stage elsewhere."""
     if quiet:
         yield Progress()
     elif not sys.stderr.isatty():

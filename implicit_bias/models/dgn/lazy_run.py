@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,8 +19,8 @@ from ...networks.linearised import ScaledNetwork
 from ...reports.finding import Assumption, Finding
 from ...reports.findings import network_record, shortfall, trained
 from ...reports.writers import write_arrays, write_frame, write_weights
-from ...runs.setup import Setup
-from ...training.loop import train
+from ...runs.fit import fit
+from ...runs.setup import SampleSetup
 from ...training.settings import TrainingSettings
 from .figure import lazy_departure, lazy_panels
 from .lazy_comparison import (
@@ -28,11 +28,11 @@ from .lazy_comparison import (
     ScaleComparison,
     compare_scale,
     departure_table,
-    exponent,
+    exponents,
     regression_table,
     scales_table,
 )
-from .parts import held_out_of, make_network, network_name, resume_at
+from .parts import held_out_of, make_network, network_name
 
 if TYPE_CHECKING:
     import torch
@@ -55,7 +55,7 @@ KERNEL = "kernel regression (NTK)"
 RATE = 1.0
 
 
-def find_lazy(setup: Setup) -> Iterator[Finding]:
+def find_lazy(setup: SampleSetup) -> Iterator[Finding]:
     """Both kernel machines, a network for every output scale, and one that leaves the kernel."""
     options, sample = setup.options, setup.train
     network = make_network(options, sample.X.shape[1], setup.seeds.weights)
@@ -86,7 +86,7 @@ def find_lazy(setup: Setup) -> Iterator[Finding]:
 
 
 def _held_out(
-    setup: Setup, network: torch.nn.Module, sample: Sample
+    setup: SampleSetup, network: torch.nn.Module, sample: Sample
 ) -> tuple[Sample, Floats] | None:
     """Held-out data with their kernels with the training data; None where they have no gates."""
     new = held_out_of(setup)
@@ -126,7 +126,7 @@ def _predictions(regression: KernelRegression, svm: KernelLimit) -> Finding:
 
 
 def _train_scaled(
-    setup: Setup, network: ScaledNetwork, sample: Sample, kernel: Floats, rate: float
+    setup: SampleSetup, network: ScaledNetwork, sample: Sample, kernel: Floats, rate: float
 ) -> Trajectory:
     """Descent of ``|h - y|^2 / (2 alpha^2)``: the mean loss of h at the rate times n / alpha^2."""
     n, scale, n_steps = len(sample.y), network.scale, setup.settings.n_steps
@@ -139,15 +139,14 @@ def _train_scaled(
         random_state=setup.seeds.batches,
     )
     index = setup.options.output_scales.index(scale) + 1
-    state, resume = resume_at(setup, f"run-{index}.safetensors")
-    return train(
+    return fit(
+        setup,
         network,
         *sample,
         settings=settings,
-        callback=setup.progress.training(),
+        state=f"run-{index}.safetensors",
+        first=False,
         observer=Drift(network.network, sample, kernel),
-        state=state,
-        resume=resume,
     )
 
 
@@ -180,26 +179,16 @@ def _networks(
 
 
 def _scales(found: Sequence[ScaleComparison]) -> Finding:
-    last, scales = found[-1], [one.scale for one in found]
-    exponents = {
-        name: exponent(scales, [getattr(one, name) for one in found])
-        for name in ("law_error", "held_out_error", "weight_drift", "kernel_drift")
-    }
     return Finding(
         "scales",
-        record={"scales": [asdict(one) for one in found], "exponents": exponents},
+        record={"scales": [one.to_dict() for one in found], "exponents": exponents(found)},
         tables=(scales_table(found),),
         objects={"comparison": tuple(found)},
-        row={
-            "lazy_law_error": last.law_error,
-            "lazy_held_out_error": last.held_out_error,
-            "weight_drift": last.weight_drift,
-            "kernel_alignment": last.kernel_alignment,
-        },
+        row=found[-1].cells(),
     )
 
 
-def _departure(setup: Setup, start: torch.nn.Module, sample: Sample, drift: Drift) -> Finding:
+def _departure(setup: SampleSetup, start: torch.nn.Module, sample: Sample, drift: Drift) -> Finding:
     """The network itself under an exponential-like loss: how far it goes from its kernel."""
     options, settings = setup.options, setup.settings
     setup.progress.stage(
@@ -207,15 +196,14 @@ def _departure(setup: Setup, start: torch.nn.Module, sample: Sample, drift: Drif
         f"{settings.n_steps} steps"
     )
     network = copy.deepcopy(start)
-    state, resume = resume_at(setup, "run-exponential.safetensors")
-    trajectory = train(
+    trajectory = fit(
+        setup,
         network,
         *sample,
         settings=settings,
-        callback=setup.progress.training(),
+        state="run-exponential.safetensors",
+        first=False,
         observer=drift,
-        state=state,
-        resume=resume,
     )
     names = ("weight_drift", "kernel_alignment", "kernel_ratio", "value")
     ends = {name: float(trajectory.observed[name][-1]) for name in names}

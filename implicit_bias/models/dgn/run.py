@@ -6,29 +6,24 @@ Where a statement is made, it says what it is: theorem, certified number, or mea
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 from ...data.sample import Sample
 from ...measures.scalars import scores
 from ...reports.finding import Assumption, Finding
 from ...reports.findings import gating_file
-from ...reports.report import Report, gather
-from ...runs.setup import Setup, prepare, trains
+from ...reports.report import Report
+from ...runs.gather import gather
+from ...runs.setup import SampleSetup, Setup, data_record, prepare
 from ...training.trainers import check_trainer
 from .lazy_run import LAZY, find_lazy
-from .parts import gated, make_network, network_name, settled, train_gates
+from .parts import gated, make_network, network_name, resolved, train_gates
 from .rich_run import find_rich
-
-if TYPE_CHECKING:
-    from ...runs.folder import Keeping
-    from ...runs.model import Model
-    from ...runs.progress import Progress
-    from .model import DGNOptions
 
 __all__ = ["run_dgn"]
 
 
-def run_dgn(model: Model, options: DGNOptions, progress: Progress, keeping: Keeping) -> Report:
+def run_dgn(setup: Setup) -> Report:
     """Bound, train, find the local limits and compare; or train beside the kernel of the start.
 
     Raises
@@ -37,22 +32,24 @@ def run_dgn(model: Model, options: DGNOptions, progress: Progress, keeping: Keep
         If an option is out of range or without effect, or the data are not there, before any long
         work.
     """
-    options = settled(options, model.given)
-    if options.gating == "learned" and not trains(options):
+    options = resolved(setup.options, setup.user_data)
+    if options.gating == "learned" and not setup.trains:
         raise ValueError("`steps` 0 trains nothing, and `--gating learned` learns in half of them")
-    setup = prepare(model, options, progress, keeping)
-    n_inputs = setup.dataset.X_train.shape[1]
+    samples = prepare(replace(setup, options=options))
+    n_inputs = samples.dataset.X_train.shape[1]
     check_trainer(options.trainer, make_network(options, n_inputs, setup.seeds.weights))
     lazy = options.regime == "lazy"
     beside = "the kernel of its start" if lazy else "its local limits"
-    heading = setup.heading(
-        title=f"{network_name(options)}, beside {beside}", theorem=LAZY if lazy else ""
+    heading = samples.heading(
+        data_record(samples.dataset),
+        title=f"{network_name(options)}, beside {beside}",
+        theorem=LAZY if lazy else "",
     )
-    return gather(heading, _find(setup), keeping)
+    return gather(heading, _find(samples), setup.folder)
 
 
-def _find(setup: Setup) -> Iterator[Finding]:
-    """What there is to find, each as soon as it is known."""
+def _find(setup: SampleSetup) -> Iterator[Finding]:
+    """Yield the findings of the run, each as soon as it is known."""
     relu, ready = None, True
     if setup.options.gating in ("relu", "learned"):
         relu, ready = train_gates(setup)

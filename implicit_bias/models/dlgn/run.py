@@ -17,33 +17,31 @@ from ...drawing.runs import run_panels
 from ...gates.layered import LinearGates
 from ...limits.limit import Limit
 from ...limits.path_lasso import solve_path_lasso
+from ...limits.path_limit import PathLimit
 from ...local_limits.limit import LocalLimit
+from ...measures.bounded_value import BoundedValue
 from ...measures.distances import Distances
-from ...measures.formatting import loss_in_words, share
 from ...measures.kkt import kkt_distance
 from ...measures.scalars import scores
 from ...networks.dgn import DGN
 from ...networks.dlgn import DLGN
-from ...reports.columns import kkt_columns
+from ...quantities.formatting import DASH
+from ...reports.bounds import BOUND, bound_alone
 from ...reports.finding import Finding, Table
-from ...reports.findings import gating_file, limit_alone, trained, usable
-from ...reports.report import Report, gather
-from ...runs.separable import RUN
-from ...runs.setup import Setup, prepare, start
-from ...training.loop import train
+from ...reports.findings import gating_file, solved, trained, usable
+from ...reports.report import Report
+from ...runs.fit import fit
+from ...runs.gather import gather
+from ...runs.setup import SampleSetup, Setup, data_record, prepare, start
 from ...training.settings import TrainingSettings
 from ...training.trainers import check_trainer
-from .comparison import comparison_tables
-from .comparison_run import compare_dlgn, find_local_limit, of_the_limit, one_input
+from .comparison import bounded_value, compare_dlgn, compared_finding, one_input
 from .figure import decision_row, gates_row
-from .formulation import solve_dlgn_svm
+from .formulation import ConstantExperts, solve_dlgn_svm
 from .regions import closed_samples, count_patterns, most_patterns
 from .training import GateTraining, gating_of, steepening, train_gates
 
 if TYPE_CHECKING:
-    from ...runs.folder import Keeping
-    from ...runs.model import Model
-    from ...runs.progress import Progress
     from .model import DLGNOptions
 
 __all__ = ["run_dlgn"]
@@ -63,29 +61,29 @@ NAMED = 10
 class Frozen:
     """A DLGN whose gates have been frozen: the data as its value network sees them."""
 
-    setup: Setup
+    setup: SampleSetup
     gating: LinearGates
     samples: tuple[Sample, Sample]  # inputs of the experts, labels, gates
     widths: tuple[int, ...]
 
     @property
     def exact(self) -> bool:
-        """Whether a theorem names the limit: one hidden layer."""
+        """True if a theorem names the limit: with one hidden layer."""
         return len(self.widths) == 1
 
     @cached_property
     def name(self) -> str:
-        """Of the program that is solved."""
+        """Name of the program that is solved."""
         if not self.exact:
-            return "path lasso (bound)"
-        return "group lasso" if self.setup.options.experts == "linear" else "L1 margin of gates"
+            return BOUND
+        return "group lasso" if self.setup.options.experts == "linear" else ConstantExperts.name
 
     def expert_inputs(self, X: Floats) -> Floats:
-        """What the value network sees of inputs."""
+        """Inputs (n, D) as the value network sees them."""
         return X if self.setup.options.experts == "linear" else np.ones_like(X)
 
 
-def run_dlgn(model: Model, options: DLGNOptions, progress: Progress, keeping: Keeping) -> Report:
+def run_dlgn(setup: Setup) -> Report:
     """Train the half-spaces of a DLGN with soft gates, freeze them, and go on to the limit.
 
     Raises
@@ -93,11 +91,12 @@ def run_dlgn(model: Model, options: DLGNOptions, progress: Progress, keeping: Ke
     ValueError, FileNotFoundError
         If an option is out of range or the data are not there, before any long work.
     """
+    options = setup.options
     _check_layers(options)
     parts = steepening(options.beta, options.final_beta, options.gate_steps)
-    setup = prepare(model, options, progress, keeping)
+    samples = prepare(setup)
     network = DLGN(
-        setup.train.X.shape[1],
+        samples.train.X.shape[1],
         widths=_widths(options),
         constant_experts=options.experts == "constant",
         beta=options.beta,
@@ -105,39 +104,42 @@ def run_dlgn(model: Model, options: DLGNOptions, progress: Progress, keeping: Ke
     )
     check_trainer(options.trainer, network.value)
     heading = setup.heading(
+        data_record(samples.dataset),
         title=f"DLGN of {options.experts} experts, its half-spaces frozen",
         theorem="" if options.depth == 2 else DEEP,
     )
-    return gather(heading, _find(setup, network, parts), keeping)
+    return gather(heading, _find(samples, network, parts), setup.folder)
 
 
-def _find(setup: Setup, network: DLGN, parts: tuple[tuple[float, int], ...]) -> Iterator[Finding]:
-    """What there is to find, each as soon as it is known."""
+def _find(
+    setup: SampleSetup, network: DLGN, parts: tuple[tuple[float, int], ...]
+) -> Iterator[Finding]:
+    """Yield the findings of the run, each as soon as it is known."""
     setup.progress.stage(f"training half-spaces with soft gates for {_steps(parts)} steps")
     training = _train_gates(setup, network, parts)
     frozen = _freeze(setup, network)
-    yield _of_the_gates(training, frozen)
+    yield _gates(training, frozen)
     if not training.finished:
         return
     yield gating_file(frozen.gating)
     setup.progress.stage(f"solving {frozen.name} ({setup.options.solver})")
     limit = _solve(frozen)
-    alone = _with_closed(limit_alone(limit, frozen.name), limit, frozen)
+    alone = bound_alone(limit) if isinstance(limit, PathLimit) else solved(limit, frozen.name)
+    alone = _with_closed(alone, limit, frozen)
     yield alone
     if not (usable(limit) and setup.trains):
         return
     twin = network.freeze_gates()
     setup.progress.stage(f"going on with frozen gates for {setup.settings.n_steps} steps")
-    trajectory = train(
+    trajectory = fit(
+        setup,
         twin,
         *frozen.samples[0],
         settings=setup.settings,
+        first=False,
         X_val=frozen.samples[1].X,
         gates_val=frozen.samples[1].gates,
-        callback=setup.progress.training(),
         observer=Distances(None, *frozen.samples, loss=setup.options.loss),
-        state=setup.keeping.state(RUN),
-        resume=_resumes(setup, RUN),
     )
     held_out = to_numpy(limit.predictor(frozen.samples[1].X, frozen.samples[1].gates))
     panels = run_panels(trajectory, None, held_out, name=frozen.name)
@@ -146,31 +148,28 @@ def _find(setup: Setup, network: DLGN, parts: tuple[tuple[float, int], ...]) -> 
         return
     setup.progress.stage("finding the local limit")
     constant = setup.options.experts == "constant"
-    local = find_local_limit(twin, frozen.samples[0], constant=constant)
-    yield from _compared(frozen, limit, local, twin, alone)
+    value = bounded_value(twin, limit, frozen.samples[0], constant=constant)
+    yield from _compared(frozen, limit, value, twin, alone)
 
 
 def _compared(
-    frozen: Frozen, limit: Limit, local: LocalLimit | None, twin: DGN, alone: Finding
+    frozen: Frozen, limit: Limit, value: BoundedValue, twin: DGN, alone: Finding
 ) -> Iterator[Finding]:
     setup, samples = frozen.setup, frozen.samples
     setup.progress.stage("comparing")
     comparison = compare_dlgn(
-        twin, limit, local, samples, widths=frozen.widths, name=frozen.name, tol=setup.options.tol,
+        twin, value, limit, samples, widths=frozen.widths, name=frozen.name, tol=setup.options.tol,
         constant=setup.options.experts == "constant",
     )  # fmt: skip
-    kkt = kkt_distance(twin, *samples[0])
-    found = of_the_limit(alone, limit, local, comparison, frozen.name)
-    yield replace(
-        found,
-        tables=(*alone.tables, *comparison_tables(comparison, local, frozen.name)),
-        row={**found.row, **kkt_columns(kkt)},
-    )
+    found = compared_finding(alone, comparison, frozen.name)
+    yield replace(found, row={**found.row, **kkt_distance(twin, *samples[0]).cells()})
     if is_planar(setup.train.X):
-        yield Finding("maps", panels=(_maps(frozen, limit, local, twin, comparison.value),))
+        yield Finding("maps", panels=(_maps(frozen, limit, comparison, twin),))
 
 
-def _train_gates(setup: Setup, network: DLGN, parts: tuple[tuple[float, int], ...]) -> GateTraining:
+def _train_gates(
+    setup: SampleSetup, network: DLGN, parts: tuple[tuple[float, int], ...]
+) -> GateTraining:
     # Not homogeneous, so that trainers for margins do not take it; this one finds its own steps.
     settings = TrainingSettings(trainer="momentum", loss=setup.options.loss)
     names = {index: GATES_RUN.format(index) for index in range(len(parts))}
@@ -180,12 +179,12 @@ def _train_gates(setup: Setup, network: DLGN, parts: tuple[tuple[float, int], ..
         parts,
         settings=settings,
         callback=setup.progress.training(),
-        folder_state={index: setup.keeping.state(name) for index, name in names.items()},
-        resume=setup.keeping.resume,
+        folder_state={index: setup.folder.state(name) for index, name in names.items()},
+        resume=setup.folder.resume,
     )
 
 
-def _freeze(setup: Setup, network: DLGN) -> Frozen:
+def _freeze(setup: SampleSetup, network: DLGN) -> Frozen:
     """The gates of now, by one gating for training and held-out inputs alike."""
     gating = gating_of(network)
     constant = network.constant_experts
@@ -207,35 +206,29 @@ def _solve(frozen: Frozen) -> Limit:
     return solve_path_lasso(*sample, widths=frozen.widths, **solving)
 
 
-def _of_the_gates(training: GateTraining, frozen: Frozen) -> Finding:
-    """How the half-spaces were trained, and what patterns the samples have in them."""
+def _gates(training: GateTraining, frozen: Frozen) -> Finding:
+    """The training of the half-spaces, and the patterns that the samples have in them."""
     sample, X = frozen.samples[0], frozen.setup.train.X
     patterns = count_patterns(sample.gates)
     most = most_patterns(sum(frozen.widths), X.shape[1])
-    betas = " -> ".join(f"{beta:g}" for beta in dict.fromkeys(training.betas)) or "-"
-    rows = (
-        ("steps with soft gates | beta", f"{training.n_steps} | {betas}"),
-        ("loss with soft gates", loss_in_words(training.log_loss)),
-        ("loss with hard gates", loss_in_words(training.hard_log_loss)),
-        ("training accuracy, soft | hard", f"{share(training.accuracy)} | "
-         f"{share(training.hard_accuracy)}"),
-        ("gates changed since the start", share(training.gate_changes)),
-        ("activation patterns of samples", f"{patterns} (at most {min(most, len(X))})"),
-    )  # fmt: skip
+    betas = " -> ".join(f"{beta:g}" for beta in dict.fromkeys(training.betas)) or DASH
+    steps, *rows = training.rows()
+    beta = ("beta", betas)
+    count = ("activation patterns of samples", f"{patterns} (at most {min(most, len(X))})")
     row = gates_row(training, frozen.gating, Sample(X, sample.y, sample.gates), frozen.widths)
     return Finding(
         "gates",
         record={"gates": training.to_dict() | {"n_patterns": patterns}},
-        tables=(Table("half-spaces (measured)", ("", "value"), rows),),
+        tables=(Table("half-spaces (measured)", ("", "value"), (steps, beta, *rows, count)),),
         panels=(row,),
         objects={"gating": frozen.gating, "gate_training": training},
-        row={"gate_changes": training.gate_changes},
+        row=training.cells(),
         finished=training.finished,
     )
 
 
 def _with_closed(found: Finding, limit: Limit, frozen: Frozen) -> Finding:
-    """The limit alone; where it is none, what stands in the way by number."""
+    """Name the samples that stand in the way where there is no limit."""
     if limit.status is not Status.NOT_SEPARABLE:
         return found
     closed = closed_samples(*frozen.samples[0][::2], widths=frozen.widths)
@@ -250,13 +243,14 @@ def _with_closed(found: Finding, limit: Limit, frozen: Frozen) -> Finding:
     )
 
 
-def _maps(frozen: Frozen, limit: Limit, local: LocalLimit | None, twin: DGN, value: float) -> Any:
+def _maps(frozen: Frozen, limit: Limit, value: BoundedValue, twin: DGN) -> Any:
     """The program's solution, the local limit and the network on the plane."""
     scorers = [(frozen.name, partial(_predicted, limit, frozen), limit.objective)]
+    local = value.limit
     if local is not None:
         scorers.append(("local limit", partial(_predicted, local, frozen), local.value))
     margin = float((frozen.samples[0].y * scores(twin, frozen.samples[0])).min())
-    scorers.append(("network", partial(_scores, twin, frozen), value * margin))
+    scorers.append(("network", partial(_scores, twin, frozen), value.value * margin))
     sample = Sample(frozen.setup.train.X, frozen.setup.train.y, None)
     return decision_row(sample, frozen.gating, scorers)
 
@@ -290,8 +284,3 @@ def _widths(options: DLGNOptions) -> tuple[int, ...]:
 
 def _steps(parts: tuple[tuple[float, int], ...]) -> int:
     return sum(steps for _, steps in parts)
-
-
-def _resumes(setup: Setup, name: str) -> bool:
-    path = setup.keeping.state(name)
-    return setup.keeping.resume and path is not None and path.exists()

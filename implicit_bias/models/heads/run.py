@@ -6,28 +6,29 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from ...data.arrays import Floats
-from ...data.dataset import Dataset
-from ...data.labelled import ClassDataset
 from ...networks.exits import ExitNetwork
-from ...networks.protocols import check_device
 from ...reports.finding import Finding, Table
-from ...reports.findings import network_record
-from ...reports.report import Report, gather
+from ...reports.findings import TOGETHER, network_record
+from ...reports.report import Report
 from ...reports.writers import write_arrays, write_frame, write_weights
-from ...runs.folder import Keeping
-from ...runs.model import Model
-from ...runs.progress import Progress
-from ...runs.seeds import Seeds
-from ...runs.setup import Heading, data_record, provenance, trains
-from ...runs.user_data import Given, load_chosen
+from ...runs.fit import fit
+from ...runs.gather import gather
+from ...runs.setup import Setup, data_record
+from ...runs.user_data import load_chosen
 from ...training.trajectory import Trajectory
 from .comparison import HeadsComparison, compare_heads, head_angle
-from .descent_run import Head, descend, make_head, settings_of
+from .descent_run import (
+    Head,
+    head_samples,
+    head_settings,
+    head_weights,
+    make_head,
+    stable_rate,
+)
 from .diagnosis import assumptions, limits_alone, teacher_found
 from .exits import solve_exit_heads
 from .exits_run import Exits, Labels, check_exits, make_exits, read_labels
@@ -36,35 +37,23 @@ from .limit import HeadLimit
 
 __all__ = ["run_heads"]
 
-STATES = ("", "margin: limit", "trained", "held out: limit", "trained", "averaged: limit",
-          "trained")  # fmt: skip
-APART = ("", "angle, degrees", "off the limit", "loss above least", "margin ratio",
-         "cosine of scores", "same label", "same, averaged")  # fmt: skip
 
-
-@dataclass(frozen=True, eq=False)
-class Setup:
-    """What a run is given.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class HeadsSetup(Setup):
+    """The setup of a run, with its labels and exits.
 
     Attributes
     ----------
-    options : HeadsOptions
-    progress, keeping : Progress, Keeping
-    dataset : Dataset or ClassDataset
     labels : Labels
     layers : tuple of int
         Those with an exit.
     """
 
-    options: Any
-    progress: Progress
-    keeping: Keeping
-    dataset: Dataset | ClassDataset
     labels: Labels
     layers: tuple[int, ...]
 
 
-def run_heads(model: Model, options: Any, progress: Progress, keeping: Keeping) -> Report:
+def run_heads(setup: Setup) -> Report:
     """Freeze a trunk, predict the head of every exit, train the heads, compare.
 
     Raises
@@ -73,35 +62,25 @@ def run_heads(model: Model, options: Any, progress: Progress, keeping: Keeping) 
         If an option is out of range, choices do not go together, or the data are not there, before
         any long work.
     """
-    layers = check_exits(options)
-    settings_of(options)  # which refuses what does not go together
-    check_device(options.device)
-    dataset = (model.given or Given()).dataset or load_chosen(options)
-    labels = read_labels(dataset, options.n_labelled)
-    setup = Setup(options, progress, keeping, dataset, labels, layers)
-    return gather(_heading(model, setup), _find(setup), keeping)
-
-
-def _heading(model: Model, setup: Setup) -> Heading:
     options = setup.options
-    return Heading(
-        model=model.name,
-        theorem=model.theorem,
-        program=model.program,
-        setup=f"{setup.dataset.description}; a {options.trunk} trunk of {options.depth} layers; "
-        f"seed {options.seed}",
+    layers = check_exits(options)
+    head_settings(setup)  # which refuses choices that do not go together
+    dataset = setup.user_data.dataset or load_chosen(options)
+    labels = read_labels(dataset, options.n_labelled)
+    heading = setup.heading(
+        data_record(dataset),
         title="heads at the exits of a frozen trunk beside their limits",
-        record={"model": model.name, "theorem": model.theorem}
-        | provenance(options)
-        | data_record(setup.dataset),
+        choices=f"a {options.trunk} trunk of {options.depth} layers",
     )
+    whole = HeadsSetup(**setup.shared, labels=labels, layers=layers)
+    return gather(heading, _find(whole), setup.folder)
 
 
-def _find(setup: Setup) -> Iterator[Finding]:
-    """What there is to find, each as soon as it is known."""
+def _find(setup: HeadsSetup) -> Iterator[Finding]:
+    """Yield the findings of the run, each as soon as it is known."""
     options = setup.options
     setup.progress.stage(f"making the {options.trunk} trunk and its teacher")
-    exits = make_exits(setup.labels, options, setup.layers, Seeds.from_seed(options.seed).weights)
+    exits = make_exits(setup.labels, options, setup.layers, setup.seeds.weights)
     yield teacher_found(exits)
     limits: list[HeadLimit] = []
     began = time.perf_counter()
@@ -110,7 +89,7 @@ def _find(setup: Setup) -> Iterator[Finding]:
         limits.append(_solve(phi, exits, options.tol))
         seconds = time.perf_counter() - began
         yield limits_alone(limits, exits, assumptions(exits, limits, options), seconds)
-    if not trains(options):
+    if not setup.trains:
         return
     heads: list[Head] = []
     paths: list[Trajectory] = []
@@ -137,23 +116,23 @@ def _solve(features: Floats, exits: Exits, tol: float) -> HeadLimit:
     return limit
 
 
-def _descend(setup: Setup, exits: Exits, head: Head, layer: int, features: Floats) -> Trajectory:
-    """Train the head of one exit; of a run that was kept the first had begun, others left files."""
-    state = setup.keeping.state(f"run-exit{layer}.safetensors")
-    begun = layer == exits.layers[0] or (state is not None and state.exists())
-    return descend(
+def _descend(
+    setup: HeadsSetup, exits: Exits, head: Head, layer: int, features: Floats
+) -> Trajectory:
+    """Train the head of one exit; its weights at every checkpoint are observed as "weights"."""
+    return fit(
+        setup,
         head,
-        features,
-        exits,
-        setup.options,
-        callback=setup.progress.training(),
-        state=state,
-        resume=setup.keeping.resume and begun,
+        *head_samples(features, exits),
+        settings=head_settings(setup, stable_rate(features, exits)),
+        observer=head_weights,
+        state=f"run-exit{layer}.safetensors",
+        first=layer == exits.layers[0],
     )
 
 
 def _trained(exits: Exits, heads: Sequence[Head], paths: Sequence[Trajectory]) -> Finding:
-    """The heads as training has left them, and their ways there."""
+    """Return the finding of the trained heads and their trajectories."""
     layers = exits.layers[: len(heads)]
     ways = dict(zip(layers, paths, strict=True))
     network = ExitNetwork(exits.trunk, heads, layers)
@@ -180,41 +159,32 @@ def _trained(exits: Exits, heads: Sequence[Head], paths: Sequence[Trajectory]) -
 
 
 def _comparison(limits: Sequence[HeadLimit], exits: Exits, paths: Sequence[Trajectory]) -> Finding:
-    """Trained heads beside their limits, by exit."""
+    """Return the finding of trained heads beside their limits, by exit."""
     ways = [path.observed["weights"] for path in paths]
     found = compare_heads(limits, [way[-1] for way in ways], exits)
     angles = [
         np.array([head_angle(W, limit.weights) for W in way])
         for way, limit in zip(ways, limits, strict=True)
     ]
-    last = found.exits[-1]
-    return Finding(
+    (heads, states), (titles, rows) = found.states(), found.table()
+    return Finding.measured(
         "comparison",
-        record={"comparison": found.to_dict()},
+        found,
         tables=(
-            Table("prediction and training", STATES, tuple(found.states())),
-            Table("trained heads beside their limits", APART, tuple(found.rows())),
+            Table(TOGETHER, heads, tuple(states)),
+            Table("trained heads beside their limits", titles, tuple(rows)),
         ),
         panels=(
             partial(plot_accuracy, found=found),
             partial(plot_margins, found=found),
             partial(plot_angles, layers=exits.layers, steps=[p.step for p in paths], angles=angles),
         ),
-        objects={"comparison": found},
-        row={
-            "zeta_cosine": float(np.cos(found.largest("angle"))),
-            "score_cosine": found.least("score_cosine"),
-            "agreement": found.least("agreement"),
-            "margin_ratio": found.least("margin_ratio"),
-            "limit_error": found.largest("error"),
-            "error_network": 1 - last.network.anytime_accuracy,
-        },
         shortfall=_shortfall(found, paths),
     )
 
 
 def _shortfall(found: HeadsComparison, paths: Sequence[Trajectory]) -> str:
-    """A sentence where a head is on no way to its direction yet; empty otherwise."""
+    """Return a sentence where a head is on no way to its direction yet; empty otherwise."""
     for one, path in zip(found.exits, paths, strict=True):
         if one.kind == "direction" and not one.network.margin > 0:
             return (
