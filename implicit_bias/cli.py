@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shlex
 import sys
@@ -27,13 +28,14 @@ from .exits import (
 )
 from .models import MODELS
 from .options.command_line import ARGUMENTS, Choice, ModelCommand, typed_choices
-from .run_model import running
+from .run_model import run_programs, running
 from .runs.progress import Progress, bar
 from .sweeps.commands import sweep
 from .sweeps.showing import show
 
 if TYPE_CHECKING:
     from .reports.report import Report
+    from .runs.programs import RunPrograms
 
 __all__ = ["compare", "main"]
 
@@ -79,6 +81,11 @@ EPILOG = (
 @click.option(
     "--resume", is_flag=True, help="Go on with the unfinished run in the folder of --save."
 )
+@click.option(
+    "--program",
+    is_flag=True,
+    help="Print the convex program of this run, stated in cvxpy, and its size; solve nothing.",
+)
 @click.option("--quiet", is_flag=True, help="No progress and no tables.")
 @click.version_option(__version__, prog_name="implicit-bias")
 def compare(
@@ -88,6 +95,7 @@ def compare(
     page: Path | None,
     folder: Path | None,
     resume: bool,
+    program: bool,
     quiet: bool,
     **choices: Any,
 ) -> None:
@@ -100,16 +108,29 @@ def compare(
     _open_streams()
     if resume and folder is None:
         raise click.UsageError("`--resume` needs `--save DIR`, the folder that the run was kept in")
+    if program and (plot or page or folder):
+        raise click.UsageError("`--program` runs nothing: leave out --plot, --report and --save")
     with failures_reported():
         context = click.get_current_context()
         _check_files(plot, page)
         chosen = typed_choices(context, choices)
+        if program:
+            _print(run_programs(model, chosen, progress=_watched(quiet)), as_json, quiet)
+            return
         with running(model, chosen, progress=_watched(quiet), save=folder, resume=resume) as report:
             # Shown first: a disk that turns out to be full must not take the results with it.
             shown = _show(report, as_json=as_json, quiet=quiet)
         _write(context, report, plot, page)
     print_notices(report)
     raise SystemExit(_exit_code(report) if shown else BAD_INPUT)
+
+
+def _print(programs: RunPrograms, as_json: bool, quiet: bool) -> None:
+    """Print programs as text, or as a JSON object and the text on stderr unless that is quiet."""
+    if not (as_json and quiet):
+        click.echo(str(programs), err=as_json)
+    if as_json:
+        click.echo(json.dumps(programs.to_dict()))
 
 
 def _show(report: Report, *, as_json: bool, quiet: bool) -> bool:

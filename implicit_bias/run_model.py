@@ -21,9 +21,10 @@ from .runs.progress import Progress, ProgressCallback, progress_of
 
 if TYPE_CHECKING:
     from .reports.report import Report
+    from .runs.programs import RunPrograms
     from .runs.setup import Setup
 
-__all__ = ["BROUGHT", "NotSaved", "resolve", "run", "run_setup", "running"]
+__all__ = ["BROUGHT", "NotSaved", "resolve", "run", "run_programs", "run_setup", "running"]
 
 BROUGHT = ("X", "y", "X_val", "y_val", "gating")
 
@@ -134,6 +135,26 @@ def run_setup(setup: Setup) -> Report:
     check_device(setup.options.device)
     report: Report = imported(setup.model.run)(setup)
     return report
+
+
+@naming_extras()
+def run_programs(
+    name: str, options: Mapping[str, Any], *, progress: AbstractContextManager[Progress]
+) -> RunPrograms:
+    """State the programs of a run on its data and gates: nothing is solved, nothing trained.
+
+    Parameters and errors are those of `running`; and `MissingExtra` is raised without cvxpy, where
+    the model has a program.
+    """
+    setup = resolve(name, options)
+    from .runs.programs import RunPrograms
+
+    if not setup.model.programs:
+        return RunPrograms(setup.model)
+    require("cvxpy")
+    with progress as shown:
+        programs: RunPrograms = imported(setup.model.programs)(replace(setup, progress=shown))
+    return programs
 
 
 def resolve(name: str, options: Mapping[str, Any]) -> Setup:

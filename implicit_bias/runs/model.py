@@ -25,12 +25,16 @@ class Model(OptionTable):
         For a theory of separable data "module:function" with `function(options)` its `Parts`.
     run : str
         "module:function" where `function(setup)` predicts, trains, compares and returns a `Report`.
+    programs : str
+        "module:function" where `function(setup)` states the programs of the run and returns
+        `RunPrograms`, nothing being solved or trained; empty where the limit is a closed form.
     """
 
     theorem: str
     program: str
     parts: str = ""
     run: str = f"{__package__}.separable:run_separable"
+    programs: str = f"{__package__}.separable:separable_programs"
 
     def refusal(self, kind: str) -> str:
         """Return why "data" or a "gating" of a user's own is not taken; empty where it is.

@@ -30,7 +30,7 @@ from .setup import SampleSetup, data_record
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["run_one_vs_rest"]
+__all__ = ["against_rest", "run_one_vs_rest"]
 
 
 def run_one_vs_rest(setup: SampleSetup, parts: Parts) -> Report:
@@ -44,7 +44,7 @@ def run_one_vs_rest(setup: SampleSetup, parts: Parts) -> Report:
     ValueError
         If the trainer does not take the network, before any long work.
     """
-    samples = {label: _against_rest(setup, label) for label in _data(setup).classes}
+    samples = {label: against_rest(setup, label) for label in _data(setup).classes}
     # First: it knows what memory the problem takes.
     design = parts.formulation.program(*next(iter(samples.values()))[0]).design
     # Networks start from weights of their own, as the limits know nothing of each other.
@@ -176,7 +176,7 @@ def _data(setup: SampleSetup) -> ClassDataset:
     return setup.dataset
 
 
-def _against_rest(setup: SampleSetup, label: int) -> tuple[Sample, Sample]:
+def against_rest(setup: SampleSetup, label: int) -> tuple[Sample, Sample]:
     """Return training and held-out data with one class against the rest."""
     data = _data(setup)
     train, held_out = (

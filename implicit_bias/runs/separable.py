@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from .._solve import MaxMarginProgram
+from ..data.labelled import ClassDataset
 from ..drawing.trainers import panels_beside
 from ..limits.limit import Limit
 from ..reports.finding import Finding
@@ -15,12 +16,13 @@ from ..reports.side_by_side import side_by_side
 from ..training.trainers import check_trainer
 from .gather import gather
 from .model import imported
-from .one_vs_rest import run_one_vs_rest
+from .one_vs_rest import against_rest, run_one_vs_rest
 from .parts import Parts
+from .programs import RunPrograms, stated
 from .setup import SampleSetup, Setup, data_record, prepare
 from .trainer_run import TrainerRun, known_as, predicted, train_and_compare, trainer_runs
 
-__all__ = ["run_separable"]
+__all__ = ["run_separable", "separable_programs"]
 
 
 def run_separable(setup: Setup) -> Report:
@@ -38,6 +40,30 @@ def run_separable(setup: Setup) -> Report:
     if setup.options.classes == "all":
         return run_one_vs_rest(samples, parts)
     return _run_two(samples, parts)
+
+
+def separable_programs(setup: Setup) -> RunPrograms:
+    """State the program of the limit; of several classes that of the first against the rest.
+
+    Raises
+    ------
+    ValueError, FileNotFoundError
+        If an option is out of range or the data are not there.
+    """
+    parts: Parts = imported(setup.model.parts)(setup.options)
+    samples, note = prepare(setup, gating=parts.gating), ""
+    if isinstance(samples.dataset, ClassDataset):
+        first, *others = samples.dataset.classes
+        train, _ = against_rest(samples, first)
+        note = (
+            f"this is class {first} against the rest; {len(others)} more programs differ from it "
+            "in y alone"
+        )
+    else:
+        train = samples.train
+    setup.progress.stage(f"stating {parts.formulation.name} on {len(train.y)} samples")
+    program = stated(parts.formulation.name, parts.formulation.literal(*train), note)
+    return RunPrograms(setup.model, samples.dataset.description, (program,))
 
 
 def _run_two(setup: SampleSetup, parts: Parts) -> Report:

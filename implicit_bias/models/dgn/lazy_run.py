@@ -12,14 +12,15 @@ import numpy as np
 
 from ...data.arrays import Floats
 from ...data.sample import Sample
-from ...kernels.margin import KernelLimit, solve_kernel_svm
-from ...kernels.regression import KernelRegression, kernel_regression
+from ...kernels.margin import KernelLimit, KernelSVM, solve_kernel_svm
+from ...kernels.regression import KernelLeastSquares, KernelRegression, kernel_regression
 from ...kernels.tangent import empirical_ntk
 from ...networks.linearised import ScaledNetwork
 from ...reports.finding import Assumption, Finding
 from ...reports.findings import network_record, shortfall, trained
 from ...reports.writers import write_arrays, write_frame, write_weights
 from ...runs.fit import fit
+from ...runs.programs import StatedProgram, stated
 from ...runs.setup import SampleSetup
 from ...training.settings import TrainingSettings
 from .figure import lazy_departure, lazy_panels
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
     from ...training.trajectory import Trajectory
 
-__all__ = ["LAZY", "find_lazy"]
+__all__ = ["LAZY", "find_lazy", "lazy_programs"]
 
 LAZY = (
     "Theorem: with the squared loss and scores h = alpha (f_w - f_w0) the errors follow "
@@ -50,7 +51,7 @@ LAZY = (
     "implicit biases can provably induce grokking). Certified: both kernel machines. Measured: the "
     "networks"
 )
-KERNEL = "kernel regression (NTK)"
+KERNEL = f"{KernelLeastSquares.name} (NTK)"
 # Of the inverse of the largest eigenvalue: the longest steps whose errors never change sign.
 RATE = 1.0
 
@@ -83,6 +84,17 @@ def find_lazy(setup: SampleSetup) -> Iterator[Finding]:
     yield _scales(found)
     if svm.certificate.proves_separability():
         yield _departure(setup, network, sample, Drift(network, sample, kernel, svm.objective))
+
+
+def lazy_programs(setup: SampleSetup, note: str) -> Iterator[StatedProgram]:
+    """State both programs of the tangent kernel of the start."""
+    options, sample = setup.options, setup.train
+    network = make_network(options, sample.X.shape[1], setup.seeds.weights)
+    setup.progress.stage(f"computing the tangent kernel on {len(sample.y)} samples")
+    kernel = empirical_ntk(network, sample.X, sample.gates)
+    for program in (KernelLeastSquares(), KernelSVM()):
+        setup.progress.stage(f"stating the {program.name}")
+        yield stated(f"{program.name} (NTK)", program.literal(kernel, sample.y), note)
 
 
 def _held_out(

@@ -66,6 +66,7 @@ MODELS = (
         "min ||w||^2 / 2  s.t.  y_n f_w(x_n) >= 1, locally",
         options=DGNOptions,
         run=f"{__package__}.run:run_dgn",
+        programs=f"{__package__}.run:dgn_programs",
         defaults={"trainer": "annealed", "steps": (1500,), "n_train": 120},
         variants={
             ("regime", "lazy"): {"trainer": "normalised", "init": "gaussian", "hidden_units": 30},

@@ -23,6 +23,7 @@ from .model import DGNOptions
 
 __all__ = [
     "gated",
+    "gates_network",
     "held_out_of",
     "make_network",
     "network_name",
@@ -150,21 +151,28 @@ def network_name(options: DGNOptions) -> str:
     return f"network of {layers} of {units} behind {behind[options.gating]}"
 
 
-def train_gates(setup: SampleSetup) -> tuple[DeepReLU, bool]:
+def gates_network(setup: SampleSetup) -> DeepReLU | None:
+    """The untrained ReLU network that gates are copied from; None where they are not."""
+    options = setup.options
+    if options.gating not in ("relu", "learned"):
+        return None
+    begins = start(options, setup.seeds.gating)
+    # The starts of gated networks that a ReLU network has not are of about the size of this one.
+    if begins["init"] in ("sign", "gaussian"):
+        begins["init"] = "kaiming"
+    return DeepReLU(setup.train.X.shape[1], widths_of(options), **begins)
+
+
+def train_gates(setup: SampleSetup) -> tuple[DeepReLU | None, bool]:
     """The ReLU network that gates are copied from, and whether it is ready.
 
     It has the widths of the gated network and, where its gates are to be learned, half of the
     steps.
     """
-    options, settings = setup.options, setup.settings
-    n_inputs = setup.train.X.shape[1]
-    begins = start(options, setup.seeds.gating)
-    # The starts of gated networks that a ReLU network has not are of about the size of this one.
-    if begins["init"] in ("sign", "gaussian"):
-        begins["init"] = "kaiming"
-    network = DeepReLU(n_inputs, widths_of(options), **begins)
-    if options.gating != "learned":
+    network = gates_network(setup)
+    if network is None or setup.options.gating != "learned":
         return network, True
+    settings = setup.settings
     first, _ = settings.split_phases(max(settings.n_steps // 2, 1))
     half = replace(settings, schedule=first)
     setup.progress.stage(f"training a ReLU network for {half.n_steps} steps, to learn gates")

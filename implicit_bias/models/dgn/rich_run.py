@@ -11,17 +11,19 @@ import numpy as np
 import torch
 
 from ...data.sample import Sample
-from ...limits.path_lasso import solve_path_lasso
+from ...limits.formulation import solve_limit
+from ...limits.path_lasso import PathLasso
 from ...limits.path_limit import PathLimit
 from ...local_limits.orbits import limits_reached, same_orbit
 from ...local_limits.search import local_limit
 from ...measures.bounded_value import BoundedComparison, BoundedValue, measure_bounded_value
 from ...measures.scalars import error_rate, scores
-from ...reports.bounds import LASSO, beside_bound, bound_alone, strict_local_optimum
+from ...reports.bounds import BOUND, LASSO, beside_bound, bound_alone, strict_local_optimum
 from ...reports.finding import Assumption, Finding
 from ...reports.findings import loss_vanishes, network_record, trained, usable
 from ...reports.writers import write_frame, write_weights
 from ...runs.fit import STATE, fit
+from ...runs.programs import StatedProgram, stated
 from ...runs.setup import SampleSetup
 from ...training.trajectory import Trajectory
 from .figure import rich_panels
@@ -33,7 +35,7 @@ from .rich_comparison import (
     starts_table,
 )
 
-__all__ = ["find_rich"]
+__all__ = ["find_rich", "rich_programs"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,13 +50,7 @@ def find_rich(setup: SampleSetup) -> Iterator[Finding]:
     """The bound, the networks, their local limits, and what stands beside the first of them."""
     options, sample = setup.options, setup.train
     setup.progress.stage(f"solving the path lasso on {len(sample.y)} samples")
-    bound = solve_path_lasso(
-        *sample,
-        widths=widths_of(options),
-        contexts=options.contexts is not None,
-        solver=options.solver,
-        tol=options.tol,
-    )
+    bound = solve_limit(_formulation(setup), *sample, solver=options.solver, tol=options.tol)
     found = bound_alone(bound)
     yield found
     if not (usable(bound) and setup.trains):
@@ -77,6 +73,20 @@ def find_rich(setup: SampleSetup) -> Iterator[Finding]:
         yield _compared(setup, starts[0], values[0], bound, found)
     if options.starts > 1:
         yield _several(starts, values)
+
+
+def rich_programs(setup: SampleSetup, note: str) -> Iterator[StatedProgram]:
+    """State the bound; the program of the local limit is not convex."""
+    formulation, sample = _formulation(setup), setup.train
+    setup.progress.stage(f"stating the path lasso on {len(sample.y)} samples")
+    local = "the program of the local limit beside it is not convex"
+    notes = "; ".join([note, local] if note else [local])
+    yield stated(BOUND, formulation.literal(*sample), notes)
+
+
+def _formulation(setup: SampleSetup) -> PathLasso:
+    options = setup.options
+    return PathLasso(widths_of(options), contexts=options.contexts is not None)
 
 
 def _trained(setup: SampleSetup) -> Iterator[Start]:

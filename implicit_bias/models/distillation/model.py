@@ -51,6 +51,7 @@ MODELS = (
         "((||P w_*||^2 + c^2) / ||w(0)||^2)^((L-1)/L)",
         options=DistillationOptions,
         run=f"{__package__}.run:run_distillation",
+        programs="",
         refuses={"gating": "a linear student has no gates"},
         # Rates follow from the data: small ones while the length of the weights grows, then as
         # large as is stable.

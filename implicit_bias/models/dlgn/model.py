@@ -51,6 +51,7 @@ MODELS = (
         "min sum_h |v_h| / sqrt(D)  s.t.  y_n sum_h g_h(x_n) v_h >= 1",
         options=DLGNOptions,
         run=f"{__package__}.run:run_dlgn",
+        programs=f"{__package__}.run:dlgn_programs",
         refuses={
             "gating": "its gates are learned; take frelu for gates that are given",
             "trainers": "its tables are about the one network behind the gates that it has trained",

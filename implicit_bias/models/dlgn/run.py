@@ -15,8 +15,10 @@ from ...data.sample import Sample
 from ...drawing.decision_maps import is_planar
 from ...drawing.runs import run_panels
 from ...gates.layered import LinearGates
+from ...limits.formulation import Formulation, solve_limit
+from ...limits.frelu import SVMFReLU
 from ...limits.limit import Limit
-from ...limits.path_lasso import solve_path_lasso
+from ...limits.path_lasso import PathLasso
 from ...limits.path_limit import PathLimit
 from ...local_limits.limit import LocalLimit
 from ...measures.bounded_value import BoundedValue
@@ -32,19 +34,20 @@ from ...reports.findings import gating_file, solved, trained, usable
 from ...reports.report import Report
 from ...runs.fit import fit
 from ...runs.gather import gather
+from ...runs.programs import RunPrograms, stated
 from ...runs.setup import SampleSetup, Setup, data_record, prepare, start
 from ...training.settings import TrainingSettings
 from ...training.trainers import check_trainer
 from .comparison import bounded_value, compare_dlgn, compared_finding, one_input
 from .figure import decision_row, gates_row
-from .formulation import ConstantExperts, solve_dlgn_svm
+from .formulation import ConstantExperts
 from .regions import closed_samples, count_patterns, most_patterns
 from .training import GateTraining, gating_of, steepening, train_gates
 
 if TYPE_CHECKING:
     from .model import DLGNOptions
 
-__all__ = ["run_dlgn"]
+__all__ = ["dlgn_programs", "run_dlgn"]
 
 DEEP = (
     "no theorem names the limit of a DLGN of several hidden layers. The path lasso is a lower "
@@ -78,6 +81,13 @@ class Frozen:
             return BOUND
         return "group lasso" if self.setup.options.experts == "linear" else ConstantExperts.name
 
+    @property
+    def formulation(self) -> Formulation[Any]:
+        """The program: the limit itself with one hidden layer, the bound with more."""
+        if not self.exact:
+            return PathLasso(self.widths)
+        return SVMFReLU() if self.setup.options.experts == "linear" else ConstantExperts()
+
     def expert_inputs(self, X: Floats) -> Floats:
         """Inputs (n, D) as the value network sees them."""
         return X if self.setup.options.experts == "linear" else np.ones_like(X)
@@ -92,8 +102,39 @@ def run_dlgn(setup: Setup) -> Report:
         If an option is out of range or the data are not there, before any long work.
     """
     options = setup.options
-    _check_layers(options)
     parts = steepening(options.beta, options.final_beta, options.gate_steps)
+    samples, network = _prepare(setup)
+    check_trainer(options.trainer, network.value)
+    heading = setup.heading(
+        data_record(samples.dataset),
+        title=f"DLGN of {options.experts} experts, its half-spaces frozen",
+        theorem="" if options.depth == 2 else DEEP,
+    )
+    return gather(heading, _find(samples, network, parts), setup.folder)
+
+
+def dlgn_programs(setup: Setup) -> RunPrograms:
+    """State the program of the limit, or of the bound, in the half-spaces as they are drawn.
+
+    Raises
+    ------
+    ValueError, FileNotFoundError
+        If an option is out of range, the data are not there, or there are more paths than memory
+        holds.
+    """
+    samples, network = _prepare(setup)
+    frozen, steps = _freeze(samples, network), setup.options.gate_steps
+    setup.progress.stage(f"stating {frozen.name} on {len(samples.train.y)} samples")
+    note = f"half-spaces are as they were drawn, and a run trains them for {steps} steps first"
+    problem = frozen.formulation.literal(*frozen.samples[0])
+    program = stated(frozen.name, problem, note if steps else "")
+    return RunPrograms(setup.model, samples.dataset.description, (program,))
+
+
+def _prepare(setup: Setup) -> tuple[SampleSetup, DLGN]:
+    """Load the data and draw the network."""
+    options = setup.options
+    _check_layers(options)
     samples = prepare(setup)
     network = DLGN(
         samples.train.X.shape[1],
@@ -102,13 +143,7 @@ def run_dlgn(setup: Setup) -> Report:
         beta=options.beta,
         **start(options, setup.seeds.weights),
     )
-    check_trainer(options.trainer, network.value)
-    heading = setup.heading(
-        data_record(samples.dataset),
-        title=f"DLGN of {options.experts} experts, its half-spaces frozen",
-        theorem="" if options.depth == 2 else DEEP,
-    )
-    return gather(heading, _find(samples, network, parts), setup.folder)
+    return samples, network
 
 
 def _find(
@@ -198,12 +233,11 @@ def _freeze(setup: SampleSetup, network: DLGN) -> Frozen:
 
 
 def _solve(frozen: Frozen) -> Limit:
-    """The limit itself with one hidden layer, the bound with more."""
-    options, sample = frozen.setup.options, frozen.samples[0]
-    solving = {"solver": options.solver, "tol": options.tol}
-    if frozen.exact:
-        return solve_dlgn_svm(*sample, experts=options.experts, **solving)
-    return solve_path_lasso(*sample, widths=frozen.widths, **solving)
+    options = frozen.setup.options
+    limit: Limit = solve_limit(
+        frozen.formulation, *frozen.samples[0], solver=options.solver, tol=options.tol
+    )
+    return limit
 
 
 def _gates(training: GateTraining, frozen: Frozen) -> Finding:

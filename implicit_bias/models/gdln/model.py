@@ -42,6 +42,7 @@ MODELS = (
         "e^(-At/K^2)) b",
         options=GDLNOptions,
         run=f"{__package__}.run:run_gdln",
+        programs=f"{__package__}.run:gdln_programs",
         refuses={"gating": "its gates are those that its ReLU network begins with"},
         defaults={
             "hidden_units": 8,

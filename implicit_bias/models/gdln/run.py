@@ -21,6 +21,7 @@ from ...reports.report import Report
 from ...reports.writers import write_path
 from ...runs.fit import fit
 from ...runs.gather import gather
+from ...runs.programs import RunPrograms, stated
 from ...runs.setup import Setup, torch_dtype, training_settings
 from ...training.settings import TrainingSettings
 from ...training.trajectory import Trajectory
@@ -28,13 +29,13 @@ from .comparison import compare_with_gdln, path_errors
 from .data import RingData, make_ring
 from .figure import plot_localisation, plot_losses, plot_sign_flips, plot_units
 from .flow import gated_flow
-from .formulation import solve_gated_ols
+from .formulation import GatedLeastSquares, solve_gated_ols
 from .limit import GatedOLS
 from .training import WeightsObserver, descent_path
 
-__all__ = ["run_gdln"]
+__all__ = ["gdln_programs", "run_gdln"]
 
-NAME = "gated least squares"
+NAME = GatedLeastSquares.name
 UNITS = 4  # shown in the picture
 # The file of the unfinished run of the gated twin.
 TWIN = "gated-run.safetensors"
@@ -71,6 +72,39 @@ def run_gdln(setup: Setup) -> Report:
     ValueError
         If an option is out of range, before any long work.
     """
+    whole, network = _prepare(setup)
+    data = whole.data
+    heading = setup.heading(
+        {
+            "description": data.description,
+            "n_train": len(data.y),
+            "n_inputs": int(data.X.shape[1]),
+            "sha256": data.digest(),
+        },
+        title="ReLU units beside gated linear ones, and both over training",
+        choices=f"{len(data.y)} samples",
+    )
+    return gather(heading, _find(whole, network), setup.folder)
+
+
+def gdln_programs(setup: Setup) -> RunPrograms:
+    """State gated least squares at the gates of the start.
+
+    Raises
+    ------
+    ValueError
+        If an option is out of range.
+    """
+    whole, _ = _prepare(setup)
+    data = whole.data
+    setup.progress.stage(f"stating {NAME} on {len(data.y)} samples")
+    problem = GatedLeastSquares().literal(data.X, data.y, whole.gates)
+    note = "of its minimisers the limit is that of least norm"
+    return RunPrograms(setup.model, data.description, (stated(NAME, problem, note),))
+
+
+def _prepare(setup: Setup) -> tuple[GDLNSetup, ReLUMean]:
+    """Draw the data and the ReLU network, whose gates are those of the prediction."""
     options = setup.options
     if not options.init_scale > 0:
         raise ValueError(
@@ -92,17 +126,7 @@ def run_gdln(setup: Setup) -> Report:
         start=network.w.detach().double().cpu().numpy().copy(),
         gates=network.open_gates(as_tensor(data.X).to(network.w)).cpu().numpy(),
     )
-    heading = setup.heading(
-        {
-            "description": data.description,
-            "n_train": len(data.y),
-            "n_inputs": int(data.X.shape[1]),
-            "sha256": data.digest(),
-        },
-        title="ReLU units beside gated linear ones, and both over training",
-        choices=f"{len(data.y)} samples",
-    )
-    return gather(heading, _find(whole, network), setup.folder)
+    return whole, network
 
 
 def _data(setup: Setup) -> RingData:

@@ -69,6 +69,7 @@ MODELS = (
         "a = 1:  min ||W||  s.t.  <w_y - w_k, phi> >= 1",
         options=HeadsOptions,
         run=f"{__package__}.run:run_heads",
+        programs=f"{__package__}.run:heads_programs",
         refuses={
             "gating": "heads have no gates of their own, their trunk is trained or drawn here"
         },

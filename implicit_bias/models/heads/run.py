@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from ...data.arrays import Floats
+from ...data.dataset import Dataset
+from ...data.labelled import ClassDataset
 from ...networks.exits import ExitNetwork
 from ...reports.finding import Finding, Table
 from ...reports.findings import TOGETHER, network_record
@@ -17,6 +20,7 @@ from ...reports.report import Report
 from ...reports.writers import write_arrays, write_frame, write_weights
 from ...runs.fit import fit
 from ...runs.gather import gather
+from ...runs.programs import RunPrograms, stated
 from ...runs.setup import Setup, data_record
 from ...runs.user_data import load_chosen
 from ...training.trajectory import Trajectory
@@ -30,12 +34,14 @@ from .descent_run import (
     stable_rate,
 )
 from .diagnosis import assumptions, limits_alone, teacher_found
+from .direction import JointMargin
 from .exits import solve_exit_heads
 from .exits_run import Exits, Labels, check_exits, make_exits, read_labels
 from .figure import plot_accuracy, plot_angles, plot_margins
 from .limit import HeadLimit
+from .losses import UNLABELLED, HeadLoss
 
-__all__ = ["run_heads"]
+__all__ = ["heads_programs", "run_heads"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -63,17 +69,64 @@ def run_heads(setup: Setup) -> Report:
         any long work.
     """
     options = setup.options
-    layers = check_exits(options)
-    head_settings(setup)  # which refuses choices that do not go together
-    dataset = setup.user_data.dataset or load_chosen(options)
-    labels = read_labels(dataset, options.n_labelled)
+    whole, dataset = _prepare(setup)
     heading = setup.heading(
         data_record(dataset),
         title="heads at the exits of a frozen trunk beside their limits",
         choices=f"a {options.trunk} trunk of {options.depth} layers",
     )
-    whole = HeadsSetup(**setup.shared, labels=labels, layers=layers)
     return gather(heading, _find(whole), setup.folder)
+
+
+def heads_programs(setup: Setup) -> RunPrograms:
+    """State the program of every exit, on the trunk and its teacher as they begin.
+
+    Raises
+    ------
+    ValueError, FileNotFoundError
+        If an option is out of range, choices do not go together, or the data are not there.
+    """
+    whole, dataset = _prepare(setup)
+    untrained = replace(setup.options, trunk_steps=0)
+    exits = make_exits(whole.labels, untrained, whole.layers, setup.seeds.weights)
+    programs = []
+    for layer, phi in zip(exits.layers, exits.features, strict=True):
+        setup.progress.stage(f"stating the head of exit {layer}")
+        name, problem = _stated(phi, exits)
+        programs.append(stated(f"{name}, exit {layer}", problem, _untrained(setup, exits)))
+    return RunPrograms(setup.model, dataset.description, tuple(programs))
+
+
+def _stated(features: Floats, exits: Exits) -> tuple[str, Any]:
+    """Return the name of a head's program, and the program in cvxpy."""
+    labels = exits.labels.train
+    if exits.is_hard:
+        known = labels != UNLABELLED
+        return JointMargin.name, JointMargin().literal(features[known], labels[known])
+    loss = HeadLoss(temperature=exits.temperature, share=exits.share)
+    given = labels if exits.share > 0 else None
+    return loss.name, loss.literal(features, given, exits.teacher)
+
+
+def _untrained(setup: Setup, exits: Exits) -> str:
+    """Return what a run learns before it has the data of its programs."""
+    end = "of several minimisers the limit is that of least norm"
+    notes = [] if exits.is_hard else ["the teacher's logits are 0, as it begins"]
+    if exits.is_hard:
+        end = "where it is infeasible, the limit minimises the cross-entropy"
+    if setup.options.trunk == "trained":
+        steps = setup.options.trunk_steps
+        notes.append(f"the trunk is as it was drawn, and a run trains it for {steps} steps first")
+    return "; ".join([*notes, end])
+
+
+def _prepare(setup: Setup) -> tuple[HeadsSetup, Dataset | ClassDataset]:
+    """Load the data and see that all choices go together."""
+    layers = check_exits(setup.options)
+    head_settings(setup)  # which refuses choices that do not go together
+    dataset = setup.user_data.dataset or load_chosen(setup.options)
+    labels = read_labels(dataset, setup.options.n_labelled)
+    return HeadsSetup(**setup.shared, labels=labels, layers=layers), dataset
 
 
 def _find(setup: HeadsSetup) -> Iterator[Finding]:

@@ -33,6 +33,7 @@ MODELS = (
         program="w+- = argmin ||w||  s.t.  <w, x_n> >= 1 for the samples of one class",
         options=OrthosepOptions,
         run=f"{__package__}.run:run_orthosep",
+        programs=f"{__package__}.run:orthosep_programs",
         refuses={
             "gating": "its units gate themselves; take frelu for gates that are given",
             "trainers": "its tables are about the neurons and layers of one network",

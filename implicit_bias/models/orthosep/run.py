@@ -30,20 +30,21 @@ from ...reports.findings import compared, solved, trained, usable
 from ...reports.report import Report
 from ...runs.fit import fit
 from ...runs.gather import gather
+from ...runs.programs import RunPrograms, stated
 from ...runs.setup import SampleSetup, Setup, data_record, prepare, torch_dtype, training_settings
 from ...runs.starts import Start, starts_finding, train_starts
 from ...training.trainers import check_trainer
 from ...training.trajectory import Trajectory
 from .diagnosis import OrthosepDistances, diagnose_orthosep, ratio
 from .figure import plot_orthosep
-from .formulation import NotOrthogonallySeparable, solve_orthosep
+from .formulation import NotOrthogonallySeparable, OrthogonallySeparable, solve_orthosep
 from .limit import OrthosepLimit
 from .schedule import halving_phases
 
-__all__ = ["layer_rows", "layer_singular_values", "run_orthosep"]
+__all__ = ["layer_rows", "layer_singular_values", "orthosep_programs", "run_orthosep"]
 
 Network = BalancedReLU | ResidualReLU
-NAME = "one-sided SVMs"
+NAME = OrthogonallySeparable.name
 NETWORKS = {"two-layer": "ReLU network", "residual": "residual ReLU network"}
 RESIDUAL = (
     "nothing is proved for the residual network: its skips carry no weights, so it is not "
@@ -74,6 +75,21 @@ def run_orthosep(setup: Setup) -> Report:
     theorem = RESIDUAL if options.network == "residual" else ""
     heading = whole.heading(data_record(whole.dataset), title=title, theorem=theorem)
     return gather(heading, _find(whole, network), setup.folder)
+
+
+def orthosep_programs(setup: Setup) -> RunPrograms:
+    """State both one-sided programs, as one.
+
+    Raises
+    ------
+    ValueError, FileNotFoundError
+        If an option is out of range or the data are not there.
+    """
+    samples = prepare(setup)
+    setup.progress.stage(f"stating {NAME} on {len(samples.train.y)} samples")
+    note = RESIDUAL if setup.options.network == "residual" else ""
+    problem = OrthogonallySeparable().literal(samples.train.X, samples.train.y)
+    return RunPrograms(setup.model, samples.dataset.description, (stated(NAME, problem, note),))
 
 
 def _with_phases(setup: SampleSetup) -> SampleSetup:

@@ -66,6 +66,7 @@ MODELS = (
         "activations (HL) or on gates alone",
         options=ReLUOptions,
         run=f"{__package__}.run:run_relu",
+        programs=f"{__package__}.run:relu_programs",
         refuses={
             "gating": "its gates are learned; take frelu for gates that are given",
             "trainers": "its machines freeze what one network has learned",

@@ -12,7 +12,7 @@ from implicit_bias import NotCertified, Status
 from implicit_bias.limits.predictors import GateColumns, Predictor
 from implicit_bias.models.gdln.flow import gated_flow, gated_flow_from_moments
 from implicit_bias.models.gdln.formulation import (
-    literal,
+    GatedLeastSquares,
     solve_gated_ols,
     solve_gated_ols_from_moments,
 )
@@ -199,7 +199,7 @@ def test_more_weights_than_samples_move_in_the_span_of_the_samples_alone() -> No
 
 @EVERY_GATING
 def test_the_literal_program_has_the_same_optimum(gates) -> None:
-    problem = literal(X, Y, gates)
+    problem = GatedLeastSquares().literal(X, Y, gates)
     problem.solve(solver="CLARABEL")
     limit = solve_gated_ols(X, Y, gates)
     assert problem.value == pytest.approx(limit.loss, abs=1e-9)
