@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp, softmax, xlogy
 
-from ..._solve import to_numpy
+from ..._solve import require_finite, to_numpy
 from ...data.arrays import Floats, require_real
 from ...limits.literal import LiteralProgram, constant, cvxpy_module
 
@@ -290,8 +290,7 @@ def checked_features(name: str, given: Any, n_samples: int) -> Floats:
     features = np.asarray(to_numpy(given), dtype=np.float64)
     if features.ndim != 2 or features.shape[0] != n_samples or features.shape[1] < 1:
         raise ValueError(f"`{name}` must have shape ({n_samples}, D), got {features.shape}")
-    if not np.all(np.isfinite(features)):
-        raise ValueError(f"`{name}` has entries that are NaN or infinite: remove them first")
+    require_finite(name, features)
     return features
 
 
