@@ -149,9 +149,10 @@ class _Ready(Exception):
 
 
 class _Rehearsal(RunFolder):
-    """In place of a run's folder: ends the run as its work would begin."""
+    """A folder of a run that ends it as its work would begin."""
 
     def begin(self, model: str) -> None:
+        """End the run."""
         raise _Ready
 
 
@@ -169,7 +170,7 @@ def _rehearse(setup: Setup) -> None:
 
 @cache
 def _ask_solver(solver: str, tol: float) -> None:
-    """Whether there is such a solver: by two points on a line."""
+    """See that there is such a solver, by two points on a line."""
     solve_linear_svm([[1.0], [-1.0]], [1, -1], solver=solver, tol=tol)
 
 

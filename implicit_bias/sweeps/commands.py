@@ -40,6 +40,7 @@ class SweepCommand(ModelCommand):
     """A command whose further options are those of a model, each with any number of values."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return the command's own parameters, and the model's, each with several values."""
         own, model = click.Command.get_params(self, ctx), ctx.meta.get(MODEL)
         if model is None:
             return own
@@ -61,6 +62,7 @@ class _Entries(click.ParamType):  # type: ignore[type-arg]
         self.name = "list" if kind.several else "values"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the values of what was typed."""
         from .cells import entries_of
 
         kind = self.kind
@@ -185,7 +187,7 @@ def _watched(quiet: bool) -> Iterator[Progress]:
 
 
 def _summarise(done: Sweep) -> None:
-    """What has become of the cells, on stderr; the failures by their messages."""
+    """Print the numbers of cells that are done and failed, with the messages of failures."""
     from collections import Counter
 
     written = len(done.frame()["cell"].unique()) if any(done.folder.glob("*.parquet")) else 0

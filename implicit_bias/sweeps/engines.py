@@ -27,7 +27,7 @@ PAUSE = 0.5
 
 @dataclass(frozen=True)
 class Engine:
-    """What runs the cells of a sweep.
+    """An engine that runs the cells of a sweep.
 
     Attributes
     ----------

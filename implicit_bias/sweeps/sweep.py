@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, repr=False)
 class Sweep(Shown):
-    """What has become of a sweep.
+    """The outcome of a sweep.
 
     Attributes
     ----------
@@ -164,7 +164,7 @@ def sweeping(
 
 
 def _run(outcomes: Generator[Outcome], progress: Progress, count: int) -> bool:
-    """Whether all cells came, and no interrupt before them."""
+    """Run all cells; False if an interrupt came before the last."""
     progress.advance(0, count)
     try:
         for done, _ in enumerate(outcomes, start=1):

@@ -1,4 +1,4 @@
-"""What the rows of a sweep say together: which of them, grouped by what, on average."""
+"""The rows of a sweep together: selected, grouped, averaged."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def measured(frame: pd.DataFrame) -> list[str]:
 
 
 def failures_of(frame: pd.DataFrame) -> dict[str, int]:
-    """How many rows failed with which message, the most frequent first."""
+    """Count the rows that failed by their messages, the most frequent first."""
     counts: dict[str, int] = frame["cell_error"].dropna().value_counts().to_dict()
     return counts
 

@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Outcome:
-    """That a cell is done: by its digest, with the message of one that failed."""
+    """The outcome of a cell: its digest, with the message of one that failed."""
 
     cell: str
     error: str | None = None
@@ -33,7 +33,7 @@ class Outcome:
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """What is to be done for each cell; it pickles.
+    """The work for each cell; it pickles.
 
     Attributes
     ----------
