@@ -8,10 +8,14 @@ from numbers import Integral
 from .arrays import Array, array_namespace
 
 __all__ = [
+    "require_columns",
     "require_count",
     "require_finite",
+    "require_fraction",
     "require_gated_inputs",
+    "require_inputs",
     "require_labels",
+    "require_positive",
     "require_shape",
     "require_tolerance",
 ]
@@ -23,14 +27,40 @@ def require_tolerance(tol: float) -> None:
         raise ValueError(f"`tol` must lie strictly between 0 and 1, got {tol}")
 
 
-def require_count(name: str, value: object, otherwise: str = "") -> None:
-    """Refuse all but whole numbers from 1 on, by a `TypeError` or a `ValueError`."""
+def require_positive(name: str, value: float) -> None:
+    """Refuse a number that is not positive and finite, NaN included, by a `ValueError`."""
+    if not 0 < value < math.inf:
+        raise ValueError(f"`{name}` must be positive and finite, got {value}")
+
+
+def require_fraction(name: str, value: float, reason: str = "") -> None:
+    """Refuse a number outside [0, 1), NaN included, by a `ValueError` that gives the reason."""
+    if not 0 <= value < 1:
+        why = f": {reason}" if reason else ""
+        raise ValueError(f"`{name}` must lie in [0, 1), got {value}{why}")
+
+
+def require_count(name: str, value: object, otherwise: str = "", least: int = 1) -> None:
+    """Refuse all but whole numbers from `least` on, by a `TypeError` or a `ValueError`."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(
             f"`{name}` must be an integer{otherwise}, got {value!r}: give a whole number"
         )
-    if value < 1:
-        raise ValueError(f"`{name}` must be at least 1{otherwise}, got {value}")
+    if value < least:
+        raise ValueError(f"`{name}` must be at least {least}{otherwise}, got {value}")
+
+
+def require_inputs(X: Array) -> None:
+    """Refuse inputs that are not (n, D) with n, D >= 1, by a `ValueError`."""
+    if X.ndim != 2 or X.shape[0] == 0 or X.shape[1] == 0:
+        raise ValueError(f"`X` must have shape (n, D) with n, D >= 1, got {tuple(X.shape)}")
+
+
+def require_columns(name: str, array: Array, n_columns: int, reason: str = "") -> None:
+    """Refuse an array that is not (n, n_columns), by a `ValueError` that gives the reason."""
+    if array.ndim != 2 or array.shape[1] != n_columns:
+        wanted, why = f"(n, {n_columns})", f": {reason}" if reason else ""
+        raise ValueError(f"`{name}` must have shape {wanted}, got {tuple(array.shape)}{why}")
 
 
 def require_gated_inputs(X: Array, Z: Array, gates: str = "Z", columns: str = "J") -> None:
@@ -46,8 +76,7 @@ def require_gated_inputs(X: Array, Z: Array, gates: str = "Z", columns: str = "J
     ------
     ValueError
     """
-    if X.ndim != 2 or X.shape[0] == 0 or X.shape[1] == 0:
-        raise ValueError(f"`X` must have shape (n, D) with n, D >= 1, got {tuple(X.shape)}")
+    require_inputs(X)
     n_samples = int(X.shape[0])
     if Z.ndim != 2 or Z.shape[0] != n_samples or Z.shape[1] == 0:
         raise ValueError(

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from .answer import Answer
 from .arrays import Array, array_namespace, float_of
-from .checks import require_shape, require_tolerance
+from .checks import require_fraction, require_shape, require_tolerance
 from .html import html_table
 from .least_squares_programs import (
     EPS,
@@ -161,8 +161,8 @@ def solve_least_squares(
     ValueError
         If `rcond` or `tol` is out of range, or A is not positive semidefinite.
     """
-    if rcond is not None and not 0 <= rcond < 1:
-        raise ValueError(f"`rcond` must lie in [0, 1), got {rcond}")
+    if rcond is not None:
+        require_fraction("rcond", rcond)
     require_tolerance(tol)
     start = time.perf_counter()
     spectrum = program.spectrum(rcond)

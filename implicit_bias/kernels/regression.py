@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .._solve import Status
+from .._solve import Status, require_positive, require_tolerance
 from ..data.arrays import Floats
 from ..limits.result import Result
-from .arrays import check_kernel, matrix, targets
+from .arrays import check_kernel, cross_matrix, targets
 
 __all__ = ["KernelRegression", "KernelRegressionCertificate", "kernel_regression"]
 
@@ -125,8 +125,7 @@ class KernelRegression(Result):
         steps = np.asarray(n_steps, dtype=np.float64)
         if steps.ndim > 1 or not np.all((steps >= 0) & (steps == np.floor(steps))):
             raise ValueError(f"`n_steps` must hold whole numbers from 0, got {n_steps}")
-        if not 0 < rate < np.inf:
-            raise ValueError(f"`rate` must be positive and finite, got {rate}")
+        require_positive("rate", rate)
         factors = np.where(self._kept, 1 - rate * self.eigenvalues, 1.0)
         return self._through(factors ** steps[..., None])
 
@@ -145,12 +144,7 @@ class KernelRegression(Result):
         TypeError, ValueError
             If shapes disagree or an entry is not finite.
         """
-        cross = matrix("k_cross", k_cross)
-        if cross.shape[1] != len(self.start):
-            raise ValueError(
-                f"`k_cross` must have {len(self.start)} columns, one a training sample, got "
-                f"{cross.shape[1]}: new samples are rows"
-            )
+        cross = cross_matrix(k_cross, len(self.start))
         first = np.zeros(len(cross)) if np.ndim(f0_new) == 0 else f0_new
         if np.ndim(f0_new) == 0:
             first = first + float(f0_new)
@@ -202,8 +196,7 @@ def kernel_regression(K: Any, y: Any, f0: Any = 0.0, *, tol: float = 1e-8) -> Ke
     >>> regression.after(1, 0.5).tolist(), regression.limit([[1.0, 1.0]]).tolist()
     ([0.0, 0.5], [-0.5])
     """
-    if not 0 < tol < 1:
-        raise ValueError(f"`tol` must lie strictly between 0 and 1, got {tol}")
+    require_tolerance(tol)
     kernel = check_kernel(K)
     n = len(kernel)
     first = np.full(n, float(f0)) if np.ndim(f0) == 0 else f0

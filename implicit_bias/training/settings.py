@@ -75,8 +75,7 @@ class TrainingSettings:
         object.__setattr__(self, "batch_size", _whole("`batch_size`", size, least=0))
         object.__setattr__(self, "schedule", phases)
         _whole("`n_checkpoints`", self.n_checkpoints, least=2)
-        if not 0 <= self.momentum < 1:
-            raise ValueError(f"`momentum` must lie in [0, 1), got {self.momentum}")
+        check_momentum(self.momentum)
         _check_fit(self, trainer)
 
     @property
@@ -191,3 +190,9 @@ def _rate(name: str, value: Any) -> float:
     if not isinstance(value, Real) or not 0 < float(value) < math.inf:
         raise ValueError(f"{name} must be positive and finite numbers, got {value!r}")
     return float(value)
+
+
+def check_momentum(momentum: float) -> None:
+    """Refuse a momentum outside [0, 1), by a `ValueError`."""
+    if not 0 <= momentum < 1:
+        raise ValueError(f"`momentum` must lie in [0, 1), got {momentum}")

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..._extras import naming_extras
-from ..._solve import Array, array_namespace
+from ..._solve import Array, array_namespace, require_finite
 from ...data.arrays import Floats
 from ...limits.formulation import labelled
 
@@ -238,8 +238,7 @@ def _family(beta: ArrayLike) -> Floats:
             "`beta` must have shape (C, ..., C, D), one axis of length C for each unit, "
             f"got {family.shape}"
         )
-    if not np.isfinite(family).all():
-        raise ValueError("`beta` has entries that are NaN or infinite: remove them first")
+    require_finite(beta=family)
     return family
 
 

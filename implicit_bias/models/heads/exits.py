@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import softmax
 
-from ..._solve import to_numpy
+from ..._solve import require_finite, require_tolerance, to_numpy
 from ...data.arrays import Floats, require_real
 from .direction import direction_limit
 from .limit import HeadLimit
@@ -75,8 +75,7 @@ def solve_exit_heads(
     >>> head.kind, head.weights.round(9).tolist()
     ('interpolant', [[1.0, -2.0], [-1.0, 2.0]])
     """
-    if not 0 < tol < 1:
-        raise ValueError(f"`tol` must lie in (0, 1), got {tol}")
+    require_tolerance(tol)
     loss = exit_loss(labels, teacher, temperature=temperature, share=share)
     checked = [_features(m, given, len(loss.one_hot)) for m, given in enumerate(features)]
     if not checked:
@@ -155,6 +154,5 @@ def _features(exit_number: int, given: Any, n_samples: int) -> Floats:
     features = np.asarray(to_numpy(given), dtype=np.float64)
     if features.ndim != 2 or features.shape[0] != n_samples or features.shape[1] < 1:
         raise ValueError(f"`{name}` must have shape ({n_samples}, D), got {features.shape}")
-    if not np.all(np.isfinite(features)):
-        raise ValueError(f"`{name}` has entries that are NaN or infinite: remove them first")
+    require_finite(**{name: features})
     return features
