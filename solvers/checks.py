@@ -8,11 +8,14 @@ from numbers import Integral
 from .arrays import Array, array_namespace
 
 __all__ = [
+    "require_columns",
     "require_count",
     "require_finite",
+    "require_fraction",
     "require_gated_inputs",
     "require_inputs",
     "require_labels",
+    "require_positive",
     "require_shape",
     "require_tolerance",
 ]
@@ -34,14 +37,34 @@ def require_tolerance(tol: float) -> None:
         raise ValueError(f"`tol` must lie strictly between 0 and 1, got {tol}")
 
 
-def require_count(name: str, value: object, otherwise: str = "") -> None:
-    """Refuse all but whole numbers from 1 on, by a `TypeError` or a `ValueError`."""
+def require_positive(name: str, value: float) -> None:
+    """Refuse a number that is not positive and finite, NaN included, by a `ValueError`."""
+    if not 0 < value < math.inf:
+        raise ValueError(f"`{name}` must be positive and finite, got {value}")
+
+
+def require_fraction(name: str, value: float, reason: str = "") -> None:
+    """Refuse a number outside [0, 1), NaN included, by a `ValueError` that gives the reason."""
+    if not 0 <= value < 1:
+        why = f": {reason}" if reason else ""
+        raise ValueError(f"`{name}` must lie in [0, 1), got {value}{why}")
+
+
+def require_count(name: str, value: object, otherwise: str = "", least: int = 1) -> None:
+    """Refuse all but whole numbers from `least` on, by a `TypeError` or a `ValueError`."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(
             f"`{name}` must be an integer{otherwise}, got {value!r}: give a whole number"
         )
-    if value < 1:
-        raise ValueError(f"`{name}` must be at least 1{otherwise}, got {value}")
+    if value < least:
+        raise ValueError(f"`{name}` must be at least {least}{otherwise}, got {value}")
+
+
+def require_columns(name: str, array: Array, n_columns: int, reason: str = "") -> None:
+    """Refuse an array that is not (n, n_columns), by a `ValueError` that gives the reason."""
+    if array.ndim != 2 or array.shape[1] != n_columns:
+        wanted, why = f"(n, {n_columns})", f": {reason}" if reason else ""
+        raise ValueError(f"`{name}` must have shape {wanted}, got {tuple(array.shape)}{why}")
 
 
 def require_inputs(X: Array) -> None:
