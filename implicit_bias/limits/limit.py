@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 import numpy as np
 
 from .._pictures import draw
-from .._saved import Kind, read_saved, write_saved
+from .._saved import Kind, filled, read_saved, write_saved
 from .._solve import (
     Array,
     Certificate,
@@ -169,15 +169,16 @@ class Limit(Certified, ABC):
             there is no such device.
         """
         kind = Kind.of(cls)
-        arrays, record = read_saved(path, kind, cls._array_names())
-        made: dict[str, Any] = {**arrays, "support": arrays["support"].astype(bool)}
+        arrays, record = read_saved(path, kind)
         with kind.complete(path):
-            limit = cls(**made, **cls._fields(record))
+            arrays["support"] = arrays["support"].astype(bool)
+            limit = cls(**filled(cls, arrays | cls._fields(record)))
             place = record["place"] if device == "saved" else device
         fault = limit._fault()
         if fault:
             raise kind.refused(path, fault)
-        return replace(limit, **{name: placed(array, place) for name, array in made.items()})
+        names = cls._array_names()
+        return replace(limit, **{name: placed(getattr(limit, name), place) for name in names})
 
     def _record(self) -> dict[str, Any]:
         """What is saved beside the arrays, as JSON can hold it."""
@@ -190,10 +191,9 @@ class Limit(Certified, ABC):
     @classmethod
     def _fields(cls, record: dict[str, Any]) -> dict[str, Any]:
         """Fields from what `_record` returned."""
-        return {
+        return record | {
             "status": Status[record["status"]],
-            "certificate": Certificate(**record["certificate"]),
-            **{name: record[name] for name in _SCALARS},
+            "certificate": Certificate(**filled(Certificate, record["certificate"])),
         }
 
     def _fault(self) -> str:

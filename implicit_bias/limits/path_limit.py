@@ -178,10 +178,6 @@ class PathLimit(Limit):
     def _record(self) -> dict[str, Any]:
         return {**super()._record(), "attained": self.attained}
 
-    @classmethod
-    def _fields(cls, record: dict[str, Any]) -> dict[str, Any]:
-        return {**super()._fields(record), "attained": record["attained"]}
-
     def __repr__(self) -> str:
         if np.any(to_numpy(self.closed)):
             said = self._closed_samples()

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..._saved import Kind, read_saved, write_saved
+from ..._saved import Kind, filled, read_saved, write_saved
 from ..._shown import Shown, record_rows
 from ..._solve import to_numpy
 from ...data.arrays import Floats
@@ -210,19 +210,19 @@ class DistillationLimit(Shown):
             If the file is not a saved limit of this class, whole and unchanged.
         """
         kind = Kind.of(cls)
-        arrays, record = read_saved(path, kind, _ARRAYS)
-        shapes = {array.shape for array in arrays.values()}
-        if len(shapes) != 1 or not all(np.isfinite(array).all() for array in arrays.values()):
-            raise kind.refused(path, f"its arrays are not finite and of one shape: {shapes}")
+        arrays, record = read_saved(path, kind)
         with kind.complete(path):
-            return cls(
-                weights=arrays["weights"],
-                projection=arrays["projection"],
-                teacher=arrays["teacher"],
-                status=DistillationStatus[record["status"]],
-                certificate=DistillationCertificate(**record["certificate"]),
-                **{name: record[name] for name in _SCALARS},
-            )
+            proof = filled(DistillationCertificate, record["certificate"])
+            made = {
+                "status": DistillationStatus[record["status"]],
+                "certificate": DistillationCertificate(**proof),
+            }
+            limit = cls(**filled(cls, arrays | record | made))
+        own = [getattr(limit, name) for name in _ARRAYS]
+        shapes = {array.shape for array in own}
+        if len(shapes) != 1 or not all(np.isfinite(array).all() for array in own):
+            raise kind.refused(path, f"its arrays are not finite and of one shape: {shapes}")
+        return limit
 
     def _shown_rows(self) -> list[tuple[str, str]]:
         return record_rows(self.to_dict())

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 
-from ..._saved import Kind, read_saved, write_saved
+from ..._saved import Kind, filled, read_saved, write_saved
 from ..._shown import Shown, record_rows
 from ..._solve import (
     Array,
@@ -145,16 +145,17 @@ class GatedOLS(Shown):
             such device.
         """
         kind = Kind.of(cls)
-        arrays, record = read_saved(path, kind, {"zeta"})
-        if arrays["zeta"].ndim != 2 or not np.all(np.isfinite(arrays["zeta"])):
-            raise kind.refused(path, "`zeta` is no finite matrix")
+        arrays, record = read_saved(path, kind)
         with kind.complete(path):
-            return cls(
-                zeta=placed(arrays["zeta"], record["place"] if device == "saved" else device),
-                status=FitStatus[record["status"]],
-                certificate=FitCertificate(**record["certificate"]),
-                **{name: record[name] for name in _SCALARS},
-            )
+            made = {
+                "status": FitStatus[record["status"]],
+                "certificate": FitCertificate(**filled(FitCertificate, record["certificate"])),
+            }
+            limit = cls(**filled(cls, arrays | record | made))
+            place = record["place"] if device == "saved" else device
+        if limit.zeta.ndim != 2 or not np.all(np.isfinite(limit.zeta)):
+            raise kind.refused(path, "`zeta` is no finite matrix")
+        return replace(limit, zeta=placed(limit.zeta, place))
 
     def _shown_rows(self) -> list[tuple[str, str]]:
         return record_rows(self.to_dict())

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..._saved import Kind, read_saved, write_saved
+from ..._saved import Kind, filled, read_saved, write_saved
 from ..._shown import Shown, record_rows
 from ...data.arrays import Floats
 
@@ -162,20 +162,17 @@ class HeadLimit(Shown):
             If the file is not a saved limit of this class, whole and unchanged.
         """
         kind = Kind.of(cls)
-        arrays, record = read_saved(path, kind, ("weights",))
-        weights = arrays["weights"]
-        if weights.ndim != 2 or not np.isfinite(weights).all():
-            raise kind.refused(path, f"its weights are not finite (K, D), but {weights.shape}")
+        arrays, record = read_saved(path, kind)
         with kind.complete(path):
-            return cls(
-                weights=weights,
-                kind=record["kind"],
-                rank=record["rank"],
-                excess=record["excess"],
-                status=HeadStatus[record["status"]],
-                certificate=HeadCertificate(**record["certificate"]),
-                tol=record["tol"],
-            )
+            made = {
+                "status": HeadStatus[record["status"]],
+                "certificate": HeadCertificate(**filled(HeadCertificate, record["certificate"])),
+            }
+            limit = cls(**filled(cls, arrays | record | made))
+        if limit.weights.ndim != 2 or not np.isfinite(limit.weights).all():
+            shape = limit.weights.shape
+            raise kind.refused(path, f"its weights are not finite (K, D), but {shape}")
+        return limit
 
     def _shown_rows(self) -> list[tuple[str, str]]:
         return record_rows(self.to_dict())

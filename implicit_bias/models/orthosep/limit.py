@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._saved import filled
 from ..._solve import Array, Certificate, Status, array_namespace, as_float64
 from ...limits.limit import Limit
 
@@ -206,10 +207,8 @@ def _record(part: OneSidedSolution) -> dict[str, Any]:
 
 
 def _from_record(record: dict[str, Any]) -> OneSidedSolution:
-    return OneSidedSolution(
-        **record
-        | {
-            "status": Status[record["status"]],
-            "certificate": Certificate(**record["certificate"]),
-        }
-    )
+    made = {
+        "status": Status[record["status"]],
+        "certificate": Certificate(**filled(Certificate, record["certificate"])),
+    }
+    return OneSidedSolution(**filled(OneSidedSolution, record | made))
