@@ -89,7 +89,7 @@ class Kind:
         """Refuse a whole file where the block finds it to be of another version than this."""
         try:
             yield
-        except (Unreadable, KeyError, TypeError) as error:
+        except (Unreadable, KeyError, TypeError, AttributeError) as error:
             why = error if isinstance(error, Unreadable) else f"{what} lacks or misnames {error}"
             header = _header(path, self, _open(path, self, arrays=False)[0])
             version = header.get("version", "an unknown version")

@@ -4,12 +4,11 @@ from ._extras import naming_extras
 
 try:
     from solvers import (
+        Answer,
         Array,
         Certificate,
         ConstrainedCertificate,
         FitCertificate,
-        FitNotCertified,
-        FitStatus,
         GatedDesign,
         KernelProgram,
         KernelSolution,
@@ -40,6 +39,7 @@ try:
         solve_one_vs_rest,
         support_vectors,
         to_numpy,
+        worst_status,
     )
     from solvers.html import html_table
 except ImportError as error:
@@ -59,12 +59,11 @@ solve_one_vs_rest = naming_extras()(solve_one_vs_rest)
 MaxMarginProgram.to_cvxpy = naming_extras()(MaxMarginProgram.to_cvxpy)  # type: ignore[method-assign]
 
 __all__ = [
+    "Answer",
     "Array",
     "Certificate",
     "ConstrainedCertificate",
     "FitCertificate",
-    "FitNotCertified",
-    "FitStatus",
     "GatedDesign",
     "KernelProgram",
     "KernelSolution",
@@ -96,4 +95,5 @@ __all__ = [
     "solve_one_vs_rest",
     "support_vectors",
     "to_numpy",
+    "worst_status",
 ]

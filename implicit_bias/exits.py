@@ -92,7 +92,7 @@ def tell(report: Report) -> None:
     """What a reader must not miss, on stderr."""
     if report.status is not None and report.status.name != "SOLVED":
         where = f" ({report.concerns})" if report.concerns else ""
-        click.echo(f"{report.status.name}{where}: {report.status.advice}", err=True)
+        click.echo(f"{report.status.name}{where}: {report.advice}", err=True)
     if report.shortfall:
         click.echo(f"NOT SEPARATED: {report.shortfall}", err=True)
     if report.failure is not None:

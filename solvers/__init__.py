@@ -2,6 +2,7 @@
 
 import logging
 
+from .answer import Answer, NotCertified
 from .arrays import Array, array_namespace, as_float64, is_torch_array, to_numpy
 from .certificate import Certificate, certify
 from .constrained import ConstrainedCertificate, certify_constrained
@@ -11,8 +12,6 @@ from .kernel_path import solve_kernel
 from .kernel_program import KernelProgram, KernelSolution, certify_kernel
 from .least_squares import (
     FitCertificate,
-    FitNotCertified,
-    FitStatus,
     LeastSquaresProgram,
     LeastSquaresSolution,
     MomentLeastSquares,
@@ -25,18 +24,18 @@ from .nested import solve_nested
 from .one_vs_rest import iterate_one_vs_rest, one_vs_rest_programs, solve_one_vs_rest
 from .programs import MaxMarginProgram
 from .settings import Progress, Settings
-from .solution import NotCertified, Solution, Status, support_vectors
+from .solution import Solution, support_vectors
+from .status import Status, worst_status
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 __all__ = [
     "SOLVERS",
+    "Answer",
     "Array",
     "Certificate",
     "ConstrainedCertificate",
     "FitCertificate",
-    "FitNotCertified",
-    "FitStatus",
     "GatedDesign",
     "KernelProgram",
     "KernelSolution",
@@ -67,4 +66,5 @@ __all__ = [
     "solve_one_vs_rest",
     "support_vectors",
     "to_numpy",
+    "worst_status",
 ]

@@ -12,7 +12,7 @@ from .arrays import NotPositiveDefinite, cholesky_lower, cholesky_solve
 from .certificate import RESOLUTION, Certificate
 from .kernel_program import KernelProgram, KernelSolution, certify_kernel
 from .settings import Settings
-from .solution import Status
+from .status import Status
 
 __all__ = ["solve_kernel"]
 

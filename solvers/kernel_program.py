@@ -7,15 +7,19 @@ proves follows from a product with the kernel.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
+from .answer import Answer
 from .arrays import NotPositiveDefinite, cholesky_lower
 from .certificate import RESOLUTION, Certificate
 from .memory import require_memory
-from .solution import NotCertified, Status
+from .solution import Solution
+from .status import Status
 from .summation import rounding
 
 __all__ = ["KernelProgram", "KernelSolution", "certify_kernel"]
@@ -102,7 +106,7 @@ def _refuse_indefinite(kernel: np.ndarray) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class KernelSolution:
+class KernelSolution(Answer):
     """What `solve_kernel` found, with its certificate.
 
     Attributes
@@ -121,6 +125,8 @@ class KernelSolution:
         As of `Solution`.
     """
 
+    ADVICE: ClassVar[Mapping[Status, str]] = Solution.ADVICE
+
     dual: np.ndarray
     coefficients: np.ndarray
     margins: np.ndarray
@@ -130,12 +136,6 @@ class KernelSolution:
     iterations: int
     seconds: float
     solver: str = "kernel"
-
-    def require(self) -> KernelSolution:
-        """This solution if it is `SOLVED`; raises `NotCertified` otherwise."""
-        if self.status is not Status.SOLVED:
-            raise NotCertified(self)
-        return self
 
 
 def certify_kernel(program: KernelProgram, lam: np.ndarray) -> Certificate:

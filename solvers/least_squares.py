@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from enum import Enum
+from types import MappingProxyType
+from typing import ClassVar
 
+from .answer import Answer
 from .arrays import Array, array_namespace, float_of
 from .html import html_table
 from .least_squares_programs import (
@@ -16,11 +19,10 @@ from .least_squares_programs import (
     SampledLeastSquares,
     Spectrum,
 )
+from .status import Status
 
 __all__ = [
     "FitCertificate",
-    "FitNotCertified",
-    "FitStatus",
     "LeastSquaresProgram",
     "LeastSquaresSolution",
     "MomentLeastSquares",
@@ -29,30 +31,6 @@ __all__ = [
     "certify_fit",
     "solve_least_squares",
 ]
-
-
-class FitStatus(Enum):
-    """What the certificate of a least-squares solution proves, and what to do about it."""
-
-    SOLVED = (
-        "solved: the normal equations hold and the coefficients lie in the range of the design, "
-        "so they are the minimiser of least norm, to within tolerance"
-    )
-    INCONSISTENT = (
-        "inconsistent: no inputs and targets have these moments, since b has a part outside the "
-        "range of A or the second moment is too small. Check the moments; if they are averages "
-        "over samples, use the samples themselves"
-    )
-    INACCURATE = (
-        "inaccurate: the normal equations or the minimum norm are missed by more than the "
-        "tolerance. Directions of nearly zero variance decide here: move `rcond` off their "
-        "eigenvalues, rescale the inputs, or raise `tol`"
-    )
-
-    @property
-    def advice(self) -> str:
-        """The sentence that explains the status and the way out."""
-        return self.value
 
 
 @dataclass(frozen=True)
@@ -94,19 +72,8 @@ class FitCertificate:
         return html_table(type(self).__name__, (), rows)
 
 
-class FitNotCertified(RuntimeError):
-    """Raised by `LeastSquaresSolution.require` for every status but `SOLVED`."""
-
-    def __init__(self, status: FitStatus, certificate: FitCertificate, tol: float) -> None:
-        super().__init__(
-            f"{status.name}: {status.advice}. [stationarity {certificate.stationarity:.3g}, "
-            f"share in the null space {certificate.null_share:.3g}, tol {tol:.3g}]"
-        )
-        self.status, self.certificate = status, certificate
-
-
 @dataclass(frozen=True, eq=False)
-class LeastSquaresSolution:
+class LeastSquaresSolution(Answer):
     """The minimiser of least norm, its spectrum and its certificate.
 
     Attributes
@@ -115,7 +82,7 @@ class LeastSquaresSolution:
         `A^+ b`.
     spectrum : Spectrum
         A on its range, with the cut-off that was used.
-    status : FitStatus
+    status : Status
     certificate : FitCertificate
         Recomputed from `coefficients` and `spectrum.dual`, without the spectrum.
     tol : float
@@ -124,9 +91,23 @@ class LeastSquaresSolution:
         Wall-clock time of the solve.
     """
 
+    ADVICE: ClassVar[Mapping[Status, str]] = MappingProxyType(
+        {
+            Status.SOLVED: (
+                "solved: the normal equations hold and the coefficients lie in the range of the "
+                "design, so they are the minimiser of least norm, to within tolerance"
+            ),
+            Status.INACCURATE: (
+                "inaccurate: the normal equations or the minimum norm are missed by more than the "
+                "tolerance. Directions of nearly zero variance decide here: move `rcond` off their "
+                "eigenvalues, rescale the inputs, or raise `tol`"
+            ),
+        }
+    )
+
     coefficients: Array
     spectrum: Spectrum
-    status: FitStatus
+    status: Status
     certificate: FitCertificate
     tol: float
     seconds: float
@@ -135,12 +116,6 @@ class LeastSquaresSolution:
     def loss(self) -> float:
         """The certified loss, at least 0: rounding can leave a perfect fit slightly below."""
         return 0.0 if self.certificate.loss < 0 else self.certificate.loss
-
-    def require(self) -> LeastSquaresSolution:
-        """This solution if it is `SOLVED`; raises `FitNotCertified` otherwise."""
-        if self.status is not FitStatus.SOLVED:
-            raise FitNotCertified(self.status, self.certificate, self.tol)
-        return self
 
 
 def certify_fit(program: LeastSquaresProgram, V: Array, dual: Array) -> FitCertificate:
@@ -206,15 +181,15 @@ def solve_least_squares(
     )
 
 
-def _status(program: LeastSquaresProgram, certificate: FitCertificate, tol: float) -> FitStatus:
+def _status(program: LeastSquaresProgram, certificate: FitCertificate, tol: float) -> Status:
     rounding = math.prod(program.shape) * EPS
     # A negative mean square, by more than the rounding of the terms that cancel in it.
     impossible = certificate.loss < -tol * abs(_second_moment(program))
     if impossible or (
         not certificate.stationarity <= tol and certificate.residual_curvature <= rounding
     ):
-        return FitStatus.INCONSISTENT
-    return FitStatus.SOLVED if certificate.proves_optimality(tol) else FitStatus.INACCURATE
+        return Status.INCONSISTENT
+    return Status.SOLVED if certificate.proves_optimality(tol) else Status.INACCURATE
 
 
 def _second_moment(program: LeastSquaresProgram) -> float:

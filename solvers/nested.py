@@ -11,7 +11,8 @@ from .interior_point import solve_interior_point
 from .programs import MaxMarginProgram
 from .refinement import PrimalDual
 from .settings import Settings
-from .solution import Solution, Status
+from .solution import Solution
+from .status import Status
 
 __all__ = ["solve_nested"]
 

@@ -1,82 +1,25 @@
-"""Answers: a status that explains itself, and a solution with its certificate inside."""
+"""Solutions of max-margin programs, each with its certificate inside."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
-from typing import Protocol
+from types import MappingProxyType
+from typing import ClassVar
 
+from .answer import Answer
 from .arrays import Array, array_namespace, float_of
 from .certificate import Certificate, certify
 from .programs import MaxMarginProgram
+from .status import Status
 from .summation import power_of_two
 
-__all__ = ["NotCertified", "Solution", "Status", "conclude", "support_vectors"]
-
-
-class Status(Enum):
-    """What the certificate of a solution proves; each member carries its own advice."""
-
-    SOLVED = "solved: the duality gap, recomputed from the returned arrays, is within tolerance"
-    NOT_SEPARABLE = (
-        "not separable: the returned multipliers prove that every choice of coefficients leaves "
-        "some sample a margin no larger than the resolution of float64 on its own terms. Look for "
-        "contradictory samples among those with positive multipliers, drop samples, or use a "
-        "predictor that tells more of them apart"
-    )
-    INACCURATE = (
-        "separable, but the certified gap is above the tolerance. The bounds hold as reported: "
-        "raise `tol` to what they support, scale the features, or try another solver"
-    )
-    UNDECIDED = (
-        "undecided: neither coefficients with positive margins nor a proof that there are none "
-        "were found. "
-        "The margin, if any, is below what float64 resolves on these data: rescale the features, "
-        "remove near-duplicate samples of opposite labels, or treat the data as not separable"
-    )
-    FAILED = (
-        "failed: the solver returned no point that could be certified. "
-        "Allow more iterations or use solver='interior-point'"
-    )
-
-    @property
-    def advice(self) -> str:
-        """The sentence that explains the status and the way out."""
-        return self.value
-
-
-class Certified(Protocol):
-    """What a failure needs to know of an answer."""
-
-    @property
-    def status(self) -> Status: ...
-    @property
-    def certificate(self) -> Certificate: ...
-    @property
-    def tol(self) -> float: ...
-    @property
-    def iterations(self) -> int: ...
-    @property
-    def solver(self) -> str: ...
-
-
-class NotCertified(RuntimeError):
-    """Raised by `require()` for every status but `SOLVED`; holds the answer as `solution`."""
-
-    def __init__(self, solution: Certified) -> None:
-        certificate = solution.certificate
-        super().__init__(
-            f"{solution.status.name}: {solution.status.advice}. "
-            f"[solver {solution.solver}, {solution.iterations} iterations, "
-            f"gap {certificate.gap:.3g} for tol {solution.tol:.3g}, "
-            f"separation bound {certificate.separation_bound:.3g}]"
-        )
-        self.solution = solution
+__all__ = ["Solution", "conclude", "support_vectors"]
 
 
 @dataclass(frozen=True, eq=False)
-class Solution:
+class Solution(Answer):
     """What a solver found, scaled to feasibility and certified.
 
     Attributes
@@ -101,6 +44,23 @@ class Solution:
         Name under which the solver was called.
     """
 
+    ADVICE: ClassVar[Mapping[Status, str]] = MappingProxyType(
+        {
+            Status.SOLVED: (
+                "solved: the duality gap, recomputed from the returned arrays, is within tolerance"
+            ),
+            Status.INACCURATE: (
+                "separable, but the certified gap is above the tolerance. The bounds hold as "
+                "reported: raise `tol` to what they support, scale the features, or try another "
+                "solver"
+            ),
+            Status.FAILED: (
+                "failed: the solver returned no point that could be certified. "
+                "Allow more iterations or use solver='interior-point'"
+            ),
+        }
+    )
+
     primal: Array
     dual: Array
     status: Status
@@ -109,12 +69,6 @@ class Solution:
     iterations: int
     seconds: float
     solver: str
-
-    def require(self) -> Solution:
-        """This solution if it is `SOLVED`; raises `NotCertified` otherwise."""
-        if self.status is not Status.SOLVED:
-            raise NotCertified(self)
-        return self
 
 
 def conclude(

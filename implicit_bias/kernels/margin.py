@@ -17,14 +17,14 @@ from .._solve import (
     solve_kernel,
 )
 from ..data.arrays import Floats
-from ..limits.certified import Certified
+from ..limits.result import MaxMarginResult
 from .arrays import check_kernel, matrix, targets
 
 __all__ = ["KernelLimit", "solve_kernel_svm"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class KernelLimit(Certified):
+class KernelLimit(MaxMarginResult):
     """The hard-margin SVM of a kernel, with the bounds that prove it.
 
     Attributes
@@ -40,7 +40,7 @@ class KernelLimit(Certified):
         Bounds of the least norm at margin 1: `sqrt(lam' Y K Y lam)` over the smallest margin from
         above, the sum of the multipliers over it from below. They hold for the kernel's entries
         as they are.
-    tol, iterations, seconds, solver
+    tol, solver, iterations, seconds
         The gap asked for and how the solve went.
     """
 
@@ -50,9 +50,9 @@ class KernelLimit(Certified):
     status: Status
     certificate: Certificate
     tol: float
+    solver: str
     iterations: int
     seconds: float
-    solver: str
 
     def __post_init__(self) -> None:
         for array in (self.dual, self.coefficients, self.margins):
@@ -137,7 +137,7 @@ def solve_kernel_svm(
         status=solution.status,
         certificate=solution.certificate,
         tol=solution.tol,
+        solver=solution.solver,
         iterations=solution.iterations,
         seconds=solution.seconds,
-        solver=solution.solver,
     )

@@ -2,25 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._shown import Shown
+from .._solve import Status
 from ..data.arrays import Floats
+from ..limits.result import Result
 from .arrays import check_kernel, matrix, targets
 
-__all__ = ["KernelRegression", "kernel_regression"]
+__all__ = ["KernelRegression", "KernelRegressionCertificate", "kernel_regression"]
 
 # Eigenvalues below n times the resolution of float64 times the largest are zero to rounding; those
 # this many times as far below zero are not.
 _INDEFINITE = 1e3
 
 
+@dataclass(frozen=True)
+class KernelRegressionCertificate:
+    """What coefficients prove of themselves, recomputed from the kernel as it was given.
+
+    Attributes
+    ----------
+    remaining : float
+        ``||K c - e_0|| / ||e_0||``: what share of the first errors remains at the end. Rounding,
+        if the kernel has full rank and is well conditioned. 0 for 0 / 0.
+    stationarity : float
+        ``||K (K c - e_0)|| / (||K|| ||e_0||)``, spectral norm of K: 0 where no coefficients leave
+        less, so that the errors that remain lie outside the range of K.
+    """
+
+    remaining: float
+    stationarity: float
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class KernelRegression(Shown):
+class KernelRegression(Result):
     r"""Gradient descent on :math:`\tfrac12 \sum_n e_n^2`, e the errors, with a constant kernel K.
 
     Attributes
@@ -34,18 +55,35 @@ class KernelRegression(Shown):
     rank : int
         Eigenvalues that are not zero to rounding. Where it is less than n, errors outside the
         range of K stay.
-    certificate : float
-        ``||K c - e_0|| / ||e_0||``, recomputed from the kernel as given: what share of the first
-        errors remains at the end. Rounding, if the kernel has full rank and is well conditioned.
+    status : Status
+    certificate : KernelRegressionCertificate
+    tol : float
+        To which the stationarity was judged.
     eigenvalues : (n,) array, ascending
     eigenvectors : (n, n) array, in columns
     """
+
+    ADVICE: ClassVar[Mapping[Status, str]] = MappingProxyType(
+        {
+            Status.SOLVED: (
+                "solved: no coefficients leave smaller errors at the end of training, to within "
+                "tolerance"
+            ),
+            Status.INACCURATE: (
+                "inaccurate: other coefficients would leave smaller errors, by more than the "
+                "tolerance. The least eigenvalues of the kernel decide here: add a multiple of the "
+                "identity, leave out samples that are nearly equal, or raise `tol`"
+            ),
+        }
+    )
 
     start: Floats
     coefficients: Floats
     condition: float
     rank: int
-    certificate: float
+    status: Status
+    certificate: KernelRegressionCertificate
+    tol: float
     eigenvalues: Floats
     eigenvectors: Floats
 
@@ -128,7 +166,7 @@ class KernelRegression(Shown):
         return np.asarray((factors * parts) @ self.eigenvectors.T)
 
 
-def kernel_regression(K: Any, y: Any, f0: Any = 0.0) -> KernelRegression:
+def kernel_regression(K: Any, y: Any, f0: Any = 0.0, *, tol: float = 1e-8) -> KernelRegression:
     r"""How squared errors fall while the tangent kernel of a network stays what it is.
 
     At finite width it is the limit of large output scales: a network trained as
@@ -143,18 +181,20 @@ def kernel_regression(K: Any, y: Any, f0: Any = 0.0) -> KernelRegression:
         Real targets.
     f0 : (n,) or float
         Scores at the beginning; by default 0.
+    tol : float
+        To which the stationarity of the coefficients is asked for, in (0, 1).
 
     Returns
     -------
     KernelRegression
-        With the residual of its equations as certificate, and the rank of the kernel: a singular
-        one (few weights, equal samples) learns what lies in its range and no more.
+        With its certificate; call `.require()` to insist on `SOLVED`. A singular kernel (few
+        weights, equal samples), of lower `rank`, learns what lies in its range and no more.
 
     Raises
     ------
     TypeError, ValueError
         If `K` is not symmetric and positive semidefinite up to rounding, or is zero, or targets or
-        scores are not (n,) finite numbers.
+        scores are not (n,) finite numbers, or `tol` is out of range.
 
     Examples
     --------
@@ -162,6 +202,8 @@ def kernel_regression(K: Any, y: Any, f0: Any = 0.0) -> KernelRegression:
     >>> regression.after(1, 0.5).tolist(), regression.limit([[1.0, 1.0]]).tolist()
     ([0.0, 0.5], [-0.5])
     """
+    if not 0 < tol < 1:
+        raise ValueError(f"`tol` must lie strictly between 0 and 1, got {tol}")
     kernel = check_kernel(K)
     n = len(kernel)
     first = np.full(n, float(f0)) if np.ndim(f0) == 0 else f0
@@ -176,14 +218,27 @@ def kernel_regression(K: Any, y: Any, f0: Any = 0.0) -> KernelRegression:
     kept = values > floor
     weights = np.divide(1.0, values, out=np.zeros(n), where=kept)
     coefficients = vectors @ (weights * (vectors.T @ errors))
-    size = float(np.linalg.norm(errors))
-    left = float(np.linalg.norm(kernel @ coefficients - errors))
+    certificate = _certify(kernel, coefficients, errors, float(values[-1]))
     return KernelRegression(
         start=errors,
         coefficients=coefficients,
         condition=float(values[-1] / values[kept][0]),
         rank=int(kept.sum()),
-        certificate=left / size if size > 0 else 0.0,
+        status=Status.SOLVED if certificate.stationarity <= tol else Status.INACCURATE,
+        certificate=certificate,
+        tol=tol,
         eigenvalues=values,
         eigenvectors=vectors,
+    )
+
+
+def _certify(
+    kernel: Floats, coefficients: Floats, errors: Floats, largest: float
+) -> KernelRegressionCertificate:
+    size, left = float(np.linalg.norm(errors)), kernel @ coefficients - errors
+    if size == 0:
+        return KernelRegressionCertificate(0.0, 0.0)
+    slope = float(np.linalg.norm(kernel @ left))
+    return KernelRegressionCertificate(
+        remaining=float(np.linalg.norm(left)) / size, stationarity=slope / (largest * size)
     )

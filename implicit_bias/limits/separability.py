@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,6 +16,7 @@ from .._solve import (
     MaxMarginProgram,
     Settings,
     Solution,
+    Status,
     array_namespace,
     as_float64,
     certify,
@@ -23,6 +27,7 @@ from .._solve import (
 from ..data.arrays import require_real
 from .formulation import real_data
 from .predictors import ContextColumns, GateColumns
+from .result import Result
 
 __all__ = ["Separability", "is_separable"]
 
@@ -32,8 +37,8 @@ SUPPORT = 1e-4
 ENTRIES = 2**24
 
 
-@dataclass(frozen=True, eq=False)
-class Separability:
+@dataclass(frozen=True, eq=False, repr=False)
+class Separability(Result):
     """Whether a gated linear predictor separates data, and what proves it.
 
     True in a condition if it is proved that one does; False if it is proved that none does, and
@@ -41,7 +46,8 @@ class Separability:
 
     Attributes
     ----------
-    separable : bool or None
+    status : Status
+        SOLVED if coefficients separate the data, NOT_SEPARABLE, or UNDECIDED: see `separable`.
     direction : array or None
         Coefficients at smallest margin 1, of the least norm: (D,) without gates, (H, D) with
         gates, (H, C, D) with contexts. None unless they separate.
@@ -62,14 +68,30 @@ class Separability:
         One sentence for people.
     """
 
-    separable: bool | None
-    direction: Array | None = field(repr=False)
+    ADVICE: ClassVar[Mapping[Status, str]] = MappingProxyType(
+        {
+            Status.SOLVED: (
+                "separable: the returned coefficients have positive margins, rounding at its worst"
+            )
+        }
+    )
+
+    status: Status
+    direction: Array | None
     margin: float
     largest_margin: float
-    multipliers: Array | None = field(repr=False)
+    multipliers: Array | None
     residual: float
-    certificate: Certificate = field(repr=False)
+    certificate: Certificate
     message: str
+
+    @property
+    def separable(self) -> bool | None:
+        """True or False where it is proved; None where neither is."""
+        return {Status.SOLVED: True, Status.NOT_SEPARABLE: False}.get(self.status)
+
+    def _summary(self) -> dict[str, Any]:
+        return {"separable": self.separable}
 
     def __bool__(self) -> bool:
         return self.separable is True
@@ -130,9 +152,10 @@ def is_separable(
     proved, primal = solution.certificate, solution.primal
     if not (proved.proves_separability() or proved.proves_inseparability()):
         proved, primal = _on_the_support(program, solution)
-    separable = True if proved.proves_separability() else None
+    status = Status.SOLVED if proved.proves_separability() else Status.UNDECIDED
     if proved.proves_inseparability():
-        separable = False
+        status = Status.NOT_SEPARABLE
+    separable = status is Status.SOLVED
     margin = (1 - proved.separation_rounding) / proved.objective if separable else 0.0
     largest = (
         (1 + proved.separation_rounding) / proved.dual_objective
@@ -140,14 +163,14 @@ def is_separable(
         else float("inf")
     )
     return Separability(
-        separable,
+        status,
         primal.reshape(shape) if separable else None,
         margin,
         largest,
-        solution.dual if separable is False else None,
+        solution.dual if status is Status.NOT_SEPARABLE else None,
         proved.separation_bound,
         proved,
-        _message(separable, margin, largest, proved, int((solution.dual > 0).sum())),
+        _message(status, margin, largest, proved, int((solution.dual > 0).sum())),
     )
 
 
@@ -220,14 +243,14 @@ def _columns(
 
 
 def _message(
-    separable: bool | None, margin: float, largest: float, proved: Certificate, n_used: int
+    status: Status, margin: float, largest: float, proved: Certificate, n_used: int
 ) -> str:
-    if separable:
+    if status is Status.SOLVED:
         return (
             f"separable: at norm 1 every margin is at least {margin:.6g}, and no coefficients have "
             f"more than {largest:.6g}"
         )
-    if separable is False:
+    if status is Status.NOT_SEPARABLE:
         return (
             f"not separable: multipliers of {n_used} samples cancel, with "
             f"{proved.separation_bound:.2g} of their terms left"

@@ -12,6 +12,7 @@ from typing import Protocol
 
 import torch
 
+from .._solve import Status
 from ..training.catalogue import TRAINERS
 from ..training.data import Inputs, place_data, trained_weights
 from ..training.loop import train
@@ -19,7 +20,6 @@ from ..training.settings import TrainingSettings
 from ..training.trajectory import Trajectory
 from .gradients import margins
 from .rates import fit_rate
-from .series import SeriesStatus
 
 __all__ = ["PACED", "Clock", "ConstantClock", "PowerClock", "clock_of", "pace_of"]
 
@@ -150,7 +150,7 @@ def clock_of(trajectory: Trajectory, settings: TrainingSettings) -> PowerClock |
         return None
     reached = -trajectory.log_loss
     rate = fit_rate(trajectory.step, reached, names=("log(1/loss)", "t"))
-    if rate.status is not SeriesStatus.ESTIMATED or not rate.exponent > 0:
+    if rate.status is not Status.ESTIMATED or not rate.exponent > 0:
         return None
     return PowerClock(
         settings.trainer,

@@ -242,7 +242,7 @@ def _predict(limit: Limit, sample: Sample) -> Array:
     if not limit.certificate.proves_separability():
         raise ValueError(
             f"the limit is {limit.status.name} and has no coefficients to compare a network with: "
-            f"{limit.status.advice}"
+            f"{limit.advice}"
         )
     # Limits take inputs row by row, images of a network as well.
     rows = sample.X if np.ndim(sample.X) == 2 else sample.X.reshape(len(sample.X), -1)

@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._shown import Shown
+from .._solve import Status
 from .power_sums import Powers, PowerSums
 from .scalars import DUAL_SLACK
-from .series import OTHERS, WIDE, SeriesStatus, fit_series, last_part
+from .series import OTHERS, WIDE, fit_series, last_part
 
 __all__ = [
     "Bar",
     "Extrapolation",
-    "SeriesStatus",
     "extrapolate",
     "inverse_log_loss",
 ]
@@ -80,7 +80,7 @@ class Extrapolation(Shown):
         Its form.
     residual : float
         Root mean square residual of the believed fit; of sums of powers their `misfit`.
-    status : SeriesStatus
+    status : Status
     reached, upper : float
         The last value and the bound; NaN for a series without one.
     slow_units : tuple of int
@@ -92,7 +92,7 @@ class Extrapolation(Shown):
     window: int
     model: str
     residual: float
-    status: SeriesStatus
+    status: Status
     reached: float = math.nan
     upper: float = math.nan
     slow_units: tuple[int, ...] = ()
@@ -140,7 +140,7 @@ class Extrapolation(Shown):
         )
 
     def __str__(self) -> str:
-        if self.status is not SeriesStatus.ESTIMATED:
+        if self.status is not Status.ESTIMATED:
             return f"no estimate: {self.status.advice}"
         if math.isnan(self.upper):
             return f"{self.value:.6g} +- {self.error:.2g}"
@@ -266,11 +266,11 @@ def _bounded(
     x: Array, y: Array, upper: float, powers: Powers, asleep: tuple[int, ...]
 ) -> Extrapolation:
     status, x, y = last_part(x, y, REACH)
-    if status is SeriesStatus.ESTIMATED and not y[-1] > 0:
-        status = SeriesStatus.NOT_SEPARATING
-    if status is SeriesStatus.ESTIMATED and not y.max() <= upper + ROUNDING:
-        status = SeriesStatus.ABOVE_BOUND
-    if status is not SeriesStatus.ESTIMATED:
+    if status is Status.ESTIMATED and not y[-1] > 0:
+        status = Status.NOT_SEPARATING
+    if status is Status.ESTIMATED and not y.max() <= upper + ROUNDING:
+        status = Status.ABOVE_BOUND
+    if status is not Status.ESTIMATED:
         return Extrapolation(Bar(), 0, "", math.nan, status, upper=upper, slow_units=asleep)
     reached = min(float(y[-1]), upper)
     sums = PowerSums(x, np.maximum(upper - y, ROUNDING), powers)

@@ -5,23 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from .._shown import Shown
+from .._solve import Status
 from ..drawing.figures import Panel, Row
 
-__all__ = ["Assumption", "Finding", "Standing", "Table", "Writer"]
+__all__ = ["Assumption", "Finding", "Table", "Writer"]
 
 Writer = Callable[[Path], None]
-
-
-class Standing(Protocol):
-    """What an answer is worth: the status of a limit, of whatever kind its program is."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def advice(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -93,7 +85,7 @@ class Finding(Shown):
     files: Mapping[str, Writer] = field(default_factory=dict)
     panels: tuple[Panel | Row, ...] = ()
     assumptions: tuple[Assumption, ...] = ()
-    statuses: Mapping[str, Standing] = field(default_factory=dict)
+    statuses: Mapping[str, Status] = field(default_factory=dict)
     certificates: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     objects: Mapping[str, Any] = field(default_factory=dict)
     row: Mapping[str, Any] = field(default_factory=dict)

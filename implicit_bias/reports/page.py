@@ -133,7 +133,7 @@ def _notices(report: Report) -> list[str]:
     found = []
     if report.status is not None and report.status.name != "SOLVED":
         where = f" ({report.concerns})" if report.concerns else ""
-        found.append(f"{report.status.name}{where}: {report.status.advice}")
+        found.append(f"{report.status.name}{where}: {report.advice}")
     if report.shortfall:
         found.append(f"Not separated: {report.shortfall}")
     if report.failure is not None:

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._files import write_atomically
-from ..limits.severity import worst
+from .._solve import Status, worst_status
 from ..runs.folder import Keeping
-from .finding import Assumption, Finding, Standing, Table, Writer
+from .finding import Assumption, Finding, Table, Writer
 from .saving import write_report
 from .side_by_side import joined
 
@@ -58,10 +58,22 @@ class Report:
         return not self.interrupted and all(finding.finished for finding in self.findings)
 
     @property
-    def status(self) -> Standing | None:
+    def status(self) -> Status | None:
         """The worst status of the limits; None if an interrupt came before the first of them."""
         statuses = self._statuses()
-        return worst(statuses.values()) if statuses else None
+        return worst_status(statuses.values()) if statuses else None
+
+    @property
+    def advice(self) -> str:
+        """What the status means, in the words of a limit that it is of; empty without a status."""
+        if self.status is None:
+            return ""
+        said = (
+            str(proof["advice"])
+            for proof in self.certificates.values()
+            if proof.get("status") == self.status.name and "advice" in proof
+        )
+        return next(said, self.status.advice)
 
     @property
     def concerns(self) -> str:
@@ -254,7 +266,7 @@ class Report:
             return replace(self, findings=own, interrupted=False, failure=None)
         return replace(self, findings=own)
 
-    def _statuses(self) -> dict[str, Standing]:
+    def _statuses(self) -> dict[str, Status]:
         return {name: status for one in self.findings for name, status in one.statuses.items()}
 
 

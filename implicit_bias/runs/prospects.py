@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from .._solve import Status
 from ..measures.extrapolation import (
     Extrapolation,
-    SeriesStatus,
     extrapolate,
     inverse_log_loss,
 )
@@ -113,7 +113,7 @@ def _table(rows: tuple[tuple[str, str], ...]) -> Table:
 
 def _farther(limit: Extrapolation, u: float) -> tuple[tuple[str, str], ...]:
     """Where the margin ratio comes to, as far along as descent is known to follow its series."""
-    if limit.status is not SeriesStatus.ESTIMATED:
+    if limit.status is not Status.ESTIMATED:
         return ()
     bar = limit.in_words(limit.predict(u / FARTHER))
     return ((f"at {FARTHER} times its log(1/loss)", bar),)
@@ -130,7 +130,7 @@ def _exponents(rates: Sequence[Rate], settings: TrainingSettings) -> tuple[Table
     rows = tuple(
         rate.row()
         for rate in rates
-        if rate.status is SeriesStatus.ESTIMATED
+        if rate.status is Status.ESTIMATED
         and (rate.variable != "log t" or settings.trainer == "constant")
     )
     title = "exponents over the last half of the checkpoints"

@@ -267,7 +267,7 @@ def test_a_contradiction_raises_if_asked_and_leaves_no_earlier_answer(classifier
     fitted = classifier(on_inseparable="raise").fit(X, labels)
     with pytest.raises(NotCertified, match="NOT_SEPARABLE") as caught:
         fitted.fit(np.vstack([X, X[:1]]), np.append(labels, 1 - labels[0]))
-    assert caught.value.solution.status is Status.NOT_SEPARABLE
+    assert caught.value.result.status is Status.NOT_SEPARABLE
     with pytest.raises(NotFittedError):
         fitted.predict(X)
     with pytest.raises(NotFittedError):

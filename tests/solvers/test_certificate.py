@@ -384,8 +384,8 @@ def test_every_status_explains_itself_in_its_exception() -> None:
         with pytest.raises(NotCertified) as caught:
             solution.require()
         message = str(caught.value)
-        assert message.startswith(f"{solution.status.name}: {solution.status.advice}")
-        assert "by hand" in message and "4 iterations" in message
+        assert message.startswith(f"{solution.status.name}: {solution.advice}")
+        assert "solver by hand" in message and "iterations 4" in message
 
 
 def good() -> dict[str, np.ndarray]:

@@ -274,7 +274,7 @@ def test_require_returns_a_solved_solution_and_raises_with_advice_otherwise() ->
     unsolvable = solve(linear_program([[1], [1]], [1, -1]))
     with pytest.raises(NotCertified, match=r"NOT_SEPARABLE: .*contradictory") as caught:
         unsolvable.require()
-    assert caught.value.solution is unsolvable
+    assert caught.value.result is unsolvable
 
 
 CUT_SHORT = Settings(tol=1e-6, max_iterations=1)

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._shown import Shown
-from ..._solve import to_numpy
+from ..._solve import Status, to_numpy
 from ...data.sample import Sample
 from ...limits.aligned import network_value
-from ...local_limits.limit import LocalLimit, LocalStatus, same_limit
+from ...local_limits.limit import LocalLimit, same_limit
 from ...measures.kkt import kkt_distance
 from ...measures.scalars import agreement, cosine, error_rate, placed_scores
 from ...training.data import GatedData, place_data
@@ -241,7 +241,7 @@ def alike(a: LocalLimit, b: LocalLimit) -> bool:
     """
     if same_limit(a, b):
         return True
-    if LocalStatus.FAILED in (a.status, b.status) or not min(a.n_zero_modes, b.n_zero_modes):
+    if Status.FAILED in (a.status, b.status) or not min(a.n_zero_modes, b.n_zero_modes):
         return False
     largest = float(a.multipliers.max())
     close = float(np.abs(a.multipliers - b.multipliers).max()) <= ORBIT * largest
@@ -259,7 +259,7 @@ def limits_reached(limits: Sequence[LocalLimit | None]) -> list[int | None]:
     known: list[LocalLimit] = []
     found: list[int | None] = []
     for limit in limits:
-        if limit is None or limit.status is LocalStatus.FAILED:
+        if limit is None or limit.status is Status.FAILED:
             found.append(None)
             continue
         same = [i for i, other in enumerate(known) if alike(limit, other)]

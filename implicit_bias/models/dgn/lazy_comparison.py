@@ -173,7 +173,7 @@ def regression_table(regression: KernelRegression, svm: Mapping[str, Any]) -> Ta
         ("squared loss", "kernel regression", "theorem, alpha to infinity"),
         ("  rank of the kernel", f"{regression.rank} of {len(regression.start)}", "certified"),
         ("  condition number", number(regression.condition), "certified"),
-        ("  residual of its equations (0)", number(regression.certificate), "certified"),
+        ("  residual of its equations (0)", number(regression.certificate.remaining), "certified"),
         ("exponential-like loss, linearised", "hard-margin SVM", "theorem"),
         ("  status", str(svm["status"]), "certified"),
         ("  least norm at margin 1", number(svm["objective"], ".8g"), "certified"),

@@ -100,7 +100,7 @@ def _predictions(regression: KernelRegression, svm: KernelLimit) -> Finding:
     record = {
         "rank": regression.rank,
         "condition": regression.condition,
-        "residual": regression.certificate,
+        "residual": regression.certificate.remaining,
     }
     arrays = {"coefficients": regression.coefficients, "svm_coefficients": svm.coefficients}
     n = len(regression.start)
@@ -118,7 +118,7 @@ def _predictions(regression: KernelRegression, svm: KernelLimit) -> Finding:
         objects={"limit": regression, "kernel_svm": svm},
         row={
             "limit": KERNEL,
-            "stationarity": regression.certificate,
+            "stationarity": regression.certificate.remaining,
             "iterations": svm.iterations,
             "limit_seconds": svm.seconds,
         },

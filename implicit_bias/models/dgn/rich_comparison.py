@@ -40,7 +40,7 @@ def comparison_table(comparison: DGNComparison, local: LocalLimit) -> Table:
         ("value of its local limit", number(comparison.local_value, ".8g"), "certified"),
         ("  status", local.status.name, "certified"),
         ("  residual of first-order conditions (0)", number(local.residual), "certified"),
-        ("  smallest multiplier (> 0)", number(local.smallest_multiplier), "certified"),
+        ("  smallest multiplier (> 0)", number(local.certificate.smallest_multiplier), "certified"),
         ("  zero modes", modes, "certified"),
         ("  lowest curvature beyond them (> 0)", lowest, "certified"),
         ("  active samples", f"{int(local.active.sum())} of {len(local.active)}", "certified"),

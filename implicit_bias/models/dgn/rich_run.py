@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from ..._solve import Status
 from ...data.sample import Sample
 from ...limits.path_lasso import solve_path_lasso
 from ...limits.path_limit import PathLimit
-from ...local_limits.limit import LocalLimit, LocalStatus
+from ...local_limits.limit import LocalLimit
 from ...local_limits.search import local_limit
 from ...measures.scalars import error_rate
 from ...reports.columns import limit_columns
@@ -221,7 +222,7 @@ def _assumptions(first: Start, local: LocalLimit, bound: PathLimit) -> tuple[Ass
         Assumption(
             "the point next to the network is a strict local optimum, up to rotations of units "
             f"(certified in floating point){why}",
-            {LocalStatus.LOCAL_OPTIMUM: True, LocalStatus.SADDLE: False}.get(local.status),
+            {Status.LOCAL_OPTIMUM: True, Status.SADDLE: False}.get(local.status),
         ),
         Assumption(
             f"the loss tends to 0: log(1/loss) is {-first.trajectory.log_loss[-1]:.3g} at the end",

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from ..._solve import to_numpy
+from ..._solve import Status, to_numpy
 from ...data.arrays import Floats, require_real
-from .limit import DistillationCertificate, DistillationLimit, DistillationStatus
+from .limit import DistillationCertificate, DistillationLimit
 from .losses import centred, get_student_loss, mean_loss
 
 __all__ = [
@@ -158,7 +158,7 @@ def distillation_limit(
         rank=span.basis.shape[1],
         start_norm=float(np.linalg.norm(start)),
         null_start=float(np.linalg.norm(unseen)),
-        status=DistillationStatus.SOLVED if solved else DistillationStatus.INACCURATE,
+        status=Status.SOLVED if solved else Status.INACCURATE,
         certificate=certificate,
         tol=tol,
         seconds=time.perf_counter() - begun,

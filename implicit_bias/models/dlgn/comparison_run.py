@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..._solve import to_numpy
+from ..._solve import Status, to_numpy
 from ...data.arrays import Floats
 from ...data.sample import Sample
 from ...kernels.margin import solve_kernel_svm
 from ...kernels.overlap import neural_path_kernel
 from ...limits.limit import Limit
 from ...local_limits.depth3 import depth3_kernel
-from ...local_limits.limit import LocalLimit, LocalStatus
+from ...local_limits.limit import LocalLimit
 from ...local_limits.search import local_limit
 from ...measures.scalars import error_rate, scores
 from ...networks.dgn import DGN
@@ -40,7 +40,7 @@ def find_local_limit(network: DGN, sample: Sample, *, constant: bool) -> LocalLi
     if constant:
         network, sample = along_the_ones(network), one_input(sample)
     local = local_limit(network, *distinct(sample))
-    return None if local.status is LocalStatus.FAILED else local
+    return None if local.status is Status.FAILED else local
 
 
 def along_the_ones(network: DGN) -> DGN:
@@ -204,7 +204,7 @@ def _assumptions(comparison: DLGNComparison, local: LocalLimit | None) -> tuple[
         "the point next to the network is a strict local optimum, up to rotations of units "
         "(certified in floating point)",
         None if local is None else {
-            LocalStatus.LOCAL_OPTIMUM: True, LocalStatus.SADDLE: False
+            Status.LOCAL_OPTIMUM: True, Status.SADDLE: False
         }.get(local.status),
     )  # fmt: skip
     if not comparison.exact or local is None:

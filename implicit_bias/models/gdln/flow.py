@@ -8,8 +8,8 @@ from typing import Any
 
 from ..._solve import (
     Array,
-    FitStatus,
     LeastSquaresProgram,
+    Status,
     array_namespace,
     as_float64,
     solve_least_squares,
@@ -196,8 +196,8 @@ def _flow(program: LeastSquaresProgram, w0: Array, tau: float, rcond: float | No
             f"`w0` must be finite, of shape {program.shape}, got shape {tuple(start.shape)}: "
             "one row of weights per unit"
         )
-    if solution.status is FitStatus.INCONSISTENT:
-        raise ValueError(f"`A` and `b` are {solution.status.advice}")
+    if solution.status is Status.INCONSISTENT:
+        raise ValueError(f"`A` and `b` are {solution.advice}")
     n_units = program.shape[0]
     return GatedFlow(
         initial=start,

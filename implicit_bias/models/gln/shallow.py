@@ -113,9 +113,8 @@ class ShallowGLNLimit(Limit):
         """(n,) booleans: which rows of `contexts` (n, H) occurred in training."""
         return GlobalContextColumns(self.global_contexts).rows(contexts) < len(self.zeta)
 
-    def to_dict(self) -> dict[str, Any]:
-        """As `Limit.to_dict`, with the contexts and the bounds of their own optima."""
-        return super().to_dict() | {
+    def _summary(self) -> dict[str, Any]:
+        return super()._summary() | {
             name: to_numpy(getattr(self, name)).tolist() for name in _CONTEXT_ARRAYS
         }
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..._extras import naming_extras
 from ..._solve import GatedDesign, MaxMarginProgram, Settings, Solution, Status, solve
 from ...data.arrays import Floats
-from .limit import HeadCertificate, HeadLimit, HeadStatus
+from .limit import HeadCertificate, HeadLimit
 
 if TYPE_CHECKING:
     import cvxpy
@@ -65,11 +65,9 @@ def direction_limit(
     )
 
 
-def _status(solution: Solution) -> HeadStatus:
-    if solution.status is Status.SOLVED:
-        return HeadStatus.SOLVED
-    separable = solution.status is Status.INACCURATE
-    return HeadStatus.INACCURATE if separable else HeadStatus.NO_MINIMISER
+def _status(solution: Solution) -> Status:
+    separable = solution.status in (Status.SOLVED, Status.INACCURATE)
+    return solution.status if separable else Status.NO_MINIMISER
 
 
 @naming_extras()

@@ -12,8 +12,9 @@ from functools import cached_property
 
 import numpy as np
 
+from ..._solve import Status
 from ...data.arrays import Floats
-from .limit import HeadCertificate, HeadLimit, HeadStatus
+from .limit import HeadCertificate, HeadLimit
 from .losses import ExitLoss
 
 __all__ = ["Span", "distance_bound", "point_limit", "span_of"]
@@ -86,13 +87,13 @@ def point_limit(features: Floats, loss: ExitLoss, tol: float) -> HeadLimit:
     weights = centred.T @ coordinates @ span.basis
     certificate = _certify(coordinates, span, loss, centred)
     solved = certificate.error <= tol
-    unsolved = HeadStatus.NO_MINIMISER if loss.is_hard else HeadStatus.INACCURATE
+    unsolved = Status.NO_MINIMISER if loss.is_hard else Status.INACCURATE
     return HeadLimit(
         weights=weights,
         kind="interpolant" if matched else "minimiser",
         rank=span.rank,
         excess=loss.value(span.rows @ coordinates.T @ centred) - loss.least,
-        status=HeadStatus.SOLVED if solved else unsolved,
+        status=Status.SOLVED if solved else unsolved,
         certificate=certificate,
         tol=tol,
     )

@@ -20,11 +20,11 @@ from ..._solve import (
     certify,
     support_vectors,
     to_numpy,
+    worst_status,
 )
 from ...data.arrays import checked_data
 from ...data.orthants import is_orthogonally_separable
 from ...limits.formulation import Solving, labelled, solve_program
-from ...limits.severity import worst
 from .limit import LABELS, OneSidedSolution, OrthosepLimit
 
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ def _join(
     a mean of theirs, to rounding: two solved parts may make a whole just above the tolerance. A
     proof of inseparability is a set of multipliers on one class alone, and holds for both.
     """
-    status, tol = worst(solution.status for solution in solutions), solutions[0].tol
+    status, tol = worst_status(solution.status for solution in solutions), solutions[0].tol
     if status is Status.NOT_SEPARABLE:
         for label, solution in zip(_labels(program), solutions, strict=True):
             if solution.status is not Status.NOT_SEPARABLE:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from ..._saved import filled
-from ..._solve import Array, Certificate, Status, array_namespace, as_float64
+from ..._solve import Array, Certificate, Solution, Status, array_namespace, as_float64
 from ...limits.limit import Limit
+from ...limits.result import Result
 
 __all__ = ["LABELS", "OneSidedSolution", "OrthosepLimit", "RampFunction"]
 
@@ -46,8 +46,8 @@ class RampFunction:
         return self.u * plus - self.z * minus
 
 
-@dataclass(frozen=True)
-class OneSidedSolution:
+@dataclass(frozen=True, repr=False)
+class OneSidedSolution(Result):
     """How the program of one class went.
 
         minimise ||w||   s.t.   <w, x_i> >= 1  for every i with y_i = label
@@ -66,6 +66,8 @@ class OneSidedSolution:
     iterations, seconds
         What the solve took.
     """
+
+    ADVICE: ClassVar = Solution.ADVICE
 
     label: int
     n_samples: int
@@ -186,29 +188,8 @@ class OrthosepLimit(Limit):
         safe = xp.where(roots > 0, roots, xp.ones_like(roots))
         return signs[:, None] * self.zeta / safe[:, None], signs * roots
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything but the large arrays, both classes included."""
-        return super().to_dict() | {
-            "classes": [_record(part) for part in self.classes],
+    def _summary(self) -> dict[str, Any]:
+        return super()._summary() | {
+            "classes": [asdict(part) | {"status": part.status.name} for part in self.classes],
             "supports_span": self.supports_span,
         }
-
-    def _record(self) -> dict[str, Any]:
-        return super()._record() | {"classes": [_record(part) for part in self.classes]}
-
-    @classmethod
-    def _fields(cls, record: dict[str, Any]) -> dict[str, Any]:
-        classes = tuple(_from_record(part) for part in record["classes"])
-        return super()._fields(record) | {"classes": classes}
-
-
-def _record(part: OneSidedSolution) -> dict[str, Any]:
-    return asdict(part) | {"status": part.status.name}
-
-
-def _from_record(record: dict[str, Any]) -> OneSidedSolution:
-    made = {
-        "status": Status[record["status"]],
-        "certificate": Certificate(**filled(Certificate, record["certificate"])),
-    }
-    return OneSidedSolution(**filled(OneSidedSolution, record | made))

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import torch
 
-from ..._solve import to_numpy
+from ..._solve import Status, to_numpy
 from ...data.sample import Sample
 from ...drawing.folds import fold_row
 from ...equivalence.reading import as_weights
 from ...equivalence.weights import ReLUWeights
 from ...limits.frelu import FReLULimit
-from ...local_limits.limit import LocalLimit, LocalStatus
+from ...local_limits.limit import LocalLimit
 from ...local_limits.search import local_limit
 from ...measures.formatting import number, share
 from ...measures.scalars import scores
@@ -40,7 +40,7 @@ def find_neurons(setup: Setup, network: DeepReLU, machine: FReLULimit, name: str
         if machine.certificate.proves_separability():
             beside[name] = beside_limit(machine, trained, setup.train.X, gates)
         local = _local(network, setup.train)
-        if local is not None and local.status is not LocalStatus.FAILED:
+        if local is not None and local.status is not Status.FAILED:
             beside[LOCAL] = beside_local_limit(local, trained, setup.train.X, gates)
     folds = {"network": as_weights(network), **{k: one.weights for k, one in beside.items()}}
     row = fold_row(folds, setup.train)
@@ -116,6 +116,6 @@ def find_starts(
 
 def _with_limit(one: Start, train: Sample) -> Start:
     local = _local(one.network, train) if isinstance(one.network, ReLU) else None
-    if local is None or local.status is LocalStatus.FAILED:
+    if local is None or local.status is Status.FAILED:
         return one
     return replace(one, limit=ReLUWeights.from_arrays(local.weights.values()))

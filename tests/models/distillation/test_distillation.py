@@ -13,7 +13,6 @@ from scipy.special import expit, softmax
 import implicit_bias as ib
 from implicit_bias import distillation
 from implicit_bias.models.distillation.closed_form import largest_start
-from implicit_bias.models.distillation.limit import DistillationNotCertified
 from implicit_bias.models.distillation.losses import CLASS_LOSSES, LOSSES, mean_loss
 from implicit_bias.models.distillation.rates import restricted_convexity
 from implicit_bias.models.distillation.risk import (
@@ -294,7 +293,7 @@ def test_samples_that_repeat_or_depend_on_each_other_change_nothing() -> None:
 def test_a_limit_that_misses_the_teacher_is_not_solved() -> None:
     limit = distillation.distillation_limit(X, TEACHER, rcond=0.9)
     assert limit.status.name == "INACCURATE" and limit.certificate.interpolation > 0.01
-    with pytest.raises(DistillationNotCertified, match=r"INACCURATE.*interpolation"):
+    with pytest.raises(ib.NotCertified, match=r"INACCURATE.*interpolation"):
         limit.require()
     assert not limit.certificate.proves_limit(math.nan)
 

@@ -232,8 +232,11 @@ def test_branch_and_bound_holds_what_a_grid_of_weights_finds() -> None:
     gates, y = two_layers(2, n=10)
     found = certify_depth3(y, gates, widths=(8, 2), n_inputs=4)
     lasso = solve_path_lasso(np.ones((10, 4)), y, gates, widths=(8, 2)).require()
-    assert found.path_bound == pytest.approx(lasso.objective, rel=1e-6)
-    assert found.finished and found.path_bound <= found.lower <= found.upper <= 1.01 * found.lower
+    assert found.certificate.path_bound == pytest.approx(lasso.objective, rel=1e-6)
+    assert (
+        found.finished
+        and found.certificate.path_bound <= found.lower <= found.upper <= 1.01 * found.lower
+    )
     # At given weights of the upper layer: a group lasso, here over pairs of columns.
     values = []
     for q in np.linspace(0.02, 0.98, 33):

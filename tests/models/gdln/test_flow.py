@@ -8,6 +8,7 @@ import torch
 from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 
+from implicit_bias import NotCertified, Status
 from implicit_bias.limits.predictors import GateColumns, Predictor
 from implicit_bias.models.gdln.flow import gated_flow, gated_flow_from_moments
 from implicit_bias.models.gdln.formulation import (
@@ -17,7 +18,6 @@ from implicit_bias.models.gdln.formulation import (
 )
 from implicit_bias.models.gdln.gating_loss import balanced_gating_loss, class_moments, gating_loss
 from implicit_bias.models.gdln.limit import GatedOLS
-from solvers.least_squares import FitNotCertified, FitStatus
 from tests.oracles import single_pulse_population
 
 D, K, N = 4, 3, 60
@@ -406,7 +406,7 @@ def test_times_have_any_shape() -> None:
 
 def test_status_speaks_for_itself() -> None:
     limit = solve_gated_ols(X, Y, COIN)
-    assert limit.status is FitStatus.SOLVED
+    assert limit.status is Status.SOLVED
     assert limit.certificate.stationarity < 1e-14
     assert limit.certificate.null_share < 1e-12
     record = limit.to_dict()
@@ -417,7 +417,7 @@ def test_status_speaks_for_itself() -> None:
     assert "slowest time" in repr(gated_flow(X, Y, COIN, W0))
     cut = solve_gated_ols(X, Y, COIN, rcond=0.5)
     assert cut.rank < 12
-    with pytest.raises(FitNotCertified, match=r"INACCURATE.*rcond"):
+    with pytest.raises(NotCertified, match=r"INACCURATE.*rcond"):
         cut.require()
 
 
