@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, fields
@@ -19,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._files import write_atomically
+from ._files import from_json, write_atomically
 from ._names import Unreadable, bare, name_of
 from ._version import __version__
 
@@ -28,7 +27,6 @@ __all__ = [
     "Kind",
     "check_format",
     "filled",
-    "from_json",
     "kind_of",
     "read_saved",
     "text_array",
@@ -40,12 +38,8 @@ __all__ = [
 # files of number 3 named classes by their modules.
 FORMAT = 4
 
-# Levels of JSON that are read: reports have 33.
-DEEPEST = 90
 # Bytes of an array of texts, in which each takes as many as the longest.
 WIDEST = 2**28
-# What a terminal may take for a command; tabs and line ends stay.
-_COMMANDS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _KEY, _CHECKSUM = "implicit-bias", "checksum"
 _ZIP = b"PK\x03\x04"
 _OLDER_RUN = "implicit-bias run "
@@ -162,9 +156,7 @@ def filled(saved_class: Any, state: Mapping[str, Any]) -> dict[str, Any]:
         If one that has no default is not there.
     """
     if not isinstance(state, Mapping):
-        raise Unreadable(
-            f"a {type(state).__name__} stands where a {saved_class.__name__} should be"
-        )
+        raise Unreadable(f"{type(state).__name__} stands where a {saved_class.__name__} should be")
     if issubclass(saved_class, tuple):
         given = saved_class._field_defaults
         defaults = {name: given.get(name, MISSING) for name in saved_class._fields}
@@ -180,20 +172,6 @@ def filled(saved_class: Any, state: Mapping[str, Any]) -> dict[str, Any]:
     if lacking:
         raise Unreadable(f"it has no {', '.join(lacking)} of a {saved_class.__name__}")
     return values
-
-
-def from_json(text: str | bytes) -> Any:
-    """JSON that anybody may have written: no texts in it command a terminal.
-
-    Raises
-    ------
-    ValueError
-        If it is no JSON, or nested deeper than any result is.
-    """
-    try:
-        return _harmless(json.loads(text), DEEPEST)
-    except RecursionError:
-        raise ValueError(f"it is nested deeper than {DEEPEST} levels") from None
 
 
 def text_array(texts: Any) -> NDArray[np.str_]:
@@ -290,19 +268,6 @@ def _header(
     if not (isinstance(header.get("kind"), str) and isinstance(header.get("record"), dict)):
         raise kind.refused(path, "its metadata name no kind, or have no record")
     return header
-
-
-def _harmless(tree: Any, levels: int) -> Any:
-    """The tree without control characters in its texts; RecursionError where it has more levels."""
-    if levels < 0:
-        raise RecursionError
-    if isinstance(tree, str):
-        return _COMMANDS.sub("", tree)
-    if isinstance(tree, list):
-        return [_harmless(entry, levels - 1) for entry in tree]
-    if isinstance(tree, dict):
-        return {_harmless(key, 0): _harmless(value, levels - 1) for key, value in tree.items()}
-    return tree
 
 
 def _checksum(arrays: Arrays, header: str) -> str:

@@ -268,12 +268,12 @@ def entry(tree: Any, name: str, *kinds: type) -> Any:
         If it is no mapping, or has nothing of one of these kinds there.
     """
     if not isinstance(tree, dict):
-        raise Unreadable(f"a {type(tree).__name__} stands where {name!r} of something should be")
+        raise Unreadable(f"{type(tree).__name__} stands where {name!r} of something should be")
     value = tree.get(name)
     if not isinstance(value, kinds):
-        there = f"is a {type(value).__name__}" if name in tree else "is missing"
+        there = f"is {type(value).__name__}" if name in tree else "is missing"
         wanted = " or ".join(kind.__name__ for kind in kinds)
-        raise Unreadable(f"{name!r} {there} where a {wanted} should be")
+        raise Unreadable(f"{name!r} {there} where {wanted} should be")
     return value
 
 

@@ -11,9 +11,9 @@ from types import NoneType
 from typing import Any
 
 from .._extras import naming_extras
-from .._files import write_atomically
+from .._files import from_json, write_atomically
 from .._names import PROMISED, Unreadable, found
-from .._saved import filled, from_json, kind_of, read_saved
+from .._saved import filled, kind_of, read_saved
 from ..runs.folder import INDEX
 from .encoding import Decoder, entry
 from .finding import Finding
@@ -105,7 +105,7 @@ def _finding(decoder: Decoder, tree: Any, folder: Path) -> Finding:
     plain = {name: decoder.decode(tree[name]) for name in PLAIN if name in tree}
     for name, value in plain.items():
         if not isinstance(value, PLAIN[name]):
-            raise Unreadable(f"the {name} of a finding is a {type(value).__name__}")
+            raise Unreadable(f"{name!r} of a finding is {type(value).__name__}")
     files = [_plain_name(name) for name in entry(tree, "files", list)]
     state = plain | {
         "objects": objects,

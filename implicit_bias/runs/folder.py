@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .._files import write_atomically
+from .._files import from_json, write_atomically
 
 __all__ = ["Keeping"]
 
@@ -93,7 +93,7 @@ class Keeping:
     def _index(self) -> Mapping[str, Any]:
         assert self.folder is not None
         try:
-            index = json.loads((self.folder / INDEX).read_text(encoding="utf-8"))
+            index = from_json((self.folder / INDEX).read_bytes())
         except FileNotFoundError:
             return {}
         except (ValueError, OSError) as error:
