@@ -33,8 +33,8 @@ import torch
 from implicit_bias import Sample, Status, TrainingSettings, kkt_distance, local_limit, train_many
 from implicit_bias.limits.path_limit import PathLimit
 from implicit_bias.local_limits.limit import LocalLimit
+from implicit_bias.measures.bounded_value import value_of
 from implicit_bias.measures.comparison import compare
-from implicit_bias.models.dgn.comparison import value_of
 
 from .starts_problems import KINDS, Problem, problem
 

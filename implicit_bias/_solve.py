@@ -38,6 +38,7 @@ try:
         solve_nested,
         solve_one_vs_rest,
         support_vectors,
+        to_cvxpy,
         to_numpy,
         worst_status,
     )
@@ -56,7 +57,7 @@ except ImportError as error:
 solve = naming_extras()(solve)
 solve_nested = naming_extras()(solve_nested)
 solve_one_vs_rest = naming_extras()(solve_one_vs_rest)
-MaxMarginProgram.to_cvxpy = naming_extras()(MaxMarginProgram.to_cvxpy)  # type: ignore[method-assign]
+to_cvxpy = naming_extras()(to_cvxpy)
 
 __all__ = [
     "Answer",
@@ -94,6 +95,7 @@ __all__ = [
     "solve_nested",
     "solve_one_vs_rest",
     "support_vectors",
+    "to_cvxpy",
     "to_numpy",
     "worst_status",
 ]

@@ -6,6 +6,7 @@ from .answer import Answer, NotCertified
 from .arrays import Array, array_namespace, as_float64, is_torch_array, to_numpy
 from .certificate import Certificate, certify
 from .constrained import ConstrainedCertificate, certify_constrained
+from .cvxpy_backend import to_cvxpy
 from .design import GatedDesign
 from .dispatch import SOLVERS, solve
 from .kernel_path import solve_kernel
@@ -65,6 +66,7 @@ __all__ = [
     "solve_nested",
     "solve_one_vs_rest",
     "support_vectors",
+    "to_cvxpy",
     "to_numpy",
     "worst_status",
 ]

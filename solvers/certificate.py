@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 
 from .arrays import Array, array_namespace, as_float64, float_of, matmul
+from .checks import require_shape
 from .design import GatedDesign
 from .html import html_table
 from .programs import MaxMarginProgram
@@ -17,6 +18,7 @@ __all__ = [
     "Certificate",
     "blocks_cancel",
     "certify",
+    "gap_between",
     "norm_above",
     "upper_bound",
 ]
@@ -124,18 +126,22 @@ def certify(
     """
     objective, margin, margin_rounding = upper_bound(program, _point(program, primal))
     dual_objective, separation_bound = _lower_bound(program, _point(program, dual))
-    gap = math.inf
-    if objective < math.inf and 0 < dual_objective < math.inf:
-        gap = max(objective / dual_objective - 1 + rounding(4), 0.0)
     return Certificate(
         objective=objective,
         dual_objective=dual_objective,
-        gap=gap,
+        gap=gap_between(objective, dual_objective),
         smallest_margin=margin,
         margin_rounding=margin_rounding,
         separation_bound=separation_bound,
         separation_rounding=RESOLUTION,
     )
+
+
+def gap_between(upper: float, lower: float) -> float:
+    """`upper / lower - 1`, rounded up and at least 0; infinite if either bound says nothing."""
+    if upper < math.inf and 0 < lower < math.inf:
+        return max(upper / lower - 1 + rounding(4), 0.0)
+    return math.inf
 
 
 def _point(program: MaxMarginProgram, point: Array | None) -> Array | None:
@@ -147,9 +153,7 @@ def upper_bound(program: MaxMarginProgram, V: Array | None) -> tuple[float, floa
     if V is None:
         return math.inf, -math.inf, 0.0
     design = program.design
-    expected = (design.Z.shape[1], design.X.shape[1])
-    if tuple(V.shape) != expected:
-        raise ValueError(f"`primal` must have shape {expected}, got {tuple(V.shape)}")
+    require_shape("primal", V, (int(design.Z.shape[1]), int(design.X.shape[1])))
     xp = array_namespace(design.X)
     if not bool(xp.all(xp.isfinite(V))):
         return math.inf, -math.inf, 0.0
@@ -193,8 +197,7 @@ def _lower_bound(program: MaxMarginProgram, lam: Array | None) -> tuple[float, f
     """The dual objective and the separation bound."""
     if lam is None:
         return 0.0, math.inf
-    if tuple(lam.shape) != (program.n_samples,):
-        raise ValueError(f"`dual` must have shape ({program.n_samples},), got {tuple(lam.shape)}")
+    require_shape("dual", lam, (program.n_samples,))
     xp = array_namespace(program.design.X)
     peak = float_of(xp.max(lam))
     if not (float_of(xp.min(lam)) >= 0 and 0 < peak < math.inf):

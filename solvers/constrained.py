@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_array, issparse
 
 from .arrays import array_namespace, as_float64, float_of, to_numpy
-from .certificate import norm_above, upper_bound
+from .certificate import gap_between, norm_above, upper_bound
 from .programs import MaxMarginProgram
 from .summation import TINY, rounding
 
@@ -78,7 +78,7 @@ class _Cuts:
 def certify_constrained(
     program: MaxMarginProgram, problem: cvxpy.Problem
 ) -> ConstrainedCertificate:
-    r"""Judge the solution of `program.to_cvxpy()` with further constraints, in our own arithmetic.
+    r"""Judge the solution of `to_cvxpy(program)` with further constraints, in our own arithmetic.
 
     Let m be the margins asked for, :math:`\lambda \ge 0` the multipliers that cvxpy found for
     them, and :math:`\mu` those of the added constraints :math:`c_i(V) \le 0` (nonnegative) and
@@ -101,7 +101,7 @@ def certify_constrained(
     ----------
     program : MaxMarginProgram
     problem : cvxpy.Problem
-        Solved; with the objective and the margins of `program.to_cvxpy()`, and any constraints
+        Solved; with the objective and the margins of `to_cvxpy(program)`, and any constraints
         `<=`, `>=` and `==` on its variable.
 
     Returns
@@ -130,10 +130,7 @@ def certify_constrained(
         above, smallest, violation = _above(program, zeta, point, others)
     finally:
         zeta.value = point
-    gap = math.inf
-    if above < math.inf and 0 < below < math.inf:
-        gap = max(above / below - 1 + rounding(4), 0.0)
-    return ConstrainedCertificate(above, below, gap, violation, smallest)
+    return ConstrainedCertificate(above, below, gap_between(above, below), violation, smallest)
 
 
 def _variable(program: MaxMarginProgram, problem: cvxpy.Problem) -> cvxpy.Variable:
@@ -142,7 +139,7 @@ def _variable(program: MaxMarginProgram, problem: cvxpy.Problem) -> cvxpy.Variab
     found = {variable.name(): tuple(variable.shape) for variable in problem.variables()}
     if found != {"zeta": shape}:
         raise ValueError(
-            f"`problem` must have the one variable 'zeta' {shape} of program.to_cvxpy(), got "
+            f"`problem` must have the one variable 'zeta' {shape} of to_cvxpy(program), got "
             f"{found}: write constraints in 'zeta' alone, without variables of their own"
         )
     if not problem.is_dcp():
@@ -182,7 +179,7 @@ def _split(
     if len(own) != 1:
         raise ValueError(
             "`problem` must minimise the norm of this program under its margins, once: build it as "
-            "cvxpy.Problem(p.objective, p.constraints + [...]) of p = program.to_cvxpy()"
+            "cvxpy.Problem(p.objective, p.constraints + [...]) of p = to_cvxpy(program)"
         )
     others = [c for c in problem.constraints if c is not own[0]]
     return own[0], others

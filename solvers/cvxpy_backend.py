@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 __all__ = [
     "inseparability_program",
     "primal_program",
-    "program_to_extend",
     "solve_cvxpy",
+    "to_cvxpy",
 ]
 
 
@@ -78,8 +78,44 @@ def primal_program(
     return cp.Problem(cp.Minimize(objective), [_labelled(margins >= least, "margins")]), zeta
 
 
-def program_to_extend(program: MaxMarginProgram) -> cvxpy.Problem:
-    """The primal program for `MaxMarginProgram.to_cvxpy`, which describes it."""
+def to_cvxpy(program: MaxMarginProgram) -> cvxpy.Problem:
+    """State `program` in cvxpy, to add constraints to; `certify_constrained` judges what comes.
+
+    Parameters
+    ----------
+    program : MaxMarginProgram
+        On NumPy arrays or torch tensors, in any number of groups.
+
+    Returns
+    -------
+    cvxpy.Problem
+        Its variable is "zeta" (J, D), in `problem.var_dict`; its one constraint is labelled
+        "margins" and asks them to be at least the parameter "margins" (n,), positive and 1 to
+        begin with, in `problem.param_dict`. Problems that differ in this parameter alone are
+        compiled once (DPP). With more constraints it is
+        `cvxpy.Problem(problem.objective, problem.constraints + [...])`.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        Without cvxpy.
+    ValueError
+        If memory cannot hold the program multiplied out.
+
+    Examples
+    --------
+    The shortest w with <w, (3, 4)> >= 1 that does not grow with the first input:
+
+    >>> import cvxpy, numpy as np
+    >>> from solvers import GatedDesign, MaxMarginProgram, to_cvxpy
+    >>> one, group = np.ones((1, 1)), np.zeros(1, dtype=np.int64)
+    >>> program = MaxMarginProgram(GatedDesign(np.array([[3.0, 4.0]]), one, group), one[0])
+    >>> plain = to_cvxpy(program)
+    >>> flat = plain.var_dict["zeta"][:, 0] <= 0
+    >>> problem = cvxpy.Problem(plain.objective, plain.constraints + [flat])
+    >>> round(problem.solve(solver="CLARABEL"), 6)
+    0.25
+    """
     import cvxpy as cp
 
     _require_memory(program)

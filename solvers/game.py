@@ -11,6 +11,7 @@ interior points, so there is no phase for infeasible programs, and no scaling to
 
 from __future__ import annotations
 
+import logging
 import math
 from dataclasses import dataclass, replace
 
@@ -22,6 +23,8 @@ from .settings import Settings
 from .threads import choose_threads
 
 __all__ = ["Game", "play"]
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +102,7 @@ def _follow(kernels: GroupKernels, point: Iterate, settings: Settings, done: int
         if may_leave_out and game.gap < SETTLED:
             near = _near(kernels, point)
             if 0 < near.shape[0] <= WORTHWHILE * point.lam.shape[0]:
+                log.debug("%d of %d samples are near", near.shape[0], point.lam.shape[0])
                 part = kernels.subset(near)
                 inner = _follow(part, _restricted(part, point, near), settings, game.iterations)
                 game = _with_all_samples(kernels, game, inner, near)

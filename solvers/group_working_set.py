@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -15,6 +16,8 @@ from .settings import Settings
 from .working_set import Attempt
 
 __all__ = ["solve_on_group_set"]
+
+log = logging.getLogger(__name__)
 
 # The first set, the most groups that a round adds, and the gaps to which the rounds are solved,
 # measured on digits and Gaussian inputs behind 2,500 and 20,000 paths (n = 500): 6 and 7 rounds
@@ -50,6 +53,7 @@ def solve_on_group_set(
         iterations += used
         padded = _padded(program, answer, groups)
         certificate = certify(program, padded.primal, padded.dual)
+        log.debug("%d of %d groups: gap %.2g", len(groups), program.n_groups, certificate.gap)
         if certificate.proves_optimality(settings.tol) or certificate.proves_inseparability():
             break
         norms = to_numpy(program.design.group_norms(program.dual_blocks(padded.dual)))

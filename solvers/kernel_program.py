@@ -16,7 +16,8 @@ import numpy as np
 
 from .answer import Answer
 from .arrays import NotPositiveDefinite, cholesky_lower
-from .certificate import RESOLUTION, Certificate
+from .certificate import RESOLUTION, Certificate, gap_between
+from .checks import require_finite, require_labels
 from .memory import require_memory
 from .solution import Solution
 from .status import Status
@@ -68,10 +69,8 @@ class KernelProgram:
                 f"`kernel` must have shape (n, n) for labels (n,), got {self.kernel.shape} and "
                 f"{self.y.shape}"
             )
-        if not np.all(np.isfinite(self.kernel)):
-            raise ValueError("`kernel` has entries that are NaN or infinite: remove them first")
-        if not np.all(np.abs(self.y) == 1):
-            raise ValueError("`y` must hold labels -1 and +1 only: map other labels to these first")
+        require_finite(kernel=self.kernel)
+        require_labels(self.y)
         wanted = self.wanted
         if wanted is not None and not (
             wanted.shape == (n,) and np.all(wanted > 0) and np.all(np.isfinite(wanted))
@@ -190,16 +189,13 @@ def _bounds(
     root = math.sqrt(above)
     objective = root / floor * (1 + rounding(4)) if floor > 0 else math.inf
     dual = (1 - known) / root * (1 - rounding(4)) if root > 0 else math.inf
-    gap = math.inf
-    if objective < math.inf and 0 < dual < math.inf:
-        gap = max(objective / dual - 1 + rounding(4), 0.0)
     share = 1.0
     if not floor > 0:
         share = _exact_square(lam, Q) / terms if terms > 0 else 0.0
     return Certificate(
         objective=objective,
         dual_objective=dual,
-        gap=gap,
+        gap=gap_between(objective, dual),
         smallest_margin=smallest,
         margin_rounding=smallest - floor,
         separation_bound=share,

@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from .answer import Answer
 from .arrays import Array, array_namespace, float_of
+from .checks import require_shape, require_tolerance
 from .html import html_table
 from .least_squares_programs import (
     EPS,
@@ -126,8 +127,7 @@ def certify_fit(program: LeastSquaresProgram, V: Array, dual: Array) -> FitCerti
     ValueError
         If `V` has another shape than the program's coefficients.
     """
-    if tuple(V.shape) != program.shape:
-        raise ValueError(f"`V` must have shape {program.shape}, got {tuple(V.shape)}")
+    require_shape("V", V, program.shape)
     trace, size = program.trace(), _norm(V)
     residual = program.residual(V)
     stuck = 0.0 if _norm(residual) > 0 else math.inf
@@ -163,8 +163,7 @@ def solve_least_squares(
     """
     if rcond is not None and not 0 <= rcond < 1:
         raise ValueError(f"`rcond` must lie in [0, 1), got {rcond}")
-    if not 0 < tol < 1:
-        raise ValueError(f"`tol` must lie strictly between 0 and 1, got {tol}")
+    require_tolerance(tol)
     start = time.perf_counter()
     spectrum = program.spectrum(rcond)
     xp = array_namespace(spectrum.basis)

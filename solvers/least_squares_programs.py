@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from .arrays import Array, array_namespace, float_of
+from .checks import require_finite, require_gated_inputs, require_shape
 from .design import GatedDesign
 
 __all__ = ["LeastSquaresProgram", "MomentLeastSquares", "SampledLeastSquares", "Spectrum"]
@@ -104,24 +105,9 @@ class SampledLeastSquares:
 
     def __post_init__(self) -> None:
         X, Z, y = self.design.X, self.design.Z, self.y
-        xp = array_namespace(X)
-        if X.ndim != 2 or X.shape[0] == 0 or X.shape[1] == 0:
-            raise ValueError(f"`X` must have shape (n, D) with n, D >= 1, got {tuple(X.shape)}")
-        n = int(X.shape[0])
-        if Z.ndim != 2 or Z.shape[0] != n or Z.shape[1] == 0:
-            raise ValueError(
-                f"`gates` must have shape ({n}, K) with K >= 1, got {tuple(Z.shape)}: "
-                "one row of gates per row of X"
-            )
-        if tuple(y.shape) != (n,):
-            raise ValueError(
-                f"`y` must have shape ({n},), got {tuple(y.shape)}: one target per row of X"
-            )
-        for name, array in (("X", X), ("gates", Z), ("y", y)):
-            if not bool(xp.all(xp.isfinite(array))):
-                raise ValueError(
-                    f"`{name}` has entries that are NaN or infinite: remove them first"
-                )
+        require_gated_inputs(X, Z, "gates", "K")
+        require_shape("y", y, (self.n_samples,), "one target per row of X")
+        require_finite(X=X, gates=Z, y=y)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -223,8 +209,7 @@ class MomentLeastSquares:
             )
         if self.n_columns < 1 or size % self.n_columns:
             raise ValueError(f"`b` has {size} entries: not a multiple of {self.n_columns} units")
-        if not bool(xp.all(xp.isfinite(A))) or not bool(xp.all(xp.isfinite(b))):
-            raise ValueError("`A` or `b` has entries that are NaN or infinite")
+        require_finite(A=A, b=b)
         if self.second_moment < 0 or math.isinf(self.second_moment):
             raise ValueError(
                 f"`second_moment` must be <y^2> >= 0, or NaN if unknown, got {self.second_moment}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from .arrays import Array, array_namespace
+from .checks import require_shape
 from .design import GatedDesign
 from .dispatch import solve
 from .group_kernels import group_kernels
@@ -41,11 +42,7 @@ def one_vs_rest_programs(design: GatedDesign, labels: Array) -> tuple[MaxMarginP
     labels = xp.asarray(labels, device=design.X.device)
     if not xp.isdtype(labels.dtype, "integral"):
         raise TypeError(f"`labels` must hold integers 0 .. K-1, got dtype {labels.dtype}")
-    if tuple(labels.shape) != (design.n_samples,):
-        raise ValueError(
-            f"`labels` must have shape ({design.n_samples},), got {tuple(labels.shape)}: "
-            "one class per row of X"
-        )
+    require_shape("labels", labels, (design.n_samples,), "one class per row of X")
     classes = xp.unique_values(labels)
     n_classes = int(classes.shape[0])
     if n_classes < 2:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from .arrays import Array, array_namespace, float_of
+from .checks import require_finite, require_gated_inputs, require_labels, require_shape
 from .design import GatedDesign
-
-if TYPE_CHECKING:
-    import cvxpy
 
 __all__ = ["MaxMarginProgram"]
 
@@ -51,29 +48,11 @@ class MaxMarginProgram:
                 raise TypeError(f"`{name}` must be float64, got {array.dtype}: convert it first")
         if not xp.isdtype(group.dtype, "integral"):
             raise TypeError(f"`group` must hold integers, got {group.dtype}")
-        if X.ndim != 2 or X.shape[0] == 0 or X.shape[1] == 0:
-            raise ValueError(f"`X` must have shape (n, D) with n, D >= 1, got {tuple(X.shape)}")
-        if Z.ndim != 2 or Z.shape[0] != X.shape[0] or Z.shape[1] == 0:
-            raise ValueError(
-                f"`Z` must have shape ({X.shape[0]}, J) with J >= 1, got {tuple(Z.shape)}: "
-                "one row of gates per row of X"
-            )
-        if tuple(group.shape) != (Z.shape[1],):
-            raise ValueError(
-                f"`group` must have shape ({Z.shape[1]},), got {tuple(group.shape)}: "
-                "one group per column of Z"
-            )
-        if tuple(y.shape) != (X.shape[0],):
-            raise ValueError(
-                f"`y` must have shape ({X.shape[0]},), got {tuple(y.shape)}: one label per row of X"
-            )
-        for name, array in (("X", X), ("Z", Z)):
-            if not bool(xp.all(xp.isfinite(array))):
-                raise ValueError(
-                    f"`{name}` has entries that are NaN or infinite: remove them first"
-                )
-        if not bool(xp.all(xp.abs(y) == 1)):
-            raise ValueError("`y` must hold labels -1 and +1 only: map other labels to these first")
+        require_gated_inputs(X, Z)
+        require_shape("group", group, (int(Z.shape[1]),), "one group per column of Z")
+        require_shape("y", y, (self.n_samples,), "one label per row of X")
+        require_finite(X=X, Z=Z)
+        require_labels(y)
         present = xp.unique_values(group)
         if int(present[0]) != 0 or int(present[-1]) != present.shape[0] - 1:
             raise ValueError("`group` must number the groups 0 .. G-1 with no number left out")
@@ -110,23 +89,3 @@ class MaxMarginProgram:
     def of_groups(self, groups: Array) -> MaxMarginProgram:
         """The program of `groups` (indices in rising order) alone, all others being zero."""
         return MaxMarginProgram(design=self.design.of_groups(groups), y=self.y)
-
-    def to_cvxpy(self) -> cvxpy.Problem:
-        """This program in cvxpy, to add constraints to; `certify_constrained` judges what comes.
-
-        Its variable is "zeta" (J, D), in `problem.var_dict`; its one constraint is labelled
-        "margins" and asks them to be at least the parameter "margins" (n,), positive and 1 to
-        begin with, in `problem.param_dict`. Problems that differ in this parameter alone are
-        compiled once (DPP). With more constraints it is
-        `cvxpy.Problem(problem.objective, problem.constraints + [...])`.
-
-        Raises
-        ------
-        ModuleNotFoundError
-            Without cvxpy.
-        ValueError
-            If memory cannot hold the program multiplied out.
-        """
-        from .cvxpy_backend import program_to_extend
-
-        return program_to_extend(self)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
+
+from .checks import require_count, require_tolerance
 
 __all__ = ["Progress", "Settings"]
 
@@ -52,15 +53,9 @@ class Settings:
     progress: Progress | None = None
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.tol) and 0 < self.tol < 1):
-            raise ValueError(f"`tol` must lie strictly between 0 and 1, got {self.tol}")
-        if self.max_iterations is not None and self.max_iterations < 1:
-            raise ValueError(f"`max_iterations` must be at least 1, got {self.max_iterations}")
-        if self.working_set_from < 1:
-            raise ValueError(f"`working_set_from` must be at least 1, got {self.working_set_from}")
-        if self.group_set_from < 1:
-            raise ValueError(f"`group_set_from` must be at least 1, got {self.group_set_from}")
-        if self.single_from < 1:
-            raise ValueError(f"`single_from` must be at least 1, got {self.single_from}")
-        if self.threads is not None and self.threads < 1:
-            raise ValueError(f"`threads` must be at least 1 or None, got {self.threads}")
+        require_tolerance(self.tol)
+        for name in ("working_set_from", "group_set_from", "single_from"):
+            require_count(name, getattr(self, name))
+        for name in ("max_iterations", "threads"):
+            if (value := getattr(self, name)) is not None:
+                require_count(name, value, " or None")

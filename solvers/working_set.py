@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -15,6 +16,8 @@ from .refinement import PrimalDual
 from .settings import Settings
 
 __all__ = ["Attempt", "solve_on_working_set"]
+
+log = logging.getLogger(__name__)
 
 Attempt = tuple[PrimalDual, Certificate, int]
 """Points, their certificate and the iterations that they took."""
@@ -78,6 +81,7 @@ def solve_on_working_set(
         iterations += used
         padded = _padded(program, answer, rows)
         certificate = certify(program, padded.primal, padded.dual)
+        log.debug("%d of %d samples: gap %.2g", len(rows), program.n_samples, certificate.gap)
         if certificate.proves_optimality(settings.tol) or certificate.proves_inseparability():
             break
         margins, dual = to_numpy(program.margins(answer.primal)), to_numpy(padded.dual)

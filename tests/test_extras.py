@@ -78,7 +78,7 @@ for ask in (
     lambda: ib.solve_linear_svm(X, y, solver="cvxpy:ECOS"),
     lambda: ib.estimators.LinearLimitClassifier(solver="cvxpy:ECOS").fit(X, y),
     lambda: HardMarginSVM().literal(X, y),
-    lambda: HardMarginSVM().program(X, y).to_cvxpy(),
+    lambda: ib.programs.to_cvxpy(HardMarginSVM().program(X, y)),
     lambda: ib.optim,
     lambda: Trajectory.to_frame(None),
     lambda: compose([Row(1, print)], title=""),

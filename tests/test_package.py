@@ -156,7 +156,7 @@ def test_the_package_reaches_its_solvers_through_one_seam() -> None:
 BELOW_MODELS = (
     "_solve", "_version", "data.*", "gates.*", "kernels.*", "limits.*", "local_limits.*",
     "networks.*", "training.*", "measures.*", "equivalence.*", "drawing.*", "options.*",
-    "reports.*", "runs.*",
+    "quantities.*", "reports.*", "runs.*",
 )  # fmt: skip
 MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("__init__.py", ()),
@@ -165,6 +165,7 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("_names.py", ()),  # by text alone: what it names is imported when a file asks for it
     ("_shown.py", ("_solve",)),
     ("_*.py", ()),
+    ("quantities/*.py", (".",)),
     # Namespaces, whose names stand in the stubs beside them.
     *((f"{name}.py", ()) for name in ("datasets", "distillation", "dynamics", "heads", "programs",
                                       "protocols")),
@@ -177,14 +178,16 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("kernels/tangent.py", (".", "_solve", "data.*", "training.data", "networks.protocols")),
     ("kernels/*.py", (".", "_solve", "data.*", "limits.result")),
     ("training/*.py", (".", "networks.*")),
-    ("measures/*.py", (".", "_solve", "data.*", "gates.*", "limits.*", "networks.*", "training.*")),
+    ("measures/*.py", (".", "_solve", "data.*", "gates.*", "limits.*", "local_limits.*",
+                       "networks.*", "training.*")),
     ("equivalence/*.py", (".", "_solve", "limits.result")),
     ("local_limits/*.py", (".", "_solve", "limits.result", "limits.stored", "networks.adapted",
-                           "networks.protocols", "training.data")),
+                            "networks.protocols", "training.data")),
     ("drawing/*.py", (".", "_solve", "data.*", "equivalence.folds", "measures.*", "limits.*",
                       "training.trajectory", "training.snapshots")),
     ("options/*.py", (".", "data.names", "training.catalogue", "runs.model")),
-    ("reports/*.py", (".", "_solve", "_version", "data.*", "gates.saved", "limits.*", "measures.*",
+    ("reports/*.py", (".", "_solve", "_version", "data.*", "gates.saved", "limits.*",
+                      "local_limits.limit", "measures.*",
                       "drawing.*", "options.choices", "training.trajectory", "runs.*")),
     ("runs/*.py", (".", *BELOW_MODELS)),
     ("run_model.py", (*BELOW_MODELS, "models")),  # the one that looks a model up
@@ -207,8 +210,6 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("cli.py", ("_version", "exits", "models", "options.*", "reports.*", "run_model", "runs.*",
                 "sweeps.commands", "sweeps.showing")),
 )  # fmt: skip
-# Theories that still know each other.
-NEIGHBOURS = {("relu", "dgn")}
 PACKAGE = "implicit_bias"
 
 
@@ -254,11 +255,8 @@ def test_imports_go_one_way(path) -> None:
         "_saved",
         "_shown",
         "_pictures",
+        "quantities.*",
     ]  # which know nothing of what they are for
-    if parts[0] == "models" and len(parts) == 3:
-        seen = ["*"] * ("." in row_of(path)[1])
-        neighbours = [other for theory, other in NEIGHBOURS if theory == parts[1]]
-        allowed += [f"models.{other}.{entry}" for other in neighbours for entry in seen]
     climbs = {
         name for name in named_modules(path)
         if not any(fnmatch(name, entry) for entry in allowed)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._solve import to_numpy
+from .figures import legend_below
 from .palette import NEGATIVE, POSITIVE
 
 if TYPE_CHECKING:
@@ -173,8 +174,7 @@ def plot_decision_maps(
     axes[0].set_ylabel("$x_2$")
     for ax in axes[1:]:
         ax.tick_params(labelleft=False)
-    handles, labels = axes[0].get_legend_handles_labels()
-    axes[0].figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize="small")
+    legend_below(axes[0], columns=2)
     bar = axes[0].figure.colorbar(axes[0].images[0], ax=list(axes), fraction=0.04, pad=0.01)
     bar.set_label("score per norm, in margins")
     return list(axes)

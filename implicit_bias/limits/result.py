@@ -7,8 +7,9 @@ from dataclasses import asdict, fields, replace
 from typing import Any, ClassVar, Self, get_type_hints
 
 from .._saved import Kind, filled, read_saved, write_saved
-from .._shown import Shown, record_rows
+from .._shown import Shown
 from .._solve import Answer, Certificate, Solution, Status
+from ..quantities.table import record_lines
 from .stored import array_device, decoded, encoded, movable, placed
 
 __all__ = ["MaxMarginResult", "Result"]
@@ -128,7 +129,7 @@ class Result(Answer, Shown):
         self.__dict__.update(state | {"status": Status[state["status"]]})
 
     def _shown_rows(self) -> list[tuple[str, str]]:
-        return record_rows(self.to_dict())
+        return record_lines(self.to_dict())
 
 
 class MaxMarginResult(Result):

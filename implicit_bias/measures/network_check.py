@@ -25,8 +25,8 @@ from ..networks.protocols import (
     check_scores,
     sample_of_other_degree,
 )
+from ..quantities.formatting import aligned
 from ..training.data import GatedData, Inputs, place_data, trained_weights
-from .formatting import aligned
 from .gradients import flat, gradient_gram, slopes, to_float64
 
 __all__ = ["NetworkCheck", "check_network"]

@@ -16,9 +16,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import linregress
 
 from .._solve import Status
+from ..quantities.formatting import DASH
+from ..quantities.table import TABLE
 from ..training.catalogue import get_trainer
 from ..training.settings import TrainingSettings
-from .formatting import DASH
 
 __all__ = [
     "ANGLE",
@@ -60,7 +61,8 @@ class KnownRate:
     source: str
 
 
-MARGIN, ANGLE, WEIGHTS = "1 - margin ratio", "angle of zeta", "norm of the weights"
+MARGIN = TABLE["margin_ratio"].distance_label
+ANGLE, WEIGHTS = "angle of zeta", "norm of the weights"
 _CONSTANT = KnownRate(-1.0, "linear predictors, constant steps", SOUDRY)
 _NORMALISED = KnownRate(-1.0, "linear predictors, steps over the loss", JI_T)
 

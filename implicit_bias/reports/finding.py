@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from .._shown import Shown
 from .._solve import Status
 from ..drawing.figures import Panel, Row
+from ..quantities.measured import Measured
 
 __all__ = ["Assumption", "Finding", "Table", "Writer"]
 
@@ -92,3 +93,26 @@ class Finding(Shown):
     finished: bool = True
     shortfall: str = ""
     parts: Mapping[str, Finding] = field(default_factory=dict)
+
+    @classmethod
+    def measured(cls, key: str, found: Measured, **further: Any) -> Self:
+        """A finding about one result of declared quantities.
+
+        Parameters
+        ----------
+        key : str
+            Its key, and its name in the record and among the objects.
+        found : Measured
+            Read for the entry of the record and the columns of the row.
+        further
+            As of `Finding`; entries of `record`, `objects` and `row` come on top.
+        """
+        own: dict[str, dict[str, Any]] = {
+            "record": {key: found.to_dict()},
+            "objects": {key: found},
+            "row": found.cells(),
+        }
+        joined: dict[str, Any] = {
+            name: entries | dict(further.pop(name, {})) for name, entries in own.items()
+        }
+        return cls(key, **joined, **further)

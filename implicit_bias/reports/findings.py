@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .._solve import Status
@@ -12,10 +12,11 @@ from ..drawing.figures import Panel, Row
 from ..gates.saved import Gating
 from ..limits.limit import Limit
 from ..measures.comparison import Comparison, NetworkState
-from ..measures.formatting import loss_in_words, number
 from ..measures.scalars import accuracy
+from ..quantities.formatting import loss_in_words
+from ..quantities.table import columns, lines
 from ..training.trajectory import Trajectory
-from .columns import comparison_columns, limit_columns, state_columns, training_columns
+from .columns import limit_columns, training_columns
 from .finding import Assumption, Finding, Table
 from .writers import write_frame, write_weights
 
@@ -23,14 +24,21 @@ if TYPE_CHECKING:
     import torch
 
 __all__ = [
+    "TOGETHER",
     "beside",
+    "full_batches",
     "gating_file",
     "limit_alone",
+    "loss_vanishes",
     "network_record",
     "shortfall",
     "trained",
     "usable",
 ]
+
+TOGETHER = "prediction and training"
+"""Title of the table with a limit and a network side by side."""
+BOUNDS = ("objective", "lower_bound", "gap")
 
 
 def usable(limit: Limit) -> bool:
@@ -42,19 +50,12 @@ def limit_alone(limit: Limit, name: str) -> Finding:
     """A limit that no network has been compared with, its certificate included."""
     certificate, record = limit.certificate, limit.to_dict()
     separable = certificate.proves_separability() or None
+    cells = limit_columns(limit, name)
     rows = (
-        ("status", limit.status.name),
-        ("norm per unit margin", f"{limit.objective:.8g}"),
-        ("  certified lower bound", f"{limit.dual_objective:.8g}"),
-        ("  duality gap", f"{limit.gap:.2e}"),
-        (
-            "smallest margin over the sum of its absolute terms, <=",
-            f"{certificate.separation_bound:.3e}",
-        ),
-        ("  counts as zero at or below", f"{certificate.separation_rounding:.3e}"),
+        *lines({"status": limit.status.name, **cells}, "status", *BOUNDS),
+        *lines(record, "separation_bound", "separation_rounding"),
         ("samples with a multiplier", f"{int((limit.dual > 0).sum())} of {len(limit.dual)}"),
-        ("iterations", str(limit.iterations)),
-        ("seconds", f"{limit.seconds:.2f}"),
+        *lines(cells, "iterations", "limit_seconds"),
     )
     return Finding(
         "limit",
@@ -66,7 +67,7 @@ def limit_alone(limit: Limit, name: str) -> Finding:
                 False if limit.status is Status.NOT_SEPARABLE else separable,
             ),
         ),
-        row=limit_columns(limit, name),
+        row=cells,
         objects={"limit": limit},
         **_of_limit(limit, name, record),
     )
@@ -118,12 +119,12 @@ def beside(
         "limit",
         record={
             "limit": record | {"train_accuracy": at_train, "val_accuracy": at_val},
-            "network": asdict(state) | network_record(trajectory),
+            "network": state.to_dict() | network_record(trajectory),
             "comparison": comparison.to_dict(),
         },
         tables=(
             Table(
-                "prediction and training",
+                TOGETHER,
                 ("", name, "trained network"),
                 _both(limit, margin, (at_train, at_val), state, trajectory, comparison),
                 of_network=True,
@@ -133,11 +134,22 @@ def beside(
         assumptions=assumptions,
         objects={"limit": limit, "comparison": comparison},
         row=limit_columns(limit, name)
-        | state_columns(state)
-        | comparison_columns(comparison)
+        | state.cells()
+        | comparison.cells()
         | {"train_error_limit": 1 - at_train},
         **_of_limit(limit, name, record),
     )
+
+
+def loss_vanishes(trajectory: Trajectory) -> Assumption:
+    """The assumption that the loss tends to 0, with how far it came."""
+    reached = -float(trajectory.log_loss[-1])
+    return Assumption(f"the loss tends to 0: log(1/loss) is {reached:.3g} at the end", None)
+
+
+def full_batches(options: Any) -> Assumption:
+    """The assumption that steps are on all samples at once."""
+    return Assumption("full batches, as gradient flow has", options.batch_size == 0)
 
 
 def separable_assumptions(comparison: Comparison, trajectory: Trajectory) -> tuple[Assumption, ...]:
@@ -145,9 +157,7 @@ def separable_assumptions(comparison: Comparison, trajectory: Trajectory) -> tup
     return (
         Assumption("the data are separable by such a network (certified)", True),
         Assumption("the network is homogeneous, its loss exponential-like (by construction)", True),
-        Assumption(
-            f"the loss tends to 0: log(1/loss) is {-trajectory.log_loss[-1]:.3g} at the end", None
-        ),
+        loss_vanishes(trajectory),
         Assumption(
             "every unit of the network has a dual norm of at most 1, to a hundredth",
             comparison.dual_condition,
@@ -201,36 +211,46 @@ def _both(
     state: NetworkState,
     trajectory: Trajectory,
     comparison: Comparison,
-) -> tuple[tuple[str, str, str], ...]:
+) -> tuple[tuple[str, ...], ...]:
     n_samples, n_units = len(limit.dual), len(limit.unit_norms)
-    norm = comparison.network_norm
-    norm_per_margin = "not separating yet"
+    log_loss = float(trajectory.log_loss[-1])
+    norm_per_margin: float | str = "not separating yet"
     if state.smallest_margin > 0:
-        norm_per_margin = number(norm / state.smallest_margin, ".8g")
-    support = f"{state.support} of {n_samples}" if state.support >= 0 else "-"
-    units = (
-        "live units",
-        f"{int(limit.live.sum())} of {n_units}",
-        f"{state.live} of {state.n_units}" if state.n_units else "-",
-    )
+        norm_per_margin = comparison.network_norm / state.smallest_margin
+    predicted = {
+        **limit_columns(limit, ""),
+        "status": limit.status.name,
+        "smallest_margin": margin,
+        "network_norm": float(limit.unit_norms.sum()),
+        "n_live": f"{int(limit.live.sum())} of {n_units}",
+        "n_support": f"{int(limit.support.sum())} of {n_samples}",
+        "train_accuracy": accuracies[0],
+        "val_accuracy": accuracies[1],
+        "final_loss": "0 (in the limit)",
+        "log_inverse_loss": "inf",
+    }
+    trained = {
+        **state.to_dict(),
+        "status": "finished" if trajectory.finished else "interrupted",
+        "objective": norm_per_margin,
+        "network_norm": comparison.network_norm,
+        "n_live": f"{state.live} of {state.n_units}" if state.n_units else None,
+        "n_support": f"{state.support} of {n_samples}" if state.support >= 0 else None,
+        "final_loss": loss_in_words(log_loss),
+        "log_inverse_loss": -log_loss,
+        "limit_seconds": float(trajectory.seconds[-1]),
+    }
+    both = partial(columns, [predicted, trained])
     return (
-        ("status", limit.status.name, "finished" if trajectory.finished else "interrupted"),
-        ("norm per unit margin", f"{limit.objective:.8g}", norm_per_margin),
-        ("  certified lower bound", f"{limit.dual_objective:.8g}", "-"),
-        ("  duality gap", f"{limit.gap:.2e}", "-"),
-        ("smallest margin", f"{margin:.6g}", f"{state.smallest_margin:.6g}"),
-        ("norm", f"{float(limit.unit_norms.sum()):.6g}", number(norm, ".6g")),
-        *([units] if n_units > 1 else []),
-        ("support vectors", f"{int(limit.support.sum())} of {n_samples}", support),
-        ("training accuracy", f"{accuracies[0]:.2%}", f"{state.train_accuracy:.2%}"),
-        ("held-out accuracy", f"{accuracies[1]:.2%}", f"{state.val_accuracy:.2%}"),
+        *both("status", *BOUNDS, "smallest_margin", "network_norm"),
+        *both(*(["n_live"] if n_units > 1 else [])),
+        *both("n_support", "train_accuracy", "val_accuracy"),
         ("iterations | steps", str(limit.iterations), str(int(trajectory.step[-1]))),
-        ("loss", "0 (in the limit)", loss_in_words(float(trajectory.log_loss[-1]))),
-        ("log(1/loss)", "inf", f"{-trajectory.log_loss[-1]:.4g}"),
-        ("seconds", f"{limit.seconds:.2f}", f"{trajectory.seconds[-1]:.2f}"),
+        *both("final_loss", "log_inverse_loss", "limit_seconds"),
     )
 
 
-def _measures(comparison: Comparison) -> tuple[tuple[str, str], ...]:
+def _measures(comparison: Comparison) -> tuple[tuple[str, ...], ...]:
     """What sets them apart; their errors are what the accuracies beside each other leave."""
-    return tuple(row for row in comparison.rows() if not row[0].startswith("held-out error"))
+    names = [name for name in comparison.shown() if name not in ("error_limit", "error_network")]
+    return tuple(comparison.lines(*names))

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 from .._extras import naming_extras
 from .._files import write_atomically
 from .._shown import html_table
+from ..quantities.formatting import DASH
+from ..quantities.table import lines, title_of
 from .finding import Table
 from .formulas import mathml
 
@@ -26,27 +28,14 @@ __all__ = ["render_cell", "render_html", "write_html"]
 
 RESOLUTION = 130  # dots per inch of the pictures, sharp at the width of the page and in print
 
-# Of the certificate, in the order of a reader; what a limit does not have is left out.
-CERTIFICATE = {
-    "status": "status",
-    "advice": "what it means",
-    "objective": "upper bound of the optimum",
-    "dual_objective": "lower bound of the optimum",
-    "gap": "relative gap between them",
-    "tol": "gap asked for",
-    "separation_bound": "smallest margin over the sum of its absolute terms is at most",
-    "separation_rounding": "counts as zero at or below",
-    "stationarity": "stationarity residual",
-    "loss": "optimal loss",
-    "rank": "rank",
-    "n_samples": "samples",
-    "n_support": "support vectors",
-    "n_units": "units",
-    "n_live": "live units",
-    "solver": "solver",
-    "iterations": "iterations",
-    "seconds": "seconds",
-}
+# Entries of a limit's record in the order of a reader; what a limit does not have is left out.
+CERTIFICATE = (
+    "status", "advice", "objective", "dual_objective", "gap", "tol", "separation_bound",
+    "separation_rounding", "stationarity", "loss", "rank", "n_samples", "n_support", "n_units",
+    "n_live", "solver", "iterations", "seconds",
+)  # fmt: skip
+# The verdict in figures: how good the proof is, and how near the network has come.
+HEADLINE = ("gap", "margin_ratio", "agreement")
 # Of the data: no names, which may be those of folders that the user did not type.
 DATA = ("n_train", "n_val", "n_inputs", "sha256")
 MARKS = {True: ("holds", "good"), False: ("does not hold", "bad"), None: ("not checked", "open")}
@@ -114,13 +103,7 @@ def _headline(report: Report) -> str:
     """The verdict in figures: how good the proof is, and how near the network has come."""
     row = {name: value for one in report.findings for name, value in one.row.items()}
     words = [] if report.status is None else [report.status.name]
-    for name, text in (
-        ("gap", "certified to a relative gap of {:.1e}"),
-        ("margin_ratio", "margin ratio of the network {:.4f} (1 in the limit)"),
-        ("agreement", "same labels on {:.2%} of the held-out samples"),
-    ):
-        if row.get(name) is not None:
-            words.append(text.format(row[name]))
+    words += [" ".join(line).strip() for line in lines(row, *HEADLINE)]
     return "; ".join(words)
 
 
@@ -161,8 +144,11 @@ def _certificate(proofs: Mapping[str, Mapping[str, Any]]) -> Table:
     """One column a limit; what a status means in words only where there is one."""
     limits = {name: {**proof, **proof.get("certificate", {})} for name, proof in proofs.items()}
     rows = [
-        (label, *(_text(limit.get(key, "-")) for limit in limits.values()))
-        for key, label in CERTIFICATE.items()
+        (
+            title_of(key),
+            *(_text(limit.get(key, DASH)) for limit in limits.values()),
+        )
+        for key in CERTIFICATE
         if any(key in limit for limit in limits.values()) and (key != "advice" or len(limits) == 1)
     ]
     return Table("certificate of the prediction", ("", *limits), tuple(rows))

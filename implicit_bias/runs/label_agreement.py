@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from ..data.sample import Sample
 from ..limits.limit import Limit
 from ..measures.distances import Distances
-from ..measures.formatting import rounded
 from ..measures.margin_flow import margin_flow
+from ..quantities.formatting import rounded
 
 if TYPE_CHECKING:
     import torch

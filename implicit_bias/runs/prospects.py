@@ -13,8 +13,8 @@ from ..measures.extrapolation import (
     extrapolate,
     inverse_log_loss,
 )
-from ..measures.formatting import number
 from ..measures.rates import ANGLE, MARGIN, Rate, measure_rates, proved_method
+from ..quantities.formatting import number
 from ..reports.finding import Finding, Table
 from ..training.settings import TrainingSettings
 from ..training.trajectory import Trajectory

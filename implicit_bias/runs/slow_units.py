@@ -11,12 +11,12 @@ from ..data.sample import Sample
 from ..drawing.unit_growth import plot_unit_growth
 from ..limits.limit import Limit
 from ..measures.clocks import PACED, Clock, ConstantClock, clock_of, pace_of
-from ..measures.formatting import of_log10, rounded, share
 from ..measures.growth_law import Arrival, UnitChange, UnitGrowth
 from ..measures.kkt import KKTDistance
 from ..measures.scalars import unit_norms
 from ..measures.unit_growth import unit_growth
 from ..networks.protocols import HasDualNorms, Homogeneous
+from ..quantities.formatting import of_log10, rounded, share
 from ..reports.finding import Finding, Table
 from ..training.settings import TrainingSettings
 from ..training.trajectory import Trajectory

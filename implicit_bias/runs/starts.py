@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..equivalence.groups import NetworkGroups, group_networks
 from ..equivalence.weights import ReLUWeights
-from ..measures.formatting import DASH, number
+from ..quantities.formatting import DASH, number
 from ..reports.finding import Finding, Table
 from ..reports.findings import network_record
 from ..reports.writers import write_frame, write_weights

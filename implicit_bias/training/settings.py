@@ -89,6 +89,23 @@ class TrainingSettings:
         """Number of gradient steps of all phases together."""
         return sum(steps for steps, _ in self.phases)
 
+    def split_phases(self, at: int) -> tuple[Phases, Phases]:
+        """Return the phases of the first `at` steps and those of the rest, either may be empty.
+
+        Examples
+        --------
+        >>> TrainingSettings(schedule=((60, 0.05), (40, 0.01))).split_phases(70)
+        (((60, 0.05), (10, 0.01)), ((30, 0.01),))
+        """
+        first, second, start = [], [], 0
+        for steps, rate in self.phases:
+            early = min(max(at - start, 0), steps)
+            first.append((early, rate))
+            second.append((steps - early, rate))
+            start += steps
+        before, after = (tuple(one for one in part if one[0] > 0) for part in (first, second))
+        return before, after
+
     @property
     def automatic(self) -> bool:
         """Whether the trainer finds its step sizes by itself."""

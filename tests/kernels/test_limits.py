@@ -80,7 +80,21 @@ def test_a_kernel_of_few_weights_learns_what_lies_in_its_range() -> None:
     np.testing.assert_allclose(regression.error(1e6), left, atol=1e-10)
     np.testing.assert_allclose(regression.after(10**6, 0.1), left, atol=1e-10)
     expected = np.linalg.norm(left) / np.linalg.norm(y)
-    assert regression.certificate.remaining == pytest.approx(expected, rel=1e-9)
+    assert regression.require().certificate.remaining == pytest.approx(expected, rel=1e-9)
+    assert regression.certificate.stationarity < 1e-14
+
+
+def test_coefficients_of_an_ill_conditioned_kernel_are_not_called_solved() -> None:
+    vectors = np.linalg.qr(RNG.normal(size=(8, 8)))[0]
+    kernel = (vectors * 10.0 ** -np.linspace(0, 13, 8)) @ vectors.T
+    regression = kernel_regression((kernel + kernel.T) / 2, RNG.normal(size=8))
+    # The slope of half the squared errors that are left, written out.
+    left = kernel @ regression.coefficients - regression.start
+    slope = np.linalg.norm(kernel @ left) / np.linalg.norm(regression.start)
+    assert regression.certificate.stationarity == pytest.approx(slope, rel=1e-2)
+    assert slope > regression.tol == 1e-8
+    with pytest.raises(NotCertified, match=r"INACCURATE: .* least eigenvalues of the kernel"):
+        regression.require()
 
 
 def distances_when_scaled(scale: float) -> tuple[float, float]:

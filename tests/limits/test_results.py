@@ -75,7 +75,7 @@ ANSWERS: Mapping[str, Callable[[], Any]] = {
     "local limit": local_limit,
     "alignment": alignment,
     "transport": transport,
-    "interval": lambda: ib.limits.certify_depth3(Y, LAYERS, (2, 2)),
+    "interval": lambda: ib.limits.certify_depth3(Y, LAYERS, widths=(2, 2)),
     "separability": lambda: ib.is_separable(X, Y),
     "inseparability": lambda: ib.is_separable(np.ones((2, 1)), np.array([1, -1])),
 }

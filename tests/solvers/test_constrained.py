@@ -13,7 +13,7 @@ import torch
 
 from implicit_bias.limits.linear import linear_program
 from implicit_bias.models.gln.formulation import gln_program
-from solvers import MaxMarginProgram, certify, certify_constrained
+from solvers import MaxMarginProgram, certify, certify_constrained, to_cvxpy
 
 RNG = np.random.default_rng(7)
 N, D, H, C = 14, 4, 3, 2
@@ -26,7 +26,7 @@ Add = Callable[[cp.Variable], list[Any]]
 
 
 def solved(program: MaxMarginProgram, add: Add, **options: Any) -> cp.Problem:
-    plain = program.to_cvxpy()
+    plain = to_cvxpy(program)
     more = add(plain.var_dict["zeta"])
     problem = cp.Problem(plain.objective, plain.constraints + more)
     problem.solve(**({"solver": "CLARABEL"} | options))
@@ -34,7 +34,7 @@ def solved(program: MaxMarginProgram, add: Add, **options: Any) -> cp.Problem:
 
 
 def test_the_problem_has_names_labels_and_margins_that_are_compiled_once() -> None:
-    problem = GLN.to_cvxpy()
+    problem = to_cvxpy(GLN)
     assert problem.var_dict["zeta"].shape == (H * C, D)
     assert problem.is_dcp(dpp=True)
     margins = problem.param_dict["margins"]
@@ -152,18 +152,18 @@ def test_a_program_of_tensors_is_certified_too() -> None:
 
 
 def unsolved() -> cp.Problem:
-    return POINT.to_cvxpy()
+    return to_cvxpy(POINT)
 
 
 def another_objective() -> cp.Problem:
-    plain = POINT.to_cvxpy()
+    plain = to_cvxpy(POINT)
     problem = cp.Problem(cp.Minimize(cp.norm1(plain.var_dict["zeta"])), plain.constraints)
     problem.solve(solver="CLARABEL")
     return problem
 
 
 def no_margins() -> cp.Problem:
-    plain = POINT.to_cvxpy()
+    plain = to_cvxpy(POINT)
     problem = cp.Problem(plain.objective, [plain.var_dict["zeta"] >= 1])
     problem.solve(solver="CLARABEL")
     return problem

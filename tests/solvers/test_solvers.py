@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import math
 import os
 import signal
 import subprocess
@@ -316,6 +317,13 @@ def test_progress_is_told_every_iteration_and_its_gap() -> None:
 )
 def test_settings_out_of_range_are_refused_by_name(setting: str, value: float) -> None:
     with pytest.raises(ValueError, match=rf"`{setting}` must .*, got {value}"):
+        Settings(**{setting: value})
+
+
+@pytest.mark.parametrize("value", [2.5, math.nan, True, "7"])
+@pytest.mark.parametrize("setting", ["max_iterations", "working_set_from", "threads"])
+def test_settings_that_count_are_whole_numbers(setting: str, value: object) -> None:
+    with pytest.raises(TypeError, match=rf"`{setting}` must be an integer.*, got {value!r}"):
         Settings(**{setting: value})
 
 

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...data.arrays import Floats
-from ...drawing.figures import Panel, legend_above
+from ...drawing.figures import STEPS, Panel, legend_above
 from ...drawing.palette import BLACK, SERIES
 from ...drawing.runs import plot_growth
 from ...kernels.regression import KernelRegression
 from ...limits.path_limit import PathLimit
 from ...local_limits.limit import LocalLimit
+from ...quantities.table import TABLE
 from ...training.trajectory import Trajectory
-from .comparison import distances_from
+from .lazy_comparison import ScaleComparison
+from .rich_comparison import distances_along
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,7 +47,7 @@ def lazy_panels(
     return [
         partial(plot_errors, runs, regression, rate),
         partial(plot_law, runs, regression, rate),
-        partial(plot_drifts, runs, "weight_drift", "|dw| / |w0|"),
+        partial(plot_drifts, runs, "weight_drift", TABLE["weight_drift"].label),
     ]
 
 
@@ -72,7 +74,7 @@ def plot_errors(
     ax.set_xscale("symlog", linthresh=rate)
     ax.set_yscale("log")
     ax.set_xlabel("time of the flow")
-    ax.set_ylabel("training errors left")
+    ax.set_ylabel(ScaleComparison.declared["remaining"].quantity.label)
     legend_above(ax)
     return ax
 
@@ -97,9 +99,9 @@ def plot_drifts(runs: Sequence[tuple[float, Trajectory]], name: str, label: str,
 def plot_departure(trajectory: Trajectory, ax: Axes) -> Axes:
     """Weight drift, kernel alignment, and the margin per weight moved over the linear optimum."""
     named = {
-        "|dw| / |w0|": "weight_drift",
-        "cosine of K and K0": "kernel_alignment",
-        "margin per |dw| / SVM's": "kernel_ratio",
+        TABLE["weight_drift"].label: "weight_drift",
+        TABLE["kernel_alignment"].label: "kernel_alignment",
+        TABLE["departure_kernel_ratio"].label: "kernel_ratio",
     }
     for color, (label, name) in zip(SERIES, named.items(), strict=False):
         values = trajectory.observed[name]
@@ -137,7 +139,7 @@ def plot_values(
 def plot_distances(
     trajectories: Sequence[Trajectory], limits: Sequence[LocalLimit | None], ax: Axes
 ) -> Axes:
-    """What the value of every network lacks of its own local limit, as a share."""
+    """Share of the value of every network that its own local limit does not have."""
     for index, (one, limit) in enumerate(zip(trajectories, limits, strict=True)):
         if limit is None:
             continue
@@ -156,7 +158,7 @@ def plot_weights(
     for index, (one, limit) in enumerate(zip(trajectories, limits, strict=True)):
         if limit is None:
             continue
-        _line(ax, index, one.step, distances_from(one, limit), _start(index))
+        _line(ax, index, one.step, distances_along(one, limit), _start(index))
     ax.set_yscale("log")
     ax.set_ylabel("distance of weights from it")
     return _over_steps(ax, trajectories[0])
@@ -198,6 +200,6 @@ def _over_steps(ax: Axes, trajectory: Trajectory) -> Axes:
 def _log_steps(ax: Axes, last: float) -> Axes:
     ax.set_xscale("symlog", linthresh=1)
     ax.set_xlim(-0.15, 1.5 * max(last, 1.0))
-    ax.set_xlabel("gradient steps")
+    ax.set_xlabel(STEPS)
     legend_above(ax)
     return ax

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,7 +28,7 @@ from .lazy_comparison import (
     ScaleComparison,
     compare_scale,
     departure_table,
-    exponent,
+    exponents,
     regression_table,
     scales_table,
 )
@@ -180,22 +180,12 @@ def _networks(
 
 
 def _scales(found: Sequence[ScaleComparison]) -> Finding:
-    last, scales = found[-1], [one.scale for one in found]
-    exponents = {
-        name: exponent(scales, [getattr(one, name) for one in found])
-        for name in ("law_error", "held_out_error", "weight_drift", "kernel_drift")
-    }
     return Finding(
         "scales",
-        record={"scales": [asdict(one) for one in found], "exponents": exponents},
+        record={"scales": [one.to_dict() for one in found], "exponents": exponents(found)},
         tables=(scales_table(found),),
         objects={"comparison": tuple(found)},
-        row={
-            "lazy_law_error": last.law_error,
-            "lazy_held_out_error": last.held_out_error,
-            "weight_drift": last.weight_drift,
-            "kernel_alignment": last.kernel_alignment,
-        },
+        row=found[-1].cells(),
     )
 
 

@@ -1,10 +1,10 @@
-"""What deep gated networks add to a run: gates of every layer, networks behind them."""
+"""Parts of a run of deep gated networks: gates of every layer, networks behind them."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,9 +22,6 @@ from ...runs.user_data import GIVEN, Given, gates_of
 from ...training.loop import train
 from .model import DGNOptions
 
-if TYPE_CHECKING:
-    from ...training.settings import TrainingSettings
-
 __all__ = [
     "gated",
     "held_out_of",
@@ -32,7 +29,7 @@ __all__ = [
     "network_name",
     "path_gates",
     "resume_at",
-    "settled",
+    "resolved",
     "train_gates",
     "widths_of",
 ]
@@ -55,8 +52,8 @@ class OwnGating(DGNOptions):
     widths: tuple[int, ...]
 
 
-def settled(options: DGNOptions, given: Given | None = None) -> DGNOptions:
-    """The options with those that follow from others, or from gates of one's own, filled in.
+def resolved(options: DGNOptions, given: Given | None = None) -> DGNOptions:
+    """Fill in the options that follow from others, or from gates of the user's own.
 
     Raises
     ------
@@ -100,7 +97,7 @@ def _layers_of(given: Given, depth: int) -> tuple[int, ...]:
 
 
 def _obeyed(options: DGNOptions) -> DGNOptions:
-    """With what is said nowhere, and nothing that has no effect."""
+    """Fill in the defaults of options that others bring in; refuse those without effect."""
     if options.depth < 2:
         raise ValueError(
             f"`--depth {options.depth}` leaves a network without a gated layer: take 2 or more, or "
@@ -139,7 +136,7 @@ def make_network(options: DGNOptions, n_inputs: int, seed: int) -> DGN | DeepGLN
 
 
 def network_name(options: DGNOptions) -> str:
-    """What to call it, its size included."""
+    """Name of the network, its size included."""
     widths = widths_of(options)
     n_hidden = len(widths)
     units = widths[0] if len(set(widths)) == 1 else "-".join(map(str, widths))
@@ -170,7 +167,8 @@ def train_gates(setup: Setup) -> tuple[DeepReLU, bool]:
     network = DeepReLU(n_inputs, widths_of(options), **begins)
     if options.gating != "learned":
         return network, True
-    half = _half(settings)
+    first, _ = settings.split_phases(max(settings.n_steps // 2, 1))
+    half = replace(settings, schedule=first)
     setup.progress.stage(f"training a ReLU network for {half.n_steps} steps, to learn gates")
     state, resume = resume_at(setup, GATES_RUN)
     trajectory = train(
@@ -224,13 +222,3 @@ def resume_at(setup: Setup, name: str) -> tuple[Path | None, bool]:
     """The file of a part of the run, and whether that part was begun by the run resumed."""
     state = setup.keeping.state(name)
     return state, setup.keeping.resume and state is not None and state.exists()
-
-
-def _half(settings: TrainingSettings) -> TrainingSettings:
-    """The first half of the steps."""
-    left, phases = max(settings.n_steps // 2, 1), []
-    for steps, rate in settings.phases:
-        if left > 0:
-            phases.append((min(steps, left), rate))
-        left -= steps
-    return replace(settings, schedule=tuple(phases))

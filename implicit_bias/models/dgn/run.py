@@ -16,7 +16,7 @@ from ...reports.report import Report, gather
 from ...runs.setup import Setup, prepare, trains
 from ...training.trainers import check_trainer
 from .lazy_run import LAZY, find_lazy
-from .parts import gated, make_network, network_name, settled, train_gates
+from .parts import gated, make_network, network_name, resolved, train_gates
 from .rich_run import find_rich
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def run_dgn(model: Model, options: DGNOptions, progress: Progress, keeping: Keep
         If an option is out of range or without effect, or the data are not there, before any long
         work.
     """
-    options = settled(options, model.given)
+    options = resolved(options, model.given)
     if options.gating == "learned" and not trains(options):
         raise ValueError("`steps` 0 trains nothing, and `--gating learned` learns in half of them")
     setup = prepare(model, options, progress, keeping)
@@ -52,7 +52,7 @@ def run_dgn(model: Model, options: DGNOptions, progress: Progress, keeping: Keep
 
 
 def _find(setup: Setup) -> Iterator[Finding]:
-    """What there is to find, each as soon as it is known."""
+    """Yield the findings of the run, each as soon as it is known."""
     relu, ready = None, True
     if setup.options.gating in ("relu", "learned"):
         relu, ready = train_gates(setup)

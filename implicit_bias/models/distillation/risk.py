@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike
 
 from ..._solve import to_numpy
 from ...data.arrays import Floats
+from ...quantities.formatting import degrees
+from ...quantities.measured import Measured, quantity
 
 __all__ = [
     "AngleTail",
@@ -109,23 +111,21 @@ def polynomial_tail(kappa: float) -> Tail:
     return lambda theta: np.clip(1 - 2 * np.asarray(theta) / math.pi, 0.0, 1.0) ** kappa
 
 
-@dataclass(frozen=True)
-class RiskBound:
-    """Upper bounds of the expected transfer risk of a student on n samples.
+class RiskBound(Measured, eq=True):
+    """Upper bounds of the expected transfer risk of a student on n samples."""
 
-    Attributes
-    ----------
-    value : float
-        The least of `p(beta) + p(pi/2 - delta - beta)^n`, as it is printed.
-    beta : float
-        Where it is, in radians.
-    sharper : float
-        The least of `p(beta) + (1 - p(beta)) p(pi/2 - delta - beta)^n`, which the proof gives.
-    """
-
-    value: float
-    beta: float
-    sharper: float
+    value: float = quantity(
+        "bound of the expected risk, as printed",
+        ".2%",
+        doc="Least value of `p(beta) + p(pi/2 - delta - beta)^n`, as it is printed.",
+    )
+    beta: float = quantity("at beta, degrees", degrees, doc="The beta of `value`, in radians.")
+    sharper: float = quantity(
+        "  as its proof gives it",
+        column="risk_bound",
+        doc="Least value of `p(beta) + (1 - p(beta)) p(pi/2 - delta - beta)^n`, which the proof "
+        "gives.",
+    )
 
 
 def risk_bound(p: Tail, n: int, *, delta: float = 0.0) -> RiskBound:

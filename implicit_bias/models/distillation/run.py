@@ -19,7 +19,7 @@ from ...networks.protocols import check_device
 from ...networks.student import LinearStudent
 from ...reports.columns import training_columns
 from ...reports.finding import Finding, Table
-from ...reports.findings import network_record
+from ...reports.findings import TOGETHER, network_record
 from ...reports.report import Report, gather
 from ...reports.writers import write_arrays, write_weights
 from ...runs.folder import Keeping
@@ -241,12 +241,12 @@ def _trained(setup: Setup, network: DeepLinear | LinearStudent, trajectory: Traj
 
 def _comparison(setup: Setup, found: DistillationComparison) -> Finding:
     """The student beside its flow and its limit."""
-    return Finding(
+    return Finding.measured(
         "comparison",
-        record={"comparison": found.to_dict()},
+        found,
         tables=(
             Table(
-                "prediction and training",
+                TOGETHER,
                 ("", "limit", "flow at this time", "trained student"),
                 tuple(found.states()),
             ),
@@ -256,15 +256,4 @@ def _comparison(setup: Setup, found: DistillationComparison) -> Finding:
             partial(plot_span_error, curves=found.curves),
             partial(plot_null_part, curves=found.curves, limit=setup.limit),
         ),
-        objects={"comparison": found},
-        row={
-            "path_error": found.path_error,
-            "zeta_cosine": found.weight_cosine,
-            "score_cosine": found.score_cosine,
-            "agreement": found.agreement,
-            "limit_error": found.network.error,
-            "null_norm": found.network.null_norm,
-            "angle": found.network.angle,
-            "risk": found.network.risk,
-        },
     )

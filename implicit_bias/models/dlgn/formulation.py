@@ -128,7 +128,7 @@ def solve_dlgn_svm(
     experts: Experts = "linear",
     **solving: Unpack[Solving],
 ) -> FReLULimit | ConstantExpertsLimit:
-    """Where gradient descent takes a DLGN of one hidden layer with frozen gates, in direction.
+    """Solve the limit in direction of a DLGN of one hidden layer with frozen gates.
 
     Linear experts are the units of a frozen-gate ReLU network: the group lasso of
     `solve_frelu_svm`. Constant ones have the L1 margin over gates, up to the factor `1 / sqrt(D)`

@@ -17,14 +17,16 @@ from ...drawing.runs import run_panels
 from ...gates.layered import LinearGates
 from ...limits.limit import Limit
 from ...limits.path_lasso import solve_path_lasso
+from ...limits.path_limit import PathLimit
 from ...local_limits.limit import LocalLimit
+from ...measures.bounded_value import BoundedValue
 from ...measures.distances import Distances
-from ...measures.formatting import loss_in_words, share
 from ...measures.kkt import kkt_distance
 from ...measures.scalars import scores
 from ...networks.dgn import DGN
 from ...networks.dlgn import DLGN
-from ...reports.columns import kkt_columns
+from ...quantities.formatting import DASH
+from ...reports.bounds import BOUND, bound_alone
 from ...reports.finding import Finding, Table
 from ...reports.findings import gating_file, limit_alone, trained, usable
 from ...reports.report import Report, gather
@@ -33,10 +35,9 @@ from ...runs.setup import Setup, prepare, start
 from ...training.loop import train
 from ...training.settings import TrainingSettings
 from ...training.trainers import check_trainer
-from .comparison import comparison_tables
-from .comparison_run import compare_dlgn, find_local_limit, of_the_limit, one_input
+from .comparison import bounded_value, compare_dlgn, compared_finding, one_input
 from .figure import decision_row, gates_row
-from .formulation import solve_dlgn_svm
+from .formulation import ConstantExperts, solve_dlgn_svm
 from .regions import closed_samples, count_patterns, most_patterns
 from .training import GateTraining, gating_of, steepening, train_gates
 
@@ -70,15 +71,15 @@ class Frozen:
 
     @property
     def exact(self) -> bool:
-        """Whether a theorem names the limit: one hidden layer."""
+        """True if a theorem names the limit: with one hidden layer."""
         return len(self.widths) == 1
 
     @cached_property
     def name(self) -> str:
-        """Of the program that is solved."""
+        """Name of the program that is solved."""
         if not self.exact:
-            return "path lasso (bound)"
-        return "group lasso" if self.setup.options.experts == "linear" else "L1 margin of gates"
+            return BOUND
+        return "group lasso" if self.setup.options.experts == "linear" else ConstantExperts.name
 
 
 def run_dlgn(model: Model, options: DLGNOptions, progress: Progress, keeping: Keeping) -> Report:
@@ -108,17 +109,18 @@ def run_dlgn(model: Model, options: DLGNOptions, progress: Progress, keeping: Ke
 
 
 def _find(setup: Setup, network: DLGN, parts: tuple[tuple[float, int], ...]) -> Iterator[Finding]:
-    """What there is to find, each as soon as it is known."""
+    """Yield the findings of the run, each as soon as it is known."""
     setup.progress.stage(f"training half-spaces with soft gates for {_steps(parts)} steps")
     training = _train_gates(setup, network, parts)
     frozen = _freeze(setup, network)
-    yield _of_the_gates(training, frozen)
+    yield _gates(training, frozen)
     if not training.finished:
         return
     yield gating_file(frozen.gating)
     setup.progress.stage(f"solving {frozen.name} ({setup.options.solver})")
     limit = _solve(frozen)
-    alone = _with_closed(limit_alone(limit, frozen.name), limit, frozen)
+    alone = bound_alone(limit) if isinstance(limit, PathLimit) else limit_alone(limit, frozen.name)
+    alone = _with_closed(alone, limit, frozen)
     yield alone
     if not (usable(limit) and setup.trains):
         return
@@ -142,28 +144,23 @@ def _find(setup: Setup, network: DLGN, parts: tuple[tuple[float, int], ...]) -> 
         return
     setup.progress.stage("finding the local limit")
     constant = setup.options.experts == "constant"
-    local = find_local_limit(twin, frozen.samples[0], constant=constant)
-    yield from _compared(frozen, limit, local, twin, alone)
+    value = bounded_value(twin, limit, frozen.samples[0], constant=constant)
+    yield from _compared(frozen, limit, value, twin, alone)
 
 
 def _compared(
-    frozen: Frozen, limit: Limit, local: LocalLimit | None, twin: DGN, alone: Finding
+    frozen: Frozen, limit: Limit, value: BoundedValue, twin: DGN, alone: Finding
 ) -> Iterator[Finding]:
     setup, samples = frozen.setup, frozen.samples
     setup.progress.stage("comparing")
     comparison = compare_dlgn(
-        twin, limit, local, samples, widths=frozen.widths, name=frozen.name, tol=setup.options.tol,
+        twin, value, limit, samples, widths=frozen.widths, name=frozen.name, tol=setup.options.tol,
         constant=setup.options.experts == "constant",
     )  # fmt: skip
-    kkt = kkt_distance(twin, *samples[0])
-    found = of_the_limit(alone, limit, local, comparison, frozen.name)
-    yield replace(
-        found,
-        tables=(*alone.tables, *comparison_tables(comparison, local, frozen.name)),
-        row={**found.row, **kkt_columns(kkt)},
-    )
+    found = compared_finding(alone, comparison, frozen.name)
+    yield replace(found, row={**found.row, **kkt_distance(twin, *samples[0]).cells()})
     if is_planar(setup.train.X):
-        yield Finding("maps", panels=(_maps(frozen, limit, local, twin, comparison.value),))
+        yield Finding("maps", panels=(_maps(frozen, limit, comparison, twin),))
 
 
 def _train_gates(setup: Setup, network: DLGN, parts: tuple[tuple[float, int], ...]) -> GateTraining:
@@ -203,35 +200,29 @@ def _solve(frozen: Frozen) -> Limit:
     return solve_path_lasso(*sample, widths=frozen.widths, **solving)
 
 
-def _of_the_gates(training: GateTraining, frozen: Frozen) -> Finding:
-    """How the half-spaces were trained, and what patterns the samples have in them."""
+def _gates(training: GateTraining, frozen: Frozen) -> Finding:
+    """The training of the half-spaces, and the patterns that the samples have in them."""
     sample, X = frozen.samples[0], frozen.setup.train.X
     patterns = count_patterns(sample.gates)
     most = most_patterns(sum(frozen.widths), X.shape[1])
-    betas = " -> ".join(f"{beta:g}" for beta in dict.fromkeys(training.betas)) or "-"
-    rows = (
-        ("steps with soft gates | beta", f"{training.n_steps} | {betas}"),
-        ("loss with soft gates", loss_in_words(training.log_loss)),
-        ("loss with hard gates", loss_in_words(training.hard_log_loss)),
-        ("training accuracy, soft | hard", f"{share(training.accuracy)} | "
-         f"{share(training.hard_accuracy)}"),
-        ("gates changed since the start", share(training.gate_changes)),
-        ("activation patterns of samples", f"{patterns} (at most {min(most, len(X))})"),
-    )  # fmt: skip
+    betas = " -> ".join(f"{beta:g}" for beta in dict.fromkeys(training.betas)) or DASH
+    steps, *rows = training.rows()
+    beta = ("beta", betas)
+    count = ("activation patterns of samples", f"{patterns} (at most {min(most, len(X))})")
     row = gates_row(training, frozen.gating, Sample(X, sample.y, sample.gates), frozen.widths)
     return Finding(
         "gates",
         record={"gates": training.to_dict() | {"n_patterns": patterns}},
-        tables=(Table("half-spaces (measured)", ("", "value"), rows),),
+        tables=(Table("half-spaces (measured)", ("", "value"), (steps, beta, *rows, count)),),
         panels=(row,),
         objects={"gating": frozen.gating, "gate_training": training},
-        row={"gate_changes": training.gate_changes},
+        row=training.cells(),
         finished=training.finished,
     )
 
 
 def _with_closed(found: Finding, limit: Limit, frozen: Frozen) -> Finding:
-    """The limit alone; where it is none, what stands in the way by number."""
+    """Name the samples that stand in the way where there is no limit."""
     if limit.status is not Status.NOT_SEPARABLE:
         return found
     closed = closed_samples(*frozen.samples[0][::2], widths=frozen.widths)
@@ -246,14 +237,15 @@ def _with_closed(found: Finding, limit: Limit, frozen: Frozen) -> Finding:
     )
 
 
-def _maps(frozen: Frozen, limit: Limit, local: LocalLimit | None, twin: DGN, value: float) -> Any:
+def _maps(frozen: Frozen, limit: Limit, value: BoundedValue, twin: DGN) -> Any:
     """The program's solution, the local limit and the network on the plane."""
     seen = (frozen.gating, frozen.setup.options.experts == "constant")
     scorers = [(frozen.name, partial(_predicted, limit, *seen), limit.objective)]
+    local = value.limit
     if local is not None:
         scorers.append(("local limit", partial(_predicted, local, *seen), local.value))
     margin = float((frozen.samples[0].y * scores(twin, frozen.samples[0])).min())
-    scorers.append(("network", partial(_scores, twin, *seen), value * margin))
+    scorers.append(("network", partial(_scores, twin, *seen), value.value * margin))
     sample = Sample(frozen.setup.train.X, frozen.setup.train.y, None)
     return decision_row(sample, frozen.gating, scorers)
 

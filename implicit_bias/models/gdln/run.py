@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from ...drawing.figures import Row
-from ...measures.formatting import number
 from ...networks.protocols import check_device
 from ...networks.relu_mean import ReLUMean
 from ...networks.weights import as_tensor
+from ...quantities.table import lines
 from ...reports.columns import training_columns
 from ...reports.finding import Assumption, Finding, Table, Writer
 from ...reports.report import Report, gather
@@ -35,9 +35,6 @@ from .flow import gated_flow
 from .formulation import solve_gated_ols
 from .limit import GatedOLS
 from .training import WeightsObserver, descent_path, flow_times
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["run_gdln"]
 
@@ -188,15 +185,21 @@ def _off_path(setup: Setup, twin: Trajectory) -> float:
 
 def _limit(limit: GatedOLS, off_path: float | None = None) -> Finding:
     """The least-squares limit of the initial gates, and how well its path was kept to."""
-    rows = [
+    cells = {
+        "limit": NAME,
+        "stationarity": limit.certificate.stationarity,
+        "optimal_loss": limit.loss,
+        "n_units": len(limit.unit_norms),
+        "limit_seconds": limit.seconds,
+        "path_error": off_path,
+    }
+    rows = (
         ("status of the least-squares limit", limit.status.name),
-        ("  stationarity residual", f"{limit.certificate.stationarity:.2e}"),
-        ("optimal loss of these gates", number(limit.loss, ".6g")),
+        *lines(cells, "stationarity", "optimal_loss"),
         ("rank of the gated moments", f"{limit.rank} of {limit.zeta.size}"),
-    ]
-    if off_path is not None:
-        rows.append(("trained gated network off its predicted path", number(off_path, ".2e")))
-    table = Table("gated linear network: prediction and training", ("", "value"), tuple(rows))
+        *lines(cells, "path_error"),
+    )
+    table = Table("gated linear network: prediction and training", ("", "value"), rows)
     record = limit.to_dict()
     return Finding(
         "limit",
@@ -209,14 +212,7 @@ def _limit(limit: GatedOLS, off_path: float | None = None) -> Finding:
         statuses={NAME: limit.status},
         certificates={NAME: record},
         objects={"limit": limit},
-        row={
-            "limit": NAME,
-            "stationarity": limit.certificate.stationarity,
-            "optimal_loss": limit.loss,
-            "n_units": len(limit.unit_norms),
-            "limit_seconds": limit.seconds,
-            "path_error": off_path,
-        },
+        row=cells,
     )
 
 
@@ -254,9 +250,9 @@ def _comparison(setup: Setup, relu: Trajectory) -> Finding:
     found = compare_with_gdln(setup.data.X, setup.data.y, relu, setup.settings)
     flips = found.sign_flips
     n_shown = min(len(found.weights), UNITS)
-    return Finding(
+    return Finding.measured(
         "comparison",
-        record={"comparison": found.to_dict()},
+        found,
         tables=(
             Table(
                 "ReLU network beside the prediction",
@@ -271,6 +267,4 @@ def _comparison(setup: Setup, relu: Trajectory) -> Finding:
                 flips == 0,
             ),
         ),
-        objects={"comparison": found},
-        row={"gate_changes": flips},
     )

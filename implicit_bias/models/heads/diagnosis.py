@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from scipy.special import softmax
 
-from ...measures.formatting import share
+from ...quantities.formatting import share
 from ...reports.finding import Assumption, Finding, Table
+from ...reports.findings import full_batches
 from .exits import anytime_average
 from .exits_run import Exits
 from .limit import HeadLimit
@@ -82,7 +83,7 @@ def assumptions(exits: Exits, limits: Sequence[HeadLimit], options: Any) -> tupl
     """Of what stands behind the limits, checked."""
     found = [
         Assumption("the trunk is frozen, and heads begin at 0 (by construction)", True),
-        Assumption("full batches, as gradient flow has", options.batch_size == 0),
+        full_batches(options),
     ]
     if exits.is_hard:
         apart = all(limit.kind == "direction" for limit in limits)

@@ -16,7 +16,7 @@ from ...data.labelled import ClassDataset
 from ...networks.exits import ExitNetwork
 from ...networks.protocols import check_device
 from ...reports.finding import Finding, Table
-from ...reports.findings import network_record
+from ...reports.findings import TOGETHER, network_record
 from ...reports.report import Report, gather
 from ...reports.writers import write_arrays, write_frame, write_weights
 from ...runs.folder import Keeping
@@ -35,11 +35,6 @@ from .figure import plot_accuracy, plot_angles, plot_margins
 from .limit import HeadLimit
 
 __all__ = ["run_heads"]
-
-STATES = ("", "margin: limit", "trained", "held out: limit", "trained", "averaged: limit",
-          "trained")  # fmt: skip
-APART = ("", "angle, degrees", "off the limit", "loss above least", "margin ratio",
-         "cosine of scores", "same label", "same, averaged")  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,28 +182,19 @@ def _comparison(limits: Sequence[HeadLimit], exits: Exits, paths: Sequence[Traje
         np.array([head_angle(W, limit.weights) for W in way])
         for way, limit in zip(ways, limits, strict=True)
     ]
-    last = found.exits[-1]
-    return Finding(
+    (heads, states), (titles, rows) = found.states(), found.table()
+    return Finding.measured(
         "comparison",
-        record={"comparison": found.to_dict()},
+        found,
         tables=(
-            Table("prediction and training", STATES, tuple(found.states())),
-            Table("trained heads beside their limits", APART, tuple(found.rows())),
+            Table(TOGETHER, heads, tuple(states)),
+            Table("trained heads beside their limits", titles, tuple(rows)),
         ),
         panels=(
             partial(plot_accuracy, found=found),
             partial(plot_margins, found=found),
             partial(plot_angles, layers=exits.layers, steps=[p.step for p in paths], angles=angles),
         ),
-        objects={"comparison": found},
-        row={
-            "zeta_cosine": float(np.cos(found.largest("angle"))),
-            "score_cosine": found.least("score_cosine"),
-            "agreement": found.least("agreement"),
-            "margin_ratio": found.least("margin_ratio"),
-            "limit_error": found.largest("error"),
-            "error_network": 1 - last.network.anytime_accuracy,
-        },
         shortfall=_shortfall(found, paths),
     )
 

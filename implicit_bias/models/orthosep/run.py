@@ -22,9 +22,10 @@ from ...equivalence.measure import MeasureDistance, measure_distance
 from ...equivalence.reading import as_weights
 from ...equivalence.weights import ReLUWeights
 from ...measures.comparison import compare, measure_network
-from ...measures.formatting import number
 from ...measures.kkt import kkt_distance
 from ...networks.balanced_relu import BalancedReLU, ResidualReLU
+from ...quantities.formatting import number
+from ...quantities.table import TABLE
 from ...reports.finding import Assumption, Finding, Table
 from ...reports.findings import beside, limit_alone, trained, usable
 from ...reports.report import Report, gather
@@ -235,11 +236,11 @@ def _starts(setup: Setup, limit: OrthosepLimit, first: Start) -> Finding:
     return starts_finding(starts, {"off the prediction": far})
 
 
-def _transport_rows(transport: MeasureDistance | None) -> list[tuple[str, str]]:
+def _transport_rows(transport: MeasureDistance | None) -> list[tuple[str, ...]]:
     if transport is None:
         return []
-    distance, gap = number(transport.distance, ".3g"), number(max(transport.gap, 0.0), ".1g")
-    return [("optimal transport to the predicted neurons (0)", f"{distance} (gap {gap})")]
+    one, gap = TABLE["neuron_distance"], number(max(transport.gap, 0.0), ".1g")
+    return [(one.title, f"{one.text(transport.distance)} (gap {gap})")]
 
 
 def layer_singular_values(network: torch.nn.Module) -> list[Floats]:

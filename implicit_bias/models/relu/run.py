@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,10 +19,11 @@ from ...gates.changes import GateChanges
 from ...gates.hyperplanes import HyperplaneGates
 from ...measures.comparison import measure_network
 from ...measures.distances import Distances
-from ...measures.formatting import DASH, loss_in_words, number, share
 from ...measures.kkt import kkt_distance
 from ...networks.relu import DeepReLU, ReLU
-from ...reports.columns import kkt_columns, limit_columns, state_columns
+from ...quantities.formatting import loss_in_words
+from ...quantities.table import lines
+from ...reports.columns import limit_columns
 from ...reports.finding import Assumption, Finding, Table
 from ...reports.findings import gating_file, network_record, trained
 from ...reports.report import Report, gather
@@ -39,8 +40,6 @@ from .machines import RELU_SVMS, ReLULimits, solve_relu_svms
 from .neurons_run import find_neurons, find_starts
 
 if TYPE_CHECKING:
-    from ...measures.comparison import NetworkState
-    from ...measures.kkt import KKTDistance
     from ...runs.folder import Keeping
     from ...runs.model import Model
     from ...runs.progress import Progress
@@ -87,7 +86,7 @@ def run_relu(model: Model, options: ReLUOptions, progress: Progress, keeping: Ke
 
 
 def _find(setup: Setup, network: DeepReLU, freeze_at: int | None) -> Iterator[Finding]:
-    """What there is to find, each as soon as it is known."""
+    """Yield the findings of the run, each as soon as it is known."""
     options, n_steps = setup.options, setup.settings.n_steps
     # Twins: one stays a ReLU network, one freezes its gates.
     twin = copy.deepcopy(network)
@@ -119,7 +118,7 @@ def _find(setup: Setup, network: DeepReLU, freeze_at: int | None) -> Iterator[Fi
         yield Finding("maps", panels=(row,))
     if freeze_at is not None and trajectory.finished:
         if isinstance(twin, ReLU):
-            yield from find_frozen(setup, twin, network, comparison, freeze_at=freeze_at)
+            yield from find_frozen(setup, twin, network, freeze_at=freeze_at)
         else:
             yield from find_deep_frozen(setup, twin, network, freeze_at=freeze_at)
     if options.starts > 1 and trajectory.finished:
@@ -153,62 +152,36 @@ def _measured(setup: Setup, network: DeepReLU, trajectory: Trajectory, found: Fi
         since_start=trajectory.observed["gate_changes"],
         since_last=trajectory.observed["gate_flips"],
     )
-    flips = float(changes.since_start[-1])
+    widths, flips = _widths(setup.options), float(changes.since_start[-1])
+    measured = {} if kkt is None else kkt.cells()
+    cells = {**found.row, **state.cells(), **measured, "gate_changes": flips}
+    known = cells | {
+        "status": "finished" if trajectory.finished else "interrupted",
+        "train_accuracy": state.train_accuracy,
+        "final_loss": loss_in_words(float(trajectory.log_loss[-1])),
+    }
+    rows = (
+        ("hidden units", " + ".join(map(str, widths))),
+        *lines(known, "status", "smallest_margin"),
+        *(state.lines("group_norm") if math.isfinite(state.group_norm) else []),
+        *lines(known, "train_accuracy", "n_steps", "final_loss", "log_inverse_loss"),
+        *lines(known, "gate_changes", "kkt_cosine", "kkt_residual", "kkt_complementarity"),
+        *lines(known, "training_seconds"),
+    )
     return replace(
         found,
         record={
             "network": asdict(state) | network_record(trajectory),
             "gate_changes": changes.to_dict(),
         },
-        row={
-            **found.row,
-            **state_columns(state),
-            **kkt_columns(kkt),
-            "gate_changes": flips,
-        },
-        tables=(
-            Table(
-                "trained network",
-                ("", "value"),
-                (
-                    ("hidden units", " + ".join(map(str, _widths(setup.options)))),
-                    *_state_rows(state, trajectory),
-                    ("gates changed since the start", share(flips)),
-                    *_kkt_rows(kkt),
-                    ("seconds", f"{trajectory.seconds[-1]:.2f}"),
-                ),
-            ),
-        ),
-        assumptions=_assumptions(flips, separates, len(_widths(setup.options))),
-    )
-
-
-def _state_rows(state: NetworkState, trajectory: Trajectory) -> tuple[tuple[str, str], ...]:
-    norm = number(state.group_norm, ".6g")
-    return (
-        ("status", "finished" if trajectory.finished else "interrupted"),
-        ("smallest margin", f"{state.smallest_margin:.6g}"),
-        *([("sum of unit norms", norm)] if norm != DASH else []),
-        ("training accuracy", share(state.train_accuracy)),
-        ("steps", str(int(trajectory.step[-1]))),
-        ("loss", loss_in_words(float(trajectory.log_loss[-1]))),
-        ("log(1/loss)", f"{-trajectory.log_loss[-1]:.4g}"),
-    )
-
-
-def _kkt_rows(kkt: KKTDistance | None) -> tuple[tuple[str, str], ...]:
-    cosine, residual, beyond = (
-        (kkt.cosine, kkt.residual, kkt.complementarity) if kkt else (math.nan,) * 3
-    )
-    return (
-        ("KKT stationarity, cosine (1)", number(cosine, ".4f")),
-        ("KKT stationarity, relative residual (0)", number(residual)),
-        ("KKT multipliers beyond the margin (0)", number(beyond)),
+        row=cells,
+        tables=(Table("trained network", ("", "value"), rows),),
+        assumptions=_assumptions(flips, separates, len(widths)),
     )
 
 
 def _assumptions(flips: float, separates: bool, n_hidden: int) -> tuple[Assumption, ...]:
-    """Of theorems that there could be, were the gates to stay as they are."""
+    """Assumptions that a theorem would need, were the gates to stay as they are."""
     found = (
         Assumption(
             f"the gates no longer change: {flips:.1%} of them changed since the start, and "
@@ -245,26 +218,17 @@ def _solved(limits: ReLULimits) -> Finding:
 def _compared(machines: Finding, comparison: ReLUComparison) -> Finding:
     names, *rows = comparison.rows()
     table = Table("machines beside the network", names, tuple(rows))
+    # SVM-LC's, like the exit code.
+    lc = comparison.lc
+    columns = ("margin_ratio", "score_cosine", "agreement", "agreement_independent")
+    own = {name: getattr(lc, name) for name in columns} | {"error_limit": lc.error}
     return replace(
         machines,
         record={**machines.record, "comparison": comparison.to_dict()},
         tables=(table,),
         objects={**machines.objects, "comparison": comparison},
-        row={**machines.row, **_columns(comparison)},
+        row={**machines.row, **own, "error_network": comparison.error_network},
     )
-
-
-def _columns(comparison: ReLUComparison) -> dict[str, Any]:
-    """Of SVM-LC, like the exit code."""
-    lc = comparison.lc
-    return {
-        "margin_ratio": lc.margin_ratio,
-        "score_cosine": lc.score_cosine,
-        "agreement": lc.agreement,
-        "agreement_independent": lc.agreement_independent,
-        "error_limit": lc.error,
-        "error_network": comparison.error_network,
-    }
 
 
 def _network(setup: Setup, seed: int) -> DeepReLU:
@@ -276,7 +240,7 @@ def _network(setup: Setup, seed: int) -> DeepReLU:
 
 
 def _name(options: ReLUOptions) -> str:
-    """What to call the network, its size included."""
+    """Name of the network, its size included."""
     layers = f"{options.depth - 1} hidden layers of " if options.depth > 2 else ""
     units = f"{options.hidden_units} unit" + ("" if options.hidden_units == 1 else "s")
     return f"ReLU network of {layers}{units}"

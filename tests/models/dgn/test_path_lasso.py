@@ -120,7 +120,7 @@ def test_a_network_of_a_single_path_meets_all_three_inequalities() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_numpy_data_bound_torch_networks_and_the_other_way_round(dtype) -> None:
-    network = DGN(D, widths=(5, 4), random_state=0, dtype=dtype)
+    network = DGN(D, widths=(5, 4), init="gaussian", random_state=0, dtype=dtype)
     gates = np.hstack(GATINGS["two layers"])
     layers = [layer.detach().double().numpy() for layer in network.layers]
     y = np.sign(scores(layers, X, GATINGS["two layers"]))

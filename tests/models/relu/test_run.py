@@ -124,7 +124,7 @@ def test_every_table_names_what_it_is_about_within_the_width() -> None:
     assert dict(network.rows)["hidden units"] == str(H) and f"of {H} units" in found.heading.title
     assert machines.columns == ("", "SVM-RC", "SVM-LC", "SVM-HL", "gates-only")
     rows = {label: cells for label, *cells in machines.rows}
-    assert rows["sees"][:3] == ["random gates", "learned gates", "hidden activations"]
+    assert rows["sees"][:3] == ["random gates", "learned gates", "activations"]
     error = found.results["comparison"]["error_network"]
     assert rows["held-out error, network"] == [f"{error:.2%}"] * 4
     rows = {label: cells for label, *cells in copy.rows}

@@ -8,7 +8,17 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-__all__ = ["DASH", "aligned", "loss_in_words", "number", "of_log10", "rounded", "share", "spread"]
+__all__ = [
+    "DASH",
+    "aligned",
+    "degrees",
+    "loss_in_words",
+    "number",
+    "of_log10",
+    "rounded",
+    "share",
+    "spread",
+]
 
 DASH = "-"
 """What a table shows where a quantity is not defined."""
@@ -26,6 +36,11 @@ def number(value: float, style: str = ".4g") -> str:
 def share(value: float) -> str:
     """A share in per cent, to two digits behind the point."""
     return number(value, ".2%")
+
+
+def degrees(radians: float) -> str:
+    """An angle in degrees, to three digits behind the point."""
+    return number(math.degrees(radians), ".3f")
 
 
 def spread(values: ArrayLike) -> str:
