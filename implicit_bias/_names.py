@@ -92,7 +92,7 @@ PROMISED = MappingProxyType(
         "class:NeuronComparison": ".models.relu.neurons_comparison:NeuronComparison",
         "class:Assumption": ".reports.finding:Assumption",
         "class:Table": ".reports.finding:Table",
-        "class:Heading": ".runs.setup:Heading",
+        "class:Heading": ".reports.heading:Heading",
         "class:Trajectory": ".training.trajectory:Trajectory",
         "enum:Status": "solvers.status:Status",
         # Networks, with the containers of their layers, and gatings.
@@ -104,7 +104,7 @@ PROMISED = MappingProxyType(
         "network:DLGN": ".networks.dlgn:DLGN",
         "network:ExitNetwork": ".networks.exits:ExitNetwork",
         "network:LabelledHead": ".networks.exits:LabelledHead",
-        "network:TaughtHead": ".networks.exits:TaughtHead",
+        "network:SoftLabelHead": ".networks.exits:SoftLabelHead",
         "network:Trunk": ".networks.exits:Trunk",
         "network:FReLU": ".networks.frelu:FReLU",
         "network:GLN": ".networks.gln:GLN",

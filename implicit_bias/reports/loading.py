@@ -14,10 +14,10 @@ from .._extras import naming_extras
 from .._files import from_json, write_atomically
 from .._names import PROMISED, Unreadable, found
 from .._saved import filled, kind_of, read_saved
-from ..runs.folder import INDEX
 from .encoding import Decoder, entry
+from .files import INDEX, REPORT, RESULTS
 from .finding import Finding
-from .report import REPORT, RESULTS, Report
+from .report import Report
 from .saving import KIND, PLAIN
 
 __all__ = ["is_run", "load"]

@@ -6,14 +6,12 @@ import logging
 import os
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .._saved import Kind, write_saved
+from .contents import Contents
 from .encoding import Encoder, NotKept
 from .finding import Finding
-
-if TYPE_CHECKING:
-    from .report import Report
 
 __all__ = ["KIND", "PLAIN", "write_report"]
 
@@ -30,7 +28,7 @@ PLAIN: Mapping[str, type] = MappingProxyType(
 log = logging.getLogger(__name__)
 
 
-def write_report(report: Report, path: str | os.PathLike[str]) -> None:
+def write_report(report: Contents, path: str | os.PathLike[str]) -> None:
     """Write all of a report but its other files; `load` reads it.
 
     Raises

@@ -38,7 +38,7 @@ def test_every_limit_of_a_path_is_that_of_its_samples_alone(sets) -> None:
         assert limit.zeta.shape == alone.zeta.shape
         assert limit.dual.shape == (n,)
         gap = ib.certify(
-            ib.programs.gln_program(X[:n], Y[:n], CONTEXTS[:n], n_contexts=2),
+            ib.programs.SVMGLN(2).program(X[:n], Y[:n], CONTEXTS[:n]),
             limit.zeta.reshape(6, 20),
             limit.dual,
         ).gap

@@ -62,9 +62,11 @@ NETWORKS: dict[str, Callable[[Any], torch.nn.Module]] = {
     "network:DeepLinear": lambda kind: kind(2, hidden_widths=(3,)),
     "network:DGN": lambda kind: kind(2, widths=(3, 2)),
     "network:DLGN": lambda kind: kind(2, widths=(3, 2), beta=4.0),
-    "network:ExitNetwork": lambda kind: kind(an("network:Trunk"), [an("network:TaughtHead")], [1]),
+    "network:ExitNetwork": lambda kind: kind(
+        an("network:Trunk"), [an("network:SoftLabelHead")], [1]
+    ),
     "network:LabelledHead": lambda kind: kind(2, 3),
-    "network:TaughtHead": lambda kind: kind(2, 3, temperature=1.0),
+    "network:SoftLabelHead": lambda kind: kind(2, 3, temperature=1.0),
     "network:Trunk": lambda kind: kind(2, widths=(3, 2)),
     "network:FReLU": lambda kind: kind(2, 3),
     "network:GLN": lambda kind: kind(2, 3, 2),
