@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -12,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .._solve import Status, require_memory
+from .._solve import Status, require_memory, require_tolerance
 from ..training.data import Inputs
 from .curvature import Curvature, escaped, measure_curvature
 from .limit import LocalCertificate, LocalLimit
@@ -97,8 +96,7 @@ def local_limit(
     maximizes the margin of homogeneous neural networks", theorem 4.4. It need not be a local
     optimum: G. Vardi, O. Shamir, N. Srebro, "On margin maximization in linear and ReLU networks".
     """
-    if not (math.isfinite(tol) and 0 < tol < 1):
-        raise ValueError(f"`tol` must lie strictly between 0 and 1, got {tol}")
+    require_tolerance(tol)
     if max_weights < 0:
         raise ValueError(f"`max_weights` must be at least 0, got {max_weights}")
     started = time.perf_counter()

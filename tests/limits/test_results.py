@@ -87,10 +87,9 @@ NO_RESULTS = {
     "implicit_bias.measures.directions:DirectionExtrapolation": "an estimate",
     "implicit_bias.measures.rates:Rate": "an estimate",
     "implicit_bias.local_limits.search:_Found": "what a search hands on before it is a LocalLimit",
-    "implicit_bias.models.dlgn.comparison:Beside": "names the status of another answer",
-    "implicit_bias.models.dgn.comparison:Predicted": "names the status of another answer",
+    "implicit_bias.measures.classifiers:ClassifierComparison": "names the status of another",
     "implicit_bias.models.relu.comparison:MachineComparison": "names the status of another answer",
-    "implicit_bias.models.relu.neurons_comparison:NeuronsBeside": "names the status of another",
+    "implicit_bias.models.relu.neurons_comparison:NeuronComparison": "names the status of another",
 }
 
 
