@@ -18,6 +18,7 @@ from .encoding import Decoder, entry
 from .files import INDEX, REPORT, RESULTS
 from .finding import Finding
 from .report import Report
+from .row import NAMES
 from .saving import KIND, PLAIN
 
 __all__ = ["is_run", "load"]
@@ -107,7 +108,9 @@ def _finding(decoder: Decoder, tree: Any, folder: Path) -> Finding:
         if not isinstance(value, PLAIN[name]):
             raise Unreadable(f"{name!r} of a finding is {type(value).__name__}")
     files = [_plain_name(name) for name in entry(tree, "files", list)]
+    row = {name: value for name, value in plain.get("row", {}).items() if name in NAMES}
     state = plain | {
+        "row": row,
         "objects": objects,
         "panels": panels,
         "files": {name: partial(_copy, folder / name) for name in files},
