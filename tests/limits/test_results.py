@@ -260,14 +260,3 @@ def test_a_loaded_local_limit_has_its_weights_and_no_network(tmp_path) -> None:
     assert ib.limits.same_limit(found, again)
     with pytest.raises(ValueError, match="has weights and no network"):
         _ = again.predictor
-
-
-def test_a_file_with_an_array_too_many_is_refused(tmp_path) -> None:
-    from implicit_bias._saved import Kind, read_saved, write_saved
-
-    path, kind = Path(tmp_path / "limit"), Kind.of(ib.limits.LinearLimit)
-    answer("linear").save(path)
-    arrays, record = read_saved(path, kind)
-    write_saved(path, kind, {**arrays, "more": np.ones(2)}, record)
-    with pytest.raises(ValueError, match=r"it has the arrays \['more'\] as well"):
-        ib.limits.LinearLimit.load(path)
