@@ -75,7 +75,7 @@ def checked_data(X: Any, y: Any) -> tuple[Floats, Floats]:
     X, y = np.asarray(to_numpy(X), dtype=float), np.asarray(to_numpy(y), dtype=float)
     require_inputs(X)
     require_shape("y", y, (len(X),), ONE_LABEL)
-    require_finite(X=X)
+    require_finite("X", X)
     require_labels(y)
     return X, y
 

@@ -44,7 +44,7 @@ def matrix(name: str, values: Any, n_rows: int | None = None) -> Floats:
         raise ValueError(
             f"`{name}` must have shape ({rows}, ...) with a row a sample, got {array.shape}"
         )
-    require_finite(**{name: array})
+    require_finite(name, array)
     return array
 
 

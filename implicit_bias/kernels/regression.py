@@ -201,7 +201,7 @@ class KernelLeastSquares(LiteralProgram):
         Examples
         --------
         >>> problem = KernelLeastSquares().literal(np.diag([2.0, 0.0]), [1.0, -1.0])
-        >>> round(problem.solve(solver="CLARABEL"), 6)
+        >>> round(float(problem.solve(solver="CLARABEL")), 6)
         0.5
         """
         cp = cvxpy_module()

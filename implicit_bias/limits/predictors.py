@@ -166,7 +166,7 @@ def _inputs(X: Array, zeta: Array) -> Array:
     X, n_inputs = as_float64(X, like=zeta), int(zeta.shape[-1])
     reason = f"the predictor was made from {n_inputs} inputs, the constant column included"
     require_columns("X", X, n_inputs, reason)
-    require_finite(X=X)
+    require_finite("X", X)
     return X
 
 

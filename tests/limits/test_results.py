@@ -87,7 +87,7 @@ NO_RESULTS = {
     "implicit_bias.measures.directions:DirectionExtrapolation": "an estimate",
     "implicit_bias.measures.rates:Rate": "an estimate",
     "implicit_bias.local_limits.search:_Found": "what a search hands on before it is a LocalLimit",
-    "implicit_bias.measures.classifiers:ClassifierComparison": "names the status of another answer",
+    "implicit_bias.measures.classifiers:ClassifierComparison": "names the status of another",
     "implicit_bias.models.relu.comparison:MachineComparison": "names the status of another answer",
     "implicit_bias.models.relu.neurons_comparison:NeuronComparison": "names the status of another",
 }

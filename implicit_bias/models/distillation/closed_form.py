@@ -273,7 +273,7 @@ def _root_residual(
 def _finite(name: str, value: Any) -> Floats:
     require_real(name, value)
     array = np.asarray(to_numpy(value), dtype=np.float64)
-    require_finite(**{name: array})
+    require_finite(name, array)
     return array
 
 

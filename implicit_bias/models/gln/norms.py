@@ -234,7 +234,7 @@ class GLNNorm(LiteralProgram):
         --------
         >>> import numpy as np
         >>> beta = np.array([[[2.0], [0.0]], [[0.0], [-2.0]]])
-        >>> round(GLNNorm().literal(beta).solve(solver="CLARABEL") ** 2, 6)
+        >>> round(float(GLNNorm().literal(beta).solve(solver="CLARABEL")) ** 2, 6)
         8.0
         """
         cp = cvxpy_module()
@@ -260,7 +260,7 @@ def _family(beta: ArrayLike) -> Floats:
             "`beta` must have shape (C, ..., C, D), one axis of length C for each unit, "
             f"got {family.shape}"
         )
-    require_finite(beta=family)
+    require_finite("beta", family)
     return family
 
 

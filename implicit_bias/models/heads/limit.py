@@ -18,7 +18,7 @@ __all__ = ["HeadCertificate", "HeadLimit"]
 
 @dataclass(frozen=True)
 class HeadCertificate:
-    r"""What is proved, recomputed from the weights.
+    r"""Bounds of the error and the gap, recomputed from the weights.
 
     Attributes
     ----------

@@ -75,7 +75,7 @@ class ConePair(Result):
 
     @property
     def excess(self) -> float:
-        """How far the pair is from a KKT point of a network, 0 if it is one: see `solve_cone_pair`.
+        """Distance of the pair from a KKT point of a network, 0 if it is one.
 
         The most by which the multiplier of a sample in the program it is silent in exceeds that in
         its own, over the largest multiplier.
