@@ -31,7 +31,16 @@ try:
         is_torch_array,
         iterate_one_vs_rest,
         one_vs_rest_programs,
+        require_columns,
+        require_count,
+        require_finite,
+        require_fraction,
+        require_inputs,
+        require_labels,
         require_memory,
+        require_positive,
+        require_shape,
+        require_tolerance,
         solve,
         solve_kernel,
         solve_least_squares,
@@ -41,18 +50,6 @@ try:
         to_cvxpy,
         to_numpy,
         worst_status,
-    )
-    from solvers.checks import (
-        require_columns,
-        require_count,
-        require_finite,
-        require_fraction,
-        require_gated_inputs,
-        require_inputs,
-        require_labels,
-        require_positive,
-        require_shape,
-        require_tolerance,
     )
     from solvers.html import html_table
 except ImportError as error:
@@ -104,7 +101,6 @@ __all__ = [
     "require_count",
     "require_finite",
     "require_fraction",
-    "require_gated_inputs",
     "require_inputs",
     "require_labels",
     "require_memory",

@@ -26,7 +26,7 @@ def test_what_is_well_formed_passes() -> None:
     require_columns("X", X, 2)
     require_count("n", np.int64(1))
     require_count("n", 0, least=0)
-    require_finite(X=X, y=X[:, 0])
+    require_finite("X", X)
     require_fraction("share", 0.0)
     require_gated_inputs(X, np.ones((3, 1)))
     require_inputs(X)
@@ -50,7 +50,7 @@ def test_what_is_well_formed_passes() -> None:
             lambda: require_shape("y", X, (3,), "one a row"),
             r"shape \(3,\), got \(3, 2\): one a row",
         ),
-        (lambda: require_finite(X=X, y=X * math.nan), "`y` has entries that are NaN"),
+        (lambda: require_finite("y", X * math.nan), "`y` has entries that are NaN"),
         (lambda: require_count("n", 0), "`n` must be at least 1, got 0"),
         (lambda: require_count("n", -1, least=0), "`n` must be at least 0, got -1"),
         (lambda: require_positive("rate", 0.0), "`rate` must be positive and finite, got 0.0"),
