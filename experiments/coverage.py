@@ -25,8 +25,9 @@ import numpy as np
 import pandas as pd
 import torch
 
+from implicit_bias import Status
 from implicit_bias.dynamics import extrapolate
-from implicit_bias.measures.extrapolation import Extrapolation, SeriesStatus, inverse_log_loss
+from implicit_bias.measures.extrapolation import Extrapolation, inverse_log_loss
 
 from .coverage_runs import CASES, Case, Series, degree_of, run_case
 
@@ -63,7 +64,7 @@ def rows(case: Case, seed: int, runs: dict[str, Series]) -> Iterator[dict[str, A
 def _scored(found: Extrapolation, u: float, ratio: float) -> dict[str, Any]:
     """The bars of a run, and whether the truth lies in them; nothing without an estimate."""
     status = {"status": found.status.name}
-    if found.status is not SeriesStatus.ESTIMATED:
+    if found.status is not Status.ESTIMATED:
         return status
     bar = found.predict(u)
     return status | {

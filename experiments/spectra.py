@@ -113,7 +113,7 @@ def steps_until(regression: Any, share: float = SHARE) -> float:
     """Steps of rate 0.1 over the largest eigenvalue until this share of the error is left."""
     left = share * float(np.linalg.norm(regression.start))
     rate = 0.1 / float(regression.eigenvalues[-1])
-    if regression.certificate > share:
+    if regression.certificate.remaining > share:
         return math.inf
     low, high = 0, 1
     while np.linalg.norm(regression.after(high, rate)) > left:

@@ -30,11 +30,11 @@ import click
 import numpy as np
 import torch
 
-from implicit_bias import Sample, TrainingSettings, kkt_distance, local_limit, train_many
+from implicit_bias import Sample, Status, TrainingSettings, kkt_distance, local_limit, train_many
 from implicit_bias.limits.path_limit import PathLimit
-from implicit_bias.local_limits.limit import LocalLimit, LocalStatus
+from implicit_bias.local_limits.limit import LocalLimit
+from implicit_bias.measures.bounded_value import value_of
 from implicit_bias.measures.comparison import compare
-from implicit_bias.models.dgn.comparison import value_of
 
 from .starts_problems import KINDS, Problem, problem
 
@@ -147,7 +147,7 @@ def _beside_bound(
     reached = float(bound.dual_objective) / value_of(network, sample)
     tight = bound.is_tight()
     ratio = reached if tight else local.value / local.start_value
-    if local.status is LocalStatus.FAILED and not tight:
+    if local.status is Status.FAILED and not tight:
         ratio = np.nan
     return {
         "yardstick": "limit" if tight else "local limit",
@@ -162,9 +162,9 @@ def _beside_bound(
 
 def reason(network: torch.nn.Module, local: LocalLimit, residual: float) -> str:
     """What keeps a network that has separated the data from its local limit."""
-    if local.status is LocalStatus.FAILED:
+    if local.status is Status.FAILED:
         return f"no local limit: {local.reason}"
-    if local.status is LocalStatus.SADDLE:
+    if local.status is Status.SADDLE:
         return f"a saddle: its local limit is one; KKT residual {residual:.2g}"
     own, there = unit_shares(network), unit_shares(local.network)
     slow = [unit for unit, part in there.items() if part >= LIVE and own[unit] < HALF * part]

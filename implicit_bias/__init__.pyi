@@ -32,9 +32,9 @@ from .kernels.margin import solve_kernel_svm as solve_kernel_svm
 from .limits.frelu import solve_frelu_svm as solve_frelu_svm
 from .limits.linear import solve_linear_svm as solve_linear_svm
 from .limits.path_lasso import solve_path_lasso as solve_path_lasso
+from .limits.result import Result as Result
 from .limits.separability import is_separable as is_separable
 from .local_limits.search import local_limit as local_limit
-from .measures.comparison import Comparison as Comparison
 from .measures.comparison import compare as compare
 from .measures.kkt import kkt_distance as kkt_distance
 from .measures.network_check import check_network as check_network

@@ -9,7 +9,7 @@ from typing import Any
 
 from ._solve import html_table
 
-__all__ = ["Shown", "html_table", "in_brief", "record_rows"]
+__all__ = ["Shown", "html_table", "in_brief"]
 
 # Entries of a sequence or mapping, and letters of a text, that are shown and not counted.
 FEW, LETTERS = 4, 60
@@ -31,16 +31,6 @@ class Shown:
     def _shown_rows(self) -> Sequence[tuple[str, ...]]:
         """Label and value of every line of the table."""
         return [(f.name, in_brief(getattr(self, f.name))) for f in fields(self)]  # type: ignore[arg-type]
-
-
-def record_rows(record: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The single values of a record, under their names as words."""
-    rows = []
-    for name, value in record.items():
-        if value is None or isinstance(value, str | bool | int | float):
-            text = f"{value:.10g}" if isinstance(value, float) else str(value)
-            rows.append((name.replace("_", " "), text))
-    return rows
 
 
 def in_brief(value: Any) -> str:

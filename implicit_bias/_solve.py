@@ -4,12 +4,11 @@ from ._extras import naming_extras
 
 try:
     from solvers import (
+        Answer,
         Array,
         Certificate,
         ConstrainedCertificate,
         FitCertificate,
-        FitNotCertified,
-        FitStatus,
         GatedDesign,
         KernelProgram,
         KernelSolution,
@@ -32,14 +31,25 @@ try:
         is_torch_array,
         iterate_one_vs_rest,
         one_vs_rest_programs,
+        require_columns,
+        require_count,
+        require_finite,
+        require_fraction,
+        require_inputs,
+        require_labels,
         require_memory,
+        require_positive,
+        require_shape,
+        require_tolerance,
         solve,
         solve_kernel,
         solve_least_squares,
         solve_nested,
         solve_one_vs_rest,
         support_vectors,
+        to_cvxpy,
         to_numpy,
+        worst_status,
     )
     from solvers.html import html_table
 except ImportError as error:
@@ -56,15 +66,14 @@ except ImportError as error:
 solve = naming_extras()(solve)
 solve_nested = naming_extras()(solve_nested)
 solve_one_vs_rest = naming_extras()(solve_one_vs_rest)
-MaxMarginProgram.to_cvxpy = naming_extras()(MaxMarginProgram.to_cvxpy)  # type: ignore[method-assign]
+to_cvxpy = naming_extras()(to_cvxpy)
 
 __all__ = [
+    "Answer",
     "Array",
     "Certificate",
     "ConstrainedCertificate",
     "FitCertificate",
-    "FitNotCertified",
-    "FitStatus",
     "GatedDesign",
     "KernelProgram",
     "KernelSolution",
@@ -88,12 +97,23 @@ __all__ = [
     "is_torch_array",
     "iterate_one_vs_rest",
     "one_vs_rest_programs",
+    "require_columns",
+    "require_count",
+    "require_finite",
+    "require_fraction",
+    "require_inputs",
+    "require_labels",
     "require_memory",
+    "require_positive",
+    "require_shape",
+    "require_tolerance",
     "solve",
     "solve_kernel",
     "solve_least_squares",
     "solve_nested",
     "solve_one_vs_rest",
     "support_vectors",
+    "to_cvxpy",
     "to_numpy",
+    "worst_status",
 ]

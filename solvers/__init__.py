@@ -2,17 +2,28 @@
 
 import logging
 
+from .answer import Answer, NotCertified
 from .arrays import Array, array_namespace, as_float64, is_torch_array, to_numpy
 from .certificate import Certificate, certify
+from .checks import (
+    require_columns,
+    require_count,
+    require_finite,
+    require_fraction,
+    require_inputs,
+    require_labels,
+    require_positive,
+    require_shape,
+    require_tolerance,
+)
 from .constrained import ConstrainedCertificate, certify_constrained
+from .cvxpy_backend import to_cvxpy
 from .design import GatedDesign
 from .dispatch import SOLVERS, solve
 from .kernel_path import solve_kernel
 from .kernel_program import KernelProgram, KernelSolution, certify_kernel
 from .least_squares import (
     FitCertificate,
-    FitNotCertified,
-    FitStatus,
     LeastSquaresProgram,
     LeastSquaresSolution,
     MomentLeastSquares,
@@ -25,18 +36,18 @@ from .nested import solve_nested
 from .one_vs_rest import iterate_one_vs_rest, one_vs_rest_programs, solve_one_vs_rest
 from .programs import MaxMarginProgram
 from .settings import Progress, Settings
-from .solution import NotCertified, Solution, Status, support_vectors
+from .solution import Solution, support_vectors
+from .status import Status, worst_status
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 __all__ = [
     "SOLVERS",
+    "Answer",
     "Array",
     "Certificate",
     "ConstrainedCertificate",
     "FitCertificate",
-    "FitNotCertified",
-    "FitStatus",
     "GatedDesign",
     "KernelProgram",
     "KernelSolution",
@@ -59,12 +70,23 @@ __all__ = [
     "is_torch_array",
     "iterate_one_vs_rest",
     "one_vs_rest_programs",
+    "require_columns",
+    "require_count",
+    "require_finite",
+    "require_fraction",
+    "require_inputs",
+    "require_labels",
     "require_memory",
+    "require_positive",
+    "require_shape",
+    "require_tolerance",
     "solve",
     "solve_kernel",
     "solve_least_squares",
     "solve_nested",
     "solve_one_vs_rest",
     "support_vectors",
+    "to_cvxpy",
     "to_numpy",
+    "worst_status",
 ]

@@ -1,7 +1,8 @@
-"""A set of groups that takes in those that its own multipliers violate."""
+"""Solver on a working set of groups, which takes in those that its own multipliers violate."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -15,6 +16,8 @@ from .settings import Settings
 from .working_set import Attempt
 
 __all__ = ["solve_on_group_set"]
+
+log = logging.getLogger(__name__)
 
 # The first set, the most groups that a round adds, and the gaps to which the rounds are solved,
 # measured on digits and Gaussian inputs behind 2,500 and 20,000 paths (n = 500): 6 and 7 rounds
@@ -50,6 +53,7 @@ def solve_on_group_set(
         iterations += used
         padded = _padded(program, answer, groups)
         certificate = certify(program, padded.primal, padded.dual)
+        log.debug("%d of %d groups: gap %.2g", len(groups), program.n_groups, certificate.gap)
         if certificate.proves_optimality(settings.tol) or certificate.proves_inseparability():
             break
         norms = to_numpy(program.design.group_norms(program.dual_blocks(padded.dual)))
@@ -65,14 +69,14 @@ def solve_on_group_set(
 
 
 def _first(program: MaxMarginProgram) -> np.ndarray:
-    """The groups with the largest blocks when all samples weigh the same."""
+    """Groups with the largest blocks when all samples weigh the same."""
     equal = array_namespace(program.y).ones_like(program.y)
     norms = program.design.group_norms(program.dual_blocks(equal))
     return np.asarray(np.sort(np.argsort(-to_numpy(norms), kind="stable")[:FIRST]))
 
 
 def _violators(norms: np.ndarray, groups: np.ndarray, most: int) -> np.ndarray:
-    """Groups outside whose norms exceed every one inside, the `most` largest of them."""
+    """Largest `most` groups outside whose norms exceed every one inside."""
     outside = norms.copy()
     outside[groups] = -np.inf
     worst = np.argsort(-outside, kind="stable")[:most]
@@ -80,7 +84,7 @@ def _violators(norms: np.ndarray, groups: np.ndarray, most: int) -> np.ndarray:
 
 
 def _padded(program: MaxMarginProgram, answer: PrimalDual, groups: np.ndarray) -> PrimalDual:
-    """The answer of a part as one of the whole program."""
+    """Extend the answer of a part by zeros to one of the whole program."""
     xp = array_namespace(program.y)
     primal = program.dual_blocks(xp.zeros_like(program.y))
     primal[program.design.columns_of(_index(program, groups))] = answer.primal

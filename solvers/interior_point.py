@@ -1,4 +1,4 @@
-"""The solver `interior-point`: the game played on samples and groups, refined on the features."""
+"""Solver `interior-point`: the game played on samples and groups, refined on the features."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from .active_set import active_set_multipliers
 from .arrays import Array, array_namespace, as_float64, is_torch_array, mirror_lower
-from .certificate import Certificate, certify
+from .certificate import Certificate, certify, gap_between
 from .game import Game, play
 from .group_kernels import GroupKernels, group_kernels
 from .group_working_set import solve_on_group_set
@@ -28,6 +28,10 @@ __all__ = ["solve_interior_point"]
 
 # Square matrices that live at the same time: Gram matrix, Newton matrix, its factor.
 MATRICES = 3
+# Weights of groups are corrected so often at most, and as long as a round takes so much of the gap;
+# on two groups of a best margin of 1e-6 every round halved it.
+REWEIGHTINGS = 20
+WORTHWHILE = 0.9
 
 
 def solve_interior_point(
@@ -79,7 +83,7 @@ def _solve_groups(
     kernels: GroupKernels | None = None,
     guess: PrimalDual | None = None,
 ) -> Attempt:
-    """Solve with every group of `program`: on all samples, or on a working set of them."""
+    """Solve with every group of `program`, on all samples or on a working set of them."""
     if program.n_samples < settings.working_set_from:
         return _solve_all(program, settings, None, None, kernels)
     return solve_on_working_set(program, settings, _solve_all, guess)
@@ -92,7 +96,7 @@ def _solve_all(
     known: np.ndarray | None = None,
     kernels: GroupKernels | None = None,
 ) -> Attempt:
-    """The game on every sample, refined on the features where its certificate falls short.
+    """Play the game on every sample, refined on the features where its certificate falls short.
 
     A program of one group is left to its active set first, from `known` (n,), the multipliers of
     a part of it, if there are any. Large programs are first played with Newton matrices in single
@@ -133,7 +137,7 @@ def _solve_all(
 
 
 def _single_pays(program: MaxMarginProgram, settings: Settings) -> bool:
-    """Whether to try single precision, in which products have to go through the features."""
+    """True if single precision, in which products go through the features, is worth a try."""
     n_samples, n_inputs = program.design.X.shape
     many = bool(n_samples >= max(settings.single_from, n_inputs))
     return many and not is_torch_array(program.y)
@@ -150,8 +154,8 @@ def _mend(
     game: Game,
     found: tuple[PrimalDual, Certificate],
 ) -> Attempt:
-    """What the features, and then the game at another scaling, make of a game that fell short."""
-    answer = _refine(program, game, *found)
+    """Refine on the features, and then at another scaling, a game that fell short."""
+    answer = _refine(program, game, found, settings.tol)
     certificate = certify(program, answer.primal, answer.dual)
     if certificate.proves_separability() or certificate.proves_inseparability():
         return answer, certificate, game.iterations
@@ -162,7 +166,7 @@ def _mend(
 def _active_set(
     kernels: GroupKernels, settings: Settings, known: np.ndarray | None
 ) -> tuple[np.ndarray | None, int]:
-    """The multipliers of one group by their active set, or None, and its rounds."""
+    """Multipliers of one group by their active set, or None, and its rounds."""
     Q = mirror_lower(kernels.weighted(np.ones(1)))
     rank = int(kernels.signed.shape[1] * kernels.factor.shape[1])
     return active_set_multipliers(Q, settings, rank=rank, start=known)
@@ -175,36 +179,50 @@ def _proof(program: MaxMarginProgram, lam: Array) -> Attempt:
 
 
 def _coefficients(program: MaxMarginProgram, game: Game) -> Array:
-    """`V[g] = d[g] v_g(lam)`: the network that attains the game's lower bound."""
+    """Coefficients `V[g] = d[g] v_g(lam)`, which attain the game's lower bound."""
     return game.primal_d[program.design.group][:, None] * program.dual_blocks(game.primal_lam)
 
 
 def _refine(
-    program: MaxMarginProgram, game: Game, answer: PrimalDual, certificate: Certificate
+    program: MaxMarginProgram, game: Game, found: tuple[PrimalDual, Certificate], tol: float
 ) -> PrimalDual:
-    """The better of `answer` and of what the features make of it, primal and dual apart."""
+    """Refine `found` on the features and keep the better points, primal and dual apart.
+
+    At the optimum the kernel weights are the groups' norms, which the features know to more digits
+    than Gram arithmetic: those of one answer are the weights of the next one, as long as it gains.
+    """
+    answer, certificate = found
     if not certificate.proves_separability():
         cancelled = cancel_blocks(program, game.dual)
         if certify(program, dual=cancelled).proves_inseparability():
             return PrimalDual(primal=answer.primal, dual=cancelled)
-    balanced = balance_support(
-        program, game.primal_d, support_vectors(program, answer.primal, answer.dual)
-    )
-    if balanced is None:
-        return answer
-    refined = certify(program, balanced.primal, balanced.dual)
-    primal = balanced.primal if refined.objective < certificate.objective else answer.primal
-    dual = balanced.dual if refined.dual_objective > certificate.dual_objective else answer.dual
-    return PrimalDual(primal=primal, dual=dual)
+    support = support_vectors(program, answer.primal, answer.dual)
+    d, upper, lower = game.primal_d, certificate.objective, certificate.dual_objective
+    for _ in range(REWEIGHTINGS):
+        before = gap_between(upper, lower)
+        balanced = balance_support(program, d, support)
+        if balanced is None:
+            break
+        refined = certify(program, balanced.primal, balanced.dual)
+        if refined.objective < upper:
+            answer, upper = replace(answer, primal=balanced.primal), refined.objective
+        if refined.dual_objective > lower:
+            answer, lower = replace(answer, dual=balanced.dual), refined.dual_objective
+        gap = gap_between(upper, lower)
+        if gap <= tol or not gap < WORTHWHILE * before:
+            break
+        d = program.design.group_norms(balanced.primal)
+    return answer
 
 
 def _decide(
     program: MaxMarginProgram, settings: Settings, answer: PrimalDual
 ) -> tuple[PrimalDual, int]:
-    """`answer` with coefficients that separate or multipliers that cancel, and the iterations.
+    """Look for coefficients that separate or multipliers that cancel, at another scaling.
 
     The game on samples and inputs of size one asks for another optimum, but separability is the
-    same, and Gram arithmetic resolves it where sizes of many decades hide it.
+    same, and Gram arithmetic resolves it where sizes of many decades hide it. Returns the better
+    answer and the iterations.
     """
     scaled = equilibrated(program)
     game = play(group_kernels(scaled.program), settings)

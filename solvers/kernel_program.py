@@ -7,15 +7,20 @@ proves follows from a product with the kernel.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
+from .answer import Answer
 from .arrays import NotPositiveDefinite, cholesky_lower
-from .certificate import RESOLUTION, Certificate
+from .certificate import RESOLUTION, Certificate, gap_between
+from .checks import require_finite, require_labels
 from .memory import require_memory
-from .solution import NotCertified, Status
+from .solution import Solution
+from .status import Status
 from .summation import rounding
 
 __all__ = ["KernelProgram", "KernelSolution", "certify_kernel"]
@@ -28,7 +33,7 @@ MATRICES = 4
 
 @dataclass(frozen=True, eq=False)
 class KernelProgram:
-    """Hard-margin program over functions of a kernel.
+    """Hard-margin program over the functions of a kernel.
 
         minimise    sqrt(a' K a)   subject to  y[n] (K a)[n] >= wanted[n]   for every n
 
@@ -64,10 +69,8 @@ class KernelProgram:
                 f"`kernel` must have shape (n, n) for labels (n,), got {self.kernel.shape} and "
                 f"{self.y.shape}"
             )
-        if not np.all(np.isfinite(self.kernel)):
-            raise ValueError("`kernel` has entries that are NaN or infinite: remove them first")
-        if not np.all(np.abs(self.y) == 1):
-            raise ValueError("`y` must hold labels -1 and +1 only: map other labels to these first")
+        require_finite("kernel", self.kernel)
+        require_labels(self.y)
         wanted = self.wanted
         if wanted is not None and not (
             wanted.shape == (n,) and np.all(wanted > 0) and np.all(np.isfinite(wanted))
@@ -78,12 +81,12 @@ class KernelProgram:
 
     @property
     def signs(self) -> np.ndarray:
-        """(n,) labels over the margins asked for: coefficients are these times multipliers."""
+        """Labels over the margins asked for (n,): coefficients are these times multipliers."""
         return self.y if self.wanted is None else self.y / self.wanted
 
     @cached_property
     def signed(self) -> np.ndarray:
-        """(n, n) Q."""
+        """Kernel Q (n, n) of the signed features."""
         symmetric = 0.5 * (self.kernel + self.kernel.T)
         return np.asarray(symmetric * self.signs[:, None] * self.signs)
 
@@ -102,24 +105,26 @@ def _refuse_indefinite(kernel: np.ndarray) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class KernelSolution:
-    """What `solve_kernel` found, with its certificate.
+class KernelSolution(Answer):
+    """Answer of `solve_kernel`, with its certificate.
 
     Attributes
     ----------
     dual : (n,) array
         Multipliers with `sqrt(lam' Q lam)` 1; with sum 1 if they prove inseparability.
     coefficients : (n,) array
-        Of the function `sum_n coefficients[n] k(., x[n])`, smallest margin 1 in units of those
-        asked for, if the data were separated.
+        Coefficients of the function `sum_n coefficients[n] k(., x[n])`, with smallest margin 1 in
+        units of those asked for, if the data were separated.
     margins : (n,) array
-        Of that function, over those asked for.
+        Margins of that function over those asked for.
     status : Status
     certificate : Certificate
         See `certify_kernel`.
     tol, iterations, seconds, solver
-        As of `Solution`.
+        As in `Solution`.
     """
+
+    ADVICE: ClassVar[Mapping[Status, str]] = Solution.ADVICE
 
     dual: np.ndarray
     coefficients: np.ndarray
@@ -131,15 +136,9 @@ class KernelSolution:
     seconds: float
     solver: str = "kernel"
 
-    def require(self) -> KernelSolution:
-        """This solution if it is `SOLVED`; raises `NotCertified` otherwise."""
-        if self.status is not Status.SOLVED:
-            raise NotCertified(self)
-        return self
-
 
 def certify_kernel(program: KernelProgram, lam: np.ndarray) -> Certificate:
-    """What multipliers prove about a program of a positive semidefinite kernel.
+    """Bound the optimum of a program of a positive semidefinite kernel by any multipliers.
 
     The function with coefficients `signs * lam` gives an upper bound of the optimum,
     `sqrt(lam' Q lam) / min (Q lam)`, and the multipliers `sum(lam) / sqrt(lam' Q lam)` as a lower
@@ -154,10 +153,26 @@ def certify_kernel(program: KernelProgram, lam: np.ndarray) -> Certificate:
     lam : (n,) array
         Not negative, at any scale.
 
+    Returns
+    -------
+    Certificate
+
     Raises
     ------
     ValueError
         If `lam` has another shape or a negative entry.
+
+    References
+    ----------
+    S. Boyd, L. Vandenberghe, "Convex Optimization", 2004, section 5.1 (weak duality).
+
+    Examples
+    --------
+    With the kernel diag(4, 1) the optimum is the root of 1/4 + 1, at lam = (1/4, 1):
+
+    >>> program = KernelProgram(np.diag([4.0, 1.0]), np.array([1.0, -1.0]))
+    >>> round(certify_kernel(program, np.array([0.25, 1.0])).dual_objective ** 2, 9)
+    1.25
     """
     n = len(program.y)
     if lam.shape != (n,) or not np.all(np.isfinite(lam)) or np.any(lam < 0):
@@ -185,21 +200,18 @@ def _bounds(
     margins: tuple[float, float],
     known: float,
 ) -> Certificate:
-    """The certificate of multipliers of sum one, `known` of which may be rounding."""
+    """Certificate of multipliers of sum one, whose sum is off by a share `known` at most."""
     (_, above, terms), (smallest, floor) = squares, margins
     root = math.sqrt(above)
     objective = root / floor * (1 + rounding(4)) if floor > 0 else math.inf
     dual = (1 - known) / root * (1 - rounding(4)) if root > 0 else math.inf
-    gap = math.inf
-    if objective < math.inf and 0 < dual < math.inf:
-        gap = max(objective / dual - 1 + rounding(4), 0.0)
     share = 1.0
     if not floor > 0:
         share = _exact_square(lam, Q) / terms if terms > 0 else 0.0
     return Certificate(
         objective=objective,
         dual_objective=dual,
-        gap=gap,
+        gap=gap_between(objective, dual),
         smallest_margin=smallest,
         margin_rounding=smallest - floor,
         separation_bound=share,
@@ -208,7 +220,7 @@ def _bounds(
 
 
 def _exact_square(lam: np.ndarray, Q: np.ndarray) -> float:
-    """`lam' Q lam`, its sums in extended precision: terms cancel where nothing separates."""
+    """Sum `lam' Q lam` in extended precision: terms cancel where nothing separates."""
     used = np.flatnonzero(lam)
     part = lam[used].astype(np.longdouble)
     return max(float(part @ (Q[np.ix_(used, used)].astype(np.longdouble) @ part)), 0.0)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import asdict, dataclass
-from enum import Enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import ClassVar
 
+from .answer import Answer
 from .arrays import Array, array_namespace, float_of
-from .html import html_table
+from .checks import require_fraction, require_shape, require_tolerance
+from .html import FloatRecord
 from .least_squares_programs import (
     EPS,
     LeastSquaresProgram,
@@ -16,11 +20,10 @@ from .least_squares_programs import (
     SampledLeastSquares,
     Spectrum,
 )
+from .status import Status
 
 __all__ = [
     "FitCertificate",
-    "FitNotCertified",
-    "FitStatus",
     "LeastSquaresProgram",
     "LeastSquaresSolution",
     "MomentLeastSquares",
@@ -31,33 +34,9 @@ __all__ = [
 ]
 
 
-class FitStatus(Enum):
-    """What the certificate of a least-squares solution proves, and what to do about it."""
-
-    SOLVED = (
-        "solved: the normal equations hold and the coefficients lie in the range of the design, "
-        "so they are the minimiser of least norm, to within tolerance"
-    )
-    INCONSISTENT = (
-        "inconsistent: no inputs and targets have these moments, since b has a part outside the "
-        "range of A or the second moment is too small. Check the moments; if they are averages "
-        "over samples, use the samples themselves"
-    )
-    INACCURATE = (
-        "inaccurate: the normal equations or the minimum norm are missed by more than the "
-        "tolerance. Directions of nearly zero variance decide here: move `rcond` off their "
-        "eigenvalues, rescale the inputs, or raise `tol`"
-    )
-
-    @property
-    def advice(self) -> str:
-        """The sentence that explains the status and the way out."""
-        return self.value
-
-
 @dataclass(frozen=True)
-class FitCertificate:
-    """What coefficients and a dual vector prove about a least-squares program.
+class FitCertificate(FloatRecord):
+    """Proved distance of coefficients from the minimiser of least norm of a least-squares program.
 
     Attributes
     ----------
@@ -81,33 +60,13 @@ class FitCertificate:
     residual_curvature: float
 
     def proves_optimality(self, tol: float) -> bool:
-        """Whether c is the minimiser of least norm to the tolerance; NaN proves nothing."""
+        """True if c is the minimiser of least norm to the tolerance; NaN proves nothing."""
         return self.stationarity <= tol and self.null_share <= tol
-
-    def to_dict(self) -> dict[str, float]:
-        """The fields as a dictionary of floats."""
-        return asdict(self)
-
-    def _repr_html_(self) -> str:
-        """The fields as a table, in a notebook."""
-        rows = [(name.replace("_", " "), f"{value:.10g}") for name, value in self.to_dict().items()]
-        return html_table(type(self).__name__, (), rows)
-
-
-class FitNotCertified(RuntimeError):
-    """Raised by `LeastSquaresSolution.require` for every status but `SOLVED`."""
-
-    def __init__(self, status: FitStatus, certificate: FitCertificate, tol: float) -> None:
-        super().__init__(
-            f"{status.name}: {status.advice}. [stationarity {certificate.stationarity:.3g}, "
-            f"share in the null space {certificate.null_share:.3g}, tol {tol:.3g}]"
-        )
-        self.status, self.certificate = status, certificate
 
 
 @dataclass(frozen=True, eq=False)
-class LeastSquaresSolution:
-    """The minimiser of least norm, its spectrum and its certificate.
+class LeastSquaresSolution(Answer):
+    """Minimiser of least norm, with its spectrum and its certificate.
 
     Attributes
     ----------
@@ -115,44 +74,77 @@ class LeastSquaresSolution:
         `A^+ b`.
     spectrum : Spectrum
         A on its range, with the cut-off that was used.
-    status : FitStatus
+    status : Status
     certificate : FitCertificate
         Recomputed from `coefficients` and `spectrum.dual`, without the spectrum.
     tol : float
-        To which the status was judged.
+        Tolerance to which the status was judged.
     seconds : float
         Wall-clock time of the solve.
     """
 
+    ADVICE: ClassVar[Mapping[Status, str]] = MappingProxyType(
+        {
+            Status.SOLVED: (
+                "solved: the normal equations hold and the coefficients lie in the range of the "
+                "design, so they are the minimiser of least norm, to within tolerance"
+            ),
+            Status.INACCURATE: (
+                "inaccurate: the normal equations or the minimum norm are missed by more than the "
+                "tolerance. Directions of nearly zero variance decide here: move `rcond` off their "
+                "eigenvalues, rescale the inputs, or raise `tol`"
+            ),
+        }
+    )
+
     coefficients: Array
     spectrum: Spectrum
-    status: FitStatus
+    status: Status
     certificate: FitCertificate
     tol: float
     seconds: float
 
     @property
     def loss(self) -> float:
-        """The certified loss, at least 0: rounding can leave a perfect fit slightly below."""
+        """Certified loss, at least 0: rounding can leave a perfect fit slightly below."""
         return 0.0 if self.certificate.loss < 0 else self.certificate.loss
-
-    def require(self) -> LeastSquaresSolution:
-        """This solution if it is `SOLVED`; raises `FitNotCertified` otherwise."""
-        if self.status is not FitStatus.SOLVED:
-            raise FitNotCertified(self.status, self.certificate, self.tol)
-        return self
 
 
 def certify_fit(program: LeastSquaresProgram, V: Array, dual: Array) -> FitCertificate:
-    """Compute what the coefficients `V` (J, D) and a dual vector prove, whoever found them.
+    """Measure how far coefficients are from the minimiser of least norm, whoever found them.
+
+    Parameters
+    ----------
+    program : SampledLeastSquares or MomentLeastSquares
+    V : (J, D) array
+        Coefficients.
+    dual : array
+        Dual vector whose `program.image` should be V: (n,) of samples, (J, D) of moments.
+
+    Returns
+    -------
+    FitCertificate
 
     Raises
     ------
     ValueError
         If `V` has another shape than the program's coefficients.
+
+    References
+    ----------
+    G. H. Golub, C. F. Van Loan, "Matrix Computations", 2013, section 5.5: a minimiser lies in the
+    range of A, as `image(dual)` does, exactly if it is the one of least norm.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from solvers import GatedDesign
+    >>> design = GatedDesign(np.array([[1.0], [2.0]]), np.ones((2, 1)), np.zeros(1, dtype=np.int64))
+    >>> program = SampledLeastSquares(design, np.array([1.0, 2.0]))
+    >>> certify_fit(program, np.ones((1, 1)), np.array([0.4, 0.8])).proves_optimality(1e-15)
+    True
     """
-    if tuple(V.shape) != program.shape:
-        raise ValueError(f"`V` must have shape {program.shape}, got {tuple(V.shape)}")
+    require_shape("V", V, program.shape)
     trace, size = program.trace(), _norm(V)
     residual = program.residual(V)
     stuck = 0.0 if _norm(residual) > 0 else math.inf
@@ -169,7 +161,7 @@ def certify_fit(program: LeastSquaresProgram, V: Array, dual: Array) -> FitCerti
 def solve_least_squares(
     program: LeastSquaresProgram, *, rcond: float | None = None, tol: float = 1e-8
 ) -> LeastSquaresSolution:
-    """Solve a least-squares program with the minimum norm among its minimisers.
+    """Find the minimiser of least norm of a least-squares program, and certify it.
 
     Parameters
     ----------
@@ -179,17 +171,37 @@ def solve_least_squares(
         default what float64 resolves: `(max(n, J D) 2^-52)^2` from samples, whose singular
         values are the roots of the eigenvalues, `J D 2^-52` from moments.
     tol : float
-        To which stationarity and minimum norm are asked for, in (0, 1).
+        Tolerance to which stationarity and minimum norm are asked for, in (0, 1).
+
+    Returns
+    -------
+    LeastSquaresSolution
+        With coefficients (J, D), the spectrum of A and the status that the certificate proves.
 
     Raises
     ------
     ValueError
         If `rcond` or `tol` is out of range, or A is not positive semidefinite.
+
+    References
+    ----------
+    G. H. Golub, C. F. Van Loan, "Matrix Computations", 2013, section 5.5 (minimum-norm solutions
+    by the singular value decomposition).
+
+    Examples
+    --------
+    Of all c with c_1 + c_2 = 2 the shortest is (1, 1):
+
+    >>> import numpy as np
+    >>> from solvers import GatedDesign
+    >>> design = GatedDesign(np.ones((1, 2)), np.ones((1, 1)), np.zeros(1, dtype=np.int64))
+    >>> program = SampledLeastSquares(design, np.array([2.0]))
+    >>> solve_least_squares(program).require().coefficients.round(9).tolist()
+    [[1.0, 1.0]]
     """
-    if rcond is not None and not 0 <= rcond < 1:
-        raise ValueError(f"`rcond` must lie in [0, 1), got {rcond}")
-    if not 0 < tol < 1:
-        raise ValueError(f"`tol` must lie strictly between 0 and 1, got {tol}")
+    if rcond is not None:
+        require_fraction("rcond", rcond)
+    require_tolerance(tol)
     start = time.perf_counter()
     spectrum = program.spectrum(rcond)
     xp = array_namespace(spectrum.basis)
@@ -206,15 +218,15 @@ def solve_least_squares(
     )
 
 
-def _status(program: LeastSquaresProgram, certificate: FitCertificate, tol: float) -> FitStatus:
+def _status(program: LeastSquaresProgram, certificate: FitCertificate, tol: float) -> Status:
     rounding = math.prod(program.shape) * EPS
     # A negative mean square, by more than the rounding of the terms that cancel in it.
     impossible = certificate.loss < -tol * abs(_second_moment(program))
     if impossible or (
         not certificate.stationarity <= tol and certificate.residual_curvature <= rounding
     ):
-        return FitStatus.INCONSISTENT
-    return FitStatus.SOLVED if certificate.proves_optimality(tol) else FitStatus.INACCURATE
+        return Status.INCONSISTENT
+    return Status.SOLVED if certificate.proves_optimality(tol) else Status.INACCURATE
 
 
 def _second_moment(program: LeastSquaresProgram) -> float:

@@ -1,22 +1,19 @@
-"""The one standard form that the max-margin limits share."""
+"""Standard form of max-margin programs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from .arrays import Array, array_namespace, float_of
+from .checks import require_finite, require_gated_inputs, require_labels, require_shape
 from .design import GatedDesign
-
-if TYPE_CHECKING:
-    import cvxpy
 
 __all__ = ["MaxMarginProgram"]
 
 
 @dataclass(frozen=True, eq=False)
 class MaxMarginProgram:
-    """Hard-margin program with a norm that sums over groups.
+    """Hard-margin program that minimises a sum of the norms of groups.
 
         minimise    sum_g || (V[j])_{j in g} ||_F
         subject to  y[n] sum_j Z[n, j] <X[n], V[j]> >= 1       for every n
@@ -38,6 +35,21 @@ class MaxMarginProgram:
         If an array is not float64, or `group` does not hold integers.
     ValueError
         If shapes disagree, an entry is not finite or a label is neither -1 nor +1.
+
+    References
+    ----------
+    F. R. Bach, G. R. G. Lanckriet, M. I. Jordan, "Multiple kernel learning, conic duality, and the
+    SMO algorithm", 2004, for the dual of a sum of norms.
+
+    Examples
+    --------
+    <w, (2, 0)> >= 1 and <w, (0, 1)> <= -1:
+
+    >>> import numpy as np
+    >>> design = GatedDesign(np.diag([2.0, 1.0]), np.ones((2, 1)), np.zeros(1, dtype=np.int64))
+    >>> program = MaxMarginProgram(design, np.array([1.0, -1.0]))
+    >>> program.margins(np.array([[0.5, -1.0]])).tolist()
+    [1.0, 1.0]
     """
 
     design: GatedDesign
@@ -51,82 +63,47 @@ class MaxMarginProgram:
                 raise TypeError(f"`{name}` must be float64, got {array.dtype}: convert it first")
         if not xp.isdtype(group.dtype, "integral"):
             raise TypeError(f"`group` must hold integers, got {group.dtype}")
-        if X.ndim != 2 or X.shape[0] == 0 or X.shape[1] == 0:
-            raise ValueError(f"`X` must have shape (n, D) with n, D >= 1, got {tuple(X.shape)}")
-        if Z.ndim != 2 or Z.shape[0] != X.shape[0] or Z.shape[1] == 0:
-            raise ValueError(
-                f"`Z` must have shape ({X.shape[0]}, J) with J >= 1, got {tuple(Z.shape)}: "
-                "one row of gates per row of X"
-            )
-        if tuple(group.shape) != (Z.shape[1],):
-            raise ValueError(
-                f"`group` must have shape ({Z.shape[1]},), got {tuple(group.shape)}: "
-                "one group per column of Z"
-            )
-        if tuple(y.shape) != (X.shape[0],):
-            raise ValueError(
-                f"`y` must have shape ({X.shape[0]},), got {tuple(y.shape)}: one label per row of X"
-            )
-        for name, array in (("X", X), ("Z", Z)):
-            if not bool(xp.all(xp.isfinite(array))):
-                raise ValueError(
-                    f"`{name}` has entries that are NaN or infinite: remove them first"
-                )
-        if not bool(xp.all(xp.abs(y) == 1)):
-            raise ValueError("`y` must hold labels -1 and +1 only: map other labels to these first")
+        require_gated_inputs(X, Z)
+        require_shape("group", group, (int(Z.shape[1]),), "one group per column of Z")
+        require_shape("y", y, (self.n_samples,), "one label per row of X")
+        require_finite("X", X)
+        require_finite("Z", Z)
+        require_labels(y)
         present = xp.unique_values(group)
         if int(present[0]) != 0 or int(present[-1]) != present.shape[0] - 1:
             raise ValueError("`group` must number the groups 0 .. G-1 with no number left out")
 
     @property
     def n_samples(self) -> int:
+        """Number n of samples."""
         return self.design.n_samples
 
     @property
     def n_groups(self) -> int:
+        """Number of groups."""
         return self.design.n_groups
 
     def margins(self, V: Array) -> Array:
-        """(n,) margins `y[n] f(x[n])` of the coefficients `V` (J, D)."""
+        """Margins (n,) `y[n] f(x[n])` of the coefficients `V` (J, D)."""
         return self.y * self.design.scores(V)
 
     def dual_blocks(self, lam: Array) -> Array:
-        """(J, D) coefficients `v(lam) = sum_n lam[n] y[n] Z[n, .] X[n]`."""
+        """Coefficients (J, D) `v(lam) = sum_n lam[n] y[n] Z[n, .] X[n]` of multipliers (n,)."""
         return self.design.adjoint(lam * self.y)
 
     def data_scale(self, lam: Array) -> float:
-        """`sum_n lam[n] ||X[n]|| max_g ||Z[n, g]||`: what the norms of `v(lam)` cannot exceed."""
+        """Upper bound `sum_n lam[n] ||X[n]|| max_g ||Z[n, g]||` of the norms of `v(lam)`."""
         return float_of(lam @ self.design.sample_sizes)
 
     def subset(self, rows: Array) -> MaxMarginProgram:
-        """The program of the samples `rows` (indices) alone."""
+        """Restrict the program to the samples `rows` (indices)."""
         return MaxMarginProgram(design=self.design.subset(rows), y=self.y[rows])
 
     def first(self, n_samples: int) -> MaxMarginProgram:
-        """The program of the first `n_samples` samples alone."""
+        """Restrict the program to its first `n_samples` samples."""
         xp = array_namespace(self.y)
         return self.subset(xp.arange(n_samples, device=self.y.device))
 
     def of_groups(self, groups: Array) -> MaxMarginProgram:
-        """The program of `groups` (indices in rising order) alone, all others being zero."""
+        """Restrict the program to `groups` (indices in rising order), all others being zero."""
         return MaxMarginProgram(design=self.design.of_groups(groups), y=self.y)
-
-    def to_cvxpy(self) -> cvxpy.Problem:
-        """This program in cvxpy, to add constraints to; `certify_constrained` judges what comes.
-
-        Its variable is "zeta" (J, D), in `problem.var_dict`; its one constraint is labelled
-        "margins" and asks them to be at least the parameter "margins" (n,), positive and 1 to
-        begin with, in `problem.param_dict`. Problems that differ in this parameter alone are
-        compiled once (DPP). With more constraints it is
-        `cvxpy.Problem(problem.objective, problem.constraints + [...])`.
-
-        Raises
-        ------
-        ModuleNotFoundError
-            Without cvxpy.
-        ValueError
-            If memory cannot hold the program multiplied out.
-        """
-        from .cvxpy_backend import program_to_extend
-
-        return program_to_extend(self)

@@ -1,15 +1,16 @@
-"""What a caller may choose about a solve."""
+"""Settings that a caller may choose for a solve."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
+
+from .checks import require_count, require_tolerance
 
 __all__ = ["Progress", "Settings"]
 
 Progress = Callable[[int, float], None]
-"""Called as `progress(iteration, gap)` once an iteration."""
+"""Callable that is told `(iteration, gap)` once an iteration."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,19 @@ class Settings:
         as find a free core where an iteration is long, up to what BLAS has already
         (`OMP_NUM_THREADS`).
     progress : callable or None
-        `progress(iteration, gap)`, called once an iteration by solvers that allow it.
+        Called as `progress(iteration, gap)` once an iteration by solvers that allow it.
+
+    Raises
+    ------
+    TypeError
+        If a number of samples, groups, iterations or threads is no integer.
+    ValueError
+        If one is below 1, or `tol` is not strictly between 0 and 1.
+
+    Examples
+    --------
+    >>> Settings(tol=1e-6).max_iterations is None
+    True
     """
 
     tol: float = 1e-8
@@ -52,15 +65,9 @@ class Settings:
     progress: Progress | None = None
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.tol) and 0 < self.tol < 1):
-            raise ValueError(f"`tol` must lie strictly between 0 and 1, got {self.tol}")
-        if self.max_iterations is not None and self.max_iterations < 1:
-            raise ValueError(f"`max_iterations` must be at least 1, got {self.max_iterations}")
-        if self.working_set_from < 1:
-            raise ValueError(f"`working_set_from` must be at least 1, got {self.working_set_from}")
-        if self.group_set_from < 1:
-            raise ValueError(f"`group_set_from` must be at least 1, got {self.group_set_from}")
-        if self.single_from < 1:
-            raise ValueError(f"`single_from` must be at least 1, got {self.single_from}")
-        if self.threads is not None and self.threads < 1:
-            raise ValueError(f"`threads` must be at least 1 or None, got {self.threads}")
+        require_tolerance(self.tol)
+        for name in ("working_set_from", "group_set_from", "single_from"):
+            require_count(name, getattr(self, name))
+        for name in ("max_iterations", "threads"):
+            if (value := getattr(self, name)) is not None:
+                require_count(name, value, " or None")

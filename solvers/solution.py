@@ -1,83 +1,26 @@
-"""Answers: a status that explains itself, and a solution with its certificate inside."""
+"""Solutions of max-margin programs, each with its certificate inside."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
-from typing import Protocol
+from types import MappingProxyType
+from typing import ClassVar
 
+from .answer import Answer
 from .arrays import Array, array_namespace, float_of
 from .certificate import Certificate, certify
 from .programs import MaxMarginProgram
+from .status import Status
 from .summation import power_of_two
 
-__all__ = ["NotCertified", "Solution", "Status", "conclude", "support_vectors"]
-
-
-class Status(Enum):
-    """What the certificate of a solution proves; each member carries its own advice."""
-
-    SOLVED = "solved: the duality gap, recomputed from the returned arrays, is within tolerance"
-    NOT_SEPARABLE = (
-        "not separable: the returned multipliers prove that every choice of coefficients leaves "
-        "some sample a margin no larger than the resolution of float64 on its own terms. Look for "
-        "contradictory samples among those with positive multipliers, drop samples, or use a "
-        "predictor that tells more of them apart"
-    )
-    INACCURATE = (
-        "separable, but the certified gap is above the tolerance. The bounds hold as reported: "
-        "raise `tol` to what they support, scale the features, or try another solver"
-    )
-    UNDECIDED = (
-        "undecided: neither coefficients with positive margins nor a proof that there are none "
-        "were found. "
-        "The margin, if any, is below what float64 resolves on these data: rescale the features, "
-        "remove near-duplicate samples of opposite labels, or treat the data as not separable"
-    )
-    FAILED = (
-        "failed: the solver returned no point that could be certified. "
-        "Allow more iterations or use solver='interior-point'"
-    )
-
-    @property
-    def advice(self) -> str:
-        """The sentence that explains the status and the way out."""
-        return self.value
-
-
-class Certified(Protocol):
-    """What a failure needs to know of an answer."""
-
-    @property
-    def status(self) -> Status: ...
-    @property
-    def certificate(self) -> Certificate: ...
-    @property
-    def tol(self) -> float: ...
-    @property
-    def iterations(self) -> int: ...
-    @property
-    def solver(self) -> str: ...
-
-
-class NotCertified(RuntimeError):
-    """Raised by `require()` for every status but `SOLVED`; holds the answer as `solution`."""
-
-    def __init__(self, solution: Certified) -> None:
-        certificate = solution.certificate
-        super().__init__(
-            f"{solution.status.name}: {solution.status.advice}. "
-            f"[solver {solution.solver}, {solution.iterations} iterations, "
-            f"gap {certificate.gap:.3g} for tol {solution.tol:.3g}, "
-            f"separation bound {certificate.separation_bound:.3g}]"
-        )
-        self.solution = solution
+__all__ = ["Solution", "conclude", "status_of", "support_vectors"]
 
 
 @dataclass(frozen=True, eq=False)
-class Solution:
-    """What a solver found, scaled to feasibility and certified.
+class Solution(Answer):
+    """Answer of a solver, scaled to feasibility and certified.
 
     Attributes
     ----------
@@ -101,6 +44,23 @@ class Solution:
         Name under which the solver was called.
     """
 
+    ADVICE: ClassVar[Mapping[Status, str]] = MappingProxyType(
+        {
+            Status.SOLVED: (
+                "solved: the duality gap, recomputed from the returned arrays, is within tolerance"
+            ),
+            Status.INACCURATE: (
+                "separable, but the certified gap is above the tolerance. The bounds hold as "
+                "reported: raise `tol` to what they support, scale the features, or try another "
+                "solver"
+            ),
+            Status.FAILED: (
+                "failed: the solver returned no point that could be certified. "
+                "Allow more iterations or use solver='interior-point'"
+            ),
+        }
+    )
+
     primal: Array
     dual: Array
     status: Status
@@ -109,12 +69,6 @@ class Solution:
     iterations: int
     seconds: float
     solver: str
-
-    def require(self) -> Solution:
-        """This solution if it is `SOLVED`; raises `NotCertified` otherwise."""
-        if self.status is not Status.SOLVED:
-            raise NotCertified(self)
-        return self
 
 
 def conclude(
@@ -128,7 +82,7 @@ def conclude(
     solver: str,
     known: Certificate | None = None,
 ) -> Solution:
-    """Scale both points to feasibility, certify them and name what they prove.
+    """Scale both points to feasibility, certify them and derive the status that they prove.
 
     A point that the solver did not return is given as None and becomes zeros. Multipliers are
     clipped at zero: rounding may leave them slightly below. `known` is the certificate of the
@@ -140,17 +94,17 @@ def conclude(
         primal = program.dual_blocks(xp.zeros_like(program.y))
     dual = xp.zeros_like(program.y) if dual is None else xp.clip(dual, min=0.0)
     certificate = known or certify(program, primal, dual)
-    status = _status(certificate, tol)
+    status = status_of(certificate, tol)
     margin, total = _sizes(program, certificate, dual)
     scaled = certify(program, primal / margin, dual / total)
-    if _status(scaled, tol) is not status:
+    if status_of(scaled, tol) is not status:
         # Where terms cancel, the rounding of this scaling spoils what powers of two leave exact.
         margin, total = power_of_two(margin) / 2, power_of_two(total)
         scaled = certify(program, primal / margin, dual / total)
     return Solution(
         primal=primal / margin,
         dual=dual / total,
-        status=Status.FAILED if failed else _status(scaled, tol),
+        status=Status.FAILED if failed else status_of(scaled, tol),
         certificate=scaled,
         tol=tol,
         iterations=iterations,
@@ -160,7 +114,7 @@ def conclude(
 
 
 def _sizes(program: MaxMarginProgram, certificate: Certificate, dual: Array) -> tuple[float, float]:
-    """The smallest margin of the primal point, or 1; what makes `dual` feasible or sum to 1."""
+    """Divisors that bring the smallest margin to 1 and `dual` to feasibility, or its sum to 1."""
     xp = array_namespace(dual)
     total = float_of(xp.sum(dual)) or 1.0
     if not certificate.proves_separability():
@@ -169,7 +123,8 @@ def _sizes(program: MaxMarginProgram, certificate: Certificate, dual: Array) -> 
     return certificate.smallest_margin, total / bound if 0 < bound < math.inf else total
 
 
-def _status(certificate: Certificate, tol: float) -> Status:
+def status_of(certificate: Certificate, tol: float) -> Status:
+    """Status that a certificate proves at this tolerance."""
     if certificate.proves_optimality(tol):
         return Status.SOLVED
     if certificate.proves_inseparability():
@@ -180,11 +135,38 @@ def _status(certificate: Certificate, tol: float) -> Status:
 
 
 def support_vectors(program: MaxMarginProgram, primal: Array, dual: Array) -> Array:
-    """(n,) booleans: samples whose multiplier, relative to the largest, exceeds their slack.
+    """Tell support vectors: samples whose multiplier over the largest one exceeds their slack.
 
     An interior point leaves every multiplier positive and every slack too. On the central path
     their product is the same for all samples, so the larger of the two, each in its own units
     (the largest multiplier, the smallest margin), says on which side a sample ends.
+
+    Parameters
+    ----------
+    program : MaxMarginProgram
+    primal : (J, D) array
+        Coefficients.
+    dual : (n,) array
+        Multipliers, none negative.
+
+    Returns
+    -------
+    (n,) array of bool
+
+    References
+    ----------
+    S. J. Wright, "Primal-Dual Interior-Point Methods", 1997, chapter 5 (the central path).
+
+    Examples
+    --------
+    <w, (1, 0)> >= 1 holds with margin 1, <w, (3, 0)> >= 1 with slack:
+
+    >>> import numpy as np
+    >>> from solvers import GatedDesign
+    >>> design = GatedDesign(np.array([[1.0], [3.0]]), np.ones((2, 1)), np.zeros(1, dtype=np.int64))
+    >>> program = MaxMarginProgram(design, np.ones(2))
+    >>> support_vectors(program, np.ones((1, 1)), np.array([1.0, 1e-6])).tolist()
+    [True, False]
     """
     xp = array_namespace(dual)
     margins = program.margins(primal)

@@ -1,7 +1,8 @@
-"""The solver `interior-point` on a set of samples that takes in those that it violates."""
+"""Solver on a working set of samples, which takes in those that its own answers violate."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -16,15 +17,17 @@ from .settings import Settings
 
 __all__ = ["Attempt", "solve_on_working_set"]
 
+log = logging.getLogger(__name__)
+
 Attempt = tuple[PrimalDual, Certificate, int]
-"""Points, their certificate and the iterations that they took."""
+"""Points, their certificate and the iterations that were spent on them."""
 
 # The first set, and the share of support vectors in it from which the program counts as crowded:
 # its answer needs so many samples that a small set gains nothing (measured: 10, 23 and 25 % on
 # two digits against each other, half on five against five, 60 to 70 % behind random gates).
-SCOUTS = 300
+FIRST = 300
 CROWDED = 0.4
-# Of the largest multiplier: those of early answers that are smaller may still vanish.
+# Multipliers of early answers that are a smaller share of the largest one may still vanish.
 SUPPORT = 1e-3
 # A crowded program is solved on all samples below the first of these, and from a set of the
 # second size on above it.
@@ -41,11 +44,11 @@ FEW = 0.02
 # The share of newcomers up to which the last answer is where the next set of a crowded program
 # begins (a quarter of the iterations saved at 4,000 samples), and that of others, which lose by it.
 NEW, FEW_NEW = 0.25, 0.0
-# Of a first set by a guess: the margin up to which samples are in it, relative to what its
+# For a first set by a guess: the margin up to which samples are in it, relative to the one that its
 # multipliers hold (with 1.1 a round less than with 1, on digits), and the number of these from
 # which on the program counts as crowded, since a guess tells nothing of a set that is random.
 CLOSE_BY = 1.1
-MANY_SUPPORTS = 2 * SCOUTS
+MANY_SUPPORTS = 2 * FIRST
 # A bound against rounds that rounding keeps alive: sets of digits took 2 to 9 of them.
 ROUNDS = 60
 
@@ -78,6 +81,7 @@ def solve_on_working_set(
         iterations += used
         padded = _padded(program, answer, rows)
         certificate = certify(program, padded.primal, padded.dual)
+        log.debug("%d of %d samples: gap %.2g", len(rows), program.n_samples, certificate.gap)
         if certificate.proves_optimality(settings.tol) or certificate.proves_inseparability():
             break
         margins, dual = to_numpy(program.margins(answer.primal)), to_numpy(padded.dual)
@@ -92,15 +96,15 @@ def solve_on_working_set(
 
 
 class _WorkingSet:
-    """The samples `rows` of the next round, in rising order, and its gap `tol`."""
+    """Samples `rows` of the next round, in rising order, and its gap `tol`."""
 
     def __init__(self, n_samples: int, tol: float) -> None:
         # Any order of the samples would do; a fixed one makes the answer reproducible.
         self._order = np.random.default_rng(0).permutation(n_samples)
         self._left = np.zeros(n_samples, dtype=bool)
-        self._scouting, self.crowded = n_samples > SCOUTS, False
+        self._is_first, self.crowded = n_samples > FIRST, False
         self._finest = tol
-        self._begin(SCOUTS, LOOSE)
+        self._begin(FIRST, LOOSE)
 
     def resume(self, margins: np.ndarray, dual: np.ndarray) -> None:
         """Begin with the samples that a guess says matter, given its margins and multipliers."""
@@ -109,7 +113,7 @@ class _WorkingSet:
         if not (level > 0 and supports.any()):
             return
         self.rows = np.flatnonzero(supports | (margins < CLOSE_BY * level / dual.sum()))
-        self._scouting, self.crowded = False, bool(supports.sum() > MANY_SUPPORTS)
+        self._is_first, self.crowded = False, bool(supports.sum() > MANY_SUPPORTS)
         self.tol = max(CROWDED_LOOSE if self.crowded else LOOSE, self._finest)
 
     def advance(self, margins: np.ndarray, dual: np.ndarray) -> bool:
@@ -117,8 +121,8 @@ class _WorkingSet:
         rows = self.rows
         supports = dual[rows] > SUPPORT * dual.max()
         smallest = margins[rows].min()
-        scouting, self._scouting = self._scouting, False
-        if scouting and supports.sum() > CROWDED * len(rows):
+        is_first, self._is_first = self._is_first, False
+        if is_first and supports.sum() > CROWDED * len(rows):
             self.crowded = True
             self._begin(len(margins) if len(margins) < MANY else CROWD, CROWDED_LOOSE)
         elif not smallest > 0:
@@ -129,7 +133,7 @@ class _WorkingSet:
         return True
 
     def _level(self, margins: np.ndarray, dual: np.ndarray, smallest: float) -> float:
-        """The margin of violators: what multipliers hold, or the smallest, which comes later."""
+        """Margin below which samples violate: that of the multipliers, or, later, the smallest."""
         loose = self.crowded and self.tol > self._finest
         return max(smallest, float(dual @ margins / dual.sum())) if loose else smallest
 
@@ -171,7 +175,7 @@ def _part(program: MaxMarginProgram, rows: np.ndarray) -> MaxMarginProgram:
 
 
 def _start(program: MaxMarginProgram, answer: PrimalDual, rows: np.ndarray) -> Start | None:
-    """Where the set `rows` may begin: at the optimum groups' norms are the kernel weights."""
+    """Start for the set `rows`: at the optimum groups' norms are the kernel weights."""
     xp = array_namespace(program.y)
     lam = answer.dual[xp.asarray(rows, device=program.y.device)]
     d = program.design.group_norms(answer.primal)
@@ -179,7 +183,7 @@ def _start(program: MaxMarginProgram, answer: PrimalDual, rows: np.ndarray) -> S
 
 
 def _padded(program: MaxMarginProgram, answer: PrimalDual, rows: np.ndarray) -> PrimalDual:
-    """The answer of a part as one of the whole program."""
+    """Extend the answer of a part by zeros to one of the whole program."""
     dual = np.zeros(program.n_samples)
     dual[rows] = to_numpy(answer.dual)
     xp = array_namespace(program.y)

@@ -3,13 +3,16 @@
     python -m experiments.fuzz --programs 1000 --out experiments/results/fuzz.csv
 
 Programs go by their seeds; those that the file already holds are not run again. Ends with exit
-code 1 if any status is wrong.
+code 1 if any status is wrong or an answer does not come.
 """
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -18,14 +21,38 @@ import click
 
 from solvers import solve
 
-from .judge import Verdict, judged
+from .judge import Verdict, judged, unanswered
 from .programs import draw
+
+# Seconds: the slowest of these programs take a tenth of one.
+LIMIT = 60
 
 
 def verdict(seed: int) -> Verdict:
     """Draw, solve and judge the program of `seed`."""
     drawn = draw(seed)
-    return judged(drawn, solve(drawn.program, settings=drawn.settings))
+    try:
+        with _at_most(LIMIT):
+            solution = solve(drawn.program, settings=drawn.settings)
+    except TimeoutError:
+        return unanswered(drawn, LIMIT)
+    return judged(drawn, solution)
+
+
+@contextmanager
+def _at_most(seconds: int) -> Iterator[None]:
+    """Raise `TimeoutError` where the block takes longer."""
+
+    def stop(*_: object) -> None:
+        raise TimeoutError(f"no answer within {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def summary(rows: list[dict[str, Any]]) -> str:

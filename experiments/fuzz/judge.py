@@ -235,14 +235,44 @@ def judged(drawn: Drawn, solution: Solution) -> Verdict:
     separated = solution.status is Status.INACCURATE
     behind = value == value if separated else V is not None
     weaker = (BEHIND if behind else OPEN) if solution.status in UNCERTAIN else RIGHT
+    return _verdict(
+        drawn,
+        status=solution.status.name,
+        gap=solution.certificate.gap,
+        objective=solution.certificate.objective,
+        highs="" if V is None else "separable",
+        clarabel=value,
+        verdict=f"wrong: {'; '.join(wrong)}" if wrong else weaker,
+    )
+
+
+def unanswered(drawn: Drawn, seconds: float) -> Verdict:
+    """The verdict on a program whose solve did not end within so many seconds."""
+    return _verdict(
+        drawn,
+        status="NONE",
+        gap=np.inf,
+        objective=np.inf,
+        highs="",
+        clarabel=np.nan,
+        verdict=f"wrong: no answer within {seconds:g} s",
+    )
+
+
+def _verdict(drawn: Drawn, **found: Any) -> Verdict:
+    """The verdict with what is known of the program before it is solved."""
+    program = drawn.program
     return Verdict(
-        drawn.seed, drawn.kind, drawn.twist, drawn.setting,
-        program.n_samples, int(program.design.X.shape[1]), program.n_groups,
-        solution.status.name, solution.certificate.gap, solution.certificate.objective,
-        {None: "", True: "separable", False: "not separable"}[drawn.separable],
-        "" if V is None else "separable", value,
-        f"wrong: {'; '.join(wrong)}" if wrong else weaker,
-    )  # fmt: skip
+        seed=drawn.seed,
+        kind=drawn.kind,
+        twist=drawn.twist,
+        setting=drawn.setting,
+        n=program.n_samples,
+        n_inputs=int(program.design.X.shape[1]),
+        n_groups=program.n_groups,
+        known={None: "", True: "separable", False: "not separable"}[drawn.separable],
+        **found,
+    )
 
 
 def _contradictions(drawn: Drawn, solution: Solution, V: Array | None, value: float) -> list[str]:

@@ -14,11 +14,11 @@ import numpy as np
 
 from implicit_bias.limits.frelu import SVMFReLU
 from implicit_bias.limits.l1 import L1Margin
-from implicit_bias.limits.linear import linear_program
-from implicit_bias.models.gln.formulation import gln_program
+from implicit_bias.limits.linear import HardMarginSVM
+from implicit_bias.models.gln.formulation import SVMGLN
 from implicit_bias.models.gln.l2 import SVML2
 from implicit_bias.models.gln.shallow import ContextSVMs
-from implicit_bias.models.orthosep.formulation import orthosep_program
+from implicit_bias.models.orthosep.formulation import OrthogonallySeparable
 from solvers import GatedDesign, MaxMarginProgram, Settings
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
@@ -44,9 +44,10 @@ class Drawn:
 def draw(seed: int) -> Drawn:
     """The program of `seed`: always the same."""
     rng = np.random.default_rng(seed)
-    kind, twist, setting = (str(rng.choice(list(names))) for names in (KINDS, TWISTS, SETTINGS))
+    twists = TIED if rng.random() < TIES else TWISTS
+    kind, twist, setting = (str(rng.choice(list(names))) for names in (KINDS, twists, SETTINGS))
     design = KINDS[kind](rng, _inputs(rng, twist)).design
-    design, y, separable = TWISTS[twist](rng, design, *_labels(rng, design, kind))
+    design, y, separable = TWISTS[twist](rng, design, *_labels(rng, design, kind, twist))
     return Drawn(
         seed, kind, twist, setting, MaxMarginProgram(design, y), SETTINGS[setting], separable
     )
@@ -60,22 +61,44 @@ SETTINGS = {
 }
 
 
+# The share that is tied for certain: an active set meets its exceptional cases on exact ties.
+TIES = 0.4
+# Twists whose inputs are exactly tied, and the entries that these are drawn from.
+TIED = {
+    "ties": [-2.0, -1.0, 0.0, 1.0, 2.0],
+    "bits": [0.0, 1.0],
+    "signs": [-1.0, 1.0],
+    "tied duplicates": [-1.0, 0.0, 1.0],
+}
+
+
 def _inputs(rng: Generator, twist: str) -> Array:
-    """(n, D): wide, square or tall; entries of small integers where ties are asked for."""
-    n, n_inputs = int(rng.integers(2, 40)), int(rng.integers(1, 15))
-    if twist == "ties":
-        return rng.integers(-2, 3, size=(n, n_inputs)).astype(float)
-    return rng.normal(size=(n, n_inputs))
+    """(n, D): wide, square or tall; few and tied, none of them zero, where ties are asked for."""
+    if twist in TIED:
+        X = rng.choice(TIED[twist], size=(int(rng.integers(2, 17)), int(rng.integers(1, 8))))
+        X[~X.any(axis=1), 0] = 1.0
+        return np.asarray(X)
+    return rng.normal(size=(int(rng.integers(2, 40)), int(rng.integers(1, 15))))
 
 
-def _labels(rng: Generator, design: GatedDesign, kind: str) -> tuple[Array, bool | None]:
-    """A teacher's labels, or those of a coin now and then; of margins against others all +1."""
-    scores = design.scores(rng.normal(size=(design.Z.shape[1], design.X.shape[1])))
+def _labels(
+    rng: Generator, design: GatedDesign, kind: str, twist: str
+) -> tuple[Array, bool | None]:
+    """A teacher's labels, or those of a coin now and then; of margins against others all +1.
+
+    The teacher of tied inputs is tied as well: samples of score 0 are labelled by the coin.
+    """
+    shape = design.Z.shape[1], design.X.shape[1]
+    tied = twist in TIED
+    scores = design.scores(
+        rng.integers(-1, 2, size=shape).astype(float) if tied else rng.normal(size=shape)
+    )
     if kind.startswith("classes"):
         return np.ones(len(scores)), None
-    if rng.random() < 0.2 or np.any(scores == 0):
-        return rng.choice([-1.0, 1.0], size=len(scores)), None
-    return np.sign(scores), True
+    coin = rng.choice([-1.0, 1.0], size=len(scores))
+    if rng.random() < 0.2:
+        return coin, None
+    return np.where(scores == 0, coin, np.sign(scores)), None if np.any(scores == 0) else True
 
 
 # Kinds: programs whose labels are drawn anew.
@@ -92,7 +115,7 @@ def _contexts(rng: Generator, X: Array) -> tuple[Any, int]:
 
 def _gln(rng: Generator, X: Array) -> MaxMarginProgram:
     contexts, n_contexts = _contexts(rng, X)
-    return gln_program(X, _coin(rng, X), contexts, n_contexts=n_contexts)
+    return SVMGLN(n_contexts).program(X, _coin(rng, X), contexts)
 
 
 def _l2(rng: Generator, X: Array) -> MaxMarginProgram:
@@ -107,7 +130,7 @@ def _frelu(rng: Generator, X: Array) -> MaxMarginProgram:
 
 def _orthosep(rng: Generator, X: Array) -> MaxMarginProgram:
     y = _coin(rng, X)
-    return orthosep_program(np.abs(X) * y[:, None], y)
+    return OrthogonallySeparable().program(np.abs(X) * y[:, None], y)
 
 
 def _classes(rng: Generator, X: Array) -> MaxMarginProgram:
@@ -156,6 +179,13 @@ def _real_gates(rng: Generator, X: Array) -> MaxMarginProgram:
     return MaxMarginProgram(GatedDesign(X, Z, group), _coin(rng, X))
 
 
+def _integer_gates(rng: Generator, X: Array) -> MaxMarginProgram:
+    """Gates of 0, 1 and 2 in up to three interleaved groups."""
+    Z = rng.integers(0, 3, size=(len(X), int(rng.integers(1, 5)))).astype(float)
+    group = np.arange(Z.shape[1]) % int(rng.integers(1, 4))
+    return MaxMarginProgram(GatedDesign(X, Z, group), _coin(rng, X))
+
+
 def _paths(rng: Generator, X: Array) -> MaxMarginProgram:
     """Products of the gates of two layers: more groups than samples."""
     width = int(rng.integers(4, 9))
@@ -165,7 +195,7 @@ def _paths(rng: Generator, X: Array) -> MaxMarginProgram:
 
 
 KINDS: dict[str, Callable[[Generator, Array], MaxMarginProgram]] = {
-    "linear": lambda rng, X: linear_program(X, _coin(rng, X)),
+    "linear": lambda rng, X: HardMarginSVM().program(X, _coin(rng, X)),
     "GLN": _gln,
     "a context each": lambda rng, X: ContextSVMs().program(X, _coin(rng, X), _contexts(rng, X)[0]),
     "L2": _l2,
@@ -176,6 +206,7 @@ KINDS: dict[str, Callable[[Generator, Array], MaxMarginProgram]] = {
     "L1": _l1,
     "kernel root": _kernel_root,
     "real gates": _real_gates,
+    "integer gates": _integer_gates,
     "paths": _paths,
 }
 
@@ -250,12 +281,15 @@ def _nearly_inseparable(
 TWISTS: dict[str, Callable[..., Twisted]] = {
     "plain": _plain,
     "ties": _plain,
+    "bits": _plain,
+    "signs": _plain,
     "small": _scaled(-120, -6),
     "large": _scaled(6, 120),
     "ill-conditioned": _ill_conditioned,
     "uneven samples": _uneven_rows,
     "large constant": _offset,
     "duplicates": _duplicates,
+    "tied duplicates": _duplicates,
     "nearly inseparable": _nearly_inseparable,
     "contradiction": _contradiction,
     "a sample of zeros": _closed,

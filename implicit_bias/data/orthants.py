@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .._numbers import whole_number
-from .._solve import Array
+from .._solve import Array, require_count
 from .arrays import Floats, checked_data
 from .dataset import Dataset
+from .splitting import parts_text
 
 __all__ = [
     "OrthogonalSeparability",
@@ -222,8 +222,8 @@ def make_orthosep(
     >>> X.shape, bool(ib.datasets.is_orthogonally_separable(X, y))
     ((50, 4), True)
     """
-    whole_number("`n`", n)
-    whole_number("`d`", d)
+    for name, size in (("n", n), ("d", d)):
+        require_count(name, size)
     rng = np.random.default_rng(random_state)
     # Of the two points +|g| and -|g| that a draw has in the orthants, exactly one is in the
     # half-space, sign(<|g|, z>) |g|, and both are equally likely. So conditioning on it does not
@@ -256,7 +256,7 @@ def orthosep_dataset(
         X[n_train:],
         y[n_train:],
         f"synthetic, orthogonally separable: two opposite orthants of R^{d} (+1 and -1) cut by "
-        f"one half-space; {n_train} training and {n_val} validation samples",
+        f"one half-space; {parts_text(n_train, n_val)}",
     )
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .._numbers import whole_number
+from .._solve import require_count
 
-__all__ = ["split"]
+__all__ = ["parts_text", "split"]
 
 
 def split(
@@ -31,8 +31,8 @@ def split(
         If more samples are wanted than there are.
     """
     n_held_out = 0 if n_val is None else n_val
-    whole_number("`n_train`", n_train)
-    whole_number("`n_val`", n_held_out, least=0)
+    for name, number, least in (("n_train", n_train, 1), ("n_val", n_held_out, 0)):
+        require_count(name, number, least=least)
     if n_train + n_held_out > n_total:
         raise ValueError(
             f"`n_train` + `n_val` must be at most {n_total}, the number of samples, got "
@@ -41,3 +41,8 @@ def split(
     order = np.random.default_rng(random_state).permutation(n_total)
     first_val = n_train if n_val is None else n_total - n_val
     return order[:n_train], order[first_val:]
+
+
+def parts_text(n_train: int, n_val: int) -> str:
+    """The sizes of both parts, as a description of data ends."""
+    return f"{n_train} training and {n_val} validation samples"

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..measures.comparison import Comparison
 from ..measures.labels import MulticlassComparison
+from ..quantities.table import TABLE
 from .figures import Row, legend_above
 from .palette import BLUE, GREEN, ORANGE
 
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
 __all__ = ["class_row", "plot_class_ratios", "plot_label_confusion"]
 
 _MARKS = (
-    ("1 - margin ratio", "margin_ratio", BLUE, "o"),
-    ("1 - cosine of zeta", "zeta_cosine", ORANGE, "s"),
-    ("held-out labels that differ", "agreement", GREEN, "^"),
+    ("margin_ratio", BLUE, "o"),
+    ("zeta_cosine", ORANGE, "s"),
+    ("agreement", GREEN, "^"),
 )
 
 
@@ -31,7 +32,8 @@ def plot_class_ratios(comparisons: Mapping[int, Comparison], ax: Axes) -> Axes:
     A distance of 0, no label that differs for instance, has no mark. A network that does not
     separate its training data yet is farther than 1 in its margin.
     """
-    for index, (name, key, color, marker) in enumerate(_MARKS):
+    for index, (key, color, marker) in enumerate(_MARKS):
+        name = TABLE[key].distance_label
         values = 1 - np.array([getattr(comparison, key) for comparison in comparisons.values()])
         places = np.arange(len(values)) + 0.15 * (index - 1)
         shown = values > 0

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._solve import to_numpy
+from .._solve import require_positive, require_shape, to_numpy
+from ..data.arrays import ONE_LABEL
+from .figures import legend_below
 from .palette import NEGATIVE, POSITIVE
 
 if TYPE_CHECKING:
@@ -52,12 +54,11 @@ class DecisionMap:
     hyperplanes: Array | None = None
 
     def __post_init__(self) -> None:
-        if not 0 < self.norm < np.inf:
-            raise ValueError(f"`norm` must be positive and finite, got {self.norm}")
+        require_positive("norm", self.norm)
 
 
 def is_planar(X: ArrayLike) -> bool:
-    """Whether inputs (n, D) are points of the plane: D = 2, or 3 with a constant last column."""
+    """Return whether inputs (n, D) lie in the plane: D = 2, or 3 with a constant last column."""
     X = np.asarray(X)
     return X.ndim == 2 and (
         X.shape[1] == 2 or (X.shape[1] == 3 and len(X) > 0 and bool(np.all(X[:, 2] == X[0, 2])))
@@ -173,8 +174,7 @@ def plot_decision_maps(
     axes[0].set_ylabel("$x_2$")
     for ax in axes[1:]:
         ax.tick_params(labelleft=False)
-    handles, labels = axes[0].get_legend_handles_labels()
-    axes[0].figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize="small")
+    legend_below(axes[0], columns=2)
     bar = axes[0].figure.colorbar(axes[0].images[0], ax=list(axes), fraction=0.04, pad=0.01)
     bar.set_label("score per norm, in margins")
     return list(axes)
@@ -186,8 +186,7 @@ def _check_plane(X: Array, y: Array, resolution: int) -> None:
             f"`X` must be points of the plane, (n, 2) or (n, 3) with a constant last column, got "
             f"shape {X.shape}"
         )
-    if y.shape != (len(X),):
-        raise ValueError(f"`y` must have shape ({len(X)},), got {y.shape}: one label a row of X")
+    require_shape("y", y, (len(X),), ONE_LABEL)
     if resolution < 2:
         raise ValueError(f"`resolution` must be at least 2, got {resolution}")
 

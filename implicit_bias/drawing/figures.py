@@ -14,9 +14,21 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Panel", "Row", "compose", "legend_above", "panel_rows"]
+__all__ = [
+    "STEPS",
+    "UNIT_SHARE",
+    "Panel",
+    "Row",
+    "compose",
+    "legend_above",
+    "legend_below",
+    "panel_rows",
+]
 
 Panel = Callable[["Axes"], object]
+
+# Labels of axes that several panels have.
+STEPS, UNIT_SHARE = "gradient steps", "unit's share of the norm"
 
 # Inches: a page's width on a screen, and panels about as high as wide where three share it.
 _WIDTH, _HEIGHT, _TITLE = 12.0, 3.1, 0.4
@@ -107,3 +119,9 @@ def legend_above(ax: Axes, handles: Sequence[Artist] | None = None) -> None:
 def _draw(panels: Sequence[Panel], axes: list[Axes]) -> None:
     for panel, ax in zip(panels, axes, strict=True):
         panel(ax)
+
+
+def legend_below(ax: Axes, *, columns: int) -> None:
+    """Put the legend of one panel below the whole figure, entries side by side."""
+    handles, labels = ax.get_legend_handles_labels()
+    ax.figure.legend(handles, labels, loc="outside lower center", ncols=columns, fontsize="small")

@@ -67,6 +67,7 @@ def map_row(
     gates = network_gates or transform
 
     def network_map(step: int, network: torch.nn.Module) -> DecisionMap:
+        """Return the decision map of a network at a step."""
         norm = network_norm(limit, network)
         return DecisionMap(
             f"network after {step} steps" if step else "network at the start",

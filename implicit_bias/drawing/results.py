@@ -9,6 +9,7 @@ import numpy as np
 from .._solve import to_numpy
 from ..limits.limit import Limit
 from ..measures.comparison import Comparison
+from ..quantities.table import TABLE
 from ..training.trajectory import Trajectory
 from .palette import BLUE, GREEN
 from .runs import step_axis
@@ -55,7 +56,7 @@ def plot_ordered_margins(limit: Limit, ax: Axes) -> Axes:
     place = np.arange(1, len(margins) + 1)
     for shown, color, label in (
         (~support[order], BLUE, "other samples"),
-        (support[order], GREEN, "support vectors"),
+        (support[order], GREEN, TABLE["n_support"].label),
     ):
         ax.plot(place[shown], margins[order][shown], ".", color=color, label=label)
     ax.axhline(1, color="0.6", linewidth=0.8)
@@ -85,7 +86,7 @@ def plot_dual_norms(comparison: Comparison, ax: Axes) -> Axes:
     ax.axhline(1, color="0.6", linewidth=0.8)
     ax.set_xlabel("unit")
     ax.set_ylabel("dual norm (at most 1 in the limit)")
-    ax.set_title(f"margin ratio {comparison.margin_ratio:.4f}")
+    ax.set_title(f"{TABLE['margin_ratio'].label} {comparison.text('margin_ratio')}")
     if small:
         ax.legend(frameon=False)
     return ax

@@ -14,8 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from .._solve import to_numpy
 from ..limits.limit import HasNorm, Limit
 from ..measures.scalars import dead_units
+from ..quantities.table import TABLE
 from ..training.trajectory import Trajectory
-from .figures import Panel, legend_above
+from .figures import STEPS, UNIT_SHARE, Panel, legend_above
 from .palette import BLUE, GREEN, PURPLE, SERIES
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ Array = NDArray[np.float64]
 
 TICK = 0  # matplotlib's marker "a tick to the left"
 PREDICTED = "predicted limit"
+DIFFERENCE = "difference on held-out data"
+KKT_DISTANCE = "KKT distance (0)"
 KKT = {
     "kkt_residual": ("relative residual", BLUE),
     "kkt_cosine": ("1 - cosine", GREEN),
@@ -51,12 +54,12 @@ def plot_margins(trajectory: Trajectory, ax: Axes) -> Axes:
     """Smallest margin over training, at the network's own scale."""
     ax.plot(trajectory.step, trajectory.smallest_margin, color=BLUE, marker=".")
     ax.axhline(0, color="0.6", linewidth=0.8)
-    ax.set_ylabel("smallest margin")
+    ax.set_ylabel(TABLE["smallest_margin"].label)
     return _steps(ax, trajectory)
 
 
 def plot_margin_ratio(trajectory: Trajectory, limit: Limit, ax: Axes) -> Axes:
-    """What the normalised margin, exact and smoothed, lacks of the predicted optimum, as a share.
+    """Plot the share of the predicted optimum that the exact and the smoothed margin still lack.
 
     On a log axis: at the limit nothing is lacking. What an observer measured (`margin_ratio`,
     `smooth_margin_ratio`) comes first. Otherwise it is computed from the trajectory, for limits
@@ -69,7 +72,7 @@ def plot_margin_ratio(trajectory: Trajectory, limit: Limit, ax: Axes) -> Axes:
         name: (np.where(ratio > 0, 1 - ratio, np.nan), colors[name])
         for name, ratio in margin_ratios(trajectory, limit).items()
     }
-    return _log_curves(ax, trajectory, curves, "1 - margin ratio")
+    return _log_curves(ax, trajectory, curves, TABLE["margin_ratio"].distance_label)
 
 
 def plot_agreement(trajectory: Trajectory, scores: Array, ax: Axes) -> Axes:
@@ -85,8 +88,9 @@ def plot_agreement(trajectory: Trajectory, scores: Array, ax: Axes) -> Axes:
         "1 - cosine of scores": (1 - _cosines(trajectory.scores, predicted), GREEN),
     }
     if "zeta_cosine" in trajectory.observed:
-        curves["1 - cosine of zeta"] = (1 - trajectory.observed["zeta_cosine"], PURPLE)
-    return _log_curves(ax, trajectory, curves, "difference on held-out data")
+        lacking = 1 - trajectory.observed["zeta_cosine"]
+        curves[TABLE["zeta_cosine"].distance_label] = (lacking, PURPLE)
+    return _log_curves(ax, trajectory, curves, DIFFERENCE)
 
 
 def plot_kkt(trajectory: Trajectory, ax: Axes) -> Axes:
@@ -100,7 +104,7 @@ def plot_kkt(trajectory: Trajectory, ax: Axes) -> Axes:
         if name in trajectory.observed:
             values = trajectory.observed[name]
             curves[label] = (1 - values if name == "kkt_cosine" else values, color)
-    return _log_curves(ax, trajectory, curves, "KKT distance (0 in the limit)")
+    return _log_curves(ax, trajectory, curves, KKT_DISTANCE)
 
 
 def plot_unit_norms(
@@ -133,14 +137,16 @@ def plot_unit_norms(
     predicted = not np.isnan(targets).any()
     legend_above(ax, _unit_entries(live, dead, name=name if predicted else "", few=few))
     ax.set_ylim(bottom=0)
-    ax.set_ylabel("unit's share of the norm")
+    ax.set_ylabel(UNIT_SHARE)
     return _steps(ax, trajectory)
 
 
 def plot_growth(trajectory: Trajectory, ax: Axes) -> Axes:
     """Weight norm and log(1/loss) on a log axis: both grow without bound on separable data."""
-    depth = -trajectory.log_loss
-    curves = {"weight norm": (trajectory.weight_norm, BLUE), "log(1/loss)": (depth, GREEN)}
+    curves = {
+        "weight norm": (trajectory.weight_norm, BLUE),
+        TABLE["log_inverse_loss"].label: (-trajectory.log_loss, GREEN),
+    }
     return _log_curves(ax, trajectory, curves, "growth")
 
 
@@ -148,7 +154,7 @@ def plot_gate_changes(step: ArrayLike, changed: ArrayLike, ax: Axes) -> Axes:
     """Share of all gates of a ReLU network that differ from their start; (T,) arrays."""
     ax.plot(step, changed, color=BLUE, marker=".")
     ax.set_ylim(bottom=0)
-    ax.set_ylabel("gates changed since the start")
+    ax.set_ylabel(TABLE["gate_changes"].label)
     return step_axis(ax, float(np.max(step)))
 
 
@@ -187,7 +193,7 @@ def run_panels(
 
 
 def margin_ratios(trajectory: Trajectory, limit: Limit) -> dict[str, Array]:
-    """What is known of the exact and the smoothed margin ratio, (T,) arrays."""
+    """Return the known ones of the exact and the smoothed margin ratio, (T,) arrays."""
     optimum = float(limit.dual_objective)
     measured = {
         "exact": ("margin_ratio", trajectory.normalised_margin),
@@ -296,5 +302,5 @@ def step_axis(ax: Axes, last: float) -> Axes:
     """Give a panel its axis of steps up to the last."""
     ax.set_xscale("symlog", linthresh=1)
     ax.set_xlim(-0.15, 1.5 * max(last, 1.0))
-    ax.set_xlabel("gradient steps")
+    ax.set_xlabel(STEPS)
     return ax

@@ -11,10 +11,19 @@ from numpy.typing import NDArray
 
 from .._solve import to_numpy
 from ..limits.limit import Limit
+from ..quantities.table import TABLE
 from ..training.trajectory import Trajectory
 from .figures import Panel, legend_above
 from .palette import SERIES
-from .runs import PREDICTED, margin_ratios, plain_ticks, plot_unit_norms, step_axis
+from .runs import (
+    DIFFERENCE,
+    KKT_DISTANCE,
+    PREDICTED,
+    margin_ratios,
+    plain_ticks,
+    plot_unit_norms,
+    step_axis,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,10 +56,12 @@ def panels_beside(
     """
     runs = dict(trajectories)
     measured: dict[str, Mapping[str, Curves]] = {
-        "1 - margin ratio": {key: _lacking(run, limit) for key, run in runs.items()},
-        "difference on held-out data": {key: _differing(run, scores) for key, run in runs.items()},
-        "KKT distance (0 in the limit)": {key: _kkt(run) for key, run in runs.items()},
-        "log(1/loss)": {key: {"": -run.log_loss} for key, run in runs.items()},
+        TABLE["margin_ratio"].distance_label: {
+            key: _lacking(run, limit) for key, run in runs.items()
+        },
+        DIFFERENCE: {key: _differing(run, scores) for key, run in runs.items()},
+        KKT_DISTANCE: {key: _kkt(run) for key, run in runs.items()},
+        TABLE["log_inverse_loss"].label: {key: {"": -run.log_loss} for key, run in runs.items()},
     }
     panels: list[Panel] = [
         partial(plot_curves_beside, runs, curves, ylabel)
@@ -129,7 +140,7 @@ def _differing(run: Trajectory, scores: Array) -> Curves:
     differ = np.sign(run.scores) != np.sign(to_numpy(scores))
     found: dict[str, Any] = {"labels": differ.mean(axis=1)}
     if "zeta_cosine" in run.observed:
-        found["1 - cosine of zeta"] = 1 - run.observed["zeta_cosine"]
+        found[TABLE["zeta_cosine"].distance_label] = 1 - run.observed["zeta_cosine"]
     return found
 
 

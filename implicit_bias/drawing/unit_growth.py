@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..measures.growth_law import UnitChange, UnitGrowth
+from ..quantities.table import TABLE
 from ..training.trajectory import Trajectory
-from .figures import legend_above
+from .figures import UNIT_SHARE, legend_above
 from .palette import SERIES
 
 if TYPE_CHECKING:
@@ -49,8 +50,8 @@ def plot_unit_growth(trajectory: Trajectory, growth: UnitGrowth, ax: Axes) -> Ax
     ax.set_yscale("log")
     ax.set_xlim(START, end)
     ax.set_ylim(float(moving[moving > 0].min()) / BELOW, 1.2)
-    ax.set_xlabel("log(1/loss)")
-    ax.set_ylabel("unit's share of the norm")
+    ax.set_xlabel(TABLE["log_inverse_loss"].label)
+    ax.set_ylabel(UNIT_SHARE)
     _legend(ax, growth)
     return ax
 

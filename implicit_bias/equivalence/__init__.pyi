@@ -1,7 +1,6 @@
 """Names of `implicit_bias.equivalence`, with the modules that they are loaded from."""
 
 from .alignment import Alignment as Alignment
-from .alignment import AlignmentStatus as AlignmentStatus
 from .alignment import align as align
 from .canonical import CanonicalForm as CanonicalForm
 from .canonical import canonical_form as canonical_form

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from .._solve import Status
+from ..limits.result import Result
 from .canonical import CanonicalForm, canonical_form
 from .reading import as_weights
 from .reduction import transformed, unit_rows
@@ -17,43 +18,39 @@ from .weights import Array, Indices, ReLUWeights
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["Alignment", "AlignmentStatus", "align"]
+__all__ = ["Alignment", "AlignmentCertificate", "align"]
 
 # Rounds of weight matching: each raises the sum of products of matched weights, and it settles
 # within a handful.
 _ROUNDS = 100
 
 
-class AlignmentStatus(Enum):
-    """What is known of the match; each member carries its own advice."""
+@dataclass(frozen=True)
+class AlignmentCertificate:
+    """How near the matched networks are.
 
-    EQUIVALENT = (
-        "equivalent: these permutations and positive scales turn one network into the other up to "
-        "`distance`, so that they are one function"
-    )
-    HEURISTIC = (
-        "heuristic: no permutations and scales that make them equal were found, and weight "
-        "matching gives no guarantee. `distance` is an upper bound of the distance modulo "
-        "permutations at balanced scales; networks of different weights may still be one function"
-    )
+    Attributes
+    ----------
+    distance : float
+        ``||a - b|| / ||a||`` of all weights, both at balanced scales, b permuted.
+    """
 
-    @property
-    def advice(self) -> str:
-        """The sentence that explains the status."""
-        return self.value
+    distance: float
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Alignment:
+class Alignment(Result):
     """Network b brought to network a.
 
     Both have lost dead and constant units before, and parallel ones are merged.
 
     Attributes
     ----------
-    status : AlignmentStatus
-    distance : float
-        ``||a - b|| / ||a||`` of all weights, both at balanced scales, b permuted.
+    status : Status
+        EQUIVALENT or HEURISTIC.
+    certificate : AlignmentCertificate
+    tol : float
+        Distance up to which networks count as equivalent.
     cosine_per_layer : tuple of float
         Of [W_l, b_l] of both, at these scales.
     permutations : tuple of (width_l,) integer arrays
@@ -68,8 +65,9 @@ class Alignment:
         b in the order and scales of a: the same function as b, times ``factor^L``.
     """
 
-    status: AlignmentStatus
-    distance: float
+    status: Status
+    certificate: AlignmentCertificate
+    tol: float
     cosine_per_layer: tuple[float, ...]
     permutations: tuple[Indices, ...]
     scales: tuple[Array, ...]
@@ -78,9 +76,20 @@ class Alignment:
     aligned: ReLUWeights
 
     @property
+    def distance(self) -> float:
+        """Distance of all weights, of the certificate."""
+        return self.certificate.distance
+
+    @property
     def is_equivalent(self) -> bool:
         """Whether the match proves, up to rounding, that both are one function."""
-        return self.status is AlignmentStatus.EQUIVALENT
+        return self.status is Status.EQUIVALENT
+
+    def _summary(self) -> dict[str, Any]:
+        return {
+            "cosine_per_layer": list(self.cosine_per_layer),
+            "widths": [len(units) for units in self.units],
+        }
 
     def __repr__(self) -> str:
         cosines = ", ".join(f"{cosine:.6f}" for cosine in self.cosine_per_layer)
@@ -224,8 +233,9 @@ def _alignment(
     pairs = list(zip(form_a.scales, form_b.scales, order, sort, strict=True))
     back = tuple(1 / form_a.scales[layer][s] for layer, s in enumerate(sort))
     return Alignment(
-        status=AlignmentStatus.EQUIVALENT if distance <= tol else AlignmentStatus.HEURISTIC,
-        distance=distance,
+        status=Status.EQUIVALENT if distance <= tol else Status.HEURISTIC,
+        certificate=AlignmentCertificate(distance),
+        tol=tol,
         cosine_per_layer=tuple(
             _cosine(form_a.weights.rows(layer), matched.rows(layer))
             for layer in range(len(matched.matrices))

@@ -10,6 +10,8 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_array, eye_array, kron, vstack
 from scipy.spatial.distance import cdist
 
+from .._solve import Status
+from ..limits.result import Result
 from .reading import as_weights
 from .reduction import unit_rows
 from .weights import Array, Indices, ReLUWeights
@@ -17,7 +19,13 @@ from .weights import Array, Indices, ReLUWeights
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["MeasureDistance", "NeuronMeasure", "measure_distance", "neuron_measure"]
+__all__ = [
+    "MeasureDistance",
+    "NeuronMeasure",
+    "TransportCertificate",
+    "measure_distance",
+    "neuron_measure",
+]
 
 # Cost of moving a neuron to one of the other sign: the diameter of the sphere, which keeps the
 # triangle inequality and the bound of functions below.
@@ -44,8 +52,32 @@ class NeuronMeasure(NamedTuple):
     directions: Array
 
 
+@dataclass(frozen=True)
+class TransportCertificate:
+    """Bounds of the least cost of a plan, and how feasible the plan is.
+
+    Attributes
+    ----------
+    distance : float
+        Cost of the plan, between 0 and 2.
+    lower_bound : float
+        Value of a feasible point of the dual: no plan costs less.
+    residual : float
+        Largest error of a marginal of the plan.
+    """
+
+    distance: float
+    lower_bound: float
+    residual: float
+
+    @property
+    def gap(self) -> float:
+        """By how much the plan may be from the best one."""
+        return self.distance - self.lower_bound
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class MeasureDistance:
+class MeasureDistance(Result):
     r"""How far the neurons of two networks are, masses of both divided by their sums.
 
     .. math:: W_1 = \min_{\pi \ge 0} \sum_{jk} \pi_{jk} c_{jk} \quad\text{s.t. marginals},\qquad
@@ -56,14 +88,12 @@ class MeasureDistance:
 
     Attributes
     ----------
-    distance : float
-        Cost of `plan`, between 0 and 2.
-    lower_bound : float
-        Value of a feasible point of the dual: no plan costs less.
     plan : (k_a, k_b) array
         Mass moved from each neuron of a to each one of b; sum 1.
-    residual : float
-        Largest error of a marginal of `plan`.
+    status : Status
+        SOLVED where gap and residual are at most `tol`, else INACCURATE.
+    certificate : TransportCertificate
+    tol : float
     mass_a, mass_b : float
         ``sum_j |a_j| ||w_j||`` of both, which the distance does not see.
     positive_a, positive_b : float
@@ -74,10 +104,10 @@ class MeasureDistance:
         Of both networks, which the distance does not see.
     """
 
-    distance: float
-    lower_bound: float
     plan: Array
-    residual: float
+    status: Status
+    certificate: TransportCertificate
+    tol: float
     mass_a: float
     mass_b: float
     positive_a: float
@@ -87,16 +117,17 @@ class MeasureDistance:
     output_biases: tuple[float, float]
 
     @property
+    def distance(self) -> float:
+        """Cost of the plan."""
+        return self.certificate.distance
+
+    @property
     def gap(self) -> float:
         """By how much the plan may be from the best one."""
-        return self.distance - self.lower_bound
+        return self.certificate.gap
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything but the arrays, ready for JSON."""
-        bounds = {"distance": self.distance, "lower_bound": self.lower_bound, "gap": self.gap}
-        masses = {"mass_a": self.mass_a, "mass_b": self.mass_b}
-        shares = {"positive_a": self.positive_a, "positive_b": self.positive_b}
-        return bounds | {"residual": self.residual} | masses | shares
+    def _summary(self) -> dict[str, Any]:
+        return {"gap": self.gap}
 
     def __repr__(self) -> str:
         return (
@@ -107,7 +138,7 @@ class MeasureDistance:
 
 
 def measure_distance(
-    a: ReLUWeights | torch.nn.Module, b: ReLUWeights | torch.nn.Module
+    a: ReLUWeights | torch.nn.Module, b: ReLUWeights | torch.nn.Module, *, tol: float = 1e-7
 ) -> MeasureDistance:
     """Optimal transport between the neurons of two two-layer ReLU networks, of any widths.
 
@@ -119,6 +150,8 @@ def measure_distance(
     ----------
     a, b : ReLUWeights or Module
         Of one output each.
+    tol : float
+        To which the plan is asked to be the best one, and to have the right marginals.
 
     Raises
     ------
@@ -142,11 +175,17 @@ def measure_distance(
     )
     shares = [m.masses / m.masses.sum() for m in (first, second)]
     plan, lower_bound = _transport(cost, *shares)
-    return MeasureDistance(
+    certificate = TransportCertificate(
         distance=float((plan * cost).sum()),
         lower_bound=lower_bound,
-        plan=plan,
         residual=max(float(np.abs(plan.sum(1 - k) - shares[k]).max()) for k in (0, 1)),
+    )
+    solved = certificate.gap <= tol and certificate.residual <= tol
+    return MeasureDistance(
+        plan=plan,
+        status=Status.SOLVED if solved else Status.INACCURATE,
+        certificate=certificate,
+        tol=tol,
         mass_a=float(first.masses.sum()),
         mass_b=float(second.masses.sum()),
         positive_a=float(shares[0][first.signs > 0].sum()),

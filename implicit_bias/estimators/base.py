@@ -257,14 +257,14 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
             warnings.warn(
                 f"against the rest, {', '.join(verdicts)}. Predictions fall back on a ridge "
                 f"regression there; on_inseparable='raise' makes this an error. "
-                f"({first.status.advice})",
+                f"({first.advice})",
                 InseparableWarning,
                 stacklevel=3,
             )
         for name, limit in zip(names, limits, strict=True):
             if limit.status is Status.INACCURATE:
                 warnings.warn(
-                    f"against the rest, class {name}: gap {limit.gap:.2g}, {limit.status.advice}",
+                    f"against the rest, class {name}: gap {limit.gap:.2g}, {limit.advice}",
                     ConvergenceWarning,
                     stacklevel=3,
                 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -19,9 +20,12 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
     check_is_fitted,
 )
 
-from .._saved import Kind, read_saved, write_saved
+from .._names import Unreadable
+from .._saved import Kind, read_saved, text_array, write_saved
 
-__all__ = ["Gating", "seed_from", "seed_text"]
+__all__ = ["MADE_FOR", "Gating", "seed_from", "seed_text"]
+
+MADE_FOR = "the units were made for that many inputs, the constant column included"
 
 
 class Gating(Named, TransformerMixin, BaseEstimator):  # type: ignore[misc,unused-ignore]
@@ -60,8 +64,7 @@ class Gating(Named, TransformerMixin, BaseEstimator):  # type: ignore[misc,unuse
         OSError
             If the file cannot be written, with its path.
         """
-        check_is_fitted(self)
-        made = {name: np.asarray(value) for name, value in self._arrays().items()}
+        made = self.to_arrays()
         # Texts, which are no tensors, go into the record.
         texts = {name: array.tolist() for name, array in made.items() if array.dtype.kind == "U"}
         arrays = {name: array for name, array in made.items() if name not in texts}
@@ -80,22 +83,55 @@ class Gating(Named, TransformerMixin, BaseEstimator):  # type: ignore[misc,unuse
         """
         kind = _kind(cls)
         arrays, texts = read_saved(path, kind)
-        saved = arrays | {name: np.array(text, dtype=np.str_) for name, text in texts.items()}
-        if set(saved) != set(cls.saved):
-            raise kind.refused(path, f"it holds {sorted(saved)}")
-        for name, array in arrays.items():
+        with kind.complete(path):
+            made = arrays | {name: text_array(text) for name, text in texts.items()}
+            return cls.from_arrays(
+                made, f"{os.fspath(path)!r} must be a file that {kind.writer} wrote"
+            )
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return parameters and fitted attributes as arrays, numbers and texts, named in `saved`.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If nothing is fitted yet.
+        """
+        check_is_fitted(self)
+        return {name: np.asarray(value) for name, value in self._arrays().items()}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], wanted: str = "") -> Self:
+        """Make a fitted gating from the arrays that `to_arrays` returned.
+
+        Parameters
+        ----------
+        arrays : mapping of str to array
+            Those named in `saved`; others are ignored.
+        wanted : str, optional
+            Beginning of the message where they are not such arrays.
+
+        Raises
+        ------
+        Unreadable, ValueError
+            If an array is missing, or does not fit the others.
+        """
+        lacking = [name for name in cls.saved if name not in arrays]
+        if lacking:
+            raise Unreadable(f"it has no {', '.join(lacking)} of a {cls.__name__}")
+        made = {name: arrays[name] for name in cls.saved}
+        wanted = wanted or f"it must hold a {cls.__name__}"
+        for name, array in made.items():
             if array.dtype.kind == "f" and not np.all(np.isfinite(array)):
-                raise kind.refused(path, f"it has numbers in {name!r} that are not finite")
-        return cls._from_arrays(
-            saved, f"{os.fspath(path)!r} must be a file that {kind.writer} wrote"
-        )
+                raise ValueError(f"{wanted}, got numbers in {name!r} that are not finite")
+        return cls._from_checked_arrays(made, wanted)
 
     def _arrays(self) -> dict[str, Any]:
         """The arrays of the file, under the names in `saved`."""
         raise NotImplementedError
 
     @classmethod
-    def _from_arrays(cls, arrays: dict[str, NDArray[Any]], wanted: str) -> Self:
+    def _from_checked_arrays(cls, arrays: dict[str, NDArray[Any]], wanted: str) -> Self:
         """The transformer of what `_arrays` returned; `wanted` begins the message if it is none."""
         raise NotImplementedError
 

@@ -157,7 +157,7 @@ class HyperplaneContexts(Gating):
         return dict(zip(self.saved, values, strict=True))
 
     @classmethod
-    def _from_arrays(cls, arrays: dict[str, NDArray[Any]], wanted: str) -> Self:
+    def _from_checked_arrays(cls, arrays: dict[str, NDArray[Any]], wanted: str) -> Self:
         normals, cutoffs = arrays["normals"], arrays["cutoffs"]
         if normals.ndim != 3 or cutoffs.shape != normals.shape[:2]:
             raise ValueError(
@@ -285,8 +285,8 @@ class HyperplaneGates(Gating):
         return self.contexts_._arrays() | {"always_open": np.array(bool(self.always_open))}
 
     @classmethod
-    def _from_arrays(cls, arrays: dict[str, NDArray[Any]], wanted: str) -> Self:
-        contexts = HyperplaneContexts._from_arrays(arrays, wanted)
+    def _from_checked_arrays(cls, arrays: dict[str, NDArray[Any]], wanted: str) -> Self:
+        contexts = HyperplaneContexts._from_checked_arrays(arrays, wanted)
         gates = cls(
             contexts.n_units,
             always_open=bool(arrays["always_open"]),

@@ -13,10 +13,9 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
     validate_data,
 )
 
-from .._numbers import whole_number
-from .._solve import to_numpy
+from .._solve import require_columns, require_count, to_numpy
 from ..data.arrays import Floats, refuse_disguised
-from .gating import Gating, seed_from, seed_text
+from .gating import MADE_FOR, Gating, seed_from, seed_text
 
 __all__ = [
     "LayeredGates",
@@ -99,12 +98,8 @@ class LayeredGates(Gating):
     def _set_layers(self, layers: list[Floats], X: ArrayLike) -> Self:
         """Set the layers if `X` (n, D) fits them."""
         refuse_disguised("X", X)
-        n_inputs = validate_data(self, X, dtype=np.float64).shape[1]
-        if n_inputs != layers[0].shape[1]:
-            raise ValueError(
-                f"`X` must have shape (n, {layers[0].shape[1]}), got {n_inputs} columns: the units "
-                "were made for that many inputs, the constant column included"
-            )
+        inputs = validate_data(self, X, dtype=np.float64)
+        require_columns("X", inputs, layers[0].shape[1], MADE_FOR)
         self.layers_ = layers
         return self
 
@@ -166,7 +161,7 @@ class NetworkGates(LayeredGates):
         return self._set_layers(_chained(hidden), X)
 
     @classmethod
-    def _from_arrays(cls, arrays: dict[str, NDArray[Any]], wanted: str) -> Self:
+    def _from_checked_arrays(cls, arrays: dict[str, NDArray[Any]], wanted: str) -> Self:
         layers = unpack_layers(arrays, wanted)
         return cls(layers).fit(np.zeros((1, layers[0].shape[1])))
 
@@ -238,7 +233,7 @@ class LinearGates(LayeredGates):
         ValueError
             If a size is not positive, given layers have others, or `X` is not as wide.
         """
-        whole_number("`n_inputs`", self.n_inputs)
+        require_count("n_inputs", self.n_inputs)
         check_widths(self.widths)
         sizes = [(high, low) for low, high in pairwise((self.n_inputs, *self.widths))]
         if self.layers is not None:
@@ -265,7 +260,7 @@ class LinearGates(LayeredGates):
         return super()._arrays() | {"random_state": seed}
 
     @classmethod
-    def _from_arrays(cls, arrays: dict[str, NDArray[Any]], wanted: str) -> Self:
+    def _from_checked_arrays(cls, arrays: dict[str, NDArray[Any]], wanted: str) -> Self:
         layers, seed = unpack_layers(arrays, wanted), seed_from(arrays["random_state"])
         n_inputs, widths = layers[0].shape[1], tuple(len(layer) for layer in layers)
         gating = (
@@ -285,8 +280,8 @@ def check_widths(widths: Sequence[int]) -> None:
     """
     if len(widths) == 0:
         raise ValueError("`widths` must name a layer of gates at least, got none")
-    for i, width in enumerate(widths):
-        whole_number(f"`widths[{i}]`", width)
+    for width in widths:
+        require_count("widths", width)
 
 
 def _chained(layers: Sequence[Any]) -> list[Floats]:

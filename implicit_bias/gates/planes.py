@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._numbers import whole_number
+from .._solve import require_count
 from ..data.arrays import Floats
 
 __all__ = ["coordinate_planes", "count_hyperplanes", "median_cutoffs", "projections"]
@@ -22,8 +22,9 @@ def count_hyperplanes(n_units: int, n_contexts: int, cutoffs: str) -> int:
     ValueError
         If one is out of range, or there is no such rule for the cutoffs.
     """
-    whole_number("`n_units`", n_units)
-    exponent = whole_number("`n_contexts`", n_contexts).bit_length() - 1
+    for name, number in (("n_units", n_units), ("n_contexts", n_contexts)):
+        require_count(name, number)
+    exponent = int(n_contexts).bit_length() - 1
     if n_contexts != 2**exponent:
         raise ValueError(
             f"`n_contexts` must be a power of two, one factor a hyperplane, got {n_contexts}: "

@@ -126,7 +126,7 @@ class RandomGates(Gating):
         }
 
     @classmethod
-    def _from_arrays(cls, arrays: dict[str, NDArray[Any]], wanted: str) -> Self:
+    def _from_checked_arrays(cls, arrays: dict[str, NDArray[Any]], wanted: str) -> Self:
         table, widths = arrays["table"], arrays["widths"]
         if table.ndim != 2 or widths.ndim != 1 or table.shape[1] != widths.sum():
             raise ValueError(

@@ -189,7 +189,7 @@ class SoftGates(Gating):
         return dict(zip(self.saved, values, strict=True))
 
     @classmethod
-    def _from_arrays(cls, arrays: dict[str, NDArray[Any]], wanted: str) -> Self:
+    def _from_checked_arrays(cls, arrays: dict[str, NDArray[Any]], wanted: str) -> Self:
         layers = unpack_layers(arrays, wanted)
         network = _of_layers(layers, bool(arrays["linear"]))
         beta, eps = float(arrays["beta"]), float(arrays["eps"])

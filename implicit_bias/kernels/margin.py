@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -17,14 +17,18 @@ from .._solve import (
     solve_kernel,
 )
 from ..data.arrays import Floats
-from ..limits.certified import Certified
-from .arrays import check_kernel, matrix, targets
+from ..limits.literal import LiteralProgram, constant, cvxpy_module, max_margin
+from ..limits.result import MaxMarginResult
+from .arrays import check_kernel, cross_matrix, targets
 
-__all__ = ["KernelLimit", "solve_kernel_svm"]
+if TYPE_CHECKING:
+    import cvxpy
+
+__all__ = ["KernelLimit", "KernelSVM", "solve_kernel_svm"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class KernelLimit(Certified):
+class KernelLimit(MaxMarginResult):
     """The hard-margin SVM of a kernel, with the bounds that prove it.
 
     Attributes
@@ -40,7 +44,7 @@ class KernelLimit(Certified):
         Bounds of the least norm at margin 1: `sqrt(lam' Y K Y lam)` over the smallest margin from
         above, the sum of the multipliers over it from below. They hold for the kernel's entries
         as they are.
-    tol, iterations, seconds, solver
+    tol, solver, iterations, seconds
         The gap asked for and how the solve went.
     """
 
@@ -50,9 +54,9 @@ class KernelLimit(Certified):
     status: Status
     certificate: Certificate
     tol: float
+    solver: str
     iterations: int
     seconds: float
-    solver: str
 
     def __post_init__(self) -> None:
         for array in (self.dual, self.coefficients, self.margins):
@@ -63,12 +67,7 @@ class KernelLimit(Certified):
         """From kernels (m, n) of new samples with the training samples to scores (m,)."""
 
         def scores(k_cross: Any) -> Floats:
-            cross = matrix("k_cross", k_cross)
-            if cross.shape[1] != len(self.coefficients):
-                raise ValueError(
-                    f"`k_cross` must have {len(self.coefficients)} columns, one a training "
-                    f"sample, got {cross.shape[1]}: new samples are rows"
-                )
+            cross = cross_matrix(k_cross, len(self.coefficients))
             return np.asarray(cross @ self.coefficients)
 
         return scores
@@ -80,6 +79,61 @@ class KernelLimit(Certified):
             f"gap {self.gap:.2g} (tol {self.tol:.2g})\n"
             f"  {self.solver}, {self.iterations} iterations, {self.seconds:.3g} s)"
         )
+
+
+@dataclass(frozen=True)
+class KernelSVM(LiteralProgram):
+    """The hard-margin SVM of a kernel, without intercept, in its coefficients.
+
+        minimise  1/2 a' K a   s.t.   y[n] (K a)[n] >= 1
+
+    It is half the least squared norm of a function `f = sum_n a[n] k(., x[n])` in the kernel's
+    space, so that its optimum is half the square of `KernelLimit.objective`.
+
+    References
+    ----------
+    D. Soudry et al., "The implicit bias of gradient descent on separable data", theorem 3, on the
+    features of a kernel.
+    """
+
+    name: ClassVar[str] = "hard-margin SVM of a kernel"
+
+    def program(self, K: Any, y: Any) -> KernelProgram:
+        """The program of a kernel (n, n) and labels (n,) in {-1, +1}.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `K` is no kernel, a label is neither -1 nor +1, or memory cannot hold it.
+        """
+        kernel = check_kernel(K)
+        return KernelProgram(kernel, targets("y", y, len(kernel)))
+
+    def literal(self, K: Any, y: Any) -> cvxpy.Problem:
+        """State the program; its one variable is a (n,).
+
+        Parameters
+        ----------
+        K, y
+            As `program` takes them, and raises of them.
+
+        Raises
+        ------
+        MissingExtra
+            Without cvxpy.
+
+        Examples
+        --------
+        >>> problem = KernelSVM().literal(np.diag([4.0, 1.0]), [1.0, -1.0])
+        >>> round(float(problem.solve(solver="CLARABEL")), 6)
+        0.625
+        """
+        cp = cvxpy_module()
+        program = self.program(K, y)
+        a, kernel = cp.Variable(len(program.y), name="a"), constant(program.kernel, "K")
+        # Wrapped: a kernel is positive semidefinite up to rounding, which `program` has seen.
+        norm = cp.quad_form(a, cp.psd_wrap(kernel)) / 2
+        return max_margin(norm, program.y, kernel @ a)
 
 
 def solve_kernel_svm(
@@ -113,6 +167,7 @@ def solve_kernel_svm(
     KernelLimit
         Call `.require()` to insist on `SOLVED`. A sample whose features are zero, K[n, n] = 0,
         makes it `NOT_SEPARABLE`, with the multipliers on that sample.
+        `KernelSVM.literal` states the program in cvxpy.
 
     Raises
     ------
@@ -126,10 +181,8 @@ def solve_kernel_svm(
     >>> limit.coefficients.round(8).tolist(), round(limit.objective**2, 8)
     ([0.25, -1.0], 1.25)
     """
-    kernel = check_kernel(K)
-    program = KernelProgram(kernel, targets("y", y, len(kernel)))
     settings = Settings(tol=tol, max_iterations=max_iterations, progress=progress)
-    solution = solve_kernel(program, settings)
+    solution = solve_kernel(KernelSVM().program(K, y), settings)
     return KernelLimit(
         dual=solution.dual,
         coefficients=solution.coefficients,
@@ -137,7 +190,7 @@ def solve_kernel_svm(
         status=solution.status,
         certificate=solution.certificate,
         tol=solution.tol,
+        solver=solution.solver,
         iterations=solution.iterations,
         seconds=solution.seconds,
-        solver=solution.solver,
     )

@@ -2,25 +2,55 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._shown import Shown
+from .._solve import Status, require_positive, require_tolerance
 from ..data.arrays import Floats
-from .arrays import check_kernel, matrix, targets
+from ..limits.literal import LiteralProgram, constant, cvxpy_module
+from ..limits.result import Result
+from .arrays import check_kernel, cross_matrix, targets
 
-__all__ = ["KernelRegression", "kernel_regression"]
+if TYPE_CHECKING:
+    import cvxpy
+
+__all__ = [
+    "KernelLeastSquares",
+    "KernelRegression",
+    "KernelRegressionCertificate",
+    "kernel_regression",
+]
 
 # Eigenvalues below n times the resolution of float64 times the largest are zero to rounding; those
 # this many times as far below zero are not.
 _INDEFINITE = 1e3
 
 
+@dataclass(frozen=True)
+class KernelRegressionCertificate:
+    """What coefficients prove of themselves, recomputed from the kernel as it was given.
+
+    Attributes
+    ----------
+    remaining : float
+        ``||K c - e_0|| / ||e_0||``: what share of the first errors remains at the end. Rounding,
+        if the kernel has full rank and is well conditioned. 0 for 0 / 0.
+    stationarity : float
+        ``||K (K c - e_0)|| / (||K|| ||e_0||)``, spectral norm of K: 0 where no coefficients leave
+        less, so that the errors that remain lie outside the range of K.
+    """
+
+    remaining: float
+    stationarity: float
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class KernelRegression(Shown):
+class KernelRegression(Result):
     r"""Gradient descent on :math:`\tfrac12 \sum_n e_n^2`, e the errors, with a constant kernel K.
 
     Attributes
@@ -34,18 +64,35 @@ class KernelRegression(Shown):
     rank : int
         Eigenvalues that are not zero to rounding. Where it is less than n, errors outside the
         range of K stay.
-    certificate : float
-        ``||K c - e_0|| / ||e_0||``, recomputed from the kernel as given: what share of the first
-        errors remains at the end. Rounding, if the kernel has full rank and is well conditioned.
+    status : Status
+    certificate : KernelRegressionCertificate
+    tol : float
+        To which the stationarity was judged.
     eigenvalues : (n,) array, ascending
     eigenvectors : (n, n) array, in columns
     """
+
+    ADVICE: ClassVar[Mapping[Status, str]] = MappingProxyType(
+        {
+            Status.SOLVED: (
+                "solved: no coefficients leave smaller errors at the end of training, to within "
+                "tolerance"
+            ),
+            Status.INACCURATE: (
+                "inaccurate: other coefficients would leave smaller errors, by more than the "
+                "tolerance. The least eigenvalues of the kernel decide here: add a multiple of the "
+                "identity, leave out samples that are nearly equal, or raise `tol`"
+            ),
+        }
+    )
 
     start: Floats
     coefficients: Floats
     condition: float
     rank: int
-    certificate: float
+    status: Status
+    certificate: KernelRegressionCertificate
+    tol: float
     eigenvalues: Floats
     eigenvectors: Floats
 
@@ -87,8 +134,7 @@ class KernelRegression(Shown):
         steps = np.asarray(n_steps, dtype=np.float64)
         if steps.ndim > 1 or not np.all((steps >= 0) & (steps == np.floor(steps))):
             raise ValueError(f"`n_steps` must hold whole numbers from 0, got {n_steps}")
-        if not 0 < rate < np.inf:
-            raise ValueError(f"`rate` must be positive and finite, got {rate}")
+        require_positive("rate", rate)
         factors = np.where(self._kept, 1 - rate * self.eigenvalues, 1.0)
         return self._through(factors ** steps[..., None])
 
@@ -107,12 +153,7 @@ class KernelRegression(Shown):
         TypeError, ValueError
             If shapes disagree or an entry is not finite.
         """
-        cross = matrix("k_cross", k_cross)
-        if cross.shape[1] != len(self.start):
-            raise ValueError(
-                f"`k_cross` must have {len(self.start)} columns, one a training sample, got "
-                f"{cross.shape[1]}: new samples are rows"
-            )
+        cross = cross_matrix(k_cross, len(self.start))
         first = np.zeros(len(cross)) if np.ndim(f0_new) == 0 else f0_new
         if np.ndim(f0_new) == 0:
             first = first + float(f0_new)
@@ -128,7 +169,49 @@ class KernelRegression(Shown):
         return np.asarray((factors * parts) @ self.eigenvectors.T)
 
 
-def kernel_regression(K: Any, y: Any, f0: Any = 0.0) -> KernelRegression:
+@dataclass(frozen=True)
+class KernelLeastSquares(LiteralProgram):
+    """Least squares in a kernel's space, on what a network at its start leaves to learn.
+
+        minimise  1/2 sum_n (f_0(x[n]) - (K c)[n] - y[n])^2
+
+    Of several minimisers, where K is singular, `kernel_regression` takes the one of least norm.
+
+    References
+    ----------
+    L. Chizat, E. Oyallon, F. Bach, "On lazy training in differentiable programming": the squared
+    loss while the tangent kernel stays, here with the half that makes a step `e - alpha K e`.
+    """
+
+    name: ClassVar[str] = "kernel regression"
+
+    def literal(self, K: Any, y: Any, f0: Any = 0.0) -> cvxpy.Problem:
+        """State the program; its one variable is c (n,), its optimum half the squares that stay.
+
+        Parameters
+        ----------
+        K, y, f0
+            As `kernel_regression` takes them, and raises of them.
+
+        Raises
+        ------
+        MissingExtra
+            Without cvxpy.
+
+        Examples
+        --------
+        >>> problem = KernelLeastSquares().literal(np.diag([2.0, 0.0]), [1.0, -1.0])
+        >>> round(float(problem.solve(solver="CLARABEL")), 6)
+        0.5
+        """
+        cp = cvxpy_module()
+        kernel, errors = _checked(K, y, f0)
+        c = cp.Variable(len(errors), name="c")
+        left = constant(errors, "e0") - constant(kernel, "K") @ c
+        return cp.Problem(cp.Minimize(cp.sum_squares(left) / 2))
+
+
+def kernel_regression(K: Any, y: Any, f0: Any = 0.0, *, tol: float = 1e-8) -> KernelRegression:
     r"""How squared errors fall while the tangent kernel of a network stays what it is.
 
     At finite width it is the limit of large output scales: a network trained as
@@ -143,18 +226,21 @@ def kernel_regression(K: Any, y: Any, f0: Any = 0.0) -> KernelRegression:
         Real targets.
     f0 : (n,) or float
         Scores at the beginning; by default 0.
+    tol : float
+        To which the stationarity of the coefficients is asked for, in (0, 1).
 
     Returns
     -------
     KernelRegression
-        With the residual of its equations as certificate, and the rank of the kernel: a singular
-        one (few weights, equal samples) learns what lies in its range and no more.
+        With its certificate; call `.require()` to insist on `SOLVED`. A singular kernel (few
+        weights, equal samples), of lower `rank`, learns what lies in its range and no more.
+        `KernelLeastSquares.literal` states the program in cvxpy.
 
     Raises
     ------
     TypeError, ValueError
         If `K` is not symmetric and positive semidefinite up to rounding, or is zero, or targets or
-        scores are not (n,) finite numbers.
+        scores are not (n,) finite numbers, or `tol` is out of range.
 
     Examples
     --------
@@ -162,10 +248,9 @@ def kernel_regression(K: Any, y: Any, f0: Any = 0.0) -> KernelRegression:
     >>> regression.after(1, 0.5).tolist(), regression.limit([[1.0, 1.0]]).tolist()
     ([0.0, 0.5], [-0.5])
     """
-    kernel = check_kernel(K)
+    require_tolerance(tol)
+    kernel, errors = _checked(K, y, f0)
     n = len(kernel)
-    first = np.full(n, float(f0)) if np.ndim(f0) == 0 else f0
-    errors = targets("f0", first, n) - targets("y", y, n)
     values, vectors = np.linalg.eigh(kernel)
     floor = n * np.finfo(np.float64).eps * float(values[-1])
     if not values[-1] > 0 or values[0] < -_INDEFINITE * floor:
@@ -176,14 +261,35 @@ def kernel_regression(K: Any, y: Any, f0: Any = 0.0) -> KernelRegression:
     kept = values > floor
     weights = np.divide(1.0, values, out=np.zeros(n), where=kept)
     coefficients = vectors @ (weights * (vectors.T @ errors))
-    size = float(np.linalg.norm(errors))
-    left = float(np.linalg.norm(kernel @ coefficients - errors))
+    certificate = _certify(kernel, coefficients, errors, float(values[-1]))
     return KernelRegression(
         start=errors,
         coefficients=coefficients,
         condition=float(values[-1] / values[kept][0]),
         rank=int(kept.sum()),
-        certificate=left / size if size > 0 else 0.0,
+        status=Status.SOLVED if certificate.stationarity <= tol else Status.INACCURATE,
+        certificate=certificate,
+        tol=tol,
         eigenvalues=values,
         eigenvectors=vectors,
+    )
+
+
+def _checked(K: Any, y: Any, f0: Any) -> tuple[Floats, Floats]:
+    """The kernel and the first errors f_0(x) - y, as `kernel_regression` takes and raises."""
+    kernel = check_kernel(K)
+    n = len(kernel)
+    first = np.full(n, float(f0)) if np.ndim(f0) == 0 else f0
+    return kernel, targets("f0", first, n) - targets("y", y, n)
+
+
+def _certify(
+    kernel: Floats, coefficients: Floats, errors: Floats, largest: float
+) -> KernelRegressionCertificate:
+    size, left = float(np.linalg.norm(errors)), kernel @ coefficients - errors
+    if size == 0:
+        return KernelRegressionCertificate(0.0, 0.0)
+    slope = float(np.linalg.norm(kernel @ left))
+    return KernelRegressionCertificate(
+        remaining=float(np.linalg.norm(left)) / size, stationarity=slope / (largest * size)
     )

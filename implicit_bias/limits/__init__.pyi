@@ -5,7 +5,6 @@ from .._solve import ConstrainedCertificate as ConstrainedCertificate
 from .._solve import certify_constrained as certify_constrained
 from ..kernels.margin import KernelLimit as KernelLimit
 from ..local_limits.limit import LocalLimit as LocalLimit
-from ..local_limits.limit import LocalStatus as LocalStatus
 from ..local_limits.limit import same_limit as same_limit
 from ..models.distillation.limit import DistillationLimit as DistillationLimit
 from ..models.dlgn.depth3 import Depth3Interval as Depth3Interval
@@ -27,4 +26,5 @@ from .nested import solve_path as solve_path
 from .path_bound import path_lower_bound as path_lower_bound
 from .path_limit import PathLimit as PathLimit
 from .predictors import ContextPredictor as ContextPredictor
+from .result import Result as Result
 from .separability import Separability as Separability

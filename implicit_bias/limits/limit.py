@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 
 from .._pictures import draw
-from .._saved import Kind, read_saved, write_saved
 from .._solve import (
     Array,
     Certificate,
@@ -23,14 +21,13 @@ from .._solve import (
     support_vectors,
     to_numpy,
 )
-from .certified import Certified, array_place, placed
+from .result import MaxMarginResult
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["HasNorm", "Limit", "UnitsLimit"]
 
-_SCALARS = ("tol", "iterations", "seconds", "solver")
 # Norms and margins are sums of many terms, computed in another order when they are checked.
 _CLOSE = 1e-9
 
@@ -44,7 +41,7 @@ class HasNorm(Protocol):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Limit(Certified, ABC):
+class Limit(MaxMarginResult, ABC):
     """The max-margin solution that a theorem names as the limit of training.
 
     Arrays are of the kind and on the device of the inputs that were given, in float64.
@@ -64,7 +61,7 @@ class Limit(Certified, ABC):
     status : Status
     certificate : Certificate
         Bounds of the optimum, recomputed from `zeta` and `dual`.
-    tol, iterations, seconds, solver
+    tol, solver, iterations, seconds
         The gap asked for and how the solve went.
     """
 
@@ -77,9 +74,9 @@ class Limit(Certified, ABC):
     status: Status
     certificate: Certificate
     tol: float
+    solver: str
     iterations: int
     seconds: float
-    solver: str
 
     @classmethod
     def from_solution(
@@ -100,9 +97,9 @@ class Limit(Certified, ABC):
             status=solution.status,
             certificate=solution.certificate,
             tol=solution.tol,
+            solver=solution.solver,
             iterations=solution.iterations,
             seconds=solution.seconds,
-            solver=solution.solver,
             **own,
         )
 
@@ -118,9 +115,8 @@ class Limit(Certified, ABC):
         largest = xp.max(self.unit_norms)
         return self.unit_norms > xp.clip(1 - self.dual_norms, min=2.0**-40) * largest
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything but the large arrays, ready for JSON (infinities stay floats)."""
-        return super().to_dict() | {
+    def _summary(self) -> dict[str, Any]:
+        return super()._summary() | {
             "n_support": int(self.support.sum()),
             "n_units": len(self.unit_norms),
             "n_live": int(self.live.sum()),
@@ -132,72 +128,8 @@ class Limit(Certified, ABC):
         """Draw the margins from small to large, on axes of their own unless `ax` is given."""
         return draw("drawing.results:plot_ordered_margins", self, ax=ax)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write arrays and results to one safetensors file; `load` reads it back.
-
-        Raises
-        ------
-        OSError
-            If the file cannot be written, with its path; what was there before is there still.
-        """
-        arrays = {name: to_numpy(getattr(self, name)) for name in self._array_names()}
-        arrays["support"] = arrays["support"].astype(np.uint8)
-        record = self._record() | {"place": array_place(self.zeta)}
-        write_saved(path, Kind.of(type(self)), arrays, record)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str], *, device: str | None = None) -> Self:
-        """Read what `save` wrote.
-
-        Parameters
-        ----------
-        path : path
-        device : str, optional
-            None: NumPy arrays. "saved": arrays of the kind and on the device of the limit that was
-            saved. Any other name: torch tensors on that device.
-
-        A checksum tells whether the file is as it was written, and the certificate has to claim
-        no more than the arrays beside it say. Only the data themselves can prove it again:
-        `certify` a program with the coefficients and multipliers for that.
-
-        Raises
-        ------
-        FileNotFoundError
-            If there is no such file.
-        ValueError
-            If the file is not a saved limit of this class, whole, unchanged and consistent, or
-            there is no such device.
-        """
-        kind = Kind.of(cls)
-        arrays, record = read_saved(path, kind, cls._array_names())
-        made: dict[str, Any] = {**arrays, "support": arrays["support"].astype(bool)}
-        with kind.complete(path):
-            limit = cls(**made, **cls._fields(record))
-            place = record["place"] if device == "saved" else device
-        fault = limit._fault()
-        if fault:
-            raise kind.refused(path, fault)
-        return replace(limit, **{name: placed(array, place) for name, array in made.items()})
-
-    def _record(self) -> dict[str, Any]:
-        """What is saved beside the arrays, as JSON can hold it."""
-        return {
-            "status": self.status.name,
-            "certificate": self.certificate.to_dict(),
-            **{name: getattr(self, name) for name in _SCALARS},
-        }
-
-    @classmethod
-    def _fields(cls, record: dict[str, Any]) -> dict[str, Any]:
-        """Fields from what `_record` returned."""
-        return {
-            "status": Status[record["status"]],
-            "certificate": Certificate(**record["certificate"]),
-            **{name: record[name] for name in _SCALARS},
-        }
-
     def _fault(self) -> str:
-        """What is wrong with the shapes, numbers and claims of a loaded limit; empty if nothing."""
+        # Of NumPy arrays: a loaded limit is looked at before it goes to its device.
         n, n_units = len(self.dual), len(self.unit_norms)
         shapes = {
             "dual": (n,),
@@ -232,10 +164,6 @@ class Limit(Certified, ABC):
             and self.dual_objective * below * (1 - _CLOSE) <= total
             and self.gap <= self.tol
         )
-
-    @classmethod
-    def _array_names(cls) -> list[str]:
-        return [field.name for field in fields(cls) if field.type == "Array"]
 
     def __repr__(self) -> str:
         shape = " x ".join(str(size) for size in self.zeta.shape)

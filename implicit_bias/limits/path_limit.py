@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._solve import (
     Array,
-    NotCertified,
     array_namespace,
     as_float64,
     is_torch_array,
@@ -22,6 +22,8 @@ from .paths import Gates, PathColumns
 from .predictors import Predictor
 
 __all__ = ["Network", "PathLimit"]
+
+Indices = NDArray[np.int64]
 
 # Scores of the same data in another order of summation.
 _CLOSE = 1e-6
@@ -67,11 +69,11 @@ class PathLimit(Limit):
         least value of all networks lies in `[dual_objective, attained]`. Infinite if none is known.
     """
 
-    paths: Array
-    multiplicity: Array
-    closed: Array
-    widths: Array
-    context_sizes: Array
+    paths: Indices
+    multiplicity: Indices
+    closed: NDArray[np.bool_]
+    widths: Indices
+    context_sizes: Indices
     attained: float
 
     @property
@@ -161,30 +163,18 @@ class PathLimit(Limit):
             )
         return np.asarray(np.sign(scores))
 
-    def require(self) -> Self:
-        """This limit if it is `SOLVED`; raises `NotCertified`, closed samples by number."""
-        try:
-            return super().require()
-        except NotCertified as error:
-            if np.any(to_numpy(self.closed)):
-                error.add_note(self._closed_samples())
-            raise
-
-    def _closed_samples(self) -> str:
-        closed = np.flatnonzero(to_numpy(self.closed))
+    @property
+    def remark(self) -> str:
+        """Names the samples, by row number, for which every path is closed; empty without any."""
+        closed = np.flatnonzero(self.closed)
+        if not len(closed):
+            return ""
         named = ", ".join(map(str, closed[:10])) + (", .." if len(closed) > 10 else "")
         return f"every path is closed for {len(closed)} samples, by row number: {named}"
 
-    def _record(self) -> dict[str, Any]:
-        return {**super()._record(), "attained": self.attained}
-
-    @classmethod
-    def _fields(cls, record: dict[str, Any]) -> dict[str, Any]:
-        return {**super()._fields(record), "attained": record["attained"]}
-
     def __repr__(self) -> str:
-        if np.any(to_numpy(self.closed)):
-            said = self._closed_samples()
+        if self.remark:
+            said = self.remark
         elif self.is_tight():
             said = f"attained by a network, to {self.attained / self.dual_objective - 1:.1g}"
         elif math.isfinite(self.attained):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,16 +16,19 @@ from .._solve import (
     MaxMarginProgram,
     Settings,
     Solution,
+    Status,
     array_namespace,
     as_float64,
     certify,
+    require_inputs,
     require_memory,
     solve,
     to_numpy,
 )
 from ..data.arrays import require_real
 from .formulation import real_data
-from .predictors import ContextColumns, GateColumns
+from .predictors import ContextColumns, GateColumns, count_units
+from .result import Result
 
 __all__ = ["Separability", "is_separable"]
 
@@ -32,8 +38,8 @@ SUPPORT = 1e-4
 ENTRIES = 2**24
 
 
-@dataclass(frozen=True, eq=False)
-class Separability:
+@dataclass(frozen=True, eq=False, repr=False)
+class Separability(Result):
     """Whether a gated linear predictor separates data, and what proves it.
 
     True in a condition if it is proved that one does; False if it is proved that none does, and
@@ -41,7 +47,8 @@ class Separability:
 
     Attributes
     ----------
-    separable : bool or None
+    status : Status
+        SOLVED if coefficients separate the data, NOT_SEPARABLE, or UNDECIDED: see `separable`.
     direction : array or None
         Coefficients at smallest margin 1, of the least norm: (D,) without gates, (H, D) with
         gates, (H, C, D) with contexts. None unless they separate.
@@ -62,14 +69,30 @@ class Separability:
         One sentence for people.
     """
 
-    separable: bool | None
-    direction: Array | None = field(repr=False)
+    ADVICE: ClassVar[Mapping[Status, str]] = MappingProxyType(
+        {
+            Status.SOLVED: (
+                "separable: the returned coefficients have positive margins, rounding at its worst"
+            )
+        }
+    )
+
+    status: Status
+    direction: Array | None
     margin: float
     largest_margin: float
-    multipliers: Array | None = field(repr=False)
+    multipliers: Array | None
     residual: float
-    certificate: Certificate = field(repr=False)
+    certificate: Certificate
     message: str
+
+    @property
+    def separable(self) -> bool | None:
+        """True or False where it is proved; None where neither is."""
+        return {Status.SOLVED: True, Status.NOT_SEPARABLE: False}.get(self.status)
+
+    def _summary(self) -> dict[str, Any]:
+        return {"separable": self.separable}
 
     def __bool__(self) -> bool:
         return self.separable is True
@@ -130,9 +153,10 @@ def is_separable(
     proved, primal = solution.certificate, solution.primal
     if not (proved.proves_separability() or proved.proves_inseparability()):
         proved, primal = _on_the_support(program, solution)
-    separable = True if proved.proves_separability() else None
+    status = Status.SOLVED if proved.proves_separability() else Status.UNDECIDED
     if proved.proves_inseparability():
-        separable = False
+        status = Status.NOT_SEPARABLE
+    separable = status is Status.SOLVED
     margin = (1 - proved.separation_rounding) / proved.objective if separable else 0.0
     largest = (
         (1 + proved.separation_rounding) / proved.dual_objective
@@ -140,14 +164,14 @@ def is_separable(
         else float("inf")
     )
     return Separability(
-        separable,
+        status,
         primal.reshape(shape) if separable else None,
         margin,
         largest,
-        solution.dual if separable is False else None,
+        solution.dual if status is Status.NOT_SEPARABLE else None,
         proved.separation_bound,
         proved,
-        _message(separable, margin, largest, proved, int((solution.dual > 0).sum())),
+        _message(status, margin, largest, proved, int((solution.dual > 0).sum())),
     )
 
 
@@ -181,8 +205,7 @@ def _program(
     if gates is not None and contexts is not None:
         raise ValueError("`gates` and `contexts` were both given: give what the network has")
     X, y = real_data(X, y)
-    if X.ndim != 2:
-        raise ValueError(f"`X` must have shape (n, D), got {tuple(X.shape)}")
+    require_inputs(X)
     n_inputs = int(X.shape[1])
     Z, axes = _columns(X, gates, contexts)
     group = array_namespace(X).zeros(int(Z.shape[1]), dtype=array_namespace(X).int64)
@@ -199,13 +222,7 @@ def _columns(
         return xp.ones((X.shape[0], 1), dtype=xp.float64, device=X.device), ()
     name, given = ("gates", gates) if contexts is None else ("contexts", contexts)
     require_real(name, given)
-    shape = tuple(getattr(given, "shape", ()))
-    if len(shape) != 2 or shape[0] != X.shape[0] or shape[1] == 0:
-        raise ValueError(
-            f"`{name}` must have shape ({X.shape[0]}, H) with H >= 1, got {shape}: one row a row "
-            "of X, one column a unit"
-        )
-    n_units = int(shape[1])
+    n_units = count_units(name, given, int(X.shape[0]))
     if contexts is None:
         gated = GateColumns(n_units, binary=False)
         return gated(gated.check(gates, X)), (n_units,)
@@ -220,14 +237,14 @@ def _columns(
 
 
 def _message(
-    separable: bool | None, margin: float, largest: float, proved: Certificate, n_used: int
+    status: Status, margin: float, largest: float, proved: Certificate, n_used: int
 ) -> str:
-    if separable:
+    if status is Status.SOLVED:
         return (
             f"separable: at norm 1 every margin is at least {margin:.6g}, and no coefficients have "
             f"more than {largest:.6g}"
         )
-    if separable is False:
+    if status is Status.NOT_SEPARABLE:
         return (
             f"not separable: multipliers of {n_used} samples cancel, with "
             f"{proved.separation_bound:.2g} of their terms left"

@@ -4,59 +4,47 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from enum import Enum
+from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._shown import Shown, record_rows
+from .._solve import Status, require_tolerance
+from ..limits.result import Result
+from ..limits.stored import NOT_STORED
 
 if TYPE_CHECKING:
-    import torch
-
     from ..training.data import Inputs
 
-__all__ = ["LocalLimit", "LocalStatus", "same_limit"]
+__all__ = ["LocalCertificate", "LocalLimit", "same_limit"]
 
 Array = NDArray[np.float64]
 
 
-class LocalStatus(Enum):
-    """What is known of the point; each member carries its own advice."""
+@dataclass(frozen=True)
+class LocalCertificate:
+    """First-order conditions at weights w with smallest margin 1, in floating point.
 
-    LOCAL_OPTIMUM = (
-        "local optimum: first-order conditions hold, multipliers are positive, and the Lagrangian "
-        "curves upwards wherever active margins stay, but for rotations of units that no active "
-        "sample sees. In floating point; other local optima may be better"
-    )
-    SADDLE = (
-        "saddle: first-order conditions hold, but `escape` leads to larger margins. Training from "
-        "general weights leaves such a point: train longer, or restart from off it"
-    )
-    FLAT = (
-        "flat: first-order conditions hold and no direction curves downwards, but some have no "
-        "curvature that rotations of units would explain. Higher orders decide"
-    )
-    STATIONARY = (
-        "stationary: first-order conditions hold to `residual`, and nothing is said about second "
-        "order; `reason` tells why"
-    )
-    FAILED = (
-        "failed: no point was found at which first-order conditions hold; `reason` tells why. "
-        "Train longer, so that the network is nearer to where it is heading"
-    )
+    Attributes
+    ----------
+    residual : float
+        ``||w - sum_n lam_n y_n grad f_n|| / ||w||``, or the largest ``|m_n - 1|`` of active
+        samples if that is larger.
+    smallest_margin : float
+        Of all samples; 1 up to rounding.
+    smallest_multiplier : float
+        Of active samples.
+    """
 
-    @property
-    def advice(self) -> str:
-        """The sentence that explains the status and the way out."""
-        return self.value
+    residual: float
+    smallest_margin: float
+    smallest_multiplier: float
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LocalLimit(Shown):
+class LocalLimit(Result):
     r"""The point that a network is heading to, of the margin problem in its own weights.
 
     .. math:: \min_w \tfrac12 \|w\|^2 \quad\text{s.t.}\quad y_n f_w(x_n) \ge 1
@@ -76,13 +64,6 @@ class LocalLimit(Shown):
         The same of the network as it was given.
     distance : float
         ``||w - w_given|| / ||w||`` of both at smallest margin 1.
-    residual : float
-        ``||w - sum_n lam_n y_n grad f_n|| / ||w||``, or the largest ``|m_n - 1|`` of active
-        samples if that is larger.
-    smallest_margin : float
-        Of all samples; 1 up to rounding.
-    smallest_multiplier : float
-        Of active samples.
     curvature : (k,) array
         Lowest eigenvalues, ascending, of ``I - sum_n lam_n y_n hess f_n`` on the null space of the
         active gradients; empty where they were not looked at, or the null space is {0}.
@@ -92,17 +73,30 @@ class LocalLimit(Shown):
         point is one of an orbit of equal value, strictly optimal but for it.
     escape : mapping of str to array, or None
         Unit direction, shaped as `weights`, in which margins grow; for saddles alone.
-    status : LocalStatus
+    status : Status
+        LOCAL_OPTIMUM, SADDLE, FLAT, STATIONARY or FAILED.
+    certificate : LocalCertificate
+        First-order conditions; `curvature` is what is known of second order.
     reason : str
         Why no more is said; empty for the first three statuses.
     scores : (n,) array
         Of the training data.
-    network : Module
-        A copy of the network at `weights`, in float64 on the CPU.
     rounds : int
         Max-margin programs solved.
     seconds : float
+    network : Module or None
+        A copy of the network at `weights`, in float64 on the CPU. None in a limit that was loaded:
+        a file holds the weights and not the class.
     """
+
+    ADVICE: ClassVar[Mapping[Status, str]] = MappingProxyType(
+        {
+            Status.FAILED: (
+                "failed: no point was found at which first-order conditions hold; `reason` tells "
+                "why. Train longer, so that the network is nearer to where it is heading"
+            )
+        }
+    )
 
     weights: Mapping[str, Array]
     multipliers: Array
@@ -110,19 +104,17 @@ class LocalLimit(Shown):
     value: float
     start_value: float
     distance: float
-    residual: float
-    smallest_margin: float
-    smallest_multiplier: float
     curvature: Array
     n_zero_modes: int
     n_symmetry_modes: int
     escape: Mapping[str, Array] | None
-    status: LocalStatus
+    status: Status
+    certificate: LocalCertificate
     reason: str
     scores: Array
-    network: torch.nn.Module
     rounds: int
     seconds: float
+    network: Any = field(default=None, metadata=NOT_STORED)
 
     def __post_init__(self) -> None:
         for array in (self.multipliers, self.active, self.curvature, self.scores):
@@ -136,24 +128,44 @@ class LocalLimit(Shown):
 
     def __getstate__(self) -> dict[str, Any]:
         """What pickle keeps: views of mappings as plain ones."""
-        plain = dict(vars(self))
+        plain = super().__getstate__()
         for name in ("weights", "escape"):
             plain[name] = None if plain[name] is None else dict(plain[name])
         return plain
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """What `__getstate__` gave, read-only again."""
-        for name, value in state.items():
-            object.__setattr__(self, name, value)
+        super().__setstate__(state)
         self.__post_init__()
 
     @property
+    def residual(self) -> float:
+        """Residual of the first-order conditions, of the certificate."""
+        return self.certificate.residual
+
+    @property
+    def remark(self) -> str:
+        """Reason why no more is said; empty where nothing is lacking."""
+        return self.reason
+
+    @property
     def predictor(self) -> Callable[[Inputs, Inputs | None], Array]:
-        """Scores (n,) of new inputs (n, D) under their gates, at smallest margin 1."""
+        """Scores (n,) of new inputs (n, D) under their gates, at smallest margin 1.
+
+        Raises
+        ------
+        ValueError
+            If the limit was loaded from a file.
+        """
         import torch
 
         from ..training.data import place_data
 
+        if self.network is None:
+            raise ValueError(
+                "a loaded local limit has weights and no network: set the parameters of yours to "
+                "its `weights`, by their names"
+            )
         network = copy.deepcopy(self.network)
 
         def scores(X: Inputs, gates: Inputs | None = None) -> Array:
@@ -164,35 +176,24 @@ class LocalLimit(Shown):
 
         return scores
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything but the large arrays, ready for JSON."""
-        names = (
-            "value", "start_value", "distance", "residual", "smallest_margin",
-            "smallest_multiplier", "n_zero_modes", "n_symmetry_modes", "reason", "rounds",
-            "seconds",
-        )  # fmt: skip
+    def _summary(self) -> dict[str, Any]:
         return {
-            "status": self.status.name,
-            "advice": self.status.advice,
-            **{name: getattr(self, name) for name in names},
             "curvature": self.curvature.tolist(),
             "n_samples": len(self.active),
             "n_active": int(self.active.sum()),
             "n_weights": sum(array.size for array in self.weights.values()),
         }
 
-    def _shown_rows(self) -> list[tuple[str, str]]:
-        return record_rows(self.to_dict())
-
     def __repr__(self) -> str:
+        proof = self.certificate
         lowest = f"{self.curvature[0]:.4g}" if len(self.curvature) else "not looked at"
         modes = f", {self.n_zero_modes} zero modes, {self.n_symmetry_modes} of them symmetries"
         return (
             f"LocalLimit({self.status.name}{': ' * bool(self.reason)}{self.reason}\n"
             f"  value {self.value:.10g}, that of the network {self.start_value:.6g}, "
             f"distance {self.distance:.3g}\n"
-            f"  residual {self.residual:.2g}, smallest margin {self.smallest_margin:.10g}, "
-            f"smallest multiplier {self.smallest_multiplier:.3g}\n"
+            f"  residual {proof.residual:.2g}, smallest margin {proof.smallest_margin:.10g}, "
+            f"smallest multiplier {proof.smallest_multiplier:.3g}\n"
             f"  lowest curvature {lowest}{modes * bool(self.n_zero_modes)}\n"
             f"  {int(self.active.sum())} active of {len(self.active)} samples, {self.rounds} "
             f"programs, {self.seconds:.3g} s)"
@@ -220,9 +221,8 @@ def same_limit(a: LocalLimit, b: LocalLimit, tol: float = 1e-6) -> bool:
         raise ValueError(
             f"both limits must be of the same data, got {len(a.scores)} and {len(b.scores)} samples"
         )
-    if not 0 < tol < 1:
-        raise ValueError(f"`tol` must lie strictly between 0 and 1, got {tol}")
-    if LocalStatus.FAILED in (a.status, b.status):
+    require_tolerance(tol)
+    if Status.FAILED in (a.status, b.status):
         return False
     largest = float(np.abs(a.scores).max())
     return (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -12,10 +11,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .._solve import require_memory
+from .._solve import Status, require_memory, require_tolerance
 from ..training.data import Inputs
 from .curvature import Curvature, escaped, measure_curvature
-from .limit import LocalLimit, LocalStatus
+from .limit import LocalCertificate, LocalLimit
 from .newton import Point, polish
 from .problem import MarginProblem, pose_problem
 from .second_order import second_order_steps
@@ -97,8 +96,7 @@ def local_limit(
     maximizes the margin of homogeneous neural networks", theorem 4.4. It need not be a local
     optimum: G. Vardi, O. Shamir, N. Srebro, "On margin maximization in linear and ReLU networks".
     """
-    if not (math.isfinite(tol) and 0 < tol < 1):
-        raise ValueError(f"`tol` must lie strictly between 0 and 1, got {tol}")
+    require_tolerance(tol)
     if max_weights < 0:
         raise ValueError(f"`max_weights` must be at least 0, got {max_weights}")
     started = time.perf_counter()
@@ -115,7 +113,7 @@ def local_limit(
 @dataclass(frozen=True, eq=False)
 class _Found:
     point: Point
-    status: LocalStatus
+    status: Status
     rounds: int = 0
     reason: str = ""
     curvature: Curvature | None = None
@@ -182,14 +180,14 @@ def _try(problem: MarginProblem, near: Approach, tol: float) -> _Found | _Passin
 def _judged(problem: MarginProblem, point: Point, curvature: Curvature) -> _Found:
     if curvature.unstable.shape[1]:
         if escaped(problem, point, curvature.unstable[:, 0]) is not None:
-            return _Found(point, LocalStatus.SADDLE, curvature=curvature)
+            return _Found(point, Status.SADDLE, curvature=curvature)
         reason = (
             f"the Lagrangian curves downwards ({float(curvature.eigenvalues[0]):.3g}), but no "
             "larger margin was found that way: constraints are dependent or have no multiplier"
         )
-        return _Found(point, LocalStatus.STATIONARY, reason=reason, curvature=curvature)
+        return _Found(point, Status.STATIONARY, reason=reason, curvature=curvature)
     explained = curvature.n_zero_modes <= curvature.n_symmetry
-    status = LocalStatus.LOCAL_OPTIMUM if explained else LocalStatus.FLAT
+    status = Status.LOCAL_OPTIMUM if explained else Status.FLAT
     return _Found(point, status, curvature=curvature)
 
 
@@ -207,10 +205,10 @@ def _unfinished(problem: MarginProblem, last: Approach | None, rounds: int, why:
     if last is None:
         w, nothing = problem.rescaled(problem.start), torch.zeros_like(problem.data.y)
         reason = "the first max-margin program was not solved"
-        return _Found(Point(w, nothing, nothing > 0), LocalStatus.FAILED, rounds, reason)
+        return _Found(Point(w, nothing, nothing > 0), Status.FAILED, rounds, reason)
     point = Point(last.w, torch.where(last.active, last.lam, 0.0), last.active)
     residual = point.residual(problem)
-    status = LocalStatus.STATIONARY if residual <= _STATIONARY else LocalStatus.FAILED
+    status = Status.STATIONARY if residual <= _STATIONARY else Status.FAILED
     reason = f"{rounds} max-margin programs reached a residual of {residual:.2g}, and {why}"
     return _Found(point, status, rounds, reason)
 
@@ -218,7 +216,7 @@ def _unfinished(problem: MarginProblem, last: Approach | None, rounds: int, why:
 def _limit(problem: MarginProblem, found: _Found, seconds: float) -> LocalLimit:
     point, curvature = found.point, found.curvature
     start, margins = problem.rescaled(problem.start), problem.margins(point.w)
-    saddle = curvature is not None and found.status is LocalStatus.SADDLE
+    saddle = curvature is not None and found.status is Status.SADDLE
     active = point.active.numpy().copy()
     multipliers = point.lam.numpy().copy()
     return LocalLimit(
@@ -228,19 +226,21 @@ def _limit(problem: MarginProblem, found: _Found, seconds: float) -> LocalLimit:
         value=problem.value(point.w),
         start_value=problem.value(start),
         distance=float((point.w - start).norm() / point.w.norm()),
-        residual=point.residual(problem),
-        smallest_margin=float(margins.min()),
-        smallest_multiplier=float(multipliers[active].min(initial=np.inf)),
         curvature=np.zeros(0) if curvature is None else curvature.eigenvalues.numpy().copy(),
         n_zero_modes=0 if curvature is None else curvature.n_zero_modes,
         n_symmetry_modes=0 if curvature is None else curvature.n_symmetry,
         escape=_arrays(problem, curvature.unstable[:, 0]) if curvature and saddle else None,
         status=found.status,
+        certificate=LocalCertificate(
+            residual=point.residual(problem),
+            smallest_margin=float(margins.min()),
+            smallest_multiplier=float(multipliers[active].min(initial=np.inf)),
+        ),
         reason=found.reason,
         scores=(problem.data.y * margins).numpy(),
-        network=problem.at(point.w),
         rounds=found.rounds,
         seconds=seconds,
+        network=problem.at(point.w),
     )
 
 

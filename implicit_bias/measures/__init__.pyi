@@ -1,5 +1,6 @@
 """Names of `implicit_bias.measures`, with the modules that they are loaded from."""
 
+from .comparison import Comparison as Comparison
 from .distances import Distances as Distances
 from .kkt import KKTDistance as KKTDistance
 from .layers import LayerSeparability as LayerSeparability

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._shown import Shown
+from .._solve import Status
 from .extrapolation import CAUTION
-from .series import OTHERS, WIDE, SeriesStatus, fit_series
+from .series import OTHERS, WIDE, fit_series
 
 __all__ = ["DirectionExtrapolation", "extrapolate_direction"]
 
@@ -45,7 +46,7 @@ class DirectionExtrapolation(Shown):
     moved: float
     window: int
     residual: float
-    status: SeriesStatus
+    status: Status
 
     def __post_init__(self) -> None:
         self.direction.flags.writeable = False

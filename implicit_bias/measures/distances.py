@@ -169,7 +169,7 @@ class Distances:
         return self._predicted
 
     def state_dict(self) -> dict[str, Array]:
-        """What the first and the last call have left, for a resumed run."""
+        """Return the results of the first and the last call, for a resumed run."""
         last = {} if self._last_gates is None else {"last_gates": self._last_gates}
         return {f"first_{name}": array for name, array in self._first.items()} | last
 
@@ -242,7 +242,7 @@ def _predict(limit: Limit, sample: Sample) -> Array:
     if not limit.certificate.proves_separability():
         raise ValueError(
             f"the limit is {limit.status.name} and has no coefficients to compare a network with: "
-            f"{limit.status.advice}"
+            f"{limit.advice}"
         )
     # Limits take inputs row by row, images of a network as well.
     rows = sample.X if np.ndim(sample.X) == 2 else sample.X.reshape(len(sample.X), -1)

@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._shown import Shown
+from .._solve import Status
 from .power_sums import Powers, PowerSums
 from .scalars import DUAL_SLACK
-from .series import OTHERS, WIDE, SeriesStatus, fit_series, last_part
+from .series import OTHERS, WIDE, fit_series, last_part
 
 __all__ = [
     "Bar",
     "Extrapolation",
-    "SeriesStatus",
     "extrapolate",
     "inverse_log_loss",
 ]
@@ -56,7 +56,7 @@ class Bar:
         return max(self.high - self.value, self.value - self.low)
 
     def contains(self, truth: float) -> bool:
-        """Whether it lies between the ends, up to rounding."""
+        """Return whether a value lies between the ends, up to rounding."""
         return self.low - ROUNDING <= truth <= self.high + ROUNDING
 
 
@@ -80,7 +80,7 @@ class Extrapolation(Shown):
         Its form.
     residual : float
         Root mean square residual of the believed fit; of sums of powers their `misfit`.
-    status : SeriesStatus
+    status : Status
     reached, upper : float
         The last value and the bound; NaN for a series without one.
     slow_units : tuple of int
@@ -92,7 +92,7 @@ class Extrapolation(Shown):
     window: int
     model: str
     residual: float
-    status: SeriesStatus
+    status: Status
     reached: float = math.nan
     upper: float = math.nan
     slow_units: tuple[int, ...] = ()
@@ -100,17 +100,17 @@ class Extrapolation(Shown):
 
     @property
     def value(self) -> float:
-        """Of `limit`."""
+        """Extrapolated value of the limit."""
         return self.limit.value
 
     @property
     def error(self) -> float:
-        """Of `limit`."""
+        """Half-width of the bar of the limit."""
         return self.limit.error
 
     @property
     def informative(self) -> bool:
-        """Whether the bar says more than that the limit lies between `reached` and `upper`."""
+        """True if the bar says more than that the limit lies between `reached` and `upper`."""
         left = self.upper - self.reached
         return not self.limit.high - self.limit.low >= (1 - LITTLE) * left
 
@@ -140,7 +140,7 @@ class Extrapolation(Shown):
         )
 
     def __str__(self) -> str:
-        if self.status is not SeriesStatus.ESTIMATED:
+        if self.status is not Status.ESTIMATED:
             return f"no estimate: {self.status.advice}"
         if math.isnan(self.upper):
             return f"{self.value:.6g} +- {self.error:.2g}"
@@ -227,6 +227,7 @@ class _Units:
 
     @classmethod
     def of(cls, dual_norms: ArrayLike | None, unit_norms: ArrayLike | None) -> _Units:
+        """Check and pair dual norms and norms of units."""
         if dual_norms is None or unit_norms is None:
             return cls()
         nu, norms = (np.asarray(a, dtype=np.float64) for a in (dual_norms, unit_norms))
@@ -239,6 +240,7 @@ class _Units:
         return cls((nu, norms / norms.sum())) if usable else cls()
 
     def asleep(self) -> tuple[int, ...]:
+        """Return the units that the dual condition wants larger and that are small still."""
         if not self.known:
             return ()
         nu, shares = self.known
@@ -252,6 +254,7 @@ def _unbounded(x: Array, y: Array) -> Extrapolation:
         return Extrapolation(Bar(), 0, "", math.nan, status)
 
     def at(u: float) -> Bar:
+        """Return the bar at a distance `u` from the limit."""
         (value, half), *others = ((float(p[0]), half) for p, half in (f.at(u) for f in fits))
         error = half + CAUTION * max(abs(other - value) for other, _ in others)
         return Bar(value, value - error, value + error)
@@ -266,16 +269,17 @@ def _bounded(
     x: Array, y: Array, upper: float, powers: Powers, asleep: tuple[int, ...]
 ) -> Extrapolation:
     status, x, y = last_part(x, y, REACH)
-    if status is SeriesStatus.ESTIMATED and not y[-1] > 0:
-        status = SeriesStatus.NOT_SEPARATING
-    if status is SeriesStatus.ESTIMATED and not y.max() <= upper + ROUNDING:
-        status = SeriesStatus.ABOVE_BOUND
-    if status is not SeriesStatus.ESTIMATED:
+    if status is Status.ESTIMATED and not y[-1] > 0:
+        status = Status.NOT_SEPARATING
+    if status is Status.ESTIMATED and not y.max() <= upper + ROUNDING:
+        status = Status.ABOVE_BOUND
+    if status is not Status.ESTIMATED:
         return Extrapolation(Bar(), 0, "", math.nan, status, upper=upper, slow_units=asleep)
     reached = min(float(y[-1]), upper)
     sums = PowerSums(x, np.maximum(upper - y, ROUNDING), powers)
 
     def at(u: float) -> Bar:
+        """Return the bar at a distance `u` from the limit."""
         value, low, high = sums.at(min(u, float(x[-1])))
         return Bar(*(min(max(upper - lack, reached), upper) for lack in (value, high, low)))
 

@@ -3,18 +3,19 @@
 Needs no formulation: frozen gates and homogeneity in the weights are enough.
 """
 
+from __future__ import annotations
+
 import copy
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .._shown import Shown
 from ..networks.adapted import with_gates
 from ..networks.protocols import HasDualNorms, check_homogeneous
+from ..quantities.measured import Measured, derived, part, quantity
 from ..training.data import GatedData, Inputs, place_data
 from .exchange import exchange_fit
 from .gradients import (
@@ -46,46 +47,43 @@ _N_CANDIDATES = 2000
 _ROUNDING = 1e-9
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class KKTDistance(Shown):
-    """Where rescaled weights w, smallest margin 1, stand to the KKT conditions.
+class KKTDistance(Measured):
+    """Rescaled weights w, smallest margin 1, beside the KKT conditions of the margin problem."""
 
-    Attributes
-    ----------
-    cosine : float
-        Between w and its fit ``sum_n lam_n y_n grad_w f(x_n)``, lam >= 0; 1 at a KKT point.
-    residual : float
-        ``||w - fit|| / ||w||``; 0 at a KKT point.
-    residual_bound : float
-        No multipliers have a smaller residual, by weak duality: see Notes of `kkt_distance`.
-    complementarity : float
-        ``sum_n lam_n (m_n - 1) / sum_n lam_n``; 0 at a KKT point, NaN if every lam_n is 0.
-    epsilon, delta : float
-        ``||w - fit||`` and the largest ``lam_n (m_n - 1)``: w is an (epsilon, delta)-KKT point in
-        the sense of Lyu and Li. Both depend on the scale of the data; residual and
-        complementarity do not.
-    multipliers : (n,) array
-        lam, read-only.
-    dual_norms : (H,) array or None
-        Norms ``||v_h(lam)||`` in the units of the convex program (see Notes of `kkt_distance`);
-        None for a network without `dual_norms`.
-    """
-
-    cosine: float
-    residual: float
-    residual_bound: float
-    complementarity: float
-    epsilon: float
-    delta: float
-    multipliers: Array
-    dual_norms: Array | None
+    cosine: float = quantity(
+        column="kkt_cosine",
+        doc="Cosine between w and its fit ``sum_n lam_n y_n grad_w f(x_n)``, lam >= 0; 1 at a KKT "
+        "point.",
+    )
+    residual: float = quantity(
+        column="kkt_residual", doc="``||w - fit|| / ||w||``; 0 at a KKT point."
+    )
+    residual_bound: float = quantity(
+        "  residual of any multipliers, at least",
+        doc="No multipliers have a smaller residual, by weak duality: see Notes of `kkt_distance`.",
+    )
+    complementarity: float = quantity(
+        column="kkt_complementarity",
+        doc="``sum_n lam_n (m_n - 1) / sum_n lam_n``; 0 at a KKT point, NaN if every lam_n is 0.",
+    )
+    epsilon: float = quantity(
+        "epsilon of an (epsilon, delta)-KKT point",
+        doc="``||w - fit||``: w is an (epsilon, delta)-KKT point in the sense of Lyu and Li. Both "
+        "depend on the scale of the data; residual and complementarity do not.",
+    )
+    delta: float = quantity("  its delta", doc="The largest ``lam_n (m_n - 1)``.")
+    multipliers: Array = part("(n,) multipliers lam, read-only.")
+    dual_norms: Array | None = part(
+        "(H,) norms ``||v_h(lam)||`` in the units of the convex program (see Notes of "
+        "`kkt_distance`); None for a network without `dual_norms`."
+    )
 
     def __post_init__(self) -> None:
         for array in (self.multipliers, self.dual_norms):
             if array is not None:
                 array.flags.writeable = False
 
-    @property
+    @derived(column="kkt_margin_bound")
     def margin_bound(self) -> float:
         r"""A margin ratio that the network reaches at least, by its KKT distance and dual norms.
 

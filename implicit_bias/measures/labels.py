@@ -3,78 +3,69 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._pictures import draw
-from .._shown import Shown
-from .formatting import DASH, share
+from ..quantities.measured import Measured, derived, part, quantity
+from ..quantities.table import columns
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["MulticlassComparison", "compare_argmax"]
+__all__ = ["COLUMNS", "MulticlassComparison", "compare_argmax"]
 
 Float = NDArray[np.float64]
 
+COLUMNS = ("", "limits", "networks as trained", "networks at smallest margin 1")
+"""Heads of the table of a `MulticlassComparison`."""
 
-@dataclass(frozen=True, eq=False, repr=False)
-class MulticlassComparison(Shown):
+
+class MulticlassComparison(Measured):
     """Labels by the largest of K scores: of K limits, and of K networks, on held-out samples.
 
     Theory predicts the direction of every network and no scale, so networks are read twice: by
     their scores as trained, and with every network divided by its own smallest training margin,
     which is the scale that the limits have. NaN where some network does not separate.
-
-    Attributes
-    ----------
-    classes : tuple of int
-    accuracy_limit, accuracy_network, accuracy_scaled : float
-        Shares of held-out samples with the right label.
-    agreement, agreement_scaled : float
-        Shares to which limits and networks give the same label.
-    confusion : (K, K) integer array
-        Held-out samples by label of the limits (row) and of the networks as trained (column).
     """
 
-    classes: tuple[int, ...]
-    accuracy_limit: float
-    accuracy_network: float
-    accuracy_scaled: float
-    agreement: float
-    agreement_scaled: float
-    confusion: NDArray[np.int64]
+    classes: tuple[int, ...] = part("Classes, ascending.")
+    accuracy_limit: float = part("Share of held-out samples that the limits label right.")
+    accuracy_network: float = part("The same of the networks as trained.")
+    accuracy_scaled: float = part("The same of the networks at smallest margin 1.")
+    agreement: float = quantity(
+        doc="Share of held-out samples that limits and networks as trained give the same label."
+    )
+    agreement_scaled: float = part("The same of the networks at smallest margin 1.")
+    confusion: NDArray[np.int64] = part(
+        "(K, K) held-out samples by label of the limits (row) and of the networks as trained."
+    )
+
+    @derived(shown=False)
+    def error_limit(self) -> float:
+        """Share of held-out samples that the limits label wrong."""
+        return 1 - self.accuracy_limit
+
+    @derived(shown=False)
+    def error_network(self) -> float:
+        """Share of held-out samples that the networks as trained label wrong."""
+        return 1 - self.accuracy_network
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw which labels stand for which; see `Limit.plot` for `ax`."""
         return draw("drawing.classes:plot_label_confusion", self, ax=ax)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The fields as plain Python values."""
-        return {
-            "classes": list(self.classes),
-            "accuracy_limit": self.accuracy_limit,
-            "accuracy_network": self.accuracy_network,
-            "accuracy_scaled": self.accuracy_scaled,
-            "agreement": self.agreement,
-            "agreement_scaled": self.agreement_scaled,
-            "confusion": self.confusion.tolist(),
-        }
-
     def rows(self) -> list[tuple[str, ...]]:
-        """Lines of a printed table: label, limits, networks as trained, networks at margin 1."""
-        accuracies = (self.accuracy_limit, self.accuracy_network, self.accuracy_scaled)
-        agreements = (self.agreement, self.agreement_scaled)
-        return [
-            ("held-out accuracy", *map(share, accuracies)),
-            ("same label as the limits", DASH, *map(share, agreements)),
-        ]
+        """Lines of a table under `COLUMNS`."""
+        limits = {"val_accuracy": self.accuracy_limit}
+        networks = {"val_accuracy": self.accuracy_network, "agreement": self.agreement}
+        scaled = {"val_accuracy": self.accuracy_scaled, "agreement": self.agreement_scaled}
+        return columns([limits, networks, scaled], "val_accuracy", "agreement")
 
     def _shown_rows(self) -> list[tuple[str, ...]]:
-        return [("", "limits", "networks as trained", "networks at margin 1"), *self.rows()]
+        return [COLUMNS, *self.rows()]
 
 
 def compare_argmax(

@@ -48,7 +48,7 @@ SHORT, MOST_ROUNDS, MOST_HALVINGS = 1e-6, 12, 6
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MarginFlow(Shown):
-    """What descent goes through later: one entry a step, read-only float64 arrays.
+    """The later path of gradient descent: one entry a step, read-only float64 arrays.
 
     Attributes
     ----------

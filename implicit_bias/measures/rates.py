@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import linregress
 
+from .._solve import Status
+from ..quantities.formatting import DASH
+from ..quantities.table import TABLE
 from ..training.catalogue import get_trainer
 from ..training.settings import TrainingSettings
-from .formatting import DASH
-from .series import SeriesStatus
 
 __all__ = [
     "ANGLE",
@@ -60,7 +61,8 @@ class KnownRate:
     source: str
 
 
-MARGIN, ANGLE, WEIGHTS = "1 - margin ratio", "angle of zeta", "norm of the weights"
+MARGIN = TABLE["margin_ratio"].distance_label
+ANGLE, WEIGHTS = "angle of zeta", "norm of the weights"
 _CONSTANT = KnownRate(-1.0, "linear predictors, constant steps", SOUDRY)
 _NORMALISED = KnownRate(-1.0, "linear predictors, steps over the loss", JI_T)
 
@@ -92,7 +94,7 @@ class Rate:
         slowly that 10^4 constant steps show -1.3 to -1.5 where -1 is proved.
     window : int
         Checkpoints in the fit.
-    status : SeriesStatus
+    status : Status
     known : KnownRate or None
         What is proved of this quantity under such steps, if anything is.
     """
@@ -102,7 +104,7 @@ class Rate:
     exponent: float
     error: float
     window: int
-    status: SeriesStatus
+    status: Status
     known: KnownRate | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -120,9 +122,9 @@ class Rate:
         }
 
     def row(self) -> tuple[str, str, str, str]:
-        """What falls or grows, with what; measured; known; of what and by whom."""
+        """Return the cells of a table: quantity, measured rate, known rate, theorem."""
         measured = "no estimate"
-        if self.status is SeriesStatus.ESTIMATED:
+        if self.status is Status.ESTIMATED:
             measured = f"{self.exponent:+.3f} +- {self.error:.2g}"
         known, source = DASH, DASH
         if self.known is not None:
@@ -160,17 +162,17 @@ def fit_rate(
             "entry a checkpoint"
         )
     usable = np.isfinite(x) & np.isfinite(y) & (x > 0) & (y > 0)
-    status = SeriesStatus.ESTIMATED
+    status = Status.ESTIMATED
     if len(x) == 0 or not usable[-1]:
-        status = SeriesStatus.NOT_SEPARATING
+        status = Status.NOT_SEPARATING
     elif usable.sum() < LEAST:
-        status = SeriesStatus.TOO_FEW
+        status = Status.TOO_FEW
     else:
         window = max(LEAST, math.ceil(usable.sum() / 2))
         x, y = np.log(x[usable][-window:]), np.log(y[usable][-window:])
         if not np.all(np.diff(x) > 0):
-            status = SeriesStatus.NOT_MONOTONE
-    if status is not SeriesStatus.ESTIMATED:
+            status = Status.NOT_MONOTONE
+    if status is not Status.ESTIMATED:
         return Rate(*names, math.nan, math.nan, 0, status, known)
     whole, half = linregress(x, y), window // 2
     early, late = (linregress(x[part], y[part]).slope for part in (slice(half), slice(-half, None)))

@@ -28,6 +28,7 @@ __all__ = [
     "above_one",
     "accuracy",
     "agreement",
+    "agreement_independent",
     "cosine",
     "dead_units",
     "error_rate",
@@ -143,6 +144,11 @@ def cosine(a: Array, b: Array) -> float:
 def agreement(a: Array, b: Array) -> float:
     """Share of samples that two sets of scores put on the same side; 0 is a side of its own."""
     return float(np.mean(np.sign(a) == np.sign(b)))
+
+
+def agreement_independent(p: float, q: float) -> float:
+    """Agreement of two classifiers with error rates p and q whose errors are independent."""
+    return p * q + (1 - p) * (1 - q)
 
 
 def accuracy(y: Array, scores: Array) -> float:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-__all__ = ["SeriesFit", "SeriesStatus", "fit_series", "last_part"]
+from .._solve import Status
+
+__all__ = ["SeriesFit", "fit_series", "last_part"]
 
 Array = NDArray[np.float64]
 
@@ -20,33 +21,6 @@ Array = NDArray[np.float64]
 # are sparse they take at least so many points: three parameters and as many to judge them by.
 WIDE, NARROW = (2.0, 8), (1.4, 6)
 CONFIDENCE = 0.95
-
-
-class SeriesStatus(Enum):
-    """What came of a fit to a series; the value says what that means."""
-
-    ESTIMATED = "the series was long enough and under way to its limit"
-    TOO_FEW = (
-        f"fewer than {WIDE[1]} usable checkpoints in the window of a fit: record more of them, or "
-        "train longer"
-    )
-    NOT_SEPARATING = (
-        "the last checkpoint has no value, or a loss that is not below 1: train until the data "
-        "are separated"
-    )
-    NOT_MONOTONE = (
-        "the variable goes to and fro between checkpoints of the last part of the run, so there is "
-        "nothing to fit against: use a smaller learning rate or larger batches"
-    )
-    ABOVE_BOUND = (
-        "a value of the last part of the run lies above its bound, so one of the two is wrong: "
-        "check the limit's certificate and that network and limit have the same gates"
-    )
-
-    @property
-    def advice(self) -> str:
-        """The value."""
-        return self.value
 
 
 # Bases in v = u / (last u), constant first. Directions and margins of predictors that are linear in
@@ -86,6 +60,7 @@ class SeriesFit:
 
     @classmethod
     def to(cls, model: str, u: Array, values: Array) -> SeriesFit:
+        """Fit a model to the points (T,) and their values (T, P) by least squares."""
         design = MODELS[model](u / u[-1])
         coefficients, *_ = np.linalg.lstsq(design, values, rcond=None)
         rest = values - design @ coefficients
@@ -107,43 +82,42 @@ class SeriesFit:
         return row @ self.coefficients, float(quantile) * spread
 
 
-def last_part(
-    u: Array, values: Array, window: tuple[float, int]
-) -> tuple[SeriesStatus, Array, Array]:
+def last_part(u: Array, values: Array, window: tuple[float, int]) -> tuple[Status, Array, Array]:
     """The usable points (T,) of a series in a window at its end, and whether they can be fitted."""
     usable = np.isfinite(u) & (u > 0) & np.isfinite(values)
     if len(u) == 0 or not usable[-1]:
-        return SeriesStatus.NOT_SEPARATING, u, values
+        return Status.NOT_SEPARATING, u, values
     u, values = u[usable], values[usable]
     if len(u) < window[1]:
-        return SeriesStatus.TOO_FEW, u, values
+        return Status.TOO_FEW, u, values
     last = _points(u, window)
     u, values = u[-last:], values[-last:]
     falling = bool(np.all(np.diff(u) < 0))
-    return (SeriesStatus.ESTIMATED if falling else SeriesStatus.NOT_MONOTONE), u, values
+    return (Status.ESTIMATED if falling else Status.NOT_MONOTONE), u, values
 
 
 def fit_series(
     u: Array, values: Array, others: Sequence[tuple[str, tuple[float, int]]]
-) -> tuple[SeriesStatus, tuple[SeriesFit, ...]]:
+) -> tuple[Status, tuple[SeriesFit, ...]]:
+    """Fit the end of a series by every model whose window it fills, the usual model first."""
     usable = np.isfinite(u) & (u > 0) & np.isfinite(values).all(axis=1)
     if len(u) == 0 or not usable[-1]:
-        return SeriesStatus.NOT_SEPARATING, ()
+        return Status.NOT_SEPARATING, ()
     u, values = u[usable], values[usable]
     if len(u) < WIDE[1]:
-        return SeriesStatus.TOO_FEW, ()
+        return Status.TOO_FEW, ()
     before = len(u) - _points(u, (EARLIER, 1))
     first = len(u) - _points(u, WIDE)
     if before >= WIDE[1]:
         first = min(first, before - _points(u[:before], WIDE))
     if not np.all(np.diff(u[first:]) < 0):
-        return SeriesStatus.NOT_MONOTONE, ()
+        return Status.NOT_MONOTONE, ()
     if before < WIDE[1]:
-        return SeriesStatus.TOO_FEW, ()
+        return Status.TOO_FEW, ()
     fits = [_fit_window(BELIEVED, u, values, WIDE)]
     fits += [_fit_window(model, u, values, window) for model, window in others]
     fits.append(_fit_window(BELIEVED, u[:before], values[:before], WIDE))
-    return SeriesStatus.ESTIMATED, tuple(fits)
+    return Status.ESTIMATED, tuple(fits)
 
 
 def _fit_window(model: str, u: Array, values: Array, window: tuple[float, int]) -> SeriesFit:

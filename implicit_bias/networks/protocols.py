@@ -133,7 +133,7 @@ class HasDualNorms(Protocol):
     """
 
     def dual_norms(self, coefficients: Tensor, X: Tensor, gates: Tensor | None) -> Tensor:
-        """Return the norms (H,) of ``sum_n coefficients_n phi_h(x_n)``, phi_h the unit's features."""
+        """Return the norms (H,) of ``sum_n coefficients_n phi_h(x_n)``, of unit features phi_h."""
 
 
 @runtime_checkable

@@ -220,7 +220,7 @@ class ReLU(DeepReLU):
         return self.head().abs() * first
 
     def dual_norms(self, coefficients: Tensor, X: Tensor, gates: None = None) -> Tensor:
-        """Return ``||v_h||`` (H,), ``v_h = sum_n coefficients_n g_h(x_n) x_n``, at current gates."""
+        """Return ``||v_h||`` (H,), ``v_h = sum_n coefficients_n g_h(x_n) x_n``, present gates."""
         v = (self.gates(X).to(X.dtype) * coefficients[:, None]).T @ X
         norms: Tensor = torch.linalg.vector_norm(v, dim=1)
         return norms

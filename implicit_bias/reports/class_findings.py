@@ -1,18 +1,20 @@
-"""What a run of several classes finds, told class by class."""
+"""The finding of a run of several classes, class by class."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .._solve import Status
 from ..drawing.classes import class_row
 from ..limits.limit import Limit
 from ..measures.comparison import Comparison, NetworkState
-from ..measures.labels import MulticlassComparison
+from ..measures.labels import COLUMNS, MulticlassComparison
+from ..quantities.formatting import number
+from ..quantities.table import stacked
 from ..training.trajectory import Trajectory
-from .columns import comparison_columns, least, training_columns
+from .columns import limit_columns, over_classes, training_columns
 from .finding import Assumption, Finding, Table
 from .findings import network_record, shortfall
 from .writers import write_frame, write_weights
@@ -20,7 +22,7 @@ from .writers import write_frame, write_weights
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["Progressed", "Trained", "tell"]
+__all__ = ["Progressed", "Trained", "class_finding"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +37,7 @@ class Trained:
 
 @dataclass(frozen=True, eq=False)
 class Progressed:
-    """What is done, class by class.
+    """The limits and networks that are done, class by class.
 
     Attributes
     ----------
@@ -53,13 +55,12 @@ class Progressed:
     finished: bool = True
 
 
-def tell(classes: Sequence[int], done: Progressed) -> Finding:
-    """All that is done, as one finding."""
+def class_finding(classes: Sequence[int], done: Progressed) -> Finding:
+    """Return all that is done, as one finding."""
     worst_gap = max(limit.gap for limit in done.limits.values())
-    tables = [Table("every class against the rest", COLUMNS, _rows(classes, done))]
+    tables = [_table(classes, done)]
     if done.labels is not None:
-        columns = ("", "limits", "networks as trained", "networks at smallest margin 1")
-        tables.append(Table("label by the largest score", columns, tuple(done.labels.rows())))
+        tables.append(Table("label by the largest score", COLUMNS, tuple(done.labels.rows())))
     comparisons = {label: one.comparison for label, one in done.trained.items()}
     records = {label: limit.to_dict() for label, limit in done.limits.items()}
     files: dict[str, Any] = {f"limit-{k}.safetensors": one.save for k, one in done.limits.items()}
@@ -90,7 +91,7 @@ def tell(classes: Sequence[int], done: Progressed) -> Finding:
 
 
 def _objects(done: Progressed) -> dict[str, Any]:
-    """Everything by its class; what there is none of is left out."""
+    """Return everything by its class; things that there are none of are left out."""
     things = {
         "limit": done.limits,
         "network": {label: one.network for label, one in done.trained.items()},
@@ -101,69 +102,41 @@ def _objects(done: Progressed) -> dict[str, Any]:
 
 
 def class_columns(done: Progressed) -> dict[str, Any]:
-    """Of all classes in one row: what is worst over them, and the labels by the largest score."""
-    limits, trained = list(done.limits.values()), list(done.trained.values())
-    compared = [comparison_columns(one.comparison) for one in trained]
-    paths = [training_columns(one.trajectory) for one in trained]
-    found: dict[str, Any] = {
-        "n_classes": len(limits),
-        "gap": max(limit.gap for limit in limits),
-        "limit_seconds": sum(limit.seconds for limit in limits),
-        **{name: least([float(one[name]) for one in compared]) for name in LEAST},
-        **{name: -least([-float(one[name]) for one in compared]) for name in LARGEST},
-    }
-    if paths:
-        found |= {name: least([one[name] for one in paths]) for name in LEAST_TRAINED}
-        found |= {
-            "n_steps": max(one["n_steps"] for one in paths),
-            "training_seconds": sum(one["training_seconds"] for one in paths),
-        }
+    """Return the row of all classes: the worst over them, and the labels by the largest score."""
+    trained = done.trained.values()
+    cells = [limit_columns(limit, "") for limit in done.limits.values()]
+    cells += [one.comparison.cells() | training_columns(one.trajectory) for one in trained]
+    found = {"n_classes": len(done.limits)} | over_classes(cells)
     if done.labels is not None:
-        found |= {
-            "agreement": done.labels.agreement,
-            "error_limit": 1 - done.labels.accuracy_limit,
-            "error_network": 1 - done.labels.accuracy_network,
-        }
+        found |= done.labels.cells()
     return found
 
 
-LEAST = ("margin_ratio", "zeta_cosine", "score_cosine", "kkt_cosine")
-LARGEST = ("kkt_residual", "kkt_complementarity", "largest_dual_norm")
-LEAST_TRAINED = ("log_inverse_loss", "smallest_margin")
-COLUMNS = (
-    "class", "status", "optimum", "gap", "support vectors", "margin ratio", "zeta cosine",
-    "agreement", "error, limit", "error, network", "log(1/loss)",
-)  # fmt: skip
-
-
-def _rows(classes: Sequence[int], done: Progressed) -> tuple[tuple[str, ...], ...]:
-    rows = []
-    for label in classes:
-        cells = ["-"] * (len(COLUMNS) - 1)
-        if label in done.limits:
-            limit = done.limits[label]
-            cells[:2] = limit.status.name, f"{limit.objective:.6g}"
-            cells[2:4] = f"{limit.gap:.1e}", f"{int(limit.support.sum())} of {len(limit.dual)}"
-        if label in done.trained:
-            one = done.trained[label]
-            comparison = one.comparison
-            cells[4:] = (
-                f"{comparison.margin_ratio:.4f}",
-                f"{comparison.zeta_cosine:.4f}",
-                f"{comparison.agreement:.2%}",
-                f"{comparison.error_limit:.2%}",
-                f"{comparison.error_network:.2%}",
-                f"{-one.trajectory.log_loss[-1]:.4g}",
-            )
-        rows.append((str(label), *cells))
-    return tuple(rows)
+def _table(classes: Sequence[int], done: Progressed) -> Table:
+    """One line a class, with dashes for what is not done yet."""
+    known: dict[str, dict[str, Any]] = {str(label): {} for label in classes}
+    for label, limit in done.limits.items():
+        known[str(label)] |= limit_columns(limit, "") | {
+            "status": limit.status.name,
+            # Narrow, so that eleven columns fit beside each other.
+            "objective": number(limit.objective, ".6g"),
+            "gap": number(limit.gap, ".1e"),
+            "n_support": f"{int(limit.support.sum())} of {len(limit.dual)}",
+        }
+    for label, one in done.trained.items():
+        known[str(label)] |= one.comparison.cells() | training_columns(one.trajectory)
+    heads, rows = stacked(
+        known, "status", "objective", "gap", "n_support", "margin_ratio", "zeta_cosine",
+        "agreement", "error_limit", "error_network", "log_inverse_loss",
+    )  # fmt: skip
+    return Table("every class against the rest", ("class", *heads[1:]), tuple(rows))
 
 
 def _record(one: Trained | None) -> dict[str, Any]:
     if one is None:
         return {}
     return {
-        "network": asdict(one.state) | network_record(one.trajectory),
+        "network": one.state.to_dict() | network_record(one.trajectory),
         "comparison": one.comparison.to_dict(),
     }
 
@@ -191,7 +164,7 @@ def _assumptions(done: Progressed) -> tuple[Assumption, ...]:
 
 
 def _of_training(done: Progressed) -> tuple[Assumption, ...]:
-    """About the networks, of which there is one at least."""
+    """Return the assumptions about the networks, of which there is one at least."""
     least = min(-float(one.trajectory.log_loss[-1]) for one in done.trained.values())
     holds = {one.comparison.dual_condition for one in done.trained.values()}
     return (

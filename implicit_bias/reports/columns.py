@@ -1,40 +1,37 @@
-"""What limits, trajectories and comparisons are in a row."""
+"""Cells of a run's row: those of headings, limits and trajectories."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..limits.limit import Limit
-from ..measures.comparison import Comparison, NetworkState
-from ..measures.kkt import KKTDistance
+from ..quantities.quantity import Rule
+from ..quantities.table import MEASURED
 from ..training.trajectory import Trajectory
+from .row import NAMES
 
 __all__ = [
-    "comparison_columns",
     "heading_columns",
-    "kkt_columns",
-    "least",
     "limit_columns",
-    "state_columns",
+    "over_classes",
     "training_columns",
 ]
 
-COMPARED = (
-    "network_norm", "margin_ratio", "zeta_cosine", "score_cosine", "agreement",
-    "agreement_independent", "error_limit", "error_network", "kkt_cosine", "kkt_residual",
-    "kkt_complementarity", "largest_dual_norm", "n_wrongly_small", "dual_condition",
-)  # fmt: skip
+RULES: Mapping[Rule, Callable[[Sequence[Any]], Any]] = {
+    "least": min, "largest": max, "sum": sum,
+}  # fmt: skip
 PACKAGES = ("numpy", "scipy", "torch", "cvxpy")
 
 
 def heading_columns(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Of the record of a heading: which model, data, options, versions."""
+    """Return the cells of a heading's record: which model, data, options, versions."""
     data, options = record.get("data", {}), record.get("options", {})
     gating, packages = record.get("gating", {}), record.get("packages", {})
     return {
-        **options,
+        # Those of an older version that have gone since are left out.
+        **{name: value for name, value in options.items() if name in NAMES},
         "model": record["model"],
         "data_digest": data.get("sha256"),
         "n_inputs": data.get("n_inputs"),
@@ -49,7 +46,7 @@ def heading_columns(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def limit_columns(limit: Limit, name: str) -> dict[str, Any]:
-    """Of a limit by the name of its program."""
+    """Return the cells of a limit, under the name of its program."""
     return {
         "limit": name,
         "objective": limit.objective,
@@ -64,7 +61,7 @@ def limit_columns(limit: Limit, name: str) -> dict[str, Any]:
 
 
 def training_columns(trajectory: Trajectory) -> dict[str, Any]:
-    """Of a trajectory, at its end."""
+    """Return the cells of a trajectory, at its end."""
     return {
         "n_steps": int(trajectory.step[-1]),
         "final_loss": float(trajectory.loss[-1]),
@@ -74,33 +71,23 @@ def training_columns(trajectory: Trajectory) -> dict[str, Any]:
     }
 
 
-def state_columns(state: NetworkState) -> dict[str, Any]:
-    """Of a network at its own scale."""
-    return {
-        "smallest_margin": state.smallest_margin,
-        "train_error_network": 1 - state.train_accuracy,
-        "error_network": 1 - state.val_accuracy,
-    }
+def over_classes(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the cells of several classes in one row, by the rules of their quantities.
 
+    Parameters
+    ----------
+    cells : sequence of mappings
+        Columns of limits, trajectories and comparisons, one mapping each.
 
-def comparison_columns(comparison: Comparison) -> dict[str, Any]:
-    """Of a network beside its limit."""
-    found = {name: getattr(comparison, name) for name in COMPARED}
-    return found | {"n_dead": len(comparison.dead_units) if comparison.n_units else None}
-
-
-def kkt_columns(kkt: KKTDistance | None) -> dict[str, Any]:
-    """Of a network's distance from the KKT conditions; nothing where it was not measured."""
-    if kkt is None:
-        return {}
-    return {
-        "kkt_cosine": kkt.cosine,
-        "kkt_residual": kkt.residual,
-        "kkt_complementarity": kkt.complementarity,
-    }
-
-
-def least(values: Sequence[float]) -> float:
-    """The smallest of several numbers; NaN if one of them is NaN, or there is none."""
-    known = list(values)
-    return math.nan if not known or any(map(math.isnan, known)) else min(known)
+    Returns
+    -------
+    dict of str to value
+        Of quantities with a rule alone; NaN where one of the values is NaN.
+    """
+    found = {}
+    for one in MEASURED:
+        values = [own[one.name] for own in cells if one.name in own]
+        if one.over_classes is not None and values:
+            unknown = any(math.isnan(value) for value in values)
+            found[one.name] = math.nan if unknown else RULES[one.over_classes](values)
+    return found

@@ -1,27 +1,20 @@
-"""What a run finds: one object for each thing, in every form that a reader may ask for."""
+"""Findings of a run: one object for each thing, in every form that a reader may ask for."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Self
 
 from .._shown import Shown
+from .._solve import Status
 from ..drawing.figures import Panel, Row
+from ..quantities.measured import Measured
 
-__all__ = ["Assumption", "Finding", "Standing", "Table", "Writer"]
+__all__ = ["Assumption", "Finding", "Table", "Writer"]
 
 Writer = Callable[[Path], None]
-
-
-class Standing(Protocol):
-    """What an answer is worth: the status of a limit, of whatever kind its program is."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def advice(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -44,7 +37,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Assumption:
-    """One assumption of a theorem and whether it holds in this run; None where nothing tells."""
+    """One assumption of a theorem and whether it holds in this run; None where unknown."""
 
     text: str
     holds: bool | None
@@ -93,10 +86,33 @@ class Finding(Shown):
     files: Mapping[str, Writer] = field(default_factory=dict)
     panels: tuple[Panel | Row, ...] = ()
     assumptions: tuple[Assumption, ...] = ()
-    statuses: Mapping[str, Standing] = field(default_factory=dict)
+    statuses: Mapping[str, Status] = field(default_factory=dict)
     certificates: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     objects: Mapping[str, Any] = field(default_factory=dict)
     row: Mapping[str, Any] = field(default_factory=dict)
     finished: bool = True
     shortfall: str = ""
     parts: Mapping[str, Finding] = field(default_factory=dict)
+
+    @classmethod
+    def measured(cls, key: str, found: Measured, **further: Any) -> Self:
+        """A finding about one result of declared quantities.
+
+        Parameters
+        ----------
+        key : str
+            Its key, and its name in the record and among the objects.
+        found : Measured
+            Read for the entry of the record and the columns of the row.
+        further
+            As of `Finding`; entries of `record`, `objects` and `row` come on top.
+        """
+        own: dict[str, dict[str, Any]] = {
+            "record": {key: found.to_dict()},
+            "objects": {key: found},
+            "row": found.cells(),
+        }
+        joined: dict[str, Any] = {
+            name: entries | dict(further.pop(name, {})) for name, entries in own.items()
+        }
+        return cls(key, **joined, **further)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .._solve import Status
@@ -12,49 +12,51 @@ from ..drawing.figures import Panel, Row
 from ..gates.gating import Gating
 from ..limits.limit import Limit
 from ..measures.comparison import Comparison, NetworkState
-from ..measures.formatting import loss_in_words, number
 from ..measures.scalars import accuracy
+from ..quantities.formatting import loss_in_words
+from ..quantities.table import columns, lines
 from ..training.trajectory import Trajectory
-from .columns import comparison_columns, limit_columns, state_columns, training_columns
-from .finding import Assumption, Finding, Table
+from .columns import limit_columns, training_columns
+from .finding import Assumption, Finding, Table, Writer
 from .writers import write_frame, write_weights
 
 if TYPE_CHECKING:
     import torch
 
 __all__ = [
-    "beside",
+    "TOGETHER",
+    "compared",
+    "full_batches",
     "gating_file",
-    "limit_alone",
+    "loss_vanishes",
     "network_record",
+    "separable_assumptions",
     "shortfall",
+    "solved",
     "trained",
     "usable",
 ]
 
+TOGETHER = "prediction and training"
+"""Title of the table with a limit and a network side by side."""
+BOUNDS = ("objective", "lower_bound", "gap")
+
 
 def usable(limit: Limit) -> bool:
-    """Whether a limit separates the training data, so that a network can be compared with it."""
+    """Return True for a limit that separates its data: a network can be compared with it."""
     return limit.status in (Status.SOLVED, Status.INACCURATE)
 
 
-def limit_alone(limit: Limit, name: str) -> Finding:
-    """A limit that no network has been compared with, its certificate included."""
+def solved(limit: Limit, name: str) -> Finding:
+    """Return the finding of a limit that no network has been compared with."""
     certificate, record = limit.certificate, limit.to_dict()
     separable = certificate.proves_separability() or None
+    cells = limit_columns(limit, name)
     rows = (
-        ("status", limit.status.name),
-        ("norm per unit margin", f"{limit.objective:.8g}"),
-        ("  certified lower bound", f"{limit.dual_objective:.8g}"),
-        ("  duality gap", f"{limit.gap:.2e}"),
-        (
-            "smallest margin over the sum of its absolute terms, <=",
-            f"{certificate.separation_bound:.3e}",
-        ),
-        ("  counts as zero at or below", f"{certificate.separation_rounding:.3e}"),
+        *lines({"status": limit.status.name, **cells}, "status", *BOUNDS),
+        *lines(record, "separation_bound", "separation_rounding"),
         ("samples with a multiplier", f"{int((limit.dual > 0).sum())} of {len(limit.dual)}"),
-        ("iterations", str(limit.iterations)),
-        ("seconds", f"{limit.seconds:.2f}"),
+        *lines(cells, "iterations", "limit_seconds"),
     )
     return Finding(
         "limit",
@@ -66,7 +68,7 @@ def limit_alone(limit: Limit, name: str) -> Finding:
                 False if limit.status is Status.NOT_SEPARABLE else separable,
             ),
         ),
-        row=limit_columns(limit, name),
+        row=cells,
         objects={"limit": limit},
         **_of_limit(limit, name, record),
     )
@@ -76,30 +78,41 @@ def trained(
     network: torch.nn.Module,
     trajectory: Trajectory,
     *,
-    panels: Sequence[Panel | Row],
+    panels: Sequence[Panel | Row] = (),
     among: str = "",
+    path: Mapping[str, Writer] | None = None,
+    margins: bool = True,
 ) -> Finding:
-    """A network as training has left it: its weights, its trajectory and the panels of the run.
+    """Return the finding of a trained network: weights, trajectory and the panels of the run.
 
-    `among` is its trainer, where others have trained networks beside it.
+    Parameters
+    ----------
+    network : Module
+    trajectory : Trajectory
+    panels : sequence of Panel and Row
+    among : str
+        Its trainer, where others have trained networks beside it.
+    path : mapping of file name to writer, optional
+        Files of the trajectory, in place of a table of its columns.
+    margins : bool
+        False where scores are no margins, so that the network has nothing to separate.
     """
     own = f"-{among}" if among else ""
+    if path is None:
+        path = {f"trajectory{own}.parquet": write_frame(trajectory)}
     return Finding(
         "network",
         record={"network": network_record(trajectory)},
-        files={
-            f"network{own}.safetensors": write_weights(network),
-            f"trajectory{own}.parquet": write_frame(trajectory),
-        },
+        files={f"network{own}.safetensors": write_weights(network), **path},
         panels=tuple(panels),
         objects={"network": network, "trajectory": trajectory},
         row=training_columns(trajectory),
         finished=trajectory.finished,
-        shortfall=shortfall(trajectory),
+        shortfall=shortfall(trajectory) if margins else "",
     )
 
 
-def beside(
+def compared(
     limit: Limit,
     name: str,
     samples: tuple[Sample, Sample],
@@ -108,22 +121,22 @@ def beside(
     comparison: Comparison,
     assumptions: tuple[Assumption, ...],
 ) -> Finding:
-    """Limit and network side by side, and what sets them apart."""
+    """Return the finding of a limit and a network side by side, with their differences."""
     scores = [limit.predictor(sample.X, sample.gates) for sample in samples]
     at_train, at_val = (accuracy(s.y, f) for s, f in zip(samples, scores, strict=True))
-    # Of the function, whose accuracy stands beside it: the programs may have margins of their own.
+    # That of the function, whose accuracy stands beside it: programs may have margins of their own.
     margin = float((samples[0].y * scores[0]).min())
     record = limit.to_dict()
     return Finding(
         "limit",
         record={
             "limit": record | {"train_accuracy": at_train, "val_accuracy": at_val},
-            "network": asdict(state) | network_record(trajectory),
+            "network": state.to_dict() | network_record(trajectory),
             "comparison": comparison.to_dict(),
         },
         tables=(
             Table(
-                "prediction and training",
+                TOGETHER,
                 ("", name, "trained network"),
                 _both(limit, margin, (at_train, at_val), state, trajectory, comparison),
                 of_network=True,
@@ -133,21 +146,30 @@ def beside(
         assumptions=assumptions,
         objects={"limit": limit, "comparison": comparison},
         row=limit_columns(limit, name)
-        | state_columns(state)
-        | comparison_columns(comparison)
+        | state.cells()
+        | comparison.cells()
         | {"train_error_limit": 1 - at_train},
         **_of_limit(limit, name, record),
     )
 
 
+def loss_vanishes(trajectory: Trajectory) -> Assumption:
+    """Return the assumption that the loss tends to 0, with how far it came."""
+    reached = -float(trajectory.log_loss[-1])
+    return Assumption(f"the loss tends to 0: log(1/loss) is {reached:.3g} at the end", None)
+
+
+def full_batches(options: Any) -> Assumption:
+    """Return the assumption that steps are on all samples at once."""
+    return Assumption("full batches, as gradient flow has", options.batch_size == 0)
+
+
 def separable_assumptions(comparison: Comparison, trajectory: Trajectory) -> tuple[Assumption, ...]:
-    """Of the theorems about homogeneous networks on separable data."""
+    """Return the assumptions of theorems about homogeneous networks on separable data."""
     return (
         Assumption("the data are separable by such a network (certified)", True),
         Assumption("the network is homogeneous, its loss exponential-like (by construction)", True),
-        Assumption(
-            f"the loss tends to 0: log(1/loss) is {-trajectory.log_loss[-1]:.3g} at the end", None
-        ),
+        loss_vanishes(trajectory),
         Assumption(
             "every unit of the network has a dual norm of at most 1, to a hundredth",
             comparison.dual_condition,
@@ -156,14 +178,14 @@ def separable_assumptions(comparison: Comparison, trajectory: Trajectory) -> tup
 
 
 def gating_file(gating: Any) -> Finding:
-    """The gating of a run, to be loaded again; nothing of a run without one of these kinds."""
+    """Return the finding of a run's gating, to be loaded again; empty without one to save."""
     return Finding(
         "gating", files={"gating.safetensors": gating.save} if isinstance(gating, Gating) else {}
     )
 
 
 def network_record(trajectory: Trajectory) -> dict[str, Any]:
-    """How training went, for the record."""
+    """Return the outcome of training, for the record."""
     return {
         "steps": int(trajectory.step[-1]),
         "loss": float(trajectory.loss[-1]),
@@ -174,7 +196,7 @@ def network_record(trajectory: Trajectory) -> dict[str, Any]:
 
 
 def shortfall(trajectory: Trajectory, name: str = "the network") -> str:
-    """A sentence where a run that ended does not separate its training data; empty otherwise."""
+    """Return a sentence where a run that ended does not separate its data; empty otherwise."""
     margin = float(trajectory.smallest_margin[-1])
     if margin > 0 or not trajectory.finished:
         return ""
@@ -186,7 +208,7 @@ def shortfall(trajectory: Trajectory, name: str = "the network") -> str:
 
 
 def _of_limit(limit: Limit, name: str, record: Mapping[str, Any]) -> dict[str, Any]:
-    """What every finding about one limit hands on."""
+    """Return the entries of every finding about one limit."""
     return {
         "statuses": {name: limit.status},
         "certificates": {name: record},
@@ -201,36 +223,46 @@ def _both(
     state: NetworkState,
     trajectory: Trajectory,
     comparison: Comparison,
-) -> tuple[tuple[str, str, str], ...]:
+) -> tuple[tuple[str, ...], ...]:
     n_samples, n_units = len(limit.dual), len(limit.unit_norms)
-    norm = comparison.network_norm
-    norm_per_margin = "not separating yet"
+    log_loss = float(trajectory.log_loss[-1])
+    norm_per_margin: float | str = "not separating yet"
     if state.smallest_margin > 0:
-        norm_per_margin = number(norm / state.smallest_margin, ".8g")
-    support = f"{state.support} of {n_samples}" if state.support >= 0 else "-"
-    units = (
-        "live units",
-        f"{int(limit.live.sum())} of {n_units}",
-        f"{state.live} of {state.n_units}" if state.n_units else "-",
-    )
+        norm_per_margin = comparison.network_norm / state.smallest_margin
+    predicted = {
+        **limit_columns(limit, ""),
+        "status": limit.status.name,
+        "smallest_margin": margin,
+        "network_norm": float(limit.unit_norms.sum()),
+        "n_live": f"{int(limit.live.sum())} of {n_units}",
+        "n_support": f"{int(limit.support.sum())} of {n_samples}",
+        "train_accuracy": accuracies[0],
+        "val_accuracy": accuracies[1],
+        "final_loss": "0 (in the limit)",
+        "log_inverse_loss": "inf",
+    }
+    trained = {
+        **state.to_dict(),
+        "status": "finished" if trajectory.finished else "interrupted",
+        "objective": norm_per_margin,
+        "network_norm": comparison.network_norm,
+        "n_live": f"{state.live} of {state.n_units}" if state.n_units else None,
+        "n_support": f"{state.support} of {n_samples}" if state.support >= 0 else None,
+        "final_loss": loss_in_words(log_loss),
+        "log_inverse_loss": -log_loss,
+        "limit_seconds": float(trajectory.seconds[-1]),
+    }
+    both = partial(columns, [predicted, trained])
     return (
-        ("status", limit.status.name, "finished" if trajectory.finished else "interrupted"),
-        ("norm per unit margin", f"{limit.objective:.8g}", norm_per_margin),
-        ("  certified lower bound", f"{limit.dual_objective:.8g}", "-"),
-        ("  duality gap", f"{limit.gap:.2e}", "-"),
-        ("smallest margin", f"{margin:.6g}", f"{state.smallest_margin:.6g}"),
-        ("norm", f"{float(limit.unit_norms.sum()):.6g}", number(norm, ".6g")),
-        *([units] if n_units > 1 else []),
-        ("support vectors", f"{int(limit.support.sum())} of {n_samples}", support),
-        ("training accuracy", f"{accuracies[0]:.2%}", f"{state.train_accuracy:.2%}"),
-        ("held-out accuracy", f"{accuracies[1]:.2%}", f"{state.val_accuracy:.2%}"),
+        *both("status", *BOUNDS, "smallest_margin", "network_norm"),
+        *both(*(["n_live"] if n_units > 1 else [])),
+        *both("n_support", "train_accuracy", "val_accuracy"),
         ("iterations | steps", str(limit.iterations), str(int(trajectory.step[-1]))),
-        ("loss", "0 (in the limit)", loss_in_words(float(trajectory.log_loss[-1]))),
-        ("log(1/loss)", "inf", f"{-trajectory.log_loss[-1]:.4g}"),
-        ("seconds", f"{limit.seconds:.2f}", f"{trajectory.seconds[-1]:.2f}"),
+        *both("final_loss", "log_inverse_loss", "limit_seconds"),
     )
 
 
-def _measures(comparison: Comparison) -> tuple[tuple[str, str], ...]:
-    """What sets them apart; their errors are what the accuracies beside each other leave."""
-    return tuple(row for row in comparison.rows() if not row[0].startswith("held-out error"))
+def _measures(comparison: Comparison) -> tuple[tuple[str, ...], ...]:
+    """Return the rows of their differences but errors: the other table has both accuracies."""
+    names = [name for name in comparison.shown() if name not in ("error_limit", "error_network")]
+    return tuple(comparison.lines(*names))

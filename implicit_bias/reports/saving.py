@@ -4,28 +4,31 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any
 
 from .._saved import Kind, write_saved
+from .contents import Contents
 from .encoding import Encoder, NotKept
 from .finding import Finding
-
-if TYPE_CHECKING:
-    from .report import Report
 
 __all__ = ["KIND", "PLAIN", "write_report"]
 
 KIND = Kind("Report", "Report.save", "run it again")
-# Of a finding, what is written as it is; panels and objects are dropped where no file can hold
-# them, and files are those that stand beside the report.
-PLAIN = ("key", "record", "tables", "assumptions", "statuses", "certificates", "row", "finished",
-         "shortfall")  # fmt: skip
+# Of a finding, what is written as it is, and of what kind; panels and objects are dropped where no
+# file can hold them, and files are those that stand beside the report.
+PLAIN: Mapping[str, type] = MappingProxyType(
+    {
+        "key": str, "record": Mapping, "tables": tuple, "assumptions": tuple, "statuses": Mapping,
+        "certificates": Mapping, "row": Mapping, "finished": bool, "shortfall": str,
+    }
+)  # fmt: skip
 
 log = logging.getLogger(__name__)
 
 
-def write_report(report: Report, path: str | os.PathLike[str]) -> None:
+def write_report(report: Contents, path: str | os.PathLike[str]) -> None:
     """Write all of a report but its other files; `load` reads it.
 
     Raises
@@ -61,5 +64,5 @@ def _kept(encoder: Encoder, named: Iterable[tuple[str, Any]]) -> list[tuple[str,
         try:
             found.append((name, encoder.attempt(value)))
         except NotKept as error:
-            log.warning("the saved run leaves out %s: %s is no class of this package", name, error)
+            log.warning("the saved run leaves out %s: no file can hold %s", name, error)
     return found

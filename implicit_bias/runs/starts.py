@@ -1,4 +1,4 @@
-"""Networks from several starts on the same data: which of them came to the same one."""
+"""Networks from several starts on the same data, grouped by the network that they came to."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import TYPE_CHECKING, Any
 
 from ..equivalence.groups import NetworkGroups, group_networks
 from ..equivalence.weights import ReLUWeights
-from ..measures.formatting import DASH, number
-from ..reports.finding import Finding, Table
+from ..quantities.formatting import DASH, number
+from ..reports.finding import Finding, Table, Writer
 from ..reports.findings import network_record
 from ..reports.writers import write_frame, write_weights
-from ..training.loop import train
+from ..training.loop import Observer
+from ..training.trajectory import Trajectory
+from .fit import STATE, fit
+from .setup import SampleSetup
 
 if TYPE_CHECKING:
     import torch
 
-    from ..training.trajectory import Trajectory
-    from .setup import Setup
+__all__ = ["Start", "start_files", "starts_finding", "train_starts"]
 
-__all__ = ["Start", "starts_finding", "train_starts"]
-
-# Up to this distance trained networks are said to be the same: it falls like 1 / log(1/loss), and
+# Up to this distance trained networks count as the same: it falls like 1 / log(1/loss), and
 # two that train to one limit of orthogonally separable points are 0.01 to 0.06 apart at 100.
 SAME = 0.1
-# Of limits that are certified to 1e-10.
+# The same for limits, which are certified to 1e-10.
 SAME_LIMIT = 1e-5
 
 
@@ -36,7 +36,7 @@ class Start:
     Attributes
     ----------
     limit : ReLUWeights or None
-        Where it is heading to, where that was computed.
+        The local limit that it is heading to, where that was computed.
     """
 
     network: torch.nn.Module
@@ -45,46 +45,71 @@ class Start:
 
     @property
     def separates(self) -> bool:
-        """Whether it separates its training data."""
+        """True if it separates its training data."""
         return bool(self.trajectory.smallest_margin[-1] > 0)
 
 
 def train_starts(
-    setup: Setup, make: Callable[[int], torch.nn.Module], name: str
+    setup: SampleSetup,
+    make: Callable[[int], torch.nn.Module],
+    name: str,
+    *,
+    first: int = 1,
+    observer: Observer | None = None,
 ) -> Iterator[Start]:
-    """Train further networks, each from weights of its own, on the data of the first.
+    """Train networks, each from weights of its own, on the data of a run.
 
     Parameters
     ----------
-    setup : Setup
-        Whose options have `starts`, the first one counted.
+    setup : SampleSetup
+        Its options have `starts`.
     make : callable
         `make(seed)` returns an untrained network.
     name : str
-        What to call it.
+        Name of such a network.
+    first : int
+        Number of the first that is trained: 1 where the run has trained number 0 itself.
+    observer : callable, optional
+        As of `train`.
+
+    Yields
+    ------
+    Start
+        The last one of an interrupted run is unfinished.
     """
     n_starts = setup.options.starts
-    for index in range(1, n_starts):
+    for index in range(first, n_starts):
         network = make(setup.seeds.weights + index)
-        setup.progress.stage(
-            f"training a {name} ({index + 1} of {n_starts}) for {setup.settings.n_steps} steps"
-        )
-        state = setup.keeping.state(f"run-{index + 1}.safetensors")
-        trajectory = train(
+        which = f" ({index + 1} of {n_starts})" if n_starts > 1 else ""
+        setup.progress.stage(f"training a {name}{which} for {setup.settings.n_steps} steps")
+        trajectory = fit(
+            setup,
             network,
             *setup.train,
             settings=setup.settings,
-            callback=setup.progress.training(),
-            state=state,
-            resume=setup.keeping.resume and state is not None and state.exists(),
+            state=f"run-{index + 1}.safetensors" if index else STATE,
+            first=False,
+            observer=observer,
         )
         yield Start(network, trajectory)
         if not trajectory.finished:
             return
 
 
+def start_files(starts: Sequence[Start]) -> dict[str, Writer]:
+    """Writers of weights and trajectories of all networks but the first, the run's own."""
+    return {
+        name: writer
+        for index, one in enumerate(starts[1:], start=2)
+        for name, writer in (
+            (f"network-{index}.safetensors", write_weights(one.network)),
+            (f"trajectory-{index}.parquet", write_frame(one.trajectory)),
+        )
+    }
+
+
 def starts_finding(starts: Sequence[Start], far: Mapping[str, Sequence[float]]) -> Finding:
-    """Which starts came to the same network, modulo permutations, scales and a factor.
+    """Group the starts by the network they came to, modulo permutations, scales and a factor.
 
     Parameters
     ----------
@@ -116,14 +141,7 @@ def starts_finding(starts: Sequence[Start], far: Mapping[str, Sequence[float]]) 
         "starts",
         record={"starts": _record(starts, groups, limits, far)},
         tables=(Table(title, columns + (() if limits is None else ("its limit",)), rows),),
-        files={
-            name: writer
-            for index, one in enumerate(starts[1:], start=2)
-            for name, writer in (
-                (f"network-{index}.safetensors", write_weights(one.network)),
-                (f"trajectory-{index}.parquet", write_frame(one.trajectory)),
-            )
-        },
+        files=start_files(starts),
         objects={"networks": [one.network for one in starts], "network_groups": groups},
         row={"n_networks": groups.n_groups}
         | ({} if limits is None else {"n_limits": limits.n_groups}),
@@ -132,7 +150,7 @@ def starts_finding(starts: Sequence[Start], far: Mapping[str, Sequence[float]]) 
 
 
 def _limits(starts: Sequence[Start]) -> NetworkGroups | None:
-    """Groups of the limits; None unless each start has one."""
+    """Group the limits; None unless each start has one."""
     known = [one.limit for one in starts if one.limit is not None]
     return group_networks(known, tol=SAME_LIMIT) if len(known) == len(starts) else None
 

@@ -12,6 +12,7 @@ from .catalogue import Trainer, check_loss, get_trainer
 
 if TYPE_CHECKING:
     import numpy as np
+    from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["Phases", "TrainingSettings"]
 
@@ -110,8 +111,7 @@ class TrainingSettings:
         object.__setattr__(self, "batch_size", whole_number("`batch_size`", size, least=0))
         object.__setattr__(self, "schedule", phases)
         whole_number("`n_checkpoints`", self.n_checkpoints, least=2)
-        if not 0 <= self.momentum < 1:
-            raise ValueError(f"`momentum` must lie in [0, 1), got {self.momentum}")
+        check_momentum(self.momentum)
         _check_fit(self, trainer)
 
     @property
@@ -124,6 +124,23 @@ class TrainingSettings:
         """Number of gradient steps of all phases together."""
         return sum(steps for steps, _ in self.phases)
 
+    def split_phases(self, at: int) -> tuple[Phases, Phases]:
+        """Return the phases of the first `at` steps and those of the rest, either may be empty.
+
+        Examples
+        --------
+        >>> TrainingSettings(schedule=((60, 0.05), (40, 0.01))).split_phases(70)
+        (((60, 0.05), (10, 0.01)), ((30, 0.01),))
+        """
+        first, second, start = [], [], 0
+        for steps, rate in self.phases:
+            early = min(max(at - start, 0), steps)
+            first.append((early, rate))
+            second.append((steps - early, rate))
+            start += steps
+        before, after = (tuple(one for one in part if one[0] > 0) for part in (first, second))
+        return before, after
+
     @property
     def automatic(self) -> bool:
         """True if the trainer finds its step sizes by itself."""
@@ -135,6 +152,24 @@ class TrainingSettings:
 
         spaced = np.geomspace(self.n_steps, 1, self.n_checkpoints - 1).round().astype(int)
         return sorted({0, self.n_steps, *spaced.tolist()})
+
+    def flow_times(self, step: ArrayLike) -> NDArray[np.float64]:
+        """Return the times (T,) of the gradient flow that so many steps (T,) approximate.
+
+        Examples
+        --------
+        >>> settings = TrainingSettings(schedule=((10, 0.5), (10, 0.1)))
+        >>> settings.flow_times([0, 10, 15]).tolist()
+        [0.0, 5.0, 5.5]
+        """
+        import numpy as np
+
+        left = np.asarray(step, dtype=np.float64)
+        times = np.zeros_like(left)
+        for count, rate in self.phases:
+            times += np.clip(left, 0, count) * (rate or 0.0)
+            left = left - count
+        return times
 
 
 def _read_schedule(schedule: Any) -> Phases:
@@ -190,3 +225,9 @@ def _check_fit(settings: TrainingSettings, trainer: Trainer) -> None:
         raise ValueError(
             f"trainer {name!r} has a momentum of its own, got momentum={settings.momentum}"
         )
+
+
+def check_momentum(momentum: float) -> None:
+    """Refuse a momentum outside [0, 1), by a `ValueError`."""
+    if not 0 <= momentum < 1:
+        raise ValueError(f"`momentum` must lie in [0, 1), got {momentum}")

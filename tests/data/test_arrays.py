@@ -27,7 +27,9 @@ ENTRIES = {
     "dataset": lambda X, y: ib.Dataset("name", X, y, X, y, "description"),
 }
 INPUTS_ONLY = {
-    "class dataset": lambda X: ib.datasets.ClassDataset("name", X, [0, 1, 2], X, [0, 1, 2], "source"),
+    "class dataset": lambda X: ib.datasets.ClassDataset(
+        "name", X, [0, 1, 2], X, [0, 1, 2], "source"
+    ),
     "predictor": lambda X: LIMIT.predictor(X, ONES),
     "distillation": lambda X: ib.distillation.distillation_limit(X, np.ones(2)),
     "contexts": ib.HyperplaneContexts(1).fit,

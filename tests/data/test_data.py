@@ -216,9 +216,9 @@ def test_validation_part_may_be_empty(tmp_path):
         ({"n_train": 15, "n_val": 6}, ValueError, r"at most 20.*got 15 \+ 6"),
         ({"n_train": 0}, ValueError, "`n_train` must be at least 1, got 0"),
         ({"n_train": 5, "n_val": -1}, ValueError, "`n_val` must be at least 0, got -1"),
-        ({"n_train": 5.0}, TypeError, "`n_train` must be a whole number, got 5.0"),
-        ({"n_train": None}, TypeError, "`n_train` must be a whole number, got None"),
-        ({"n_train": 5, "n_val": "3"}, TypeError, "`n_val` must be a whole number, got '3'"),
+        ({"n_train": 5.0}, TypeError, "`n_train` must be an integer, got 5.0"),
+        ({"n_train": None}, TypeError, "`n_train` must be an integer, got None"),
+        ({"n_train": 5, "n_val": "3"}, TypeError, "`n_val` must be an integer, got '3'"),
         ({"n_train": 1}, ValueError, "`y_train` must hold both classes"),
     ],
 )

@@ -21,7 +21,7 @@ def test_classes_show_how_far_each_network_is_from_its_limit_and_leave_out_zeros
     plot_class_ratios({3: near, 8: not_yet}, ax)
     drawn = {line.get_label(): line.get_ydata() for line in ax.lines}
     np.testing.assert_allclose(drawn["1 - margin ratio"], [0.01, 1.2])
-    np.testing.assert_allclose(drawn["held-out labels that differ"], [0.5])
+    np.testing.assert_allclose(drawn["1 - agreement on held-out labels"], [0.5])
     assert ax.get_yscale() == "log"
     assert [label.get_text() for label in ax.get_xticklabels()] == ["3", "8"]
 

@@ -240,7 +240,7 @@ def test_a_run_of_one_row_can_be_drawn(limit) -> None:
 
 
 RATIO, AGREEMENT, KKT, UNITS, GROWTH, GATES = (
-    "1 - margin ratio", "difference on held-out data", "KKT distance (0 in the limit)",
+    "1 - margin ratio", "difference on held-out data", "KKT distance (0)",
     "unit's share of the norm", "growth", "gates changed since the start",
 )  # fmt: skip
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from implicit_bias import ReLU
-from implicit_bias.equivalence import AlignmentStatus, ReLUWeights, align, canonical_form
+from implicit_bias import ReLU, Status
+from implicit_bias.equivalence import ReLUWeights, align, canonical_form
 from implicit_bias.networks.balanced_relu import BalancedReLU
 from implicit_bias.networks.deep_linear import DeepLinear
 from implicit_bias.networks.relu import DeepReLU
@@ -50,7 +50,7 @@ def test_permutations_and_scales_of_an_equivalent_network_are_recovered_exactly(
     b = draw(sizes, biases=biases)
     a, orders, scales = act(b)
     found = align(a, b)
-    assert found.status is AlignmentStatus.EQUIVALENT
+    assert found.status is Status.EQUIVALENT
     assert found.distance < 1e-12
     for layer in range(len(b.widths)):
         np.testing.assert_array_equal(found.units[layer], np.arange(b.widths[layer]))
@@ -124,7 +124,7 @@ def test_networks_that_are_not_equivalent_are_matched_by_weights_and_marked_so()
         [W * (1 + 0.03 * rng.normal(size=W.shape)) for W in b.matrices], b.biases
     )
     found = align(noisy, a)
-    assert found.status is AlignmentStatus.HEURISTIC
+    assert found.status is Status.HEURISTIC
     assert "heuristic" in found.status.advice
     assert 1e-3 < found.distance < 0.1
     for layer, permutation in enumerate(orders):

@@ -41,7 +41,7 @@ def test_it_is_the_best_assignment_where_all_masses_are_equal() -> None:
     found = measure_distance(network(2 * U, s / 2), network(3 * V, t / 3))
     assert found.distance == pytest.approx(min(map(cost, permutations(range(5)))), rel=1e-9)
     assert -1e-9 <= found.gap < 1e-9
-    assert found.residual < 1e-9
+    assert found.certificate.residual < 1e-9
     assert (found.positive_a, found.positive_b) == pytest.approx((0.6, 0.4))
 
 

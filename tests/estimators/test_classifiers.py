@@ -31,7 +31,7 @@ from implicit_bias.gates.hyperplanes import HyperplaneContexts, HyperplaneGates
 from implicit_bias.gates.relu import ReLUGates
 from implicit_bias.limits.frelu import solve_frelu_svm
 from implicit_bias.limits.linear import solve_linear_svm
-from implicit_bias.models.gln.formulation import gln_program, solve_gln_svm
+from implicit_bias.models.gln.formulation import SVMGLN, solve_gln_svm
 from solvers import NotCertified, Status
 
 CLASSIFIERS = [LinearLimitClassifier, GLNLimitClassifier, FReLULimitClassifier]
@@ -253,7 +253,7 @@ def test_inseparable_data_fall_back_on_ridge_regression_and_say_so(scale) -> Non
     assert np.sum(fitted.dual_) == pytest.approx(1)
     # scikit-learn's ridge regression on the features (gate times input), written out.
     y = 2.0 * labels - 1
-    design = gln_program(X, y, gating.transform(X), n_contexts=2).design
+    design = SVMGLN(2).program(X, y, gating.transform(X)).design
     features = (design.Z[:, :, None] * X[:, None, :]).reshape(80, -1)
     penalty = RIDGE * np.sum(features**2)
     ridge = Ridge(alpha=penalty, fit_intercept=False, solver="svd").fit(features, y)
@@ -267,7 +267,7 @@ def test_a_contradiction_raises_if_asked_and_leaves_no_earlier_answer(classifier
     fitted = classifier(on_inseparable="raise").fit(X, labels)
     with pytest.raises(NotCertified, match="NOT_SEPARABLE") as caught:
         fitted.fit(np.vstack([X, X[:1]]), np.append(labels, 1 - labels[0]))
-    assert caught.value.solution.status is Status.NOT_SEPARABLE
+    assert caught.value.result.status is Status.NOT_SEPARABLE
     with pytest.raises(NotFittedError):
         fitted.predict(X)
     with pytest.raises(NotFittedError):

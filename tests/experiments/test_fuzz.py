@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from experiments.fuzz import __main__ as fuzz
 from experiments.fuzz.judge import Exact, false_claims, judged, recompute
-from experiments.fuzz.programs import KINDS, TWISTS, draw
+from experiments.fuzz.programs import KINDS, TIED, TWISTS, draw
 from solvers import Settings, Status, solve
 from tests.problems import linear_program
 
@@ -77,8 +77,28 @@ def test_a_status_against_construction_or_an_oracle_is_wrong() -> None:
     assert "HiGHS separates it" in judged(drawn, denied).verdict
 
 
+def test_a_solve_that_does_not_end_is_stopped_and_wrong(monkeypatch) -> None:
+    def endless(*_, **__):
+        while True:
+            pass
+
+    monkeypatch.setattr(fuzz, "solve", endless)
+    monkeypatch.setattr(fuzz, "LIMIT", 1)
+    assert fuzz.verdict(3).verdict == "wrong: no answer within 1 s"
+
+
+def test_tied_programs_are_of_small_integers() -> None:
+    tied = [d for d in map(draw, range(400)) if d.twist in TIED and d.kind == "integer gates"]
+    assert {d.twist for d in tied} == set(TIED)
+    for drawn in tied:
+        assert np.all(np.abs(drawn.program.design.X) <= 2)
+        assert np.all(drawn.program.design.X % 1 == 0)
+        assert drawn.program.design.X.any(axis=1).all()
+    assert {d.separable for d in map(draw, range(400)) if d.twist in TIED} == {None, True}
+
+
 def test_every_kind_and_twist_is_drawn_and_always_the_same() -> None:
-    drawn = [draw(seed) for seed in range(150)]
+    drawn = [draw(seed) for seed in range(200)]
     assert {d.kind for d in drawn} == set(KINDS) and {d.twist for d in drawn} == set(TWISTS)
     np.testing.assert_array_equal(draw(7).program.design.X, drawn[7].program.design.X)
 
@@ -86,6 +106,6 @@ def test_every_kind_and_twist_is_drawn_and_always_the_same() -> None:
 def test_ten_programs_have_no_wrong_status_and_are_not_run_twice(tmp_path, monkeypatch) -> None:
     options = ["--programs", "10", "--out", str(tmp_path / "fuzz.csv")]
     done = CliRunner().invoke(fuzz.main, options)
-    assert done.exit_code == 0 and "10 right" in done.output
+    assert done.exit_code == 0 and "9 right" in done.output and "wrong" not in done.output
     monkeypatch.setattr(fuzz, "verdict", lambda seed: pytest.fail(f"seed {seed} again"))
     assert CliRunner().invoke(fuzz.main, options).exit_code == 0

@@ -44,7 +44,7 @@ def test_a_pair_on_one_ray_with_different_labels_is_separated_by_no_bias_free_ga
     assert regression.rank == 1
     assert np.sum(regression.error(1e9) ** 2) == pytest.approx(1.8, rel=1e-9)
     np.testing.assert_allclose(regression.limit(K), [-0.2, -0.4], rtol=1e-9)
-    assert regression.certificate == pytest.approx(np.sqrt(1.8 / 2), rel=1e-9)
+    assert regression.certificate.remaining == pytest.approx(np.sqrt(1.8 / 2), rel=1e-9)
 
 
 def test_a_sample_without_an_open_path_carries_the_proof_that_nothing_separates() -> None:
@@ -68,7 +68,7 @@ def test_errors_follow_the_law_step_by_step_and_in_flow() -> None:
     np.testing.assert_allclose(regression.error([0.0, 0.3]), [f0 - y, flow], rtol=1e-10)
     limit = new - cross @ np.linalg.solve(K, f0 - y)
     np.testing.assert_allclose(regression.limit(cross, new), limit, rtol=1e-9)
-    assert regression.certificate < 1e-12 and regression.rank == 6
+    assert regression.certificate.remaining < 1e-12 and regression.rank == 6
     assert regression.condition == pytest.approx(np.linalg.cond(K), rel=1e-8)
 
 
@@ -80,7 +80,21 @@ def test_a_kernel_of_few_weights_learns_what_lies_in_its_range() -> None:
     np.testing.assert_allclose(regression.error(1e6), left, atol=1e-10)
     np.testing.assert_allclose(regression.after(10**6, 0.1), left, atol=1e-10)
     expected = np.linalg.norm(left) / np.linalg.norm(y)
-    assert regression.certificate == pytest.approx(expected, rel=1e-9)
+    assert regression.require().certificate.remaining == pytest.approx(expected, rel=1e-9)
+    assert regression.certificate.stationarity < 1e-14
+
+
+def test_coefficients_of_an_ill_conditioned_kernel_are_not_called_solved() -> None:
+    vectors = np.linalg.qr(RNG.normal(size=(8, 8)))[0]
+    kernel = (vectors * 10.0 ** -np.linspace(0, 13, 8)) @ vectors.T
+    regression = kernel_regression((kernel + kernel.T) / 2, RNG.normal(size=8))
+    # The slope of half the squared errors that are left, written out.
+    left = kernel @ regression.coefficients - regression.start
+    slope = np.linalg.norm(kernel @ left) / np.linalg.norm(regression.start)
+    assert regression.certificate.stationarity == pytest.approx(slope, rel=1e-2)
+    assert slope > regression.tol == 1e-8
+    with pytest.raises(NotCertified, match=r"INACCURATE: .* least eigenvalues of the kernel"):
+        regression.require()
 
 
 def distances_when_scaled(scale: float) -> tuple[float, float]:
@@ -127,13 +141,19 @@ def test_a_network_is_off_its_kernel_by_one_over_the_output_scale() -> None:
         (lambda: solve_kernel_svm([[1.0, 2.0], [2.0, 1.0]], [1.0, -1.0]), "eigenvalues below zero"),
         (lambda: solve_kernel_svm(np.eye(2), [1.0, 0.0]), "labels -1 and"),
         (lambda: solve_kernel_svm(np.eye(2), [1.0, np.nan]), "`y` must be finite"),
-        (lambda: solve_kernel_svm(np.eye(2), [1.0, -1.0]).predictor(np.eye(3)), "2 columns"),
+        (
+            lambda: solve_kernel_svm(np.eye(2), [1.0, -1.0]).predictor(np.eye(3)),
+            "one column a training sample",
+        ),
         (lambda: kernel_regression(np.zeros((2, 2)), [1.0, 0.0]), "positive semidefinite"),
         (lambda: kernel_regression([[1.0, 2.0], [2.0, 1.0]], [1.0, 0.0]), "positive semidef"),
         (lambda: kernel_regression(np.eye(2), [1.0, 0.0]).error(-1.0), "`t` must hold times"),
         (lambda: kernel_regression(np.eye(2), [1.0, 0.0]).after(1.5, 0.1), "whole numbers"),
         (lambda: kernel_regression(np.eye(2), [1.0, 0.0]).after(1, 0.0), "`rate` must be"),
-        (lambda: kernel_regression(np.eye(2), [1.0, 0.0]).limit(np.eye(3)), "2 columns"),
+        (
+            lambda: kernel_regression(np.eye(2), [1.0, 0.0]).limit(np.eye(3)),
+            "one column a training sample",
+        ),
         (lambda: kernel_regression(np.eye(2), [1.0, 0.0], [1.0]), r"`f0` must be finite, of"),
     ],
 )

@@ -7,8 +7,7 @@ import torch
 from implicit_bias import Status
 from implicit_bias._solve import solve
 from implicit_bias.limits import L1Limit, solve_l1_svm
-from implicit_bias.limits.l1 import L1Margin
-from implicit_bias.limits.linear import linear_program
+from implicit_bias.programs import HardMarginSVM, L1Margin
 
 RNG = np.random.default_rng(4)
 GATES = RNG.normal(size=(40, 60))
@@ -46,7 +45,7 @@ def test_tensors_and_files_hold_the_vertex(tmp_path) -> None:
 
 def test_highs_refuses_norms_that_are_no_absolute_values() -> None:
     with pytest.raises(ValueError, match=r"one coefficient a group.*use 'interior-point'"):
-        solve(linear_program(FEATURES, Y), solver="highs")
+        solve(HardMarginSVM().program(FEATURES, Y), solver="highs")
 
 
 def test_malformed_features_are_named() -> None:

@@ -63,10 +63,11 @@ def test_it_is_what_a_linear_program_says_and_the_proof_is_one(kind) -> None:
 def test_corners_are_told_apart_by_contexts_and_by_no_gate_alone() -> None:
     right = (CORNERS[:, :1] > 0).astype(int)
     none = ib.is_separable(CORNERS, XOR)
+    assert none.status is ib.Status.NOT_SEPARABLE
     assert none.separable is False and none.multipliers.tolist() == [0.25] * 4
     assert "not separable: multipliers of 4 samples cancel" in none.message
     assert not ib.is_separable(CORNERS, XOR, right)
-    found = ib.is_separable(CORNERS, XOR, contexts=right)
+    found = ib.is_separable(CORNERS, XOR, contexts=right).require()
     # In each half x_2, up to its sign, is the margin: zeta = ((0, -1), (0, 1)), of norm sqrt 2.
     np.testing.assert_allclose(found.direction, [[[0, -1], [0, 1]]], atol=1e-7)
     assert found.margin == pytest.approx(1 / np.sqrt(2))
@@ -102,6 +103,7 @@ def test_what_float64_cannot_decide_is_said_to_be_undecided() -> None:
     X = np.vstack([base, -base.sum(axis=0) + [5e-16, 3e-16, -4e-16]])
     found = ib.is_separable(X, np.ones(3))
     assert found.separable is None and not found
+    assert found.status is ib.Status.UNDECIDED
     assert found.direction is None and found.multipliers is None
     assert found.message.startswith("undecided: ") and found.residual > 2.0**-52
 

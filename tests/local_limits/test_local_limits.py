@@ -18,6 +18,7 @@ from implicit_bias import (
     GLN,
     DeepLinear,
     FReLU,
+    Status,
     TrainingSettings,
     local_limit,
     solve_frelu_svm,
@@ -25,7 +26,7 @@ from implicit_bias import (
     solve_linear_svm,
     train,
 )
-from implicit_bias.limits import LocalStatus, same_limit
+from implicit_bias.limits import same_limit
 from implicit_bias.local_limits.newton import Point, polish
 from implicit_bias.local_limits.problem import pose_problem
 from implicit_bias.local_limits.second_order import second_order_steps
@@ -79,7 +80,7 @@ class Diagonal(torch.nn.Module):
 
 @pytest.mark.parametrize(
     ("unit", "norm", "status"),
-    [(0, A / B, LocalStatus.SADDLE), (1, B / A, LocalStatus.LOCAL_OPTIMUM)],
+    [(0, A / B, Status.SADDLE), (1, B / A, Status.LOCAL_OPTIMUM)],
 )
 def test_curvature_of_a_dead_unit_is_one_less_its_dual_norm(unit, norm, status) -> None:
     found = local_limit(GLN.from_zeta(quadrants_zeta(unit)), *quadrants())
@@ -94,9 +95,9 @@ def test_a_kkt_point_of_two_layers_may_be_no_local_optimum_and_one_of_three_not_
     # reached with the second input.
     sample = np.array([[1.0, 2.0]]), np.array([1.0])
     two, three = (local_limit(Diagonal(depth, 2), *sample, None) for depth in (2, 3))
-    assert two.status is LocalStatus.SADDLE
+    assert two.status is Status.SADDLE
     assert two.curvature[0] == pytest.approx(-1, abs=1e-12)
-    assert three.status is LocalStatus.LOCAL_OPTIMUM
+    assert three.status is Status.LOCAL_OPTIMUM
     assert three.value == pytest.approx(1, abs=1e-12)
     assert three.curvature[:2] == pytest.approx([1, 1], abs=1e-12)
 
@@ -105,7 +106,7 @@ def test_a_dead_unit_of_dual_norm_one_leaves_the_point_flat() -> None:
     # With A = B both units of the quadrants are as good, and norm moves freely between them.
     X, y, contexts = quadrants()
     found = local_limit(GLN.from_zeta(quadrants_zeta(0)), X / [A, B], y, contexts)
-    assert found.status is LocalStatus.FLAT
+    assert found.status is Status.FLAT
     assert (found.n_zero_modes, found.n_symmetry_modes) == (1, 0)
 
 
@@ -132,7 +133,7 @@ def test_with_one_gated_layer_the_local_limit_is_the_convex_optimum(upper_widths
         (gln, GLN(D, 3, 2, upper_widths=upper_widths), (inputs, y, contexts)),
     ):
         found = local_limit(trained(network, *data), *data)
-        assert found.status is LocalStatus.LOCAL_OPTIMUM
+        assert found.status is Status.LOCAL_OPTIMUM
         assert found.residual < 1e-12
         assert found.value == pytest.approx(limit.objective, rel=1e-7)
         np.testing.assert_allclose(found.scores, limit.predictor(*data[::2]), rtol=1e-3)
@@ -143,7 +144,7 @@ def test_rotations_of_linear_layers_are_no_flatness() -> None:
     # width, for each hidden layer.
     y = np.sign(X @ np.arange(1, D + 1))
     found = local_limit(trained(DeepLinear(D, hidden_widths=(4, 3)), X, y, None), X, y, None)
-    assert found.status is LocalStatus.LOCAL_OPTIMUM
+    assert found.status is Status.LOCAL_OPTIMUM
     assert found.n_zero_modes == found.n_symmetry_modes == 3 + 2
     assert found.value == pytest.approx(solve_linear_svm(X, y).objective, rel=1e-7)
 
@@ -158,7 +159,7 @@ def test_units_that_active_samples_do_not_tell_apart_rotate_too() -> None:
     patterns = np.unique(once[limit.support][:, live], axis=1)
     # All that k units with one pattern compute is a point of the sphere of dimension k - 1.
     expected = 2 * live.sum() - patterns.shape[1]
-    assert found.status is LocalStatus.LOCAL_OPTIMUM
+    assert found.status is Status.LOCAL_OPTIMUM
     assert found.n_zero_modes == found.n_symmetry_modes == expected == 4
 
 
@@ -166,13 +167,13 @@ def test_units_that_active_samples_do_not_tell_apart_rotate_too() -> None:
 
 
 def test_first_order_conditions_hold_as_computed_from_the_network_alone(limit) -> None:
-    assert limit.status is LocalStatus.LOCAL_OPTIMUM
+    assert limit.status is Status.LOCAL_OPTIMUM
     network, lam = limit.network, torch.tensor(limit.multipliers)
     margins = torch.tensor(Y) * network(torch.tensor(X), torch.tensor(GATES))
     fit = torch.autograd.grad(lam @ margins, list(network.parameters()))
     for weights, part in zip(network.parameters(), fit, strict=True):
         torch.testing.assert_close(weights.detach(), part, rtol=0, atol=1e-11)
-    assert limit.smallest_margin == pytest.approx(1, abs=1e-11)
+    assert limit.certificate.smallest_margin == pytest.approx(1, abs=1e-11)
     assert np.all(limit.multipliers[limit.active] > 0)
     assert np.all(limit.multipliers[~limit.active] == 0)
     np.testing.assert_allclose(margins.detach()[limit.active.copy()], 1, atol=1e-11)
@@ -218,7 +219,7 @@ def test_no_weights_near_by_have_a_larger_margin(limit) -> None:
 
 def test_the_limit_does_not_depend_on_the_checkpoint_and_the_run_comes_nearer(run, limit) -> None:
     found = [local_limit(network, X, Y, GATES) for network in run]
-    assert all(point.status is LocalStatus.LOCAL_OPTIMUM for point in found)
+    assert all(point.status is Status.LOCAL_OPTIMUM for point in found)
     assert all(same_limit(point, limit) for point in found)
     distances = [point.distance for point in found]
     assert distances == sorted(distances, reverse=True)
@@ -272,7 +273,7 @@ def test_layers_that_are_each_optimal_are_not_yet_a_limit() -> None:
             with torch.no_grad():
                 p.copy_(torch.tensor(best).view_as(p))
     found = local_limit(network, X, Y, GATES)
-    assert found.status is LocalStatus.LOCAL_OPTIMUM
+    assert found.status is Status.LOCAL_OPTIMUM
     assert found.value < 0.97 * found.start_value
     assert found.distance > 0.1
 
@@ -285,7 +286,7 @@ def test_above_the_largest_size_programs_alone_lead_to_a_stationary_point() -> N
     network = trained(FReLU(D, 8), X, Y, gates)
     exact = local_limit(network, X, Y, gates)
     found = local_limit(network, X, Y, gates, max_weights=10)
-    assert found.status is LocalStatus.STATIONARY
+    assert found.status is Status.STATIONARY
     assert "48 weights are more than `max_weights` = 10" in found.reason
     assert 1e-12 < found.residual < 1e-4
     assert found.value == pytest.approx(exact.value, rel=1e-4)
@@ -320,7 +321,7 @@ def test_limits_of_other_values_or_scores_are_others_and_failures_nobodys(limit)
     for change in (
         {"value": limit.value * (1 + 1e-5)},
         {"scores": moved},
-        {"status": LocalStatus.FAILED},
+        {"status": Status.FAILED},
     ):
         assert not same_limit(limit, replace(limit, **change))
     with pytest.raises(ValueError, match="same data, got 16 and 1"):

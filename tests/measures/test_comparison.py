@@ -11,12 +11,13 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from implicit_bias import GLN, Comparison, compare, kkt_distance, solve_gln_svm
+from implicit_bias import GLN, compare, kkt_distance, solve_gln_svm
 from implicit_bias.data.sample import Sample
 from implicit_bias.limits import GLNLimit
+from implicit_bias.measures import Comparison
 from implicit_bias.measures.comparison import measure_network
-from implicit_bias.measures.formatting import aligned
 from implicit_bias.measures.scalars import agreement, scores
+from implicit_bias.quantities.formatting import aligned
 
 # More weights, H C D + H, than training samples: multipliers are determined.
 H, C, D = 3, 2, 12
@@ -320,7 +321,10 @@ def test_to_dict_to_frame_and_str_say_the_same(limit) -> None:
     for name in set(frame.columns) & set(record):
         np.testing.assert_equal(frame[name].item(), record[name])
     assert str(comparison).splitlines() == aligned(comparison.rows()).splitlines()
-    assert dict(comparison.rows())["agreement on held-out labels"] == f"{comparison.agreement:.2%}"
+    assert (
+        dict(comparison.rows())["agreement on held-out labels (100%)"]
+        == f"{comparison.agreement:.2%}"
+    )
 
 
 @pytest.mark.parametrize(

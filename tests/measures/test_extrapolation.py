@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 
-from implicit_bias import DeepLinear, TrainingSettings, solve_linear_svm, train
+from implicit_bias import DeepLinear, Status, TrainingSettings, solve_linear_svm, train
 from implicit_bias.measures.directions import extrapolate_direction
-from implicit_bias.measures.extrapolation import SeriesStatus, extrapolate, inverse_log_loss
+from implicit_bias.measures.extrapolation import extrapolate, inverse_log_loss
 from implicit_bias.measures.series import OTHERS, fit_series
 
 # log(1/loss) at the checkpoints of runs under constant and normalised steps.
@@ -175,15 +175,15 @@ def test_a_run_predicts_itself_ten_times_on_and_the_certified_optimum(run) -> No
 @pytest.mark.parametrize(
     ("u", "values", "status"),
     [
-        (U[-7:], Y[-7:], SeriesStatus.TOO_FEW),
+        (U[-7:], Y[-7:], Status.TOO_FEW),
         # Enough to fit, not to fit what was known earlier.
-        (U[-10:], Y[-10:], SeriesStatus.TOO_FEW),
-        (np.where(np.arange(25) < 18, np.nan, U), Y, SeriesStatus.TOO_FEW),
-        (np.append(U[:-1], np.nan), Y, SeriesStatus.NOT_SEPARATING),
-        (U, np.append(Y[:-1], np.nan), SeriesStatus.NOT_SEPARATING),
-        (np.empty(0), np.empty(0), SeriesStatus.NOT_SEPARATING),
-        (U[::-1], Y, SeriesStatus.NOT_MONOTONE),
-        (np.append(U[:-1], U[-2]), Y, SeriesStatus.NOT_MONOTONE),
+        (U[-10:], Y[-10:], Status.TOO_FEW),
+        (np.where(np.arange(25) < 18, np.nan, U), Y, Status.TOO_FEW),
+        (np.append(U[:-1], np.nan), Y, Status.NOT_SEPARATING),
+        (U, np.append(Y[:-1], np.nan), Status.NOT_SEPARATING),
+        (np.empty(0), np.empty(0), Status.NOT_SEPARATING),
+        (U[::-1], Y, Status.NOT_MONOTONE),
+        (np.append(U[:-1], U[-2]), Y, Status.NOT_MONOTONE),
     ],
 )
 def test_series_that_cannot_be_extrapolated_are_refused_with_advice(u, values, status) -> None:

@@ -14,13 +14,14 @@ from implicit_bias import (
     DeepLinear,
     HyperplaneContexts,
     Sample,
+    Status,
     TrainingSettings,
     solve_gln_svm,
     train,
     train_many,
 )
 from implicit_bias.measures import Distances
-from implicit_bias.measures.extrapolation import SeriesStatus, extrapolate, inverse_log_loss
+from implicit_bias.measures.extrapolation import extrapolate, inverse_log_loss
 from implicit_bias.measures.power_sums import STEEPER, Powers, PowerSums
 
 U = 1 / np.geomspace(3, 60, 40)
@@ -138,7 +139,7 @@ def test_bars_lie_between_what_is_reached_and_what_is_proved(noise) -> None:
         rng = np.random.default_rng(seed)
         y = np.minimum(1 - U ** rng.uniform(0.05, 2) + noise * rng.normal(size=len(U)), 1.0)
         found = extrapolate(U, y, upper=1.0)
-        if found.status is SeriesStatus.ESTIMATED:
+        if found.status is Status.ESTIMATED:
             for u in (U[-1], U[-1] / 10, 0.0):
                 bar = found.predict(u)
                 assert y[-1] <= bar.low <= bar.value <= bar.high <= 1
@@ -157,9 +158,9 @@ def test_a_bar_that_tells_nothing_says_so() -> None:
 @pytest.mark.parametrize(
     ("values", "status"),
     [
-        (1.01 - U / 10, SeriesStatus.ABOVE_BOUND),
-        (-U, SeriesStatus.NOT_SEPARATING),
-        (np.where(U < U[-6], 1 - U, np.nan), SeriesStatus.TOO_FEW),
+        (1.01 - U / 10, Status.ABOVE_BOUND),
+        (-U, Status.NOT_SEPARATING),
+        (np.where(U < U[-6], 1 - U, np.nan), Status.TOO_FEW),
     ],
 )
 def test_series_that_fit_no_bound_are_refused_with_advice(values, status) -> None:

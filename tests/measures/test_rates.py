@@ -8,8 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from implicit_bias import DeepLinear, TrainingSettings, solve_linear_svm, train
-from implicit_bias.measures.extrapolation import SeriesStatus
+from implicit_bias import DeepLinear, Status, TrainingSettings, solve_linear_svm, train
 from implicit_bias.measures.rates import (
     ANGLE,
     MARGIN,
@@ -60,10 +59,10 @@ def test_early_checkpoints_without_a_distance_are_left_out() -> None:
 @pytest.mark.parametrize(
     ("x", "y", "status"),
     [
-        (T[:7], T[:7], SeriesStatus.TOO_FEW),
-        (T, np.append(T[:-1], 0.0), SeriesStatus.NOT_SEPARATING),
-        (T[::-1], T, SeriesStatus.NOT_MONOTONE),
-        (np.empty(0), np.empty(0), SeriesStatus.NOT_SEPARATING),
+        (T[:7], T[:7], Status.TOO_FEW),
+        (T, np.append(T[:-1], 0.0), Status.NOT_SEPARATING),
+        (T[::-1], T, Status.NOT_MONOTONE),
+        (np.empty(0), np.empty(0), Status.NOT_SEPARATING),
     ],
 )
 def test_what_has_no_rate_is_refused(x, y, status) -> None:

@@ -160,16 +160,20 @@ def test_bounds_hold_where_margins_and_blocks_cancel_down_to_their_rounding() ->
     assert plainly_wrong > 5
 
 
-@pytest.mark.parametrize("piece", [certificates.PIECE, 2])
+@pytest.mark.parametrize(
+    ("programs", "samples"), [(60, (1, 7)), (3, (1100, 1300))], ids=["few samples", "many"]
+)
 @pytest.mark.parametrize("kind", [np.asarray, torch.as_tensor], ids=["numpy", "torch"])
 def test_bounds_lie_on_their_side_of_exact_arithmetic_at_every_scale(
-    kind: Kind, piece: int, monkeypatch: pytest.MonkeyPatch
+    kind: Kind, programs: int, samples: tuple[int, int]
 ) -> None:
-    """Entries over sixteen decades: plain sums, absolute sums and compensated sums all decide."""
-    monkeypatch.setattr(certificates, "PIECE", piece)
+    """Entries over sixteen decades: plain sums, absolute sums and compensated sums all decide.
+
+    Those of many samples are summed in pieces.
+    """
     rng = np.random.default_rng(1)
-    for _ in range(60):
-        (n, J), D = rng.integers(1, 7, 2), int(rng.integers(1, 7))
+    for _ in range(programs):
+        n, J, D = int(rng.integers(*samples)), *(int(size) for size in rng.integers(1, 7, 2))
         X, V = (rng.normal(size=s) * 10.0 ** rng.integers(-8, 8, size=s) for s in ((n, D), (J, D)))
         Z, lam = rng.normal(size=(n, J)) * (rng.random((n, J)) < 0.7), rng.random(n)
         design = GatedDesign(kind(X), kind(Z), kind(np.arange(J) // 2))
@@ -220,7 +224,7 @@ def test_compensated_sums_lie_within_their_radius_which_is_that_of_one_rounding(
 
 
 def test_points_of_one_label_that_sum_to_zero_are_never_separable() -> None:
-    """Margins that sum to zero exactly, each some hundred units in the last place above zero.
+    """Margins that sum to zero exactly, each some units in the last place above zero.
 
     The rounding of adding up 1e5 equal terms has one sign as long as the sum's exponent stays.
     """
@@ -232,7 +236,8 @@ def test_points_of_one_label_that_sum_to_zero_are_never_separable() -> None:
     X[:, -1] = [*last, -sum(last)]
     program = linear_program(X, np.ones(3))
     assert sum(map(Fraction, X[:, 0])) == sum(map(Fraction, X[:, -1])) == 0
-    assert program.margins(primal).min() > 64 * 2**-52 * np.abs(X).sum(axis=1).max()
+    # How many units depends on the order in which the BLAS of this processor adds.
+    assert program.margins(primal).min() > 2**-52 * np.abs(X).sum(axis=1).max()
     assert not certify(program, primal).proves_separability()
     assert certify(program, dual=np.ones(3)).separation_bound == 0
 
@@ -384,8 +389,8 @@ def test_every_status_explains_itself_in_its_exception() -> None:
         with pytest.raises(NotCertified) as caught:
             solution.require()
         message = str(caught.value)
-        assert message.startswith(f"{solution.status.name}: {solution.status.advice}")
-        assert "by hand" in message and "4 iterations" in message
+        assert message.startswith(f"{solution.status.name}: {solution.advice}")
+        assert "solver by hand" in message and "iterations 4" in message
 
 
 def good() -> dict[str, np.ndarray]:

@@ -11,22 +11,21 @@ import numpy as np
 import pytest
 import torch
 
-from implicit_bias.limits.linear import linear_program
-from implicit_bias.models.gln.formulation import gln_program
-from solvers import MaxMarginProgram, certify, certify_constrained
+from implicit_bias.programs import SVMGLN, HardMarginSVM
+from solvers import MaxMarginProgram, certify, certify_constrained, to_cvxpy
 
 RNG = np.random.default_rng(7)
 N, D, H, C = 14, 4, 3, 2
 X = RNG.normal(size=(N, D))
 Y = np.sign(X @ [1.0, -2.0, 0.5, 1.0])
-GLN = gln_program(X, Y, RNG.integers(0, C, size=(N, H)), n_contexts=C)
-POINT = linear_program(np.array([[3.0, 4.0]]), np.array([1.0]))
+GLN = SVMGLN(C).program(X, Y, RNG.integers(0, C, size=(N, H)))
+POINT = HardMarginSVM().program(np.array([[3.0, 4.0]]), np.array([1.0]))
 
 Add = Callable[[cp.Variable], list[Any]]
 
 
 def solved(program: MaxMarginProgram, add: Add, **options: Any) -> cp.Problem:
-    plain = program.to_cvxpy()
+    plain = to_cvxpy(program)
     more = add(plain.var_dict["zeta"])
     problem = cp.Problem(plain.objective, plain.constraints + more)
     problem.solve(**({"solver": "CLARABEL"} | options))
@@ -34,7 +33,7 @@ def solved(program: MaxMarginProgram, add: Add, **options: Any) -> cp.Problem:
 
 
 def test_the_problem_has_names_labels_and_margins_that_are_compiled_once() -> None:
-    problem = GLN.to_cvxpy()
+    problem = to_cvxpy(GLN)
     assert problem.var_dict["zeta"].shape == (H * C, D)
     assert problem.is_dcp(dpp=True)
     margins = problem.param_dict["margins"]
@@ -146,24 +145,25 @@ def test_a_point_that_misses_its_constraints_says_by_how_much() -> None:
 
 
 def test_a_program_of_tensors_is_certified_too() -> None:
-    program = linear_program(torch.tensor([[3.0, 4.0]]).double(), torch.tensor([1.0]).double())
+    point = torch.tensor([[3.0, 4.0]]).double(), torch.tensor([1.0]).double()
+    program = HardMarginSVM().program(*point)
     found = certify_constrained(program, solved(program, BY_HAND["a half-space"][0]))
     assert found.dual_objective == pytest.approx(1 / 4, rel=1e-6)
 
 
 def unsolved() -> cp.Problem:
-    return POINT.to_cvxpy()
+    return to_cvxpy(POINT)
 
 
 def another_objective() -> cp.Problem:
-    plain = POINT.to_cvxpy()
+    plain = to_cvxpy(POINT)
     problem = cp.Problem(cp.Minimize(cp.norm1(plain.var_dict["zeta"])), plain.constraints)
     problem.solve(solver="CLARABEL")
     return problem
 
 
 def no_margins() -> cp.Problem:
-    plain = POINT.to_cvxpy()
+    plain = to_cvxpy(POINT)
     problem = cp.Problem(plain.objective, [plain.var_dict["zeta"] >= 1])
     problem.solve(solver="CLARABEL")
     return problem
@@ -183,7 +183,9 @@ def infeasible() -> cp.Problem:
         (lambda: solved(POINT, lambda z: [z <= cp.Variable(name="s")]), "one variable 'zeta'"),
         (lambda: solved(GLN, lambda z: []), r"one variable 'zeta' \(1, 2\)"),
         (
-            lambda: solved(linear_program(np.array([[3.0, 5.0]]), np.ones(1)), lambda z: []),
+            lambda: solved(
+                HardMarginSVM().program(np.array([[3.0, 5.0]]), np.ones(1)), lambda z: []
+            ),
             "under its margins",
         ),
         (

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 import torch
 
+from solvers import NotCertified, Status
 from solvers.design import GatedDesign
 from solvers.least_squares import (
-    FitNotCertified,
-    FitStatus,
     MomentLeastSquares,
     SampledLeastSquares,
     certify_fit,
@@ -164,8 +163,8 @@ def test_rcond_is_a_share_of_the_largest_eigenvalue(by_moments) -> None:
     np.testing.assert_allclose(above.coefficients[0], [0.5**0.5, 1e2 * 0.5**0.5], rtol=1e-12)
     np.testing.assert_allclose(below.coefficients[0], [0.5**0.5, 0.0], atol=1e-15)
     # A direction that the caller cut off is missed, and the status does not hide it.
-    assert above.status is FitStatus.SOLVED
-    assert below.status is FitStatus.INACCURATE
+    assert above.status is Status.SOLVED
+    assert below.status is Status.INACCURATE
 
 
 def test_samples_resolve_eigenvalues_that_moments_cannot() -> None:
@@ -178,7 +177,7 @@ def test_targets_orthogonal_to_the_inputs_up_to_rounding_are_solved_by_nothing()
     X = np.array([[0.1], [0.1], [0.1]])
     y = np.array([0.1, 0.2, -0.3])
     solution = solve_least_squares(sampled(X, np.ones((3, 1)), y))
-    assert solution.status is FitStatus.SOLVED
+    assert solution.status is Status.SOLVED
     assert np.abs(solution.coefficients).max() < 1e-14
 
 
@@ -197,8 +196,8 @@ A2 = np.diag([2.0, 0.0])
 )
 def test_moments_of_nothing_are_inconsistent(A, b, second_moment) -> None:
     solution = solve_least_squares(MomentLeastSquares(A, np.array(b), 1, second_moment))
-    assert solution.status is FitStatus.INCONSISTENT
-    with pytest.raises(FitNotCertified, match="no inputs and targets have these moments"):
+    assert solution.status is Status.INCONSISTENT
+    with pytest.raises(NotCertified, match="no inputs and targets have these moments"):
         solution.require()
 
 

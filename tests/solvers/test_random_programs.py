@@ -10,6 +10,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from scipy.optimize import linprog
 
 from solvers import GatedDesign, MaxMarginProgram, Status, solve
 from solvers.cvxpy_backend import inseparability_program, primal_program
@@ -42,6 +43,46 @@ def gated_programs(draw: st.DrawFn) -> MaxMarginProgram:
     return MaxMarginProgram(GatedDesign(X, Z, np.array(group)), y)
 
 
+# Exact ties: bits, signs and small integers.
+TIED = ([0, 1], [-1, 1], [-1, 0, 1], [-2, -1, 0, 1, 2])
+
+
+@st.composite
+def tied_programs(draw: st.DrawFn, groups: int) -> MaxMarginProgram:
+    """Small integers behind gates that are open or closed, some samples twice or more.
+
+    An integer teacher labels half of them, a coin the others and those of score 0.
+    """
+    n, D, J = draw(st.integers(1, 12)), draw(st.integers(1, 6)), draw(st.integers(1, 3))
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    X = rng.choice(draw(st.sampled_from(TIED)), size=(n, D)).astype(float)
+    Z = rng.integers(0, 2, size=(n, J)) if draw(st.booleans()) else np.ones((n, J))
+    scores = np.einsum("nj,nd,jd->n", Z, X, rng.integers(-1, 2, size=(J, D)))
+    taught = draw(st.booleans()) & (scores != 0)
+    y = np.where(taught, np.sign(scores), rng.choice([-1.0, 1.0], size=n))
+    again = rng.integers(0, n, size=draw(st.sampled_from([0, n])))
+    rows = np.append(np.arange(n), again)
+    group = np.arange(J) % min(J, groups)
+    return MaxMarginProgram(GatedDesign(X[rows], Z[rows].astype(float), group), y[rows])
+
+
+def separable_by_highs(program: MaxMarginProgram) -> bool:
+    """Whether HiGHS finds coefficients of margins 1; it resolves those of small integers."""
+    design = program.design
+    rows = np.einsum("n,nj,nd->njd", program.y, design.Z, design.X).reshape(program.n_samples, -1)
+    found = linprog(np.zeros(rows.shape[1]), -rows, -np.ones(len(rows)), bounds=(None, None))
+    assert found.status in (0, 2)
+    return bool(found.status == 0)
+
+
+def assert_oracles_agree_on_integers(program: MaxMarginProgram) -> None:
+    solution = solve(program)
+    expected = Status.SOLVED if separable_by_highs(program) else Status.NOT_SEPARABLE
+    assert solution.status is expected
+    assert solution.iterations <= 3 * program.n_samples + 20
+    assert_oracle_agrees(program)
+
+
 def assert_oracle_agrees(program: MaxMarginProgram) -> None:
     solution = solve(program)
     assert_honest(program, solution)
@@ -63,6 +104,22 @@ def test_gated_linear_programs_have_the_optimum_of_the_literal_primal(
     program: MaxMarginProgram,
 ) -> None:
     assert_oracle_agrees(program)
+
+
+@settings(MILD, max_examples=200)
+@given(tied_programs(groups=1))
+def test_ties_of_one_group_end_with_the_status_of_a_linear_program(
+    program: MaxMarginProgram,
+) -> None:
+    assert_oracles_agree_on_integers(program)
+
+
+@settings(MILD, max_examples=80)
+@given(tied_programs(groups=3))
+def test_ties_of_several_groups_end_with_the_status_of_a_linear_program(
+    program: MaxMarginProgram,
+) -> None:
+    assert_oracles_agree_on_integers(program)
 
 
 @MILD

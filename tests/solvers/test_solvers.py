@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import math
 import os
 import signal
 import subprocess
@@ -274,7 +275,7 @@ def test_require_returns_a_solved_solution_and_raises_with_advice_otherwise() ->
     unsolvable = solve(linear_program([[1], [1]], [1, -1]))
     with pytest.raises(NotCertified, match=r"NOT_SEPARABLE: .*contradictory") as caught:
         unsolvable.require()
-    assert caught.value.solution is unsolvable
+    assert caught.value.result is unsolvable
 
 
 CUT_SHORT = Settings(tol=1e-6, max_iterations=1)
@@ -316,6 +317,13 @@ def test_progress_is_told_every_iteration_and_its_gap() -> None:
 )
 def test_settings_out_of_range_are_refused_by_name(setting: str, value: float) -> None:
     with pytest.raises(ValueError, match=rf"`{setting}` must .*, got {value}"):
+        Settings(**{setting: value})
+
+
+@pytest.mark.parametrize("value", [2.5, math.nan, True, "7"])
+@pytest.mark.parametrize("setting", ["max_iterations", "working_set_from", "threads"])
+def test_settings_that_count_are_whole_numbers(setting: str, value: object) -> None:
+    with pytest.raises(TypeError, match=rf"`{setting}` must be an integer.*, got {value!r}"):
         Settings(**{setting: value})
 
 

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..._shown import Shown
 from ...data.arrays import Floats
 from ...data.sample import Sample
 from ...kernels.regression import KernelRegression, kernel_regression
 from ...kernels.tangent import empirical_ntk
-from ...measures.formatting import DASH, number
-from ...measures.scalars import cosine, placed_scores
+from ...limits.linear import HardMarginSVM
+from ...measures.bounded_value import flat_weights, value_of
+from ...measures.scalars import cosine, scores
+from ...quantities.formatting import DASH, number
+from ...quantities.measured import Measured, part, quantity, side_by_side
+from ...quantities.table import TABLE, lines
 from ...reports.finding import Table
-from ...training.data import place_data
-from .comparison import flat_weights, value_of
 
 if TYPE_CHECKING:
     import torch
@@ -31,11 +31,14 @@ __all__ = [
     "ScaleComparison",
     "compare_scale",
     "departure_table",
-    "exponent",
-    "law",
+    "exponents",
     "regression_table",
     "scales_table",
 ]
+
+_DRIFTS = ("weight_drift", "kernel_drift", "kernel_alignment")
+# What falls like 1 / alpha, by the theorem.
+PROVED = ("law_error", "held_out_error", "weight_drift", "kernel_drift")
 
 
 class Drift:
@@ -56,14 +59,14 @@ class Drift:
         self, start: torch.nn.Module, train: Sample, kernel: Floats, optimum: float = math.nan
     ) -> None:
         self._train, self._kernel, self._optimum = train, kernel, optimum
-        self._weights, self._scores = flat_weights(start), _scores(start, train)
+        self._weights, self._scores = flat_weights(start), scores(start, train)
 
     def __call__(self, network: torch.nn.Module) -> dict[str, Any]:
-        """Of a network, or of the one in a `ScaledNetwork`, whose errors are kept then."""
+        """Measure a network, or the one in a `ScaledNetwork`, whose errors are kept then."""
         inner = getattr(network, "network", network)
         now = empirical_ntk(inner, self._train.X, self._train.gates)
         moved = flat_weights(inner) - self._weights
-        gained = _scores(inner, self._train) - self._scores
+        gained = scores(inner, self._train) - self._scores
         size = float(np.linalg.norm(moved))
         found: dict[str, Any] = {
             "weight_drift": size / float(np.linalg.norm(self._weights)),
@@ -71,50 +74,35 @@ class Drift:
             "kernel_alignment": cosine(now.ravel(), self._kernel.ravel()),
         }
         if inner is not network:
-            return found | {"errors": _scores(network, self._train) - self._train.y}
+            return found | {"errors": scores(network, self._train) - self._train.y}
         margin = float((self._train.y * gained).min())
         ratio = margin / size * self._optimum if size > 0 else math.nan
         return found | {"kernel_ratio": ratio, "value": value_of(network, self._train)}
 
 
-@dataclass(frozen=True, repr=False)
-class ScaleComparison(Shown):
-    """A network at one output scale beside kernel regression; all measured.
+class ScaleComparison(Measured):
+    """A network at one output scale beside kernel regression; all measured."""
 
-    Attributes
-    ----------
-    scale : float
-    law_error : float
-        Largest distance of its errors from ``(I - eta K)^N e_0`` at a checkpoint, as a share of
-        the first errors.
-    held_out_error : float
-        Distance of held-out scores from those of kernel descent after as many steps, as a share
-        of these; NaN without gates of held-out inputs.
-    limit_error : float
-        The same from the end of kernel regression.
-    remaining : float
-        Training errors at the end as a share of the first.
-    weight_drift, kernel_drift, kernel_alignment : float
-        ``|w - w_0| / |w_0|``, ``|K - K_0| / |K_0|`` and the cosine of K and K_0 at the end.
-    """
-
-    scale: float
-    law_error: float
-    held_out_error: float
-    limit_error: float
-    remaining: float
-    weight_drift: float
-    kernel_drift: float
-    kernel_alignment: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields as plain Python values."""
-        return asdict(self)
-
-
-def law(regression: KernelRegression, steps: Floats, rate: float) -> Floats:
-    """(T, n) errors of kernel descent after numbers of steps (T,)."""
-    return regression.after(steps, rate)
+    scale: float = part("Factor alpha on the network's output.")
+    law_error: float = quantity(
+        column="lazy_law_error",
+        doc="Largest distance of its errors from ``(I - eta K)^N e_0`` at a checkpoint, as a share "
+        "of the first errors.",
+    )
+    held_out_error: float = quantity(
+        column="lazy_held_out_error",
+        doc="Distance of held-out scores from those of kernel descent after as many steps, as a "
+        "share of these; NaN without gates of held-out inputs.",
+    )
+    limit_error: float = quantity(
+        "held-out scores off its end", doc="The same from the end of kernel regression."
+    )
+    remaining: float = quantity(
+        "training errors left", doc="Training errors at the end as a share of the first."
+    )
+    weight_drift: float = quantity(doc="``|w - w_0| / |w_0|`` at the end.")
+    kernel_drift: float = quantity("|K - K0| / |K0|", doc="``|K - K_0| / |K_0|`` at the end.")
+    kernel_alignment: float = quantity(doc="Cosine of K and K_0 at the end.")
 
 
 def compare_scale(
@@ -129,6 +117,12 @@ def compare_scale(
 
     Parameters
     ----------
+    network : ScaledNetwork
+        As it ended.
+    trajectory : Trajectory
+        With what a `Drift` has observed.
+    regression : KernelRegression
+        Of the kernel on the training data.
     rate : float
         Of the steps on 1/2 sum of squared errors.
     held_out : (Sample, (m, n) array) or None
@@ -136,19 +130,19 @@ def compare_scale(
     kernel : (n, n) array
         The tangent kernel at the start.
     """
-    predicted = law(regression, trajectory.step, rate)
+    predicted = regression.after(trajectory.step, rate)
     errors, first = trajectory.observed["errors"], norm(regression.start)
     away = np.linalg.norm(errors - predicted, axis=1) / first
     found = {"held_out_error": math.nan, "limit_error": math.nan}
     if held_out is not None:
         sample, cross = held_out
-        scores = _scores(network, sample)
+        trained = scores(network, sample)
         # K c = (I - (I - eta K)^N) y has the coefficients of N steps.
         then = kernel_regression(kernel, predicted[-1] - regression.start).limit(cross)
         end = regression.limit(cross)
         found = {
-            "held_out_error": norm(scores - then) / norm(then),
-            "limit_error": norm(scores - end) / norm(end),
+            "held_out_error": norm(trained - then) / norm(then),
+            "limit_error": norm(trained - end) / norm(end),
         }
     last = {name: float(trajectory.observed[name][-1]) for name in _DRIFTS}
     return ScaleComparison(
@@ -160,56 +154,53 @@ def compare_scale(
     )
 
 
-def exponent(scales: Sequence[float], errors: Sequence[float]) -> float:
-    """Slope of log error over log scale, by least squares; NaN where there are no two scales."""
+def exponents(found: Sequence[ScaleComparison]) -> dict[str, float]:
+    """Exponents of those errors over output scales that fall like 1 / alpha, by their names.
+
+    Slopes of log error over log scale, by least squares; NaN where there are no two scales.
+    """
+    scales = [one.scale for one in found]
+    return {name: _slope(scales, [getattr(one, name) for one in found]) for name in PROVED}
+
+
+def _slope(scales: Sequence[float], errors: Sequence[float]) -> float:
     if len(set(scales)) < 2 or not all(error > 0 for error in errors):
         return math.nan
     return float(np.polyfit(np.log(scales), np.log(errors), 1)[0])
 
 
 def regression_table(regression: KernelRegression, svm: Mapping[str, Any]) -> Table:
-    """What is predicted of both losses, with certificates."""
+    """A table of the predictions for both losses, with certificates."""
     rows = (
         ("squared loss", "kernel regression", "theorem, alpha to infinity"),
         ("  rank of the kernel", f"{regression.rank} of {len(regression.start)}", "certified"),
         ("  condition number", number(regression.condition), "certified"),
-        ("  residual of its equations (0)", number(regression.certificate), "certified"),
-        ("exponential-like loss, linearised", "hard-margin SVM", "theorem"),
+        ("  residual of its equations (0)", number(regression.certificate.remaining), "certified"),
+        ("exponential-like loss, linearised", HardMarginSVM.name, "theorem"),
         ("  status", str(svm["status"]), "certified"),
-        ("  least norm at margin 1", number(svm["objective"], ".8g"), "certified"),
-        ("  duality gap", number(svm["gap"]), "certified"),
+        *((*line, "certified") for line in lines(svm, "objective", "gap")),
     )
     return Table("what the tangent kernel of the start predicts", ("", "value", "what"), rows)
 
 
 def scales_table(found: Sequence[ScaleComparison]) -> Table:
-    """One column a scale."""
-    scales = [one.scale for one in found]
-    lines = (
-        ("errors off (I - eta K)^N e_0, at most", "law_error"),
-        ("held-out scores off kernel descent", "held_out_error"),
-        ("held-out scores off its end", "limit_error"),
-        ("training errors left", "remaining"),
-        ("|dw| / |w0|", "weight_drift"),
-        ("|K - K0| / |K0|", "kernel_drift"),
-        ("cosine of K and K0", "kernel_alignment"),
-    )
-    rows = []
-    for label, name in lines:
-        values = [getattr(one, name) for one in found]
-        proved = name in ("law_error", "held_out_error", "weight_drift", "kernel_drift")
-        slope = number(exponent(scales, values), ".3f") if proved else DASH
-        rows.append((label, *(number(value) for value in values), slope))
-    columns = ("", *(f"alpha {scale:g}" for scale in scales), "exponent (-1)")
+    """A table with one column a scale, and the exponents that are proved."""
+    slopes = exponents(found)
+    names = [name for name, one in ScaleComparison.declared.items() if one.shown]
+    rows = [
+        (*line, number(slopes[name], ".3f") if name in slopes else DASH)
+        for name, line in zip(names, side_by_side(found, *names), strict=True)
+    ]
+    columns = ("", *(f"alpha {one.scale:g}" for one in found), "exponent (-1)")
     return Table("networks at output scales (measured)", columns, tuple(rows))
 
 
 def departure_table(trajectory: Trajectory, rows: Sequence[int]) -> Table:
-    """The network under an exponential-like loss, at rows of its trajectory."""
+    """A table of the network under an exponential-like loss, at rows of its trajectory."""
     lines = (
-        ("|dw| / |w0|", "weight_drift"),
-        ("cosine of K and K0", "kernel_alignment"),
-        ("margin gained per |dw|, over the SVM's", "kernel_ratio"),
+        (TABLE["weight_drift"].label, "weight_drift"),
+        (TABLE["kernel_alignment"].label, "kernel_alignment"),
+        (TABLE["departure_kernel_ratio"].label, "kernel_ratio"),
         ("value (||w||^2 / L)^(L/2) / margin", "value"),
     )
     shown = tuple(
@@ -223,13 +214,6 @@ def departure_table(trajectory: Trajectory, rows: Sequence[int]) -> Table:
     return Table(title, columns, shown)
 
 
-_DRIFTS = ("weight_drift", "kernel_drift", "kernel_alignment")
-
-
 def norm(values: Floats) -> float:
-    """Euclidean."""
+    """Euclidean norm."""
     return float(np.linalg.norm(values))
-
-
-def _scores(network: torch.nn.Module, sample: Sample) -> Floats:
-    return placed_scores(network, place_data(network, *sample))

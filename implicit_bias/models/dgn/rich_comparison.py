@@ -1,114 +1,148 @@
-"""The tables of the rich regime; each line says what it is: theorem, certified, or measured."""
+"""The rich regime measured: values along training, classifiers, and which limit each start has."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from ...data.arrays import Floats
+from ...data.sample import Sample
+from ...kernels.margin import solve_kernel_svm
+from ...kernels.overlap import neural_path_kernel
+from ...kernels.tangent import empirical_ntk
 from ...limits.path_limit import PathLimit
 from ...local_limits.limit import LocalLimit
-from ...measures.formatting import DASH, number, share
+from ...local_limits.orbits import lowest_curvature
+from ...measures.bounded_value import BoundedValue, flat_weights, value_of
+from ...measures.classifiers import ClassifierComparison, compare_classifier
+from ...measures.kkt import kkt_distance
+from ...quantities.formatting import DASH, number
+from ...reports.bounds import LASSO, LOCAL
 from ...reports.finding import Table
-from .comparison import DGNComparison, lowest_curvature
+from ...runs.setup import SampleSetup
+from .parts import held_out_of, make_network, path_gates
 
-__all__ = ["bound_rows", "comparison_table", "earlier_rows", "predicted_table", "starts_table"]
+if TYPE_CHECKING:
+    import torch
 
+    from ...training.trajectory import Trajectory
 
-def bound_rows(bound: PathLimit) -> tuple[tuple[str, str], ...]:
-    """What the bound is, and what it is not."""
-    known = bound.certificate.proves_separability()
-    tight = "attained by a network: it is the limit's value" if bound.is_tight() else (
-        "not known to be attained: a bound, not the limit"
-    )  # fmt: skip
-    return (
-        ("status", bound.status.name),
-        ("every network's value is at least (theorem)", f"{bound.dual_objective:.8g}"),
-        ("  optimum of the path lasso (certified)", f"{bound.objective:.8g}"),
-        ("  duality gap", f"{bound.gap:.2e}"),
-        ("  tight?", tight if known else DASH),
-        ("  a network made of it has the value", number(bound.attained, ".6g")),
-        ("distinct paths", f"{len(bound.paths)} of {math.prod(map(int, bound.widths))}"),
-    )
+__all__ = [
+    "ValueObserver",
+    "compare_classifiers",
+    "distances_along",
+    "starts_table",
+]
 
 
-def comparison_table(comparison: DGNComparison, local: LocalLimit) -> Table:
-    """The network beside its own limit and beside the bound."""
-    lowest = number(lowest_curvature(local))
-    modes = f"{local.n_zero_modes}, {local.n_symmetry_modes} of them rotations of units"
-    rows = (
-        ("value of the network", number(comparison.value, ".8g"), "measured"),
-        ("value of its local limit", number(comparison.local_value, ".8g"), "certified"),
-        ("  status", local.status.name, "certified"),
-        ("  residual of first-order conditions (0)", number(local.residual), "certified"),
-        ("  smallest multiplier (> 0)", number(local.smallest_multiplier), "certified"),
-        ("  zero modes", modes, "certified"),
-        ("  lowest curvature beyond them (> 0)", lowest, "certified"),
-        ("  active samples", f"{int(local.active.sum())} of {len(local.active)}", "certified"),
-        ("local limit / network (1)", number(comparison.local_ratio, ".4f"), "measured"),
-        ("cosine of weights (1)", number(comparison.weight_cosine, ".4f"), "measured"),
-        ("distance of weights (0)", number(comparison.distance), "measured"),
-        *earlier_rows(comparison),
-        ("bound / network (at most 1)", number(comparison.bound_ratio, ".4f"), "certified"),
-        ("bound / local limit", number(comparison.local_bound_ratio, ".4f"), "certified"),
+class ValueObserver:
+    """An observer for `train`: the value, the distance from the KKT conditions, and the weights.
+
+    Parameters
+    ----------
+    train : Sample
+        Numbers are NaN while the network does not separate it.
+    """
+
+    def __init__(self, train: Sample) -> None:
+        self._train = train
+
+    def __call__(self, network: torch.nn.Module) -> dict[str, Any]:
+        """Measure `network`: "value", "kkt_residual" and "weights" (P,)."""
+        value, residual = value_of(network, self._train), math.nan
+        if math.isfinite(value):
+            residual = kkt_distance(network, *self._train).residual
+        return {"value": value, "kkt_residual": residual, "weights": flat_weights(network)}
+
+
+def distances_along(trajectory: Trajectory, local: LocalLimit) -> Floats:
+    """(T,) distances of the weights at checkpoints from a local limit, all at smallest margin 1.
+
+    As shares of the norm of the limit; NaN where the network does not separate.
+    """
+    weights, limiting = trajectory.observed["weights"], flat_weights(local.network)
+    degree = len(list(local.network.parameters()))
+    squares = np.sum(weights**2, axis=1)
+    # The value at smallest margin 1 is (||w||^2 / L)^(L/2).
+    norms = np.sqrt(degree * trajectory.observed["value"] ** (2 / degree))
+    unit = weights / np.sqrt(squares)[:, None]
+    found: Floats = np.linalg.norm(norms[:, None] * unit - limiting, axis=1)
+    return found / float(np.linalg.norm(limiting))
+
+
+def compare_classifiers(
+    setup: SampleSetup, local: LocalLimit, bound: PathLimit, trained: Floats | None
+) -> dict[str, ClassifierComparison]:
+    """Compare the local limit, the path lasso and SVMs of two kernels with the network.
+
+    Parameters
+    ----------
+    setup : Setup
+    local : LocalLimit
+    bound : PathLimit
+    trained : (m,) array or None
+        Held-out scores of the network.
+
+    Returns
+    -------
+    mapping of str to ClassifierComparison
+        The kernels are the path kernel of the gates, and the tangent kernel of the start.
+    """
+    options, (X, y, gates), new = setup.options, setup.train, held_out_of(setup)
+    columns, widths = path_gates(options, gates)
+    start = make_network(options, X.shape[1], setup.seeds.weights)
+    compare = partial(compare_classifier, trained=trained, y=setup.held_out.y)
+    inputs = None if new is None else (new.X, new.gates)
+    found = [compare(LOCAL, local, inputs), compare(LASSO, bound, inputs)]
+    # Each kernel with the data as it sees them, training and held-out.
+    for name, kernel, seen, held_out in (
         (
-            "least value of all networks is in",
-            f"[{number(comparison.bound, '.5g')}, {number(comparison.local_value, '.5g')}]",
-            "certified",
+            "NPK",
+            partial(neural_path_kernel, widths=widths),
+            (X, columns),
+            None if new is None else (new.X, path_gates(options, new.gates)[0]),
         ),
-    )
-    title = "the network beside its local limit and the bound"
-    return Table(title, ("", "value", "what it is"), rows)
+        ("NTK", partial(empirical_ntk, start), (X, gates), inputs),
+    ):
+        machine = solve_kernel_svm(kernel(*seen), y, tol=options.tol)
+        cross = None if held_out is None else (kernel(*held_out, *seen),)
+        found.append(compare(name, machine, cross))
+    return {one.name: one for one in found}
 
 
-def earlier_rows(comparison: DGNComparison) -> tuple[tuple[str, str, str], ...]:
-    """The same run at an earlier step, where there was a look at it."""
-    if comparison.earlier_step is None:
-        return ()
-    then = f"at step {comparison.earlier_step}"
-    same = "yes" if comparison.earlier_same else "no"
-    return (
-        (f"  {then}", number(comparison.earlier_distance), "measured"),
-        (f"  the limit computed {then} is this one", same, "measured"),
-    )
+def starts_table(values: Sequence[BoundedValue], reached: Sequence[int | None]) -> Table:
+    """A table with one row a start: which limit it is heading to.
 
-
-def predicted_table(comparison: DGNComparison) -> Table:
-    """Classifiers beside the network, on held-out data."""
-    names, found = list(comparison.predicted), list(comparison.predicted.values())
-    rows = (
-        ("status", *(one.status for one in found)),
-        ("gap | residual (certified)", *(number(one.certificate, ".1e") for one in found)),
-        ("cosine of held-out scores", *(number(one.score_cosine, ".4f") for one in found)),
-        ("agreement on held-out labels", *(share(one.agreement) for one in found)),
-        ("held-out error", *(share(one.error) for one in found)),
-        ("held-out error, network", *(share(comparison.error_network) for _ in found)),
-    )
-    return Table("classifiers beside the network (measured)", ("", *names), rows)
-
-
-def starts_table(
-    limits: Sequence[LocalLimit | None], reached: Sequence[int | None], bound: PathLimit
-) -> Table:
-    """One row a start: which limit it is heading to."""
-    lower, rows = float(bound.dual_objective), []
-    for index, (limit, which) in enumerate(zip(limits, reached, strict=True), start=1):
-        if limit is None:
+    Parameters
+    ----------
+    values : sequence of BoundedValue
+        Of the networks of all starts.
+    reached : sequence of int or None
+        The number of the limit of each: see `limits_reached`.
+    """
+    rows = []
+    for index, (one, which) in enumerate(zip(values, reached, strict=True), start=1):
+        if one.local is None:
             rows.append((str(index), "not separating", *[DASH] * 5))
             continue
         rows.append(
             (
                 str(index),
-                limit.status.name,
+                one.local.status.name,
                 DASH if which is None else f"#{which}",
-                f"{limit.value:.6g}",
-                number(limit.value / limit.start_value, ".4f"),
-                number(lower / limit.value, ".4f"),
-                number(lowest_curvature(limit), ".2g"),
+                number(one.local_value, ".6g"),
+                one.text("local_ratio"),
+                one.text("local_bound_ratio"),
+                number(lowest_curvature(one.local), ".2g"),
             )
         )
     n_limits = len({which for which in reached if which is not None})
-    title = f"which limit is reached: {n_limits} from {len(limits)} starts"
-    if any(limit is not None and limit.n_zero_modes for limit in limits):
+    title = f"which limit is reached: {n_limits} from {len(values)} starts"
+    if any(one.local is not None and one.local.n_zero_modes for one in values):
         title += ", up to rotations of units"
     columns = ("start", "status", "limit", "value", "/ network", "bound /", "curvature")
     return Table(title, columns, tuple(rows))

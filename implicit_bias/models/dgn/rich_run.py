@@ -4,252 +4,156 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
 
 from ...data.sample import Sample
-from ...limits.path_lasso import solve_path_lasso
+from ...limits.formulation import solve_limit
+from ...limits.path_lasso import PathLasso
 from ...limits.path_limit import PathLimit
-from ...local_limits.limit import LocalLimit, LocalStatus
+from ...local_limits.orbits import limits_reached, same_orbit
 from ...local_limits.search import local_limit
-from ...measures.scalars import error_rate
-from ...reports.columns import limit_columns
-from ...reports.finding import Assumption, Finding, Table
-from ...reports.findings import limit_alone, network_record, trained, usable
-from ...reports.writers import write_frame, write_weights
-from ...runs.separable import RUN
-from ...runs.setup import Setup
-from ...training.loop import train
-from ...training.trajectory import Trajectory
-from .comparison import (
-    DGNComparison,
-    Earlier,
-    Values,
-    alike,
-    compare_dgn,
-    distances_from,
-    held_out_scores,
-    limits_reached,
-    lowest_curvature,
-    value_of,
-)
+from ...measures.bounded_value import BoundedComparison, BoundedValue, measure_bounded_value
+from ...measures.scalars import error_rate, scores
+from ...reports.bounds import BOUND, LASSO, bound_finding, comparison_finding, strict_local_optimum
+from ...reports.finding import Assumption, Finding
+from ...reports.findings import loss_vanishes, network_record, trained, usable
+from ...runs.programs import StatedProgram, stated
+from ...runs.setup import SampleSetup
+from ...runs.starts import Start, start_files, train_starts
 from .figure import rich_panels
-from .machines import predicted_beside
-from .parts import held_out_of, make_network, network_name, resume_at, widths_of
-from .rich_comparison import bound_rows, comparison_table, predicted_table, starts_table
+from .parts import held_out_of, make_network, network_name, widths_of
+from .rich_comparison import (
+    ValueObserver,
+    compare_classifiers,
+    distances_along,
+    starts_table,
+)
 
-__all__ = ["find_rich"]
-
-BOUND = "path lasso (bound)"
-
-
-@dataclass(frozen=True, eq=False)
-class Start:
-    """One network, from its start to its local limit; None where it does not separate."""
-
-    network: torch.nn.Module
-    trajectory: Trajectory
-    local: LocalLimit | None = None
+__all__ = ["find_rich", "rich_programs"]
 
 
-def find_rich(setup: Setup) -> Iterator[Finding]:
+def find_rich(setup: SampleSetup) -> Iterator[Finding]:
     """The bound, the networks, their local limits, and what stands beside the first of them."""
-    options = setup.options
-    train_sample = setup.train
-    setup.progress.stage(f"solving the path lasso on {len(train_sample.y)} samples")
-    bound = _bound(setup, train_sample)
-    alone = limit_alone(bound, BOUND)
-    found = replace(
-        alone, tables=(Table("a bound of every network with these gates", ("", BOUND),
-                             (*bound_rows(bound), *alone.tables[0].rows[4:])),),
-    )  # fmt: skip
+    options, sample = setup.options, setup.train
+    setup.progress.stage(f"solving the path lasso on {len(sample.y)} samples")
+    bound = solve_limit(_formulation(setup), *sample, solver=options.solver, tol=options.tol)
+    found = bound_finding(bound)
     yield found
     if not (usable(bound) and setup.trains):
         return
     starts: list[Start] = []
-    for one in _trained(setup, train_sample):
+
+    def make(seed: int) -> torch.nn.Module:
+        return make_network(options, sample.X.shape[1], seed)
+
+    observer = ValueObserver(sample)
+    for one in train_starts(setup, make, network_name(options), first=0, observer=observer):
         starts.append(one)
         if len(starts) == 1 or not one.trajectory.finished:
             yield trained(starts[0].network, starts[0].trajectory, panels=())
         if not one.trajectory.finished:
             return
     setup.progress.stage("finding the local limits")
-    for index, one in enumerate(starts):
-        starts[index] = replace(one, local=_local(one.network, train_sample))
-        setup.progress.advance(index + 1, len(starts))
-    yield _networks(starts, bound)
+    values: list[BoundedValue] = []
+    for one in starts:
+        values.append(measure_bounded_value(one.network, sample, float(bound.dual_objective)))
+        setup.progress.advance(len(values), len(starts))
+    yield _networks(starts, values, bound)
     setup.progress.stage("comparing")
-    yield from _compared(setup, starts, bound, found)
+    if values[0].local is not None:
+        yield _compared(setup, starts[0], values[0], bound, found)
     if options.starts > 1:
-        yield _several(starts, bound)
+        yield _several(starts, values)
 
 
-def _bound(setup: Setup, sample: Sample) -> PathLimit:
+def rich_programs(setup: SampleSetup, note: str) -> Iterator[StatedProgram]:
+    """State the bound; the program of the local limit is not convex."""
+    formulation, sample = _formulation(setup), setup.train
+    setup.progress.stage(f"stating the path lasso on {len(sample.y)} samples")
+    local = "the program of the local limit beside it is not convex"
+    notes = "; ".join([note, local] if note else [local])
+    yield stated(BOUND, formulation.literal(*sample), notes)
+
+
+def _formulation(setup: SampleSetup) -> PathLasso:
     options = setup.options
-    return solve_path_lasso(
-        *sample,
-        widths=widths_of(options),
-        contexts=options.contexts is not None,
-        solver=options.solver,
-        tol=options.tol,
-    )
+    return PathLasso(widths_of(options), contexts=options.contexts is not None)
 
 
-def _trained(setup: Setup, sample: Sample) -> Iterator[Start]:
-    """Networks in the order of their seeds, each trained."""
-    options, n_inputs = setup.options, sample.X.shape[1]
-    for index in range(options.starts):
-        network = make_network(options, n_inputs, setup.seeds.weights + index)
-        which = f" ({index + 1} of {options.starts})" if options.starts > 1 else ""
-        setup.progress.stage(
-            f"training a {network_name(options)}{which} for {setup.settings.n_steps} steps"
-        )
-        state, resume = resume_at(setup, RUN if index == 0 else f"run-{index + 1}.safetensors")
-        trajectory = train(
-            network,
-            *sample,
-            settings=setup.settings,
-            callback=setup.progress.training(),
-            observer=Values(sample),
-            state=state,
-            resume=resume,
-        )
-        yield Start(network, trajectory)
-
-
-def _local(network: torch.nn.Module, sample: Sample) -> LocalLimit | None:
-    """The KKT point next to a network; None for one that does not separate."""
-    return None if math.isnan(value_of(network, sample)) else local_limit(network, *sample)
-
-
-def _networks(starts: Sequence[Start], bound: PathLimit) -> Finding:
+def _networks(starts: Sequence[Start], values: Sequence[BoundedValue], bound: PathLimit) -> Finding:
     """The first network, with the panels of all of them."""
-    first = starts[0]
-    panels = rich_panels([one.trajectory for one in starts], [one.local for one in starts], bound)
-    found = trained(first.network, first.trajectory, panels=panels)
-    files = dict(found.files)
-    for index, one in enumerate(starts[1:], start=2):
-        files[f"network-{index}.safetensors"] = write_weights(one.network)
-        files[f"trajectory-{index}.parquet"] = write_frame(one.trajectory)
-    return replace(found, files=files)
+    limits = [one.limit for one in values]
+    panels = rich_panels([one.trajectory for one in starts], limits, bound)
+    found = trained(starts[0].network, starts[0].trajectory, panels=panels)
+    return replace(found, files={**found.files, **start_files(starts)})
 
 
 def _compared(
-    setup: Setup, starts: Sequence[Start], bound: PathLimit, found: Finding
-) -> Iterator[Finding]:
-    """The first network beside its local limit, the bound, and the three machines."""
-    first, local = starts[0], starts[0].local
-    if local is None:
-        return
-    train_sample, held_out = setup.train, held_out_of(setup)
-    scores = held_out_scores(first.network, held_out)
-    predicted = predicted_beside(setup, local, bound, train_sample, held_out, scores)
-    error = math.nan if scores is None else error_rate(setup.held_out.y, scores)
-    earlier = _earlier(first, train_sample)
-    comparison = compare_dgn(first.network, local, bound, predicted, error, earlier)
-    yield replace(
-        found,
-        record={
-            **found.record,
-            "network": network_record(first.trajectory) | {"value": comparison.value},
-            "local_limit": local.to_dict(),
-            "comparison": comparison.to_dict(),
-        },
-        tables=(*found.tables, comparison_table(comparison, local), predicted_table(comparison)),
-        assumptions=(*found.assumptions, *_assumptions(first, local, bound)),
-        certificates={**found.certificates, "local limit": _certificate(local)},
-        objects={**found.objects, "local_limit": local, "comparison": comparison},
-        row={**limit_columns(bound, BOUND), **_columns(comparison, local)},
+    setup: SampleSetup, first: Start, value: BoundedValue, bound: PathLimit, found: Finding
+) -> Finding:
+    """The first network beside its local limit, the bound, and machines of two kernels."""
+    assert value.local is not None
+    held_out = held_out_of(setup)
+    predicted = None if held_out is None else scores(first.network, held_out)
+    comparison = BoundedComparison(
+        **vars(_with_earlier(value, first, setup.train)),
+        error_network=math.nan if predicted is None else error_rate(setup.held_out.y, predicted),
+        classifiers=compare_classifiers(setup, value.local, bound, predicted),
+    )
+    network = network_record(first.trajectory) | {"value": comparison.value}
+    found = replace(found, record={**found.record, "network": network})
+    known = comparison_finding(found, comparison, LASSO)
+    return replace(
+        known,
+        assumptions=(
+            *known.assumptions,
+            Assumption(
+                "a network attains the bound, so that it is the least value of all (the bound is "
+                "the limit only there)",
+                True if bound.is_tight() else None,
+            ),
+            strict_local_optimum(value.local),
+            loss_vanishes(first.trajectory),
+        ),
     )
 
 
-def _earlier(first: Start, sample: Sample) -> Earlier | None:
-    """The run at about half of its steps, beside the local limit of its end.
-
-    None if it did not separate its data then.
-    """
-    trajectory, local = first.trajectory, first.local
-    assert local is not None
+def _with_earlier(value: BoundedValue, first: Start, sample: Sample) -> BoundedValue:
+    """Look at the run at about half of its steps, if it separated its data then."""
+    trajectory, local = first.trajectory, value.limit
     row = int(np.searchsorted(trajectory.step, trajectory.step[-1] / 2, side="right")) - 1
-    if not trajectory.observed["value"][row] > 0:
-        return None
+    if local is None or not trajectory.observed["value"][row] > 0:
+        return value
     then = copy.deepcopy(first.network)
     weights = torch.tensor(trajectory.observed["weights"][row])
     with torch.no_grad():
         torch.nn.utils.vector_to_parameters(weights.to(next(then.parameters())), then.parameters())
-    return Earlier(
-        step=int(trajectory.step[row]),
-        distance=float(distances_from(trajectory, local)[row]),
-        same=alike(local_limit(then, *sample), local),
+    return replace(
+        value,
+        earlier_step=int(trajectory.step[row]),
+        earlier_distance=float(distances_along(trajectory, local)[row]),
+        earlier_same=same_orbit(local_limit(then, *sample), local),
     )
 
 
-def _several(starts: Sequence[Start], bound: PathLimit) -> Finding:
-    """How many limits are reached, and which."""
-    limits = [one.local for one in starts]
+def _several(starts: Sequence[Start], values: Sequence[BoundedValue]) -> Finding:
+    """The limits that are reached, and from how many starts each."""
+    limits = [one.local for one in values]
     reached = limits_reached(limits)
-    values = [one.value for one in limits if one is not None]
     record = [
-        {"start": i + 1, "limit": number} | ({} if one is None else one.to_dict())
-        for i, (one, number) in enumerate(zip(limits, reached, strict=True))
+        {"start": i, "limit": number} | ({} if one is None else one.to_dict())
+        for i, (one, number) in enumerate(zip(limits, reached, strict=True), start=1)
     ]
     n_limits = len({number for number in reached if number is not None})
+    best = min((one.value for one in limits if one is not None), default=None)
     return Finding(
         "starts",
         record={"starts": record, "n_limits": n_limits},
-        tables=(starts_table(limits, reached, bound),),
-        objects={
-            "local_limits": limits,
-            "networks": [one.network for one in starts],
-        },
-        row={"n_limits": n_limits, "best_local_value": min(values, default=None)},
+        tables=(starts_table(values, reached),),
+        objects={"local_limits": limits, "networks": [one.network for one in starts]},
+        row={"n_limits": n_limits, "best_local_value": best},
     )
-
-
-def _assumptions(first: Start, local: LocalLimit, bound: PathLimit) -> tuple[Assumption, ...]:
-    tight, why = bound.is_tight(), f"; {local.reason}" if local.reason else ""
-    return (
-        Assumption(
-            "a network attains the bound, so that it is the least value of all (the bound is the "
-            "limit only there)",
-            True if tight else None,
-        ),
-        Assumption(
-            "the point next to the network is a strict local optimum, up to rotations of units "
-            f"(certified in floating point){why}",
-            {LocalStatus.LOCAL_OPTIMUM: True, LocalStatus.SADDLE: False}.get(local.status),
-        ),
-        Assumption(
-            f"the loss tends to 0: log(1/loss) is {-first.trajectory.log_loss[-1]:.3g} at the end",
-            None,
-        ),
-    )
-
-
-def _certificate(local: LocalLimit) -> Mapping[str, Any]:
-    return {"status": local.status.name, "seconds": local.seconds, "n_samples": len(local.active)}
-
-
-def _columns(comparison: DGNComparison, local: LocalLimit) -> dict[str, Any]:
-    """Of the bound as the limit, like the exit code; of the local limit by names of its own."""
-    lasso, own = comparison.predicted["path lasso"], comparison.predicted["local limit"]
-    return {
-        "margin_ratio": comparison.bound_ratio,
-        "score_cosine": lasso.score_cosine,
-        "agreement": lasso.agreement,
-        "error_limit": lasso.error,
-        "error_network": comparison.error_network,
-        "local_status": local.status.name,
-        "local_value": local.value,
-        "local_residual": local.residual,
-        "local_curvature": lowest_curvature(local),
-        "local_ratio": comparison.local_ratio,
-        "local_bound_ratio": comparison.local_bound_ratio,
-        "local_score_cosine": own.score_cosine,
-        "local_agreement": own.agreement,
-        "local_error": own.error,
-    }

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ...data.arrays import Floats
-from ...measures.formatting import aligned, number, share
+from ...quantities.measured import Measured, part, quantity, side_by_side
 from ...training.settings import TrainingSettings
 from ...training.trajectory import Trajectory
 from .closed_form import sample_span
@@ -17,34 +18,28 @@ from .flow import distillation_flow
 from .limit import DistillationLimit
 from .losses import centred, mean_loss
 from .risk import angle, transfer_risk
-from .training import flow_times
 
 __all__ = ["DistillationComparison", "StudentCurves", "StudentState", "compare_with_distillation"]
 
 
-@dataclass(frozen=True)
-class StudentState:
-    """One student beside the teacher and the limit.
+class StudentState(Measured, eq=True):
+    """One student beside the teacher and the limit."""
 
-    Attributes
-    ----------
-    loss : float
-        Mean divergence from the soft labels; 0 at the limit.
-    error : float
-        `||w - w(inf)|| / ||w(inf)||`.
-    null_norm : float
-        Length of what the samples do not see of w.
-    angle : float
-        With the teacher, in radians; NaN of K classes.
-    risk : float
-        Share of held-out inputs that it labels unlike the teacher.
-    """
+    loss: float = quantity(
+        "divergence from soft labels",
+        ".3e",
+        ideal=0.0,
+        doc="Mean divergence from the soft labels; 0 at the limit.",
+    )
+    error: float = quantity(column="limit_error", doc="`||w - w(inf)|| / ||w(inf)||`.")
+    null_norm: float = quantity(doc="Length of what the samples do not see of w.")
+    angle: float = quantity(doc="Angle with the teacher, in radians; NaN of K classes.")
+    risk: float = quantity(doc="Share of held-out inputs that it labels unlike the teacher.")
 
-    loss: float
-    error: float
-    null_norm: float
-    angle: float
-    risk: float
+    def shown(self) -> tuple[str, ...]:
+        """The attributes with a line in the table: no angle where there is none."""
+        known = math.isfinite(self.angle)
+        return tuple(name for name in super().shown() if known or name != "angle")
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,64 +63,38 @@ class StudentCurves:
     null_norm: Floats
 
 
-@dataclass(frozen=True, eq=False)
-class DistillationComparison:
-    """A trained student, the flow at the time that training took, and the limit.
+class DistillationComparison(Measured):
+    """A trained student, the flow at the time that training took, and the limit."""
 
-    Attributes
-    ----------
-    time : float
-    limit, flow, network : StudentState
-    path_error : float
-        The largest distance of network and flow at a checkpoint, relative to the flow.
-    weight_cosine, score_cosine : float
-        Between network and limit, of weights and of held-out scores.
-    agreement : float
-        Share of held-out labels that network and limit share.
-    curves : StudentCurves
-    """
-
-    time: float
-    limit: StudentState
-    flow: StudentState
-    network: StudentState
-    path_error: float
-    weight_cosine: float
-    score_cosine: float
-    agreement: float
-    curves: StudentCurves
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything but the curves, as plain Python values."""
-        states = {name: asdict(getattr(self, name)) for name in ("limit", "flow", "network")}
-        names = ("time", "path_error", "weight_cosine", "score_cosine", "agreement")
-        return states | {name: getattr(self, name) for name in names}
+    limit: StudentState = part("The limit.")
+    flow: StudentState = part("The flow at the time that training took.")
+    network: StudentState = part("The trained student.")
+    time: float = quantity(
+        "time, steps x learning rates", doc="Time that training took.", shown=False
+    )
+    path_error: float = quantity(
+        doc="Largest distance of network and flow at a checkpoint, relative to the flow."
+    )
+    weight_cosine: float = quantity(
+        "cosine of weights with the limit",
+        ".6f",
+        column="zeta_cosine",
+        doc="Cosine between the weights of network and limit.",
+    )
+    score_cosine: float = quantity(format=".6f")
+    agreement: float = quantity()
+    curves: StudentCurves = part("Network and flow over training.", kept=False)
 
     def states(self) -> list[tuple[str, ...]]:
         """Label and value of limit, flow and network, of every line of a printed table."""
+        ((label, time),) = self.lines("time")
         three = (self.limit, self.flow, self.network)
-        angles = [state.angle for state in three]
-        known = bool(np.isfinite(angles).any())
-        return [
-            ("time, steps x learning rates", "inf", *(2 * [number(self.time, ".4g")])),
-            ("loss", "0", *(number(state.loss, ".3e") for state in three[1:])),
-            ("off the limit, relative", "0", *(number(s.error, ".4f") for s in three[1:])),
-            ("off the projection", *(number(state.null_norm, ".6f") for state in three)),
-            *([("angle with the teacher, degrees", *map(_degrees, angles))] if known else []),
-            ("transfer risk, held out", *(share(state.risk) for state in three)),
-        ]
+        names = dict.fromkeys(name for state in three for name in state.shown())
+        return [(label, "inf", time, time), *side_by_side(three, *names)]
 
-    def rows(self) -> list[tuple[str, str]]:
-        """Label and value of what sets network and prediction apart."""
-        return [
-            ("network off the flow, relative, at most (0)", number(self.path_error, ".2e")),
-            ("cosine of weights with the limit (1)", number(self.weight_cosine, ".6f")),
-            ("cosine of held-out scores with the limit (1)", number(self.score_cosine, ".6f")),
-            ("held-out labels shared with the limit (100 %)", share(self.agreement)),
-        ]
-
-    def __str__(self) -> str:
-        return aligned(self.rows())
+    def cells(self) -> dict[str, Any]:
+        """The values of the run's row, those of the network by itself among them."""
+        return super().cells() | self.network.cells()
 
 
 def compare_with_distillation(
@@ -146,7 +115,7 @@ def compare_with_distillation(
     settings : TrainingSettings
         Those that it was trained with.
     """
-    path, time = trajectory.observed["weights"], flow_times(settings, trajectory.step)
+    path, time = trajectory.observed["weights"], settings.flow_times(trajectory.step)
     flow = path[:1]
     if time[-1] > 0:
         flow = distillation_flow(task.X, task.teacher, path[0], time, depth=limit.depth)
@@ -208,7 +177,3 @@ def _state(limit: DistillationLimit, task: TransferTask, w: Floats) -> StudentSt
 def _cosine(u: Floats, v: Floats) -> float:
     sizes = float(np.linalg.norm(u) * np.linalg.norm(v))
     return float((u * v).sum()) / sizes if sizes > 0 else float("nan")
-
-
-def _degrees(radians: float) -> str:
-    return number(float(np.degrees(radians)), ".3f")

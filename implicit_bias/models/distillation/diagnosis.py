@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ...data.arrays import Floats
-from ...measures.formatting import number, share
+from ...quantities.formatting import number, share
+from ...quantities.table import lines
 from ...reports.finding import Assumption, Finding, Table
+from ...reports.findings import full_batches
 from .data import TransferTask
 from .figure import plot_bound, plot_learning, plot_tail
 from .limit import DistillationLimit
@@ -40,6 +41,8 @@ def limit_alone(
     """The closed form and its certificate."""
     certificate = limit.certificate
     risk = transfer_risk(limit.weights, task.teacher, task.X_val)
+    between = None if task.of_classes else limit.angle
+    shown = {"null_norm": limit.null_norm, "angle": between, "risk": risk}
     rows = (
         ("status", limit.status.name),
         ("  teacher's scores missed, relative", f"{certificate.interpolation:.2e}"),
@@ -48,12 +51,10 @@ def limit_alone(
         ("rank of the samples", f"{limit.rank}: {len(task.X)} of {task.X.shape[1]} inputs"),
         ("length of the start", number(limit.start_norm, ".4g")),
         ("length of the projection", number(float(np.linalg.norm(limit.projection)), ".6g")),
-        ("limit off the projection", number(limit.null_norm, ".6g")),
+        *lines(shown, "null_norm"),
         ("  published bound (D.40)", number(limit.null_bound, ".6g")),
-        *([] if task.of_classes else [_angle_row(limit)]),
-        ("transfer risk, held out", share(risk)),
+        *lines(shown, "angle", "risk"),
     )
-    between = None if task.of_classes else limit.angle
     record = limit.to_dict() | {"angle": between, "transfer_risk": risk}
     return Finding(
         "limit",
@@ -76,17 +77,13 @@ def limit_alone(
     )
 
 
-def _angle_row(limit: DistillationLimit) -> tuple[str, str]:
-    return "angle with the teacher, degrees", number(float(np.degrees(limit.angle)), ".4g")
-
-
 def assumptions(
     task: TransferTask, options: Any, start: Floats, *, turned: bool
 ) -> tuple[Assumption, ...]:
-    """Of the theorem and of what stands for it here, checked."""
+    """Check the assumptions of the theorem, and those that stand for them here."""
     found = [
         _apart(task, options.dtype),
-        Assumption("full batches, as gradient flow has", options.batch_size == 0),
+        full_batches(options),
     ]
     if options.depth == 1:
         return tuple(found)
@@ -123,7 +120,7 @@ def _apart(task: TransferTask, dtype: str) -> Assumption:
 
 
 def risk_ahead(limit: DistillationLimit, task: TransferTask, kappa: float | None) -> Finding:
-    """What the angles of the inputs say of the risk, and how it falls sample by sample."""
+    """Bound the risk by the angles of the inputs, and measure its decay sample by sample."""
     n, tail = len(task.X), angle_tail(task.X_val, task.teacher)
     bound = risk_bound(tail, n)
     curve = learning_curve(task.X, task.teacher, task.X_val)
@@ -133,10 +130,9 @@ def risk_ahead(limit: DistillationLimit, task: TransferTask, kappa: float | None
         theta = np.linspace(0, np.pi / 2, 200)
         known = np.stack([theta, polynomial_tail(1.0 if kappa is None else kappa)(theta)])
     rows = (
-        ("bound of the expected risk, as printed", number(bound.value)),
-        ("  as its proof gives it", number(bound.sharper)),
-        ("  of students as far off the projection as this one", number(deep)),
-        ("at beta, degrees", number(float(np.degrees(bound.beta)))),
+        *bound.lines("value", "sharper"),
+        ("  of students as far off the projection as this one", share(deep)),
+        *bound.lines("beta"),
         ("further samples by which the angle rose (0)", f"{angles} of {n - 1}"),
         ("further samples by which the risk rose", f"{risks} of {n - 1}"),
     )
@@ -144,7 +140,7 @@ def risk_ahead(limit: DistillationLimit, task: TransferTask, kappa: float | None
     own = {"off_projection": deep, "angle_rises": angles, "risk_rises": risks}
     return Finding(
         "risk",
-        record={"risk": asdict(bound) | own},
+        record={"risk": bound.to_dict() | own},
         tables=(Table(title, ("", "value"), rows),),
         panels=(
             partial(plot_tail, tail=tail, known=known),
@@ -152,7 +148,7 @@ def risk_ahead(limit: DistillationLimit, task: TransferTask, kappa: float | None
             partial(plot_learning, curve=curve),
         ),
         objects={"risk_bound": bound, "learning_curve": curve},
-        row={"risk_bound": bound.sharper},
+        row=bound.cells(),
     )
 
 

@@ -9,7 +9,8 @@ import numpy as np
 from ...data.arrays import Floats
 from ...drawing.figures import legend_above
 from ...drawing.palette import BLUE, GREEN, GREY, VERMILLION
-from .comparison import StudentCurves
+from ...quantities.table import TABLE
+from .comparison import DistillationComparison, StudentCurves
 from .limit import DistillationLimit
 from .risk import AngleTail, LearningCurve, RiskBound
 
@@ -56,7 +57,7 @@ def plot_tail(ax: Axes, tail: AngleTail, known: Floats | None = None) -> Axes:
         ax.plot(np.degrees(known[0]), known[1], color=VERMILLION, linestyle="--", label="as drawn")
     ax.set_xlim(0, 90)
     ax.set_ylim(0, 1)
-    ax.set_xlabel("angle with the teacher, degrees")
+    ax.set_xlabel(TABLE["angle"].label)
     ax.set_ylabel("share of inputs beyond it")
     legend_above(ax)
     return ax
@@ -73,7 +74,7 @@ def plot_bound(ax: Axes, tail: AngleTail, n: int, bound: RiskBound, risk: float)
     ax.set_xlim(0, 90)
     ax.set_ylim(0, 1.05)
     ax.set_xlabel("beta, degrees")
-    ax.set_ylabel("bound of the expected risk")
+    ax.set_ylabel(TABLE["risk_bound"].label)
     legend_above(ax)
     return ax
 
@@ -81,9 +82,9 @@ def plot_bound(ax: Axes, tail: AngleTail, n: int, bound: RiskBound, risk: float)
 def plot_learning(ax: Axes, curve: LearningCurve) -> Axes:
     """Draw the angle with the teacher, which never rises, and the risk, over samples."""
     samples = np.arange(1, len(curve.angles) + 1)
-    (angle,) = ax.plot(samples, np.degrees(curve.angles), color=BLUE, label="angle, degrees")
+    (angle,) = ax.plot(samples, np.degrees(curve.angles), color=BLUE, label="angle (left)")
     ax.set_xlabel("samples")
-    ax.set_ylabel("angle with the teacher, degrees")
+    ax.set_ylabel(TABLE["angle"].label)
     ax.set_ylim(bottom=0.0)
     right = ax.twinx()
     (risk,) = right.plot(
@@ -108,6 +109,6 @@ def _times(time: Floats) -> Floats:
 
 def _over_time(ax: Axes) -> Axes:
     ax.set_xscale("log")
-    ax.set_xlabel("time, steps x learning rates")
+    ax.set_xlabel(DistillationComparison.declared["time"].quantity.label)
     legend_above(ax)
     return ax

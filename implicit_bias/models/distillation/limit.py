@@ -3,53 +3,25 @@
 from __future__ import annotations
 
 import math
-import os
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from enum import Enum
-from typing import Any, Self
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..._saved import Kind, read_saved, write_saved
-from ..._shown import Shown, record_rows
-from ..._solve import to_numpy
+from ..._solve import Status, to_numpy
 from ...data.arrays import Floats
+from ...limits.result import Result
 from .risk import angle
 
-__all__ = [
-    "DistillationCertificate",
-    "DistillationLimit",
-    "DistillationNotCertified",
-    "DistillationStatus",
-]
-
-_ARRAYS = ("weights", "projection", "teacher")
-_SCALARS = ("depth", "rank", "start_norm", "null_start", "tol", "seconds")
-
-
-class DistillationStatus(Enum):
-    """What the certificate of a limit proves, and what to do about it."""
-
-    SOLVED = (
-        "solved: the weights give the teacher's scores on every sample, lie in the span of samples "
-        "and start, and what they keep of the start solves its equation, to within tolerance"
-    )
-    INACCURATE = (
-        "inaccurate: the weights miss the teacher's scores or the span of the samples by more than "
-        "the tolerance. Samples that are nearly dependent decide here: rescale the inputs, move "
-        "`rcond` off their singular values, or raise `tol`"
-    )
-
-    @property
-    def advice(self) -> str:
-        """The sentence that explains the status and the way out."""
-        return self.value
+__all__ = ["DistillationCertificate", "DistillationLimit"]
 
 
 @dataclass(frozen=True)
 class DistillationCertificate:
-    """What weights prove of themselves, recomputed from inputs, teacher and start.
+    """Residuals of the limit's conditions, recomputed from inputs, teacher and start.
 
     Attributes
     ----------
@@ -73,27 +45,12 @@ class DistillationCertificate:
         return max(self.interpolation, self.span_share, self.root_residual)
 
     def proves_limit(self, tol: float) -> bool:
-        """Whether all three hold to the tolerance; NaN proves nothing."""
+        """Return whether all three hold to the tolerance; NaN proves nothing."""
         return all(value <= tol for value in asdict(self).values())
-
-    def to_dict(self) -> dict[str, float]:
-        """The fields as a dictionary of floats."""
-        return asdict(self)
-
-
-class DistillationNotCertified(RuntimeError):
-    """Raised by `DistillationLimit.require` for every status but `SOLVED`."""
-
-    def __init__(self, limit: DistillationLimit) -> None:
-        super().__init__(
-            f"{limit.status.name}: {limit.status.advice}. [{limit.certificate}, tol "
-            f"{limit.tol:.3g}]"
-        )
-        self.limit = limit
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class DistillationLimit(Shown):
+class DistillationLimit(Result):
     """Where gradient flow takes a linear student that sees its teacher's soft labels.
 
     Attributes
@@ -108,11 +65,26 @@ class DistillationLimit(Shown):
         Layers L of the student; rank of the samples.
     start_norm, null_start : float
         `||w(0)||` and `||q_0||`, `q_0` the part of w(0) orthogonal to the samples.
-    status : DistillationStatus
+    status : Status
     certificate : DistillationCertificate
     tol, seconds : float
         To what the status was judged; wall-clock time.
     """
+
+    ADVICE: ClassVar[Mapping[Status, str]] = MappingProxyType(
+        {
+            Status.SOLVED: (
+                "solved: the weights give the teacher's scores on every sample, lie in the span of "
+                "samples and start, and what they keep of the start solves its equation, to within "
+                "tolerance"
+            ),
+            Status.INACCURATE: (
+                "inaccurate: the weights miss the teacher's scores or the span of the samples by "
+                "more than the tolerance. Samples that are nearly dependent decide here: rescale "
+                "the inputs, move `rcond` off their singular values, or raise `tol`"
+            ),
+        }
+    )
 
     weights: Floats
     projection: Floats
@@ -121,14 +93,14 @@ class DistillationLimit(Shown):
     rank: int
     start_norm: float
     null_start: float
-    status: DistillationStatus
+    status: Status
     certificate: DistillationCertificate
     tol: float
     seconds: float
 
     @property
     def null_part(self) -> Floats:
-        """What the samples do not see, kept of the start: `weights - projection`."""
+        """Part of the weights that no sample sees, a multiple of that of the start."""
         return self.weights - self.projection
 
     @property
@@ -163,69 +135,20 @@ class DistillationLimit(Shown):
         """(m,) or (m, K) scores of inputs (m, D)."""
         return np.asarray(np.asarray(to_numpy(X), dtype=np.float64) @ self.weights.T)
 
-    def require(self) -> Self:
-        """This limit if it is `SOLVED`; raises `DistillationNotCertified` otherwise."""
-        if self.status is not DistillationStatus.SOLVED:
-            raise DistillationNotCertified(self)
-        return self
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything but the arrays, ready for JSON (infinities stay floats)."""
+    def _summary(self) -> dict[str, Any]:
         return {
-            "status": self.status.name,
-            "advice": self.status.advice,
-            **self.certificate.to_dict(),
-            **{name: getattr(self, name) for name in _SCALARS},
             "norm": float(np.linalg.norm(self.weights)),
             "projection_norm": float(np.linalg.norm(self.projection)),
             "null_norm": self.null_norm,
             "null_bound": self.null_bound,
         }
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write arrays and results to one safetensors file; `load` reads it back.
-
-        Raises
-        ------
-        OSError
-            If the file cannot be written.
-        """
-        record = {
-            "status": self.status.name,
-            "certificate": self.certificate.to_dict(),
-            **{name: getattr(self, name) for name in _SCALARS},
-        }
-        arrays = {name: getattr(self, name) for name in _ARRAYS}
-        write_saved(path, Kind.of(type(self)), arrays, record)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read what `save` wrote.
-
-        Raises
-        ------
-        FileNotFoundError
-            If there is no such file.
-        ValueError
-            If the file is not a saved limit of this class, whole and unchanged.
-        """
-        kind = Kind.of(cls)
-        arrays, record = read_saved(path, kind, _ARRAYS)
-        shapes = {array.shape for array in arrays.values()}
-        if len(shapes) != 1 or not all(np.isfinite(array).all() for array in arrays.values()):
-            raise kind.refused(path, f"its arrays are not finite and of one shape: {shapes}")
-        with kind.complete(path):
-            return cls(
-                weights=arrays["weights"],
-                projection=arrays["projection"],
-                teacher=arrays["teacher"],
-                status=DistillationStatus[record["status"]],
-                certificate=DistillationCertificate(**record["certificate"]),
-                **{name: record[name] for name in _SCALARS},
-            )
-
-    def _shown_rows(self) -> list[tuple[str, str]]:
-        return record_rows(self.to_dict())
+    def _fault(self) -> str:
+        arrays = (self.weights, self.projection, self.teacher)
+        shapes = {array.shape for array in arrays}
+        if len(shapes) == 1 and all(np.isfinite(array).all() for array in arrays):
+            return ""
+        return f"its arrays are not finite and of one shape: {shapes}"
 
     def __repr__(self) -> str:
         return (

@@ -1,118 +1,98 @@
-"""A frozen DLGN beside what is proved of it, what is certified, and what is merely measured."""
+"""A frozen DLGN beside its limit or bound, its own local limit, and kernel machines."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
-import torch
 
-from ..._shown import Shown
 from ...data.sample import Sample
+from ...kernels.margin import solve_kernel_svm
+from ...kernels.overlap import neural_path_kernel
+from ...limits.limit import Limit
+from ...local_limits.depth3 import depth3_kernel
 from ...local_limits.limit import LocalLimit
-from ...measures.formatting import DASH, number, share
-from ...measures.scalars import agreement, cosine, error_rate, scores
-from ...reports.finding import Table
-from .depth3 import Depth3Interval
+from ...measures.bounded_value import BoundedComparison, BoundedValue, measure_bounded_value
+from ...measures.classifiers import ClassifierComparison, compare_classifier
+from ...measures.scalars import error_rate, scores
+from ...networks.dgn import DGN
+from ...quantities.formatting import number
+from ...quantities.measured import derived, part, quantity
+from ...reports.bounds import LOCAL, strict_local_optimum
+from ...reports.finding import Assumption
+from .depth3 import MOST_GATES, Depth3Interval, certify_depth3
 
 __all__ = [
-    "Beside",
     "DLGNComparison",
-    "beside_scores",
-    "comparison_tables",
+    "along_the_ones",
+    "assumptions_of",
+    "bounded_value",
+    "compare_dlgn",
     "distinct",
-    "network_value",
+    "one_input",
 ]
 
-THEOREM, CERTIFIED, MEASURED = "theorem", "certified", "measured"
+OVERLAP = "overlap kernel"
+# Of the ratio of certified values: a hundred times the gap of the limit.
+GLOBAL = 1e-6
 
 
-@dataclass(frozen=True)
-class Beside:
-    """A classifier beside the network, on held-out data.
+class DLGNComparison(BoundedComparison):
+    """A network with frozen gates beside its limit, or a bound where there are more hidden layers.
 
-    Attributes
-    ----------
-    status : str
-    residual : float
-        What is certified: a duality gap, or the residual of KKT conditions.
-    score_cosine, agreement, error : float
-        With the network's scores and labels; of its own labels.
+    With one hidden layer the bound is the limit's own value, and `exact`.
     """
 
-    status: str
-    residual: float
-    score_cosine: float
-    agreement: float
-    error: float
+    exact: bool = part("True if the bound belongs to the limit itself: one hidden layer.")
+    upper: float = part("Certified upper bound of the program's optimum.")
+    machine_value: float | None = quantity(
+        "kernel machine at the local limit's layer weights, least norm",
+        ".8g",
+        doc="Least norm of the kernel machine at the local limit's own layer weights; None unless "
+        "there are two hidden layers.",
+    )
+    interval: Depth3Interval | None = part(
+        "Bounds of the least value of all networks, where branch and bound can tell."
+    )
 
-
-@dataclass(frozen=True, repr=False)
-class DLGNComparison(Shown):
-    """How near a network with frozen gates has come to its limit.
-
-    Attributes
-    ----------
-    exact : bool
-        Whether `lower` is of the limit itself: one hidden layer. Otherwise it is the path lasso's,
-        a bound of every network with these gates.
-    value : float
-        ``(||w||^2 / L)^(L/2)`` over the smallest margin of the network.
-    lower, upper : float
-        Certified bounds of the program's optimum.
-    local_value : float
-        Of the point that the network is heading to; NaN if none was found.
-    margin_ratio : float
-        `lower / value`, at most 1.
-    local_ratio : float
-        `local_value / value`, 1 at the end of all training.
-    local_bound_ratio : float
-        `lower / local_value`: 1 if the local limit is proved to be a global one.
-    machine_value : float
-        Least norm of the kernel machine at the local limit's own layer weights; NaN unless there
-        are two hidden layers.
-    interval : Depth3Interval or None
-        Bounds of the least value of all networks, where branch and bound can tell.
-    beside : dict of name to Beside
-    error_network : float
-    """
-
-    exact: bool
-    value: float
-    lower: float
-    upper: float
-    local_value: float
-    margin_ratio: float
-    local_ratio: float
-    local_bound_ratio: float
-    machine_value: float
-    interval: Depth3Interval | None
-    beside: dict[str, Beside]
-    error_network: float
+    @derived()
+    def margin_ratio(self) -> float | None:
+        """`bound_ratio` where the bound is the limit; None otherwise."""
+        return self.bound_ratio if self.exact else None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain Python values."""
-        names = (
-            "exact", "value", "lower", "upper", "local_value", "margin_ratio", "local_ratio",
-            "local_bound_ratio", "machine_value", "error_network",
-        )  # fmt: skip
+        """The quantities as plain Python values, nested."""
+        known = super().to_dict()
+        beside = {
+            name: {{"certificate": "residual"}.get(key, key): value for key, value in one.items()}
+            for name, one in known["predicted"].items()
+        }
         return {
-            **{name: getattr(self, name) for name in names},
+            "exact": self.exact,
+            "value": self.value,
+            "lower": self.bound,
+            "upper": self.upper,
+            "local_value": self.local_value,
+            "margin_ratio": self.bound_ratio,
+            "local_ratio": self.local_ratio,
+            "local_bound_ratio": self.local_bound_ratio,
+            "machine_value": self.machine_value,
+            "error_network": self.error_network,
             "interval": None if self.interval is None else self.interval.to_dict(),
-            "beside": {name: asdict(one) for name, one in self.beside.items()},
+            "beside": beside,
         }
 
-
-def network_value(network: torch.nn.Module, sample: Sample) -> float:
-    """``(||w||^2 / L)^(L/2)`` over the smallest margin; NaN where that is not positive."""
-    margin = float((sample.y * scores(network, sample)).min())
-    if not margin > 0:
-        return math.nan
-    degree: int = network.degree  # type: ignore[assignment]
-    squares = sum(float(p.detach().double().square().sum()) for p in network.parameters())
-    return float((squares / degree) ** (degree / 2)) / margin
+    def rows(self) -> list[tuple[str, ...]]:
+        """Label, text, and what it is, of every line of a table."""
+        found = self.lines("margin_ratio", "machine_value")
+        if self.interval is not None:
+            text = f"least value of all networks is in ({self.interval.programs} programs)"
+            ends = (number(end, ".6g") for end in (self.interval.lower, self.interval.upper))
+            found.append((text, f"[{', '.join(ends)}]"))
+        return [*super().rows(), *((*line, "certified") for line in found)]
 
 
 def distinct(sample: Sample) -> Sample:
@@ -126,84 +106,147 @@ def distinct(sample: Sample) -> Sample:
     return Sample(sample.X[kept], sample.y[kept], np.asarray(sample.gates)[kept])
 
 
-def beside_scores(
-    status: str, residual: float, found: np.ndarray, trained: np.ndarray, y: np.ndarray
-) -> Beside:
-    """A classifier with the scores `found` beside the network's."""
-    return Beside(
-        status=status,
-        residual=residual,
-        score_cosine=cosine(found, trained),
-        agreement=agreement(found, trained),
-        error=error_rate(y, found),
+def along_the_ones(network: DGN) -> DGN:
+    """The network of one input `sqrt(D)` with the scores of one of D ones.
+
+    Gradients of the first layer's rows are along the ones, so that at every KKT point rows are,
+    and only what lies along them ever grows. Its values are those of the network without the rest.
+    """
+    first, *above = (layer.detach() for layer in network.layers)
+    along = first.sum(dim=1, keepdim=True) / first.shape[1] ** 0.5
+    return DGN.from_weights(along, *above, device=along.device)
+
+
+def one_input(sample: Sample) -> Sample:
+    """A sample of D ones as one of the input `sqrt(D)`."""
+    X = np.full((len(sample.X), 1), math.sqrt(sample.X.shape[1]))
+    return Sample(X, sample.y, sample.gates)
+
+
+def bounded_value(network: DGN, limit: Limit, sample: Sample, *, constant: bool) -> BoundedValue:
+    """Measure a network's value between its limit or bound and its own local limit.
+
+    Parameters
+    ----------
+    network : DGN
+        With frozen gates.
+    limit : Limit
+        Its limit with one hidden layer, the path lasso with more.
+    sample : Sample
+        Training data as the value network sees them. The local limit is that of distinct ones.
+    constant : bool
+        True for constant experts, whose local limit has one input: see `along_the_ones`.
+    """
+    posed = (along_the_ones(network), one_input(sample)) if constant else (network, sample)
+    bound = float(limit.dual_objective)
+    return measure_bounded_value(network, sample, bound, search=(posed[0], distinct(posed[1])))
+
+
+def compare_dlgn(
+    network: DGN,
+    value: BoundedValue,
+    limit: Limit,
+    samples: tuple[Sample, Sample],
+    *,
+    widths: Sequence[int],
+    name: str,
+    constant: bool,
+    tol: float,
+) -> DLGNComparison:
+    """Compare a network with its limit or bound, its local limit and a kernel machine.
+
+    Parameters
+    ----------
+    network : DGN
+        With frozen gates; separates the training sample.
+    value : BoundedValue
+        Of the network: `bounded_value`.
+    limit : Limit
+        The limit itself with one hidden layer, the path lasso with more.
+    samples : pair of Sample
+        Training and held-out, inputs as the value network sees them.
+    widths : sequence of int
+        Units of each hidden layer.
+    name : str
+        Of the program.
+    constant : bool
+        True for constant experts.
+    tol : float
+        Gap of the kernel machine.
+    """
+    train, held_out = samples
+    seen = [one_input(one) if constant else one for one in samples]
+    trained = scores(network, held_out)
+    two = len(widths) == 2
+    return DLGNComparison(
+        **vars(value),
+        error_network=error_rate(held_out.y, trained),
+        classifiers=_classifiers(
+            limit, value.limit, samples, seen[1], trained, widths=widths, name=name, tol=tol
+        ),
+        exact=len(widths) == 1,
+        upper=limit.objective,
+        machine_value=_machine_value(value.limit, seen[0]) if two else None,
+        interval=_interval(train, widths) if constant and two else None,
     )
 
 
-def comparison_tables(
-    comparison: DLGNComparison, local: LocalLimit | None, name: str
-) -> tuple[Table, Table]:
-    """What is known, line by line with its standing; and classifiers beside the network."""
-    lines = [*_value_rows(comparison, name), *_local_rows(comparison, local)]
-    lines += _depth3_rows(comparison)
-    known = Table("the network beside its limit", ("", "value", "what it is"), tuple(lines))
-    found = list(comparison.beside.values())
-    beside = (
-        ("status", *(one.status for one in found)),
-        ("gap | residual (certified)", *(number(one.residual, ".1e") for one in found)),
-        ("cosine of held-out scores", *(number(one.score_cosine, ".4f") for one in found)),
-        ("agreement on held-out labels", *(share(one.agreement) for one in found)),
-        ("held-out error", *(share(one.error) for one in found)),
-        ("held-out error, network", *(share(comparison.error_network) for _ in found)),
+def assumptions_of(comparison: DLGNComparison) -> tuple[Assumption, ...]:
+    """Assumptions of the theorem about one hidden layer, as far as they are known to hold."""
+    found = (
+        Assumption("gates do not depend on the weights that go on (by construction)", True),
+        Assumption(
+            "there is one hidden layer, whose limit a theorem names; with more the program is a "
+            "bound",
+            comparison.exact,
+        ),
+        strict_local_optimum(comparison.local),
     )
-    title = "classifiers beside the network (measured)"
-    return known, Table(title, ("", *comparison.beside), beside)
+    if not comparison.exact or comparison.limit is None:
+        return found
+    best = Assumption(
+        "the network is heading to the limit, not to a point with units that are wrongly dead "
+        f"(limit / local limit is {comparison.local_bound_ratio:.6f}, certified)",
+        comparison.local_bound_ratio >= 1 - GLOBAL,
+    )
+    return (*found, best)
 
 
-def _value_rows(comparison: DLGNComparison, name: str) -> list[tuple[str, str, str]]:
-    what = "the limit's value" if comparison.exact else "every network's value is at least"
-    certified = f"[{number(comparison.lower, '.8g')}, {number(comparison.upper, '.8g')}]"
-    ratio = "margin ratio (1)" if comparison.exact else "bound / network (at most 1)"
-    return [
-        ("value of the network", number(comparison.value, ".8g"), MEASURED),
-        (f"{what}: optimum of {name}", number(comparison.lower, ".8g"), THEOREM),
-        ("  which lies in", certified, CERTIFIED),
-        (ratio, number(comparison.margin_ratio, ".4f"), CERTIFIED),
-    ]
-
-
-def _local_rows(comparison: DLGNComparison, local: LocalLimit | None) -> list[tuple[str, str, str]]:
+def _machine_value(local: LocalLimit | None, train: Sample) -> float:
+    """Least norm at the local limit's own layer weights: its value, if it is a KKT point."""
     if local is None:
-        return [("value of its local limit", DASH, "not found")]
-    lowest = number(float(local.curvature[0])) if len(local.curvature) else DASH
-    modes = f"{local.n_zero_modes}, {local.n_symmetry_modes} of them rotations of units"
-    return [
-        ("value of its local limit", number(local.value, ".8g"), CERTIFIED),
-        ("  status", local.status.name, CERTIFIED),
-        ("  residual of first-order conditions (0)", number(local.residual), CERTIFIED),
-        ("  lowest curvature", lowest, CERTIFIED),
-        ("  zero modes", modes, CERTIFIED),
-        (
-            "  active samples",
-            f"{int(local.active.sum())} of {len(local.active)} distinct",
-            CERTIFIED,
-        ),
-        ("local limit / network (1)", number(comparison.local_ratio, ".4f"), MEASURED),
-        (
-            "limit / local limit (1)" if comparison.exact else "bound / local limit",
-            number(comparison.local_bound_ratio, ".4f"),
-            CERTIFIED,
-        ),
-    ]
+        return math.nan
+    kernel = depth3_kernel(local.network)(train.X, train.gates)
+    machine = solve_kernel_svm(kernel, train.y)
+    return machine.objective if machine.certificate.proves_separability() else math.nan
 
 
-def _depth3_rows(comparison: DLGNComparison) -> list[tuple[str, str, str]]:
-    rows = []
-    if math.isfinite(comparison.machine_value):
-        text = "kernel machine at the local limit's layer weights, least norm"
-        rows.append((text, number(comparison.machine_value, ".8g"), CERTIFIED))
-    one = comparison.interval
-    if one is not None:
-        found = f"[{number(one.lower, '.6g')}, {number(one.upper, '.6g')}]"
-        text = f"least value of all networks is in ({one.programs} programs)"
-        rows.append((text, found, CERTIFIED))
-    return rows
+def _interval(train: Sample, widths: Sequence[int]) -> Depth3Interval | None:
+    layers = np.split(np.asarray(train.gates), [int(widths[0])], axis=1)
+    if min(np.unique(layer, axis=1).shape[1] for layer in layers) > MOST_GATES:
+        return None
+    one = distinct(train)
+    return certify_depth3(one.y, one.gates, widths=widths, n_inputs=train.X.shape[1])
+
+
+def _classifiers(
+    limit: Limit,
+    local: LocalLimit | None,
+    samples: tuple[Sample, Sample],
+    seen: Sample,
+    trained: Any,
+    *,
+    widths: Sequence[int],
+    name: str,
+    tol: float,
+) -> dict[str, ClassifierComparison]:
+    """The program's solution, the SVM of the overlap kernel, and the local limit by its inputs."""
+    train, held_out = ((one.X, one.gates) for one in samples)
+    y_train, y = (one.y for one in samples)
+    compare = partial(compare_classifier, trained=trained, y=y)
+    machine = solve_kernel_svm(neural_path_kernel(*train, widths=widths), y_train, tol=tol)
+    cross = neural_path_kernel(*held_out, *train, widths=widths)
+    found = [compare(name, limit, held_out), compare(OVERLAP, machine, (cross,))]
+    if local is not None:
+        found.append(compare(LOCAL, local, (seen.X, seen.gates)))
+    return {one.name: one for one in found}

@@ -6,19 +6,20 @@ import heapq
 import itertools
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._shown import Shown
 from ..._solve import GatedDesign, MaxMarginProgram, Solution, Status, to_numpy
 from ...data.arrays import Floats
 from ...limits.formulation import real_data, solve_program
+from ...limits.result import Result
 
-__all__ = ["MOST_GATES", "Depth3Interval", "certify_depth3"]
+__all__ = ["MOST_GATES", "Depth3Bounds", "Depth3Interval", "certify_depth3"]
 
 # Distinct gates of the layer whose weights are divided up: cells are simplices of one dimension
 # less, whose number for a given width grows with that power.
@@ -28,32 +29,63 @@ _ROUNDS, _STALLED = 30, 1e-6
 _SUB_TOL = 1e-7
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Depth3Interval(Shown):
-    """Proved bounds of the least value of all networks with these gates.
+@dataclass(frozen=True)
+class Depth3Bounds:
+    """Bounds of the least value, as programs with certificates of their own prove them.
 
     Attributes
     ----------
     lower, upper : float
-        The least value lies between them; `upper` is attained, by layer weights `t` and `p`.
-    t, p : (H1,) and (H2,) arrays
-        Shares of the first and second layer's units, with sum 1: see `depth3_kernel`.
     path_bound : float
         The bound of the path lasso, where the division of cells begins.
-    programs : int
-        Convex programs solved.
-    finished : bool
-        Whether the interval is as narrow as was asked for.
-    seconds : float
     """
 
     lower: float
     upper: float
+    path_bound: float
+
+    @property
+    def gap(self) -> float:
+        """`upper / lower - 1`."""
+        return self.upper / self.lower - 1
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Depth3Interval(Result):
+    """Proved bounds of the least value of all networks with these gates.
+
+    Attributes
+    ----------
+    t, p : (H1,) and (H2,) arrays
+        Shares of the first and second layer's units, with sum 1: see `depth3_kernel`. Their
+        network attains `upper`.
+    status : Status
+        SOLVED where the interval is as narrow as was asked for, else INACCURATE.
+    certificate : Depth3Bounds
+        The least value lies between `lower` and `upper`.
+    tol : float
+        Relative width that was asked for.
+    programs : int
+        Convex programs solved.
+    seconds : float
+    """
+
+    ADVICE: ClassVar[Mapping[Status, str]] = MappingProxyType(
+        {
+            Status.SOLVED: "solved: the interval is as narrow as was asked for, and proved",
+            Status.INACCURATE: (
+                "inaccurate: the interval is proved, and wider than `tol`. Allow more programs "
+                "(`max_programs`)"
+            ),
+        }
+    )
+
     t: Floats
     p: Floats
-    path_bound: float
+    status: Status
+    certificate: Depth3Bounds
+    tol: float
     programs: int
-    finished: bool
     seconds: float
 
     def __post_init__(self) -> None:
@@ -61,15 +93,23 @@ class Depth3Interval(Shown):
             array.flags.writeable = False
 
     @property
-    def gap(self) -> float:
-        """`upper / lower - 1`."""
-        return self.upper / self.lower - 1
+    def lower(self) -> float:
+        """Certified lower bound of the least value."""
+        return self.certificate.lower
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain Python values."""
-        names = ("lower", "upper", "gap", "path_bound", "programs", "finished", "seconds")
-        found = {name: getattr(self, name) for name in names}
-        return found | {"t": self.t.tolist(), "p": self.p.tolist()}
+    @property
+    def upper(self) -> float:
+        """Certified upper bound of the least value."""
+        return self.certificate.upper
+
+    @property
+    def finished(self) -> bool:
+        """Whether the interval is as narrow as was asked for."""
+        return self.status is Status.SOLVED
+
+    def _summary(self) -> dict[str, Any]:
+        shares = {"t": self.t.tolist(), "p": self.p.tolist()}
+        return {"gap": self.certificate.gap, "finished": self.finished} | shares
 
 
 def certify_depth3(
@@ -128,14 +168,14 @@ def certify_depth3(
     swapped = search.swapped
     first, second = (divided, other) if swapped else (other, divided)
     n_first = int(widths[0])
+    finished = search.upper <= lower * (1 + tol)
     return Depth3Interval(
-        lower=lower,
-        upper=search.upper,
         t=_spread(first, to_numpy(gates)[:, :n_first]),
         p=_spread(second, to_numpy(gates)[:, n_first:]),
-        path_bound=path_bound,
+        status=Status.SOLVED if finished else Status.INACCURATE,
+        certificate=Depth3Bounds(lower, search.upper, path_bound),
+        tol=tol,
         programs=search.programs,
-        finished=search.upper <= lower * (1 + tol),
         seconds=time.perf_counter() - start,
     )
 

@@ -1,4 +1,4 @@
-"""Which paths of a gated network are open where, counted without a list of them."""
+"""Open paths and activation patterns of gated networks, counted without a list of them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def active_paths(gates: Any, *, widths: Sequence[int]) -> Floats:
 
 
 def count_patterns(gates: Any) -> int:
-    """How many different rows gates (n, H) have: activation patterns that the samples realise.
+    """Number of different rows of gates (n, H): activation patterns that the samples realise.
 
     Raises
     ------

@@ -15,38 +15,39 @@ from ...data.sample import Sample
 from ...drawing.decision_maps import is_planar
 from ...drawing.runs import run_panels
 from ...gates.layered import LinearGates
+from ...limits.formulation import Formulation, solve_limit
+from ...limits.frelu import SVMFReLU
 from ...limits.limit import Limit
-from ...limits.path_lasso import solve_path_lasso
+from ...limits.path_lasso import PathLasso
+from ...limits.path_limit import PathLimit
 from ...local_limits.limit import LocalLimit
+from ...measures.bounded_value import BoundedValue
 from ...measures.distances import Distances
-from ...measures.formatting import loss_in_words, share
 from ...measures.kkt import kkt_distance
 from ...measures.scalars import scores
 from ...networks.dgn import DGN
 from ...networks.dlgn import DLGN
-from ...reports.columns import kkt_columns
+from ...quantities.formatting import DASH
+from ...reports.bounds import BOUND, bound_finding, comparison_finding
 from ...reports.finding import Finding, Table
-from ...reports.findings import gating_file, limit_alone, trained, usable
-from ...reports.report import Report, gather
-from ...runs.separable import RUN
-from ...runs.setup import Setup, prepare, start
-from ...training.loop import train
+from ...reports.findings import gating_file, solved, trained, usable
+from ...reports.report import Report
+from ...runs.fit import fit
+from ...runs.gather import gather
+from ...runs.programs import RunPrograms, stated
+from ...runs.setup import SampleSetup, Setup, data_record, prepare, start
 from ...training.settings import TrainingSettings
 from ...training.trainers import check_trainer
-from .comparison import comparison_tables
-from .comparison_run import compare_dlgn, find_local_limit, of_the_limit, one_input
+from .comparison import assumptions_of, bounded_value, compare_dlgn, one_input
 from .figure import decision_row, gates_row
-from .formulation import solve_dlgn_svm
+from .formulation import ConstantExperts
 from .regions import closed_samples, count_patterns, most_patterns
 from .training import GateTraining, gating_of, steepening, train_gates
 
 if TYPE_CHECKING:
-    from ...runs.folder import Keeping
-    from ...runs.model import Model
-    from ...runs.progress import Progress
     from .model import DLGNOptions
 
-__all__ = ["run_dlgn"]
+__all__ = ["dlgn_programs", "run_dlgn"]
 
 DEEP = (
     "no theorem names the limit of a DLGN of several hidden layers. The path lasso is a lower "
@@ -63,29 +64,32 @@ NAMED = 10
 class Frozen:
     """A DLGN whose gates have been frozen: the data as its value network sees them."""
 
-    setup: Setup
+    setup: SampleSetup
     gating: LinearGates
     samples: tuple[Sample, Sample]  # inputs of the experts, labels, gates
     widths: tuple[int, ...]
 
     @property
     def exact(self) -> bool:
-        """Whether a theorem names the limit: one hidden layer."""
+        """True if a theorem names the limit: with one hidden layer."""
         return len(self.widths) == 1
 
     @cached_property
     def name(self) -> str:
-        """Of the program that is solved."""
+        """Name of the program that is solved."""
         if not self.exact:
-            return "path lasso (bound)"
-        return "group lasso" if self.setup.options.experts == "linear" else "L1 margin of gates"
+            return BOUND
+        return "group lasso" if self.setup.options.experts == "linear" else ConstantExperts.name
 
-    def expert_inputs(self, X: Floats) -> Floats:
-        """What the value network sees of inputs."""
-        return X if self.setup.options.experts == "linear" else np.ones_like(X)
+    @property
+    def formulation(self) -> Formulation[Any]:
+        """The program: the limit itself with one hidden layer, the bound with more."""
+        if not self.exact:
+            return PathLasso(self.widths)
+        return SVMFReLU() if self.setup.options.experts == "linear" else ConstantExperts()
 
 
-def run_dlgn(model: Model, options: DLGNOptions, progress: Progress, keeping: Keeping) -> Report:
+def run_dlgn(setup: Setup) -> Report:
     """Train the half-spaces of a DLGN with soft gates, freeze them, and go on to the limit.
 
     Raises
@@ -93,51 +97,80 @@ def run_dlgn(model: Model, options: DLGNOptions, progress: Progress, keeping: Ke
     ValueError, FileNotFoundError
         If an option is out of range or the data are not there, before any long work.
     """
-    _check_layers(options)
+    options = setup.options
     parts = steepening(options.beta, options.final_beta, options.gate_steps)
-    setup = prepare(model, options, progress, keeping)
+    samples, network = _prepare(setup)
+    check_trainer(options.trainer, network.value)
+    heading = setup.heading(
+        data_record(samples.dataset),
+        title=f"DLGN of {options.experts} experts, its half-spaces frozen",
+        theorem="" if options.depth == 2 else DEEP,
+    )
+    return gather(heading, _find(samples, network, parts), setup.folder)
+
+
+def dlgn_programs(setup: Setup) -> RunPrograms:
+    """State the program of the limit, or of the bound, in the half-spaces as they are drawn.
+
+    Raises
+    ------
+    ValueError, FileNotFoundError
+        If an option is out of range, the data are not there, or there are more paths than memory
+        holds.
+    """
+    samples, network = _prepare(setup)
+    frozen, steps = _freeze(samples, network), setup.options.gate_steps
+    setup.progress.stage(f"stating {frozen.name} on {len(samples.train.y)} samples")
+    note = f"half-spaces are as they were drawn, and a run trains them for {steps} steps first"
+    problem = frozen.formulation.literal(*frozen.samples[0])
+    program = stated(frozen.name, problem, note if steps else "")
+    return RunPrograms(setup.model, samples.dataset.description, (program,))
+
+
+def _prepare(setup: Setup) -> tuple[SampleSetup, DLGN]:
+    """Load the data and draw the network."""
+    options = setup.options
+    _check_layers(options)
+    samples = prepare(setup)
     network = DLGN(
-        setup.train.X.shape[1],
+        samples.train.X.shape[1],
         widths=_widths(options),
         constant_experts=options.experts == "constant",
         beta=options.beta,
         **start(options, setup.seeds.weights),
     )
-    check_trainer(options.trainer, network.value)
-    heading = setup.heading(
-        title=f"DLGN of {options.experts} experts, its half-spaces frozen",
-        theorem="" if options.depth == 2 else DEEP,
-    )
-    return gather(heading, _find(setup, network, parts), keeping)
+    return samples, network
 
 
-def _find(setup: Setup, network: DLGN, parts: tuple[tuple[float, int], ...]) -> Iterator[Finding]:
-    """What there is to find, each as soon as it is known."""
+def _find(
+    setup: SampleSetup, network: DLGN, parts: tuple[tuple[float, int], ...]
+) -> Iterator[Finding]:
+    """Yield the findings of the run, each as soon as it is known."""
     setup.progress.stage(f"training half-spaces with soft gates for {_steps(parts)} steps")
     training = _train_gates(setup, network, parts)
     frozen = _freeze(setup, network)
-    yield _of_the_gates(training, frozen)
+    yield _gates(training, frozen)
     if not training.finished:
         return
     yield gating_file(frozen.gating)
     setup.progress.stage(f"solving {frozen.name} ({setup.options.solver})")
     limit = _solve(frozen)
-    alone = _with_closed(limit_alone(limit, frozen.name), limit, frozen)
+    alone = bound_finding(limit) if isinstance(limit, PathLimit) else solved(limit, frozen.name)
+    alone = _with_closed(alone, limit, frozen)
     yield alone
     if not (usable(limit) and setup.trains):
         return
     twin = network.freeze_gates()
     setup.progress.stage(f"going on with frozen gates for {setup.settings.n_steps} steps")
-    trajectory = train(
+    trajectory = fit(
+        setup,
         twin,
         *frozen.samples[0],
         settings=setup.settings,
+        first=False,
         X_val=frozen.samples[1].X,
         gates_val=frozen.samples[1].gates,
-        callback=setup.progress.training(),
         observer=Distances(None, *frozen.samples, loss=setup.options.loss),
-        state=setup.keeping.state(RUN),
-        resume=_resumes(setup, RUN),
     )
     held_out = to_numpy(limit.predictor(frozen.samples[1].X, frozen.samples[1].gates))
     panels = run_panels(trajectory, None, held_out, name=frozen.name)
@@ -146,31 +179,32 @@ def _find(setup: Setup, network: DLGN, parts: tuple[tuple[float, int], ...]) -> 
         return
     setup.progress.stage("finding the local limit")
     constant = setup.options.experts == "constant"
-    local = find_local_limit(twin, frozen.samples[0], constant=constant)
-    yield from _compared(frozen, limit, local, twin, alone)
+    value = bounded_value(twin, limit, frozen.samples[0], constant=constant)
+    yield from _compared(frozen, limit, value, twin, alone)
 
 
 def _compared(
-    frozen: Frozen, limit: Limit, local: LocalLimit | None, twin: DGN, alone: Finding
+    frozen: Frozen, limit: Limit, value: BoundedValue, twin: DGN, alone: Finding
 ) -> Iterator[Finding]:
     setup, samples = frozen.setup, frozen.samples
     setup.progress.stage("comparing")
     comparison = compare_dlgn(
-        twin, limit, local, samples, widths=frozen.widths, name=frozen.name, tol=setup.options.tol,
+        twin, value, limit, samples, widths=frozen.widths, name=frozen.name, tol=setup.options.tol,
         constant=setup.options.experts == "constant",
     )  # fmt: skip
-    kkt = kkt_distance(twin, *samples[0])
-    found = of_the_limit(alone, limit, local, comparison, frozen.name)
+    found = comparison_finding(alone, comparison, frozen.name)
     yield replace(
         found,
-        tables=(*alone.tables, *comparison_tables(comparison, local, frozen.name)),
-        row={**found.row, **kkt_columns(kkt)},
+        assumptions=(*found.assumptions, *assumptions_of(comparison)),
+        row={**found.row, **kkt_distance(twin, *samples[0]).cells()},
     )
     if is_planar(setup.train.X):
-        yield Finding("maps", panels=(_maps(frozen, limit, local, twin, comparison.value),))
+        yield Finding("maps", panels=(_maps(frozen, limit, comparison, twin),))
 
 
-def _train_gates(setup: Setup, network: DLGN, parts: tuple[tuple[float, int], ...]) -> GateTraining:
+def _train_gates(
+    setup: SampleSetup, network: DLGN, parts: tuple[tuple[float, int], ...]
+) -> GateTraining:
     # Not homogeneous, so that trainers for margins do not take it; this one finds its own steps.
     settings = TrainingSettings(trainer="momentum", loss=setup.options.loss)
     names = {index: GATES_RUN.format(index) for index in range(len(parts))}
@@ -180,12 +214,12 @@ def _train_gates(setup: Setup, network: DLGN, parts: tuple[tuple[float, int], ..
         parts,
         settings=settings,
         callback=setup.progress.training(),
-        folder_state={index: setup.keeping.state(name) for index, name in names.items()},
-        resume=setup.keeping.resume,
+        folder_state={index: setup.folder.state(name) for index, name in names.items()},
+        resume=setup.folder.resume,
     )
 
 
-def _freeze(setup: Setup, network: DLGN) -> Frozen:
+def _freeze(setup: SampleSetup, network: DLGN) -> Frozen:
     """The gates of now, by one gating for training and held-out inputs alike."""
     gating = gating_of(network)
     constant = network.constant_experts
@@ -199,43 +233,36 @@ def _freeze(setup: Setup, network: DLGN) -> Frozen:
 
 
 def _solve(frozen: Frozen) -> Limit:
-    """The limit itself with one hidden layer, the bound with more."""
-    options, sample = frozen.setup.options, frozen.samples[0]
-    solving = {"solver": options.solver, "tol": options.tol}
-    if frozen.exact:
-        return solve_dlgn_svm(*sample, experts=options.experts, **solving)
-    return solve_path_lasso(*sample, widths=frozen.widths, **solving)
+    options = frozen.setup.options
+    limit: Limit = solve_limit(
+        frozen.formulation, *frozen.samples[0], solver=options.solver, tol=options.tol
+    )
+    return limit
 
 
-def _of_the_gates(training: GateTraining, frozen: Frozen) -> Finding:
-    """How the half-spaces were trained, and what patterns the samples have in them."""
+def _gates(training: GateTraining, frozen: Frozen) -> Finding:
+    """The training of the half-spaces, and the patterns that the samples have in them."""
     sample, X = frozen.samples[0], frozen.setup.train.X
     patterns = count_patterns(sample.gates)
     most = most_patterns(sum(frozen.widths), X.shape[1])
-    betas = " -> ".join(f"{beta:g}" for beta in dict.fromkeys(training.betas)) or "-"
-    rows = (
-        ("steps with soft gates | beta", f"{training.n_steps} | {betas}"),
-        ("loss with soft gates", loss_in_words(training.log_loss)),
-        ("loss with hard gates", loss_in_words(training.hard_log_loss)),
-        ("training accuracy, soft | hard", f"{share(training.accuracy)} | "
-         f"{share(training.hard_accuracy)}"),
-        ("gates changed since the start", share(training.gate_changes)),
-        ("activation patterns of samples", f"{patterns} (at most {min(most, len(X))})"),
-    )  # fmt: skip
+    betas = " -> ".join(f"{beta:g}" for beta in dict.fromkeys(training.betas)) or DASH
+    steps, *rows = training.rows()
+    beta = ("beta", betas)
+    count = ("activation patterns of samples", f"{patterns} (at most {min(most, len(X))})")
     row = gates_row(training, frozen.gating, Sample(X, sample.y, sample.gates), frozen.widths)
     return Finding(
         "gates",
         record={"gates": training.to_dict() | {"n_patterns": patterns}},
-        tables=(Table("half-spaces (measured)", ("", "value"), rows),),
+        tables=(Table("half-spaces (measured)", ("", "value"), (steps, beta, *rows, count)),),
         panels=(row,),
         objects={"gating": frozen.gating, "gate_training": training},
-        row={"gate_changes": training.gate_changes},
+        row=training.cells(),
         finished=training.finished,
     )
 
 
 def _with_closed(found: Finding, limit: Limit, frozen: Frozen) -> Finding:
-    """The limit alone; where it is none, what stands in the way by number."""
+    """Name the samples that stand in the way where there is no limit."""
     if limit.status is not Status.NOT_SEPARABLE:
         return found
     closed = closed_samples(*frozen.samples[0][::2], widths=frozen.widths)
@@ -250,27 +277,34 @@ def _with_closed(found: Finding, limit: Limit, frozen: Frozen) -> Finding:
     )
 
 
-def _maps(frozen: Frozen, limit: Limit, local: LocalLimit | None, twin: DGN, value: float) -> Any:
+def _maps(frozen: Frozen, limit: Limit, value: BoundedValue, twin: DGN) -> Any:
     """The program's solution, the local limit and the network on the plane."""
-    scorers = [(frozen.name, partial(_predicted, limit, frozen), limit.objective)]
+    seen = (frozen.gating, frozen.setup.options.experts == "constant")
+    scorers = [(frozen.name, partial(_predicted, limit, *seen), limit.objective)]
+    local = value.limit
     if local is not None:
-        scorers.append(("local limit", partial(_predicted, local, frozen), local.value))
+        scorers.append(("local limit", partial(_predicted, local, *seen), local.value))
     margin = float((frozen.samples[0].y * scores(twin, frozen.samples[0])).min())
-    scorers.append(("network", partial(_scores, twin, frozen), value * margin))
+    scorers.append(("network", partial(_scores, twin, *seen), value.value * margin))
     sample = Sample(frozen.setup.train.X, frozen.setup.train.y, None)
     return decision_row(sample, frozen.gating, scorers)
 
 
-def _predicted(limit: Any, frozen: Frozen, X: Floats) -> Floats:
-    seen = Sample(frozen.expert_inputs(X), np.ones(len(X)), frozen.gating.transform(X))
-    if isinstance(limit, LocalLimit) and frozen.setup.options.experts == "constant":
+def _predicted(limit: Any, gating: LinearGates, constant: bool, X: Floats) -> Floats:
+    seen = _seen(gating, constant, X)
+    if isinstance(limit, LocalLimit) and constant:
         seen = one_input(seen)
-    return to_numpy(limit.predictor(seen.X, np.asarray(seen.gates, dtype=float)))
+    return to_numpy(limit.predictor(seen.X, seen.gates))
 
 
-def _scores(twin: DGN, frozen: Frozen, X: Floats) -> Floats:
-    gates = frozen.gating.transform(X).astype(float)
-    return scores(twin, Sample(frozen.expert_inputs(X), np.ones(len(X)), gates))
+def _scores(twin: DGN, gating: LinearGates, constant: bool, X: Floats) -> Floats:
+    return scores(twin, _seen(gating, constant, X))
+
+
+def _seen(gating: LinearGates, constant: bool, X: Floats) -> Sample:
+    """New inputs as the value network sees them: ones where its experts are constant."""
+    gates = gating.transform(X).astype(float)
+    return Sample(np.ones_like(X) if constant else X, np.ones(len(X)), gates)
 
 
 def _check_layers(options: DLGNOptions) -> None:
@@ -290,8 +324,3 @@ def _widths(options: DLGNOptions) -> tuple[int, ...]:
 
 def _steps(parts: tuple[tuple[float, int], ...]) -> int:
     return sum(steps for _, steps in parts)
-
-
-def _resumes(setup: Setup, name: str) -> bool:
-    path = setup.keeping.state(name)
-    return setup.keeping.resume and path is not None and path.exists()

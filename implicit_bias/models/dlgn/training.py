@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +12,13 @@ import numpy as np
 import torch
 
 from ..._pictures import draw
-from ..._shown import Shown
 from ..._solve import to_numpy
 from ...data.sample import Sample
 from ...gates.layered import LinearGates
 from ...measures.scalars import accuracy, scores
 from ...networks.dlgn import DLGN
+from ...quantities.formatting import loss_in_words
+from ...quantities.measured import Measured, derived, part, quantity
 from ...training.loop import Callback, train
 from ...training.objectives import log_mean_loss
 from ...training.settings import TrainingSettings
@@ -33,64 +34,51 @@ __all__ = ["GateObserver", "GateTraining", "gating_of", "hard_scores", "steepeni
 STAGES = 4
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class GateTraining(Shown):
-    """What became of the gates.
+class GateTraining(Measured):
+    """The training of the gates, part after part, and how soft and hard gates have ended.
 
-    Attributes
-    ----------
-    betas : tuple of float
-        Steepness in each part of the training; none if there was no step.
-    trajectories : tuple of Trajectory
-        One a part that was begun, with what `GateObserver` measures.
-    log_loss, hard_log_loss : float
-        Logarithms of the mean loss at the end, with the soft gates that were trained and with the
-        hard ones that they stand for: they may lie far apart.
-    accuracy, hard_accuracy : float
-        On the training samples.
-    gate_changes : float
-        Share of hard gates that changed since the start.
+    Losses with soft gates and with the hard ones that they stand for may lie far apart.
     """
 
-    betas: tuple[float, ...]
-    trajectories: tuple[Trajectory, ...]
-    log_loss: float
-    hard_log_loss: float
-    accuracy: float
-    hard_accuracy: float
-    gate_changes: float
+    betas: tuple[float, ...] = part("Steepness in each part of the training; none without a step.")
+    trajectories: tuple[Trajectory, ...] = part(
+        "One a part that was begun, with what `GateObserver` measures.", kept=False
+    )
+
+    @derived("steps with soft gates", "d", kept=True)
+    def n_steps(self) -> int:
+        """Gradient steps done."""
+        return sum(int(one.step[-1]) for one in self.trajectories)
+
+    log_loss: float = quantity(
+        "loss with soft gates", loss_in_words, doc="Logarithm of the mean loss at the end."
+    )
+    hard_log_loss: float = quantity(
+        "loss with hard gates", loss_in_words, doc="The same with hard gates."
+    )
+    accuracy: float = quantity("training accuracy, soft gates", ".2%")
+    hard_accuracy: float = quantity("training accuracy, hard gates", ".2%")
+    gate_changes: float = quantity()
+
+    @property
+    def finished(self) -> bool:
+        """True if every part was finished."""
+        return len(self.trajectories) == len(self.betas) and all(
+            one.finished for one in self.trajectories
+        )
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the losses of the training; see `Limit.plot` for `ax`."""
         return draw("models.dlgn.figure:plot_gate_losses", self, ax=ax)
 
-    @property
-    def finished(self) -> bool:
-        """Whether every part was."""
-        return len(self.trajectories) == len(self.betas) and all(
-            part.finished for part in self.trajectories
-        )
-
-    @property
-    def n_steps(self) -> int:
-        """Gradient steps done."""
-        return sum(int(part.step[-1]) for part in self.trajectories)
-
     def along(self, name: str) -> tuple[np.ndarray, np.ndarray]:
-        """Steps since the start, and what was observed by that name at them, all parts in a row."""
-        ends = np.cumsum([0, *(part.step[-1] for part in self.trajectories)])
-        steps = [part.step + end for part, end in zip(self.trajectories, ends, strict=False)]
+        """Steps since the start, and the values observed by that name at them, parts in a row."""
+        ends = np.cumsum([0, *(one.step[-1] for one in self.trajectories)])
+        steps = [one.step + end for one, end in zip(self.trajectories, ends, strict=False)]
         values = [
-            part.log_loss if name == "log_loss" else part.observed[name]
-            for part in self.trajectories
+            one.log_loss if name == "log_loss" else one.observed[name] for one in self.trajectories
         ]
         return np.concatenate(steps), np.concatenate(values)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Numbers as plain Python values."""
-        names = ("log_loss", "hard_log_loss", "accuracy", "hard_accuracy", "gate_changes")
-        found = {name: float(getattr(self, name)) for name in names}
-        return {"betas": list(self.betas), "n_steps": self.n_steps, **found}
 
 
 class GateObserver:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..._pictures import draw
-from ..._shown import Shown
-from ...measures.formatting import aligned, number, share, spread
+from ...quantities.formatting import spread
+from ...quantities.measured import Measured, derived, part, quantity
 from ...training.settings import TrainingSettings
 from ...training.trajectory import Trajectory
 from .flow import GatedFlow, gated_flow
-from .training import check_descent, flow_times
+from .training import check_descent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,73 +30,62 @@ __all__ = [
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class GatePrediction(Shown):
-    """The gated network's weights, had these gates held from the start.
+class GatePrediction(Measured):
+    """The gated network's weights, had these gates held from the start."""
 
-    Attributes
-    ----------
-    gates : str
-        "initial" or "final": whether frozen as the ReLU network has them before or after training.
-    time : float
-        Time of the gradient flow from the initial weights, steps times the learning rate; infinity
-        for its limit.
-    weights : (K, D) array
-    cosines : (K,) array
-        Between each trained unit and its prediction; NaN for a zero vector.
-    relative_error : float
-        `||w_trained - w|| / ||w_trained||` over all units.
-    loss : float
-        `1/2 <(y - f)^2>` of the gated network.
-    localisation : (K,) array
-        Inverse participation ratios.
-    """
+    gates: str = part(
+        '"initial" or "final": frozen as the ReLU network has them before or after training.'
+    )
+    time: float = part(
+        "Time of the gradient flow from the initial weights, steps times the learning rate; "
+        "infinity for its limit."
+    )
+    weights: Floats = part("(K, D) weights of the gated network.")
+    cosines: Floats = quantity(
+        "cosine a unit",
+        spread,
+        ideal=1.0,
+        doc="(K,) cosines between each trained unit and its prediction; NaN for a zero vector.",
+    )
+    relative_error: float = quantity(
+        "relative error", ".4f", ideal=0.0, doc="`||w_trained - w|| / ||w_trained||`, all units."
+    )
+    loss: float = quantity("loss", ".5f", doc="`1/2 <(y - f)^2>` of the gated network.")
+    localisation: Floats = quantity(
+        "localisation", spread, doc="(K,) inverse participation ratios."
+    )
 
-    gates: str
-    time: float
-    weights: Floats
-    cosines: Floats
-    relative_error: float
-    loss: float
-    localisation: Floats
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields as plain Python values."""
-        return {
-            "gates": self.gates,
-            "time": self.time,
-            "weights": self.weights.tolist(),
-            "cosines": self.cosines.tolist(),
-            "relative_error": self.relative_error,
-            "loss": self.loss,
-            "localisation": self.localisation.tolist(),
-        }
+    def rows(self) -> list[tuple[str, ...]]:
+        """Label and text of every line of a table, the label saying which prediction it is."""
+        name = f"{self.gates} gates, " + ("limit" if math.isinf(self.time) else "same time")
+        return [(f"{name}: {label}", text) for label, text in super().rows()]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class GDLNComparison(Shown):
-    """A trained ReLU network of averaged units beside gated linear predictions.
+class GDLNComparison(Measured):
+    """A trained ReLU network of averaged units beside gated linear predictions."""
 
-    Attributes
-    ----------
-    weights : (K, D) array
-        Trained.
-    loss : float
-        Of the trained network.
-    sign_flips : float
-        Share of gates (sample, unit) that training changed.
-    localisation_start, localisation : (K,) arrays
-        Inverse participation ratios of the initial and the trained weights.
-    predictions : tuple of GatePrediction
-        Initial and final gates, each at the time that training took and at infinity.
-    """
+    weights: Floats = part("(K, D) trained weights.")
 
-    weights: Floats
-    loss: float
-    sign_flips: float
-    localisation_start: Floats
-    localisation: Floats
-    predictions: tuple[GatePrediction, ...]
+    @derived("time of training, steps x learning rate", "g")
+    def time(self) -> float:
+        """Time that training took, steps times the learning rate."""
+        return next(p.time for p in self.predictions if math.isfinite(p.time))
+
+    loss: float = quantity("loss of the ReLU network", ".5f")
+    sign_flips: float = quantity(column="gate_changes")
+    localisation_start: Floats = quantity(
+        "localisation at the start (1/D all inputs, 1 one input)",
+        spread,
+        doc="(K,) inverse participation ratios of the initial weights.",
+    )
+    localisation: Floats = quantity(
+        "localisation after training",
+        spread,
+        doc="(K,) inverse participation ratios of the trained weights.",
+    )
+    predictions: tuple[GatePrediction, ...] = part(
+        "Initial and final gates, each at the time that training took and at infinity."
+    )
 
     def prediction(self, gates: str, *, limit: bool = False) -> GatePrediction:
         """The prediction for "initial" or "final" gates, at the trained time or its limit.
@@ -116,42 +104,9 @@ class GDLNComparison(Shown):
         """Draw the weights of a unit beside their predictions; see `Limit.plot` for `ax`."""
         return draw("models.gdln.figure:plot_comparison", self, unit, ax=ax)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The fields as plain Python values."""
-        return {
-            "weights": self.weights.tolist(),
-            "loss": self.loss,
-            "sign_flips": self.sign_flips,
-            "localisation_start": self.localisation_start.tolist(),
-            "localisation": self.localisation.tolist(),
-            "predictions": [prediction.to_dict() for prediction in self.predictions],
-        }
-
-    def rows(self) -> list[tuple[str, str]]:
-        """Label and value of every line of a printed table."""
-        time = next(p.time for p in self.predictions if math.isfinite(p.time))
-        rows = [
-            ("time of training, steps x learning rate", number(time, "g")),
-            ("loss of the ReLU network", number(self.loss, ".5f")),
-            ("gates flipped by training", share(self.sign_flips)),
-            ("localisation (1/D all inputs, 1 one input)", spread(self.localisation)),
-            ("localisation at the start", spread(self.localisation_start)),
-        ]
-        for p in self.predictions:
-            name = f"{p.gates} gates, " + ("limit" if math.isinf(p.time) else "same time")
-            rows += [
-                (f"{name}: cosine a unit (1)", spread(p.cosines)),
-                (f"{name}: relative error (0)", number(p.relative_error, ".4f")),
-                (f"{name}: loss", number(p.loss, ".5f")),
-                (f"{name}: localisation", spread(p.localisation)),
-            ]
-        return rows
-
-    def _shown_rows(self) -> list[tuple[str, str]]:
-        return self.rows()
-
-    def __str__(self) -> str:
-        return aligned(self.rows())
+    def rows(self) -> list[tuple[str, ...]]:
+        """Label and text of every line of a table, predictions one after the other."""
+        return [*super().rows(), *(line for one in self.predictions for line in one.rows())]
 
 
 def compare_with_gdln(
@@ -187,7 +142,7 @@ def compare_with_gdln(
     check_descent(settings)
     path = trajectory.observed["weights"]
     initial, trained = path[0], path[-1]
-    trained_time = float(flow_times(settings, trajectory.step)[-1])
+    trained_time = float(settings.flow_times(trajectory.step)[-1])
     predictions = []
     for name, w in (("initial", initial), ("final", trained)):
         flow = gated_flow(X, y, X @ w.T >= 0, initial, rcond=rcond)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...drawing.figures import legend_above
+from ...drawing.figures import STEPS, legend_above, legend_below
 from ...drawing.palette import BLACK, BLUE, VERMILLION
 from ...training.trajectory import Trajectory
 from .comparison import GDLNComparison, inverse_participation_ratio
@@ -70,8 +70,7 @@ def plot_units(axes: Sequence[Axes], comparison: GDLNComparison) -> Sequence[Axe
     for ax in axes[len(comparison.weights) :]:
         ax.set_visible(False)
     axes[0].set_ylabel("weight")
-    handles = axes[0].get_legend_handles_labels()[0]
-    axes[0].figure.legend(handles=handles, loc="outside lower center", ncols=3, fontsize="small")
+    legend_below(axes[0], columns=3)
     return axes
 
 
@@ -115,6 +114,6 @@ def _over_steps(ax: Axes, trajectory: Trajectory) -> Axes:
     # Step 0 has a place on a logarithmic axis only where it is linear near zero.
     ax.set_xscale("symlog", linthresh=1.0)
     ax.set_xlim(0.0, max(float(trajectory.step[-1]), 1.0))
-    ax.set_xlabel("gradient steps")
+    ax.set_xlabel(STEPS)
     legend_above(ax)
     return ax

@@ -8,14 +8,15 @@ from typing import Any
 
 from ..._solve import (
     Array,
-    FitStatus,
     LeastSquaresProgram,
+    Status,
     array_namespace,
     as_float64,
+    require_positive,
     solve_least_squares,
     to_numpy,
 )
-from .formulation import gated_program, moment_program
+from .formulation import GatedLeastSquares
 
 __all__ = ["GatedFlow", "gated_flow", "gated_flow_from_moments"]
 
@@ -128,7 +129,7 @@ def gated_flow(
     Parameters
     ----------
     X, y, gates
-        As in `gated_program`.
+        As in `GatedLeastSquares.program`.
     w0 : (K, D) array
         Initial weights.
     tau : float
@@ -158,7 +159,7 @@ def gated_flow(
     >>> [round(float(flow(t)[0, 0]), 6) for t in (0, np.log(2), np.inf)]
     [0.0, 0.5, 1.0]
     """
-    return _flow(gated_program(X, y, gates), w0, tau, rcond)
+    return _flow(GatedLeastSquares().program(X, y, gates), w0, tau, rcond)
 
 
 def gated_flow_from_moments(
@@ -170,7 +171,9 @@ def gated_flow_from_moments(
     second_moment: float = math.nan,
     rcond: float | None = None,
 ) -> GatedFlow:
-    """`gated_flow` for a population, given by the moments of `moment_program`; w0 tells K.
+    """`gated_flow` for a population, given by its moments `A` and `b`; w0 tells K.
+
+    See `GatedLeastSquares.program_of_moments`.
 
     Raises
     ------
@@ -180,13 +183,12 @@ def gated_flow_from_moments(
     """
     start = as_float64(w0)
     n_units = int(start.shape[0]) if start.ndim == 2 else 1
-    program = moment_program(A, b, n_units, second_moment=second_moment)
+    program = GatedLeastSquares().program_of_moments(A, b, n_units, second_moment=second_moment)
     return _flow(program, w0, tau, rcond)
 
 
 def _flow(program: LeastSquaresProgram, w0: Array, tau: float, rcond: float | None) -> GatedFlow:
-    if not 0 < tau < math.inf:
-        raise ValueError(f"`tau` must be positive and finite, got {tau}")
+    require_positive("tau", tau)
     solution = solve_least_squares(program, rcond=rcond)
     spectrum = solution.spectrum
     xp = array_namespace(spectrum.basis)
@@ -196,8 +198,8 @@ def _flow(program: LeastSquaresProgram, w0: Array, tau: float, rcond: float | No
             f"`w0` must be finite, of shape {program.shape}, got shape {tuple(start.shape)}: "
             "one row of weights per unit"
         )
-    if solution.status is FitStatus.INCONSISTENT:
-        raise ValueError(f"`A` and `b` are {solution.status.advice}")
+    if solution.status is Status.INCONSISTENT:
+        raise ValueError(f"`A` and `b` are {solution.advice}")
     n_units = program.shape[0]
     return GatedFlow(
         initial=start,

@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ..._saved import Kind, read_saved, write_saved
-from ..._shown import Shown, record_rows
 from ..._solve import (
     Array,
     FitCertificate,
-    FitNotCertified,
-    FitStatus,
     LeastSquaresSolution,
+    Status,
     array_namespace,
     to_numpy,
 )
-from ...limits.certified import array_place, placed
 from ...limits.predictors import GateColumns, Predictor
+from ...limits.result import Result
 
 __all__ = ["GatedOLS"]
 
-_SCALARS = ("loss", "rank", "rcond", "condition", "tol", "seconds")
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GatedOLS(Shown):
+class GatedOLS(Result):
     """The minimum-norm OLS solution on gated inputs, with its certificate.
 
     Attributes
@@ -42,19 +36,21 @@ class GatedOLS(Shown):
     rcond : float
     condition : float
         Largest over smallest eigenvalue that counts.
-    status : FitStatus
+    status : Status
     certificate : FitCertificate
         Stationarity and distance from minimum norm, recomputed from the arrays.
     tol, seconds : float
         To what the status was judged; wall-clock time of the solve.
     """
 
+    ADVICE: ClassVar = LeastSquaresSolution.ADVICE
+
     zeta: Array
     loss: float
     rank: int
     rcond: float
     condition: float
-    status: FitStatus
+    status: Status
     certificate: FitCertificate
     tol: float
     seconds: float
@@ -94,70 +90,13 @@ class GatedOLS(Shown):
         """The limit as a function of new inputs and gates (n, K), any real numbers."""
         return Predictor(self.zeta, GateColumns(int(self.zeta.shape[0]), binary=False))
 
-    def require(self) -> Self:
-        """This limit if it is `SOLVED`; raises `FitNotCertified` with the advice otherwise."""
-        if self.status is not FitStatus.SOLVED:
-            raise FitNotCertified(self.status, self.certificate, self.tol)
-        return self
+    def _summary(self) -> dict[str, Any]:
+        norms = to_numpy(self.unit_norms).tolist()
+        return {"n_units": int(self.zeta.shape[0]), "unit_norms": norms}
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything but the coefficients, ready for JSON (NaN stays a float)."""
-        return {
-            "status": self.status.name,
-            "advice": self.status.advice,
-            **self.certificate.to_dict(),
-            "loss": self.loss,
-            "rank": self.rank,
-            "rcond": self.rcond,
-            "condition": self.condition,
-            "tol": self.tol,
-            "seconds": self.seconds,
-            "n_units": int(self.zeta.shape[0]),
-            "unit_norms": to_numpy(self.unit_norms).tolist(),
-        }
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write coefficients and results to one safetensors file; `load` reads it back.
-
-        Raises
-        ------
-        OSError
-            If the file cannot be written.
-        """
-        record = {
-            "status": self.status.name,
-            "certificate": self.certificate.to_dict(),
-            "place": array_place(self.zeta),
-            **{name: getattr(self, name) for name in _SCALARS},
-        }
-        write_saved(path, Kind.of(type(self)), {"zeta": to_numpy(self.zeta)}, record)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str], *, device: str | None = None) -> Self:
-        """Read what `save` wrote; `device` as in `Limit.load`.
-
-        Raises
-        ------
-        FileNotFoundError
-            If there is no such file.
-        ValueError
-            If the file is not a saved limit of this class, whole and unchanged, or there is no
-            such device.
-        """
-        kind = Kind.of(cls)
-        arrays, record = read_saved(path, kind, {"zeta"})
-        if arrays["zeta"].ndim != 2 or not np.all(np.isfinite(arrays["zeta"])):
-            raise kind.refused(path, "`zeta` is no finite matrix")
-        with kind.complete(path):
-            return cls(
-                zeta=placed(arrays["zeta"], record["place"] if device == "saved" else device),
-                status=FitStatus[record["status"]],
-                certificate=FitCertificate(**record["certificate"]),
-                **{name: record[name] for name in _SCALARS},
-            )
-
-    def _shown_rows(self) -> list[tuple[str, str]]:
-        return record_rows(self.to_dict())
+    def _fault(self) -> str:
+        finite = self.zeta.ndim == 2 and np.all(np.isfinite(self.zeta))
+        return "" if finite else "`zeta` is no finite matrix"
 
     def __repr__(self) -> str:
         n_units, n_inputs = (int(size) for size in self.zeta.shape)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...data.arrays import Floats
-from ...measures.formatting import number, share
+from ...quantities.formatting import degrees
+from ...quantities.measured import Measured, part, quantity, stacked
 from .exits import averages
 from .exits_run import Exits
 from .limit import HeadLimit
@@ -19,101 +20,106 @@ from .losses import UNLABELLED
 __all__ = ["ExitComparison", "HeadState", "HeadsComparison", "compare_heads", "head_angle"]
 
 
-@dataclass(frozen=True)
-class HeadState:
-    """One head.
+class HeadState(Measured, eq=True):
+    """One head."""
 
-    Attributes
-    ----------
-    margin : float
-        Least `u_y - max_{k != y} u_k` of the labelled training samples over the weights' norm:
-        positive where it tells their classes apart.
-    accuracy : float
-        Held out.
-    anytime_accuracy : float
-        Held out, of the mean of the softmaxes of this exit and those before it.
-    """
-
-    margin: float
-    accuracy: float
-    anytime_accuracy: float
-
-
-@dataclass(frozen=True)
-class ExitComparison:
-    """What sets a trained head and its limit apart.
-
-    Attributes
-    ----------
-    exit : int
-        The layer, from 1.
-    kind : str
-        Of the limit.
-    limit, network : HeadState
-    angle : float
-        Between their weights, in radians.
-    error : float
-        `||W - W(inf)|| / ||W(inf)||`; NaN where the limit is a direction.
-    excess : float
-        Loss of the trained head above the least; NaN where the limit is a direction.
-    margin_ratio : float
-        Margin of the trained head over the limit's; NaN where the limit is a point.
-    score_cosine : float
-        Between held-out logits, less their mean over classes.
-    agreement, anytime_agreement : float
-        Share of held-out labels that they share, and that their averages share.
-    """
-
-    exit: int
-    kind: str
-    limit: HeadState
-    network: HeadState
-    angle: float
-    error: float
-    excess: float
-    margin_ratio: float
-    score_cosine: float
-    agreement: float
-    anytime_agreement: float
+    margin: float = quantity(
+        "least margin over norm",
+        head="margin",
+        doc="Least `u_y - max_{k != y} u_k` of the labelled training samples over the weights' "
+        "norm: positive where it tells their classes apart.",
+    )
+    accuracy: float = quantity(
+        column="val_accuracy", head="held out", doc="Share of held-out samples labelled right."
+    )
+    anytime_accuracy: float = quantity(
+        column="val_accuracy",
+        head="averaged",
+        doc="The same by the mean of the softmaxes of this exit and those before it.",
+    )
 
 
-@dataclass(frozen=True)
-class HeadsComparison:
+class ExitComparison(Measured, eq=True):
+    """A trained head beside its limit."""
+
+    exit: int = part("The layer, from 1.")
+    kind: str = part("Kind of the limit.")
+    limit: HeadState = part("The limit.")
+    network: HeadState = part("The trained head.")
+    angle: float = quantity(
+        "angle with the limit, degrees",
+        degrees,
+        ideal=0.0,
+        head="angle, degrees",
+        doc="Angle between their weights, in radians.",
+    )
+    error: float = quantity(
+        column="limit_error",
+        head="off the limit",
+        doc="`||W - W(inf)|| / ||W(inf)||`; NaN where the limit is a direction.",
+    )
+    excess: float = quantity(
+        "loss above the least",
+        ".2e",
+        ideal=0.0,
+        head="loss above least",
+        doc="Loss of the trained head above the least; NaN where the limit is a direction.",
+    )
+    margin_ratio: float = quantity(
+        doc="Margin of the trained head over the limit's; NaN where the limit is a point."
+    )
+    score_cosine: float = quantity(
+        format=".5f",
+        head="cosine of scores",
+        doc="Cosine between held-out logits, less their mean over classes.",
+    )
+    agreement: float = quantity(head="same label")
+    anytime_agreement: float = quantity(
+        column="agreement",
+        head="same, averaged",
+        doc="Share of held-out samples that their averages give the same label.",
+    )
+
+
+class HeadsComparison(Measured, eq=True):
     """Trained heads and their limits, one entry an exit."""
 
-    exits: tuple[ExitComparison, ...]
+    exits: tuple[ExitComparison, ...] = part("One an exit.")
 
     def to_dict(self) -> dict[str, Any]:
         """As plain Python values, by the name of the exit."""
-        return {f"exit {one.exit}": asdict(one) for one in self.exits}
+        return {name: one.to_dict() for name, one in self._by_name().items()}
 
-    def states(self) -> list[tuple[str, ...]]:
-        """Accuracies and margins of limit and network, a line an exit."""
-        return [
-            (
-                f"exit {one.exit}",
-                *(f"{state.margin:.4g}" for state in (one.limit, one.network)),
-                *(share(state.accuracy) for state in (one.limit, one.network)),
-                *(share(state.anytime_accuracy) for state in (one.limit, one.network)),
-            )
-            for one in self.exits
-        ]
+    def states(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """Heads and lines of a table of margins and accuracies, a line an exit."""
+        titles, limits = stacked({name: one.limit for name, one in self._by_name().items()})
+        _, networks = stacked({name: one.network for name, one in self._by_name().items()})
+        pairs = [zip(a[1:], b[1:], strict=True) for a, b in zip(limits, networks, strict=True)]
+        lines = [(name, *chain(*own)) for name, own in zip(self._by_name(), pairs, strict=True)]
+        return ("", *chain(*((f"{title}: limit", "trained") for title in titles[1:]))), lines
+
+    def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """Heads and lines of a table of what sets them apart, a line an exit."""
+        return stacked(self._by_name())
 
     def rows(self) -> list[tuple[str, ...]]:
-        """What sets them apart, a line an exit."""
-        return [
-            (
-                f"exit {one.exit}",
-                f"{np.degrees(one.angle):.2f}",
-                number(one.error, ".4f"),
-                number(one.excess, ".2e"),
-                number(one.margin_ratio, ".4f"),
-                number(one.score_cosine, ".5f"),
-                share(one.agreement),
-                share(one.anytime_agreement),
-            )
-            for one in self.exits
-        ]
+        """Lines of a table of what sets them apart, its heads first."""
+        heads, lines = self.table()
+        return [heads, *lines]
+
+    def cells(self) -> dict[str, Any]:
+        """The values of the run's row: what is worst over exits."""
+        return {
+            "zeta_cosine": float(np.cos(self.largest("angle"))),
+            "score_cosine": self.least("score_cosine"),
+            "agreement": self.least("agreement"),
+            "margin_ratio": self.least("margin_ratio"),
+            "limit_error": self.largest("error"),
+            "error_network": 1 - self.exits[-1].network.anytime_accuracy,
+        }
+
+    def _by_name(self) -> dict[str, ExitComparison]:
+        return {f"exit {one.exit}": one for one in self.exits}
 
     def least(self, name: str) -> float:
         """The least of one of the numbers over exits."""

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from scipy.special import softmax
 
-from ...measures.formatting import share
+from ...quantities.formatting import share
 from ...reports.finding import Assumption, Finding, Table
+from ...reports.findings import full_batches
 from .exits import anytime_average
 from .exits_run import Exits
 from .limit import HeadLimit
@@ -79,10 +80,10 @@ def teacher_found(exits: Exits) -> Finding:
 
 
 def assumptions(exits: Exits, limits: Sequence[HeadLimit], options: Any) -> tuple[Assumption, ...]:
-    """Of what stands behind the limits, checked."""
+    """Check the assumptions behind the limits."""
     found = [
         Assumption("the trunk is frozen, and heads begin at 0 (by construction)", True),
-        Assumption("full batches, as gradient flow has", options.batch_size == 0),
+        full_batches(options),
     ]
     if exits.is_hard:
         apart = all(limit.kind == "direction" for limit in limits)

@@ -10,7 +10,8 @@ import numpy as np
 from ...data.arrays import Floats
 from ...drawing.figures import legend_above
 from ...drawing.palette import BLUE, SERIES, VERMILLION
-from .comparison import HeadsComparison
+from ...quantities.table import TABLE
+from .comparison import ExitComparison, HeadsComparison, HeadState
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,7 +30,7 @@ def plot_accuracy(ax: Axes, found: HeadsComparison) -> Axes:
             layers, [s.anytime_accuracy for s in states], "^--", color=color,
             markerfacecolor="none", label=f"{known}, averaged",
         )  # fmt: skip
-    ax.set_ylabel("held-out accuracy")
+    ax.set_ylabel(TABLE["val_accuracy"].label)
     return _by_exit(ax, layers)
 
 
@@ -42,7 +43,7 @@ def plot_margins(ax: Axes, found: HeadsComparison) -> Axes:
         ax.plot(layers, margins, style, color=color, markerfacecolor="none",
                 label="limit" if name == "limit" else "trained")  # fmt: skip
     ax.axhline(0, color="0.6", linewidth=0.8)
-    ax.set_ylabel("least margin over norm")
+    ax.set_ylabel(HeadState.declared["margin"].quantity.label)
     return _by_exit(ax, layers)
 
 
@@ -57,7 +58,7 @@ def plot_angles(
     ax.set_xscale("log")
     ax.set_ylim(bottom=0.0)
     ax.set_xlabel("steps")
-    ax.set_ylabel("angle with the limit, degrees")
+    ax.set_ylabel(ExitComparison.declared["angle"].quantity.label)
     legend_above(ax)
     return ax
 

@@ -2,42 +2,23 @@
 
 from __future__ import annotations
 
-import os
+from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
-from typing import Any, Self
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 import numpy as np
 
-from ..._saved import Kind, read_saved, write_saved
-from ..._shown import Shown, record_rows
+from ..._solve import Status, require_columns
 from ...data.arrays import Floats
+from ...limits.result import Result
 
-__all__ = ["HeadCertificate", "HeadLimit", "HeadNotCertified", "HeadStatus"]
-
-
-class HeadStatus(Enum):
-    """What a head's certificate proves; each member carries its advice."""
-
-    SOLVED = "solved: no weights in the span are farther from the limit than the error bound"
-    INACCURATE = (
-        "inaccurate: the bound of the error, or the gap of the margin program, is above the "
-        "tolerance. Raise `tol`, or scale the features"
-    )
-    NO_MINIMISER = (
-        "no minimiser was found: on hard labels alone weights may grow without end along a "
-        "direction that leaves some samples undecided. Give soft labels some weight (share < 1)"
-    )
-
-    @property
-    def advice(self) -> str:
-        """The sentence that explains the status and the way out."""
-        return self.value
+__all__ = ["HeadCertificate", "HeadLimit"]
 
 
 @dataclass(frozen=True)
 class HeadCertificate:
-    r"""What is proved, recomputed from the weights.
+    r"""Bounds of the error and the gap, recomputed from the weights.
 
     Attributes
     ----------
@@ -60,19 +41,8 @@ class HeadCertificate:
     gap: float
 
 
-class HeadNotCertified(RuntimeError):
-    """Raised by `require()`; holds the limit as `limit`."""
-
-    def __init__(self, limit: HeadLimit) -> None:
-        super().__init__(
-            f"{limit.status.name}: {limit.status.advice}. [error {limit.certificate.error:.3g} for "
-            f"tol {limit.tol:.3g}]"
-        )
-        self.limit = limit
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class HeadLimit(Shown):
+class HeadLimit(Result):
     """The limit of gradient descent from zero on a linear head over frozen features.
 
     Attributes
@@ -88,17 +58,29 @@ class HeadLimit(Shown):
     excess : float
         Loss above the entropy of soft labels: 0 for an interpolant. For a direction 0, the
         infimum.
-    status : HeadStatus
+    status : Status
     certificate : HeadCertificate
     tol : float
         To which points are judged by `error`, and directions by `gap`.
     """
 
+    ADVICE: ClassVar[Mapping[Status, str]] = MappingProxyType(
+        {
+            Status.SOLVED: (
+                "solved: no weights in the span are farther from the limit than the error bound"
+            ),
+            Status.INACCURATE: (
+                "inaccurate: the bound of the error, or the gap of the margin program, is above "
+                "the tolerance. Raise `tol`, or scale the features"
+            ),
+        }
+    )
+
     weights: Floats
     kind: str
     rank: int
     excess: float
-    status: HeadStatus
+    status: Status
     certificate: HeadCertificate
     tol: float
 
@@ -108,77 +90,13 @@ class HeadLimit(Shown):
     def logits(self, features: Any) -> Floats:
         """(m, K) logits of features (m, D) of this exit; at margin 1 for a direction."""
         phi = np.asarray(features, dtype=np.float64)
-        if phi.ndim != 2 or phi.shape[1] != self.weights.shape[1]:
-            raise ValueError(
-                f"`features` must have shape (m, {self.weights.shape[1]}), got {phi.shape}"
-            )
+        require_columns("features", phi, self.weights.shape[1])
         return np.asarray(phi @ self.weights.T)
 
-    def require(self) -> Self:
-        """This limit if it is `SOLVED`; raises `HeadNotCertified` otherwise."""
-        if self.status is not HeadStatus.SOLVED:
-            raise HeadNotCertified(self)
-        return self
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything but the weights, ready for JSON."""
-        return {
-            "kind": self.kind,
-            "rank": self.rank,
-            "excess": self.excess,
-            "status": self.status.name,
-            "advice": self.status.advice,
-            "tol": self.tol,
-            **vars(self.certificate),
-        }
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write weights and certificate to one safetensors file; `load` reads it back.
-
-        Raises
-        ------
-        OSError
-            If the file cannot be written.
-        """
-        record = {
-            "kind": self.kind,
-            "rank": self.rank,
-            "excess": self.excess,
-            "status": self.status.name,
-            "certificate": vars(self.certificate),
-            "tol": self.tol,
-        }
-        write_saved(path, Kind.of(type(self)), {"weights": self.weights}, record)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read what `save` wrote.
-
-        Raises
-        ------
-        FileNotFoundError
-            If there is no such file.
-        ValueError
-            If the file is not a saved limit of this class, whole and unchanged.
-        """
-        kind = Kind.of(cls)
-        arrays, record = read_saved(path, kind, ("weights",))
-        weights = arrays["weights"]
-        if weights.ndim != 2 or not np.isfinite(weights).all():
-            raise kind.refused(path, f"its weights are not finite (K, D), but {weights.shape}")
-        with kind.complete(path):
-            return cls(
-                weights=weights,
-                kind=record["kind"],
-                rank=record["rank"],
-                excess=record["excess"],
-                status=HeadStatus[record["status"]],
-                certificate=HeadCertificate(**record["certificate"]),
-                tol=record["tol"],
-            )
-
-    def _shown_rows(self) -> list[tuple[str, str]]:
-        return record_rows(self.to_dict())
+    def _fault(self) -> str:
+        if self.weights.ndim == 2 and np.isfinite(self.weights).all():
+            return ""
+        return f"its weights are not finite (K, D), but {self.weights.shape}"
 
     def __repr__(self) -> str:
         return (

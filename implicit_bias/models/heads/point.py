@@ -12,8 +12,9 @@ from functools import cached_property
 
 import numpy as np
 
+from ..._solve import Status
 from ...data.arrays import Floats
-from .limit import HeadCertificate, HeadLimit, HeadStatus
+from .limit import HeadCertificate, HeadLimit
 from .losses import ExitLoss
 
 __all__ = ["Span", "distance_bound", "point_limit", "span_of"]
@@ -52,6 +53,7 @@ class Span:
 
     @property
     def rank(self) -> int:
+        """Rank of the features."""
         return len(self.basis)
 
 
@@ -86,13 +88,13 @@ def point_limit(features: Floats, loss: ExitLoss, tol: float) -> HeadLimit:
     weights = centred.T @ coordinates @ span.basis
     certificate = _certify(coordinates, span, loss, centred)
     solved = certificate.error <= tol
-    unsolved = HeadStatus.NO_MINIMISER if loss.is_hard else HeadStatus.INACCURATE
+    unsolved = Status.NO_MINIMISER if loss.is_hard else Status.INACCURATE
     return HeadLimit(
         weights=weights,
         kind="interpolant" if matched else "minimiser",
         rank=span.rank,
         excess=loss.value(span.rows @ coordinates.T @ centred) - loss.least,
-        status=HeadStatus.SOLVED if solved else unsolved,
+        status=Status.SOLVED if solved else unsolved,
         certificate=certificate,
         tol=tol,
     )
@@ -160,7 +162,7 @@ def _certify(A: Floats, span: Span, loss: ExitLoss, centred: Floats) -> HeadCert
 
 
 def distance_bound(gradient: float, curvature: float, pace: float) -> float:
-    r"""How far the minimiser is at most: `-log(1 - c g / mu) / c`, or inf.
+    r"""Bound the distance of the minimiser: `-log(1 - c g / mu) / c`, or inf.
 
     Along a segment of length d the second derivative of log-sum-exp falls no faster than e^{-c d}:
     its third is E[(h - Eh)^2 (k - Ek)], at most the range of k times the second. So the slope

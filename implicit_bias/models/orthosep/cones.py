@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.optimize import nnls
 
-from ..._shown import Shown
-from ..._solve import Array, ConstrainedCertificate
+from ..._solve import Array, ConstrainedCertificate, Status, require_tolerance, worst_status
 from ...data.arrays import Floats, checked_data
+from ...limits.result import Result
 
 __all__ = ["ConePair", "solve_cone_pair"]
 
@@ -22,7 +24,7 @@ _SILENT = 1e-8
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ConePair(Shown):
+class ConePair(Result):
     """The solutions of `solve_cone_pair`; arrays are read-only.
 
     Attributes
@@ -35,12 +37,32 @@ class ConePair(Shown):
     certificates : pair of ConstrainedCertificate
         Bounds of `||w_plus||` and of `||w_minus||`; `violation` is the largest product with a
         sample of the other class, at unit length of both. The gap is infinite without a solution.
+    certificate : ConstrainedCertificate
+        Both programs as one, whose optimum is the sum of theirs: the larger violation and the
+        smaller margin.
+    status : Status
+        SOLVED, INACCURATE, or UNDECIDED where a vector was not found.
+    tol : float
+        The gap asked for.
     """
+
+    ADVICE: ClassVar[Mapping[Status, str]] = MappingProxyType(
+        {
+            Status.UNDECIDED: (
+                "undecided: for one class at least no vector was found that gives its samples "
+                "positive margins and is silent on the others; that there is none is not proved. "
+                "`is_separable` tells whether one hyperplane separates the classes"
+            )
+        }
+    )
 
     w_plus: Floats
     w_minus: Floats
     multipliers: Floats
     certificates: tuple[ConstrainedCertificate, ConstrainedCertificate]
+    certificate: ConstrainedCertificate
+    status: Status
+    tol: float
 
     def __post_init__(self) -> None:
         for array in (self.w_plus, self.w_minus, self.multipliers):
@@ -49,17 +71,20 @@ class ConePair(Shown):
     @property
     def objective(self) -> float:
         """`||w_plus|| + ||w_minus||`: what a network of these two neurons costs at margin 1."""
-        return sum(certificate.objective for certificate in self.certificates)
+        return self.certificate.objective
 
     @property
     def excess(self) -> float:
-        """How far the pair is from a KKT point of a network, 0 if it is one: see `solve_cone_pair`.
+        """Distance of the pair from a KKT point of a network, 0 if it is one.
 
         The most by which the multiplier of a sample in the program it is silent in exceeds that in
         its own, over the largest multiplier.
         """
         own, silent = self.multipliers.max(axis=0), self.multipliers.min(axis=0)
         return float(np.maximum(np.max(-silent - own) / np.max(own), 0.0)) + 0.0
+
+    def _summary(self) -> dict[str, Any]:
+        return {"excess": self.excess, "n_samples": int(self.multipliers.shape[1])}
 
 
 class _Solved(NamedTuple):
@@ -69,7 +94,7 @@ class _Solved(NamedTuple):
     certificate: ConstrainedCertificate
 
 
-def solve_cone_pair(X: Array, y: Array) -> ConePair:
+def solve_cone_pair(X: Array, y: Array, *, tol: float = 1e-8) -> ConePair:
     r"""Where two layers near zero were seen to go on data that are separable, but not orthogonally.
 
         w_plus  = argmin ||w||   s.t.  <w, x_i> >= 1 where y_i = +1,  <w, x_i> <= 0 where y_i = -1
@@ -82,16 +107,19 @@ def solve_cone_pair(X: Array, y: Array) -> ConePair:
     X : (n, D) real array
     y : (n,) array
         Labels in {-1, +1}, both.
+    tol : float
+        Relative duality gap that is asked for, in (0, 1).
 
     Returns
     -------
     ConePair
-        With a certificate each, of an active-set solve in float64.
+        With a certificate each, of an active-set solve in float64; call `.require()` to insist on
+        `SOLVED`.
 
     Raises
     ------
     ValueError
-        If data are malformed or of one class.
+        If data are malformed or of one class, or `tol` is out of range.
 
     Notes
     -----
@@ -111,6 +139,7 @@ def solve_cone_pair(X: Array, y: Array) -> ConePair:
     >>> np.round(pair.w_plus, 6).tolist(), pair.excess
     ([1.333333, -0.666667], 0.0)
     """
+    require_tolerance(tol)
     X, y = checked_data(X, y)
     if len(set(y)) < 2:
         raise ValueError("`y` must hold both labels, -1 and +1: with one class see solve_orthosep")
@@ -119,7 +148,32 @@ def solve_cone_pair(X: Array, y: Array) -> ConePair:
     for row, (label, part) in enumerate(zip((1.0, -1.0), solved, strict=True)):
         multipliers[row, y == label], multipliers[row, y != label] = part.own, -part.silent
     plus, minus = solved
-    return ConePair(plus.w, minus.w, multipliers, (plus.certificate, minus.certificate))
+    certificates = (plus.certificate, minus.certificate)
+    return ConePair(
+        w_plus=plus.w,
+        w_minus=minus.w,
+        multipliers=multipliers,
+        certificates=certificates,
+        certificate=_joined(*certificates),
+        status=worst_status(_status(one, tol) for one in certificates),
+        tol=tol,
+    )
+
+
+def _joined(a: ConstrainedCertificate, b: ConstrainedCertificate) -> ConstrainedCertificate:
+    return _certificate(
+        a.objective + b.objective,
+        a.dual_objective + b.dual_objective,
+        max(a.violation, b.violation),
+        float(np.minimum(a.smallest_margin, b.smallest_margin)),
+    )
+
+
+def _status(certificate: ConstrainedCertificate, tol: float) -> Status:
+    if not math.isfinite(certificate.objective):
+        return Status.UNDECIDED
+    solved = certificate.proves_optimality(tol, _SILENT)
+    return Status.SOLVED if solved else Status.INACCURATE
 
 
 def _solve(own: Floats, other: Floats) -> _Solved:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,13 +11,13 @@ import torch
 from numpy.typing import NDArray
 
 from ..._pictures import draw
-from ..._shown import Shown
 from ..._solve import to_numpy
 from ...data.sample import Sample
 from ...measures.distances import Distances
-from ...measures.formatting import number
 from ...measures.kkt import KKTDistance
 from ...measures.scalars import cosine, scores
+from ...quantities.formatting import number
+from ...quantities.measured import Measured, derived, part, quantity
 from ...training.objectives import log_mean_loss
 from .limit import OrthosepLimit
 
@@ -45,70 +45,87 @@ _OF_TWO_LAYERS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class OrthosepDiagnosis(Shown):
-    """How near a network has come to two kinds of neurons and one function.
+def _largest(values: Float) -> str:
+    return ", ".join(number(value, ".3g") for value in values[:4])
+
+
+class OrthosepDiagnosis(Measured):
+    """Distances of a network from two kinds of neurons and from one function.
 
     A neuron is dead if it is inactive on every training sample. Quantities that are not defined
     (a group without neurons, a network that is not of degree 2, a loss of at least 1) are NaN.
     Arrays are read-only.
-
-    Attributes
-    ----------
-    singular_values : (min(p, D),) array
-        Of the first layer W (p, D), descending; two survive in the limit.
-    group : (p,) integer array
-        +1, -1, or 0 for dead. The sign of the output weight, or of the nearer direction in a
-        network without one.
-    norms : (p,) array
-        `||w_j||`.
-    cosines : (p,) array
-        Cosine between w_j and its group's max-margin direction; NaN for a dead neuron.
-    plane : (p, 2) array
-        Neurons in the plane of the top two right singular vectors of W.
-    directions : (2, 2) array
-        Unit `w_plus` and `w_minus` in that plane, one a row.
-    share_positive, share_negative, share_dead : float
-        Shares of the p neurons.
-    mean_cosine : float
-        Mean of the cosines weighted by `||w_j||`.
-    function_cosine : float
-        Cosine between the scores of network and limit on held-out inputs.
-    log_inverse_loss : float
-        `log(1 / mean loss)` on the training data: errors of directions and constants fall like
-        its inverse.
-    growth_positive, growth_negative : float
-        `||W_plus||_F^2 / log(1/loss)`, which tends to `||w_plus||`, and its mirror image.
-    u, z : float
-        Least-squares fit of `f / ||theta||^2` on the two ramps over the training inputs; both
-        tend to `constant`.
-    normalised_margin : float
-        `min y f / ||theta||^2`, which tends to `constant` as well, from below.
-    constant : float
-        `1 / (2 (||w_plus|| + ||w_minus||))`, over the groups that have neurons.
-    imbalance : float
-        Largest `| |a_j| - ||w_j|| |` over the largest `||w_j||`; gradient flow keeps it at 0.
     """
 
-    singular_values: Float
-    group: NDArray[np.int64]
-    norms: Float
-    cosines: Float
-    plane: Float
-    directions: Float
-    share_positive: float
-    share_negative: float
-    share_dead: float
-    mean_cosine: float
-    function_cosine: float
-    log_inverse_loss: float
-    growth_positive: float
-    growth_negative: float
-    u: float
-    z: float
-    normalised_margin: float
-    constant: float
-    imbalance: float
+    singular_values: Float = quantity(
+        "top singular values (2 at the limit)",
+        _largest,
+        doc="(min(p, D),) singular values of the first layer W (p, D), descending; two survive in "
+        "the limit.",
+    )
+    group: NDArray[np.int64] = part(
+        "(p,) +1, -1, or 0 for dead: the sign of the output weight, or of the nearer direction in "
+        "a network without one."
+    )
+    norms: Float = part("(p,) norms `||w_j||`.")
+    cosines: Float = part(
+        "(p,) cosine between w_j and its group's max-margin direction; NaN for a dead neuron."
+    )
+    plane: Float = part("(p, 2) neurons in the plane of the top two right singular vectors of W.")
+    directions: Float = part("(2, 2) unit `w_plus` and `w_minus` in that plane, one a row.")
+    share_positive: float = part("Share of the p neurons that are positive.")
+    share_negative: float = part("Share of those that are negative.")
+    share_dead: float = part("Share of those that are dead.")
+
+    @derived("neurons positive / negative / dead")
+    def shares(self) -> str:
+        """The shares of the three groups in per cent."""
+        groups = (self.share_positive, self.share_negative, self.share_dead)
+        return " / ".join(number(share, ".0%") for share in groups)
+
+    mean_cosine: float = quantity(
+        "norm-weighted mean cosine",
+        ".4f",
+        ideal=1.0,
+        doc="Mean of the cosines weighted by `||w_j||`.",
+    )
+
+    @derived("live neurons with cosine > 0.9", ".0%", ideal=1.0)
+    def share_near(self) -> float:
+        """Share of the live neurons with a cosine above 0.9."""
+        live = self.cosines[self.group != 0]
+        return float(np.mean(live > 0.9)) if len(live) else math.nan
+
+    function_cosine: float = quantity(column="score_cosine")
+    log_inverse_loss: float = quantity(
+        doc="`log(1 / mean loss)` on the training data: errors of directions and constants fall "
+        "like its inverse."
+    )
+    growth_positive: float = part("`||W_plus||_F^2 / log(1/loss)`, which tends to `||w_plus||`.")
+    growth_negative: float = part("Its mirror image.")
+    u: float = part(
+        "First coefficient of a least-squares fit of `f / ||theta||^2` on the two ramps over the "
+        "training inputs, which tends to `constant`."
+    )
+    z: float = part("Second coefficient of the fit, which tends to `constant` too.")
+
+    @derived("constants u, z")
+    def constants(self) -> str | None:
+        """Both coefficients beside their limit; None where they are not known."""
+        if math.isnan(self.normalised_margin):
+            return None
+        return f"{number(self.u)}, {number(self.z)} {self._in_the_limit()}"
+
+    normalised_margin: float = quantity(
+        "normalised margin",
+        doc="`min y f / ||theta||^2`, which tends to `constant` as well, from below.",
+    )
+    constant: float = part(
+        "`1 / (2 (||w_plus|| + ||w_minus||))`, over the groups that have neurons."
+    )
+    imbalance: float = part(
+        "Largest `| |a_j| - ||w_j|| |` over the largest `||w_j||`; gradient flow keeps it at 0."
+    )
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -120,35 +137,18 @@ class OrthosepDiagnosis(Shown):
         """Draw the singular values of the weights; see `Limit.plot` for `ax`."""
         return draw("models.orthosep.figure:plot_singular_values", self, ax=ax)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The fields as plain Python values, arrays as lists."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in values.items()}
+    def shown(self) -> tuple[str, ...]:
+        """The attributes with a line in the table; constants of networks of degree 2 alone."""
+        known = math.isfinite(self.normalised_margin)
+        return tuple(name for name in super().shown() if known or name != "normalised_margin")
 
-    def rows(self) -> list[tuple[str, str]]:
-        """Label and value of every line of a printed table."""
-        top = ", ".join(number(value, ".3g") for value in self.singular_values[:4])
-        shares = (self.share_positive, self.share_negative, self.share_dead)
-        live = self.cosines[self.group != 0]
-        near = float(np.mean(live > 0.9)) if len(live) else math.nan
-        limit = f"(limit {number(self.constant)})"
-        # Of networks that are homogeneous of degree 2 alone.
-        constants = [
-            ("constants u, z", f"{number(self.u)}, {number(self.z)} {limit}"),
-            ("normalised margin", f"{number(self.normalised_margin)} {limit}"),
-        ]
-        return [
-            ("top singular values (2 at the limit)", top),
-            ("neurons positive / negative / dead", " / ".join(number(s, ".0%") for s in shares)),
-            ("norm-weighted mean cosine (1)", number(self.mean_cosine, ".4f")),
-            ("live neurons with cosine > 0.9", number(near, ".0%")),
-            ("cosine of held-out functions (1)", number(self.function_cosine, ".4f")),
-            ("log(1/loss)", number(self.log_inverse_loss)),
-            *(constants if math.isfinite(self.normalised_margin) else []),
-        ]
+    def text(self, name: str) -> str:
+        """The value of an attribute as tables show it."""
+        own = super().text(name)
+        return f"{own} {self._in_the_limit()}" if name == "normalised_margin" else own
 
-    def _shown_rows(self) -> list[tuple[str, str]]:
-        return self.rows()
+    def _in_the_limit(self) -> str:
+        return f"(limit {number(self.constant)})"
 
 
 def diagnose_orthosep(

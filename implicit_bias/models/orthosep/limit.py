@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from ..._solve import Array, Certificate, Status, array_namespace, as_float64
+from ..._solve import (
+    Array,
+    Certificate,
+    Solution,
+    Status,
+    array_namespace,
+    as_float64,
+    require_columns,
+)
 from ...limits.limit import Limit
+from ...limits.result import Result
 
 __all__ = ["LABELS", "OneSidedSolution", "OrthosepLimit", "RampFunction"]
 
@@ -36,18 +45,14 @@ class RampFunction:
         """(n,) float64 scores of `X` (n, D); there are no gates to give."""
         xp = array_namespace(self.w_plus)
         X, n_inputs = as_float64(X, like=self.w_plus), int(self.w_plus.shape[0])
-        if X.ndim != 2 or X.shape[1] != n_inputs:
-            raise ValueError(
-                f"`X` must have shape (n, {n_inputs}), got {tuple(X.shape)}: the function was "
-                f"made from {n_inputs} inputs"
-            )
+        require_columns("X", X, n_inputs, f"the function was made from {n_inputs} inputs")
         plus, minus = (xp.clip(X @ w, min=0.0) for w in (self.w_plus, self.w_minus))
         return self.u * plus - self.z * minus
 
 
-@dataclass(frozen=True)
-class OneSidedSolution:
-    """How the program of one class went.
+@dataclass(frozen=True, repr=False)
+class OneSidedSolution(Result):
+    """The solved program of one class.
 
         minimise ||w||   s.t.   <w, x_i> >= 1  for every i with y_i = label
 
@@ -66,6 +71,8 @@ class OneSidedSolution:
         What the solve took.
     """
 
+    ADVICE: ClassVar = Solution.ADVICE
+
     label: int
     n_samples: int
     n_support: int
@@ -81,9 +88,9 @@ class OrthosepLimit(Limit):
     """Max-margin vectors of both classes and the function that a ReLU network converges to.
 
     `zeta` has shape (2, D), rows `w_plus` and `-w_minus`: output weight times neuron of a network
-    with one neuron a class. Certificate and status are those of `orthosep_program`, the sum of
-    both one-sided programs, whose optimum is `||w_plus|| + ||w_minus||`. Margins are those of a
-    sample under its own class's vector, which are the margins of `predictor` if the data are
+    with one neuron a class. Certificate and status are those of `OrthogonallySeparable`, the sum
+    of both one-sided programs, whose optimum is `||w_plus|| + ||w_minus||`. Margins are those of
+    a sample under its own class's vector, which are the margins of `predictor` if the data are
     orthogonally separable.
 
     Attributes
@@ -116,7 +123,7 @@ class OrthosepLimit(Limit):
 
     @property
     def supports_span(self) -> bool:
-        """Whether the support examples of each class span R^D, which theorem 3.1 assumes.
+        """True if the support vectors of each class span R^D, which theorem 3.1 assumes.
 
         The limit has been seen without it too: the data of `make_orthosep` lack it.
         """
@@ -185,31 +192,8 @@ class OrthosepLimit(Limit):
         safe = xp.where(roots > 0, roots, xp.ones_like(roots))
         return signs[:, None] * self.zeta / safe[:, None], signs * roots
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything but the large arrays, both classes included."""
-        return super().to_dict() | {
-            "classes": [_record(part) for part in self.classes],
+    def _summary(self) -> dict[str, Any]:
+        return super()._summary() | {
+            "classes": [asdict(part) | {"status": part.status.name} for part in self.classes],
             "supports_span": self.supports_span,
         }
-
-    def _record(self) -> dict[str, Any]:
-        return super()._record() | {"classes": [_record(part) for part in self.classes]}
-
-    @classmethod
-    def _fields(cls, record: dict[str, Any]) -> dict[str, Any]:
-        classes = tuple(_from_record(part) for part in record["classes"])
-        return super()._fields(record) | {"classes": classes}
-
-
-def _record(part: OneSidedSolution) -> dict[str, Any]:
-    return asdict(part) | {"status": part.status.name}
-
-
-def _from_record(record: dict[str, Any]) -> OneSidedSolution:
-    return OneSidedSolution(
-        **record
-        | {
-            "status": Status[record["status"]],
-            "certificate": Certificate(**record["certificate"]),
-        }
-    )

@@ -1,35 +1,42 @@
-"""A trained ReLU network beside the four max-margin machines that stand in for it."""
+"""A trained ReLU network beside the machines that stand in for it, and beside its frozen copy's."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..._extras import naming_extras
-from ..._shown import Shown
 from ..._solve import to_numpy
+from ...data.arrays import Floats
 from ...data.sample import Sample
+from ...limits.frelu import FReLULimit
 from ...limits.limit import Limit
-from ...measures.formatting import DASH, aligned, number, share
-from ...measures.scalars import agreement, cosine, error_rate, margin_ratio, scores, unit_norms
+from ...measures.classifiers import ClassifierComparison, classifier_rows, compare_classifier
+from ...measures.distances import Distances
+from ...measures.scalars import (
+    agreement_independent,
+    error_rate,
+    margin_ratio,
+    scores,
+    unit_norms,
+)
+from ...quantities.measured import Measured, part, quantity
 from .machines import RELU_SVMS, ReLULimits, ReLUView
 
 if TYPE_CHECKING:
     import pandas as pd
     import torch
 
-    from .frozen_comparison import FrozenComparison
-
 __all__ = [
+    "FrozenComparison",
     "MachineComparison",
     "ReLUComparison",
-    "compare_machine",
+    "compare_frozen",
     "compare_relu",
     "view_relu",
 ]
@@ -38,82 +45,55 @@ SEES: Mapping[str, str] = MappingProxyType(
     {
         "rc": "random gates",
         "lc": "learned gates",
-        "hl": "hidden activations",
+        "hl": "activations",
         "gates_only": "gate pattern alone",
     }
 )
 """What each machine is given of the network, in words."""
 
-# Lines of the table about each machine: label, field, format.
-_LINES = (
-    ("least norm at margin 1", "optimum", ".6g"),
-    ("duality gap", "gap", ".1e"),
-    ("support vectors", "n_support", "d"),
-    ("margin ratio (1 at the limit)", "margin_ratio", ".4f"),
-    ("cosine of held-out scores (1)", "score_cosine", ".4f"),
-    ("agreement on held-out labels", "agreement", ".2%"),
-    ("  if errors were independent", "agreement_independent", ".2%"),
-    ("held-out error", "error", ".2%"),
-)
+# Lines of a table about machines, and entries of the record of one.
+LINES = (
+    "status", "optimum", "certificate", "n_support", "margin_ratio", "score_cosine", "agreement",
+    "agreement_independent", "error",
+)  # fmt: skip
+RECORD = (
+    "status", "optimum", "gap", "n_support", "margin_ratio", "error", "agreement",
+    "agreement_independent", "score_cosine",
+)  # fmt: skip
 
 
-@dataclass(frozen=True, repr=False)
-class MachineComparison(Shown):
-    """One machine beside the network; what needs scores is NaN where the machine has none.
+class MachineComparison(ClassifierComparison):
+    """A max-margin machine beside a network; NaN in what it does not have."""
 
-    Attributes
-    ----------
-    status : str
-        Name of the solver's status: `NOT_SEPARABLE` is proved, not assumed.
-    optimum, gap : float
-        Least norm at margin 1 and the certified relative gap; infinite where not separable.
-    n_support : int
-        Support vectors; 0 where not separable.
-    margin_ratio : float
-        Normalised margin of the network times the optimum, at most 1. Defined where the network
-        is itself a candidate of the program: SVM-LC (norm of zeta, two-layer networks) and SVM-HL
-        (norm of the last layer); NaN elsewhere.
-    error : float
-        Share of held-out samples on the wrong side.
-    agreement : float
-        Share of held-out samples to which machine and network give the same label.
-    agreement_independent : float
-        What two classifiers with these error rates would agree on if errors were independent.
-    score_cosine : float
-        Cosine between the scores on held-out data.
-    """
-
-    status: str
-    optimum: float
-    gap: float
-    n_support: int
-    margin_ratio: float
-    error: float
-    agreement: float
-    agreement_independent: float
-    score_cosine: float
-
-
-@dataclass(frozen=True, repr=False)
-class ReLUComparison(Shown):
-    """The four machines beside one network, on the same held-out data.
-
-    Attributes
-    ----------
-    error_network : float
-        Share of held-out samples on the wrong side.
-    rc, lc, hl, gates_only : MachineComparison
-    """
-
-    error_network: float
-    rc: MachineComparison
-    lc: MachineComparison
-    hl: MachineComparison
-    gates_only: MachineComparison
+    optimum: float = quantity(
+        column="objective", format=".6g", doc="Least norm at margin 1, infinite if not separable."
+    )
+    n_support: int = quantity(doc="Support vectors; 0 where the data are not separable.")
+    margin_ratio: float = quantity(
+        doc="Margin of the network per unit of norm times the lower bound of the optimum, at most "
+        "1. Defined where the network is itself a candidate of the program: SVM-LC (norm of zeta, "
+        "two-layer networks) and SVM-HL (norm of the last layer)."
+    )
+    agreement_independent: float = quantity()
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields as plain Python values, nested."""
-        return asdict(self)
+        """The quantities as plain Python values."""
+        return {name: getattr(self, {"gap": "certificate"}.get(name, name)) for name in RECORD}
+
+
+class ReLUComparison(Measured):
+    """The four machines beside one network, on the same held-out data."""
+
+    error_network: float = quantity()
+    rc: MachineComparison = part("SVM on random gates.")
+    lc: MachineComparison = part("SVM on the gates that the network has learned.")
+    hl: MachineComparison = part("SVM on its hidden activations.")
+    gates_only: MachineComparison = part("SVM on the pattern of its gates.")
+
+    @property
+    def machines(self) -> dict[str, MachineComparison]:
+        """The four, by the names that they have in the literature."""
+        return {name: getattr(self, key) for key, name in RELU_SVMS.items()}
 
     @naming_extras()
     def to_frame(self) -> pd.DataFrame:
@@ -121,50 +101,43 @@ class ReLUComparison(Shown):
         import pandas as pd
 
         records = [
-            {"machine": name, **asdict(getattr(self, key)), "error_network": self.error_network}
-            for key, name in RELU_SVMS.items()
+            {"machine": name, **one.to_dict(), "error_network": self.error_network}
+            for name, one in self.machines.items()
         ]
         return pd.DataFrame(records)
 
-    def rows(self, frozen: FrozenComparison | None = None) -> list[tuple[str, ...]]:
-        """Lines of a printed table: a label and one value a machine, names first.
-
-        A value that a machine does not have is a dash. With `frozen` there is one more column,
-        and a line that says which network each machine stands beside.
-        """
-        names = list(RELU_SVMS.values())
-        sees = [SEES[key] for key in RELU_SVMS]
-        machines = [getattr(self, key) for key in RELU_SVMS]
-        errors, beside, cosines = [self.error_network] * len(machines), [], []
-        if frozen is not None:
-            beside = [
-                ("beside the network", *["ReLU"] * len(machines), f"frozen at {frozen.freeze_at}")
-            ]
-            cosines = [
-                ("cosine of zeta (1)", *[DASH] * len(machines), number(frozen.zeta_cosine, ".4f"))
-            ]
-            names.append("SVM-FReLU")
-            sees.append(f"gates of step {frozen.freeze_at}")
-            machines.append(frozen.machine)
-            errors.append(frozen.error_network)
+    def rows(self) -> list[tuple[str, ...]]:
+        """Lines of a table: a label and one value a machine, names first."""
         return [
-            ("", *names),
-            ("sees", *sees),
-            *beside,
-            ("status", *(machine.status for machine in machines)),
-            *(
-                (label, *(number(getattr(machine, name), style) for machine in machines))
-                for label, name, style in _LINES
-            ),
-            ("held-out error, network", *map(share, errors)),
-            *cosines,
+            ("", *self.machines),
+            ("sees", *(SEES[key] for key in RELU_SVMS)),
+            *classifier_rows(self.machines, self.error_network, *LINES),
         ]
 
-    def _shown_rows(self) -> list[tuple[str, ...]]:
-        return self.rows()
 
-    def __str__(self) -> str:
-        return aligned(self.rows())
+class FrozenComparison(Measured):
+    """A network whose gates were frozen on the way, beside SVM-FReLU on these gates.
+
+    Unlike the four machines this one is the limit of the network that it stands beside: of the
+    one that went on with the gates of step `freeze_at`, not of the ReLU network.
+    """
+
+    freeze_at: int = part("Step at which the gates were frozen.")
+    machine: MachineComparison = part("The limit on these gates.")
+    error_network: float = quantity(shown=False)
+    zeta_cosine: float = quantity()
+    kkt_cosine: float = quantity()
+    kkt_residual: float = quantity()
+    kkt_complementarity: float = quantity()
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """Lines of a table: label and value."""
+        return [
+            ("sees", f"gates of step {self.freeze_at}"),
+            ("beside the network", f"frozen at {self.freeze_at}"),
+            *classifier_rows({self.machine.name: self.machine}, self.error_network, *LINES),
+            *super().rows(),
+        ]
 
 
 def view_relu(network: torch.nn.Module, X: ArrayLike, y: ArrayLike, gating: Any) -> ReLUView:
@@ -216,38 +189,75 @@ def compare_relu(
     if len(held_out.y) == 0:
         raise ValueError("`held_out` has no samples: scores and labels need some to compare")
     trained = scores(network, Sample(held_out.X, held_out.y, None))
-    predicted = limits.scores(held_out)
     ratios = _margin_ratios(limits, network, train)
     machines = {
-        key: compare_machine(
-            getattr(limits, key), predicted.get(key), trained, held_out.y, ratios.get(key, math.nan)
+        key: _compare_machine(
+            RELU_SVMS[key], getattr(limits, key), seen, trained, held_out.y,
+            ratios.get(key, math.nan),
         )
-        for key in RELU_SVMS
-    }
+        for key, (_, *seen) in held_out.machines().items()
+    }  # fmt: skip
     return ReLUComparison(error_network=error_rate(held_out.y, trained), **machines)
 
 
-def compare_machine(
-    limit: Limit,
-    predicted: NDArray[np.float64] | None,
-    trained: NDArray[np.float64],
-    y: NDArray[np.float64],
-    margin_ratio: float,
+def compare_frozen(
+    limit: FReLULimit,
+    network: torch.nn.Module,
+    train: Sample,
+    held_out: Sample,
+    *,
+    freeze_at: int,
+) -> FrozenComparison:
+    """Compare a network that went on with frozen gates with the limit on these gates.
+
+    Parameters
+    ----------
+    limit : FReLULimit
+        Solved on `train`.
+    network : Module
+        The one with frozen gates, as it ended.
+    train, held_out : Sample
+        Data with the gates as they were frozen.
+    freeze_at : int
+        The step of that, for the record.
+
+    Raises
+    ------
+    ValueError
+        If there are no held-out samples or widths do not fit.
+    """
+    separates = limit.certificate.proves_separability()
+    found = Distances(limit if separates else None, train, held_out)(network)
+    return FrozenComparison(
+        freeze_at=freeze_at,
+        machine=_compare_machine(
+            "SVM-FReLU",
+            limit,
+            (held_out.X, held_out.gates),
+            scores(network, held_out),
+            held_out.y,
+            found.get("margin_ratio", math.nan),
+        ),
+        error_network=found["error_network"],
+        zeta_cosine=found.get("zeta_cosine", math.nan),
+        kkt_cosine=found["kkt_cosine"],
+        kkt_residual=found["kkt_residual"],
+        kkt_complementarity=found["kkt_complementarity"],
+    )
+
+
+def _compare_machine(
+    name: str, limit: Limit, seen: Any, trained: Floats, y: Floats, ratio: float
 ) -> MachineComparison:
-    """A machine with scores (m,) on held-out data of labels `y`, or none, beside a network's."""
-    separates = predicted is not None
-    predicted = np.full_like(y, np.nan) if predicted is None else predicted
-    p, q = error_rate(y, predicted) if separates else math.nan, error_rate(y, trained)
+    """A machine on held-out data as it sees them, inputs and gates, beside a network's scores."""
+    one = compare_classifier(name, limit, tuple(seen), trained, y)
+    separates = limit.certificate.proves_separability()
     return MachineComparison(
-        status=limit.status.name,
+        **vars(one),
         optimum=limit.objective,
-        gap=limit.gap,
         n_support=int(limit.support.sum()) if separates else 0,
-        margin_ratio=margin_ratio if separates else math.nan,
-        error=p,
-        agreement=agreement(predicted, trained) if separates else math.nan,
-        agreement_independent=p * q + (1 - p) * (1 - q),
-        score_cosine=cosine(predicted, trained) if separates else math.nan,
+        margin_ratio=ratio if separates else math.nan,
+        agreement_independent=agreement_independent(one.error, error_rate(y, trained)),
     )
 
 

@@ -1,4 +1,4 @@
-"""A ReLU network of several hidden layers that freezes its gates on the way, beside what is known.
+"""A ReLU network of several hidden layers that freezes its gates on the way, and its bound.
 
 No theorem names the limit of the copy. A certified bound of every network with its gates stands
 beside it, and the KKT point next to its own weights.
@@ -9,31 +9,26 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from functools import partial
 
-import numpy as np
-
-from ..._solve import Status, to_numpy
 from ...data.sample import Sample
-from ...gates.changes import gate_changes
 from ...limits.path_lasso import solve_path_lasso
 from ...limits.path_limit import PathLimit
-from ...local_limits.limit import LocalLimit
-from ...local_limits.search import local_limit
-from ...measures.formatting import share
+from ...measures.bounded_value import BoundedComparison, measure_bounded_value, value_of
+from ...measures.classifiers import compare_classifier
 from ...measures.scalars import error_rate, scores
 from ...networks.relu import DeepReLU
-from ...reports.finding import Assumption, Finding, Table
+from ...quantities.table import lines
+from ...reports.bounds import LASSO, LOCAL, bound_table, comparison_finding, local_columns
+from ...reports.finding import Finding
 from ...reports.findings import usable
-from ...runs.setup import Setup
-from ..dgn.comparison import DGNComparison, compare_dgn, compare_scores, value_of
-from ..dgn.rich_comparison import bound_rows, comparison_table, predicted_table
+from ...runs.setup import SampleSetup
 from .freezing import PartlyTrained
 from .frozen_run import (
-    copy_shortfall,
+    changed_later,
+    copy_finding,
     frozen_record,
     frozen_samples,
-    is_frozen,
     train_frozen,
 )
 
@@ -41,12 +36,13 @@ __all__ = ["find_deep_frozen"]
 
 
 def find_deep_frozen(
-    setup: Setup, twin: DeepReLU, network: DeepReLU, *, freeze_at: int
+    setup: SampleSetup, twin: DeepReLU, network: DeepReLU, *, freeze_at: int
 ) -> Iterator[Finding]:
     """Train a copy up to `freeze_at`, freeze its gates, go on, bound it, find its local limit.
 
     Parameters
     ----------
+    setup : Setup
     twin : DeepReLU
         As `network` began; trained in place up to the freeze.
     network : DeepReLU
@@ -65,27 +61,28 @@ def find_deep_frozen(
     """
     parts, found = train_frozen(setup, twin, freeze_at)
     yield found
-    if not is_frozen(parts):
+    if not parts.frozen:
         return
-    gated = frozen_samples(setup, twin)
+    train, held_out = frozen_samples(setup, twin)
     setup.progress.stage(f"solving the path lasso on the gates of step {freeze_at}")
     bound = solve_path_lasso(
-        *gated[0],
+        *train,
         widths=[len(layer) for layer in list(twin.layers)[:-1]],
         solver=setup.options.solver,
         tol=setup.options.tol,
     )
     found = _with_bound(found, parts, bound, freeze_at)
     yield found
-    if usable(bound) and not math.isnan(value_of(parts.network, gated[0])):
-        setup.progress.stage("finding the local limit of the copy")
-        local = local_limit(parts.network, *gated[0])
-        changed = float(gate_changes(gated[0].gates, network.gates(setup.train.X)).mean())
-        yield _with_limit(found, parts, bound, local, gated, changed, freeze_at)
+    if not usable(bound) or math.isnan(value_of(parts.network, train)):
+        return
+    setup.progress.stage("finding the local limit of the copy")
+    comparison = _compared(parts, bound, train, held_out)
+    changed = changed_later(setup, train, network)
+    yield _with_comparison(found, comparison, changed, freeze_at)
 
 
 def _with_bound(found: Finding, parts: PartlyTrained, bound: PathLimit, freeze_at: int) -> Finding:
-    """What is known of the copy, and the bound of every network with its gates."""
+    """The copy as training has left it, and the bound of every network with its gates."""
     proof = bound.to_dict()
     record = {
         "freeze_at": freeze_at,
@@ -94,82 +91,52 @@ def _with_bound(found: Finding, parts: PartlyTrained, bound: PathLimit, freeze_a
         "local_limit": None,
         "comparison": None,
     }
-    title = f"networks with the gates of step {freeze_at}: a bound"
+    known = copy_finding(found, parts, bound, LASSO, freeze_at)
     return replace(
-        found,
+        known,
         record={"frozen": record},
-        tables=(Table(title, ("", "path lasso (bound)"), bound_rows(bound)),),
-        files={**found.files, "frozen-limit.safetensors": bound.save},
-        assumptions=(
-            Assumption(
-                f"the data are separable in the gates of step {freeze_at} (certified)",
-                False if bound.status is Status.NOT_SEPARABLE else usable(bound) or None,
-            ),
-        ),
-        statuses={f"path lasso on the gates of step {freeze_at}": bound.status},
-        certificates={"frozen gates": proof},
-        objects={**found.objects, "frozen_limit": bound},
+        tables=(bound_table(bound, f"networks with the gates of step {freeze_at}: a bound"),),
         row={"freeze_at": freeze_at, "frozen_status": bound.status.name, "frozen_gap": bound.gap},
-        shortfall=copy_shortfall(parts, bound),
-    )
-
-
-def _with_limit(
-    found: Finding,
-    parts: PartlyTrained,
-    bound: PathLimit,
-    local: LocalLimit,
-    gated: tuple[Sample, Sample],
-    changed: float,
-    freeze_at: int,
-) -> Finding:
-    """The copy beside its local limit and the bound."""
-    comparison = _compared(parts, bound, local, gated[1])
-    table = comparison_table(comparison, local)
-    title = f"the copy that froze them at step {freeze_at}, beside its local limit and the bound"
-    further = ("gates that the other network changed since", share(changed), "measured")
-    lasso = comparison.predicted["path lasso"]
-    return replace(
-        found,
-        record={
-            "frozen": {
-                **found.record["frozen"],
-                "local_limit": local.to_dict(),
-                "comparison": comparison.to_dict(),
-                "gates_that_changed_later": changed,
-            }
-        },
-        tables=(
-            *found.tables,
-            Table(title, table.columns, (*table.rows, further)),
-            predicted_table(comparison),
-        ),
-        objects={**found.objects, "local_limit": local, "frozen_comparison": comparison},
-        row={
-            **found.row,
-            "frozen_margin_ratio": comparison.bound_ratio,
-            "frozen_agreement": lasso.agreement,
-            "local_status": local.status.name,
-            "local_value": local.value,
-            "local_residual": local.residual,
-            "local_ratio": comparison.local_ratio,
-            "local_bound_ratio": comparison.local_bound_ratio,
-        },
     )
 
 
 def _compared(
-    parts: PartlyTrained, bound: PathLimit, local: LocalLimit, held_out: Sample
-) -> DGNComparison:
-    trained: Any = scores(parts.network, held_out)
-    own = local.predictor(held_out.X, held_out.gates)
-    lasso = np.asarray(to_numpy(bound.predictor(held_out.X, held_out.gates)))
-    beside = {
-        "local limit": (local.status.name, local.residual, own),
-        "path lasso": (bound.status.name, bound.gap, lasso),
-    }
-    predicted = {
-        name: compare_scores(*one, trained=trained, y=held_out.y) for name, one in beside.items()
-    }
-    error = error_rate(held_out.y, trained)
-    return compare_dgn(parts.network, local, bound, predicted, error, None)
+    parts: PartlyTrained, bound: PathLimit, train: Sample, held_out: Sample
+) -> BoundedComparison:
+    value = measure_bounded_value(parts.network, train, float(bound.dual_objective))
+    assert value.local is not None
+    trained, inputs = scores(parts.network, held_out), (held_out.X, held_out.gates)
+    compare = partial(compare_classifier, inputs=inputs, trained=trained, y=held_out.y)
+    classifiers = compare(LOCAL, value.local), compare(LASSO, bound)
+    return BoundedComparison(
+        **vars(value),
+        error_network=error_rate(held_out.y, trained),
+        classifiers={one.name: one for one in classifiers},
+    )
+
+
+def _with_comparison(
+    found: Finding, comparison: BoundedComparison, changed: float, freeze_at: int
+) -> Finding:
+    """The copy beside its local limit and the bound."""
+    ((label, text),) = lines({"gates_that_changed_later": changed}, "gates_that_changed_later")
+    further = (label, text, "measured")
+    title = f"the copy that froze them at step {freeze_at}, beside its local limit and the bound"
+    known = comparison_finding(Finding("frozen"), comparison, LASSO, further, title=title)
+    record = {**found.record["frozen"], **known.record, "gates_that_changed_later": changed}
+    return replace(
+        found,
+        record={"frozen": record},
+        tables=(*found.tables, *known.tables),
+        objects={
+            **found.objects,
+            "local_limit": comparison.local,
+            "frozen_comparison": comparison,
+        },
+        row={
+            **found.row,
+            "frozen_margin_ratio": comparison.bound_ratio,
+            "frozen_agreement": comparison.classifiers[LASSO].agreement,
+            **local_columns(comparison),
+        },
+    )

@@ -38,6 +38,16 @@ class PartlyTrained(Shown):
     before: Trajectory | None
     after: Trajectory | None
 
+    @property
+    def frozen(self) -> bool:
+        """True if training came to the freeze: without, there is no copy."""
+        return self.before is None or self.before.finished
+
+    @property
+    def finished(self) -> bool:
+        """True if neither part of the training was interrupted."""
+        return all(part is None or part.finished for part in (self.before, self.after))
+
 
 def train_then_freeze(
     network: DeepReLU,
@@ -135,17 +145,10 @@ def _split(
         raise ValueError(
             f"`freeze_at` must lie in 0 .. {settings.n_steps}, the steps of the schedule, got {at}"
         )
-    first, second, start = [], [], 0
-    for steps, rate in settings.phases:
-        early = min(max(at - start, 0), steps)
-        first.append((early, rate))
-        second.append((steps - early, rate))
-        start += steps
     seeds = _seeds(settings.random_state)
-    parts = [tuple(phase for phase in part if phase[0] > 0) for part in (first, second)]
     before, after = (
         replace(settings, schedule=part, random_state=seed) if part else None
-        for part, seed in zip(parts, seeds, strict=True)
+        for part, seed in zip(settings.split_phases(at), seeds, strict=True)
     )
     return before, after
 
@@ -153,7 +156,7 @@ def _split(
 def _seeds(
     random_state: int | np.random.Generator,
 ) -> tuple[int | np.random.Generator, int | np.random.Generator]:
-    """Of the two parts. An integer has a child: a part that is kept cannot share a generator."""
+    """Seeds of the two parts; an integer has a child, since kept parts share no generator."""
     if isinstance(random_state, np.random.Generator):
         return random_state, random_state
     child = np.random.SeedSequence(random_state).spawn(1)[0]

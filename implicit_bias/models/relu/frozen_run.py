@@ -15,31 +15,31 @@ from ...equivalence.weights import ReLUWeights
 from ...gates.changes import gate_changes
 from ...limits.frelu import FReLULimit, solve_frelu_svm
 from ...measures.comparison import measure_network
-from ...measures.formatting import DASH, loss_in_words, number, share
 from ...networks.frelu import FReLU
 from ...networks.relu import DeepReLU, ReLU
+from ...quantities.formatting import DASH, loss_in_words, number
+from ...quantities.table import lines
 from ...reports.finding import Assumption, Finding, Table, Writer
 from ...reports.findings import shortfall, usable
 from ...reports.writers import write_frame, write_weights
-from ...runs.setup import Setup
+from ...runs.setup import SampleSetup
 from ...training.settings import TrainingSettings
-from .comparison import ReLUComparison
+from .comparison import FrozenComparison, compare_frozen
 from .figure import copy_panel
 from .freezing import PartlyTrained, train_then_freeze
-from .frozen_comparison import FrozenComparison, compare_frozen
-from .neurons_comparison import NeuronsBeside, beside_limit
+from .neurons_comparison import NeuronComparison, compare_with_limit
 
 if TYPE_CHECKING:
     from ...limits.limit import Limit
     from .model import ReLUOptions
 
 __all__ = [
-    "copy_shortfall",
+    "changed_later",
+    "copy_finding",
     "find_frozen",
     "freezing_step",
     "frozen_record",
     "frozen_samples",
-    "is_frozen",
     "train_frozen",
 ]
 
@@ -48,7 +48,7 @@ RUNS = ("frozen-run-before.safetensors", "frozen-run-after.safetensors")
 
 
 def freezing_step(options: ReLUOptions, settings: TrainingSettings) -> int:
-    """The step that the options name, or half of the steps.
+    """Return the step that the options name, or half of the steps.
 
     Raises
     ------
@@ -66,7 +66,7 @@ def freezing_step(options: ReLUOptions, settings: TrainingSettings) -> int:
 
 
 def find_frozen(
-    setup: Setup, twin: ReLU, network: DeepReLU, machines: ReLUComparison, *, freeze_at: int
+    setup: SampleSetup, twin: ReLU, network: DeepReLU, *, freeze_at: int
 ) -> Iterator[Finding]:
     """Train a copy up to `freeze_at`, freeze its gates, go on, solve its limit, compare.
 
@@ -77,8 +77,6 @@ def find_frozen(
         As `network` began; trained in place up to the freeze.
     network : DeepReLU
         As it ended: some of its gates have changed after the freeze.
-    machines : ReLUComparison
-        Whose lines the table has.
     freeze_at : int
 
     Yields
@@ -93,34 +91,36 @@ def find_frozen(
     """
     parts, found = train_frozen(setup, twin, freeze_at)
     yield found
-    if not is_frozen(parts):
+    if not parts.frozen:
         return
     options = setup.options
     setup.progress.stage(f"solving SVM-FReLU on the gates of step {freeze_at} ({options.solver})")
     # Limit and network get the same gates: those that the ReLU network had when it stopped.
-    gated = frozen_samples(setup, twin)
-    limit = solve_frelu_svm(*gated[0], solver=options.solver, tol=options.tol)
-    comparison = compare_frozen(limit, parts.network, *gated, freeze_at=freeze_at)
-    changed = float(gate_changes(gated[0].gates, network.gates(setup.train.X)).mean())
-    neurons = _neurons(parts, limit, gated[0])
-    state = asdict(measure_network(parts.network, gated[0], gated[1]))
-    proof = limit.to_dict()
+    train, held_out = frozen_samples(setup, twin)
+    limit = solve_frelu_svm(*train, solver=options.solver, tol=options.tol)
+    comparison = compare_frozen(limit, parts.network, train, held_out, freeze_at=freeze_at)
+    changed, neurons = changed_later(setup, train, network), _neurons(parts, limit, train)
     record = {
         "freeze_at": freeze_at,
-        "limit": proof,
-        "network": state | frozen_record(parts),
+        "limit": limit.to_dict(),
+        "network": asdict(measure_network(parts.network, train, held_out)) | frozen_record(parts),
         "comparison": comparison.to_dict(),
         "neurons": None if neurons is None else neurons.to_dict(),
         "gates_that_changed_later": changed,
     }
-    rows = (*_rows(machines, comparison, neurons), *_training_rows(parts, changed))
+    rows = (
+        *comparison.rows(),
+        *([] if neurons is None else neurons.lines("own_gates", "neuron_distance")),
+        *_training_rows(parts, changed),
+    )
     title = f"a copy with the gates of step {freeze_at}, beside its limit"
-    known = _with_limit(found, parts, limit, freeze_at)
+    known = copy_finding(found, parts, limit, comparison.machine.name, freeze_at)
     yield replace(
         known,
         record={"frozen": record},
-        tables=(Table(title, ("", "SVM-FReLU"), rows),),
-        certificates={"frozen gates": proof},
+        tables=(Table(title, ("", comparison.machine.name), rows),),
+        panels=() if parts.after is None else (copy_panel(limit, parts.after),),
+        assumptions=(*known.assumptions, _loss_vanishes(parts)),
         objects={**known.objects, "frozen_comparison": comparison},
         row=_columns(comparison),
     )
@@ -131,17 +131,19 @@ def _columns(comparison: FrozenComparison) -> dict[str, Any]:
     return {
         "freeze_at": comparison.freeze_at,
         "frozen_status": machine.status,
-        "frozen_gap": machine.gap,
+        "frozen_gap": machine.certificate,
         "frozen_margin_ratio": machine.margin_ratio,
         "frozen_agreement": machine.agreement,
         "frozen_kkt_residual": comparison.kkt_residual,
     }
 
 
-def train_frozen(setup: Setup, twin: DeepReLU, freeze_at: int) -> tuple[PartlyTrained, Finding]:
-    """A copy that freezes its gates on the way, with the settings of the run, and what it is."""
+def train_frozen(
+    setup: SampleSetup, twin: DeepReLU, freeze_at: int
+) -> tuple[PartlyTrained, Finding]:
+    """Train a copy that freezes its gates on the way, with the settings of the run."""
     setup.progress.stage(f"training it again, with its gates frozen at step {freeze_at}")
-    before, after = map(setup.keeping.state, RUNS)
+    before, after = map(setup.folder.state, RUNS)
     parts = train_then_freeze(
         twin,
         setup.train.X,
@@ -151,20 +153,15 @@ def train_frozen(setup: Setup, twin: DeepReLU, freeze_at: int) -> tuple[PartlyTr
         X_val=setup.held_out.X,
         callback=setup.progress.training(),
         states=None if before is None or after is None else (before, after),
-        resume=setup.keeping.resume,
+        resume=setup.folder.resume,
     )
-    found = Finding("frozen", record={"frozen": None}, finished=_is_finished(parts))
-    if is_frozen(parts):
+    found = Finding("frozen", record={"frozen": None}, finished=parts.finished)
+    if parts.frozen:
         found = replace(found, files=_files(parts), objects={"frozen": parts})
     return parts, found
 
 
-def is_frozen(parts: PartlyTrained) -> bool:
-    """Whether training came to the freeze: without, there is no copy."""
-    return parts.before is None or parts.before.finished
-
-
-def frozen_samples(setup: Setup, twin: DeepReLU) -> tuple[Sample, Sample]:
+def frozen_samples(setup: SampleSetup, twin: DeepReLU) -> tuple[Sample, Sample]:
     """Both parts of the data with the gates that the network had when it stopped."""
     train, held_out = (
         Sample(one.X, one.y, to_numpy(twin.gates(one.X)).astype(np.float64))
@@ -173,24 +170,33 @@ def frozen_samples(setup: Setup, twin: DeepReLU) -> tuple[Sample, Sample]:
     return train, held_out
 
 
-def copy_shortfall(parts: PartlyTrained, limit: Limit) -> str:
-    """What training of the copy did not reach, beside a limit that can be compared with."""
-    if parts.after is None or not usable(limit):
-        return ""
-    return shortfall(parts.after, "the copy with frozen gates")
+def changed_later(setup: SampleSetup, train: Sample, network: DeepReLU) -> float:
+    """Share of the gates of `train` that the other network has changed since the freeze."""
+    return float(gate_changes(train.gates, network.gates(setup.train.X)).mean())
 
 
-def _with_limit(found: Finding, parts: PartlyTrained, limit: FReLULimit, freeze_at: int) -> Finding:
-    """What is known of the copy, and its limit."""
-    after = parts.after
+def copy_finding(
+    found: Finding, parts: PartlyTrained, limit: Limit, program: str, freeze_at: int
+) -> Finding:
+    """Add the limit or bound of the copy, the answer of `program`, to a finding about it."""
+    lacking = ""
+    if parts.after is not None and usable(limit):
+        lacking = shortfall(parts.after, "the copy with frozen gates")
+    separable = limit.certificate.proves_separability() or None
+    gates = f"the gates of step {freeze_at}"
     return replace(
         found,
         files={**found.files, "frozen-limit.safetensors": limit.save},
-        panels=() if after is None else (copy_panel(limit, after),),
-        assumptions=_assumptions(limit, freeze_at, _log_loss(parts)),
-        statuses={f"SVM-FReLU on the gates of step {freeze_at}": limit.status},
+        assumptions=(
+            Assumption(
+                f"the data are separable in {gates} (certified)",
+                False if limit.status is Status.NOT_SEPARABLE else separable,
+            ),
+        ),
+        statuses={f"{program} on {gates}": limit.status},
+        certificates={"frozen gates": limit.to_dict()},
         objects={**found.objects, "frozen_limit": limit},
-        shortfall=copy_shortfall(parts, limit),
+        shortfall=lacking,
     )
 
 
@@ -206,40 +212,24 @@ def _files(parts: PartlyTrained) -> dict[str, Writer]:
 
 
 def frozen_record(parts: PartlyTrained) -> dict[str, Any]:
-    """How training went on after the freeze."""
+    """Record of the training after the freeze."""
     return {
         "steps_since": 0 if parts.after is None else int(parts.after.step[-1]),
         "log_loss": _log_loss(parts),
-        "finished": _is_finished(parts),
+        "finished": parts.finished,
     }
 
 
-def _neurons(parts: PartlyTrained, limit: FReLULimit, train: Sample) -> NeuronsBeside | None:
+def _neurons(parts: PartlyTrained, limit: FReLULimit, train: Sample) -> NeuronComparison | None:
     """The copy's units beside those of its limit; None where that does not separate."""
     if not limit.certificate.proves_separability() or not isinstance(parts.network, FReLU):
         return None
     first, head = (to_numpy(part) for part in (parts.network.w1, parts.network.head()))
     trained = ReLUWeights.from_arrays([first, head[None]])
-    return beside_limit(limit, trained, train.X, train.gates)
+    return compare_with_limit(limit, trained, train.X, train.gates)
 
 
-def _rows(
-    machines: ReLUComparison, frozen: FrozenComparison, neurons: NeuronsBeside | None
-) -> tuple[tuple[str, str], ...]:
-    """The lines that the four machines have, of this one."""
-    distance = math.nan if neurons is None else neurons.transport.distance
-    own = math.nan if neurons is None else neurons.own_gates
-    return (
-        *((row[0], row[-1]) for row in machines.rows(frozen)[1:]),
-        ("optimal transport of units to the limit's (0)", number(distance, ".3g")),
-        ("gates that the limit's units would set so (100 %)", share(own)),
-        ("KKT stationarity, cosine (1)", number(frozen.kkt_cosine, ".4f")),
-        ("KKT stationarity, relative residual (0)", number(frozen.kkt_residual)),
-        ("KKT multipliers beyond the margin (0)", number(frozen.kkt_complementarity)),
-    )
-
-
-def _training_rows(parts: PartlyTrained, changed: float) -> tuple[tuple[str, str], ...]:
+def _training_rows(parts: PartlyTrained, changed: float) -> tuple[tuple[str, ...], ...]:
     known = frozen_record(parts)
     log_loss = known["log_loss"]
     end = "" if known["finished"] else " (interrupted)"
@@ -247,26 +237,14 @@ def _training_rows(parts: PartlyTrained, changed: float) -> tuple[tuple[str, str
         ("steps since the freeze", f"{known['steps_since']}{end}"),
         ("loss", DASH if math.isnan(log_loss) else loss_in_words(log_loss)),
         ("log(1/loss)", number(-log_loss)),
-        ("gates that the other network changed since", share(changed)),
+        *lines({"gates_that_changed_later": changed}, "gates_that_changed_later"),
     )
 
 
-def _assumptions(limit: FReLULimit, freeze_at: int, log_loss: float) -> tuple[Assumption, ...]:
-    """Of the theorem about networks whose gates do not change."""
-    separable = limit.certificate.proves_separability() or None
+def _loss_vanishes(parts: PartlyTrained) -> Assumption:
+    log_loss = _log_loss(parts)
     end = "" if math.isnan(log_loss) else f": log(1/loss) is {-log_loss:.3g} at the end"
-    return (
-        Assumption(
-            f"the data are separable in the gates of step {freeze_at} (certified)",
-            False if limit.status is Status.NOT_SEPARABLE else separable,
-        ),
-        Assumption(f"the loss of the copy that froze them tends to 0{end}", None),
-    )
-
-
-def _is_finished(parts: PartlyTrained) -> bool:
-    """Whether no part of its training was interrupted."""
-    return all(part is None or part.finished for part in (parts.before, parts.after))
+    return Assumption(f"the loss of the copy that froze them tends to 0{end}", None)
 
 
 def _log_loss(parts: PartlyTrained) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,50 +13,57 @@ from ...equivalence.measure import MeasureDistance, measure_distance
 from ...equivalence.weights import ReLUWeights
 from ...limits.limit import UnitsLimit
 from ...local_limits.limit import LocalLimit
+from ...quantities.measured import Measured, derived, part, quantity
 
-__all__ = ["NeuronsBeside", "beside_limit", "beside_local_limit"]
+__all__ = ["NeuronComparison", "compare_with_limit", "compare_with_local_limit"]
+
+# Neurons of a local limit, whose residual is 1e-10 and less, that are 0 to rounding.
+_NOTHING = 1e-9
 
 
-@dataclass(frozen=True, eq=False)
-class NeuronsBeside:
+class NeuronComparison(Measured):
     """Neurons that a limit names, and how far those of a network are from them.
 
-    Attributes
-    ----------
-    status : str
-        Of the limit.
-    certificate : float
-        Its duality gap, or the residual of its first-order conditions.
-    weights : ReLUWeights
-        The neurons; those of 0 are left out.
-    own_gates : float
-        Share of samples and neurons at which the neuron is open where its gate was learned to be:
-        only with all of them is the limit that of a ReLU network.
-    transport : MeasureDistance
-        From the neurons of the network; modulo permutations, scales, splits and a factor.
+    The transport is modulo permutations, scales, splits and a factor.
     """
 
-    status: str
-    certificate: float
-    weights: ReLUWeights
-    own_gates: float
-    transport: MeasureDistance
+    status: str = quantity(doc="Name of the status of the limit.")
+    certificate: float = quantity()
+    weights: ReLUWeights = part("The neurons; those of 0 are left out.", kept=False)
+
+    @derived("neurons", "d", kept=True)
+    def n_neurons(self) -> int:
+        """Neurons that are not 0."""
+        return self.weights.widths[0]
+
+    own_gates: float = quantity(
+        "gates that they set as learned",
+        ".2%",
+        ideal=1.0,
+        doc="Share of samples and neurons at which the neuron is open where its gate was learned "
+        "to be: only with all of them is the limit that of a ReLU network.",
+    )
+    transport: MeasureDistance = part("Optimal transport from the neurons of the network.")
+
+    @derived()
+    def neuron_distance(self) -> float:
+        """Cost of that transport."""
+        return self.transport.distance
+
+    @derived("  its gap", ".1g")
+    def gap(self) -> float:
+        """Cost above its certified lower bound."""
+        return max(self.transport.gap, 0.0)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the arrays."""
-        return {
-            "status": self.status,
-            "certificate": self.certificate,
-            "n_neurons": self.weights.widths[0],
-            "own_gates": self.own_gates,
-            "transport": self.transport.to_dict(),
-        }
+        return super().to_dict() | {"transport": self.transport.to_dict()}
 
 
-def beside_limit(
+def compare_with_limit(
     limit: UnitsLimit, trained: ReLUWeights, X: ArrayLike, gates: ArrayLike
-) -> NeuronsBeside:
-    """The live units of a group lasso on a network's gates, as its neurons.
+) -> NeuronComparison:
+    """Compare a network's neurons with the live units of a group lasso on its gates.
 
     A coefficient zeta_h is output weight times neuron; the sign of the output weight, which
     gradient flow of a balanced network keeps, is that of the trained one.
@@ -77,36 +83,46 @@ def beside_limit(
     zeta, roots = limit.balanced_weights()
     W = signs[:, None] * to_numpy(zeta)[live]
     a = signs * to_numpy(roots)[live]
-    weights = ReLUWeights.from_arrays([W, a[None]])
-    own = _own_gates(weights, X, np.asarray(gates)[:, live])
-    transport = measure_distance(trained, weights)
-    return NeuronsBeside(limit.status.name, limit.gap, weights, own, transport)
+    return _compare(limit.status.name, limit.gap, (W, a[None]), trained, X, gates, live)
 
 
-def beside_local_limit(
+def compare_with_local_limit(
     limit: LocalLimit, trained: ReLUWeights, X: ArrayLike, gates: ArrayLike
-) -> NeuronsBeside:
-    """The neurons of the KKT point next to a network whose gates are frozen as they are.
+) -> NeuronComparison:
+    """Compare a network's neurons with those of the KKT point next to it, gates as they are.
 
     Parameters
     ----------
     limit : LocalLimit
         Of an `FReLU` of two layers.
-    trained, X, gates
-        As in `beside_limit`.
+    trained : ReLUWeights
+        Of the network with these gates, unit by unit.
+    X : (n, D) array
+    gates : (n, H) array
+        Of its units, in {0, 1}.
     """
     W, a = (np.asarray(array) for array in limit.weights.values())
     sizes = np.abs(a[0]) * np.linalg.norm(W, axis=1)
     live = sizes > _NOTHING * sizes.max()
-    weights = ReLUWeights.from_arrays([W[live], a[:, live]])
-    own = _own_gates(weights, X, np.asarray(gates)[:, live])
-    transport = measure_distance(trained, weights)
-    return NeuronsBeside(limit.status.name, limit.residual, weights, own, transport)
+    neurons = W[live], a[:, live]
+    return _compare(limit.status.name, limit.residual, neurons, trained, X, gates, live)
 
 
-# Neurons of a local limit, whose residual is 1e-10 and less, that are 0 to rounding.
-_NOTHING = 1e-9
-
-
-def _own_gates(weights: ReLUWeights, X: ArrayLike, gates: Floats) -> float:
-    return float(np.mean((weights.pre_activations(X)[0] >= 0) == (gates > 0)))
+def _compare(
+    status: str,
+    certificate: float,
+    neurons: tuple[Floats, Floats],
+    trained: ReLUWeights,
+    X: ArrayLike,
+    gates: ArrayLike,
+    live: Any,
+) -> NeuronComparison:
+    weights = ReLUWeights.from_arrays(neurons)
+    opened = weights.pre_activations(X)[0] >= 0
+    return NeuronComparison(
+        status=status,
+        certificate=certificate,
+        weights=weights,
+        own_gates=float(np.mean(opened == (np.asarray(gates)[:, live] > 0))),
+        transport=measure_distance(trained, weights),
+    )

@@ -1,4 +1,4 @@
-"""What networks with frozen gates add to a run: hyperplanes, the group lasso, a network."""
+"""Parts of a run of networks with frozen gates: hyperplanes, the group lasso, a network."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["frelu"]
 
 
 def frelu(options: FReLUOptions) -> Parts:
-    """ReLU-like units behind random hyperplanes, and one that is always open."""
+    """Return the parts of ReLU-like units behind random hyperplanes, one of them always open."""
 
     def gating(seed: int) -> HyperplaneGates:
         return HyperplaneGates(options.hidden_units, cutoffs=options.cutoffs, random_state=seed)

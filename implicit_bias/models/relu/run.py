@@ -10,44 +10,43 @@ import math
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...drawing.map_rows import plane_snapshots
 from ...gates.changes import GateChanges
 from ...gates.hyperplanes import HyperplaneGates
+from ...limits.frelu import SVMFReLU
+from ...limits.path_lasso import PathLasso
 from ...measures.comparison import measure_network
 from ...measures.distances import Distances
-from ...measures.formatting import DASH, loss_in_words, number, share
 from ...measures.kkt import kkt_distance
 from ...networks.relu import DeepReLU, ReLU
-from ...reports.columns import kkt_columns, limit_columns, state_columns
+from ...quantities.formatting import loss_in_words
+from ...quantities.table import lines
+from ...reports.columns import limit_columns
 from ...reports.finding import Assumption, Finding, Table
 from ...reports.findings import gating_file, network_record, trained
-from ...reports.report import Report, gather
-from ...runs.separable import RUN
-from ...runs.setup import Setup, prepare, start, trains
-from ...training.loop import train
+from ...reports.report import Report
+from ...runs.fit import fit
+from ...runs.gather import gather
+from ...runs.programs import RunPrograms, stated
+from ...runs.setup import SampleSetup, Setup, data_record, prepare, start
 from ...training.trainers import check_trainer
 from ...training.trajectory import Trajectory
 from .comparison import ReLUComparison, compare_relu, view_relu
 from .deep_frozen_run import find_deep_frozen
 from .figure import network_panels, relu_map_row
-from .frozen_run import find_frozen, freezing_step
+from .frozen_run import find_frozen, freezing_step, frozen_samples
 from .machines import RELU_SVMS, ReLULimits, solve_relu_svms
 from .neurons_run import find_neurons, find_starts
 
 if TYPE_CHECKING:
-    from ...measures.comparison import NetworkState
-    from ...measures.kkt import KKTDistance
-    from ...runs.folder import Keeping
-    from ...runs.model import Model
-    from ...runs.progress import Progress
     from ...training.network_snapshots import NetworkSnapshots
     from .model import ReLUOptions
 
-__all__ = ["run_relu"]
+__all__ = ["relu_programs", "run_relu"]
 
 DEEP = (
     "no theorem names the limit of a ReLU network on general data. With several hidden layers one "
@@ -57,7 +56,7 @@ DEEP = (
 )
 
 
-def run_relu(model: Model, options: ReLUOptions, progress: Progress, keeping: Keeping) -> Report:
+def run_relu(setup: Setup) -> Report:
     """Train a ReLU network, freeze what it learned in four ways, and compare all of them.
 
     Beside them stands a network that froze its gates on the way and went on without changing
@@ -70,24 +69,61 @@ def run_relu(model: Model, options: ReLUOptions, progress: Progress, keeping: Ke
         If an option is out of range or the data are not there, before any long work; or if
         training diverges.
     """
-    _check_depth(options)
-    if not trains(options):
+    options = setup.options
+    if not setup.trains:
         raise ValueError("`steps` 0 predicts alone, and the machines of relu need learned gates")
-    setup = prepare(model, options, progress, keeping)
-    network = _network(setup, setup.seeds.weights)
+    samples, network, freeze_at = _prepare(setup)
     check_trainer(options.trainer, network)
-    freeze_at = None
-    if options.depth == 2 or options.freeze_at is not None:
-        freeze_at = freezing_step(options, setup.settings)
     heading = setup.heading(
+        data_record(samples.dataset),
         title=f"{_name(options)} beside four machines on what it has learned",
         theorem="" if options.depth == 2 else DEEP,
     )
-    return gather(heading, _find(setup, network, freeze_at), keeping)
+    return gather(heading, _find(samples, network, freeze_at), setup.folder)
 
 
-def _find(setup: Setup, network: DeepReLU, freeze_at: int | None) -> Iterator[Finding]:
-    """What there is to find, each as soon as it is known."""
+def relu_programs(setup: Setup) -> RunPrograms:
+    """State the programs of the four machines, and of the copy that freezes its gates.
+
+    Raises
+    ------
+    ValueError, FileNotFoundError
+        If an option is out of range, the data are not there, or there are more paths than memory
+        holds.
+    """
+    samples, network, freeze_at = _prepare(setup)
+    train = samples.train
+    view = view_relu(network, train.X, train.y, _random_gates(samples))
+    note = "of the network as it starts, and a run trains it first"
+    notes = {"rc": "", "hl": f"activations are those {note}"}
+    programs = []
+    for key, (formulation, inputs, gates) in view.machines().items():
+        setup.progress.stage(f"stating {RELU_SVMS[key]}")
+        problem = formulation.literal(inputs, train.y, gates)
+        programs.append(stated(RELU_SVMS[key], problem, notes.get(key, f"gates are those {note}")))
+    if freeze_at is not None:
+        widths = _widths(setup.options)
+        frozen = SVMFReLU() if len(widths) == 1 else PathLasso(widths)
+        setup.progress.stage(f"stating {frozen.name} on frozen gates")
+        problem = frozen.literal(*frozen_samples(samples, network)[0])
+        name = f"{frozen.name} on the gates of step {freeze_at}"
+        programs.append(stated(name, problem, f"gates are those {note}"))
+    return RunPrograms(setup.model, samples.dataset.description, tuple(programs))
+
+
+def _prepare(setup: Setup) -> tuple[SampleSetup, DeepReLU, int | None]:
+    """Load the data, draw the network, and find the step at which a copy freezes its gates."""
+    options = setup.options
+    _check_depth(options)
+    samples = prepare(setup)
+    network = _network(samples, setup.seeds.weights)
+    if options.depth > 2 and options.freeze_at is None:
+        return samples, network, None
+    return samples, network, freezing_step(options, samples.settings)
+
+
+def _find(setup: SampleSetup, network: DeepReLU, freeze_at: int | None) -> Iterator[Finding]:
+    """Yield the findings of the run, each as soon as it is known."""
     options, n_steps = setup.options, setup.settings.n_steps
     # Twins: one stays a ReLU network, one freezes its gates.
     twin = copy.deepcopy(network)
@@ -98,10 +134,7 @@ def _find(setup: Setup, network: DeepReLU, freeze_at: int | None) -> Iterator[Fi
     yield found
     yield _measured(setup, network, trajectory, found)
     setup.progress.stage(f"solving four SVMs ({options.solver})")
-    # As many random gates as there are learned ones, and one that is always open.
-    gating = HyperplaneGates(
-        sum(_widths(options)), cutoffs=options.cutoffs, random_state=setup.seeds.gating
-    ).fit(setup.train.X)
+    gating = _random_gates(setup)
     views = [view_relu(network, sample.X, sample.y, gating) for sample in setup.samples]
     limits = solve_relu_svms(views[0], solver=options.solver, tol=options.tol)
     machines = _solved(limits)
@@ -119,7 +152,7 @@ def _find(setup: Setup, network: DeepReLU, freeze_at: int | None) -> Iterator[Fi
         yield Finding("maps", panels=(row,))
     if freeze_at is not None and trajectory.finished:
         if isinstance(twin, ReLU):
-            yield from find_frozen(setup, twin, network, comparison, freeze_at=freeze_at)
+            yield from find_frozen(setup, twin, network, freeze_at=freeze_at)
         else:
             yield from find_deep_frozen(setup, twin, network, freeze_at=freeze_at)
     if options.starts > 1 and trajectory.finished:
@@ -127,23 +160,24 @@ def _find(setup: Setup, network: DeepReLU, freeze_at: int | None) -> Iterator[Fi
         yield from find_starts(setup, make, _name(options), network, trajectory)
 
 
-def _train(setup: Setup, network: DeepReLU, snapshots: NetworkSnapshots | None) -> Trajectory:
+def _train(setup: SampleSetup, network: DeepReLU, snapshots: NetworkSnapshots | None) -> Trajectory:
     try:
-        return train(
+        return fit(
+            setup,
             network,
             *setup.train,
             settings=setup.settings,
             X_val=setup.held_out.X,
-            callback=setup.progress.training(snapshots),
             observer=Distances(None, *setup.samples, loss=setup.options.loss),
-            state=setup.keeping.state(RUN),
-            resume=setup.keeping.resume,
+            callback=snapshots,
         )
     except FloatingPointError as error:  # there is no prediction without learned gates
         raise ValueError(str(error)) from error
 
 
-def _measured(setup: Setup, network: DeepReLU, trajectory: Trajectory, found: Finding) -> Finding:
+def _measured(
+    setup: SampleSetup, network: DeepReLU, trajectory: Trajectory, found: Finding
+) -> Finding:
     """The finding of the trained network with its measures, its gates and what they assume."""
     separates = bool(trajectory.smallest_margin[-1] > 0)
     kkt = kkt_distance(network, *setup.train) if separates else None
@@ -153,62 +187,36 @@ def _measured(setup: Setup, network: DeepReLU, trajectory: Trajectory, found: Fi
         since_start=trajectory.observed["gate_changes"],
         since_last=trajectory.observed["gate_flips"],
     )
-    flips = float(changes.since_start[-1])
+    widths, flips = _widths(setup.options), float(changes.since_start[-1])
+    measured = {} if kkt is None else kkt.cells()
+    cells = {**found.row, **state.cells(), **measured, "gate_changes": flips}
+    known = cells | {
+        "status": "finished" if trajectory.finished else "interrupted",
+        "train_accuracy": state.train_accuracy,
+        "final_loss": loss_in_words(float(trajectory.log_loss[-1])),
+    }
+    rows = (
+        ("hidden units", " + ".join(map(str, widths))),
+        *lines(known, "status", "smallest_margin"),
+        *(state.lines("group_norm") if math.isfinite(state.group_norm) else []),
+        *lines(known, "train_accuracy", "n_steps", "final_loss", "log_inverse_loss"),
+        *lines(known, "gate_changes", "kkt_cosine", "kkt_residual", "kkt_complementarity"),
+        *lines(known, "training_seconds"),
+    )
     return replace(
         found,
         record={
             "network": asdict(state) | network_record(trajectory),
             "gate_changes": changes.to_dict(),
         },
-        row={
-            **found.row,
-            **state_columns(state),
-            **kkt_columns(kkt),
-            "gate_changes": flips,
-        },
-        tables=(
-            Table(
-                "trained network",
-                ("", "value"),
-                (
-                    ("hidden units", " + ".join(map(str, _widths(setup.options)))),
-                    *_state_rows(state, trajectory),
-                    ("gates changed since the start", share(flips)),
-                    *_kkt_rows(kkt),
-                    ("seconds", f"{trajectory.seconds[-1]:.2f}"),
-                ),
-            ),
-        ),
-        assumptions=_assumptions(flips, separates, len(_widths(setup.options))),
-    )
-
-
-def _state_rows(state: NetworkState, trajectory: Trajectory) -> tuple[tuple[str, str], ...]:
-    norm = number(state.group_norm, ".6g")
-    return (
-        ("status", "finished" if trajectory.finished else "interrupted"),
-        ("smallest margin", f"{state.smallest_margin:.6g}"),
-        *([("sum of unit norms", norm)] if norm != DASH else []),
-        ("training accuracy", share(state.train_accuracy)),
-        ("steps", str(int(trajectory.step[-1]))),
-        ("loss", loss_in_words(float(trajectory.log_loss[-1]))),
-        ("log(1/loss)", f"{-trajectory.log_loss[-1]:.4g}"),
-    )
-
-
-def _kkt_rows(kkt: KKTDistance | None) -> tuple[tuple[str, str], ...]:
-    cosine, residual, beyond = (
-        (kkt.cosine, kkt.residual, kkt.complementarity) if kkt else (math.nan,) * 3
-    )
-    return (
-        ("KKT stationarity, cosine (1)", number(cosine, ".4f")),
-        ("KKT stationarity, relative residual (0)", number(residual)),
-        ("KKT multipliers beyond the margin (0)", number(beyond)),
+        row=cells,
+        tables=(Table("trained network", ("", "value"), rows),),
+        assumptions=_assumptions(flips, separates, len(widths)),
     )
 
 
 def _assumptions(flips: float, separates: bool, n_hidden: int) -> tuple[Assumption, ...]:
-    """Of theorems that there could be, were the gates to stay as they are."""
+    """Assumptions that a theorem would need, were the gates to stay as they are."""
     found = (
         Assumption(
             f"the gates no longer change: {flips:.1%} of them changed since the start, and "
@@ -245,29 +253,28 @@ def _solved(limits: ReLULimits) -> Finding:
 def _compared(machines: Finding, comparison: ReLUComparison) -> Finding:
     names, *rows = comparison.rows()
     table = Table("machines beside the network", names, tuple(rows))
+    # SVM-LC's, like the exit code.
+    lc = comparison.lc
+    columns = ("margin_ratio", "score_cosine", "agreement", "agreement_independent")
+    own = {name: getattr(lc, name) for name in columns} | {"error_limit": lc.error}
     return replace(
         machines,
         record={**machines.record, "comparison": comparison.to_dict()},
         tables=(table,),
         objects={**machines.objects, "comparison": comparison},
-        row={**machines.row, **_columns(comparison)},
+        row={**machines.row, **own, "error_network": comparison.error_network},
     )
 
 
-def _columns(comparison: ReLUComparison) -> dict[str, Any]:
-    """Of SVM-LC, like the exit code."""
-    lc = comparison.lc
-    return {
-        "margin_ratio": lc.margin_ratio,
-        "score_cosine": lc.score_cosine,
-        "agreement": lc.agreement,
-        "agreement_independent": lc.agreement_independent,
-        "error_limit": lc.error,
-        "error_network": comparison.error_network,
-    }
+def _random_gates(setup: SampleSetup) -> HyperplaneGates:
+    """Fit as many random gates as there are learned ones, and one that is always open."""
+    options = setup.options
+    return HyperplaneGates(
+        sum(_widths(options)), cutoffs=options.cutoffs, random_state=setup.seeds.gating
+    ).fit(setup.train.X)
 
 
-def _network(setup: Setup, seed: int) -> DeepReLU:
+def _network(setup: SampleSetup, seed: int) -> DeepReLU:
     options, n_inputs = setup.options, setup.train.X.shape[1]
     begins = start(options, seed)
     if options.depth == 2:
@@ -276,7 +283,7 @@ def _network(setup: Setup, seed: int) -> DeepReLU:
 
 
 def _name(options: ReLUOptions) -> str:
-    """What to call the network, its size included."""
+    """Name of the network, its size included."""
     layers = f"{options.depth - 1} hidden layers of " if options.depth > 2 else ""
     units = f"{options.hidden_units} unit" + ("" if options.hidden_units == 1 else "s")
     return f"ReLU network of {layers}{units}"

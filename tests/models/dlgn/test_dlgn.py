@@ -10,6 +10,7 @@ import torch
 
 from implicit_bias import (
     DLGN,
+    NotCertified,
     Status,
     TrainingSettings,
     solve_dlgn_svm,
@@ -22,8 +23,7 @@ from implicit_bias.data.sample import Sample
 from implicit_bias.gates import LinearGates, active_paths, count_patterns
 from implicit_bias.kernels import path_overlap
 from implicit_bias.limits import certify_depth3, solve_l1_svm
-from implicit_bias.models.dlgn.comparison import distinct
-from implicit_bias.models.dlgn.comparison_run import along_the_ones, one_input
+from implicit_bias.models.dlgn.comparison import along_the_ones, distinct, one_input
 from implicit_bias.models.dlgn.formulation import ConstantExperts
 from implicit_bias.models.dlgn.regions import closed_samples, most_patterns
 from implicit_bias.models.dlgn.training import GateTraining, gating_of, steepening, train_gates
@@ -232,8 +232,13 @@ def test_branch_and_bound_holds_what_a_grid_of_weights_finds() -> None:
     gates, y = two_layers(2, n=10)
     found = certify_depth3(y, gates, widths=(8, 2), n_inputs=4)
     lasso = solve_path_lasso(np.ones((10, 4)), y, gates, widths=(8, 2)).require()
-    assert found.path_bound == pytest.approx(lasso.objective, rel=1e-6)
-    assert found.finished and found.path_bound <= found.lower <= found.upper <= 1.01 * found.lower
+    bound = found.require().certificate.path_bound
+    assert bound == pytest.approx(lasso.objective, rel=1e-6)
+    assert found.finished and bound <= found.lower <= found.upper <= 1.01 * found.lower
+    wide = certify_depth3(y, gates, widths=(8, 2), n_inputs=4, tol=1e-12, max_programs=4)
+    with pytest.raises(NotCertified, match=r"wider than `tol`\. Allow more programs"):
+        wide.require()
+    assert wide.lower <= found.upper and found.lower <= wide.upper
     # At given weights of the upper layer: a group lasso, here over pairs of columns.
     values = []
     for q in np.linspace(0.02, 0.98, 33):

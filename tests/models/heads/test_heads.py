@@ -11,6 +11,7 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
+from implicit_bias import NotCertified
 from implicit_bias.heads import (
     Trunk,
     anytime_average,
@@ -20,11 +21,10 @@ from implicit_bias.heads import (
     train_multi_exit,
     train_trunk,
 )
-from implicit_bias.models.heads.direction import literal
-from implicit_bias.models.heads.limit import HeadNotCertified
 from implicit_bias.models.heads.losses import exit_loss
 from implicit_bias.models.heads.point import distance_bound
 from implicit_bias.models.heads.training import confidence, distillation_loss, exits_loss
+from implicit_bias.programs import JointMargin
 
 
 def problem(n, d, k=3, seed=0):
@@ -65,7 +65,7 @@ def test_large_logits_of_a_teacher_do_not_underflow() -> None:
     # Far out the loss is level: the closed form is right, and its certificate says it cannot tell.
     assert head.kind == "interpolant"
     assert head.weights == pytest.approx((np.linalg.pinv(phi) @ centred(teacher)).T, rel=1e-9)
-    with pytest.raises(HeadNotCertified, match="INACCURATE"):
+    with pytest.raises(NotCertified, match="INACCURATE"):
         head.require()
 
 
@@ -146,7 +146,7 @@ def test_two_classes_are_logistic_regression_where_labels_overlap() -> None:
 def test_hard_labels_alone_lead_along_the_joint_direction() -> None:
     phi, labels, _ = problem(12, 20)
     (head,) = solve_exit_heads([phi], labels, share=1)
-    norm = literal(phi, labels, 3).solve(solver="CLARABEL")
+    norm = JointMargin().literal(phi, labels).solve(solver="CLARABEL")
     assert head.require().kind == "direction"
     assert np.linalg.norm(head.weights) == pytest.approx(norm, rel=1e-6)
     assert head.weights.sum(axis=0) == pytest.approx(np.zeros(20), abs=1e-10)
@@ -172,7 +172,7 @@ def test_a_direction_that_leaves_samples_undecided_is_no_limit() -> None:
     # The first two samples share features and differ in class; the third grows without end.
     phi = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     (head,) = solve_exit_heads([phi], [0, 1, 0], share=1)
-    with pytest.raises(HeadNotCertified, match="NO_MINIMISER"):
+    with pytest.raises(NotCertified, match="NO_MINIMISER"):
         head.require()
 
 

@@ -43,7 +43,11 @@ def test_it_solves_the_programs_that_cvxpy_solves_with_their_duals(seed) -> None
         assert np.all(lam * np.where(y == label, 1, -1) >= 0)
         np.testing.assert_allclose(lam @ X, w / np.linalg.norm(w), atol=1e-9)
         own[y == label], other[y != label] = margins.dual_value, silent.dual_value
-    assert pair.objective == pytest.approx(sum(c.objective for c in pair.certificates))
+    assert pair.require().objective == pytest.approx(sum(c.objective for c in pair.certificates))
+    for tol in (1e-8, 1e-300):
+        solved = max(certificate.gap for certificate in pair.certificates) <= tol
+        status = ib.limits.solve_cone_pair(X, y, tol=tol).status
+        assert status is (ib.Status.SOLVED if solved else ib.Status.INACCURATE)
     # A sample's multiplier at a kink is a share of what it has in its own program.
     assert pair.excess == pytest.approx(max(0.0, np.max(other - own)) / np.max(own), abs=1e-3)
 
@@ -113,6 +117,8 @@ def test_classes_that_no_vector_tells_apart_have_none_and_say_so() -> None:
     assert math.isinf(minus.gap) and np.isnan(pair.w_minus).all()
     np.testing.assert_allclose(pair.w_plus, [1.0, 0.0], atol=1e-12)
     assert plus.gap < 1e-12 and math.isinf(pair.objective) and math.isnan(pair.excess)
+    with pytest.raises(ib.NotCertified, match=r"UNDECIDED: .* silent on the others"):
+        pair.require()
     # Of the smallest examples without a solution least squares makes one that satisfies nothing.
     neither = ib.limits.solve_cone_pair([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0]], [1, -1, 1])
     assert all(math.isinf(certificate.gap) for certificate in neither.certificates)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import implicit_bias as ib
-from implicit_bias.models.relu.neurons_comparison import beside_limit
+from implicit_bias.models.relu.neurons_comparison import compare_with_limit
 from tests.commands import cut, results, run, saved_arrays, without_times
 from tests.oracles import PLANE, PLANE_LABELS
 
@@ -40,7 +40,7 @@ def test_on_orthogonally_separable_points_limit_and_local_limit_are_the_two_neur
     record = plane.results["neurons"]["SVM-LC"]
     assert record["n_neurons"] <= 6 and record["own_gates"] == 1
     shown = {label: cells for label, *cells in found.tables[0].rows}
-    assert shown["gates that they set as learned (100 %)"] == ["100.00%"] * 2
+    assert shown["gates that they set as learned (100%)"] == ["100.00%"] * 2
 
 
 def test_a_copy_with_frozen_gates_is_near_the_units_of_its_limit(plane) -> None:
@@ -70,7 +70,7 @@ def test_a_limit_that_does_not_set_its_own_gates_is_said_not_to() -> None:
     limit = ib.solve_frelu_svm(X, y, gates)
     for sign, own in ((1.0, 0.0), (-1.0, 1.0)):
         trained = ib.equivalence.ReLUWeights.from_arrays([[[0.6, 0.8]], [[sign]]])
-        found = beside_limit(limit, trained, X, gates)
+        found = compare_with_limit(limit, trained, X, gates)
         assert found.own_gates == own
         np.testing.assert_allclose(found.weights.matrices[0] / sign, [[0, -1]], atol=1e-7)
         # The angle between (0.6, 0.8) and (0, -sign).

@@ -1,0 +1,171 @@
+"""The one kind of certified answer: its status and proof, as a record, as a file, in a notebook."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, fields, replace
+from typing import Any, ClassVar, Self, get_type_hints
+
+from .._saved import Kind, filled, read_saved, write_saved
+from .._shown import Shown
+from .._solve import Answer, Certificate, Solution, Status
+from ..quantities.table import record_lines
+from .stored import array_device, decoded, encoded, movable, placed
+
+__all__ = ["MaxMarginResult", "Result"]
+
+
+class Result(Answer, Shown):
+    """Base of every certified answer of this package, all of which are frozen dataclasses.
+
+    A subclass declares its fields, `status` and `certificate` among them, and inherits the rest:
+    `require`, `advice`, `to_dict`, `save` and `load`, and the table of a notebook. What it measures
+    of itself beyond its fields it adds to the record by `_summary`; what its arrays must be, or a
+    file is refused, it says in `_fault`.
+
+    Attributes
+    ----------
+    status : Status
+        What the certificate proves; `advice` says it in a sentence, with the way out.
+    certificate : dataclass of floats
+        The proof, recomputed from the arrays.
+
+    Examples
+    --------
+    >>> import implicit_bias as ib
+    >>> limit = ib.solve_linear_svm([[2.0], [-1.0]], [1, -1])
+    >>> isinstance(limit, ib.Result), limit.status is ib.Status.SOLVED, limit.require() is limit
+    (True, True, True)
+    """
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the large arrays, ready for JSON (infinities and NaN stay floats)."""
+        own = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+        return {
+            "status": self.status.name,
+            "advice": self.advice,
+            **asdict(self.certificate),
+            **{name: one for name, one in own.items() if isinstance(one, bool | int | float | str)},
+            **self._summary(),
+        }
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write arrays and results to one safetensors file; `load` reads it back.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written, with its path; what was there before is there still.
+        """
+        arrays: dict[str, Any] = {}
+        record: dict[str, Any] = {}
+        for name in self._stored():
+            one = encoded(getattr(self, name), name, arrays)
+            if name not in arrays:
+                record[name] = one
+        first = next((name for name in arrays if name in movable(type(self))), None)
+        record["place"] = None if first is None else array_device(getattr(self, first))
+        write_saved(path, Kind.of(type(self)), arrays, record)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, device: str | None = None) -> Self:
+        """Read what `save` wrote.
+
+        A checksum tells whether the file is as it was written, and the certificate has to claim
+        no more than the arrays beside it say, where they say something. Only the data themselves
+        can prove it again: of a max-margin limit, `certify` a program with the coefficients and
+        multipliers for that.
+
+        Parameters
+        ----------
+        path : path
+        device : str, optional
+            None: NumPy arrays. "saved": arrays of the kind and on the device of those that were
+            saved. Any other name: torch tensors on that device. Arrays that are NumPy's whatever
+            the inputs were stay that.
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is no such file.
+        ValueError
+            If the file is not a saved result of this class, whole, unchanged and consistent, or
+            there is no such device.
+        """
+        kind = Kind.of(cls)
+        arrays, record = read_saved(path, kind)
+        hints, moving = get_type_hints(cls), movable(cls) & set(arrays)
+        with kind.complete(path):
+            made = {
+                name: decoded(hints[name], record.get(name), name, arrays)
+                for name in cls._stored()
+                if name in arrays or name in record
+            }
+            place = record["place"] if device == "saved" else device
+            result = cls(**filled(cls, made))
+        fault = result._fault()
+        if fault:
+            raise kind.refused(path, fault)
+        return replace(result, **{name: placed(made[name], place) for name in moving})  # type: ignore[type-var]
+
+    @classmethod
+    def _stored(cls) -> list[str]:
+        """Names of the fields that a file holds."""
+        return [f.name for f in fields(cls) if f.metadata.get("stored", True)]  # type: ignore[arg-type]
+
+    def _summary(self) -> dict[str, Any]:
+        """Entries of the record that are no fields."""
+        return {}
+
+    def _fault(self) -> str:
+        """What is wrong with the arrays of a result that was loaded; empty if nothing."""
+        return ""
+
+    def __getstate__(self) -> dict[str, Any]:
+        # By its name: formats without pickles (skops) make no members of an Enum.
+        return self.__dict__ | {"status": self.status.name}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state | {"status": Status[state["status"]]})
+
+    def _shown_rows(self) -> list[tuple[str, str]]:
+        return record_lines(self.to_dict())
+
+
+class MaxMarginResult(Result):
+    """Base of results of max-margin programs: bounds of the optimum, and how the solve went.
+
+    Attributes
+    ----------
+    dual : (n,) array
+    certificate : Certificate
+    tol, solver, iterations, seconds
+        The gap asked for and how the solve went.
+    """
+
+    ADVICE: ClassVar = Solution.ADVICE
+
+    dual: Any
+    certificate: Certificate
+    tol: float
+    solver: str
+    iterations: int
+    seconds: float
+
+    @property
+    def objective(self) -> float:
+        """Certified upper bound of the optimum: the norm at smallest margin 1."""
+        return self.certificate.objective
+
+    @property
+    def dual_objective(self) -> float:
+        """Certified lower bound of the optimum."""
+        return self.certificate.dual_objective
+
+    @property
+    def gap(self) -> float:
+        """`objective / dual_objective - 1`."""
+        return self.certificate.gap
+
+    def _summary(self) -> dict[str, Any]:
+        return {"n_samples": len(self.dual)}

@@ -1,0 +1,163 @@
+"""Findings about a bound of all networks, and about one network between it and its local limit."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+from .._solve import Status
+from ..limits.path_limit import PathLimit
+from ..local_limits.limit import LocalLimit
+from ..measures.bounded_value import BoundedComparison, BoundedValue
+from ..measures.classifiers import classifier_rows
+from ..quantities.formatting import DASH, number
+from ..quantities.table import lines
+from .finding import Assumption, Finding, Table
+from .findings import solved
+
+__all__ = [
+    "BOUND",
+    "LASSO",
+    "LOCAL",
+    "comparison_finding",
+    "bound_finding",
+    "bound_table",
+    "local_columns",
+    "strict_local_optimum",
+]
+
+BOUND, LASSO, LOCAL = "path lasso (bound)", "path lasso", "local limit"
+
+
+def bound_finding(bound: PathLimit) -> Finding:
+    """Tell the path lasso as a bound of every network with its gates.
+
+    Parameters
+    ----------
+    bound : PathLimit
+    """
+    alone = solved(bound, BOUND)
+    title = "a bound of every network with these gates"
+    return replace(alone, tables=(bound_table(bound, title, *alone.tables[0].rows[4:]),))
+
+
+def bound_table(bound: PathLimit, title: str, *further: tuple[str, ...]) -> Table:
+    """Make a table of a bound: its certificate, and if a network is known that attains it.
+
+    Parameters
+    ----------
+    bound : PathLimit
+    title : str
+    further : tuples of label and text
+        Lines at the end.
+    """
+    known, least = bound.certificate.proves_separability(), BoundedValue.declared["bound"].quantity
+    tight = "attained by a network: it is the limit's value" if bound.is_tight() else (
+        "not known to be attained: a bound, not the limit"
+    )  # fmt: skip
+    rows = (
+        *lines({"status": bound.status.name}, "status"),
+        (least.title, least.text(bound.dual_objective)),
+        ("  optimum of the path lasso (certified)", f"{bound.objective:.8g}"),
+        *lines({"gap": bound.gap}, "gap"),
+        ("  tight?", tight if known else DASH),
+        ("  a network made of it has the value", number(bound.attained, ".6g")),
+        ("distinct paths", f"{len(bound.paths)} of {math.prod(map(int, bound.widths))}"),
+    )
+    return Table(title, ("", BOUND), (*rows, *further))
+
+
+def comparison_finding(
+    found: Finding,
+    comparison: BoundedComparison,
+    program: str,
+    *further: tuple[str, str, str],
+    title: str = "the network beside its local limit and the bound",
+) -> Finding:
+    """Add a network, its local limit and classifiers to a finding about their bound.
+
+    Parameters
+    ----------
+    found : Finding
+    comparison : BoundedComparison
+    program : str
+        Which of its classifiers the bound is.
+    further : tuples of label, text, and what it is
+        Lines of the first table after those of the comparison.
+    title : str
+        Of that table.
+    """
+    local, lasso = comparison.local, comparison.classifiers[program]
+    record = {} if local is None else {"local_limit": local.to_dict()}
+    record["comparison"] = comparison.to_dict()
+    certificates, objects = dict(found.certificates), {**found.objects, "comparison": comparison}
+    if local is not None:
+        objects["local_limit"] = local
+        certificates[LOCAL] = {
+            "status": local.status.name, "seconds": local.seconds, "n_samples": len(local.active)
+        }  # fmt: skip
+    classifiers = comparison.classifiers
+    return replace(
+        found,
+        record={**found.record, **record},
+        tables=(
+            *found.tables,
+            Table(title, ("", "value", "what it is"), (*comparison.rows(), *further)),
+            Table(
+                "classifiers beside the network (measured)",
+                ("", *classifiers),
+                tuple(classifier_rows(classifiers, comparison.error_network)),
+            ),
+        ),
+        certificates=certificates,
+        objects=objects,
+        row={
+            **found.row,
+            "margin_ratio": comparison.bound_ratio,
+            "score_cosine": lasso.score_cosine,
+            "agreement": lasso.agreement,
+            "error_limit": lasso.error,
+            "error_network": comparison.error_network,
+            **local_columns(comparison),
+        },
+    )
+
+
+def local_columns(one: BoundedValue) -> dict[str, Any]:
+    """Columns of a run's row about the local limit of a network.
+
+    Parameters
+    ----------
+    one : BoundedValue
+        Without a local limit there are no columns; of a `BoundedComparison` those of the local
+        limit as a classifier come with it.
+    """
+    if one.local is None:
+        return {}
+    found = {name: value for name, value in one.cells().items() if name.startswith("local_")}
+    if isinstance(one, BoundedComparison) and LOCAL in one.classifiers:
+        own = one.classifiers[LOCAL]
+        found |= {
+            "local_score_cosine": own.score_cosine,
+            "local_agreement": own.agreement,
+            "local_error": own.error,
+        }
+    return found
+
+
+def strict_local_optimum(local: LocalLimit | None) -> Assumption:
+    """Make the assumption that a local limit is a strict local optimum, as far as it is known.
+
+    Parameters
+    ----------
+    local : LocalLimit or None
+        None where none was found: nothing tells.
+    """
+    why = f"; {local.reason}" if local is not None and local.reason else ""
+    known = {Status.LOCAL_OPTIMUM: True, Status.SADDLE: False}
+    return Assumption(
+        "the point next to the network is a strict local optimum, up to rotations of units "
+        f"(certified in floating point){why}",
+        None if local is None else known.get(local.status),
+    )
