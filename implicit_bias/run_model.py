@@ -87,7 +87,7 @@ def run(
 
     Examples
     --------
-    >>> report = run("linear", n_train=40, steps=200)
+    >>> report = ib.run("linear", n_train=40, steps=200)
     >>> report.status.name, report.limit.gap < 1e-8
     ('SOLVED', True)
     """

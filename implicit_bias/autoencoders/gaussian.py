@@ -146,7 +146,7 @@ def gaussian_mae(information: float) -> GaussianMAE:
 
     Examples
     --------
-    >>> model = gaussian_mae(0.5)
+    >>> model = ib.autoencoders.gaussian_mae(0.5)
     >>> round(model.rho**2, 6), round(model.information, 12), round(model.elbo, 6)
     (0.632121, 0.5, -1.418939)
     """

@@ -124,7 +124,7 @@ def quantile_code(n_labels: int, deviation: float) -> LabelCode:
 
     Examples
     --------
-    >>> code = quantile_code(10, 0.3)
+    >>> code = ib.autoencoders.quantile_code(10, 0.3)
     >>> round(code.information, 4), round(code.divergence, 4)
     (1.1247, 0.0246)
     """

@@ -99,7 +99,7 @@ class LinearLimitClassifier(LimitClassifier):
 
     Examples
     --------
-    >>> classifier = LinearLimitClassifier(add_constant=False)
+    >>> classifier = ib.estimators.LinearLimitClassifier(add_constant=False)
     >>> classifier.fit([[2.0, 0.0], [0.0, 1.0], [5.0, -4.0]], ["cat", "dog", "cat"]).status_.name
     'SOLVED'
     >>> np.round(classifier.zeta_, 6).tolist(), classifier.support_.tolist()

@@ -65,7 +65,7 @@ def bundle_kernel(
 
     Examples
     --------
-    >>> bundle_kernel([[1.0, 2.0, 3.0]], np.ones((1, 3)), kernel_size=2).tolist()
+    >>> ib.kernels.bundle_kernel([[1.0, 2.0, 3.0]], np.ones((1, 3)), kernel_size=2).tolist()
     [[8.0]]
     """
     samples = matrix("X", X)

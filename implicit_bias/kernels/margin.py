@@ -124,7 +124,7 @@ class KernelSVM(LiteralProgram):
 
         Examples
         --------
-        >>> problem = KernelSVM().literal(np.diag([4.0, 1.0]), [1.0, -1.0])
+        >>> problem = ib.programs.KernelSVM().literal(np.diag([4.0, 1.0]), [1.0, -1.0])
         >>> round(float(problem.solve(solver="CLARABEL")), 6)
         0.625
         """
@@ -177,7 +177,7 @@ def solve_kernel_svm(
     Examples
     --------
     >>> K = np.array([[4.0, 0.0], [0.0, 1.0]])
-    >>> limit = solve_kernel_svm(K, [1.0, -1.0]).require()
+    >>> limit = ib.solve_kernel_svm(K, [1.0, -1.0]).require()
     >>> limit.coefficients.round(8).tolist(), round(limit.objective**2, 8)
     ([0.25, -1.0], 1.25)
     """

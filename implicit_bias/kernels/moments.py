@@ -145,7 +145,9 @@ def ntk_moments(
 
     Examples
     --------
-    >>> moments = ntk_moments([[1.0]], np.ones((1, 8)), widths=(4, 4), variance=0.25, kurtosis=1.0)
+    >>> moments = ib.kernels.ntk_moments(
+    ...     [[1.0]], np.ones((1, 8)), widths=(4, 4), variance=0.25, kurtosis=1.0
+    ... )
     >>> moments.mean.tolist(), moments.variance.round(12).tolist()
     ([[3.0]], [[0.75]])
     """

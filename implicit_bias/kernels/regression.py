@@ -200,7 +200,7 @@ class KernelLeastSquares(LiteralProgram):
 
         Examples
         --------
-        >>> problem = KernelLeastSquares().literal(np.diag([2.0, 0.0]), [1.0, -1.0])
+        >>> problem = ib.programs.KernelLeastSquares().literal(np.diag([2.0, 0.0]), [1.0, -1.0])
         >>> round(float(problem.solve(solver="CLARABEL")), 6)
         0.5
         """
@@ -244,7 +244,7 @@ def kernel_regression(K: Any, y: Any, f0: Any = 0.0, *, tol: float = 1e-8) -> Ke
 
     Examples
     --------
-    >>> regression = kernel_regression(np.diag([2.0, 1.0]), [1.0, -1.0])
+    >>> regression = ib.kernels.kernel_regression(np.diag([2.0, 1.0]), [1.0, -1.0])
     >>> regression.after(1, 0.5).tolist(), regression.limit([[1.0, 1.0]]).tolist()
     ([0.0, 0.5], [-0.5])
     """

@@ -112,10 +112,10 @@ def solve_frelu_svm(X: Array, y: Array, gates: Array, **solving: Unpack[Solving]
     --------
     >>> import numpy as np
     >>> X, y = np.array([[3.0, 4.0], [0.0, -2.0]]), np.array([1.0, -1.0])
-    >>> limit = solve_frelu_svm(X, y, np.eye(2))
+    >>> limit = ib.solve_frelu_svm(X, y, np.eye(2))
     >>> limit.status.name, round(limit.objective, 7)
     ('SOLVED', 0.7)
-    >>> solve_frelu_svm(X, y, np.array([[1], [0]])).status.name
+    >>> ib.solve_frelu_svm(X, y, np.array([[1], [0]])).status.name
     'NOT_SEPARABLE'
     """
     return solve_limit(SVMFReLU(), X, y, gates, **solving)

@@ -142,7 +142,7 @@ def solve_linear_svm(X: Array, y: Array, **solving: Unpack[Solving]) -> LinearLi
     Examples
     --------
     >>> import numpy as np
-    >>> limit = solve_linear_svm(np.array([[2.0, 0.0], [0.0, 1.0]]), np.array([1.0, -1.0]))
+    >>> limit = ib.solve_linear_svm(np.array([[2.0, 0.0], [0.0, 1.0]]), np.array([1.0, -1.0]))
     >>> np.round(limit.zeta, 6).tolist()
     [0.5, -1.0]
     """

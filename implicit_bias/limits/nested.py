@@ -49,9 +49,9 @@ def solve_path(
     Examples
     --------
     >>> import numpy as np
-    >>> from implicit_bias.programs import HardMarginSVM
     >>> X, y = np.array([[1.0, 2.0], [3.0, 4.0], [-1.0, 0.0]]), np.array([1.0, 1.0, -1.0])
-    >>> [round(limit.objective, 6) for limit in solve_path(HardMarginSVM(), X, y, sizes=[1, 3])]
+    >>> limits = ib.limits.solve_path(ib.programs.HardMarginSVM(), X, y, sizes=[1, 3])
+    >>> [round(limit.objective, 6) for limit in limits]
     [0.447214, 1.0]
     """
     program = formulation.program(X, y, gates)

@@ -220,7 +220,7 @@ def solve_path_lasso(
     --------
     >>> import numpy as np
     >>> X, y = np.array([[3.0, 4.0], [0.0, -2.0]]), np.array([1.0, -1.0])
-    >>> limit = solve_path_lasso(X, y, [np.eye(2), np.ones((2, 3))])
+    >>> limit = ib.solve_path_lasso(X, y, [np.eye(2), np.ones((2, 3))])
     >>> limit.status.name, round(limit.objective, 7), limit.is_tight()
     ('SOLVED', 0.7, True)
     """

@@ -134,9 +134,8 @@ def describe_program(problem: cvxpy.Problem) -> ProgramText:
     Examples
     --------
     >>> import numpy as np
-    >>> from implicit_bias.programs import HardMarginSVM
     >>> X, y = np.array([[2.0, 0.0], [0.0, 1.0]]), np.array([1.0, -1.0])
-    >>> print(describe_program(HardMarginSVM().literal(X, y)))
+    >>> print(ib.programs.describe_program(ib.programs.HardMarginSVM().literal(X, y)))
     minimise    norm(b)
     subject to  margins: multiply(y, X @ b) >= 1
     variables   b (2,)

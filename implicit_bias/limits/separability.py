@@ -140,12 +140,12 @@ def is_separable(
     >>> import numpy as np
     >>> corners = np.array([[1.0, 1.0], [-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0]])
     >>> xor = np.array([1.0, 1.0, -1.0, -1.0])
-    >>> found = is_separable(corners, xor)
+    >>> found = ib.is_separable(corners, xor)
     >>> found.separable, found.multipliers.tolist()
     (False, [0.25, 0.25, 0.25, 0.25])
-    >>> bool(is_separable(corners, xor, corners[:, :1] > 0))
+    >>> bool(ib.is_separable(corners, xor, corners[:, :1] > 0))
     False
-    >>> bool(is_separable(corners, xor, contexts=(corners[:, :1] > 0).astype(int)))
+    >>> bool(ib.is_separable(corners, xor, contexts=(corners[:, :1] > 0).astype(int)))
     True
     """
     program, shape = _program(X, y, gates, contexts)

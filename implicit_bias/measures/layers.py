@@ -112,7 +112,8 @@ def separability_by_layer(
     --------
     >>> from torch import nn
     >>> network = nn.Sequential(nn.Linear(1, 1), nn.ReLU(), nn.Linear(1, 1))
-    >>> [bool(layer) for layer in separability_by_layer(network, [[1.0], [-2.0]], [1, -1])][:1]
+    >>> layers = ib.measures.separability_by_layer(network, [[1.0], [-2.0]], [1, -1])
+    >>> [bool(layer) for layer in layers][:1]
     [True]
     """
     labels = np.asarray(to_numpy(Sample(X, y, gates).y), dtype=np.float64)

@@ -134,7 +134,7 @@ def check_network(module: torch.nn.Module, X: Inputs, gates: Inputs | None = Non
     >>> import torch
     >>> linear = torch.nn.Linear
     >>> net = torch.nn.Sequential(linear(2, 3, bias=False), torch.nn.ReLU(), linear(3, 1))
-    >>> found = check_network(net, [[1.0, 2.0], [3.0, -1.0]])
+    >>> found = ib.check_network(net, [[1.0, 2.0], [3.0, -1.0]])
     >>> found.degree, found.faults[0]
     (None, 'scores are not homogeneous in the trained weights: take out the biases, 2.bias')
     """

@@ -47,8 +47,11 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Examples
     --------
-    >>> ib.run("linear", n_train=40, steps=200, save="runs/x")
-    >>> ib.load("runs/x").limit.objective
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> report = ib.run("linear", n_train=40, steps=200, save=folder)
+    >>> ib.load(folder).limit.objective == report.limit.objective
+    True
     """
     path = Path(path)
     if path.is_dir():

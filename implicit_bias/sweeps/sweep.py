@@ -113,7 +113,7 @@ def sweep(
     Examples
     --------
     >>> import tempfile
-    >>> done = sweep("linear", {"seed": "0:3"}, out=tempfile.mkdtemp(), n_train=20, steps=0)
+    >>> done = ib.sweep("linear", {"seed": "0:3"}, out=tempfile.mkdtemp(), n_train=20, steps=0)
     >>> done.frame()["status"].tolist()
     ['SOLVED', 'SOLVED', 'SOLVED']
     """

@@ -135,9 +135,9 @@ def distillation_limit(
 
     Examples
     --------
-    >>> limit = distillation_limit([[2.0, 0.0]], [3.0, 4.0], [0.25, 0.25], depth=2)
+    >>> limit = ib.distillation.distillation_limit([[2.0, 0.0]], [3.0, 4.0], [0.25, 0.25], depth=2)
     >>> limit.status.name, limit.projection.tolist(), round(limit.null_norm, 4)
-    ('SOLVED', [3.0, 0.0], 0.749)
+    ('SOLVED', [3.0, 0.0], 0.739)
     """
     begun = time.perf_counter()
     X, target, start = checked_student(X, teacher, w0, depth, loss)

@@ -54,7 +54,7 @@ def restricted_convexity(X: Any, teacher: Any, level: float) -> float:
     Near a teacher that is not sure, a logistic loss of two orthonormal samples has curvature 1/8:
 
     >>> import numpy as np
-    >>> round(restricted_convexity(np.eye(2), [0.0, 0.0], 1e-9), 6)
+    >>> round(ib.distillation.restricted_convexity(np.eye(2), [0.0, 0.0], 1e-9), 6)
     0.125
     """
     inputs, target, _ = checked_student(X, teacher, None, 1, "cross-entropy")

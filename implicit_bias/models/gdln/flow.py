@@ -155,7 +155,8 @@ def gated_flow(
     Examples
     --------
     >>> import numpy as np
-    >>> flow = gated_flow(np.ones((1, 1)), np.ones(1), np.ones((1, 1)), np.zeros((1, 1)))
+    >>> one = np.ones((1, 1))
+    >>> flow = ib.dynamics.gated_flow(one, np.ones(1), one, np.zeros((1, 1)))
     >>> [round(float(flow(t)[0, 0]), 6) for t in (0, np.log(2), np.inf)]
     [0.0, 0.5, 1.0]
     """

@@ -114,7 +114,8 @@ class GatedLeastSquares(LiteralProgram):
         --------
         >>> import numpy as np
         >>> X, y, gates = np.array([[1.0], [1.0]]), np.array([1.0, 3.0]), np.ones((2, 1))
-        >>> round(float(GatedLeastSquares().literal(X, y, gates).solve(solver="CLARABEL")), 6)
+        >>> problem = ib.programs.GatedLeastSquares().literal(X, y, gates)
+        >>> round(float(problem.solve(solver="CLARABEL")), 6)
         0.5
         """
         cp = cvxpy_module()
@@ -165,7 +166,7 @@ def solve_gated_ols(
     >>> import numpy as np
     >>> X, y = np.array([[1.0], [2.0], [-1.0]]), np.array([1.0, 2.0, 3.0])
     >>> gates = np.array([[1, 0], [1, 0], [0, 1]])
-    >>> solve_gated_ols(X, y, gates).weights.round(12).ravel().tolist()
+    >>> ib.solve_gated_ols(X, y, gates).weights.round(12).ravel().tolist()
     [2.0, -6.0]
     """
     return _solve(GatedLeastSquares().program(X, y, gates), rcond, tol)

@@ -171,7 +171,7 @@ def solve_gln_svm(
     --------
     >>> import numpy as np
     >>> X = np.array([[3.0, 4.0]])
-    >>> limit = solve_gln_svm(X, np.array([1.0]), np.array([[0]]))
+    >>> limit = ib.solve_gln_svm(X, np.array([1.0]), np.array([[0]]))
     >>> limit.status.name, round(limit.objective, 9)
     ('SOLVED', 0.2)
     """

@@ -185,7 +185,7 @@ def solve_gln_l2_svm(
     --------
     >>> import numpy as np
     >>> X, contexts = np.array([[3.0, 4.0]]), np.array([[0, 0, 1]])
-    >>> limit = solve_gln_l2_svm(X, np.array([1.0]), contexts, n_contexts=2)
+    >>> limit = ib.solve_gln_l2_svm(X, np.array([1.0]), contexts, n_contexts=2)
     >>> round(limit.objective * 5, 9)  # 1 / sqrt((C agree - H + 1) <x, x>), agree = H = 3
     0.5
     """

@@ -234,7 +234,7 @@ class GLNNorm(LiteralProgram):
         --------
         >>> import numpy as np
         >>> beta = np.array([[[2.0], [0.0]], [[0.0], [-2.0]]])
-        >>> round(float(GLNNorm().literal(beta).solve(solver="CLARABEL")) ** 2, 6)
+        >>> round(float(ib.programs.GLNNorm().literal(beta).solve(solver="CLARABEL")) ** 2, 6)
         8.0
         """
         cp = cvxpy_module()

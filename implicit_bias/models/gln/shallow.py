@@ -218,7 +218,7 @@ def solve_shallow_gln_svm(
     --------
     >>> import numpy as np
     >>> X, y, contexts = np.array([[3.0, 4.0], [0.0, 2.0]]), np.array([1, -1]), np.array([[0], [1]])
-    >>> limit = solve_shallow_gln_svm(X, y, contexts)
+    >>> limit = ib.solve_shallow_gln_svm(X, y, contexts)
     >>> np.round(limit.context_objectives, 6).tolist()
     [0.2, 0.5]
     """

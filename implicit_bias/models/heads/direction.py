@@ -87,7 +87,7 @@ class JointMargin(LiteralProgram):
 
         Examples
         --------
-        >>> problem = JointMargin().literal([[2.0, 0.0], [0.0, 2.0]], [0, 1])
+        >>> problem = ib.programs.JointMargin().literal([[2.0, 0.0], [0.0, 2.0]], [0, 1])
         >>> round(float(problem.solve(solver="CLARABEL")), 6)
         0.5
         """

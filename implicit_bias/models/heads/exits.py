@@ -71,7 +71,7 @@ def solve_exit_heads(
 
     Examples
     --------
-    >>> head, = solve_exit_heads([np.eye(2)], teacher=[[2.0, 0.0], [0.0, 4.0]], share=0)
+    >>> head, = ib.heads.solve_exit_heads([np.eye(2)], teacher=[[2.0, 0.0], [0.0, 4.0]], share=0)
     >>> head.kind, head.weights.round(9).tolist()
     ('interpolant', [[1.0, -2.0], [-1.0, 2.0]])
     """
@@ -131,7 +131,7 @@ def budget_exits(accuracies: Sequence[float]) -> tuple[int, ...]:
 
     Examples
     --------
-    >>> budget_exits([0.7, 0.9, 0.8])
+    >>> ib.heads.budget_exits([0.7, 0.9, 0.8])
     (0, 1, 1)
     """
     if len(accuracies) == 0 or not np.all(np.isfinite(accuracies)):

@@ -193,7 +193,8 @@ class HeadLoss(LiteralProgram):
 
         Examples
         --------
-        >>> problem = HeadLoss(share=0).literal([[1.0], [2.0]], teacher=[[0.0, 1.0], [0.0, 2.0]])
+        >>> teacher = [[0.0, 1.0], [0.0, 2.0]]
+        >>> problem = ib.programs.HeadLoss(share=0).literal([[1.0], [2.0]], teacher=teacher)
         >>> round(float(problem.solve(solver="CLARABEL")), 4)  # the entropy of the teacher's labels
         0.4738
         """

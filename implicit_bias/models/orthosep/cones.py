@@ -135,7 +135,7 @@ def solve_cone_pair(X: Array, y: Array, *, tol: float = 1e-8) -> ConePair:
 
     Examples
     --------
-    >>> pair = solve_cone_pair([[1.0, 0.5], [0.5, 1.0]], [1, -1])
+    >>> pair = ib.limits.solve_cone_pair([[1.0, 0.5], [0.5, 1.0]], [1, -1])
     >>> np.round(pair.w_plus, 6).tolist(), pair.excess
     ([1.333333, -0.666667], 0.0)
     """

@@ -153,7 +153,7 @@ def solve_orthosep(X: Array, y: Array, **solving: Unpack[Solving]) -> OrthosepLi
     Examples
     --------
     >>> import numpy as np
-    >>> limit = solve_orthosep(np.array([[2.0, 0.0], [0.0, -4.0]]), np.array([1, -1]))
+    >>> limit = ib.solve_orthosep(np.array([[2.0, 0.0], [0.0, -4.0]]), np.array([1, -1]))
     >>> np.round(limit.w_plus, 6).tolist(), np.round(limit.w_minus, 6).tolist()
     ([0.5, 0.0], [0.0, -0.25])
     >>> round(limit.objective, 6), round(limit.limit_function().u, 6)
