@@ -51,8 +51,8 @@ def with_binary_labels(
             f"`positive` must leave some of the classes {listed(list(names))} to be -1, and name "
             f"others, got {listed(chosen)}"
         )
-    kept = [name for name in names if name in chosen]
-    text = f"classes {', '.join(kept)} (+1) against {', '.join(rest)} (-1)"
+    plus = [name for name in names if name in chosen]
+    text = f"classes {', '.join(plus)} (+1) against {', '.join(rest)} (-1)"
     return dataset.two_classes([names[name] for name in chosen], text)
 
 

@@ -44,5 +44,5 @@ def split(
 
 
 def parts_text(n_train: int, n_val: int) -> str:
-    """The sizes of both parts, as a description of data ends."""
+    """Return the text of both sizes, with which descriptions of data end."""
     return f"{n_train} training and {n_val} validation samples"

@@ -84,7 +84,7 @@ def train_trunk(
     """Train a trunk under one head at its last layer by Adam on cross entropy.
 
     Nothing is predicted of these weights: the heads behind a frozen trunk are, and any weights
-    will do that tell classes apart.
+    will do that separate the classes.
 
     Parameters
     ----------
