@@ -1,4 +1,4 @@
-"""Least squares with a constant tangent kernel: the errors at every step, and where they end."""
+"""Least squares with a constant tangent kernel: errors at every step, and their limit."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _INDEFINITE = 1e3
 
 @dataclass(frozen=True)
 class KernelRegressionCertificate:
-    """What coefficients prove of themselves, recomputed from the kernel as it was given.
+    """Certificate of the coefficients of a kernel regression, recomputed from the kernel as passed.
 
     Attributes
     ----------
     remaining : float
-        ``||K c - e_0|| / ||e_0||``: what share of the first errors remains at the end. Rounding,
+        ``||K c - e_0|| / ||e_0||``: the share of the initial errors that remains. Rounding,
         if the kernel has full rank and is well conditioned. 0 for 0 / 0.
     stationarity : float
         ``||K (K c - e_0)|| / (||K|| ||e_0||)``, spectral norm of K: 0 where no coefficients leave
@@ -47,7 +47,7 @@ class KernelRegression(Result):
     Attributes
     ----------
     start : (n,) array
-        Errors f_0(x) - y at the beginning.
+        Initial errors f_0(x) - y.
     coefficients : (n,) array
         c with K c = e_0 on the range of the kernel: training ends at ``f_0 - k(., X) c``.
     condition : float
@@ -58,7 +58,7 @@ class KernelRegression(Result):
     status : Status
     certificate : KernelRegressionCertificate
     tol : float
-        To which the stationarity was judged.
+        Tolerance on the stationarity.
     eigenvalues : (n,) array, ascending
     eigenvectors : (n, n) array, in columns
     """
@@ -92,7 +92,7 @@ class KernelRegression(Result):
             array.flags.writeable = False
 
     def error(self, t: Any) -> Floats:
-        r"""Errors :math:`e^{-K t} e_0` of gradient flow at times `t`: (n,), or (T, n) of (T,).
+        r"""Return errors :math:`e^{-K t} e_0` of gradient flow at times `t`: (n,) or (T, n).
 
         Raises
         ------
@@ -106,10 +106,10 @@ class KernelRegression(Result):
         return self._through(np.exp(-spent))
 
     def after(self, n_steps: Any, rate: float) -> Floats:
-        r"""Errors :math:`(I - \alpha K)^N e_0` after N steps of rate alpha: (n,), or (T, n).
+        r"""Return errors :math:`(I - \alpha K)^N e_0` (n,) or (T, n) after N steps of size alpha.
 
-        For the loss :math:`\sum e^2`, without the half, a step of rate alpha is one of 2 alpha
-        here. Rates of 2 over the largest eigenvalue and more diverge, here as there.
+        For the loss :math:`\sum e^2`, without the half, a step of size alpha is one of 2 alpha
+        here. Sizes of 2 over the largest eigenvalue and more diverge.
 
         Parameters
         ----------
@@ -131,7 +131,7 @@ class KernelRegression(Result):
         return self._through(factors ** steps[..., None])
 
     def limit(self, k_cross: Any, f0_new: Any = 0.0) -> Floats:
-        r"""Where new samples end, :math:`f_0(x) - k(x, X) K^{-1} e_0`: (m,).
+        r"""Return the limits (m,) of new samples' scores, :math:`f_0(x) - k(x, X) K^{-1} e_0`.
 
         Parameters
         ----------
@@ -161,13 +161,13 @@ class KernelRegression(Result):
         return np.arange(len(self.eigenvalues)) >= len(self.eigenvalues) - self.rank
 
     def _through(self, factors: Floats) -> Floats:
-        """The first errors, their parts along eigenvectors times factors (..., n)."""
+        """Return the initial errors, their parts along eigenvectors times factors (..., n)."""
         parts = self.eigenvectors.T @ self.start
         return np.asarray((factors * parts) @ self.eigenvectors.T)
 
 
 def kernel_regression(K: Any, y: Any, f0: Any = 0.0, *, tol: float = 1e-8) -> KernelRegression:
-    r"""How squared errors fall while the tangent kernel of a network stays what it is.
+    r"""Predict gradient descent on squared errors with a constant tangent kernel.
 
     At finite width it is the limit of large output scales: a network trained as
     :math:`h = \alpha (f_w - f_{w_0})` on :math:`(h - y)^2 / (2 \alpha^2)` follows it up to
@@ -175,20 +175,20 @@ def kernel_regression(K: Any, y: Any, f0: Any = 0.0, *, tol: float = 1e-8) -> Ke
 
     Parameters
     ----------
-    K : (n, n)
+    K : (n, n) array
         Tangent kernel of the training samples, symmetric and positive semidefinite.
-    y : (n,)
+    y : (n,) array
         Real targets.
-    f0 : (n,) or float
-        Scores at the beginning; by default 0.
+    f0 : (n,) array or float
+        Initial scores; by default 0.
     tol : float
-        To which the stationarity of the coefficients is asked for, in (0, 1).
+        Tolerance on the stationarity of the coefficients, in (0, 1).
 
     Returns
     -------
     KernelRegression
         With its certificate; call `.require()` to insist on `SOLVED`. A singular kernel (few
-        weights, equal samples), of lower `rank`, learns what lies in its range and no more.
+        weights, equal samples), of lower `rank`, fits the part of the targets in its range.
 
     Raises
     ------
@@ -198,7 +198,7 @@ def kernel_regression(K: Any, y: Any, f0: Any = 0.0, *, tol: float = 1e-8) -> Ke
 
     Examples
     --------
-    >>> regression = kernel_regression(np.diag([2.0, 1.0]), [1.0, -1.0])
+    >>> regression = ib.kernels.kernel_regression(np.diag([2.0, 1.0]), [1.0, -1.0])
     >>> regression.after(1, 0.5).tolist(), regression.limit([[1.0, 1.0]]).tolist()
     ([0.0, 0.5], [-0.5])
     """

@@ -18,6 +18,7 @@ from .._solve import (
 from ..data.arrays import require_real
 from .formulation import Formulation, Solving, labelled, real_data, solve_limit
 from .limit import Limit
+from .predictors import DecisionFunction
 
 if TYPE_CHECKING:
     import cvxpy
@@ -26,7 +27,7 @@ __all__ = ["L1Limit", "L1Margin", "L1Predictor", "solve_l1_svm"]
 
 
 @dataclass(frozen=True, eq=False)
-class L1Predictor:
+class L1Predictor(DecisionFunction):
     """Scores of features: `f = sum_j features[j] zeta[j]`."""
 
     zeta: Array

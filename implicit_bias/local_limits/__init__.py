@@ -1,1 +1,1 @@
-"""The KKT point of the margin problem that a network is heading to, and what curvature proves."""
+"""Local limits: the KKT point of the margin problem near a network, with its curvature."""

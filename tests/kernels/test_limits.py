@@ -22,7 +22,7 @@ def test_the_machine_of_a_linear_kernel_is_the_linear_one() -> None:
     assert limit.gap <= 1e-8
     assert limit.objective >= linear.dual_objective and linear.objective >= limit.dual_objective
     np.testing.assert_allclose(limit.predictor(new @ X.T), new @ linear.zeta, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(limit.margins, y * (X @ X.T @ limit.coefficients), rtol=1e-10)
+    np.testing.assert_allclose(limit.margins, y * (X @ X.T @ limit.zeta), rtol=1e-10)
     assert limit.margins.min() == pytest.approx(1, rel=1e-12)
     assert limit.dual.sum() == pytest.approx(limit.dual_objective, rel=1e-8)
 

@@ -142,7 +142,7 @@ def _with_rates(options: Any, task: TransferTask, limit: DistillationLimit) -> A
     """With learning rates that are stable on these data, if none were chosen."""
     if options.learning_rate or not trains(options):
         return options
-    size = float(np.linalg.norm(limit.weights))
+    size = float(np.linalg.norm(limit.zeta))
     rates = stable_rates(
         task.X, options.depth, size, len(options.steps), of_classes=task.of_classes
     )

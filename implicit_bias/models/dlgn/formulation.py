@@ -11,7 +11,7 @@ from ..._solve import Array, GatedDesign, MaxMarginProgram, Solution, array_name
 from ...limits.formulation import Formulation, Solving, labelled, solve_limit
 from ...limits.frelu import FReLULimit, SVMFReLU
 from ...limits.limit import UnitsLimit
-from ...limits.predictors import GateColumns, Predictor
+from ...limits.predictors import DecisionFunction, GateColumns, Predictor
 
 if TYPE_CHECKING:
     import cvxpy
@@ -30,13 +30,13 @@ EXPERTS: tuple[Experts, ...] = ("linear", "constant")
 
 
 @dataclass(frozen=True, eq=False)
-class ConstantPredictor:
+class ConstantPredictor(DecisionFunction):
     """Scores of constant experts: of inputs (n, D) and gates (n, H), the gates alone count."""
 
     zeta: Array
 
-    def __call__(self, X: Array, gates: Array) -> Array:
-        """(n,) float64 scores; raises as `Predictor` does."""
+    def __call__(self, X: Array, gates: Array | None = None) -> Array:
+        """Return the scores (n,), in float64; raises as `Predictor` does."""
         behind = Predictor(self.zeta, GateColumns(int(self.zeta.shape[0]), binary=True))
         return behind(array_namespace(X).ones_like(X), gates)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..._solve import Array, Certificate, Solution, Status, array_namespace, as_float64
 from ...limits.limit import Limit
+from ...limits.predictors import DecisionFunction
 from ...limits.result import Result
 
 __all__ = ["LABELS", "OneSidedSolution", "OrthosepLimit", "RampFunction"]
@@ -18,7 +19,7 @@ LABELS = {"positive": 1, "negative": -1}
 
 
 @dataclass(frozen=True, eq=False)
-class RampFunction:
+class RampFunction(DecisionFunction):
     """`f(x) = u relu(<w_plus, x>) - z relu(<w_minus, x>)`.
 
     Parameters
@@ -33,8 +34,8 @@ class RampFunction:
     u: float = 1.0
     z: float = 1.0
 
-    def __call__(self, X: Array, gates: None = None) -> Array:
-        """(n,) float64 scores of `X` (n, D); there are no gates to give."""
+    def __call__(self, X: Array, gates: Array | None = None) -> Array:
+        """Return the scores (n,), in float64, of `X` (n, D); there are no gates to give."""
         xp = array_namespace(self.w_plus)
         X, n_inputs = as_float64(X, like=self.w_plus), int(self.w_plus.shape[0])
         if X.ndim != 2 or X.shape[1] != n_inputs:
