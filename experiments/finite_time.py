@@ -83,7 +83,7 @@ def one_hot(contexts: np.ndarray) -> np.ndarray:
 
 def wrong_groups(train: ib.Sample, held_out: ib.Sample) -> np.ndarray:
     """Held-out scores of the program as it was published: groups {k : k mod H = r} of columns k."""
-    program = ib.programs.gln_program(train.X, train.y, train.gates)
+    program = ib.programs.SVMGLN().program(train.X, train.y, train.gates)
     n_units = train.gates.shape[1]
     design = replace(program.design, group=np.arange(2 * n_units) % n_units)
     solution = solve_program(replace(program, design=design)).require()

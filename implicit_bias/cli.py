@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shlex
 import sys
@@ -20,20 +21,21 @@ from .exits import (
     INTERRUPTED,
     PICTURES,
     ending,
-    failures_told,
-    tell,
+    failures_reported,
+    print_notices,
     terminated_like_interrupted,
     width,
 )
 from .models import MODELS
-from .options.command_line import ARGUMENTS, Choice, ModelCommand, given
-from .run_model import running
+from .options.command_line import ARGUMENTS, Choice, ModelCommand, typed_choices
+from .run_model import run_programs, running
 from .runs.progress import Progress, bar
 from .sweeps.commands import sweep
 from .sweeps.showing import show
 
 if TYPE_CHECKING:
     from .reports.report import Report
+    from .runs.programs import RunPrograms
 
 __all__ = ["compare", "main"]
 
@@ -79,6 +81,11 @@ EPILOG = (
 @click.option(
     "--resume", is_flag=True, help="Go on with the unfinished run in the folder of --save."
 )
+@click.option(
+    "--program",
+    is_flag=True,
+    help="Print the convex program of this run, stated in cvxpy, and its size; solve nothing.",
+)
 @click.option("--quiet", is_flag=True, help="No progress and no tables.")
 @click.version_option(__version__, prog_name="implicit-bias")
 def compare(
@@ -88,6 +95,7 @@ def compare(
     page: Path | None,
     folder: Path | None,
     resume: bool,
+    program: bool,
     quiet: bool,
     **choices: Any,
 ) -> None:
@@ -100,20 +108,33 @@ def compare(
     _open_streams()
     if resume and folder is None:
         raise click.UsageError("`--resume` needs `--save DIR`, the folder that the run was kept in")
-    with failures_told():
+    if program and (plot or page or folder):
+        raise click.UsageError("`--program` runs nothing: leave out --plot, --report and --save")
+    with failures_reported():
         context = click.get_current_context()
         _check_files(plot, page)
-        chosen = given(context, choices)
-        with running(model, chosen, progress=_told(quiet), save=folder, resume=resume) as report:
+        chosen = typed_choices(context, choices)
+        if program:
+            _print(run_programs(model, chosen, progress=_watched(quiet)), as_json, quiet)
+            return
+        with running(model, chosen, progress=_watched(quiet), save=folder, resume=resume) as report:
             # Shown first: a disk that turns out to be full must not take the results with it.
             shown = _show(report, as_json=as_json, quiet=quiet)
         _write(context, report, plot, page)
-    tell(report)
+    print_notices(report)
     raise SystemExit(_exit_code(report) if shown else BAD_INPUT)
 
 
+def _print(programs: RunPrograms, as_json: bool, quiet: bool) -> None:
+    """Print programs as text, or as a JSON object and the text on stderr unless that is quiet."""
+    if not (as_json and quiet):
+        click.echo(str(programs), err=as_json)
+    if as_json:
+        click.echo(json.dumps(programs.to_dict()))
+
+
 def _show(report: Report, *, as_json: bool, quiet: bool) -> bool:
-    """Tables and the JSON object, each on its stream; whether they could be printed."""
+    """Print tables and the JSON object, each on its stream; False where that failed."""
     from .reports.text import render_text
 
     try:
@@ -128,14 +149,14 @@ def _show(report: Report, *, as_json: bool, quiet: bool) -> bool:
 
 
 def _open_streams() -> None:
-    """A stream for those that were closed before the program began: what goes there is lost."""
+    """Open streams that were closed before the program began, to nowhere."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
 
 
 def _check_files(plot: Path | None, page: Path | None) -> None:
-    """Whether everything asked for can be made and written, before any work."""
+    """See that all files asked for can be made and written, before any work."""
     for file, modules in ((plot, DRAWN), (page, PAGED)):
         if file is not None:
             require(*modules)
@@ -143,7 +164,7 @@ def _check_files(plot: Path | None, page: Path | None) -> None:
 
 
 def _write(context: click.Context, report: Report, plot: Path | None, page: Path | None) -> None:
-    """The files that were asked for."""
+    """Write the files that were asked for."""
     try:
         if plot is not None:
             figure = report.figure()
@@ -171,15 +192,15 @@ def _exit_code(report: Report) -> int:
 
 
 @contextlib.contextmanager
-def _told(quiet: bool) -> Iterator[Progress]:
-    """What a run is told by and tells, while it runs."""
+def _watched(quiet: bool) -> Iterator[Progress]:
+    """Show progress while a run is on, and end it as Ctrl-C does where SIGTERM comes."""
     with _progress(quiet) as progress, terminated_like_interrupted():
         yield progress
 
 
 @contextlib.contextmanager
 def _progress(quiet: bool) -> Iterator[Progress]:
-    """Progress on stderr: a moving bar on a terminal, a line a stage elsewhere."""
+    """Show progress on stderr: a moving bar on a terminal, a line a stage elsewhere."""
     if quiet:
         yield Progress()
     elif not sys.stderr.isatty():

@@ -4,6 +4,7 @@ from .models.distillation.closed_form import distillation_limit as distillation_
 from .models.distillation.data import make_angle_task as make_angle_task
 from .models.distillation.flow import distillation_flow as distillation_flow
 from .models.distillation.limit import DistillationLimit as DistillationLimit
+from .models.distillation.rates import restricted_convexity as restricted_convexity
 from .models.distillation.risk import RiskBound as RiskBound
 from .models.distillation.risk import angle_tail as angle_tail
 from .models.distillation.risk import learning_curve as learning_curve

@@ -1,4 +1,4 @@
-"""How every command ends: exit codes, messages, signals."""
+"""The end of every command: exit codes, messages, signals."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ __all__ = [
     "INTERRUPTED",
     "PICTURES",
     "ending",
-    "failures_told",
-    "tell",
+    "failures_reported",
+    "print_notices",
     "terminated_like_interrupted",
     "width",
 ]
@@ -30,7 +30,7 @@ PICTURES = (".png", ".svg", ".pdf")
 
 
 def ending(*endings: str) -> Any:
-    """A check that a path ends in one of these."""
+    """Return a check that a path ends in one of these."""
 
     def check(context: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
         if path is not None and path.suffix.lower() not in endings:
@@ -42,21 +42,21 @@ def ending(*endings: str) -> Any:
 
 
 @contextlib.contextmanager
-def failures_told() -> Iterator[None]:
-    """One message on stderr and an exit code for everything that ends a run early.
+def failures_reported() -> Iterator[None]:
+    """Turn everything that ends a run early into one message on stderr and an exit code.
 
-    What the library has to say on the way is told there too.
+    Warnings of the library go there too.
     """
     try:
-        with _messages_told():
+        with _warnings_shown():
             yield
     except (MemoryError, RuntimeError) as error:
         # PyTorch has no type of its own for what its allocator on the CPU refuses.
         if not isinstance(error, MemoryError) and "allocate memory" not in str(error):
             raise
-        told = str(error).split("DefaultCPUAllocator: ")[-1].split(" Error code")[0].rstrip(".")
+        words = str(error).split("DefaultCPUAllocator: ")[-1].split(" Error code")[0].rstrip(".")
         click.echo(
-            f"Error: out of memory: {told}: take a smaller network, or fewer samples", err=True
+            f"Error: out of memory: {words}: take a smaller network, or fewer samples", err=True
         )
         raise SystemExit(BAD_INPUT) from error
     except (ValueError, TypeError, OverflowError, OSError) as error:
@@ -75,8 +75,8 @@ class _Echo(logging.Handler):
 
 
 @contextlib.contextmanager
-def _messages_told() -> Iterator[None]:
-    """The warnings that both packages log."""
+def _warnings_shown() -> Iterator[None]:
+    """Print the warnings that both packages log."""
     echo = _Echo(logging.WARNING)
     loggers = [logging.getLogger(name) for name in (__name__.split(".")[0], "solvers")]
     for logger in loggers:
@@ -88,8 +88,8 @@ def _messages_told() -> Iterator[None]:
             logger.removeHandler(echo)
 
 
-def tell(report: Report) -> None:
-    """What a reader must not miss, on stderr."""
+def print_notices(report: Report) -> None:
+    """Print all that a reader must not miss, on stderr."""
     if report.status is not None and report.status.name != "SOLVED":
         where = f" ({report.concerns})" if report.concerns else ""
         click.echo(f"{report.status.name}{where}: {report.advice}", err=True)

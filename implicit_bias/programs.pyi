@@ -1,7 +1,20 @@
 """Names of `implicit_bias.programs`, with the modules that they are loaded from."""
 
 from ._solve import to_cvxpy as to_cvxpy
+from .kernels.margin import KernelSVM as KernelSVM
+from .kernels.regression import KernelLeastSquares as KernelLeastSquares
 from .limits.frelu import SVMFReLU as SVMFReLU
+from .limits.l1 import L1Margin as L1Margin
 from .limits.linear import HardMarginSVM as HardMarginSVM
+from .limits.path_lasso import PathLasso as PathLasso
+from .limits.program_text import ProgramText as ProgramText
+from .limits.program_text import describe_program as describe_program
+from .models.dlgn.formulation import ConstantExperts as ConstantExperts
+from .models.gdln.formulation import GatedLeastSquares as GatedLeastSquares
 from .models.gln.formulation import SVMGLN as SVMGLN
-from .models.gln.formulation import gln_program as gln_program
+from .models.gln.l2 import SVML2 as SVML2
+from .models.gln.norms import GLNNorm as GLNNorm
+from .models.gln.shallow import ContextSVMs as ContextSVMs
+from .models.heads.direction import JointMargin as JointMargin
+from .models.heads.losses import HeadLoss as HeadLoss
+from .models.orthosep.formulation import OrthogonallySeparable as OrthogonallySeparable

@@ -13,15 +13,18 @@ from ._extras import naming_extras, require
 from ._files import check_writable
 from .models import MODELS
 from .options.choices import ModelName, RunOptions
+from .options.resolve import takers
 from .options.values import no_such_option, not_one_of
-from .runs.folder import Keeping
-from .runs.model import Model, takers
+from .runs.folder import RunFolder
+from .runs.model import imported
 from .runs.progress import Progress, ProgressCallback, progress_of
 
 if TYPE_CHECKING:
     from .reports.report import Report
+    from .runs.programs import RunPrograms
+    from .runs.setup import Setup
 
-__all__ = ["BROUGHT", "NotSaved", "run", "running", "settle"]
+__all__ = ["BROUGHT", "NotSaved", "resolve", "run", "run_programs", "run_setup", "running"]
 
 BROUGHT = ("X", "y", "X_val", "y_val", "gating")
 
@@ -53,7 +56,7 @@ def run(
         True: a bar. A function is called as ``progress(stage, done, of)``, with 0, 0 as a stage
         begins.
     save : path, optional
-        Folder for the results; an unfinished run is kept there.
+        Folder for the results; an unfinished run keeps its state there.
     resume : bool
         Whether to go on with the unfinished run in `save`.
     **options
@@ -71,7 +74,7 @@ def run(
     -------
     Report
         Also of a run that Ctrl-C has ended, `finished` then being False, and of one whose
-        training diverged, which `failure` tells. Its `status` says what its limit is worth.
+        training diverged, with the reason as `failure`. Its `status` says what its limit is worth.
 
     Raises
     ------
@@ -88,8 +91,8 @@ def run(
     >>> report.status.name, report.limit.gap < 1e-8
     ('SOLVED', True)
     """
-    told = progress_of(progress)
-    with running(model, options, progress=told, save=save, resume=resume) as report:
+    shown = progress_of(progress)
+    with running(model, options, progress=shown, save=save, resume=resume) as report:
         return report
 
 
@@ -104,22 +107,58 @@ def running(
 ) -> Iterator[Report]:
     """Run a model and hand out its report; afterwards it is saved, its folder held until then.
 
-    Parameters and errors are those of `run`, but for `progress`: what to tell while it runs.
+    Parameters and errors are those of `run`, but for `progress`, which is opened here.
     """
     if resume and save is None:
         raise ValueError("`resume` needs `save`, the folder that the run was kept in")
-    model, chosen = settle(name, options)
-    keeping = Keeping(_folder(save), resume)
-    with keeping.opened(name):
-        with progress as told:
-            report = model.run(model, chosen, told, keeping)
+    setup = resolve(name, options)
+    folder = RunFolder(_folder(save), resume)
+    with folder.opened(name):
+        with progress as shown:
+            report = run_setup(replace(setup, progress=shown, folder=folder))
         report = replace(report, call=_call(name, options))
         yield report
-        _save(report, keeping)
+        _save(report, folder)
 
 
-def settle(name: str, options: Mapping[str, Any]) -> tuple[Model, Any]:
-    """The model of that name on what the user has brought, and all options of its run.
+@naming_extras()
+def run_setup(setup: Setup) -> Report:
+    """Run the model of a setup.
+
+    Raises
+    ------
+    ValueError, FileNotFoundError
+        If an option is out of range or the data are not there, before any long work.
+    """
+    from .networks.protocols import check_device
+
+    check_device(setup.options.device)
+    report: Report = imported(setup.model.run)(setup)
+    return report
+
+
+@naming_extras()
+def run_programs(
+    name: str, options: Mapping[str, Any], *, progress: AbstractContextManager[Progress]
+) -> RunPrograms:
+    """State the programs of a run on its data and gates: nothing is solved, nothing trained.
+
+    Parameters and errors are those of `running`; and `MissingExtra` is raised without cvxpy, where
+    the model has a program.
+    """
+    setup = resolve(name, options)
+    from .runs.programs import RunPrograms
+
+    if not setup.model.programs:
+        return RunPrograms(setup.model)
+    require("cvxpy")
+    with progress as shown:
+        programs: RunPrograms = imported(setup.model.programs)(replace(setup, progress=shown))
+    return programs
+
+
+def resolve(name: str, options: Mapping[str, Any]) -> Setup:
+    """Return the setup of a run: the model of that name, all its options, the user's data.
 
     Raises
     ------
@@ -140,11 +179,17 @@ def settle(name: str, options: Mapping[str, Any]) -> tuple[Model, Any]:
         if name not in model.option_names:
             typed = f"{name}={value!r}"
             raise TypeError(no_such_option(name, typed, model.name, known, BROUGHT))
+    own: dict[str, Any]
     if not brought:
-        return model, model.choose(**choices)
-    from .runs.user_data import adopt
+        own = {"options": model.choose(**choices)}  # refused before anything heavy is imported
+    else:
+        from .runs.user_data import bind_data
 
-    return adopt(model, brought, choices)
+        user_data, chosen = bind_data(model, brought, choices)
+        own = {"options": chosen, "user_data": user_data}
+    from .runs.setup import Setup
+
+    return Setup(model=model, **own)
 
 
 def _folder(save: str | os.PathLike[str] | None) -> Path | None:
@@ -155,17 +200,17 @@ def _folder(save: str | os.PathLike[str] | None) -> Path | None:
     return Path(save)
 
 
-def _save(report: Report, keeping: Keeping) -> None:
-    if keeping.folder is None:
+def _save(report: Report, folder: RunFolder) -> None:
+    if folder.path is None:
         return
     try:
-        keeping.finish(report.heading.model, report.save(keeping.folder), finished=report.finished)
+        folder.finish(report.heading.model, report.save(folder.path), finished=report.finished)
     except OSError as error:
         raise NotSaved(f"the results could not be written: {error}", report) from error
 
 
 def _call(name: str, options: Mapping[str, Any]) -> str:
-    """The call as Python has it; data and gates of the user's own by the names of the arguments."""
+    """Return the call in Python; data and gates of the user's own by the names of the arguments."""
     own = {*BROUGHT, "data"}
     own -= {name for name in ("data", "gating") if isinstance(options.get(name), str | os.PathLike)}
     words = [repr(name)]

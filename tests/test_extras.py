@@ -49,7 +49,7 @@ limit = limits["gln"]
 limit.predictor(data.X_val, contexts.transform(data.X_val))
 limit.save("gln.safetensors")
 assert np.array_equal(type(limit).load("gln.safetensors").zeta, limit.zeta)
-program = ib.programs.gln_program(X, y, contexts.transform(X))
+program = ib.programs.SVMGLN().program(X, y, contexts.transform(X))
 certificate = ib.certify(program, limit.zeta.reshape(-1, X.shape[1]), limit.dual)
 assert certificate.gap < 1e-6, certificate
 
@@ -67,7 +67,7 @@ ASK = """
 import numpy as np
 import implicit_bias as ib
 from implicit_bias.drawing.figures import Row, compose
-from implicit_bias.limits.linear import HardMarginSVM
+from implicit_bias.programs import HardMarginSVM, KernelSVM
 from implicit_bias.training.trajectory import Trajectory
 
 X, y = np.eye(2), np.array([1.0, -1.0])
@@ -78,6 +78,7 @@ for ask in (
     lambda: ib.solve_linear_svm(X, y, solver="cvxpy:ECOS"),
     lambda: ib.estimators.LinearLimitClassifier(solver="cvxpy:ECOS").fit(X, y),
     lambda: HardMarginSVM().literal(X, y),
+    lambda: KernelSVM().literal(X, y),
     lambda: ib.programs.to_cvxpy(HardMarginSVM().program(X, y)),
     lambda: ib.optim,
     lambda: Trajectory.to_frame(None),
@@ -111,10 +112,7 @@ def test_whatever_is_asked_for_names_the_command_that_brings_it() -> None:
         torch,
         "this needs filelock, pandas and pyarrow, which are not installed: "
         "pip install 'implicit-bias[cli,sweep]'",
-        cvxpy,
-        cvxpy,
-        cvxpy,
-        cvxpy,
+        *[cvxpy] * 5,
         torch,
         "this needs pandas, which is not installed: pip install 'implicit-bias[sweep]'",
         "this needs matplotlib, which is not installed: pip install 'implicit-bias[plot]'",
@@ -132,6 +130,7 @@ def test_whatever_is_asked_for_names_the_command_that_brings_it() -> None:
         ("pyarrow", "--save run", "sweep"),
         ("pandas", "--data table.csv", "sweep"),
         ("pyarrow", "--data table.parquet", "sweep"),
+        ("cvxpy", "--program", "cvxpy"),
     ],
 )
 def test_a_command_that_lacks_a_package_says_so_and_does_nothing(

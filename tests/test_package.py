@@ -127,22 +127,13 @@ def test_solvers_load_torch_and_cvxpy_only_where_they_use_them() -> None:
     assert offenders(modules("solvers"), heavy, lazy=False, typing_only=False) == []
 
 
-# Where programs stand as the papers state them.
-LITERAL = {
-    "models": {"direction", "formulation", "l2", "norms", "shallow"},
-    "limits": {"frelu", "l1", "linear", "path_lasso"},
-}
+# Where programs are stated for cvxpy: the standard form, and what the formulations state.
+LITERAL = {"solvers/cvxpy_backend.py", "implicit_bias/limits/literal.py"}
 
 
-def test_solvers_import_cvxpy_in_one_module_and_formulations_only_for_literal_programs() -> None:
+def test_cvxpy_is_imported_in_two_modules_when_a_program_is_stated() -> None:
     users = offenders(modules("solvers", "implicit_bias"), {"cvxpy"}, typing_only=False)
-    literal = {
-        str(path.relative_to(ROOT))
-        for folder, stems in LITERAL.items()
-        for path in modules(f"implicit_bias/{folder}")
-        if path.stem in stems
-    }
-    assert {line.split()[0] for line in users} == {"solvers/cvxpy_backend.py"} | literal
+    assert {line.split()[0] for line in users} == LITERAL
     assert offenders(modules("implicit_bias"), {"cvxpy"}, lazy=False, typing_only=False) == []
 
 
@@ -175,26 +166,29 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("networks/*.py", (".",)),
     # The kernel that a network has at its weights is a measurement; all others are predictions.
     ("kernels/tangent.py", (".", "_solve", "data.*", "training.data", "networks.protocols")),
-    ("kernels/*.py", (".", "_solve", "data.*", "limits.result")),
+    ("kernels/*.py", (".", "_solve", "data.*", "limits.literal", "limits.predictors",
+                      "limits.result")),
     ("training/*.py", (".", "networks.*")),
     ("measures/*.py", (".", "_solve", "data.*", "gates.*", "limits.*", "local_limits.*",
                        "networks.*", "training.*")),
     ("equivalence/*.py", (".", "_solve", "limits.result")),
-    ("local_limits/*.py", (".", "_solve", "limits.result", "limits.stored", "networks.adapted",
-                            "networks.protocols", "training.data")),
+    ("local_limits/*.py", (".", "_solve", "limits.predictors", "limits.result", "limits.stored",
+                           "networks.adapted", "networks.protocols", "training.data")),
     ("drawing/*.py", (".", "_solve", "data.*", "equivalence.folds", "measures.*", "limits.*",
                       "training.trajectory", "training.snapshots")),
-    ("options/*.py", (".", "data.names", "training.catalogue", "runs.model")),
-    ("reports/*.py", (".", "_solve", "_version", "data.*", "gates.saved", "limits.*",
-                      "local_limits.limit", "measures.*",
-                      "drawing.*", "options.choices", "training.trajectory", "runs.*")),
-    ("runs/*.py", (".", *BELOW_MODELS)),
+    ("options/*.py", (".", "data.names", "training.catalogue")),
+    ("reports/*.py", (".", "_solve", "data.sample", "gates.saved", "limits.*", "local_limits.limit",
+                      "measures.*", "drawing.*", "options.choices", "training.settings",
+                      "training.trajectory")),
+    ("runs/*.py", (".", "_solve", "_version", "data.*", "gates.*", "limits.*", "training.*",
+                   "measures.*", "equivalence.*", "networks.protocols", "drawing.*", "options.*",
+                   "reports.*")),
     ("run_model.py", (*BELOW_MODELS, "models")),  # the one that looks a model up
     ("exits.py", ()),
     ("models/__init__.py", ("models.*.model", "runs.model")),
     ("models/*/__init__.py", ()),
     ("models/*/model.py", (".", *BELOW_MODELS)),
-    # The two roads meet here, behind the limit and the network: in runs, their parts and pictures.
+    # Prediction and training meet here, behind limit and network: in runs, their parts, pictures.
     *(
         (f"models/*/{name}.py", (".", *BELOW_MODELS))
         for name in ("parts", "*run", "diagnosis", "*comparison", "machines", "freezing", "figure",
@@ -212,18 +206,23 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
 PACKAGE = "implicit_bias"
 
 
-def named_modules(path: Path) -> set[str]:
-    """The modules of the package that a file imports when it runs, without the package's name."""
-    known = {
-        ".".join(file.relative_to(ROOT / PACKAGE).with_suffix("").parts).removesuffix(".__init__")
-        for file in modules(PACKAGE)
-    }
+def module_name(path: Path) -> str:
+    """The absolute name of the module in a file."""
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def named_modules(path: Path, *, typing_only: bool = False) -> set[str]:
+    """The modules of its package that a file imports when it runs, without the package's name.
+
+    Those for type checkers count too where `typing_only` says so.
+    """
+    package = path.relative_to(ROOT).parts[0]
+    known = set(map(module_name, modules(package))) - {module_name(path)}
     named = {
-        statement.module.removeprefix(f"{PACKAGE}.")
-        for statement in imports(path)
-        if statement.of(PACKAGE) and not statement.typing_only
-    }
-    return named & known
+        statement.module for statement in imports(path)
+        if typing_only or not statement.typing_only
+    }  # fmt: skip
+    return {name.removeprefix(f"{package}.") for name in named & known}
 
 
 def row_of(path: Path) -> tuple[str, tuple[str, ...]]:
@@ -262,17 +261,37 @@ def test_imports_go_one_way(path) -> None:
     assert climbs == set(), f"it may name {allowed}"
 
 
-def test_modules_form_no_circle() -> None:
-    paths = {
-        ".".join(path.relative_to(ROOT / PACKAGE).with_suffix("").parts): path
-        for path in modules(PACKAGE)
-        if path.name != "__init__.py"
+@pytest.mark.parametrize("package", [PACKAGE, "solvers"])
+def test_modules_form_no_circle_not_by_types_nor_inside_functions(package) -> None:
+    below = {
+        module_name(path).removeprefix(f"{package}."): named_modules(path, typing_only=True)
+        for path in modules(package)
     }
-    below = {name: named_modules(path) & set(paths) - {name} for name, path in paths.items()}
     # Those that lean on nothing that is left go, floor by floor; a circle would stay.
     while floor := {name for name, leans in below.items() if not leans & set(below)}:
         below = {name: leans for name, leans in below.items() if name not in floor}
     assert below == {}
+
+
+# In the order of a run: each imports from those before it, for type checkers too.
+FLOORS = ("options", "reports", "runs", "models", "run_model", "sweeps", "cli")
+
+
+@pytest.mark.parametrize("floor", range(3))
+def test_an_option_knows_no_report_a_report_no_run_and_a_run_no_model(floor) -> None:
+    above = {f"{PACKAGE}.{name}" for name in FLOORS[floor + 1 :]}
+    assert offenders(modules(f"{PACKAGE}/{FLOORS[floor]}"), above) == []
+
+
+def test_the_table_of_models_knows_no_data_and_no_report() -> None:
+    paths = {module_name(path).removeprefix(f"{PACKAGE}."): path for path in modules(PACKAGE)}
+    seen, left = set(), {"runs.model"}
+    while left:
+        name = left.pop()
+        seen.add(name)
+        left |= named_modules(paths[name], typing_only=True) - seen
+    assert seen == {"runs.model", "options.fields", "options.resolve", "options.values",
+                    "data.names", "training.catalogue"}  # fmt: skip
 
 
 def test_a_formulation_knows_no_network_and_a_network_no_limit() -> None:

@@ -14,11 +14,11 @@ import numpy as np
 
 from implicit_bias.limits.frelu import SVMFReLU
 from implicit_bias.limits.l1 import L1Margin
-from implicit_bias.limits.linear import linear_program
-from implicit_bias.models.gln.formulation import gln_program
+from implicit_bias.limits.linear import HardMarginSVM
+from implicit_bias.models.gln.formulation import SVMGLN
 from implicit_bias.models.gln.l2 import SVML2
 from implicit_bias.models.gln.shallow import ContextSVMs
-from implicit_bias.models.orthosep.formulation import orthosep_program
+from implicit_bias.models.orthosep.formulation import OrthogonallySeparable
 from solvers import GatedDesign, MaxMarginProgram, Settings
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
@@ -115,7 +115,7 @@ def _contexts(rng: Generator, X: Array) -> tuple[Any, int]:
 
 def _gln(rng: Generator, X: Array) -> MaxMarginProgram:
     contexts, n_contexts = _contexts(rng, X)
-    return gln_program(X, _coin(rng, X), contexts, n_contexts=n_contexts)
+    return SVMGLN(n_contexts).program(X, _coin(rng, X), contexts)
 
 
 def _l2(rng: Generator, X: Array) -> MaxMarginProgram:
@@ -130,7 +130,7 @@ def _frelu(rng: Generator, X: Array) -> MaxMarginProgram:
 
 def _orthosep(rng: Generator, X: Array) -> MaxMarginProgram:
     y = _coin(rng, X)
-    return orthosep_program(np.abs(X) * y[:, None], y)
+    return OrthogonallySeparable().program(np.abs(X) * y[:, None], y)
 
 
 def _classes(rng: Generator, X: Array) -> MaxMarginProgram:
@@ -195,7 +195,7 @@ def _paths(rng: Generator, X: Array) -> MaxMarginProgram:
 
 
 KINDS: dict[str, Callable[[Generator, Array], MaxMarginProgram]] = {
-    "linear": lambda rng, X: linear_program(X, _coin(rng, X)),
+    "linear": lambda rng, X: HardMarginSVM().program(X, _coin(rng, X)),
     "GLN": _gln,
     "a context each": lambda rng, X: ContextSVMs().program(X, _coin(rng, X), _contexts(rng, X)[0]),
     "L2": _l2,

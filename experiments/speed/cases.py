@@ -12,8 +12,8 @@ import numpy as np
 import implicit_bias as ib
 from implicit_bias.data.pairs import load_pair
 from implicit_bias.limits.frelu import SVMFReLU
-from implicit_bias.limits.linear import linear_program
-from implicit_bias.models.gln.formulation import gln_program
+from implicit_bias.limits.linear import HardMarginSVM
+from implicit_bias.models.gln.formulation import SVMGLN
 from solvers import MaxMarginProgram
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
@@ -27,7 +27,7 @@ def pair_program(data_dir: Path | None, classes: tuple[int, int]) -> MaxMarginPr
     """Every image of one digit against every one of another: pixels in [0, 1] and a constant."""
     data = load_pair(data_dir, classes=classes, n_train=50)
     X = np.concatenate([data.X_train, data.X_val])
-    return linear_program((X + 1) / 2, np.concatenate([data.y_train, data.y_val]))
+    return HardMarginSVM().program((X + 1) / 2, np.concatenate([data.y_train, data.y_val]))
 
 
 def halves(data_dir: Path | None, n: int) -> tuple[Array, Array]:
@@ -41,7 +41,7 @@ def halves(data_dir: Path | None, n: int) -> tuple[Array, Array]:
 
 def halves_program(data_dir: Path | None, n: int) -> MaxMarginProgram:
     """Linear."""
-    return linear_program(*halves(data_dir, n))
+    return HardMarginSVM().program(*halves(data_dir, n))
 
 
 def halves_gln(data_dir: Path | None, size: tuple[int, int, int]) -> MaxMarginProgram:
@@ -49,7 +49,7 @@ def halves_gln(data_dir: Path | None, size: tuple[int, int, int]) -> MaxMarginPr
     n_units, n_contexts, n = size
     X, y = halves(data_dir, n)
     contexts = ib.HyperplaneContexts(n_units, n_contexts, random_state=SEED).fit_transform(X)
-    return gln_program(X, y, contexts, n_contexts=n_contexts)
+    return SVMGLN(n_contexts).program(X, y, contexts)
 
 
 def halves_frelu(data_dir: Path | None, n: int, n_units: int) -> MaxMarginProgram:
@@ -63,7 +63,7 @@ def gaussian_program(n: int, n_inputs: int) -> MaxMarginProgram:
     """Linear: Gaussian inputs, the labels of a random direction."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, n_inputs))
-    return linear_program(X, np.sign(X @ rng.normal(size=n_inputs)))
+    return HardMarginSVM().program(X, np.sign(X @ rng.normal(size=n_inputs)))
 
 
 def peer_cases(data_dir: Path | None) -> dict[str, Case]:

@@ -96,7 +96,7 @@ def check_kernel(K: Any) -> Floats:
         )
     size = float(np.abs(kernel).max())
     if np.any(np.abs(kernel - kernel.T) > _ASYMMETRY * size) or np.any(kernel.diagonal() < 0):
-        raise ValueError("`K` must be symmetric with a nonnegative diagonal, as every kernel is")
+        raise ValueError("`K` must be symmetric with a diagonal that is not negative: no kernel")
     return kernel
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -16,11 +16,15 @@ from .._solve import (
     solve_kernel,
 )
 from ..data.arrays import Floats
+from ..limits.literal import LiteralProgram, constant, cvxpy_module, max_margin
 from ..limits.predictors import DecisionFunction
 from ..limits.result import MaxMarginResult
 from .arrays import check_kernel, matrix, targets
 
-__all__ = ["KernelLimit", "solve_kernel_svm"]
+if TYPE_CHECKING:
+    import cvxpy
+
+__all__ = ["KernelLimit", "KernelSVM", "solve_kernel_svm"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +99,61 @@ class KernelLimit(MaxMarginResult):
         )
 
 
+@dataclass(frozen=True)
+class KernelSVM(LiteralProgram):
+    """The hard-margin SVM of a kernel, without intercept, in its coefficients.
+
+        minimise  1/2 a' K a   s.t.   y[n] (K a)[n] >= 1
+
+    It is half the least squared norm of a function `f = sum_n a[n] k(., x[n])` in the kernel's
+    space, so that its optimum is half the square of `KernelLimit.objective`.
+
+    References
+    ----------
+    D. Soudry et al., "The implicit bias of gradient descent on separable data", theorem 3, on the
+    features of a kernel.
+    """
+
+    name: ClassVar[str] = "hard-margin SVM of a kernel"
+
+    def program(self, K: Any, y: Any) -> KernelProgram:
+        """The program of a kernel (n, n) and labels (n,) in {-1, +1}.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `K` is no kernel, a label is neither -1 nor +1, or memory cannot hold it.
+        """
+        kernel = check_kernel(K)
+        return KernelProgram(kernel, targets("y", y, len(kernel)))
+
+    def literal(self, K: Any, y: Any) -> cvxpy.Problem:
+        """State the program; its one variable is a (n,).
+
+        Parameters
+        ----------
+        K, y
+            As `program` takes them, and raises of them.
+
+        Raises
+        ------
+        MissingExtra
+            Without cvxpy.
+
+        Examples
+        --------
+        >>> problem = KernelSVM().literal(np.diag([4.0, 1.0]), [1.0, -1.0])
+        >>> round(problem.solve(solver="CLARABEL"), 6)
+        0.625
+        """
+        cp = cvxpy_module()
+        program = self.program(K, y)
+        a, kernel = cp.Variable(len(program.y), name="a"), constant(program.kernel, "K")
+        # Wrapped: a kernel is positive semidefinite up to rounding, which `program` has seen.
+        norm = cp.quad_form(a, cp.psd_wrap(kernel)) / 2
+        return max_margin(norm, program.y, kernel @ a)
+
+
 def solve_kernel_svm(
     K: Any,
     y: Any,
@@ -130,6 +189,7 @@ def solve_kernel_svm(
     KernelLimit
         Call `.require()` to insist on `SOLVED`. A sample whose features are zero, K[n, n] = 0,
         makes it `NOT_SEPARABLE`, with the multipliers on that sample.
+        `KernelSVM.literal` states the program in cvxpy.
 
     Raises
     ------
@@ -145,10 +205,8 @@ def solve_kernel_svm(
     >>> limit.predictor.predict([[1.0, 2.0]]).tolist()
     [-1]
     """
-    kernel = check_kernel(K)
-    program = KernelProgram(kernel, targets("y", y, len(kernel)))
     settings = Settings(tol=tol, max_iterations=max_iterations, progress=progress)
-    solution = solve_kernel(program, settings)
+    solution = solve_kernel(KernelSVM().program(K, y), settings)
     return KernelLimit(
         dual=solution.dual,
         zeta=solution.coefficients,

@@ -5,17 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._solve import Status
 from ..data.arrays import Floats
+from ..limits.literal import LiteralProgram, constant, cvxpy_module
 from ..limits.result import Result
 from .arrays import check_kernel, matrix, targets
 
-__all__ = ["KernelRegression", "KernelRegressionCertificate", "kernel_regression"]
+if TYPE_CHECKING:
+    import cvxpy
+
+__all__ = [
+    "KernelLeastSquares",
+    "KernelRegression",
+    "KernelRegressionCertificate",
+    "kernel_regression",
+]
 
 # Eigenvalues below n times the resolution of float64 times the largest are zero to rounding; those
 # this many times as far below zero are not.
@@ -166,6 +175,48 @@ class KernelRegression(Result):
         return np.asarray((factors * parts) @ self.eigenvectors.T)
 
 
+@dataclass(frozen=True)
+class KernelLeastSquares(LiteralProgram):
+    """Least squares in a kernel's space, on what a network at its start leaves to learn.
+
+        minimise  1/2 sum_n (f_0(x[n]) - (K c)[n] - y[n])^2
+
+    Of several minimisers, where K is singular, `kernel_regression` takes the one of least norm.
+
+    References
+    ----------
+    L. Chizat, E. Oyallon, F. Bach, "On lazy training in differentiable programming": the squared
+    loss while the tangent kernel stays, here with the half that makes a step `e - alpha K e`.
+    """
+
+    name: ClassVar[str] = "kernel regression"
+
+    def literal(self, K: Any, y: Any, f0: Any = 0.0) -> cvxpy.Problem:
+        """State the program; its one variable is c (n,), its optimum half the squares that stay.
+
+        Parameters
+        ----------
+        K, y, f0
+            As `kernel_regression` takes them, and raises of them.
+
+        Raises
+        ------
+        MissingExtra
+            Without cvxpy.
+
+        Examples
+        --------
+        >>> problem = KernelLeastSquares().literal(np.diag([2.0, 0.0]), [1.0, -1.0])
+        >>> round(problem.solve(solver="CLARABEL"), 6)
+        0.5
+        """
+        cp = cvxpy_module()
+        kernel, errors = _checked(K, y, f0)
+        c = cp.Variable(len(errors), name="c")
+        left = constant(errors, "e0") - constant(kernel, "K") @ c
+        return cp.Problem(cp.Minimize(cp.sum_squares(left) / 2))
+
+
 def kernel_regression(K: Any, y: Any, f0: Any = 0.0, *, tol: float = 1e-8) -> KernelRegression:
     r"""Predict gradient descent on squared errors with a constant tangent kernel.
 
@@ -189,6 +240,7 @@ def kernel_regression(K: Any, y: Any, f0: Any = 0.0, *, tol: float = 1e-8) -> Ke
     KernelRegression
         With its certificate; call `.require()` to insist on `SOLVED`. A singular kernel (few
         weights, equal samples), of lower `rank`, fits the part of the targets in its range.
+        `KernelLeastSquares.literal` states the program in cvxpy.
 
     Raises
     ------
@@ -204,10 +256,8 @@ def kernel_regression(K: Any, y: Any, f0: Any = 0.0, *, tol: float = 1e-8) -> Ke
     """
     if not 0 < tol < 1:
         raise ValueError(f"`tol` must lie strictly between 0 and 1, got {tol}")
-    kernel = check_kernel(K)
+    kernel, errors = _checked(K, y, f0)
     n = len(kernel)
-    first = np.full(n, float(f0)) if np.ndim(f0) == 0 else f0
-    errors = targets("f0", first, n) - targets("y", y, n)
     values, vectors = np.linalg.eigh(kernel)
     floor = n * np.finfo(np.float64).eps * float(values[-1])
     if not values[-1] > 0 or values[0] < -_INDEFINITE * floor:
@@ -230,6 +280,14 @@ def kernel_regression(K: Any, y: Any, f0: Any = 0.0, *, tol: float = 1e-8) -> Ke
         eigenvalues=values,
         eigenvectors=vectors,
     )
+
+
+def _checked(K: Any, y: Any, f0: Any) -> tuple[Floats, Floats]:
+    """The kernel and the first errors f_0(x) - y, as `kernel_regression` takes and raises."""
+    kernel = check_kernel(K)
+    n = len(kernel)
+    first = np.full(n, float(f0)) if np.ndim(f0) == 0 else f0
+    return kernel, targets("f0", first, n) - targets("y", y, n)
 
 
 def _certify(

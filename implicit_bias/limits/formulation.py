@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, ClassVar, Generic, TypedDict, TypeVar, Unpack
+from abc import abstractmethod
+from types import ModuleType
+from typing import TYPE_CHECKING, Generic, TypedDict, TypeVar, Unpack
 
 from .._solve import Array, MaxMarginProgram, Progress, Settings, Solution, as_float64, solve
 from ..data.arrays import require_real
 from .limit import Limit
+from .literal import LiteralProgram, cvxpy_module
 
 if TYPE_CHECKING:
     import cvxpy
@@ -16,7 +18,6 @@ __all__ = [
     "Formulation",
     "Solving",
     "chosen",
-    "labelled",
     "real_data",
     "solve_limit",
     "solve_program",
@@ -25,19 +26,12 @@ __all__ = [
 LimitT = TypeVar("LimitT", bound=Limit, covariant=True)
 
 
-class Formulation(ABC, Generic[LimitT]):
+class Formulation(LiteralProgram, Generic[LimitT]):
     """A max-margin program and how to read its solution: a frozen dataclass of its parameters.
 
     X is an (n, D) real array, NumPy or torch, whose constant column is the bias; y holds -1 and
     +1; what gates are, or contexts, each class says.
-
-    Attributes
-    ----------
-    name : str
-        What the literature calls the program, for messages and pictures.
     """
-
-    name: ClassVar[str]
 
     @abstractmethod
     def program(self, X: Array, y: Array, gates: Array | None = None) -> MaxMarginProgram:
@@ -57,18 +51,49 @@ class Formulation(ABC, Generic[LimitT]):
     ) -> LimitT:
         """Read a solution of a `program` made with these `gates`."""
 
-    @abstractmethod
     def literal(self, X: Array, y: Array, gates: Array | None = None) -> cvxpy.Problem:
-        """The program as the paper prints it, for cvxpy; what is printed wrongly is mended here.
+        """State the program as the paper does; what is printed wrongly there is mended.
 
-        Its optimum is that of `program`, unless the class says otherwise. Variables have the
-        paper's letters, and constraints are called "margins".
+        Its optimum is that of `program`, unless the class says otherwise. Variables and constants
+        have the paper's letters, constraints are labelled "margins". `describe_program` tells
+        its text and its size.
+
+        Parameters
+        ----------
+        X, y, gates
+            As `program` takes them.
+
+        Returns
+        -------
+        cvxpy.Problem
+            For any solver that cvxpy has, or to add terms and constraints to.
 
         Raises
         ------
+        MissingExtra
+            Without cvxpy.
         TypeError, ValueError
             As `program`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from implicit_bias.programs import HardMarginSVM
+        >>> X, y = np.array([[2.0, 0.0], [0.0, 1.0]]), np.array([1.0, -1.0])
+        >>> problem = HardMarginSVM().literal(X, y)
+        >>> print(problem.constraints[0].args[1])
+        y * X @ b
+        >>> round(problem.solve(solver="CLARABEL"), 6)
+        1.118034
         """
+        cp = cvxpy_module()
+        return self._literal(cp, self.program(X, y, gates), gates)
+
+    @abstractmethod
+    def _literal(
+        self, cp: ModuleType, program: MaxMarginProgram, gates: Array | None
+    ) -> cvxpy.Problem:
+        """State a checked `program`, made with these `gates`, in the module cvxpy."""
 
 
 def real_data(X: Array, y: Array) -> tuple[Array, Array]:
@@ -83,11 +108,6 @@ def real_data(X: Array, y: Array) -> tuple[Array, Array]:
     require_real("y", y)
     X = as_float64(X)
     return X, as_float64(y, like=X)
-
-
-def labelled(constraint: cvxpy.Constraint, name: str) -> cvxpy.Constraint:
-    """The constraint, printed under this name by a cvxpy that knows labels (from 1.7 on)."""
-    return constraint.set_label(name) if hasattr(constraint, "set_label") else constraint
 
 
 class Solving(TypedDict, total=False):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import ModuleType
 from typing import TYPE_CHECKING, ClassVar, Unpack
 
-from .._extras import naming_extras
 from .._solve import (
     Array,
     GatedDesign,
@@ -13,11 +13,11 @@ from .._solve import (
     Solution,
     array_namespace,
     as_float64,
-    to_numpy,
 )
 from ..data.arrays import require_real
-from .formulation import Formulation, Solving, labelled, real_data, solve_limit
+from .formulation import Formulation, Solving, real_data, solve_limit
 from .limit import UnitsLimit
+from .literal import constant, max_margin
 from .predictors import GateColumns, Predictor
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class SVMFReLU(Formulation[FReLULimit]):
     References
     ----------
     S. Lippl, L. F. Abbott, S. Chung, "The implicit bias of gradient descent on generalized gated
-    linear networks", equation (22).
+    linear networks", equation (22), as printed.
     """
 
     name: ClassVar[str] = "SVM-FReLU"
@@ -81,19 +81,13 @@ class SVMFReLU(Formulation[FReLULimit]):
         shape = (program.n_groups, int(program.design.X.shape[1]))
         return FReLULimit.from_solution(program, solution, shape)
 
-    @naming_extras()
-    def literal(self, X: Array, y: Array, gates: Array | None = None) -> cvxpy.Problem:
-        """Minimise `sum_h ||zeta[h]||`."""
-        import cvxpy as cp
-
-        program = self.program(X, y, gates)
-        X, y, g = (to_numpy(a) for a in (program.design.X, program.y, program.design.Z))
+    def _literal(
+        self, cp: ModuleType, program: MaxMarginProgram, gates: Array | None
+    ) -> cvxpy.Problem:
+        X, g = constant(program.design.X, "X"), constant(program.design.Z, "g")
         zeta = cp.Variable((g.shape[1], X.shape[1]), name="zeta")
         scores = cp.sum(cp.multiply(g, X @ zeta.T), axis=1)  # sum_h g[n, h] <zeta[h], x[n]>
-        return cp.Problem(
-            cp.Minimize(cp.sum(cp.norm(zeta, 2, axis=1))),
-            [labelled(cp.multiply(y, scores) >= 1, "margins")],
-        )
+        return max_margin(cp.sum(cp.norm(zeta, 2, axis=1)), program.y, scores)
 
 
 def solve_frelu_svm(X: Array, y: Array, gates: Array, **solving: Unpack[Solving]) -> FReLULimit:
@@ -104,15 +98,15 @@ def solve_frelu_svm(X: Array, y: Array, gates: Array, **solving: Unpack[Solving]
     X, y, gates
         As in `SVMFReLU`, whose `program` says what they raise.
     **solving
-        `solver`, `tol`, `max_iterations`, `progress`: see `Solving`.
+        See `Solving`.
 
     Returns
     -------
     FReLULimit
         With its certificate. Where no coefficients separate the data under these gates (a sample
         on which every gate is closed, too few units) its status is `NOT_SEPARABLE` and `dual`
-        holds the multipliers that prove it; call `.require()` to insist on `SOLVED`. What it
-        solves can be read in cvxpy's words: `SVMFReLU.literal`.
+        holds the multipliers that prove it; call `.require()` to insist on `SOLVED`.
+        `SVMFReLU.literal` states the program in cvxpy.
 
     Examples
     --------

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import ModuleType
 from typing import TYPE_CHECKING, ClassVar, Unpack
 
-from .._extras import naming_extras
 from .._solve import (
     Array,
     GatedDesign,
@@ -13,11 +13,11 @@ from .._solve import (
     Solution,
     array_namespace,
     as_float64,
-    to_numpy,
 )
 from ..data.arrays import require_real
-from .formulation import Formulation, Solving, labelled, real_data, solve_limit
+from .formulation import Formulation, Solving, real_data, solve_limit
 from .limit import Limit
+from .literal import constant, max_margin
 from .predictors import DecisionFunction
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class L1Margin(Formulation[L1Limit]):
     References
     ----------
     S. Gunasekar, J. D. Lee, D. Soudry, N. Srebro, "Implicit bias of gradient descent on linear
-    convolutional networks", theorem 2 and corollary 1 at depth 2.
+    convolutional networks", theorem 2 and corollary 1, whose norm is this one at depth 2.
     """
 
     name: ClassVar[str] = "L1 margin"
@@ -105,17 +105,12 @@ class L1Margin(Formulation[L1Limit]):
         """Read a solution as coefficients (m,)."""
         return L1Limit.from_solution(program, solution, (program.n_groups,))
 
-    @naming_extras()
-    def literal(self, X: Array, y: Array, gates: Array | None = None) -> cvxpy.Problem:
-        """Minimise `||b||_1` with margins of at least 1."""
-        import cvxpy as cp
-
-        program = self.program(X, y)
-        features, y = to_numpy(program.design.Z), to_numpy(program.y)
+    def _literal(
+        self, cp: ModuleType, program: MaxMarginProgram, gates: Array | None
+    ) -> cvxpy.Problem:
+        features = constant(program.design.Z, "features")
         b = cp.Variable(features.shape[1], name="b")
-        return cp.Problem(
-            cp.Minimize(cp.norm(b, 1)), [labelled(cp.multiply(y, features @ b) >= 1, "margins")]
-        )
+        return max_margin(cp.norm(b, 1), program.y, features @ b)
 
 
 def solve_l1_svm(features: Array, y: Array, **solving: Unpack[Solving]) -> L1Limit:
@@ -130,7 +125,7 @@ def solve_l1_svm(features: Array, y: Array, **solving: Unpack[Solving]) -> L1Lim
     features, y
         As in `L1Margin`, whose `program` says what they raise.
     **solving
-        `solver`, `tol`, `max_iterations`, `progress`: see `Solving`; also `solver="highs"`.
+        See `Solving`; also `solver="highs"`.
 
     Returns
     -------

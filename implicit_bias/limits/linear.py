@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import ModuleType
 from typing import TYPE_CHECKING, ClassVar, Unpack
 
-from .._extras import naming_extras
-from .._solve import Array, GatedDesign, MaxMarginProgram, Solution, array_namespace, to_numpy
-from .formulation import Formulation, Solving, labelled, real_data, solve_limit
+from .._solve import Array, GatedDesign, MaxMarginProgram, Solution, array_namespace
+from .formulation import Formulation, Solving, real_data, solve_limit
 from .limit import Limit
+from .literal import constant, max_margin
 from .predictors import Predictor
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 __all__ = [
     "HardMarginSVM",
     "LinearLimit",
-    "linear_program",
     "solve_linear_svm",
 ]
 
@@ -87,9 +87,9 @@ class HardMarginSVM(Formulation[LinearLimit]):
 
     References
     ----------
-    D. Soudry et al., "The implicit bias of gradient descent on separable data", theorem 3, for
-    one layer; Z. Ji, M. Telgarsky, "Gradient descent aligns the layers of deep linear networks",
-    for any depth.
+    D. Soudry et al., "The implicit bias of gradient descent on separable data", theorem 3, with the
+    norm in place of its square, for one layer; Z. Ji, M. Telgarsky, "Gradient descent aligns the
+    layers of deep linear networks", for any depth.
     """
 
     name: ClassVar[str] = "hard-margin SVM"
@@ -116,22 +116,12 @@ class HardMarginSVM(Formulation[LinearLimit]):
         """Read a solution as the end-to-end vector (D,)."""
         return LinearLimit.from_solution(program, solution, (int(program.design.X.shape[1]),))
 
-    @naming_extras()
-    def literal(self, X: Array, y: Array, gates: Array | None = None) -> cvxpy.Problem:
-        """Minimise `||b||` with margins of at least 1."""
-        import cvxpy as cp
-
-        program = self.program(X, y)
-        X, y = to_numpy(program.design.X), to_numpy(program.y)
+    def _literal(
+        self, cp: ModuleType, program: MaxMarginProgram, gates: Array | None
+    ) -> cvxpy.Problem:
+        X = constant(program.design.X, "X")
         b = cp.Variable(X.shape[1], name="b")
-        return cp.Problem(
-            cp.Minimize(cp.norm(b, 2)), [labelled(cp.multiply(y, X @ b) >= 1, "margins")]
-        )
-
-
-def linear_program(X: Array, y: Array) -> MaxMarginProgram:
-    """The program of `HardMarginSVM`, which says what it takes and raises."""
-    return HardMarginSVM().program(X, y)
+        return max_margin(cp.norm(b, 2), program.y, X @ b)
 
 
 def solve_linear_svm(X: Array, y: Array, **solving: Unpack[Solving]) -> LinearLimit:
@@ -142,13 +132,13 @@ def solve_linear_svm(X: Array, y: Array, **solving: Unpack[Solving]) -> LinearLi
     X, y
         As in `HardMarginSVM`, whose `program` says what they raise.
     **solving
-        `solver`, `tol`, `max_iterations`, `progress`: see `Solving`.
+        See `Solving`.
 
     Returns
     -------
     LinearLimit
-        With its certificate; call `.require()` to insist on `SOLVED`. What it solves can be read
-        in cvxpy's words: `HardMarginSVM.literal`.
+        With its certificate; call `.require()` to insist on `SOLVED`.
+        `HardMarginSVM.literal` states the program in cvxpy.
 
     Examples
     --------

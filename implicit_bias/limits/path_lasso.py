@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import ModuleType
 from typing import TYPE_CHECKING, ClassVar, Unpack
 
 import numpy as np
 
-from .._extras import naming_extras
 from .._solve import (
     Array,
     GatedDesign,
@@ -21,7 +21,8 @@ from .._solve import (
     to_numpy,
 )
 from .aligned import aligned_weights, forward, network_value
-from .formulation import Formulation, Solving, labelled, real_data, solve_limit
+from .formulation import Formulation, Solving, real_data, solve_limit
+from .literal import constant, max_margin
 from .path_limit import PathLimit
 from .paths import Gates, Layers, PathColumns, Paths, distinct_paths, gate_layers
 
@@ -100,26 +101,46 @@ class PathLasso(Formulation[PathLimit]):
             program, solution, (len(paths.units), *blocks, n_inputs), **own
         )
 
-    @naming_extras()
     def literal(self, X: Array, y: Array, gates: Gates | None = None) -> cvxpy.Problem:
-        """Minimise over all paths, equal and closed ones too; "zeta" has their blocks as rows."""
-        import cvxpy as cp
+        """State the program over all paths, also those that no sample tells apart or reaches.
 
+        The rows of its variable zeta are the blocks of the paths, in the order of their units.
+
+        Parameters
+        ----------
+        X, y, gates
+            As `program` takes them.
+
+        Raises
+        ------
+        MissingExtra
+            Without cvxpy.
+        TypeError, ValueError
+            As `program`; if memory cannot hold the blocks of all paths on all samples.
+        """
         X, y, layers = self._checked(X, y, gates)
-        X, y = to_numpy(X), to_numpy(y)
-        n_paths, width = math.prod(layers.widths), layers.n_columns
+        n_paths = math.prod(layers.widths)
         require_memory(
-            n_paths * width * (X.size + len(X)), f"{n_paths:,} paths", "use `solve_path_lasso`"
+            n_paths * layers.n_columns * int(X.shape[0]) * (int(X.shape[1]) + 1),
+            f"the program of {n_paths:,} paths in cvxpy",
+            "take fewer units or samples; `solve_path_lasso` merges paths that no sample tells "
+            "apart, and may solve it",
         )
-        units = np.array(list(np.ndindex(*layers.widths)))
-        Z = PathColumns(units, layers.widths, layers.sizes)(np.hstack(layers.gates))
+        return super().literal(X, y, gates)
+
+    def _literal(
+        self, cp: ModuleType, program: MaxMarginProgram, gates: Gates | None
+    ) -> cvxpy.Problem:
+        X, layers = constant(program.design.X, "X"), self._layers(gates, program.n_samples)
+        n_paths, width = math.prod(layers.widths), layers.n_columns
+        units = np.indices(layers.widths).reshape(len(layers.widths), n_paths).T
+        columns = PathColumns(units, layers.widths, layers.sizes)
+        A = constant(columns(np.hstack(layers.gates)), "A")
         zeta = cp.Variable((n_paths * width, X.shape[1]), name="zeta")
-        scores = cp.sum(cp.multiply(Z, X @ zeta.T), axis=1)  # sum_p A_p(n) <zeta[p], x[n]>
-        blocks = [zeta[p * width : (p + 1) * width, :] for p in range(n_paths)]
-        return cp.Problem(
-            cp.Minimize(cp.sum([cp.norm(block, "fro") for block in blocks])),
-            [labelled(cp.multiply(y, scores) >= 1, "margins")],
-        )
+        scores = cp.sum(cp.multiply(A, X @ zeta.T), axis=1)  # sum_p A_p(n) <zeta[p], x[n]>
+        blocks = cp.reshape(zeta, (n_paths, width * X.shape[1]), order="C")  # a row a path
+        norms = cp.norm(blocks if width > 1 else zeta, 2, axis=1)
+        return max_margin(cp.sum(norms), program.y, scores)
 
     def _checked(self, X: Array, y: Array, gates: Gates | None) -> tuple[Array, Array, Layers]:
         X, y = real_data(X, y)
@@ -186,7 +207,7 @@ def solve_path_lasso(
     X, y, gates, widths, contexts
         As in `PathLasso`, whose `program` says what they raise.
     **solving
-        `solver`, `tol`, `max_iterations`, `progress`: see `Solving`.
+        See `Solving`.
 
     Returns
     -------

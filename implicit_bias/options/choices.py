@@ -1,6 +1,6 @@
-"""The names and types of all that `run` takes, for editors and type checkers.
+"""The names and types of all that `run` takes: for editors, type checkers, rows of runs.
 
-Which of the options a model has, and what each is by default, stands with the model.
+Generated from the options of the models by `python -m tests.choices`: change them there.
 """
 
 from __future__ import annotations
@@ -8,8 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
-
-from ..data.names import DataName
 
 if TYPE_CHECKING:
     from ..data.dataset import Dataset
@@ -47,8 +45,8 @@ class Choices(TypedDict, total=False):
     depth: int
     device: str
     dtype: Literal["float32", "float64"]
+    exits: int | Sequence[int] | None
     experts: Literal["linear", "constant"]
-    exits: Sequence[int] | None
     final_beta: float | None
     freeze_at: int | None
     gate_rate: float | None
@@ -59,7 +57,7 @@ class Choices(TypedDict, total=False):
     kappa: float | None
     label: str | None
     learning_rate: float | Sequence[float] | Literal["auto"] | None
-    length_scales: Sequence[float] | None
+    length_scales: float | Sequence[float] | None
     loss: Literal["logistic", "exponential"]
     momentum: float
     n_labelled: int | None
@@ -86,16 +84,27 @@ class Choices(TypedDict, total=False):
 class RunOptions(Choices, total=False):
     """The options, and what a user may bring in place of bundled data and drawn gates."""
 
+    X: Any
+    y: Any
+    X_val: Any
+    y_val: Any
     data: (
-        Literal["ring", "pulse", "angles"]
-        | DataName
+        Literal[
+            "digits",
+            "mnist",
+            "orthants",
+            "quadrants",
+            "circle",
+            "iris",
+            "wine",
+            "breast-cancer",
+            "angles",
+            "ring",
+            "pulse",
+        ]
         | str
         | os.PathLike[str]
         | Dataset
         | ClassDataset
     )
-    X: Any
-    y: Any
-    X_val: Any
-    y_val: Any
-    gating: Any
+    gating: Literal["random", "relu", "learned", "dlgn", "contexts"] | Any

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import Field, fields
 from itertools import pairwise
 from typing import Any
 
 import click
 from click.core import ParameterSource
 
-from ..runs.model import Model, takers
-from .fields import Options, flag
+from .fields import About, flag
+from .resolve import OptionTable, takers
 from .values import Kind, kinds, no_such_option, not_one_of
 
-__all__ = ["MODEL", "Choice", "ModelCommand", "given", "model_parameters"]
+__all__ = ["ARGUMENTS", "MODEL", "Choice", "ModelCommand", "model_parameters", "typed_choices"]
 
 MODEL = "implicit_bias.model"
 ARGUMENTS = "implicit_bias.arguments"
@@ -26,11 +25,12 @@ class ModelCommand(click.Command):
     It keeps its arguments as they were typed, for the report.
     """
 
-    def __init__(self, *args: Any, models: Mapping[str, Model], **kwargs: Any) -> None:
+    def __init__(self, *args: Any, models: Mapping[str, OptionTable], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.models = models
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Find the model first: it decides which further options there are."""
         ctx.meta[ARGUMENTS] = tuple(args)
         ctx.meta[MODEL] = self.models.get(_named_model(args))
         try:
@@ -39,13 +39,14 @@ class ModelCommand(click.Command):
             raise click.UsageError(self._explain(ctx, error.option_name), ctx) from error
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return the command's own parameters, and the model's behind `--model`."""
         own, *rest = super().get_params(ctx)
         model = ctx.meta.get(MODEL)
-        if model is not None:
-            return [own, *model_parameters(model), *rest]
-        return [own, *_shared([one.choose() for one in self.models.values()]), *rest]
+        models = self.models.values() if model is None else [model]
+        return [own, *model_parameters(*models), *rest]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the options, and without a model those that some models have."""
         super().format_options(ctx, formatter)
         if ctx.meta.get(MODEL) is not None:
             return
@@ -58,7 +59,7 @@ class ModelCommand(click.Command):
             formatter.write_dl(rest)
 
     def _explain(self, ctx: click.Context, name: str) -> str:
-        """Why there is no such option: of no model, or of others than this one."""
+        """Return why there is no such option: no model has it, or others than this one."""
         model = ctx.meta[MODEL]
         own = {option for param in self.params for option in param.opts}
         typed = ctx.meta[ARGUMENTS]
@@ -70,11 +71,22 @@ class ModelCommand(click.Command):
         )
 
 
-def given(context: click.Context, choices: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of `choices` that the user made."""
+def typed_choices(context: click.Context, choices: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of `choices` that the user has typed."""
     source = context.get_parameter_source
     return {name: value for name, value in choices.items()
             if source(name) is not ParameterSource.DEFAULT}  # fmt: skip
+
+
+def model_parameters(*models: OptionTable) -> list[click.Parameter]:
+    """Return a parameter for each option that all of these models have, defaults in the help."""
+    first, *others = models
+    usual = [model.choose() for model in models]
+    return [
+        _parameter(name, kind, [getattr(options, name) for options in usual])
+        for name, kind in kinds(first.options).items()
+        if all(name in other.option_names for other in others)
+    ]
 
 
 def _named_model(args: Iterable[str]) -> str:
@@ -87,60 +99,35 @@ def _named_model(args: Iterable[str]) -> str:
     return ""
 
 
-def _shared(models: list[Options]) -> list[click.Parameter]:
-    """The parameters of the options that all models take, to be read before there is a model."""
-    shared = [one for one in fields(models[0]) if all(hasattr(model, one.name) for model in models)]
-    known = kinds(type(models[0]))
-    found: list[click.Parameter] = []
-    for field in shared:
-        values = {getattr(model, field.name) for model in models}
-        default = _shown(values.pop(), field.metadata) if len(values) == 1 else "by model"
-        found.append(_parameter(field, known[field.name], default))
-    return found
-
-
-def model_parameters(model: Model) -> list[click.Parameter]:
-    """A parameter for each option of a model, with its defaults in the help."""
-    usual = model.choose()
-    known = kinds(model.options)
-    return [
-        _parameter(field, known[field.name], _shown(getattr(usual, field.name), field.metadata))
-        for field in fields(model.options)
-    ]
-
-
-def _parameter(field: Field[Any], kind: Kind, default: str) -> click.Option:
-    about = field.metadata
-    typed = flag(field.name)
+def _parameter(name: str, kind: Kind, defaults: list[Any]) -> click.Option:
+    """Return the parameter of an option, with the default that all models share, if they do."""
+    about, typed = kind.about, flag(name)
+    default = _shown(defaults[0], about) if len(set(defaults)) == 1 else "by model"
     if kind.base is bool:
         both = f"{typed}/--no-{typed.removeprefix('--')}"
-        text = f"{about['help']}  [default: {default}]"
-        return click.Option([both, field.name], default=None, help=text)
+        return click.Option([both, name], default=None, help=f"{about.help}  [default: {default}]")
+    least = "" if about.least is None else f"; x>={about.least}"
     return click.Option(
-        [typed, field.name],
+        [typed, name],
         default=None,
-        help=f"{about['help']}  [default: {default}{_range(kind)}]",
+        help=f"{about.help}  [default: {default}{least}]",
         type=_type(kind),
         metavar=_metavar(kind),
     )
 
 
 def _metavar(kind: Kind) -> str | None:
-    """Where choices are not all that there is."""
+    """Return the choices, where they are not all that there is."""
     known = "|".join(kind.choices)
-    if kind.joined:
+    if kind.about.joined:
         return f"[{known}],..."
-    return f"[{known}|FILE]" if kind.files else None
+    return f"[{known}|FILE]" if kind.about.files else None
 
 
-def _range(kind: Kind) -> str:
-    return "" if kind.least is None else f"; x>={kind.least}"
-
-
-def _shown(value: Any, about: Mapping[str, Any]) -> str:
+def _shown(value: Any, about: About) -> str:
     if value is None:
-        return about["unset"] or "none"
-    for word, meaning in about["words"].items():
+        return about.unset or "none"
+    for word, meaning in about.words.items():
         if value == meaning:
             return str(word)
     return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
@@ -150,6 +137,7 @@ class Choice(click.Choice):  # type: ignore[type-arg]
     """One of several words; where another was typed the message names the nearest."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return `value` if it is one of the words."""
         if value not in self.choices:
             self.fail(not_one_of(value, map(str, self.choices)), param, ctx)
         return value
@@ -165,6 +153,7 @@ class _Typed(click.ParamType):  # type: ignore[type-arg]
         )  # fmt: skip
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the value of what was typed."""
         try:
             return self.kind.parse(value)
         except (TypeError, ValueError) as error:
@@ -172,5 +161,5 @@ class _Typed(click.ParamType):  # type: ignore[type-arg]
 
 
 def _type(kind: Kind) -> Any:
-    one_of = kind.choices and not (kind.several or kind.joined or kind.files)
+    one_of = kind.choices and not (kind.several or kind.about.joined or kind.about.files)
     return Choice(kind.choices) if one_of else _Typed(kind)

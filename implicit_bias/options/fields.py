@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal
 
 from ..data.names import NAMES
 from ..training.catalogue import TRAINERS
 
 __all__ = [
-    "BOTH_ROADS",
     "EVERY_CLASS",
-    "ONE_ROAD",
+    "ONE_TRAINER",
     "PLANE",
+    "TWO_TRAINERS",
+    "About",
     "ClassOptions",
     "ContextOptions",
     "DeviceOptions",
@@ -37,27 +37,14 @@ __all__ = [
 ]
 
 
-def option(
-    default: Any,
-    help: str,
-    *,
-    least: int | None = None,
-    choices: tuple[str, ...] = (),
-    example: str = "",
-    words: Mapping[str, Any] = MappingProxyType({}),
-    unset: str = "",
-    joined: bool = False,
-    files: bool = False,
-    numbers: bool = False,
-) -> Any:
-    """A field of a dataclass of options.
+@dataclass(frozen=True, kw_only=True)
+class About:
+    """All that is declared of an option beside its name, type and default.
 
-    Parameters
+    Attributes
     ----------
-    default
-        Its value where neither the user nor the model nor the trainer says otherwise.
     help : str
-    least : int, optional
+    least : int or None
         The smallest value of a number, or of each of several.
     choices : tuple of str
         The values of a string, where its type does not name them.
@@ -66,35 +53,55 @@ def option(
     words : mapping of str to value
         Words that stand for a value, beside the values themselves.
     unset : str
-        What None stands for, for the help.
+        The meaning of None, for the help.
     joined : bool
-        Whether a string may name several of its choices, commas between them.
+        True where a string may name several of its choices, commas between them.
     files : bool
-        Whether a string may name a file in place of its choices.
+        True where a string may name a file in place of its choices.
     numbers : bool
-        Whether whole numbers are taken for strings, as they are typed.
+        True where whole numbers are taken for strings, as they are typed.
     """
-    about = {"help": help, "least": least, "choices": choices, "example": example,
-             "words": words, "unset": unset, "joined": joined, "files": files,
-             "numbers": numbers}  # fmt: skip
-    return field(default=default, metadata=about)
+
+    help: str
+    least: int | None = None
+    choices: tuple[str, ...] = ()
+    example: str = ""
+    words: Mapping[str, Any] = field(default_factory=dict)
+    unset: str = ""
+    joined: bool = False
+    files: bool = False
+    numbers: bool = False
+
+
+def option(default: Any, help: str, **further: Any) -> Any:
+    """Declare an option: a field of a dataclass of options.
+
+    Parameters
+    ----------
+    default
+        Its value where neither the user nor the model nor the trainer says otherwise.
+    help : str
+    **further
+        The other attributes of `About`.
+    """
+    return field(default=default, metadata={"about": About(help=help, **further)})
 
 
 def flag(name: str) -> str:
-    """How an option is typed: `n_train` is `--n-train`."""
+    """Return an option as it is typed: `--n-train` for `n_train`."""
     return "--" + name.replace("_", "-")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What every run takes."""
+    """The options of every run."""
 
     seed: int = option(0, "Seed of data split, gates, weights and batches.", least=0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SplitOptions(Options):
-    """How many samples; `None` leaves it to the data."""
+    """Numbers of samples; `None` leaves them to the data."""
 
     n_train: int | None = option(None, "Training samples.", least=1, unset="by data")
     n_val: int | None = option(None, "Held-out samples.", least=1, unset="by data")
@@ -149,7 +156,7 @@ class ClassOptions(ImageOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class SolverOptions(Options):
-    """How limits are solved."""
+    """The solver of limits and its tolerance."""
 
     solver: str = option("interior-point", "interior-point, or cvxpy:NAME (CLARABEL, ECOS, SCS).")
     tol: float = option(1e-8, "Relative duality gap to reach.")
@@ -188,7 +195,7 @@ class StartOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class DeviceOptions(Options):
-    """Where a network is trained, and how precisely."""
+    """Device and precision of a trained network."""
 
     device: str = option("cpu", "Device of the network: cpu, cuda, cuda:1, ...")
     dtype: Literal["float32", "float64"] = option(
@@ -237,8 +244,8 @@ class TrainerOptions(ScheduleOptions):
 # Training ten networks, or on the plane: the defaults of models that take these options.
 EVERY_CLASS: Mapping[tuple[str, str], Mapping[str, Any]] = {("classes", "all"): {"steps": (1500,)}}
 # What descent does beside what reaches the limit, in the time of 2000 steps of the latter alone.
-BOTH_ROADS: Mapping[str, Any] = {"trainer": "momentum,annealed", "steps": (700,)}
-ONE_ROAD: Mapping[tuple[str, str], Mapping[str, Any]] = {
+TWO_TRAINERS: Mapping[str, Any] = {"trainer": "momentum,annealed", "steps": (700,)}
+ONE_TRAINER: Mapping[tuple[str, str], Mapping[str, Any]] = {
     ("classes", "all"): {**EVERY_CLASS["classes", "all"], "trainer": "annealed"}
 }
 # The smallest gated network: two units, each gated by the sign of one coordinate of the plane.

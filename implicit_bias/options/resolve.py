@@ -1,41 +1,137 @@
-"""Every choice of a run: from those that are given, a model's defaults and the trainers'."""
+"""All options of a run: from those that are given, a model's defaults and the trainers'."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from ..data.names import has_own_size
 from ..training.catalogue import get_trainer
 from .fields import Options
+from .values import check_choices, kinds
 
-__all__ = ["OF_TRAINING", "each_trainer", "resolve"]
+__all__ = ["SCHEDULE", "OptionTable", "each_trainer", "takers"]
 
-# What a model's own defaults say of training goes with its own trainer.
-OF_TRAINING = ("batch_size", "learning_rate", "momentum", "steps", "trainer")
+# Options that a trainer has values of its own for.
+SCHEDULE = ("batch_size", "learning_rate", "momentum", "steps")
+SIZES = ("n_train", "n_val")
 
 
-def resolve(
-    options: type[Options], defaults: Mapping[str, Any], given: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Every choice of a run, from those given, a model's defaults and the trainer's.
+@dataclass(frozen=True)
+class OptionTable:
+    """The options of one model, and what each is unless it is given.
 
-    A model's defaults for training go with its own trainer; another one begins from its own. Of
-    several trainers each does: what they do not share is None, and `each_trainer` fills it in.
+    Attributes
+    ----------
+    name : str
+        The model's.
+    options : type
+        The dataclass of the options that its run obeys; a model without a field has no such option.
+    defaults : mapping
+        Choices that differ from those of the fields unless they are given, so that the
+        assumptions of the theorem hold on the bundled data.
+    variants : mapping of (option, value) to mapping
+        Further ones where that option has that value.
+    refuses : mapping of "data", "gating" or "trainers" to str
+        The reason why a user cannot bring data or a gating of their own, or name several trainers,
+        where it is the model's.
+    """
+
+    name: str
+    options: type[Options]
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    variants: Mapping[tuple[str, Any], Mapping[str, Any]] = field(default_factory=dict)
+    refuses: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def option_names(self) -> tuple[str, ...]:
+        """The names of its options, as fields."""
+        return tuple(one.name for one in fields(self.options))
+
+    def choose(self, **given: Any) -> Options:
+        """Return the options of a run with these choices, all others by the model and the trainer.
+
+        Sizes of parts are left to tables and files, which have as many samples as they have.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a choice is none of its option's, or choices do not go together.
+        """
+        usual = dict(self.defaults)
+        for (option, value), further in self.variants.items():
+            if given.get(option) == value:
+                usual.update(further)
+        chosen = check_choices(self.options, given)
+        if "data" in chosen and self._has_own_size(chosen["data"]):
+            usual = {name: value for name, value in usual.items() if name not in SIZES}
+        options = self.options(**_complete(self.options, usual, chosen))
+        self._check_trainers(options)
+        return options
+
+    def _has_own_size(self, data: str) -> bool:
+        # Sizes of the model's own are of images and of what is drawn.
+        return kinds(self.options)["data"].about.files and has_own_size(data)
+
+    def _check_trainers(self, options: Any) -> None:
+        trainer = getattr(options, "trainer", "")
+        reason = self.refuses.get("trainers", "")
+        if getattr(options, "classes", "two") == "all":
+            reason = "with classes 'all' every class has a network of its own"
+        if reason and "," in trainer:
+            raise ValueError(
+                f"`trainer`: {trainer!r} names several, but {self.name} takes one here, since "
+                f"{reason}: name one of them"
+            )
+
+
+def takers(tables: Mapping[str, OptionTable]) -> dict[str, list[str]]:
+    """Return the models that have an option, by the option's name."""
+    found: dict[str, list[str]] = {}
+    for table in tables.values():
+        for name in table.option_names:
+            found.setdefault(name, []).append(table.name)
+    return found
+
+
+def each_trainer(options: Any) -> tuple[Any, ...]:
+    """Return the options of every trainer that they name, in that order.
 
     Raises
     ------
     ValueError
-        If steps and learning rates name different numbers of phases, or one phase has no steps.
+        If steps and learning rates name different numbers of phases for one of them.
     """
-    known = {field.name: field.default for field in fields(options)}
+    names = options.trainer.split(",")
+    if len(names) == 1:
+        return (options,)
+    given = {name: getattr(options, name) for name in SCHEDULE}
+    given = {name: value for name, value in given.items() if value is not None}
+    every = []
+    for name in names:
+        usual = _trainer_defaults(name)
+        own = {**usual, **_phases(usual, given), **given, "trainer": name}
+        every.append(replace(options, **own))
+    return tuple(every)
+
+
+def _complete(
+    options: type[Options], defaults: Mapping[str, Any], given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return every option, from those given, a model's defaults and the trainer's.
+
+    A model's defaults for training go with its own trainer; another one begins from its own. Of
+    several trainers each does: what they do not share is None, and `each_trainer` fills it in.
+    """
+    known = {one.name: one.default for one in fields(options)}
     usual = dict(defaults)
     if "trainer" in known:
         own = str(usual.get("trainer", known["trainer"]))
         trainer = str(given.get("trainer", own))
         if trainer != own:
-            usual = {name: value for name, value in usual.items() if name not in OF_TRAINING}
-        usual = {**_beginning(trainer), **usual, "trainer": trainer}
+            usual = {name: value for name, value in usual.items() if name not in SCHEDULE}
+        usual = {**_trainer_defaults(trainer), **usual, "trainer": trainer}
         if "," in trainer:
             return {**known, **usual, **given}
         # Phases that follow from the data are of rates that were chosen with them.
@@ -46,31 +142,8 @@ def resolve(
     return {**known, **usual, **given}
 
 
-def each_trainer(options: Any) -> tuple[Any, ...]:
-    """The options of every trainer that they name, in that order; themselves if they name one.
-
-    Raises
-    ------
-    ValueError
-        If steps and learning rates name different numbers of phases for one of them.
-    """
-    names = options.trainer.split(",")
-    if len(names) == 1:
-        return (options,)
-    given = {
-        name: value
-        for name in ("batch_size", "learning_rate", "momentum", "steps")
-        if (value := getattr(options, name)) is not None
-    }
-    every = []
-    for name in names:
-        usual = _beginning(name)
-        every.append(replace(options, **{**usual, **_phases(usual, given), **given}, trainer=name))
-    return tuple(every)
-
-
-def _beginning(trainer: str) -> dict[str, Any]:
-    """Where a trainer begins; None where several begin from what is their own."""
+def _trainer_defaults(trainer: str) -> dict[str, Any]:
+    """Return what a trainer begins from; None where several begin from values of their own."""
     if "," in trainer:
         return dict.fromkeys(("batch_size", "steps", "learning_rate"))
     begins = get_trainer(trainer)
@@ -82,7 +155,7 @@ def _beginning(trainer: str) -> dict[str, Any]:
 
 
 def _phases(usual: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Steps and learning rates where one of them was given, the other cut to as many phases."""
+    """Return steps and rates where one of them was given, the other cut to as many phases."""
     if "steps" not in given and "learning_rate" not in given:
         return {}
     if 0 in given.get("steps", ()) and len(given["steps"]) > 1:

@@ -13,6 +13,7 @@ from types import MappingProxyType, NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from ..data.names import is_file
+from .fields import About, Options
 
 __all__ = ["Kind", "check_choices", "kinds", "nearest", "no_such_option", "not_one_of"]
 
@@ -22,45 +23,29 @@ WORDS = {int: "a whole number", float: "a number", str: "a string", bool: "True 
 
 @dataclass(frozen=True)
 class Kind:
-    """What values an option takes.
+    """The values that an option takes: what its type says, and what is declared beside it.
 
     Attributes
     ----------
     base : type
         int, float, str, bool or Path.
     several : bool
-        Whether it takes a list of them.
+        True for a list of them.
     optional : bool
-        Whether None leaves it to the model, the trainer or the data.
+        True where None leaves it to the model, the trainer or the data.
     choices : tuple of str
         All that there are, for a string of which not every one will do.
-    least : int or None
-        The smallest number.
-    words : mapping of str to value
-        Words that stand for a value.
-    example : str
-        A list as it is typed.
-    joined : bool
-        Whether several of the choices may be named, which are held as typed: commas between them.
-    files : bool
-        Whether the path of a file or a folder may be given in place of a choice.
-    numbers : bool
-        Whether whole numbers are taken for strings.
+    about : About
     """
 
     base: type
     several: bool
     optional: bool
     choices: tuple[str, ...]
-    least: int | None
-    words: Mapping[str, Any]
-    example: str
-    joined: bool = False
-    files: bool = False
-    numbers: bool = False
+    about: About
 
     def read(self, value: Any) -> Any:
-        """`value` as the option holds it.
+        """Return `value` as the option holds it.
 
         Raises
         ------
@@ -71,9 +56,9 @@ class Kind:
         """
         if value is None and self.optional:
             return None
-        if isinstance(value, str) and value in self.words:
-            return self.words[value]
-        if self.joined:
+        if isinstance(value, str) and value in self.about.words:
+            return self.about.words[value]
+        if self.about.joined:
             return self._join(value)
         if self.several:
             entries = value if _is_list(value) else [value]
@@ -82,8 +67,8 @@ class Kind:
 
     def parse(self, text: str) -> Any:
         """`read` of what was typed: lists have commas between their entries."""
-        if text in self.words:
-            return self.words[text]
+        if text in self.about.words:
+            return self.about.words[text]
         if self.base is bool:
             return self.read(_truth(text))
         try:
@@ -104,42 +89,42 @@ class Kind:
 
     def _as_typed(self, value: Any) -> Any:
         """Paths and numbers, where they stand for strings, as these."""
-        if self.files and isinstance(value, os.PathLike):
+        if self.about.files and isinstance(value, os.PathLike):
             return os.fspath(value)
         # True is the label "True".
-        return str(value) if self.numbers and isinstance(value, Integral) else value
+        return str(value) if self.about.numbers and isinstance(value, Integral) else value
 
     def _one(self, value: Any, whole: Any) -> Any:
-        value = self._as_typed(value)
+        value, files = self._as_typed(value), self.about.files
         if not _fits(value, self.base):
             raise TypeError(f"{whole!r} is not {self._wanted()}")
-        if self.choices and value not in self.choices and not (self.files and is_file(value)):
-            raise ValueError(not_one_of(value, self.choices, ", nor a file" * self.files))
-        if self.least is not None and value < self.least:
-            raise ValueError(f"{value} is below {self.least}")
+        if self.choices and value not in self.choices and not (files and is_file(value)):
+            raise ValueError(not_one_of(value, self.choices, ", nor a file" * files))
+        if self.about.least is not None and value < self.about.least:
+            raise ValueError(f"{value} is below {self.about.least}")
         return value if self.base is bool else self.base(value)
 
     def _wanted(self) -> str:
-        words = [f"`{word!r}`" for word in self.words]
-        wanted = f"a list such as {self.example}" if self.several else WORDS[self.base]
+        words = [f"`{word!r}`" for word in self.about.words]
+        wanted = f"a list such as {self.about.example}" if self.several else WORDS[self.base]
         return " or ".join([wanted, *words])
 
 
 def kinds(options: Any) -> Mapping[str, Kind]:
-    """What values each option of a dataclass of options takes, by its name."""
+    """Return the values that each option of a dataclass of options takes, by its name."""
     return _kinds(options)
 
 
 @cache
-def _kinds(options: Any) -> Mapping[str, Kind]:
+def _kinds(options: Any) -> Mapping[str, Kind]:  # a class of fields is hashable, mypy says not
     hints = get_type_hints(options)
     return MappingProxyType(
-        {field.name: _kind(hints[field.name], field.metadata) for field in fields(options)}
+        {one.name: _kind(hints[one.name], one.metadata["about"]) for one in fields(options)}
     )
 
 
-def check_choices(options: type, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The choices as options hold them; None, which leaves one to the model, is left out.
+def check_choices(options: type[Options], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the choices as options hold them, without those that None leaves to the model.
 
     Raises
     ------
@@ -156,13 +141,13 @@ def check_choices(options: type, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def not_one_of(value: object, choices: Iterable[str], nor: str = "") -> str:
-    """That `value` is none of `choices`, nor what else it might be, and which may be meant."""
+    """Return the message for an invalid choice, with the nearest valid one."""
     choices = list(choices)
     return f"{value!r} is not one of {', '.join(map(repr, choices))}{nor}{nearest(value, choices)}"
 
 
 def nearest(value: object, choices: Iterable[str], shown: Callable[[str], str] = repr) -> str:
-    """`: did you mean ...?`, empty where nothing is near."""
+    """Return `: did you mean ...?` with the nearest choice; empty where nothing is near."""
     close = get_close_matches(str(value), list(choices), n=1)
     return f": did you mean {shown(close[0])}?" if close else ""
 
@@ -174,18 +159,18 @@ def no_such_option(
     takers: Mapping[str, Collection[str]],
     own: Collection[str] = (),
 ) -> str:
-    """Why an option is refused: no model has it, or others than this one.
+    """Return the message for an option that a model does not have.
 
     Parameters
     ----------
     name, typed : str
         The option, and with the value that it was given.
     model : str or None
-        None where that is not known either.
+        None where the model is not known.
     takers : mapping of str to collection of str
         The models that have an option, by the option's name.
     own : collection of str
-        Further names that there are.
+        Further names that may be meant.
     """
     if name in takers and model is not None:
         return (
@@ -198,29 +183,18 @@ def no_such_option(
     return f"No such option: `{name}`{close}"
 
 
-def _kind(hint: Any, about: Mapping[str, Any]) -> Kind:
+def _kind(hint: Any, about: About) -> Kind:
     optional = NoneType in get_args(hint)
     if optional:
         (hint,) = (part for part in get_args(hint) if part is not NoneType)
     several = get_origin(hint) is tuple
     base = get_args(hint)[0] if several else hint
-    choices = get_args(base) if get_origin(base) is Literal else about["choices"]
-    return Kind(
-        base=str if choices else base,
-        several=several,
-        optional=optional,
-        choices=tuple(choices),
-        least=about["least"],
-        words=about["words"],
-        example=about["example"],
-        joined=about["joined"],
-        files=about["files"],
-        numbers=about["numbers"],
-    )
+    choices = get_args(base) if get_origin(base) is Literal else about.choices
+    return Kind(str if choices else base, several, optional, tuple(choices), about)
 
 
 def _truth(text: str) -> Any:
-    """True or False as they are typed, in TOML or in Python; anything else as it is."""
+    """Return True or False as they are typed, in TOML or in Python; anything else as it is."""
     return {"true": True, "false": False}.get(text.lower(), text)
 
 
@@ -229,7 +203,7 @@ def _is_list(value: Any) -> bool:
 
 
 def _fits(value: Any, base: type) -> bool:
-    """Whether a value is of a type, a numpy number of the Python type that it stands for."""
+    """Return True for a value of a type; numpy numbers are of the Python type they stand for."""
     if base is bool or isinstance(value, bool):
         return base is bool and isinstance(value, bool)
     if base is int:

@@ -14,7 +14,7 @@ from ..measures.classifiers import classifier_rows
 from ..quantities.formatting import DASH, number
 from ..quantities.table import lines
 from .finding import Assumption, Finding, Table
-from .findings import limit_alone
+from .findings import solved
 
 __all__ = [
     "BOUND",
@@ -32,7 +32,7 @@ BOUND, LASSO, LOCAL = "path lasso (bound)", "path lasso", "local limit"
 
 def bound_alone(bound: PathLimit) -> Finding:
     """The path lasso as a bound, with no network beside it yet."""
-    alone = limit_alone(bound, BOUND)
+    alone = solved(bound, BOUND)
     title = "a bound of every network with these gates"
     return replace(alone, tables=(bound_table(bound, title, *alone.tables[0].rows[4:]),))
 

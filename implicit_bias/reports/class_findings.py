@@ -1,4 +1,4 @@
-"""What a run of several classes finds, told class by class."""
+"""The finding of a run of several classes, class by class."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .writers import write_frame, write_weights
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["Progressed", "Trained", "tell"]
+__all__ = ["Progressed", "Trained", "class_finding"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class Trained:
 
 @dataclass(frozen=True, eq=False)
 class Progressed:
-    """What is done, class by class.
+    """The limits and networks that are done, class by class.
 
     Attributes
     ----------
@@ -55,8 +55,8 @@ class Progressed:
     finished: bool = True
 
 
-def tell(classes: Sequence[int], done: Progressed) -> Finding:
-    """All that is done, as one finding."""
+def class_finding(classes: Sequence[int], done: Progressed) -> Finding:
+    """Return all that is done, as one finding."""
     worst_gap = max(limit.gap for limit in done.limits.values())
     tables = [_table(classes, done)]
     if done.labels is not None:
@@ -91,7 +91,7 @@ def tell(classes: Sequence[int], done: Progressed) -> Finding:
 
 
 def _objects(done: Progressed) -> dict[str, Any]:
-    """Everything by its class; what there is none of is left out."""
+    """Return everything by its class; things that there are none of are left out."""
     things = {
         "limit": done.limits,
         "network": {label: one.network for label, one in done.trained.items()},
@@ -102,7 +102,7 @@ def _objects(done: Progressed) -> dict[str, Any]:
 
 
 def class_columns(done: Progressed) -> dict[str, Any]:
-    """Of all classes in one row: what is worst over them, and the labels by the largest score."""
+    """Return the row of all classes: the worst over them, and the labels by the largest score."""
     trained = done.trained.values()
     cells = [limit_columns(limit, "") for limit in done.limits.values()]
     cells += [one.comparison.cells() | training_columns(one.trajectory) for one in trained]
@@ -164,7 +164,7 @@ def _assumptions(done: Progressed) -> tuple[Assumption, ...]:
 
 
 def _of_training(done: Progressed) -> tuple[Assumption, ...]:
-    """About the networks, of which there is one at least."""
+    """Return the assumptions about the networks, of which there is one at least."""
     least = min(-float(one.trajectory.log_loss[-1]) for one in done.trained.values())
     holds = {one.comparison.dual_condition for one in done.trained.values()}
     return (

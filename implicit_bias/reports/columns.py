@@ -1,4 +1,4 @@
-"""What limits, trajectories and comparisons are in a row."""
+"""Cells of a run's row: those of headings, limits and trajectories."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PACKAGES = ("numpy", "scipy", "torch", "cvxpy")
 
 
 def heading_columns(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Of the record of a heading: which model, data, options, versions."""
+    """Return the cells of a heading's record: which model, data, options, versions."""
     data, options = record.get("data", {}), record.get("options", {})
     gating, packages = record.get("gating", {}), record.get("packages", {})
     return {
@@ -44,7 +44,7 @@ def heading_columns(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def limit_columns(limit: Limit, name: str) -> dict[str, Any]:
-    """Of a limit by the name of its program."""
+    """Return the cells of a limit, under the name of its program."""
     return {
         "limit": name,
         "objective": limit.objective,
@@ -59,7 +59,7 @@ def limit_columns(limit: Limit, name: str) -> dict[str, Any]:
 
 
 def training_columns(trajectory: Trajectory) -> dict[str, Any]:
-    """Of a trajectory, at its end."""
+    """Return the cells of a trajectory, at its end."""
     return {
         "n_steps": int(trajectory.step[-1]),
         "final_loss": float(trajectory.loss[-1]),
@@ -70,7 +70,7 @@ def training_columns(trajectory: Trajectory) -> dict[str, Any]:
 
 
 def over_classes(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The columns of several classes in one row, by the rules of their quantities.
+    """Return the cells of several classes in one row, by the rules of their quantities.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a run finds: one object for each thing, in every form that a reader may ask for."""
+"""Findings of a run: one object for each thing, in every form that a reader may ask for."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Assumption:
-    """One assumption of a theorem and whether it holds in this run; None where nothing tells."""
+    """One assumption of a theorem and whether it holds in this run; None where unknown."""
 
     text: str
     holds: bool | None

@@ -17,7 +17,7 @@ from ..quantities.formatting import loss_in_words
 from ..quantities.table import columns, lines
 from ..training.trajectory import Trajectory
 from .columns import limit_columns, training_columns
-from .finding import Assumption, Finding, Table
+from .finding import Assumption, Finding, Table, Writer
 from .writers import write_frame, write_weights
 
 if TYPE_CHECKING:
@@ -25,13 +25,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "TOGETHER",
-    "beside",
+    "compared",
     "full_batches",
     "gating_file",
-    "limit_alone",
     "loss_vanishes",
     "network_record",
+    "separable_assumptions",
     "shortfall",
+    "solved",
     "trained",
     "usable",
 ]
@@ -42,12 +43,12 @@ BOUNDS = ("objective", "lower_bound", "gap")
 
 
 def usable(limit: Limit) -> bool:
-    """Whether a limit separates the training data, so that a network can be compared with it."""
+    """Return True for a limit that separates its data: a network can be compared with it."""
     return limit.status in (Status.SOLVED, Status.INACCURATE)
 
 
-def limit_alone(limit: Limit, name: str) -> Finding:
-    """A limit that no network has been compared with, its certificate included."""
+def solved(limit: Limit, name: str) -> Finding:
+    """Return the finding of a limit that no network has been compared with."""
     certificate, record = limit.certificate, limit.to_dict()
     separable = certificate.proves_separability() or None
     cells = limit_columns(limit, name)
@@ -77,30 +78,41 @@ def trained(
     network: torch.nn.Module,
     trajectory: Trajectory,
     *,
-    panels: Sequence[Panel | Row],
+    panels: Sequence[Panel | Row] = (),
     among: str = "",
+    path: Mapping[str, Writer] | None = None,
+    margins: bool = True,
 ) -> Finding:
-    """A network as training has left it: its weights, its trajectory and the panels of the run.
+    """Return the finding of a trained network: weights, trajectory and the panels of the run.
 
-    `among` is its trainer, where others have trained networks beside it.
+    Parameters
+    ----------
+    network : Module
+    trajectory : Trajectory
+    panels : sequence of Panel and Row
+    among : str
+        Its trainer, where others have trained networks beside it.
+    path : mapping of file name to writer, optional
+        Files of the trajectory, in place of a table of its columns.
+    margins : bool
+        False where scores are no margins, so that the network has nothing to separate.
     """
     own = f"-{among}" if among else ""
+    if path is None:
+        path = {f"trajectory{own}.parquet": write_frame(trajectory)}
     return Finding(
         "network",
         record={"network": network_record(trajectory)},
-        files={
-            f"network{own}.safetensors": write_weights(network),
-            f"trajectory{own}.parquet": write_frame(trajectory),
-        },
+        files={f"network{own}.safetensors": write_weights(network), **path},
         panels=tuple(panels),
         objects={"network": network, "trajectory": trajectory},
         row=training_columns(trajectory),
         finished=trajectory.finished,
-        shortfall=shortfall(trajectory),
+        shortfall=shortfall(trajectory) if margins else "",
     )
 
 
-def beside(
+def compared(
     limit: Limit,
     name: str,
     samples: tuple[Sample, Sample],
@@ -109,10 +121,10 @@ def beside(
     comparison: Comparison,
     assumptions: tuple[Assumption, ...],
 ) -> Finding:
-    """Limit and network side by side, and what sets them apart."""
+    """Return the finding of a limit and a network side by side, with their differences."""
     scores = [limit.predictor(sample.X, sample.gates) for sample in samples]
     at_train, at_val = (accuracy(s.y, f) for s, f in zip(samples, scores, strict=True))
-    # Of the function, whose accuracy stands beside it: the programs may have margins of their own.
+    # That of the function, whose accuracy stands beside it: programs may have margins of their own.
     margin = float((samples[0].y * scores[0]).min())
     record = limit.to_dict()
     return Finding(
@@ -142,18 +154,18 @@ def beside(
 
 
 def loss_vanishes(trajectory: Trajectory) -> Assumption:
-    """The assumption that the loss tends to 0, with how far it came."""
+    """Return the assumption that the loss tends to 0, with how far it came."""
     reached = -float(trajectory.log_loss[-1])
     return Assumption(f"the loss tends to 0: log(1/loss) is {reached:.3g} at the end", None)
 
 
 def full_batches(options: Any) -> Assumption:
-    """The assumption that steps are on all samples at once."""
+    """Return the assumption that steps are on all samples at once."""
     return Assumption("full batches, as gradient flow has", options.batch_size == 0)
 
 
 def separable_assumptions(comparison: Comparison, trajectory: Trajectory) -> tuple[Assumption, ...]:
-    """Of the theorems about homogeneous networks on separable data."""
+    """Return the assumptions of theorems about homogeneous networks on separable data."""
     return (
         Assumption("the data are separable by such a network (certified)", True),
         Assumption("the network is homogeneous, its loss exponential-like (by construction)", True),
@@ -166,14 +178,14 @@ def separable_assumptions(comparison: Comparison, trajectory: Trajectory) -> tup
 
 
 def gating_file(gating: Any) -> Finding:
-    """The gating of a run, to be loaded again; nothing of a run without one of these kinds."""
+    """Return the finding of a run's gating, to be loaded again; empty without one to save."""
     return Finding(
         "gating", files={"gating.safetensors": gating.save} if isinstance(gating, Gating) else {}
     )
 
 
 def network_record(trajectory: Trajectory) -> dict[str, Any]:
-    """How training went, for the record."""
+    """Return the outcome of training, for the record."""
     return {
         "steps": int(trajectory.step[-1]),
         "loss": float(trajectory.loss[-1]),
@@ -184,7 +196,7 @@ def network_record(trajectory: Trajectory) -> dict[str, Any]:
 
 
 def shortfall(trajectory: Trajectory, name: str = "the network") -> str:
-    """A sentence where a run that ended does not separate its training data; empty otherwise."""
+    """Return a sentence where a run that ended does not separate its data; empty otherwise."""
     margin = float(trajectory.smallest_margin[-1])
     if margin > 0 or not trajectory.finished:
         return ""
@@ -196,7 +208,7 @@ def shortfall(trajectory: Trajectory, name: str = "the network") -> str:
 
 
 def _of_limit(limit: Limit, name: str, record: Mapping[str, Any]) -> dict[str, Any]:
-    """What every finding about one limit hands on."""
+    """Return the entries of every finding about one limit."""
     return {
         "statuses": {name: limit.status},
         "certificates": {name: record},
@@ -251,6 +263,6 @@ def _both(
 
 
 def _measures(comparison: Comparison) -> tuple[tuple[str, ...], ...]:
-    """What sets them apart; their errors are what the accuracies beside each other leave."""
+    """Return the rows of their differences but errors: the other table has both accuracies."""
     names = [name for name in comparison.shown() if name not in ("error_limit", "error_network")]
     return tuple(comparison.lines(*names))

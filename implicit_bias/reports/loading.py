@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from .._extras import naming_extras
 from .._files import write_atomically
 from .._saved import check_format, kind_of, read_saved
-from ..runs.folder import INDEX
 from .encoding import Decoder
+from .files import INDEX, REPORT, RESULTS
 from .finding import Finding
-from .report import REPORT, RESULTS, Report
+from .report import Report
 from .saving import KIND, PLAIN
 
 if TYPE_CHECKING:

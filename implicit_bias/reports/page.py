@@ -16,13 +16,12 @@ from .._files import write_atomically
 from .._shown import html_table
 from ..quantities.formatting import DASH
 from ..quantities.table import lines, title_of
+from .contents import Contents
 from .finding import Table
 from .formulas import mathml
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from .report import Report
 
 __all__ = ["render_cell", "render_html", "write_html"]
 
@@ -47,7 +46,9 @@ class _Picture:
     alternative: str
 
 
-def write_html(report: Report, path: str | os.PathLike[str], *, command: str | None = None) -> None:
+def write_html(
+    report: Contents, path: str | os.PathLike[str], *, command: str | None = None
+) -> None:
     """Write `render_html(report, command=command)` to a file.
 
     Raises
@@ -59,12 +60,12 @@ def write_html(report: Report, path: str | os.PathLike[str], *, command: str | N
 
 
 @naming_extras()
-def render_html(report: Report, *, command: str | None = None) -> str:
-    """A self-contained page: theorem, assumptions, tables, picture, certificate, provenance.
+def render_html(report: Contents, *, command: str | None = None) -> str:
+    """Render a self-contained page: theorem, assumptions, tables, picture, certificate, provenance.
 
     Parameters
     ----------
-    report : Report
+    report : Contents
         Of any model, trained or not.
     command : str, optional
         The command line that made it; the call of `run` if it is left out.
@@ -91,28 +92,28 @@ def render_html(report: Report, *, command: str | None = None) -> str:
     )
 
 
-def render_cell(report: Report) -> str:
-    """What a notebook shows of a report: verdict, assumptions, tables."""
-    told = [*_notices(report), report.heading.setup, *map(str, report.assumptions)]
+def render_cell(report: Contents) -> str:
+    """Render the notebook's view of a report: verdict, assumptions, tables."""
+    texts = [*_notices(report), report.heading.setup, *map(str, report.assumptions)]
     tables = (html_table(table.title, table.columns, table.rows) for table in report.tables)
-    lines = "".join(f"<div>{escape(line)}</div>" for line in told)
-    return f"<b>{escape(report.heading.model)}: {_verdict(report)}</b>{lines}{''.join(tables)}"
+    text = "".join(f"<div>{escape(line)}</div>" for line in texts)
+    return f"<b>{escape(report.heading.model)}: {_verdict(report)}</b>{text}{''.join(tables)}"
 
 
-def _headline(report: Report) -> str:
-    """The verdict in figures: how good the proof is, and how near the network has come."""
+def _headline(report: Contents) -> str:
+    """Return the verdict in numbers: the gap of the proof, and the distance of the network."""
     row = {name: value for one in report.findings for name, value in one.row.items()}
     words = [] if report.status is None else [report.status.name]
     words += [" ".join(line).strip() for line in lines(row, *HEADLINE)]
     return "; ".join(words)
 
 
-def _verdict(report: Report) -> str:
+def _verdict(report: Contents) -> str:
     trained = any("network" in one.objects for one in report.findings)
     return "the predicted limit" + (" and a trained network" if trained else "")
 
 
-def _notices(report: Report) -> list[str]:
+def _notices(report: Contents) -> list[str]:
     found = []
     if report.status is not None and report.status.name != "SOLVED":
         where = f" ({report.concerns})" if report.concerns else ""
@@ -135,13 +136,13 @@ def _picture(figure: Figure | None) -> _Picture | None:
 
 
 def _alternative(figure: Figure) -> str:
-    """What the panels show, by their titles and the labels of their axes."""
+    """Describe the panels, by their titles and the labels of their axes."""
     panels = [about for ax in figure.axes if (about := ax.get_title() or ax.get_ylabel())]
     return f"{figure.get_suptitle() or 'pictures of the run'}. Panels: {'; '.join(panels)}."
 
 
 def _certificate(proofs: Mapping[str, Mapping[str, Any]]) -> Table:
-    """One column a limit; what a status means in words only where there is one."""
+    """Return the certificates, one column a limit; the advice only where there is one."""
     limits = {name: {**proof, **proof.get("certificate", {})} for name, proof in proofs.items()}
     rows = [
         (
@@ -178,7 +179,7 @@ def _provenance(record: Mapping[str, Any]) -> list[Table]:
 
 
 def _in_words(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options whose values do not speak for themselves, as words."""
+    """Return the options, values that need explanation in words."""
     words: dict[str, Any] = dict(options)
     if words.get("batch_size") == 0:
         words["batch_size"] = "0 (the full batch)"
@@ -188,7 +189,7 @@ def _in_words(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _pairs(title: str, values: Mapping[str, Any]) -> Table:
-    """What there is a value of: options that were left to the model have none."""
+    """Return the table of values that are not None, as options left to the model are."""
     rows = tuple((key, _text(value)) for key, value in values.items() if value is not None)
     return Table(title, ("", "value"), rows)
 

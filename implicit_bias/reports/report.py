@@ -1,173 +1,30 @@
-"""A report: the findings of a run gathered, for people, programs, disks and pictures."""
+"""A report: the contents of a run with their forms for people, disks and pictures."""
 
 from __future__ import annotations
 
-import json
-import math
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .._files import write_atomically
-from .._solve import Status, worst_status
-from ..runs.folder import Keeping
-from .finding import Assumption, Finding, Table, Writer
+from .contents import Contents
+from .files import REPORT, RESULTS
+from .page import render_cell
 from .saving import write_report
-from .side_by_side import joined
+from .text import render_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ..runs.setup import Heading
-
-__all__ = ["REPORT", "RESULTS", "Report", "gather"]
-
-NOWHERE = Keeping()
-RESULTS, REPORT = "results.json", "report.safetensors"
+__all__ = ["Report"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Report:
-    """The outcome of one run.
-
-    Attributes
-    ----------
-    heading : Heading
-        The model, its theorem, data and choices.
-    findings : tuple of Finding
-        In the order of a reader, at least one.
-    interrupted : bool
-        Whether a part of the run was not begun any more.
-    failure : str, optional
-        Why there is a prediction but no comparison, for instance that training diverged.
-    call : str
-        The call of `run` that made it.
-    """
-
-    heading: Heading
-    findings: tuple[Finding, ...]
-    interrupted: bool = False
-    failure: str | None = None
-    call: str = ""
-
-    @property
-    def finished(self) -> bool:
-        """False if training was interrupted; everything else is of what was finished."""
-        return not self.interrupted and all(finding.finished for finding in self.findings)
-
-    @property
-    def status(self) -> Status | None:
-        """The worst status of the limits; None if an interrupt came before the first of them."""
-        statuses = self._statuses()
-        return worst_status(statuses.values()) if statuses else None
-
-    @property
-    def advice(self) -> str:
-        """What the status means, in the words of a limit that it is of; empty without a status."""
-        if self.status is None:
-            return ""
-        said = (
-            str(proof["advice"])
-            for proof in self.certificates.values()
-            if proof.get("status") == self.status.name and "advice" in proof
-        )
-        return next(said, self.status.advice)
-
-    @property
-    def concerns(self) -> str:
-        """The limits that the status is of, where it is no good news and there are several."""
-        statuses, worst = self._statuses(), self.status
-        if worst is None or worst.name == "SOLVED" or len(statuses) == 1:
-            return ""
-        return ", ".join(name for name, status in statuses.items() if status is worst)
-
-    @property
-    def shortfall(self) -> str:
-        """What training did not reach; empty where there is nothing to say."""
-        return next((finding.shortfall for finding in self.findings if finding.shortfall), "")
-
-    @property
-    def assumptions(self) -> tuple[Assumption, ...]:
-        """Of the theorem, and whether they hold."""
-        return tuple(one for finding in self.findings for one in finding.assumptions)
-
-    @property
-    def tables(self) -> tuple[Table, ...]:
-        """For people."""
-        return tuple(table for finding in self.findings for table in finding.tables)
-
-    @property
-    def files(self) -> dict[str, Writer]:
-        """Writers of the saved files, `results.json` aside, by name."""
-        return {name: write for one in self.findings for name, write in one.files.items()}
-
-    @property
-    def certificates(self) -> dict[str, Mapping[str, Any]]:
-        """What is proved about each limit, by its name."""
-        return {name: proof for one in self.findings for name, proof in one.certificates.items()}
-
-    @property
-    def objects(self) -> dict[str, Any]:
-        """Limits, networks, trajectories, comparisons: the things themselves, by name."""
-        return {name: thing for one in self.findings for name, thing in one.objects.items()}
-
-    @property
-    def limit(self) -> Any:
-        """The predicted limit: a mapping of them where there are several.
-
-        By class with `classes="all"`; for `relu` the four machines by their names in results, the
-        limit of the copy that froze its gates being `objects["frozen_limit"]`. This and the three
-        properties below are None where there is nothing of the kind.
-        """
-        return self.objects.get("limit")
-
-    @property
-    def network(self) -> Any:
-        """The network as it ended: by class with `classes="all"`, "relu" and "gated" for `gdln`."""
-        return self.objects.get("network")
-
-    @property
-    def trajectory(self) -> Any:
-        """What training went through, by the keys of `network` where there are several."""
-        return self.objects.get("trajectory")
-
-    @property
-    def comparison(self) -> Any:
-        """What sets limit and network apart, by class with `classes="all"`."""
-        return self.objects.get("comparison")
-
-    @property
-    def by_trainer(self) -> dict[str, Report]:
-        """Of several trainers the report of each, as of a run that had named it alone.
-
-        Of one trainer this report; empty for a model that has no choice of them. The properties
-        above are those of the trainer named last.
-        """
-        names = dict.fromkeys(name for one in self.findings for name in one.parts)
-        if not names:
-            trainer = self.heading.record.get("options", {}).get("trainer")
-            return {} if trainer is None else {trainer: self}
-        return {name: self._of_trainer(name) for name in names}
-
-    @property
-    def results(self) -> dict[str, Any]:
-        """For programs: plain Python values, floats may be infinite or NaN."""
-        found: dict[str, Any] = dict(self.heading.record)
-        for finding in self.findings:
-            # Two findings may speak of one thing: their entries are joined.
-            found = joined(found, finding.record)
-        return found | {
-            "assumptions": [asdict(assumption) for assumption in self.assumptions],
-            "finished": self.finished,
-            "failure": self.failure,
-            "shortfall": self.shortfall or None,
-        }
+class Report(Contents):
+    """The outcome of one run: its attributes are those of `Contents`."""
 
     def __str__(self) -> str:
-        from .text import render_text
-
         return render_text(self)
 
     def __repr__(self) -> str:
@@ -179,60 +36,11 @@ class Report:
         )
 
     def _repr_html_(self) -> str:
-        from .page import render_cell
-
         return render_cell(self)
 
     def plot(self) -> Figure | None:
-        """`figure`, by the name of what draws one result."""
+        """Draw the picture of the run: `figure`, under the name that single results have for it."""
         return self.figure()
-
-    def figure(self) -> Figure | None:
-        """The picture of the run; None where nothing was trained."""
-        from ..drawing.figures import Panel, Row, compose, panel_rows
-
-        # Panels in a row of rows share as few of them as hold them; whole rows stay as they are.
-        rows: list[Row] = []
-        single: list[Panel] = []
-        for panel in (panel for finding in self.findings for panel in finding.panels):
-            if isinstance(panel, Row):
-                rows += [*panel_rows(single), panel]
-                single = []
-            else:
-                single.append(panel)
-        rows += panel_rows(single)
-        return compose(rows, title=self.heading.title) if rows else None
-
-    def row(self) -> dict[str, Any]:
-        """One flat record of `row.COLUMNS`, the same for every model; None is null.
-
-        Of several trainers the last one's: `rows` has all.
-
-        `pa.Table.from_pylist([report.row()], schema=row_schema())` is the way to one data set.
-        """
-        from .columns import heading_columns
-        from .row import make_row
-
-        found = heading_columns(self.heading.record)
-        for finding in self.findings:
-            found |= finding.row
-        return make_row(
-            found
-            | {
-                "status": None if self.status is None else self.status.name,
-                "finished": self.finished,
-                "failure": self.failure,
-                "shortfall": self.shortfall or None,
-            }
-        )
-
-    def rows(self) -> list[dict[str, Any]]:
-        """`row` of every trainer, which its column `trainer` tells apart."""
-        return [report.row() for report in self.by_trainer.values()] or [self.row()]
-
-    def to_json(self) -> str:
-        """`results` as one JSON object; infinities and NaN become null."""
-        return json.dumps(_finite(self.results), allow_nan=False)
 
     def save(self, folder: str | os.PathLike[str]) -> list[str]:
         """Write every file and `results.json` into `folder`, made if it is not there.
@@ -256,54 +64,3 @@ class Report:
             write(folder / name)
         write_report(self, folder / REPORT)
         return [RESULTS, *self.files, REPORT]
-
-    def _of_trainer(self, name: str) -> Report:
-        parted = [one for one in self.findings if one.parts]
-        own = tuple(one.parts[name] if one.parts else one
-                    for one in self.findings if not one.parts or name in one.parts)  # fmt: skip
-        if all(name in one.parts for one in parted):
-            # What ended the run came after it.
-            return replace(self, findings=own, interrupted=False, failure=None)
-        return replace(self, findings=own)
-
-    def _statuses(self) -> dict[str, Status]:
-        return {name: status for one in self.findings for name, status in one.statuses.items()}
-
-
-def gather(heading: Heading, findings: Iterator[Finding], keeping: Keeping = NOWHERE) -> Report:
-    """The report of a run's findings, in the order in which they were first spoken of.
-
-    Here the run begins, all that could refuse it being done: the folder of `keeping`, if it has
-    one, is the run's from now on. What was found before an interrupt, a divergence or a full disk
-    is kept.
-
-    Raises
-    ------
-    KeyboardInterrupt, FloatingPointError, OSError
-        If one of them came before the first finding.
-    """
-    found: dict[str, Finding] = {}
-    interrupted, failure = False, None
-    keeping.begin(heading.model)
-    try:
-        for finding in findings:
-            found[finding.key] = finding
-    except KeyboardInterrupt:
-        interrupted = True
-        if not found:
-            raise
-    except (FloatingPointError, OSError) as error:
-        failure = str(error)
-        if not found:
-            raise
-    return Report(heading, tuple(found.values()), interrupted, failure)
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(entry) for entry in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

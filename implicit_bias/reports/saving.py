@@ -5,14 +5,12 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .._saved import Kind, write_saved
+from .contents import Contents
 from .encoding import Encoder, NotKept
 from .finding import Finding
-
-if TYPE_CHECKING:
-    from .report import Report
 
 __all__ = ["KIND", "PLAIN", "write_report"]
 
@@ -25,7 +23,7 @@ PLAIN = ("key", "record", "tables", "assumptions", "statuses", "certificates", "
 log = logging.getLogger(__name__)
 
 
-def write_report(report: Report, path: str | os.PathLike[str]) -> None:
+def write_report(report: Contents, path: str | os.PathLike[str]) -> None:
     """Write all of a report but its other files; `load` reads it.
 
     Raises

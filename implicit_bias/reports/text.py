@@ -5,12 +5,9 @@ from __future__ import annotations
 import io
 import textwrap
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
+from .contents import Contents
 from .finding import Table
-
-if TYPE_CHECKING:
-    from .report import Report
 
 __all__ = ["render_table", "render_text"]
 
@@ -19,10 +16,10 @@ WIDTH = 100
 SHORT = 16
 
 
-def render_text(report: Report, width: int = WIDTH) -> str:
-    """Theorem, data, assumptions and tables, in lines of at most `width` characters.
+def render_text(report: Contents, width: int = WIDTH) -> str:
+    """Render theorem, data, assumptions and tables in lines of at most `width` characters.
 
-    What does not fit is wrapped, in paragraphs and in the cells of tables.
+    Long text is wrapped, in paragraphs and in the cells of tables.
     """
     heading = report.heading
     head = [
@@ -40,7 +37,7 @@ def _wrapped(text: str, width: int, indent: str = "  ") -> list[str]:
 
 
 def render_table(table: Table, width: int) -> str:
-    """The table, its columns in as many blocks one below the other as it takes to break no word."""
+    """Render a table, its columns in as many blocks below each other as break no word."""
     columns = [[name, *(row[k] for row in table.rows)] for k, name in enumerate(table.columns)]
     blocks: list[list[list[str]]] = [[columns[0]]]
     for column in columns[1:]:
@@ -51,19 +48,19 @@ def render_table(table: Table, width: int) -> str:
 
 
 def _narrowest(cells: list[str]) -> int:
-    """The width of a column in which no word is broken and no short cell is wrapped."""
+    """Return the width of a column in which no word is broken and no short cell is wrapped."""
     head, *rest = cells
     words = [*head.split(), *(word for cell in rest for word in cell.split())]
     return max(map(len, [*words, *(cell for cell in rest if len(cell) <= SHORT)]), default=0)
 
 
 def _total(widths: Iterable[int]) -> int:
-    """Of columns side by side, two blanks between them."""
+    """Return the width of columns side by side, two blanks between them."""
     return sum(width + 2 for width in widths) - 1
 
 
 def _widths(columns: list[list[str]], width: int) -> list[int]:
-    """As wide as the longest cells, as far as there is room, first columns first."""
+    """Widen columns to their longest cells, as far as there is room, first columns first."""
     widths = [_narrowest(cells) for cells in columns]
     for k, cells in enumerate(columns):
         room = max(width - _total(widths), 0)

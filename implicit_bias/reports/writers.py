@@ -1,4 +1,4 @@
-"""Writers of what a run saves, which pickle with what they write."""
+"""Writers of the files of a run, which pickle with their content."""
 
 from __future__ import annotations
 
@@ -13,31 +13,47 @@ from numpy.typing import NDArray
 
 from .._files import write_atomically
 from .._saved import Kind, write_saved
+from ..training.settings import TrainingSettings
 from ..training.trajectory import Trajectory
 from .finding import Writer
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["write_arrays", "write_frame", "write_weights"]
+__all__ = ["write_arrays", "write_frame", "write_path", "write_weights"]
 
 WEIGHTS = Kind("weights", "a run", "run it again")
 ARRAYS = Kind("arrays", "a run", "run it again")
 
 
 def write_frame(trajectory: Trajectory) -> Writer:
-    """A writer of the trajectory's scalar columns as Parquet."""
+    """Return a writer of the trajectory's scalar columns as Parquet."""
     return partial(_write_frame, trajectory)
 
 
 def write_weights(network: torch.nn.Module) -> Writer:
-    """A writer of the network's weights as safetensors."""
+    """Return a writer of the network's weights as safetensors."""
     return partial(_write_weights, network)
 
 
 def write_arrays(arrays: Mapping[str, NDArray[np.float64]]) -> Writer:
-    """A writer of arrays by their names as safetensors."""
+    """Return a writer of arrays by their names as safetensors."""
     return partial(_write_arrays, arrays)
+
+
+def write_path(trajectory: Trajectory, settings: TrainingSettings) -> Writer:
+    """Return a writer of the observed "weights" of every checkpoint, with step, time and loss.
+
+    Times (T,) are those of the gradient flow.
+    """
+    return write_arrays(
+        {
+            "weights": trajectory.observed["weights"],
+            "step": trajectory.step,
+            "time": settings.flow_times(trajectory.step),
+            "loss": trajectory.loss,
+        }
+    )
 
 
 def _write_frame(trajectory: Trajectory, path: Path) -> None:

@@ -1,1 +1,1 @@
-"""Runs of a model: setup, trainers beside a limit, prospects, the folder that keeps them."""
+"""Runs of a model: setup, trainers beside a limit, prospects, the folder of results."""

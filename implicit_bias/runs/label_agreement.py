@@ -1,4 +1,4 @@
-"""When the labels of descent come to agree with the limit's, by the flow of its smallest margin."""
+"""The loss from which descent's labels agree with the limit's, by the flow of its margin."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STEP, UNTIL = 0.2, 1e6
 
 @dataclass(frozen=True)
 class AgreementAhead:
-    """From which log(1/loss) on the labels of descent agree with the limit's.
+    """The log(1/loss) from which the labels of descent agree with the limit's.
 
     Attributes
     ----------

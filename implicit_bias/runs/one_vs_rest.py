@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,28 +17,23 @@ from ..measures.distances import Distances
 from ..measures.kkt import kkt_distance
 from ..measures.labels import MulticlassComparison, compare_argmax
 from ..measures.scalars import scores
-from ..reports.class_findings import Progressed, Trained, tell
+from ..reports.class_findings import Progressed, Trained, class_finding
 from ..reports.finding import Finding
 from ..reports.findings import gating_file, usable
-from ..reports.report import Report, gather
-from ..training.loop import train
+from ..reports.report import Report
 from ..training.trainers import check_trainer
-from .folder import Keeping
+from .fit import fit
+from .gather import gather
 from .parts import Parts
-from .progress import Progress
-from .setup import Setup, prepare
+from .setup import SampleSetup, data_record
 
 if TYPE_CHECKING:
     import torch
 
-    from .model import Model
-
-__all__ = ["run_one_vs_rest"]
+__all__ = ["against_rest", "run_one_vs_rest"]
 
 
-def run_one_vs_rest(
-    model: Model, options: Any, parts: Parts, progress: Progress, keeping: Keeping
-) -> Report:
+def run_one_vs_rest(setup: SampleSetup, parts: Parts) -> Report:
     """Predict the limits of one network a class, train these, and compare class by class.
 
     All networks and limits of a run share inputs and gates. Networks are trained if every limit
@@ -46,11 +41,10 @@ def run_one_vs_rest(
 
     Raises
     ------
-    ValueError, FileNotFoundError
-        If an option is out of range or the data are not there, before any long work.
+    ValueError
+        If the trainer does not take the network, before any long work.
     """
-    setup = prepare(model, options, progress, keeping, gating=parts.gating)
-    samples = {label: _against_rest(setup, label) for label in _data(setup).classes}
+    samples = {label: against_rest(setup, label) for label in _data(setup).classes}
     # First: it knows what memory the problem takes.
     design = parts.formulation.program(*next(iter(samples.values()))[0]).design
     # Networks start from weights of their own, as the limits know nothing of each other.
@@ -59,29 +53,30 @@ def run_one_vs_rest(
         label: parts.network(sample, int(child.generate_state(1)[0]))
         for (label, (sample, _)), child in zip(samples.items(), children, strict=True)
     }
-    check_trainer(options.trainer, next(iter(networks.values())))
+    check_trainer(setup.options.trainer, next(iter(networks.values())))
     title = f"one against the rest: {parts.network_name} beside {parts.formulation.name}"
     found = (
-        tell(_data(setup).classes, done)
+        class_finding(_data(setup).classes, done)
         for done in _progress(setup, parts, design, samples, networks)
     )
-    return gather(setup.heading(title=title), _with_gating(setup, found), keeping)
+    heading = setup.heading(data_record(setup.dataset), title=title)
+    return gather(heading, _with_gating(setup, found), setup.folder)
 
 
-def _with_gating(setup: Setup, found: Iterator[Finding]) -> Iterator[Finding]:
+def _with_gating(setup: SampleSetup, found: Iterator[Finding]) -> Iterator[Finding]:
     yield next(found)
     yield gating_file(setup.gating)
     yield from found
 
 
 def _progress(
-    setup: Setup,
+    setup: SampleSetup,
     parts: Parts,
     design: GatedDesign,
     samples: Mapping[int, tuple[Sample, Sample]],
     networks: Mapping[int, torch.nn.Module],
 ) -> Iterator[Progressed]:
-    """What is done after each limit and each network, and at the end the labels."""
+    """Yield all that is done after each limit and each network, and at the end the labels."""
     done = Progressed()
     for limits in _limits(setup, parts, design, samples):
         done = replace(done, limits=limits)
@@ -106,12 +101,12 @@ def _progress(
 
 
 def _limits(
-    setup: Setup,
+    setup: SampleSetup,
     parts: Parts,
     design: GatedDesign,
     samples: Mapping[int, tuple[Sample, Sample]],
 ) -> Iterator[dict[int, Limit]]:
-    """The limits that are solved, one more each time."""
+    """Yield the limits that are solved, one more each time."""
     options, data = setup.options, _data(setup)
     first = next(iter(samples.values()))[0]
     programs = one_vs_rest_programs(design, np.searchsorted(data.classes, data.labels_train))
@@ -130,25 +125,22 @@ def _limits(
 
 
 def _train(
-    setup: Setup,
+    setup: SampleSetup,
     label: int,
     network: torch.nn.Module,
     limit: Limit,
     samples: tuple[Sample, Sample],
 ) -> Trained | None:
-    """The trained network of one class; None if that was interrupted."""
-    # Of a run that is resumed, classes without a file had not been begun; the first had.
-    kept = setup.keeping.state(f"run-{label}.safetensors")
-    begun = label == _data(setup).classes[0] or (kept is not None and kept.exists())
-    trajectory = train(
+    """Train the network of one class; None if that was interrupted."""
+    trajectory = fit(
+        setup,
         network,
         *samples[0],
         settings=setup.settings,
-        callback=setup.progress.training(),
         # The KKT fit, the one thing here that costs more than a forward pass, at the end alone.
         observer=Distances(limit, *samples, loss=setup.settings.loss, kkt=False),
-        state=kept,
-        resume=setup.keeping.resume and begun,
+        state=f"run-{label}.safetensors",
+        first=label == _data(setup).classes[0],
     )
     if not trajectory.finished:
         return None
@@ -162,9 +154,9 @@ def _train(
 
 
 def _labels(
-    setup: Setup, samples: Mapping[int, tuple[Sample, Sample]], done: Progressed
+    setup: SampleSetup, samples: Mapping[int, tuple[Sample, Sample]], done: Progressed
 ) -> MulticlassComparison:
-    """Labels by the largest score of the limits and of the networks."""
+    """Compare labels by the largest score of the limits and of the networks."""
     data = _data(setup)
     predicted = [
         to_numpy(limit.predictor(data.X_val, setup.gates[1])) for limit in done.limits.values()
@@ -179,13 +171,13 @@ def _labels(
     )
 
 
-def _data(setup: Setup) -> ClassDataset:
+def _data(setup: SampleSetup) -> ClassDataset:
     assert isinstance(setup.dataset, ClassDataset)
     return setup.dataset
 
 
-def _against_rest(setup: Setup, label: int) -> tuple[Sample, Sample]:
-    """One class against the rest, on training and on held-out data."""
+def against_rest(setup: SampleSetup, label: int) -> tuple[Sample, Sample]:
+    """Return training and held-out data with one class against the rest."""
     data = _data(setup)
     train, held_out = (
         Sample(X, np.where(labels == label, 1.0, -1.0), gates)

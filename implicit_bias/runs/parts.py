@@ -1,4 +1,4 @@
-"""What a separable theory adds to a run: gates, a formulation, a network."""
+"""The parts that a theory of separable data adds to a run: gates, a formulation, a network."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Parts"]
 
 @dataclass(frozen=True)
 class Parts:
-    """What a model adds to the run of separable data.
+    """The parts that a model adds to the run of separable data.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class Parts:
     gating : callable, optional
         `gating(seed)` returns an unfitted transformer of inputs to gates, if there are gates.
     control : bool
-        Whether the limit is not that of the network, which it stands beside as a control.
+        True where the limit is not that of the network, which it stands beside as a control.
     """
 
     formulation: Formulation[Any]
@@ -43,7 +43,7 @@ class Parts:
     control: bool = False
 
     def solve(self, program: MaxMarginProgram, gates: Any, *, solver: str, tol: float) -> Limit:
-        """The limit of a program of the formulation on these gates."""
+        """Solve a program of the formulation on these gates."""
         solution = solve_program(program, solver=solver, tol=tol)
         limit: Limit = self.formulation.limit(program, solution, gates)
         return limit

@@ -1,4 +1,4 @@
-"""How a run tells of its progress."""
+"""The progress of a run, as calls of functions or as a bar."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Progress:
     def training(
         self, *before: Callable[[int, int, float], None] | None
     ) -> Callable[[int, int, float], None]:
-        """A callback for `train` that advances, after the callbacks `before` that there are."""
+        """Return a callback for `train` that advances, after all of `before` but None."""
 
         def callback(step: int, n_steps: int, log_loss: float) -> None:
             for call in before:
@@ -40,7 +40,7 @@ class Progress:
 
 @contextlib.contextmanager
 def progress_of(wanted: bool | ProgressCallback | Progress) -> Iterator[Progress]:
-    """Progress as it is asked for: none, a bar, or calls of `wanted(stage, done, of)`.
+    """Open progress as it is asked for: none, a bar, or calls of `wanted(stage, done, of)`.
 
     A stage begins with `done` and `of` 0.
 
@@ -67,7 +67,7 @@ def progress_of(wanted: bool | ProgressCallback | Progress) -> Iterator[Progress
 
 @contextlib.contextmanager
 def bar() -> Iterator[Progress]:
-    """A bar on stderr, or below the cell of a notebook, that goes when the run ends."""
+    """Open a bar on stderr, or below the cell of a notebook, that goes when the run ends."""
     from rich.console import Console
     from rich.progress import Progress as Bar
 
@@ -80,7 +80,7 @@ def bar() -> Iterator[Progress]:
 
 
 class _Calls:
-    """Calls of a user's function, which is told the stage each time."""
+    """Calls of a user's function, which gets the stage each time."""
 
     def __init__(self, function: ProgressCallback) -> None:
         self._function = function

@@ -1,4 +1,4 @@
-"""Where a run was going when it ended, and how fast."""
+"""The prospects of a run: where its margin ratio is heading, and how fast."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from ..training.settings import TrainingSettings
 from ..training.trajectory import Trajectory
 from .label_agreement import AgreementAhead
 
-__all__ = ["FOLLOWS", "outlook"]
+__all__ = ["FOLLOWS", "prospects"]
 
-# How many times its log(1/loss) a run is looked ahead: runs that were taken 10 and 20 times as many
-# steps came to between twice (constant steps) and forty times theirs.
+# A run is extrapolated to so many times its log(1/loss): runs that were taken 10 and 20 times as
+# many steps came to between twice (constant steps) and forty times theirs.
 FARTHER = 10
 # Trainers whose units grow as the law of dual norms says. Under "annealed", whose log(1/loss) is
-# that of its schedule, small units wake sooner, and 8 of 30 later ratios lay above their bars.
+# that of its schedule, small units grow sooner, and 8 of 30 later ratios lay above their bars.
 FOLLOWS = frozenset({"constant", "normalised", "momentum", "dual"})
 PROVED = ("proved of the limit, by the certificate", "at most 1")
 
 
-def outlook(
+def prospects(
     trajectory: Trajectory,
     *,
     degree: int,
@@ -39,7 +39,7 @@ def outlook(
     control: bool,
     ahead: AgreementAhead | None = None,
 ) -> Finding:
-    """Where the margin ratio was going when the run ended, and how fast.
+    """Extrapolate the margin ratio of a run that ended, and measure its rates.
 
     Parameters
     ----------
@@ -48,11 +48,11 @@ def outlook(
     degree : int
         Degree of homogeneity of the network.
     settings : TrainingSettings
-        Of the run: known exponents stand beside measured ones where they are proved of its steps.
+        Those of the run: known exponents stand beside measured ones where they are proved for it.
     control : bool
-        Whether the limit is another network's, so that no distance from it tends to 0.
+        True where the limit is another network's, so that no distance from it tends to 0.
     ahead : AgreementAhead, optional
-        What is known of labels further on.
+        The loss from which labels agree with the limit's.
     """
     if settings.trainer not in FOLLOWS:
         return _no_descent(trajectory)
@@ -80,12 +80,12 @@ def outlook(
         ("margin ratio reached", number(float(ratio[-1]), ".4f")),
         *_farther(limit, float(u[-1])),
         ("extrapolated to zero loss", str(limit)),
-        *((f"unit {h} keeps it below 1", _asleep(trajectory, h)) for h in limit.slow_units),
+        *((f"unit {h} keeps it below 1", _slow(trajectory, h)) for h in limit.slow_units),
         PROVED,
         *([] if ahead is None else [ahead.row()]),
     )
     return Finding(
-        "outlook",
+        "prospects",
         record={
             "extrapolation": limit.to_dict(),
             "rates": [rate.to_dict() for rate in rates],
@@ -97,14 +97,14 @@ def outlook(
 
 
 def _no_descent(trajectory: Trajectory) -> Finding:
-    """Of a trainer whose log(1/loss) is that of its schedule, which no series follows."""
+    """Return the finding for a trainer whose log(1/loss) is that of its schedule: no series."""
     rows = (
         ("margin ratio reached", number(float(trajectory.observed["margin_ratio"][-1]), ".4f")),
         ("extrapolated to zero loss", "not: no descent"),
         PROVED,
     )
     nothing: dict[str, Any] = {"extrapolation": None, "rates": [], "agreement_ahead": None}
-    return Finding("outlook", record=nothing, tables=(_table(rows),))
+    return Finding("prospects", record=nothing, tables=(_table(rows),))
 
 
 def _table(rows: tuple[tuple[str, str], ...]) -> Table:
@@ -112,21 +112,21 @@ def _table(rows: tuple[tuple[str, str], ...]) -> Table:
 
 
 def _farther(limit: Extrapolation, u: float) -> tuple[tuple[str, str], ...]:
-    """Where the margin ratio comes to, as far along as descent is known to follow its series."""
+    """Return the margin ratio that is to come, as far as descent is known to follow its series."""
     if limit.status is not Status.ESTIMATED:
         return ()
     bar = limit.in_words(limit.predict(u / FARTHER))
     return ((f"at {FARTHER} times its log(1/loss)", bar),)
 
 
-def _asleep(trajectory: Trajectory, unit: int) -> str:
+def _slow(trajectory: Trajectory, unit: int) -> str:
     norms = trajectory.unit_norms[-1]
     share, dual_norm = norms[unit] / norms.sum(), trajectory.observed["dual_norms"][-1][unit]
     return f"dual norm {dual_norm:.3f}, but {share:.2g} of the norm: it still has to grow"
 
 
 def _exponents(rates: Sequence[Rate], settings: TrainingSettings) -> tuple[Table, ...]:
-    """Measured exponents beside the known ones; no table without any."""
+    """Return measured exponents beside the known ones; no table without any."""
     rows = tuple(
         rate.row()
         for rate in rates

@@ -21,7 +21,7 @@ class Seeds:
 
     @classmethod
     def from_seed(cls, seed: int) -> Seeds:
-        """The children of `seed`, a non-negative integer."""
+        """Return the children of `seed`, a non-negative integer."""
         import numpy as np
 
         if seed < 0:

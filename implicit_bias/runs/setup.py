@@ -1,106 +1,132 @@
-"""All that is fixed before any work: data, gates, settings, and what a report says of them."""
+"""All that is fixed before any work of a run: options, data, gates, settings, and the heading."""
 
 from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache, cached_property, partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .._shown import Shown
 from .._version import __version__
 from ..data.dataset import Dataset
 from ..data.labelled import ClassDataset
 from ..data.sample import Sample
-from ..networks.protocols import check_device
 from ..options.fields import Options
 from ..options.resolve import each_trainer
+from ..reports.heading import Heading
 from ..training.settings import Phases, TrainingSettings
-from .folder import Keeping
+from .folder import RunFolder
+from .model import Model
 from .progress import Progress
 from .seeds import Seeds
-from .user_data import Given, gates_of, load_chosen
+from .user_data import UserData, gates_of, load_chosen
 
 if TYPE_CHECKING:
     import torch
 
     from ..networks.weights import Starting
-    from .model import Model
 
 __all__ = [
-    "Heading",
+    "SampleSetup",
     "Setup",
     "data_record",
     "prepare",
-    "provenance",
     "schedule_of",
     "start",
     "torch_dtype",
     "training_settings",
-    "trains",
 ]
 
 PACKAGES = ("numpy", "scipy", "torch", "cvxpy", "clarabel", "ecos", "osqp", "scs", "scikit-learn")
 
 
-@dataclass(frozen=True, repr=False)
-class Heading(Shown):
-    """What stands above the findings of a run.
-
-    Attributes
-    ----------
-    model, theorem, program : str
-        What is predicted, by which theorem of which paper, as which program.
-    setup : str
-        The data and the choices that matter, in a line.
-    title : str
-        Of the picture.
-    record : mapping
-        What it takes to repeat the run: versions, choices, seeds, data.
-    """
-
-    model: str
-    theorem: str
-    program: str
-    setup: str
-    title: str
-    record: Mapping[str, Any]
-
-
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Setup:
-    """What a run is given.
+    """The setup of every run; theories extend it with their data.
 
     Attributes
     ----------
     model : Model
     options : Options
-    progress, keeping : Progress, Keeping
-    seeds : Seeds
-    dataset : Dataset or ClassDataset
-    gating : fitted transformer or None
-    gates : pair
-        Of the training and of the held-out inputs; None without a gating.
-    settings : TrainingSettings
+        All of them, as they are resolved.
+    user_data : UserData
+        Data and gates of the user's own, in place of those that the options name.
+    progress : Progress
+    folder : RunFolder
     """
 
     model: Model
     options: Any
-    progress: Progress
-    keeping: Keeping
-    seeds: Seeds
+    user_data: UserData = field(default_factory=UserData)
+    progress: Progress = field(default_factory=Progress)
+    folder: RunFolder = field(default_factory=RunFolder)
+
+    @property
+    def shared(self) -> dict[str, Any]:
+        """The fields that every setup has, for one that extends this one."""
+        return {one.name: getattr(self, one.name) for one in fields(Setup)}
+
+    @cached_property
+    def seeds(self) -> Seeds:
+        """The seeds of the parts of the run."""
+        return Seeds.from_seed(self.options.seed)
+
+    @property
+    def trains(self) -> bool:
+        """False with `steps` 0, a prediction alone."""
+        return bool(self.options.steps != (0,))
+
+    def heading(
+        self, data: Mapping[str, Any], *, title: str, choices: str = "", theorem: str = ""
+    ) -> Heading:
+        """Return the heading of this run's report.
+
+        Parameters
+        ----------
+        data : mapping
+            The record of the data, such as `data_record`, with their "description".
+        title : str
+            Of the picture.
+        choices : str
+            Further ones to name in the line about the data.
+        theorem : str
+            The theorem, where it is not the model's usual one.
+        """
+        theorem = theorem or self.model.theorem
+        line = [data["description"], *([choices] if choices else []), f"seed {self.options.seed}"]
+        return Heading(
+            model=self.model.name,
+            theorem=theorem,
+            program=self.model.program,
+            setup="; ".join(line),
+            title=title,
+            record={"model": self.model.name, "theorem": theorem}
+            | _provenance(self.options)
+            | {"data": dict(data)}
+            | self.user_data.record,
+        )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SampleSetup(Setup):
+    """The setup of a run on samples in two parts, which may be gated.
+
+    Attributes
+    ----------
+    dataset : Dataset or ClassDataset
+    gating : fitted transformer or None
+    gates : pair
+        Those of the training and of the held-out inputs; None without a gating.
+    settings : TrainingSettings
+    """
+
     dataset: Dataset | ClassDataset
     gating: Any
     gates: tuple[Any, Any]
     settings: TrainingSettings
-
-    @property
-    def trains(self) -> bool:
-        """Whether anything is trained after the limit: not with `steps` 0."""
-        return trains(self.options)
 
     @property
     def train(self) -> Sample:
@@ -127,44 +153,21 @@ class Setup:
         """A function of new inputs, their gates: None without a gating."""
         return partial(gates_of, self.gating)
 
-    def each_trainer(self) -> dict[str, Setup]:
-        """The same with the options and settings of each trainer that was named, by its name."""
+    def each_trainer(self) -> dict[str, SampleSetup]:
+        """Return the same with the options and settings of each trainer, by its name."""
         return {
             one.trainer: replace(self, options=one, settings=training_settings(one, self.seeds))
             for one in each_trainer(self.options)
         }
 
-    def heading(self, *, title: str, theorem: str = "") -> Heading:
-        """The heading of this run's report; `theorem` where it is not the model's usual one."""
-        model, options = self.model, self.options
-        theorem = theorem or model.theorem
-        return Heading(
-            model=model.name,
-            theorem=theorem,
-            program=model.program,
-            setup=f"{self.dataset.description}; seed {options.seed}",
-            title=title,
-            record={"model": model.name, "theorem": theorem}
-            | provenance(options)
-            | data_record(self.dataset)
-            | ({} if model.given is None else model.given.record),
-        )
 
-
-def prepare(
-    model: Model,
-    options: Any,
-    progress: Progress,
-    keeping: Keeping,
-    *,
-    gating: Callable[[int], Any] | None = None,
-) -> Setup:
+def prepare(setup: Setup, *, gating: Callable[[int], Any] | None = None) -> SampleSetup:
     """Load the data, fit the gating, and see that training can begin.
 
     Parameters
     ----------
-    options : Options
-        With those of data, gradient steps and device.
+    setup : Setup
+        Its options have those of data and gradient steps.
     gating : callable, optional
         `gating(seed)` returns an unfitted transformer of inputs to gates.
 
@@ -173,54 +176,62 @@ def prepare(
     ValueError, FileNotFoundError
         If an option is out of range or the data are not there.
     """
-    seeds = Seeds.from_seed(options.seed)
+    options, own = setup.options, setup.user_data
     # Of several trainers each is checked; where one is asked for, it is the last.
-    *_, settings = (training_settings(one, seeds) for one in each_trainer(options))
-    check_device(options.device)
-    given = model.given or Given()
-    dataset = given.dataset or load_chosen(options)
-    fitted = given.gating
+    *_, settings = (training_settings(one, setup.seeds) for one in each_trainer(options))
+    dataset = own.dataset or load_chosen(options)
+    fitted = own.gating
     if gating is not None and fitted is None:
-        fitted = gating(seeds.gating).fit(dataset.X_train)
+        fitted = gating(setup.seeds.gating).fit(dataset.X_train)
     inputs = dataset.X_train, dataset.X_val
-    gates = given.gates or (gates_of(fitted, inputs[0]), gates_of(fitted, inputs[1]))
-    return Setup(model, options, progress, keeping, seeds, dataset, fitted, gates, settings)
+    gates = own.gates or (gates_of(fitted, inputs[0]), gates_of(fitted, inputs[1]))
+    return SampleSetup(
+        **setup.shared, dataset=dataset, gating=fitted, gates=gates, settings=settings
+    )
 
 
-def training_settings(options: Any, seeds: Seeds) -> TrainingSettings:
-    """The trainer's settings that the options name; its own phases where they name none."""
+def training_settings(
+    options: Any, seeds: Seeds, *, loss: str = "", schedule: Phases | None = None
+) -> TrainingSettings:
+    """Return the trainer's settings that the options name; its own phases where they name none.
+
+    Parameters
+    ----------
+    options : Options
+        Without the options of a trainer: those of gradient steps, which are constant then.
+    seeds : Seeds
+    loss : str
+        The loss, where it is no option.
+    schedule : phases, optional
+        Steps and rates, where they are not those of the options.
+    """
     return TrainingSettings(
-        trainer=options.trainer,
-        loss=options.loss,
+        trainer=getattr(options, "trainer", "constant"),
+        loss=loss or options.loss,
         batch_size=options.batch_size,
-        schedule=schedule_of(options),
-        momentum=options.momentum,
+        schedule=schedule or schedule_of(options),
+        momentum=getattr(options, "momentum", 0.0),
         random_state=seeds.batches,
     )
 
 
 def schedule_of(options: Any) -> Phases | None:
-    """Steps and rates, None for those that the trainer finds; None where no steps are named."""
-    if options.steps is None or not trains(options):
+    """Return steps and rates, None for rates the trainer finds; None where no steps are named."""
+    if options.steps is None or options.steps == (0,):
         return None
     rates: tuple[float | None, ...] = options.learning_rate or (None,) * len(options.steps)
     return tuple(zip(options.steps, rates, strict=True))
 
 
-def trains(options: Any) -> bool:
-    """Whether the options ask for training: `steps` 0 is a prediction alone."""
-    return bool(options.steps != (0,))
-
-
 def torch_dtype(name: str) -> torch.dtype:
-    """The floating-point dtype of that name."""
+    """Return the floating-point dtype of that name."""
     import torch
 
     return {"float32": torch.float32, "float64": torch.float64}[name]
 
 
 def start(options: Any, seed: int) -> Starting:
-    """What every network takes: how its weights begin, in which precision, and where."""
+    """Return the arguments of every network: its initial weights, their precision and device."""
     return {
         "init": options.init,
         "init_scale": options.init_scale,
@@ -230,8 +241,20 @@ def start(options: Any, seed: int) -> Starting:
     }
 
 
-def provenance(options: Options) -> dict[str, Any]:
-    """Versions, choices and seeds of a run."""
+def data_record(dataset: Dataset | ClassDataset) -> dict[str, Any]:
+    """Return which data a run had."""
+    return {
+        "name": dataset.name,
+        "description": dataset.description,
+        "n_train": len(dataset.X_train),
+        "n_val": len(dataset.X_val),
+        "n_inputs": int(dataset.X_train.shape[1]),
+        "sha256": dataset.digest(),
+    }
+
+
+def _provenance(options: Options) -> dict[str, Any]:
+    """Return versions, choices and seeds of a run."""
     return {
         "version": __version__,
         "python": platform.python_version(),
@@ -241,20 +264,6 @@ def provenance(options: Options) -> dict[str, Any]:
             for key, value in asdict(options).items()
         },
         "seeds": asdict(Seeds.from_seed(options.seed)),
-    }
-
-
-def data_record(dataset: Dataset | ClassDataset) -> dict[str, Any]:
-    """Which data a run was given."""
-    return {
-        "data": {
-            "name": dataset.name,
-            "description": dataset.description,
-            "n_train": len(dataset.X_train),
-            "n_val": len(dataset.X_val),
-            "n_inputs": int(dataset.X_train.shape[1]),
-            "sha256": dataset.digest(),
-        },
     }
 
 

@@ -1,4 +1,4 @@
-"""What descent has yet to do with units: who wakes, who dies, at which loss, after what steps."""
+"""Units that descent has yet to change: which grow, which die, at which loss, after what steps."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ COLUMNS = ("unit", "what descent does, to first order", "steps to that")
 MOST = 8
 # Samples times weights up to which 300 steps of another trainer are a matter of a second or two.
 CHEAP = 2e7
-# A unit is awake at this share of the norm.
-AWAKE = 0.1
+# A unit is active at this share of the norm.
+ACTIVE = 0.1
 # Powers of growth that differ by less are one.
 ALIGNED = 0.02
 
@@ -45,18 +45,18 @@ def slow_units(
     run: tuple[Trajectory, TrainingSettings],
     kkt: KKTDistance | None,
 ) -> Finding:
-    """What dual norms say of units; nothing of a network without, or that does not separate.
+    """Predict from dual norms which units change; empty for a network without, or not separating.
 
     Parameters
     ----------
     network : Module
     train : Sample
     limit : Limit or None
-        None where the limit at hand is not that of the network.
+        None where the limit is not that of the network.
     run : (Trajectory, TrainingSettings)
-        How the network was trained, which its own clock is measured by.
+        The training of the network, which its own clock is measured by.
     kkt : KKTDistance or None
-        Of the network on `train`; None if it does not separate.
+        That of the network on `train`; None if it does not separate.
     """
     trajectory, settings = run
     several = isinstance(network, Homogeneous) and isinstance(network, HasDualNorms)
@@ -78,7 +78,7 @@ def slow_units(
 
 
 def _clocks(trajectory: Trajectory, settings: TrainingSettings) -> list[Clock]:
-    """Constant steps, at the run's own rate if it takes them, and what the run has measured."""
+    """Return clocks of constant steps, at the run's own rate if it takes them, and of the run."""
     own = clock_of(trajectory, settings)
     if own is not None:
         return [ConstantClock(), own]
@@ -89,7 +89,7 @@ def _clocks(trajectory: Trajectory, settings: TrainingSettings) -> list[Clock]:
 
 
 def _paces(network: torch.nn.Module, train: Sample, own: str) -> list[Clock]:
-    """Of the trainers that follow the flow and were not run, where a short run is cheap."""
+    """Return clocks of trainers that follow the flow and were not run, where that is cheap."""
     work = len(train.y) * sum(weight.numel() for weight in network.parameters())
     names = [name for name in PACED if name != own] if work <= CHEAP else []
     found = (pace_of(network, *train, trainer=name) for name in names)
@@ -110,7 +110,7 @@ def _tables(growth: UnitGrowth) -> tuple[Table, ...]:
 
 
 def _importance(change: UnitChange) -> float:
-    """How much of the norm is at stake, as far as the limit tells."""
+    """Return how much of the norm is at stake, as far as the limit shows."""
     if math.isnan(change.predicted_share):
         return max(change.share, change.exponent)
     return abs(change.predicted_share - change.share)
@@ -125,16 +125,16 @@ def _row(change: UnitChange) -> tuple[str, str, str]:
     if not change.arrivals:
         return unit, "it moves away from its share in the limit: dual norms must change first", "-"
     grows = change.exponent > 0
-    said = _first(change.arrivals, grows)
+    main = _first(change.arrivals, grows)
     verb = "lets it fall to" if not grows else "raises it to"
-    if grows and change.share < AWAKE:
+    if grows and change.share < ACTIVE:
         verb = "wakes it, to"
     text = (
-        f"descent {verb} {_mark(said, change)} {rounded(said.log_inverse_loss)} "
-        f"({rounded(said.earliest)} to {rounded(said.latest)})"
+        f"descent {verb} {_mark(main, change)} {rounded(main.log_inverse_loss)} "
+        f"({rounded(main.earliest)} to {rounded(main.latest)})"
     )
     for one in change.arrivals:
-        if one is not said:
+        if one is not main:
             text += f"; {_mark(one, change)} {rounded(one.log_inverse_loss)}"
     if change.predicted_share == 0:
         text += "; it is dead in the limit"
@@ -142,11 +142,11 @@ def _row(change: UnitChange) -> tuple[str, str, str]:
         text += (
             f"; not yet on its way: power {change.growth_now:+.2g} now, {change.exponent:+.2g} then"
         )
-    return unit, text, "; ".join(f"{name}: {of_log10(steps)}" for name, steps in said.log10_steps)
+    return unit, text, "; ".join(f"{name}: {of_log10(steps)}" for name, steps in main.log10_steps)
 
 
 def _mark(arrival: Arrival, change: UnitChange) -> str:
-    """A share and what is said of its time: near the last the dual norm comes to 1."""
+    """Return a share and the words for its time: near the last the dual norm comes to 1."""
     text = share(arrival.share)
     if arrival.share == change.predicted_share:
         return f"the limit's {text} at log(1/loss) not before"
@@ -154,7 +154,7 @@ def _mark(arrival: Arrival, change: UnitChange) -> str:
 
 
 def _first(arrivals: Sequence[Arrival], grows: bool) -> Arrival:
-    """The one that counts: awake, or as awake as it will be; of dying units the first."""
+    """Return the arrival that counts: active, or as near as it comes; of dying units the first."""
     if not grows:
         return arrivals[0]
-    return next((one for one in arrivals if one.share >= AWAKE), arrivals[-1])
+    return next((one for one in arrivals if one.share >= ACTIVE), arrivals[-1])

@@ -1,4 +1,4 @@
-"""Networks from several starts on the same data: which of them came to the same one."""
+"""Networks from several starts on the same data, grouped by the network that they came to."""
 
 from __future__ import annotations
 
@@ -12,20 +12,19 @@ from ..quantities.formatting import DASH, number
 from ..reports.finding import Finding, Table
 from ..reports.findings import network_record
 from ..reports.writers import write_frame, write_weights
-from ..training.loop import train
+from ..training.trajectory import Trajectory
+from .fit import fit
+from .setup import SampleSetup
 
 if TYPE_CHECKING:
     import torch
 
-    from ..training.trajectory import Trajectory
-    from .setup import Setup
-
 __all__ = ["Start", "starts_finding", "train_starts"]
 
-# Up to this distance trained networks are said to be the same: it falls like 1 / log(1/loss), and
+# Up to this distance trained networks count as the same: it falls like 1 / log(1/loss), and
 # two that train to one limit of orthogonally separable points are 0.01 to 0.06 apart at 100.
 SAME = 0.1
-# Of limits that are certified to 1e-10.
+# The same for limits, which are certified to 1e-10.
 SAME_LIMIT = 1e-5
 
 
@@ -36,7 +35,7 @@ class Start:
     Attributes
     ----------
     limit : ReLUWeights or None
-        Where it is heading to, where that was computed.
+        The local limit that it is heading to, where that was computed.
     """
 
     network: torch.nn.Module
@@ -45,23 +44,23 @@ class Start:
 
     @property
     def separates(self) -> bool:
-        """Whether it separates its training data."""
+        """True if it separates its training data."""
         return bool(self.trajectory.smallest_margin[-1] > 0)
 
 
 def train_starts(
-    setup: Setup, make: Callable[[int], torch.nn.Module], name: str
+    setup: SampleSetup, make: Callable[[int], torch.nn.Module], name: str
 ) -> Iterator[Start]:
     """Train further networks, each from weights of its own, on the data of the first.
 
     Parameters
     ----------
-    setup : Setup
-        Whose options have `starts`, the first one counted.
+    setup : SampleSetup
+        Its options have `starts`, the first one counted.
     make : callable
         `make(seed)` returns an untrained network.
     name : str
-        What to call it.
+        The name of such a network, for messages.
     """
     n_starts = setup.options.starts
     for index in range(1, n_starts):
@@ -69,14 +68,9 @@ def train_starts(
         setup.progress.stage(
             f"training a {name} ({index + 1} of {n_starts}) for {setup.settings.n_steps} steps"
         )
-        state = setup.keeping.state(f"run-{index + 1}.safetensors")
-        trajectory = train(
-            network,
-            *setup.train,
-            settings=setup.settings,
-            callback=setup.progress.training(),
-            state=state,
-            resume=setup.keeping.resume and state is not None and state.exists(),
+        state = f"run-{index + 1}.safetensors"
+        trajectory = fit(
+            setup, network, *setup.train, settings=setup.settings, state=state, first=False
         )
         yield Start(network, trajectory)
         if not trajectory.finished:
@@ -84,7 +78,7 @@ def train_starts(
 
 
 def starts_finding(starts: Sequence[Start], far: Mapping[str, Sequence[float]]) -> Finding:
-    """Which starts came to the same network, modulo permutations, scales and a factor.
+    """Group the starts by the network they came to, modulo permutations, scales and a factor.
 
     Parameters
     ----------
@@ -132,7 +126,7 @@ def starts_finding(starts: Sequence[Start], far: Mapping[str, Sequence[float]]) 
 
 
 def _limits(starts: Sequence[Start]) -> NetworkGroups | None:
-    """Groups of the limits; None unless each start has one."""
+    """Group the limits; None unless each start has one."""
     known = [one.limit for one in starts if one.limit is not None]
     return group_networks(known, tol=SAME_LIMIT) if len(known) == len(starts) else None
 

@@ -1,10 +1,9 @@
-"""One trainer's way from the start to its end, beside the limit."""
+"""One trainer's run beside the limit: training, comparison, prospects."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..drawing.figures import Row
@@ -15,43 +14,40 @@ from ..limits.limit import Limit
 from ..measures.comparison import compare, measure_network
 from ..measures.distances import Distances
 from ..measures.kkt import kkt_distance
-from ..options.resolve import OF_TRAINING
+from ..options.resolve import SCHEDULE
 from ..reports.finding import Finding
-from ..reports.findings import beside, separable_assumptions, trained
-from ..training.loop import train
+from ..reports.findings import compared, separable_assumptions, trained
 from ..training.snapshots import Snapshots
 from ..training.trajectory import Trajectory
+from .fit import STATE, fit
 from .label_agreement import AgreementAhead, agreement_ahead
 from .parts import Parts
-from .prospects import FOLLOWS, outlook
-from .setup import Setup
+from .prospects import FOLLOWS, prospects
+from .setup import SampleSetup
 from .slow_units import slow_units
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["RUN", "Road", "known_as", "make_roads", "predicted", "travel"]
-
-# Where an unfinished run is kept, in the folder of its results.
-RUN = "run.safetensors"
+__all__ = ["TrainerRun", "known_as", "predicted", "train_and_compare", "trainer_runs"]
 
 
 @dataclass(frozen=True, eq=False)
-class Road:
-    """One trainer's way: its own settings, and the network that it trains.
+class TrainerRun:
+    """One trainer's settings, and the network that it trains.
 
     Attributes
     ----------
-    setup : Setup
+    setup : SampleSetup
         With the options and settings of this trainer.
     network : Module
     among : str
         The name of the trainer where there are others beside it; empty otherwise.
     first : bool
-        Whether it is the first that is trained.
+        True for the first that is trained.
     """
 
-    setup: Setup
+    setup: SampleSetup
     network: torch.nn.Module
     among: str
     first: bool
@@ -62,27 +58,16 @@ class Road:
         return str(self.setup.options.trainer)
 
     @property
-    def state(self) -> Path | None:
-        """Where its unfinished run is kept."""
-        return self.setup.keeping.state(f"run-{self.among}.safetensors" if self.among else RUN)
-
-    @property
-    def resumes(self) -> bool:
-        """Whether it goes on: of a run that was kept the first had begun, others left a file."""
-        begun = self.first or (self.state is not None and self.state.exists())
-        return self.setup.keeping.resume and begun
-
-    @property
     def descends(self) -> bool:
-        """Whether its steps are descent, so that they can be looked ahead."""
+        """True where its steps follow the law of descent, so that they can be extrapolated."""
         return self.trainer in FOLLOWS
 
 
-def make_roads(setup: Setup, parts: Parts) -> list[Road]:
-    """One for every trainer that was named, all of them from the same weights."""
+def trainer_runs(setup: SampleSetup, parts: Parts) -> list[TrainerRun]:
+    """Return one run for every trainer that was named, all of them from the same weights."""
     several = setup.each_trainer()
     return [
-        Road(
+        TrainerRun(
             own,
             parts.network(setup.train, setup.seeds.weights),
             among=trainer if len(several) > 1 else "",
@@ -92,15 +77,15 @@ def make_roads(setup: Setup, parts: Parts) -> list[Road]:
     ]
 
 
-def travel(road: Road, parts: Parts, limit: Limit) -> Iterator[Finding]:
-    """What one trainer makes of a network, beside the limit."""
-    setup, network, samples = road.setup, road.network, road.setup.samples
-    by = f" by {road.among}" if road.among else ""
+def train_and_compare(one: TrainerRun, parts: Parts, limit: Limit) -> Iterator[Finding]:
+    """Train a network by one trainer, and find how it compares with the limit."""
+    setup, network, samples = one.setup, one.network, one.setup.samples
+    by = f" by {one.among}" if one.among else ""
     setup.progress.stage(f"training a {parts.network_name}{by} for {setup.settings.n_steps} steps")
     snapshots = plane_snapshots(network, setup.train.X, setup.settings.n_steps)
-    trajectory = _train(road, limit, snapshots)
+    trajectory = _train(one, limit, snapshots)
     panels = run_panels(trajectory, limit, predicted(setup, limit), name=known_as(parts))
-    yield _asked(road, trained(network, trajectory, panels=panels, among=road.among))
+    yield _asked(one, trained(network, trajectory, panels=panels, among=one.among))
     setup.progress.stage("comparing")
     separates = trajectory.smallest_margin[-1] > 0
     kkt = kkt_distance(network, *setup.train) if separates else None
@@ -108,76 +93,79 @@ def travel(road: Road, parts: Parts, limit: Limit) -> Iterator[Finding]:
     state = measure_network(network, *samples, kkt)
     assumptions = separable_assumptions(comparison, trajectory)
     name = parts.formulation.name
-    yield beside(limit, name, samples, state, trajectory, comparison, assumptions)
+    yield compared(limit, name, samples, state, trajectory, comparison, assumptions)
     own_limit = None if parts.control else limit
-    yield _slow_units(road, own_limit, trajectory, kkt)
+    yield _slow_units(one, own_limit, trajectory, kkt)
     if snapshots is not None:
         snapshots.take(int(trajectory.step[-1]))
-        yield _maps(road, limit, name, snapshots)
-    yield outlook(
+        yield _maps(one, limit, name, snapshots)
+    yield prospects(
         trajectory,
         degree=int(network.degree),  # type: ignore[arg-type]
         settings=setup.settings,
         control=parts.control,
-        ahead=_ahead(road, own_limit),
+        ahead=_ahead(one, own_limit),
     )
 
 
-def predicted(setup: Setup, limit: Limit) -> Any:
-    """Scores of the limit on the held-out inputs."""
+def predicted(setup: SampleSetup, limit: Limit) -> Any:
+    """Return the scores of the limit on the held-out inputs."""
     return limit.predictor(setup.held_out.X, setup.held_out.gates)
 
 
 def known_as(parts: Parts) -> str:
-    """What the limit is called in a picture."""
+    """Return the name of the limit in a picture."""
     return f"{parts.formulation.name}, a control" if parts.control else PREDICTED
 
 
-def _train(road: Road, limit: Limit, snapshots: Snapshots | None) -> Trajectory:
-    setup = road.setup
-    return train(
-        road.network,
+def _train(one: TrainerRun, limit: Limit, snapshots: Snapshots | None) -> Trajectory:
+    setup = one.setup
+    return fit(
+        setup,
+        one.network,
         *setup.train,
         settings=setup.settings,
         X_val=setup.held_out.X,
         gates_val=setup.held_out.gates,
-        callback=setup.progress.training(snapshots),
         observer=Distances(limit, *setup.samples, loss=setup.options.loss),
-        state=road.state,
-        resume=road.resumes,
+        callback=snapshots,
+        state=f"run-{one.among}.safetensors" if one.among else STATE,
+        first=one.first,
     )
 
 
-def _asked(road: Road, found: Finding) -> Finding:
-    """With the choices that are this trainer's own, where others have theirs."""
-    if not road.among:
+def _asked(one: TrainerRun, found: Finding) -> Finding:
+    """Add the choices that are this trainer's own, where others have theirs."""
+    if not one.among:
         return found
-    own = {name: getattr(road.setup.options, name) for name in OF_TRAINING}
+    own = {name: getattr(one.setup.options, name) for name in (*SCHEDULE, "trainer")}
     return replace(found, record={**found.record, "options": own}, row={**found.row, **own})
 
 
-def _slow_units(road: Road, limit: Limit | None, trajectory: Trajectory, kkt: Any) -> Finding:
-    if road.among and not road.descends:
+def _slow_units(one: TrainerRun, limit: Limit | None, trajectory: Trajectory, kkt: Any) -> Finding:
+    if one.among and not one.descends:
         return Finding("slow units", record={"unit_growth": None})
-    run = (trajectory, road.setup.settings)
-    found = slow_units(road.network, road.setup.train, limit, run, kkt)
-    if not road.among:
+    run = (trajectory, one.setup.settings)
+    found = slow_units(one.network, one.setup.train, limit, run, kkt)
+    if not one.among:
         return found
-    panels = (one if isinstance(one, Row) else of_trainer(road.among, one) for one in found.panels)
+    panels = (
+        panel if isinstance(panel, Row) else of_trainer(one.among, panel) for panel in found.panels
+    )
     return replace(found, panels=tuple(panels))
 
 
-def _ahead(road: Road, limit: Limit | None) -> AgreementAhead | None:
-    if limit is None or not road.descends:
+def _ahead(one: TrainerRun, limit: Limit | None) -> AgreementAhead | None:
+    if limit is None or not one.descends:
         return None
-    return agreement_ahead(road.network, *road.setup.samples, limit)
+    return agreement_ahead(one.network, *one.setup.samples, limit)
 
 
-def _maps(road: Road, limit: Limit, name: str, snapshots: Snapshots) -> Finding:
-    """Limit and network at times of its training, on the plane."""
-    setup = road.setup
+def _maps(one: TrainerRun, limit: Limit, name: str, snapshots: Snapshots) -> Finding:
+    """Return the maps of limit and network at times of its training, on the plane."""
+    setup = one.setup
     lines = gating_lines(setup.gating, setup.train.X)
-    title = f"limit beside {road.among}: {name}" if road.among else f"limit: {name}"
+    title = f"limit beside {one.among}: {name}" if one.among else f"limit: {name}"
     row = map_row(
         limit, snapshots, setup.train, setup.gates_of, limit_title=title, lines=lambda _: lines
     )

@@ -5,9 +5,10 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._solve import to_numpy
 from ..data.catalogue import check_classes, load_class_data, load_data
@@ -15,28 +16,24 @@ from ..data.dataset import Dataset, digest, frozen
 from ..data.labelled import ClassDataset
 from ..gates.hyperplanes import HyperplaneContexts, HyperplaneGates
 from ..options.fields import Options
+from .model import Model
 from .seeds import Seeds
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from .model import Model
-
-__all__ = ["GIVEN", "Given", "adopt", "gates_of", "load_chosen"]
+__all__ = ["GIVEN", "UserData", "bind_data", "gates_of", "load_chosen"]
 
 GIVEN = "given"  # the value of the options `data`, `gating` in the record of such a run
 TRAINED = 0.75  # the share of the samples that are trained on, where nothing says how many
 ARRAYS = ("X", "y", "X_val", "y_val")
-# What files are read and prepared by.
+# Options by which files are read and prepared.
 OF_FILES = ("label", "positive", "standardize", "constant")
-# What follows from data and gates that are given, so that it cannot be chosen beside them.
+# Options that follow from data and gates of a user, so that they cannot be chosen beside them.
 OF_DATA = ("data", "data_dir", *OF_FILES, "n_train", "n_val")
 OF_GATING = ("hidden_units", "contexts", "cutoffs")
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
-    """What a user has brought, checked.
+class UserData:
+    """Data and gates of a user, checked; nothing of a run on data and gates of the model.
 
     Attributes
     ----------
@@ -46,7 +43,7 @@ class Given:
         The samples of all other models.
     gating : fitted transformer or None
     gates : pair of (n, H) and (m, H) int64 arrays, or None
-        Of the training and of the held-out inputs.
+        Those of the training and of the held-out inputs.
     """
 
     X: Any = None
@@ -57,23 +54,23 @@ class Given:
 
     @property
     def widths(self) -> tuple[int, ...] | None:
-        """Units of every layer, if the gating tells them; None of gates of one layer, or unsaid."""
+        """Units of every layer, where the gating says so; None otherwise."""
         widths = getattr(self.gating, "widths_", getattr(self.gating, "widths", None))
         return None if widths is None else tuple(int(width) for width in widths)
 
     @property
     def record(self) -> dict[str, Any]:
-        """Which gating was given, for the record of the run; nothing of a run without."""
+        """The name and digest of the gating, for the record of a run; empty without one."""
         if self.gates is None:
             return {}
         about = {"name": type(self.gating).__name__, "sha256": digest(*self.gates)}
         return {"gating": about | {"n_units": self.gates[0].shape[1]}}
 
 
-def adopt(
+def bind_data(
     model: Model, brought: Mapping[str, Any], choices: Mapping[str, Any]
-) -> tuple[Model, Options]:
-    """The model on what was brought, and the options of its run, those that follow filled in.
+) -> tuple[UserData, Options]:
+    """Check data and gates of a user, and fill in the options that follow from them.
 
     Parameters
     ----------
@@ -81,7 +78,7 @@ def adopt(
     brought : mapping
         Those of `X`, `y`, `X_val`, `y_val`, `data` and `gating` that there are.
     choices : mapping
-        Of options, by the user.
+        The user's, of options.
 
     Raises
     ------
@@ -90,7 +87,7 @@ def adopt(
     """
     _check_taken(model, brought, choices)
     options: Any = model.choose(**choices)
-    given = Given()
+    given = UserData()
     if len(brought) > ("gating" in brought):
         # The model's own sizes are of bundled data.
         sizes = {"n_train", "n_val"} & set(model.option_names)
@@ -103,11 +100,11 @@ def adopt(
         if "gating" in model.option_names and "depth" in choices and given.widths is not None:
             raise ValueError("`depth` follows from the layers of your `gating`: leave it out")
         options = replace(options, **_derived(given, options))
-    return replace(model, given=given), options
+    return given, options
 
 
 def load_chosen(options: Any) -> Dataset | ClassDataset:
-    """The data that the options name, of two labels or with all classes.
+    """Load the data that the options name, of two labels or with all classes.
 
     Raises
     ------
@@ -120,12 +117,12 @@ def load_chosen(options: Any) -> Dataset | ClassDataset:
 
 
 def gates_of(gating: Any, X: Any) -> NDArray[np.int64] | None:
-    """What a fitted gating makes of inputs (n, D), whole numbers (n, H); None without a gating.
+    """Return the gates of inputs (n, D), whole numbers (n, H); None without a gating.
 
     Raises
     ------
     ValueError
-        If it makes something else of them.
+        If the fitted gating returns anything else.
     """
     return None if gating is None else _checked_gates(gating, X)
 
@@ -168,15 +165,15 @@ def _check_taken(model: Model, brought: Mapping[str, Any], choices: Mapping[str,
 
 def _read_data(
     model: Model, options: Any, brought: Mapping[str, Any]
-) -> tuple[Given, dict[str, int]]:
-    """The samples, and the options that follow from them."""
+) -> tuple[UserData, dict[str, int]]:
+    """Return the samples, and the options that follow from them."""
     if "data" in brought and any(name in brought for name in ARRAYS):
         raise ValueError("`data` and arrays were both given: give a Dataset, or `X` and `y`")
     if "n_val" not in model.option_names:
         X, y = _all_samples(model, brought)
         if options.n_train is not None:
             raise ValueError("`n_train` follows from `X` of your own: leave it out")
-        return Given(X=X, y=y), {"n_train": len(X)}
+        return UserData(X=X, y=y), {"n_train": len(X)}
     dataset = brought["data"] if "data" in brought else _split(options, brought)
     several = getattr(options, "classes", "two") == "all"
     wanted = ClassDataset if several else Dataset
@@ -191,7 +188,7 @@ def _read_data(
         raise ValueError("there are no held-out samples to compare on: give `X_val` and `y_val`")
     if isinstance(dataset, ClassDataset):
         check_classes(dataset)
-    return Given(dataset=dataset), {"n_train": n_train, "n_val": n_val}
+    return UserData(dataset=dataset), {"n_train": n_train, "n_val": n_val}
 
 
 def _all_samples(model: Model, brought: Mapping[str, Any]) -> tuple[Any, Any]:
@@ -203,7 +200,7 @@ def _all_samples(model: Model, brought: Mapping[str, Any]) -> tuple[Any, Any]:
 
 
 def _split(options: Any, brought: Mapping[str, Any]) -> Dataset | ClassDataset:
-    """The arrays in a training and a held-out part; cut at random where one array has both."""
+    """Return both parts of the data; one array without held-out ones is cut at random."""
     X, y = _pair(brought, "X", "y")
     if "X_val" in brought or "y_val" in brought:
         return _dataset(options, (X, y, *_pair(brought, "X_val", "y_val")))
@@ -237,8 +234,8 @@ def _dataset(options: Any, arrays: tuple[Any, Any, Any, Any]) -> Dataset | Class
     return Dataset(GIVEN, *arrays, about)
 
 
-def _with_gating(given: Given, model: Model, options: Any, gating: Any) -> Given:
-    """With the gating fitted on the training inputs and tried on both parts."""
+def _with_gating(given: UserData, model: Model, options: Any, gating: Any) -> UserData:
+    """Add the gating, fitted on the training inputs and tried on both parts."""
     dataset = given.dataset or load_chosen(options)
     fitted = _fitted(gating, dataset.X_train)
     gates = _checked_gates(fitted, dataset.X_train), _checked_gates(fitted, dataset.X_val)
@@ -286,8 +283,8 @@ def _is_fitted(gating: Any) -> bool:
     return True
 
 
-def _derived(given: Given, options: Any) -> dict[str, Any]:
-    """The options that follow from a gating: what it says of itself, or what its gates show."""
+def _derived(given: UserData, options: Any) -> dict[str, Any]:
+    """Return the options that follow from a gating: by its attributes, or by its gates."""
     assert given.gates is not None
     gating, n_columns = given.gating, given.gates[0].shape[1]
     known = isinstance(gating, HyperplaneContexts | HyperplaneGates)

@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,12 @@ from ..data.dataset import digest
 from ..data.names import files_of, is_file
 from ..limits.linear import solve_linear_svm
 from ..models import MODELS
+from ..options.resolve import takers
 from ..options.values import Kind, kinds, no_such_option, not_one_of
-from ..run_model import BROUGHT, settle
-from ..runs.folder import Keeping
-from ..runs.model import Model, takers
-from ..runs.progress import Progress
-from ..runs.user_data import GIVEN
+from ..run_model import BROUGHT, resolve, run_setup
+from ..runs.folder import RunFolder
+from ..runs.setup import Setup
+from ..runs.user_data import GIVEN, UserData
 
 __all__ = ["Cell", "entries_of", "plan"]
 
@@ -75,12 +75,13 @@ def plan(
     seen: set[tuple[str, Any]] = set()
     for values in itertools.product(*axes.values()):
         choices = dict(zip(axes, values, strict=True))
-        bound, options = settle(model, {**fixed, **choices})
+        setup = resolve(model, {**fixed, **choices})
+        options = asdict(setup.options)
         # A seed is any whole number: what is wrong with one is seen as it is read.
-        values_of = {(name, value) for name, value in asdict(options).items() if name != "seed"}
-        cell = Cell(_digest(bound, options), choices, asdict(options))
+        values_of = {(name, value) for name, value in options.items() if name != "seed"}
+        cell = Cell(_digest(setup), choices, options)
         if not values_of <= seen and cell.digest not in done:
-            _rehearse(bound, options)
+            _rehearse(setup)
             seen |= values_of
         cells.setdefault(cell.digest, cell)
     return tuple(cells.values())
@@ -147,34 +148,36 @@ class _Ready(Exception):
     """Nothing is left that could refuse a run."""
 
 
-class _Rehearsal(Keeping):
-    """In place of a run's folder: ends the run as its work would begin."""
+class _Rehearsal(RunFolder):
+    """A folder of a run that ends it as its work would begin."""
 
     def begin(self, model: str) -> None:
+        """End the run."""
         raise _Ready
 
 
 @naming_extras()
-def _rehearse(model: Model, options: Any) -> None:
-    """A run up to its work: all that could refuse it."""
-    if hasattr(options, "solver"):
-        _ask_solver(options.solver, options.tol)
+def _rehearse(setup: Setup) -> None:
+    """Run up to the work: all that could refuse a run."""
+    if hasattr(setup.options, "solver"):
+        _ask_solver(setup.options.solver, setup.options.tol)
     try:
-        model.run(model, options, Progress(), _Rehearsal())
+        run_setup(replace(setup, folder=_Rehearsal()))
     except _Ready:
         return
-    raise AssertionError(f"a run of the model {model.name} did not say that it begins")
+    raise AssertionError(f"a run of the model {setup.model.name} did not say that it begins")
 
 
 @cache
 def _ask_solver(solver: str, tol: float) -> None:
-    """Whether there is such a solver: by two points on a line."""
+    """See that there is such a solver, by two points on a line."""
     solve_linear_svm([[1.0], [-1.0]], [1, -1], solver=solver, tol=tol)
 
 
-def _digest(model: Model, options: Any) -> str:
-    """Of all that the outcome of a run follows from, the machine aside."""
-    known = {"model": model.name, "options": dict(_named(options))} | _given(model)
+def _digest(setup: Setup) -> str:
+    """Return the digest of all that the outcome of a run follows from, the machine aside."""
+    known = {"model": setup.model.name, "options": dict(_named(setup.options))}
+    known |= _brought(setup.user_data)
     text = json.dumps(known, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:LETTERS]
 
@@ -183,7 +186,7 @@ def _named(options: Any) -> Iterator[tuple[str, Any]]:
     """Options as they enter a digest: files and folders of data by what they hold."""
     known = kinds(type(options))
     for name, value in asdict(options).items():
-        of_files = known[name].files and value != GIVEN and is_file(value)
+        of_files = known[name].about.files and value != GIVEN and is_file(value)
         if of_files or isinstance(value, Path):
             yield name, _digest_of_files(str(Path(value).resolve()))
         else:
@@ -201,11 +204,8 @@ def _digest_of_files(data: str) -> str:
     return sha.hexdigest()
 
 
-def _given(model: Model) -> dict[str, Any]:
-    """What the user has brought, by its bytes."""
-    given = model.given
-    if given is None:
-        return {}
-    if given.dataset is not None:
-        return given.record | {"data": given.dataset.digest()}
-    return given.record | {"data": digest(given.X, given.y)}
+def _brought(own: UserData) -> dict[str, Any]:
+    """Return what enters a digest of the user's data and gates: their bytes."""
+    if own.dataset is not None:
+        return own.record | {"data": own.dataset.digest()}
+    return {} if own.X is None else {"data": digest(own.X, own.y)}

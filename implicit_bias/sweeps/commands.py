@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ import click
 
 from ..exits import (
     INTERRUPTED,
-    failures_told,
+    failures_reported,
     terminated_like_interrupted,
 )
 from ..models import MODELS
@@ -41,18 +40,17 @@ class SweepCommand(ModelCommand):
     """A command whose further options are those of a model, each with any number of values."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return the command's own parameters, and the model's, each with several values."""
         own, model = click.Command.get_params(self, ctx), ctx.meta.get(MODEL)
         if model is None:
             return own
-        known = kinds(model.options)
-        return [*own, *(_several(field.name, known[field.name], field.metadata["help"])
-                        for field in fields(model.options))]  # fmt: skip
+        return [*own, *(_several(name, kind) for name, kind in kinds(model.options).items())]
 
 
-def _several(name: str, kind: Kind, help: str) -> click.Option:
+def _several(name: str, kind: Kind) -> click.Option:
     form = "once a value" if kind.several else "commas between values"
     return click.Option(
-        [flag(name), name], multiple=True, type=_Entries(kind), help=f"{help}  [{form}]"
+        [flag(name), name], multiple=True, type=_Entries(kind), help=f"{kind.about.help}  [{form}]"
     )
 
 
@@ -64,6 +62,7 @@ class _Entries(click.ParamType):  # type: ignore[type-arg]
         self.name = "list" if kind.several else "values"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the values of what was typed."""
         from .cells import entries_of
 
         kind = self.kind
@@ -127,17 +126,17 @@ def sweep(
     for all others; or by options, `--hidden-units 1,2,5 --seed 0:10`, each with its values between
     commas. Cells whose files are in the folder of --out are not run again.
     """
-    with failures_told():
+    with failures_reported():
         engine = {name: choices.pop(name) for name in ("engine", "scheduler", "threads", "further")}
         wanted = _wanted(file, model, choices)
+        from .cell_files import CellFiles
         from .engines import Engine
-        from .parts import Parts
         from .sweep import sweeping
 
         runs_with = Engine(**_merged(wanted.engine, engine))
         done = sweeping(
-            wanted.model, wanted.grid, wanted.options, Parts(out), (runs_with, jobs),
-            _told(quiet), retry=retry,
+            wanted.model, wanted.grid, wanted.options, CellFiles(out), (runs_with, jobs),
+            _watched(quiet), retry=retry,
         )  # fmt: skip
         if not quiet:
             _summarise(done)
@@ -175,8 +174,8 @@ def _number(text: str) -> Any:
 
 
 @contextlib.contextmanager
-def _told(quiet: bool) -> Iterator[Progress]:
-    """Progress on stderr, with the time that is left: a bar on a terminal, lines elsewhere."""
+def _watched(quiet: bool) -> Iterator[Progress]:
+    """Show progress on stderr, with the time that is left: a bar on a terminal, lines elsewhere."""
     with terminated_like_interrupted():
         if quiet:
             yield Progress()
@@ -188,7 +187,7 @@ def _told(quiet: bool) -> Iterator[Progress]:
 
 
 def _summarise(done: Sweep) -> None:
-    """What has become of the cells, on stderr; the failures by their messages."""
+    """Print the numbers of cells that are done and failed, with the messages of failures."""
     from collections import Counter
 
     written = len(done.frame()["cell"].unique()) if any(done.folder.glob("*.parquet")) else 0

@@ -14,8 +14,8 @@ from typing import Any, Literal
 
 from .._extras import naming_extras, require
 from ..options.values import not_one_of
+from .cell_files import CellFiles, NotWritten
 from .cells import Cell
-from .parts import NotWritten, Parts
 from .work import Outcome, Work, own_threads
 
 __all__ = ["Engine", "engine_of"]
@@ -27,7 +27,7 @@ PAUSE = 0.5
 
 @dataclass(frozen=True)
 class Engine:
-    """What runs the cells of a sweep.
+    """An engine that runs the cells of a sweep.
 
     Attributes
     ----------
@@ -143,13 +143,13 @@ def _arrived(work: Work, cell: Cell, error: BaseException | None) -> Outcome:
         raise error
     if error is not None:
         return work.fail(cell, f"{type(error).__name__}: {error}")
-    parts = Parts(work.folder)
-    if not parts.path(cell.digest).exists():
+    files = CellFiles(work.folder)
+    if not files.path(cell.digest).exists():
         raise NotWritten(
             2, "a worker wrote there what cannot be seen here: name a folder that all share",
-            str(parts.path(cell.digest)),
+            str(files.path(cell.digest)),
         )  # fmt: skip
-    return _read(parts, cell)
+    return _read(files, cell)
 
 
 def _slurm(work: Work, cells: Sequence[Cell], jobs: int, engine: Engine) -> Generator[Outcome]:
@@ -163,9 +163,9 @@ def _slurm(work: Work, cells: Sequence[Cell], jobs: int, engine: Engine) -> Gene
     shares = [cells[k::jobs] for k in range(min(jobs, len(cells)))]
     handles = executor.map_array(partial(_share, work), shares)
     try:
-        for handle, cell in _watched(Parts(work.folder), handles, shares):
+        for handle, cell in _watched(CellFiles(work.folder), handles, shares):
             if handle is None:
-                yield _read(Parts(work.folder), cell)
+                yield _read(CellFiles(work.folder), cell)
             else:
                 yield _arrived(work, cell, handle.exception())
     finally:
@@ -174,7 +174,7 @@ def _slurm(work: Work, cells: Sequence[Cell], jobs: int, engine: Engine) -> Gene
 
 
 def _watched(
-    parts: Parts, handles: Sequence[Any], shares: Sequence[Sequence[Cell]]
+    files: CellFiles, handles: Sequence[Any], shares: Sequence[Sequence[Cell]]
 ) -> Iterator[tuple[Any, Cell]]:
     """Every cell as its file comes; with its job if that is over and there is none."""
     waiting = [(handle, cell) for handle, share in zip(handles, shares, strict=True)
@@ -182,7 +182,7 @@ def _watched(
     while waiting:
         # First: a job that is over now has written before the folder is looked at.
         over = {id(handle) for handle in handles if handle.done()}
-        done = parts.done()
+        done = files.done()
         left = []
         for handle, cell in waiting:
             if cell.digest in done:
@@ -201,8 +201,8 @@ def _share(work: Work, cells: Sequence[Cell]) -> None:
         work(cell)
 
 
-def _read(parts: Parts, cell: Cell) -> Outcome:
-    return Outcome(cell.digest, parts.errors([cell.digest]).get(cell.digest))
+def _read(files: CellFiles, cell: Cell) -> Outcome:
+    return Outcome(cell.digest, files.errors([cell.digest]).get(cell.digest))
 
 
 @dataclass(frozen=True)

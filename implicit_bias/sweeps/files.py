@@ -17,7 +17,7 @@ ENGINE = ("name", "scheduler", "threads", "options")
 
 @dataclass(frozen=True)
 class SweepFile:
-    """What a file says.
+    """A sweep as a file describes it.
 
     Attributes
     ----------

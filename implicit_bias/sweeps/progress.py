@@ -30,7 +30,7 @@ class Lines:
         self._begun = self._said = clock()
 
     def progress(self) -> Progress:
-        """What a sweep tells."""
+        """Return the progress of a sweep, as lines."""
         return Progress(stage=self._say, advance=self._advance)
 
     def _advance(self, done: int, of: int) -> None:

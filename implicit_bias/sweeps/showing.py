@@ -10,7 +10,7 @@ import click
 
 from .._extras import require
 from .._files import check_writable
-from ..exits import PICTURES, ending, failures_told, tell, width
+from ..exits import PICTURES, ending, failures_reported, print_notices, width
 from ..options.fields import flag
 from .commands import named_values
 
@@ -50,7 +50,7 @@ def show(
     plot: Path | None,
 ) -> None:
     """Show a saved run, or the rows of a sweep: means, spreads, pictures."""
-    with failures_told():
+    with failures_reported():
         if plot is not None:
             require("matplotlib")
             check_writable(plot, folder=False)
@@ -75,7 +75,7 @@ def _show_run(folder: Path, choices: Mapping[str, Any], plot: Path | None) -> No
             )
     report = load(folder)
     click.echo(render_text(report, width()))
-    tell(report)
+    print_notices(report)
     if plot is not None:
         figure = report.figure()
         if figure is None:

@@ -14,9 +14,9 @@ from .._extras import naming_extras
 from .._shown import Shown
 from ..options.choices import ModelName, RunOptions
 from ..runs.progress import Progress, ProgressCallback, progress_of
+from .cell_files import CellFiles
 from .cells import plan
 from .engines import Engine, engine_of
-from .parts import Parts
 from .work import Outcome, Work
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, repr=False)
 class Sweep(Shown):
-    """What has become of a sweep.
+    """The outcome of a sweep.
 
     Attributes
     ----------
@@ -57,9 +57,9 @@ class Sweep(Shown):
         Columns are those of `Report.row`, and before them ``cell``, ``cell_error`` (the message of
         a cell that failed, whose results are null) and ``cell_seconds``.
         """
-        parts = Parts(self.folder)
-        done = parts.done()
-        return parts.frame(cell for cell in self.cells if cell in done)
+        files = CellFiles(self.folder)
+        done = files.done()
+        return files.frame(cell for cell in self.cells if cell in done)
 
 
 @naming_extras()
@@ -117,15 +117,17 @@ def sweep(
     >>> done.frame()["status"].tolist()
     ['SOLVED', 'SOLVED', 'SOLVED']
     """
-    told = progress_of(progress)
-    return sweeping(model, grid, options, Parts(out), (engine_of(engine), jobs), told, retry=retry)
+    shown = progress_of(progress)
+    return sweeping(
+        model, grid, options, CellFiles(out), (engine_of(engine), jobs), shown, retry=retry
+    )
 
 
 def sweeping(
     model: str,
     grid: Mapping[str, Any],
     fixed: Mapping[str, Any],
-    parts: Parts,
+    files: CellFiles,
     engine: tuple[Engine, int],
     progress: AbstractContextManager[Progress],
     *,
@@ -141,32 +143,32 @@ def sweeping(
     runs_with, jobs = engine
     if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
         raise ValueError(f"`jobs` must be a whole number from 1 on, got {jobs!r}")
-    before = parts.done()
+    before = files.done()
     given = {name: value for name, value in fixed.items() if value is not None}
     cells = plan(model, grid, given, before)
-    parts.open()
+    files.open()
     names = tuple(cell.digest for cell in cells)
     before &= set(names)
     if retry:
-        failed = parts.errors(before)
-        parts.remove(failed)
+        failed = files.errors(before)
+        files.remove(failed)
         before -= set(failed)
     left = [cell for cell in cells if cell.digest not in before]
-    log.info("%d of %d cells are in %s already", len(before), len(cells), parts.folder)
-    work = Work(model, given, parts.folder, runs_with.threads)
-    with progress as told:
-        told.stage(f"{model}: {len(left)} of {len(cells)} cells to do")
-        finished = not left or _run(runs_with.outcomes(work, left, jobs), told, len(left))
-    failures = parts.errors(parts.done().intersection(names))
-    return Sweep(parts.folder, names, len(before), failures, finished)
+    log.info("%d of %d cells are in %s already", len(before), len(cells), files.folder)
+    work = Work(model, given, files.folder, runs_with.threads)
+    with progress as shown:
+        shown.stage(f"{model}: {len(left)} of {len(cells)} cells to do")
+        finished = not left or _run(runs_with.outcomes(work, left, jobs), shown, len(left))
+    failures = files.errors(files.done().intersection(names))
+    return Sweep(files.folder, names, len(before), failures, finished)
 
 
-def _run(outcomes: Generator[Outcome], told: Progress, count: int) -> bool:
-    """Whether all cells came, and no interrupt before them."""
-    told.advance(0, count)
+def _run(outcomes: Generator[Outcome], progress: Progress, count: int) -> bool:
+    """Run all cells; False if an interrupt came before the last."""
+    progress.advance(0, count)
     try:
         for done, _ in enumerate(outcomes, start=1):
-            told.advance(done, count)
+            progress.advance(done, count)
     except KeyboardInterrupt:
         return False
     finally:

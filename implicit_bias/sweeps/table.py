@@ -1,4 +1,4 @@
-"""What the rows of a sweep say together: which of them, grouped by what, on average."""
+"""The rows of a sweep together: selected, grouped, averaged."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from .._extras import naming_extras
 from ..options.values import nearest
+from ..reports.files import RESULTS
 from ..reports.finding import Table
-from ..reports.report import RESULTS
 from ..reports.row import COLUMNS, OPTIONS
-from .parts import CELL_COLUMNS, Parts
+from .cell_files import CELL_COLUMNS, CellFiles
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,19 +69,19 @@ def read_rows(folder: str | os.PathLike[str]) -> pd.DataFrame:
     ValueError
         If there are none, or a file is damaged.
     """
-    parts = Parts(folder)
-    if (parts.folder / RESULTS).exists():
+    files = CellFiles(folder)
+    if (files.folder / RESULTS).exists():
         raise ValueError(
             f"{os.fspath(folder)!r} holds a single run, which `load` gives back: name the "
             "folder of `sweep --out`"
         )
-    cells = sorted(parts.done())
+    cells = sorted(files.done())
     if not cells:
         raise ValueError(
             f"{os.fspath(folder)!r} holds no rows of a sweep, no file *.parquet: name the folder "
             "of `sweep --out`"
         )
-    return parts.frame(cells)
+    return files.frame(cells)
 
 
 def matching(frame: pd.DataFrame, where: Mapping[str, str]) -> pd.DataFrame:
@@ -125,7 +125,7 @@ def measured(frame: pd.DataFrame) -> list[str]:
 
 
 def failures_of(frame: pd.DataFrame) -> dict[str, int]:
-    """How many rows failed with which message, the most frequent first."""
+    """Count the rows that failed by their messages, the most frequent first."""
     counts: dict[str, int] = frame["cell_error"].dropna().value_counts().to_dict()
     return counts
 

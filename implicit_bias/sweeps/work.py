@@ -15,8 +15,8 @@ from typing import Any
 from .._version import __version__
 from ..reports.row import COLUMNS, make_row
 from ..run_model import run
+from .cell_files import CellFiles
 from .cells import Cell
-from .parts import Parts
 
 __all__ = ["Outcome", "Work", "own_threads"]
 
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Outcome:
-    """That a cell is done: by its digest, with the message of one that failed."""
+    """The outcome of a cell: its digest, with the message of one that failed."""
 
     cell: str
     error: str | None = None
@@ -33,7 +33,7 @@ class Outcome:
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """What is to be done for each cell; it pickles.
+    """The work for each cell; it pickles.
 
     Attributes
     ----------
@@ -63,8 +63,8 @@ class Work:
         KeyboardInterrupt
             If an interrupt came: an unfinished run is no result.
         """
-        parts = Parts(self.folder)
-        if parts.path(cell.digest).exists():
+        files = CellFiles(self.folder)
+        if files.path(cell.digest).exists():
             return Outcome(cell.digest)
         fix_threads(self.threads, os.getpid())
         begun = time.perf_counter()
@@ -83,7 +83,7 @@ class Work:
     ) -> None:
         """Write the rows of a cell, its own columns before them."""
         own = {"cell": cell.digest, "cell_error": error, "cell_seconds": seconds}
-        Parts(self.folder).write(cell.digest, [own | row for row in rows])
+        CellFiles(self.folder).write(cell.digest, [own | row for row in rows])
 
     def _rows(self, cell: Cell) -> tuple[list[dict[str, Any]], str | None]:
         try:

@@ -13,6 +13,7 @@ from .catalogue import Trainer, check_loss, get_trainer
 
 if TYPE_CHECKING:
     import numpy as np
+    from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["Phases", "TrainingSettings"]
 
@@ -120,6 +121,24 @@ class TrainingSettings:
 
         spaced = np.geomspace(self.n_steps, 1, self.n_checkpoints - 1).round().astype(int)
         return sorted({0, self.n_steps, *spaced.tolist()})
+
+    def flow_times(self, step: ArrayLike) -> NDArray[np.float64]:
+        """Return the times (T,) of the gradient flow that so many steps (T,) approximate.
+
+        Examples
+        --------
+        >>> settings = TrainingSettings(schedule=((10, 0.5), (10, 0.1)))
+        >>> settings.flow_times([0, 10, 15]).tolist()
+        [0.0, 5.0, 5.5]
+        """
+        import numpy as np
+
+        left = np.asarray(step, dtype=np.float64)
+        times = np.zeros_like(left)
+        for count, rate in self.phases:
+            times += np.clip(left, 0, count) * (rate or 0.0)
+            left = left - count
+        return times
 
 
 def _read(schedule: Any) -> Phases:

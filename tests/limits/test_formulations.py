@@ -1,4 +1,4 @@
-"""What every formulation owes: the optimum of its paper, symmetries, proofs, arrays, messages."""
+"""What every formulation owes: symmetries, proofs, arrays, messages; `test_programs` has optima."""
 
 import json
 import pickle
@@ -11,15 +11,14 @@ from numpy.typing import NDArray
 from implicit_bias._solve import Status
 from implicit_bias.data.orthants import is_orthogonally_separable
 from implicit_bias.limits.formulation import Formulation, solve_limit
-from implicit_bias.limits.frelu import SVMFReLU
-from implicit_bias.limits.linear import HardMarginSVM
-from implicit_bias.models.gdln import formulation as gdln
-from implicit_bias.models.gln import norms
-from implicit_bias.models.gln.formulation import SVMGLN
-from implicit_bias.models.gln.l2 import SVML2
-from implicit_bias.models.gln.shallow import ContextSVMs
-from implicit_bias.models.orthosep import formulation as orthosep
-from implicit_bias.models.relu.machines import ReLUView
+from implicit_bias.programs import (
+    SVMGLN,
+    SVML2,
+    ContextSVMs,
+    HardMarginSVM,
+    OrthogonallySeparable,
+    SVMFReLU,
+)
 
 RNG = np.random.default_rng(5)
 N, H, C, D = 24, 3, 4, 5
@@ -28,7 +27,6 @@ Y = np.where(X @ RNG.normal(size=D) > 0, 1.0, -1.0)
 # One context more than occurs; one gate always open, so that no sample is without.
 CONTEXTS = RNG.integers(0, C - 1, size=(N, H))
 GATES = np.hstack([RNG.integers(0, 2, size=(N, H)), np.ones((N, 1), dtype=int)])
-VIEW = ReLUView(X, Y, random_gates=GATES, learned_gates=GATES[::-1], features=X**3)
 
 Case = tuple[Formulation, NDArray[np.float64], NDArray[np.int64] | None]
 FORMULATIONS: dict[str, Case] = {
@@ -38,13 +36,9 @@ FORMULATIONS: dict[str, Case] = {
     "shallow-gln": (ContextSVMs(), X, CONTEXTS),
     "frelu": (SVMFReLU(), X, GATES),
 }
-# `gates_only` sees one pattern of its four in each class and separates nothing.
-MACHINES = {f"relu {name}": case for name, case in VIEW.machines().items() if name != "gates_only"}
-# In the printed norm of SVM-L2 the optimum is C times that of the root mean square.
-FACTORS = {"gln-l2": C}
 # What takes inputs and labels without a formulation of its own.
 UNGATED = {
-    "orthosep": orthosep.solve_orthosep, "separability": is_orthogonally_separable,
+    "orthosep": OrthogonallySeparable().program, "separability": is_orthogonally_separable,
 }  # fmt: skip
 every_formulation = pytest.mark.parametrize("name", FORMULATIONS)
 
@@ -53,42 +47,6 @@ def parts(name: str, kind=np.asarray) -> tuple:
     """The formulation, and inputs, labels and gates of this kind of array."""
     formulation, inputs, gates = FORMULATIONS[name]
     return formulation, kind(inputs), kind(Y), None if gates is None else kind(gates)
-
-
-@pytest.mark.parametrize("name", [*FORMULATIONS, *MACHINES])
-def test_the_literal_program_has_the_optimum_and_the_multipliers_of_the_standard_form(name) -> None:
-    formulation, inputs, gates = (FORMULATIONS | MACHINES)[name]
-    literal, factor = formulation.literal(inputs, Y, gates), FACTORS.get(name, 1)
-    literal.solve(solver="CLARABEL")
-    limit = solve_limit(formulation, inputs, Y, gates).require()
-    assert literal.value == pytest.approx(factor * limit.objective, rel=1e-6)
-    assert {variable.name() for variable in literal.variables()} <= {"zeta", "b", "beta"}
-    assert "margins" in str(literal)
-    multipliers = literal.constraints[0].dual_value / factor
-    scaled = limit.dual * limit.objective / limit.dual.sum()
-    np.testing.assert_allclose(multipliers, scaled, atol=1e-3 * multipliers.max())
-
-
-def test_the_one_sided_programs_have_the_sum_of_their_optima() -> None:
-    inputs = Y[:, None] * np.abs(X)
-    literal = orthosep.literal(inputs, Y)
-    literal.solve(solver="CLARABEL")
-    limit = orthosep.solve_orthosep(inputs, Y).require()
-    assert literal.value == pytest.approx(limit.objective, rel=1e-6)
-    assert {variable.name() for variable in literal.variables()} == {"w_positive", "w_negative"}
-
-
-def test_least_squares_behind_gates_have_the_loss_of_the_limit() -> None:
-    literal = gdln.literal(X, Y, GATES)
-    literal.solve(solver="CLARABEL")
-    assert literal.value == pytest.approx(gdln.solve_gated_ols(X, Y, GATES).loss, rel=1e-6)
-
-
-def test_the_norm_of_a_family_has_its_closed_form() -> None:
-    beta = norms.predictor_family(RNG.normal(size=(H, C, D)))
-    literal = norms.literal(beta)
-    literal.solve(solver="CLARABEL")
-    assert literal.value == pytest.approx(norms.gln_norm(beta), rel=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -2,29 +2,40 @@
 
 import json
 import os
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
-from implicit_bias._saved import Kind, write_saved
-from implicit_bias._solve import Status
-from implicit_bias.limits.frelu import FReLULimit, solve_frelu_svm
-from implicit_bias.limits.linear import LinearLimit, solve_linear_svm
-from implicit_bias.models.distillation.closed_form import distillation_limit
-from implicit_bias.models.distillation.limit import DistillationLimit
-from implicit_bias.models.gdln.formulation import solve_gated_ols
-from implicit_bias.models.gdln.limit import GatedOLS
-from implicit_bias.models.gln.formulation import GLNLimit, solve_gln_svm
-from implicit_bias.models.gln.l2 import GLNL2Limit, solve_gln_l2_svm
-from implicit_bias.models.gln.shallow import ShallowGLNLimit, solve_shallow_gln_svm
-from implicit_bias.models.heads.exits import solve_exit_heads
-from implicit_bias.models.heads.limit import HeadLimit
-from implicit_bias.models.orthosep.formulation import solve_orthosep
-from implicit_bias.models.orthosep.limit import OrthosepLimit
+from implicit_bias import (
+    Result,
+    Status,
+    solve_frelu_svm,
+    solve_gated_ols,
+    solve_gln_l2_svm,
+    solve_gln_svm,
+    solve_linear_svm,
+    solve_orthosep,
+    solve_shallow_gln_svm,
+)
+from implicit_bias.distillation import distillation_limit
+from implicit_bias.heads import solve_exit_heads
+from implicit_bias.limits import (
+    Certificate,
+    DistillationLimit,
+    FReLULimit,
+    GatedOLS,
+    GLNL2Limit,
+    GLNLimit,
+    HeadLimit,
+    LinearLimit,
+    OrthosepLimit,
+    ShallowGLNLimit,
+)
 
 RNG = np.random.default_rng(6)
 N, H, C, D = 20, 2, 3, 4
@@ -69,7 +80,7 @@ def test_a_limit_of_tensors_and_a_proof_of_inseparability_come_back(tmp_path) ->
 
 
 @every_limit
-def test_what_is_no_file_of_this_limit_is_told(kind, tmp_path) -> None:
+def test_a_file_of_something_else_is_refused_with_the_reason(kind, tmp_path) -> None:
     path = tmp_path / "limit"
     with pytest.raises(
         FileNotFoundError, match=rf"no file .*limit' to load a {kind.__name__} from"
@@ -152,15 +163,31 @@ def test_a_limit_that_contradicts_its_certificate_is_not_loaded(change, message,
 
 
 def test_a_record_that_lacks_an_entry_is_refused(tmp_path) -> None:
+    @dataclass(frozen=True)
+    class Shorter(Result):
+        status: Status
+        certificate: Certificate
+
+    Shorter.__name__ = "GLNLimit"  # the name that its file says
     limit = LIMITS[GLNLimit]()
-    arrays = {name: value for name, value in vars(limit).items() if isinstance(value, np.ndarray)}
-    write_saved(tmp_path / "limit", Kind.of(GLNLimit), arrays, {})
-    with pytest.raises(ValueError, match="lacks or misnames 'status'"):
+    Shorter(limit.status, limit.certificate).save(tmp_path / "limit")
+    with pytest.raises(ValueError, match="lacks or misnames 'zeta'"):
         GLNLimit.load(tmp_path / "limit")
 
 
+def test_a_file_with_an_array_too_many_is_refused(tmp_path) -> None:
+    @dataclass(frozen=True, eq=False)
+    class Longer(LinearLimit):
+        more: NDArray[np.float64]
+
+    Longer.__name__ = "LinearLimit"
+    Longer(**vars(LIMITS[LinearLimit]()), more=np.ones(2)).save(tmp_path / "limit")
+    with pytest.raises(ValueError, match=r"it has the arrays \['more'\] as well"):
+        LinearLimit.load(tmp_path / "limit")
+
+
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is always full")
-def test_a_full_disk_is_told_with_the_path_and_leaves_what_was_there(tmp_path) -> None:
+def test_a_full_disk_is_an_error_with_the_path_and_the_old_file_stays(tmp_path) -> None:
     path = tmp_path / "limit.safetensors"
     limit = LIMITS[LinearLimit]()
     limit.save(path)

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -366,7 +366,7 @@ def test_memory_that_does_not_suffice_ends_with_2(monkeypatch) -> None:
     def too_large(*run):
         raise MemoryError("Unable to allocate 48.4 GiB")
 
-    monkeypatch.setitem(MODELS, "gln", replace(MODELS["gln"], run=too_large))
+    monkeypatch.setattr("implicit_bias.run_model.imported", lambda path: too_large)
     result = run(*SMALL, "--quiet")
     assert result.exit_code == 2
     assert result.stderr == (

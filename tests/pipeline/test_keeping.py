@@ -40,6 +40,17 @@ def test_an_unfinished_run_is_not_written_over(monkeypatch, tmp_path) -> None:
     assert without_times(resumed) == without_times(results(*SMALL))
 
 
+def test_a_run_goes_on_with_the_trainer_that_it_began_with_alone(monkeypatch, tmp_path) -> None:
+    pair = (*SMALL, "--trainer", "constant,momentum", "--save", tmp_path)
+    cut(monkeypatch, pair, "training a linear predictor by constant", at=0.5)
+    other = run(*SMALL, "--trainer", "constant", "--save", tmp_path, "--resume")
+    assert other.exit_code == 2 and "there is no run to resume" in other.stderr
+    # The second trainer had not begun: it begins now.
+    assert not (tmp_path / "run-momentum.safetensors").exists()
+    resumed = results(*pair, "--resume")
+    assert without_times(resumed) == without_times(results(*pair[:-2]))
+
+
 def test_a_folder_holds_the_files_of_one_run(tmp_path) -> None:
     results(*SMALL, "--save", tmp_path)
     (tmp_path / "notes.txt").write_text("mine")

@@ -13,9 +13,10 @@ import pytest
 from implicit_bias import Status
 from implicit_bias._files import check_writable
 from implicit_bias.reports.finding import Assumption, Finding, Table
-from implicit_bias.reports.report import Report, gather
+from implicit_bias.reports.heading import Heading
+from implicit_bias.reports.report import Report
 from implicit_bias.reports.text import render_text
-from implicit_bias.runs.setup import Heading
+from implicit_bias.runs.gather import gather
 
 ROWS = (("a", "1.5"), ("a long label", "2"), ("", "three"))
 HEADING = Heading("toy", "everything tends to 1", "min x", "ten points, seed 3", "a toy", {"x": 1})

@@ -13,11 +13,13 @@ import implicit_bias as ib
 from implicit_bias.models import MODELS
 from implicit_bias.options.choices import Choices, ModelName, RunOptions
 from implicit_bias.options.fields import flag
+from implicit_bias.options.values import kinds
 from implicit_bias.reports.page import render_html
 from implicit_bias.run_model import BROUGHT
 from implicit_bias.runs.seeds import Seeds
 from implicit_bias.runs.setup import training_settings
 from implicit_bias.training.catalogue import TRAINERS
+from tests import choices
 from tests.commands import results, without_times
 from tests.commands import run as run_command
 
@@ -128,7 +130,10 @@ def test_an_unknown_model_names_the_nearest_from_python_and_from_the_command() -
     assert ": did you mean 'gln'?" in run_command("--model", "gnl").stderr
 
 
-def test_editors_know_every_model_and_every_option() -> None:
+def test_editors_know_every_model_and_every_option_from_their_dataclasses() -> None:
+    assert choices.PATH.read_text(encoding="utf-8") == choices.source(), (
+        "an option has changed: `python -m tests.choices`"
+    )
     assert sorted(get_args(ModelName)) == sorted(MODELS)
     options = {field.name for model in MODELS.values() for field in fields(model.options)}
     assert set(Choices.__annotations__) | {"data", "gating"} == options
@@ -136,8 +141,6 @@ def test_editors_know_every_model_and_every_option() -> None:
 
 
 def test_choices_that_editors_offer_are_those_that_there_are() -> None:
-    from implicit_bias.options.values import kinds
-
     offered = get_type_hints(Choices)
     for name, hint in offered.items():
         taken = {

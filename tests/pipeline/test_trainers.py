@@ -112,7 +112,10 @@ def test_every_trainer_begins_from_its_own_and_what_is_given_goes_to_each() -> N
         ("--model gln --trainer constant,momentum --batch-size 9", "trainer 'momentum' works"),
         ("--model gln --classes all --trainer constant,dual", "a network of its own"),
         ("--model relu --trainer constant,momentum", "what one network has learned"),
-        ("--model orthosep --trainer constant,momentum", "told of one network"),
+        (
+            "--model orthosep --trainer constant,momentum",
+            "are about the neurons and layers of one network",
+        ),
         ("--model dgn --trainer constant,momentum", "differ in their starts"),
         ("--model dlgn --trainer constant,momentum", "that it has trained"),
     ],

@@ -11,16 +11,15 @@ import numpy as np
 import pytest
 import torch
 
-from implicit_bias.limits.linear import linear_program
-from implicit_bias.models.gln.formulation import gln_program
+from implicit_bias.programs import SVMGLN, HardMarginSVM
 from solvers import MaxMarginProgram, certify, certify_constrained, to_cvxpy
 
 RNG = np.random.default_rng(7)
 N, D, H, C = 14, 4, 3, 2
 X = RNG.normal(size=(N, D))
 Y = np.sign(X @ [1.0, -2.0, 0.5, 1.0])
-GLN = gln_program(X, Y, RNG.integers(0, C, size=(N, H)), n_contexts=C)
-POINT = linear_program(np.array([[3.0, 4.0]]), np.array([1.0]))
+GLN = SVMGLN(C).program(X, Y, RNG.integers(0, C, size=(N, H)))
+POINT = HardMarginSVM().program(np.array([[3.0, 4.0]]), np.array([1.0]))
 
 Add = Callable[[cp.Variable], list[Any]]
 
@@ -146,7 +145,8 @@ def test_a_point_that_misses_its_constraints_says_by_how_much() -> None:
 
 
 def test_a_program_of_tensors_is_certified_too() -> None:
-    program = linear_program(torch.tensor([[3.0, 4.0]]).double(), torch.tensor([1.0]).double())
+    point = torch.tensor([[3.0, 4.0]]).double(), torch.tensor([1.0]).double()
+    program = HardMarginSVM().program(*point)
     found = certify_constrained(program, solved(program, BY_HAND["a half-space"][0]))
     assert found.dual_objective == pytest.approx(1 / 4, rel=1e-6)
 
@@ -183,7 +183,9 @@ def infeasible() -> cp.Problem:
         (lambda: solved(POINT, lambda z: [z <= cp.Variable(name="s")]), "one variable 'zeta'"),
         (lambda: solved(GLN, lambda z: []), r"one variable 'zeta' \(1, 2\)"),
         (
-            lambda: solved(linear_program(np.array([[3.0, 5.0]]), np.ones(1)), lambda z: []),
+            lambda: solved(
+                HardMarginSVM().program(np.array([[3.0, 5.0]]), np.ones(1)), lambda z: []
+            ),
             "under its margins",
         ),
         (

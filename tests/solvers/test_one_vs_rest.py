@@ -11,7 +11,7 @@ from sklearn.datasets import load_digits
 
 import solvers.one_vs_rest
 from implicit_bias.gates.hyperplanes import HyperplaneContexts
-from implicit_bias.models.gln.formulation import gln_program, solve_gln_svm
+from implicit_bias.models.gln.formulation import SVMGLN, solve_gln_svm
 from solvers import GatedDesign, MaxMarginProgram, Settings, Status, certify, solve
 from solvers.group_kernels import group_kernels
 from solvers.one_vs_rest import one_vs_rest_programs, solve_one_vs_rest
@@ -21,7 +21,7 @@ N = 60
 X = RNG.normal(size=(N, 6))
 LABELS = RNG.integers(0, 4, size=N)
 CONTEXTS = RNG.integers(0, 3, size=(N, 5))
-GLN = gln_program(X, np.ones(N), CONTEXTS).design
+GLN = SVMGLN().program(X, np.ones(N), CONTEXTS).design
 DESIGNS = {
     "linear": GatedDesign(X, np.ones((N, 1)), np.zeros(1, dtype=np.int64)),
     "gln": GLN,
@@ -78,7 +78,7 @@ def test_solutions_are_those_of_each_program_alone(name, kind) -> None:
 def test_digits_have_the_optima_of_their_ten_machines() -> None:
     inputs, labels = digits(250)
     contexts = HyperplaneContexts(6, 2).fit_transform(inputs)
-    design = gln_program(inputs, np.ones(250), contexts).design
+    design = SVMGLN().program(inputs, np.ones(250), contexts).design
     for k, solution in enumerate(solve_one_vs_rest(design, labels)):
         limit = solve_gln_svm(inputs, np.where(labels == k, 1.0, -1.0), contexts).require()
         assert solution.require().certificate.objective == pytest.approx(limit.objective, rel=1e-7)

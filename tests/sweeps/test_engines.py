@@ -12,8 +12,8 @@ import pytest
 import implicit_bias as ib
 from implicit_bias import MissingExtra
 from implicit_bias.sweeps import engines
+from implicit_bias.sweeps.cell_files import CellFiles
 from implicit_bias.sweeps.cells import Cell
-from implicit_bias.sweeps.parts import Parts
 from implicit_bias.sweeps.work import Outcome, Work
 from tests.commands import ROOT
 
@@ -106,11 +106,11 @@ def test_cells_of_a_job_that_ended_early_fail_and_those_that_it_wrote_do_not(tmp
     work, cells = Work("gln", {}, tmp_path, 1), [Cell(name, {}, {}) for name in ("a", "b")]
     work.write(cells[0], [{}], error=None, seconds=1.0)
     job = Job()
-    watched = list(engines._watched(Parts(tmp_path), [job], [cells]))
+    watched = list(engines._watched(CellFiles(tmp_path), [job], [cells]))
     assert watched == [(None, cells[0]), (job, cells[1])]
     lost = engines._arrived(work, cells[1], job.exception())
     assert lost == Outcome("b", "RuntimeError: out of time")
-    assert Parts(tmp_path).errors(["a", "b"]) == {"b": "RuntimeError: out of time"}
+    assert CellFiles(tmp_path).errors(["a", "b"]) == {"b": "RuntimeError: out of time"}
 
 
 @pytest.mark.parametrize(
@@ -138,5 +138,5 @@ def test_what_a_killed_writer_has_left_is_cleared_away(tmp_path: Path) -> None:
     for path in (old, young):
         path.write_bytes(b"half")
     os.utime(old, (0, 0))
-    Parts(tmp_path).open()
+    CellFiles(tmp_path).open()
     assert not old.exists() and young.exists()

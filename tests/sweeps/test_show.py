@@ -11,8 +11,8 @@ from click.testing import CliRunner
 import implicit_bias as ib
 from implicit_bias import cli
 from implicit_bias.sweeps import work
+from implicit_bias.sweeps.cell_files import CellFiles
 from implicit_bias.sweeps.figure import sweep_figure
-from implicit_bias.sweeps.parts import Parts
 from implicit_bias.sweeps.progress import Lines
 from implicit_bias.sweeps.table import groups_of, read_rows, varying
 
@@ -29,15 +29,15 @@ def command(*words: object, code: int = 0):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A folder of rows by hand: width 1 and 10, three seeds each, one of which failed."""
-    parts = Parts(tmp_path_factory.mktemp("rows") / "runs")
-    parts.open()
+    files = CellFiles(tmp_path_factory.mktemp("rows") / "runs")
+    files.open()
     for units, objectives in ((1, (1.0, 2.0, 3.0)), (10, (5.0, 7.0, None))):
         for seed, objective in enumerate(objectives):
             row = {"cell": f"{units}-{seed}", "model": "gln", "hidden_units": units, "seed": seed}
             failed = objective is None
             row |= {"objective": objective, "status": None if failed else "SOLVED"}
-            parts.write(row["cell"], [row | {"cell_error": "ValueError: no" if failed else None}])
-    return parts.folder
+            files.write(row["cell"], [row | {"cell_error": "ValueError: no" if failed else None}])
+    return files.folder
 
 
 def test_groups_are_over_the_seeds_and_leave_failures_out(folder) -> None:

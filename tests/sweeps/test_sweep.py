@@ -18,8 +18,8 @@ from threadpoolctl import threadpool_info
 
 import implicit_bias as ib
 from implicit_bias.runs.progress import Progress
-from implicit_bias.sweeps import parts, work
-from implicit_bias.sweeps.parts import NotWritten
+from implicit_bias.sweeps import cell_files, work
+from implicit_bias.sweeps.cell_files import NotWritten
 from tests.commands import environment
 
 GRID = {"hidden_units": [1, 2], "seed": range(2)}
@@ -107,7 +107,7 @@ def test_a_run_that_was_cut_short_is_no_result(tmp_path, monkeypatch) -> None:
 
 
 def test_a_full_disk_ends_the_sweep_and_takes_no_file_with_it(tmp_path, monkeypatch) -> None:
-    usual, count = parts.write_atomically, iter(range(9))
+    usual, count = cell_files.write_atomically, iter(range(9))
 
     def write(path, content, **how):
         if next(count) == 2:
@@ -115,7 +115,7 @@ def test_a_full_disk_ends_the_sweep_and_takes_no_file_with_it(tmp_path, monkeypa
         usual(path, content, **how)
 
     with monkeypatch.context() as patched:
-        patched.setattr(parts, "write_atomically", write)
+        patched.setattr(cell_files, "write_atomically", write)
         with pytest.raises(NotWritten, match="No space left"):
             ib.sweep("gln", {"seed": range(4)}, out=tmp_path, **SMALL)
     assert sorted(pd.read_parquet(tmp_path)["seed"]) == [0, 1]

@@ -12,15 +12,16 @@ import numpy as np
 
 from ...data.arrays import Floats
 from ...data.sample import Sample
-from ...kernels.margin import KernelLimit, solve_kernel_svm
-from ...kernels.regression import KernelRegression, kernel_regression
+from ...kernels.margin import KernelLimit, KernelSVM, solve_kernel_svm
+from ...kernels.regression import KernelLeastSquares, KernelRegression, kernel_regression
 from ...kernels.tangent import empirical_ntk
 from ...networks.linearised import ScaledNetwork
 from ...reports.finding import Assumption, Finding
 from ...reports.findings import network_record, shortfall, trained
 from ...reports.writers import write_arrays, write_frame, write_weights
-from ...runs.setup import Setup
-from ...training.loop import train
+from ...runs.fit import fit
+from ...runs.programs import StatedProgram, stated
+from ...runs.setup import SampleSetup
 from ...training.settings import TrainingSettings
 from .figure import lazy_departure, lazy_panels
 from .lazy_comparison import (
@@ -32,14 +33,14 @@ from .lazy_comparison import (
     regression_table,
     scales_table,
 )
-from .parts import held_out_of, make_network, network_name, resume_at
+from .parts import held_out_of, make_network, network_name
 
 if TYPE_CHECKING:
     import torch
 
     from ...training.trajectory import Trajectory
 
-__all__ = ["LAZY", "find_lazy"]
+__all__ = ["LAZY", "find_lazy", "lazy_programs"]
 
 LAZY = (
     "Theorem: with the squared loss and scores h = alpha (f_w - f_w0) the errors follow "
@@ -50,12 +51,12 @@ LAZY = (
     "implicit biases can provably induce grokking). Certified: both kernel machines. Measured: the "
     "networks"
 )
-KERNEL = "kernel regression (NTK)"
+KERNEL = f"{KernelLeastSquares.name} (NTK)"
 # Of the inverse of the largest eigenvalue: the longest steps whose errors never change sign.
 RATE = 1.0
 
 
-def find_lazy(setup: Setup) -> Iterator[Finding]:
+def find_lazy(setup: SampleSetup) -> Iterator[Finding]:
     """Both kernel machines, a network for every output scale, and one that leaves the kernel."""
     options, sample = setup.options, setup.train
     network = make_network(options, sample.X.shape[1], setup.seeds.weights)
@@ -85,8 +86,19 @@ def find_lazy(setup: Setup) -> Iterator[Finding]:
         yield _departure(setup, network, sample, Drift(network, sample, kernel, svm.objective))
 
 
+def lazy_programs(setup: SampleSetup, note: str) -> Iterator[StatedProgram]:
+    """State both programs of the tangent kernel of the start."""
+    options, sample = setup.options, setup.train
+    network = make_network(options, sample.X.shape[1], setup.seeds.weights)
+    setup.progress.stage(f"computing the tangent kernel on {len(sample.y)} samples")
+    kernel = empirical_ntk(network, sample.X, sample.gates)
+    for program in (KernelLeastSquares(), KernelSVM()):
+        setup.progress.stage(f"stating the {program.name}")
+        yield stated(f"{program.name} (NTK)", program.literal(kernel, sample.y), note)
+
+
 def _held_out(
-    setup: Setup, network: torch.nn.Module, sample: Sample
+    setup: SampleSetup, network: torch.nn.Module, sample: Sample
 ) -> tuple[Sample, Floats] | None:
     """Held-out data with their kernels with the training data; None where they have no gates."""
     new = held_out_of(setup)
@@ -126,7 +138,7 @@ def _predictions(regression: KernelRegression, svm: KernelLimit) -> Finding:
 
 
 def _train_scaled(
-    setup: Setup, network: ScaledNetwork, sample: Sample, kernel: Floats, rate: float
+    setup: SampleSetup, network: ScaledNetwork, sample: Sample, kernel: Floats, rate: float
 ) -> Trajectory:
     """Descent of ``|h - y|^2 / (2 alpha^2)``: the mean loss of h at the rate times n / alpha^2."""
     n, scale, n_steps = len(sample.y), network.scale, setup.settings.n_steps
@@ -139,15 +151,14 @@ def _train_scaled(
         random_state=setup.seeds.batches,
     )
     index = setup.options.output_scales.index(scale) + 1
-    state, resume = resume_at(setup, f"run-{index}.safetensors")
-    return train(
+    return fit(
+        setup,
         network,
         *sample,
         settings=settings,
-        callback=setup.progress.training(),
+        state=f"run-{index}.safetensors",
+        first=False,
         observer=Drift(network.network, sample, kernel),
-        state=state,
-        resume=resume,
     )
 
 
@@ -189,7 +200,7 @@ def _scales(found: Sequence[ScaleComparison]) -> Finding:
     )
 
 
-def _departure(setup: Setup, start: torch.nn.Module, sample: Sample, drift: Drift) -> Finding:
+def _departure(setup: SampleSetup, start: torch.nn.Module, sample: Sample, drift: Drift) -> Finding:
     """The network itself under an exponential-like loss: how far it goes from its kernel."""
     options, settings = setup.options, setup.settings
     setup.progress.stage(
@@ -197,15 +208,14 @@ def _departure(setup: Setup, start: torch.nn.Module, sample: Sample, drift: Drif
         f"{settings.n_steps} steps"
     )
     network = copy.deepcopy(start)
-    state, resume = resume_at(setup, "run-exponential.safetensors")
-    trajectory = train(
+    trajectory = fit(
+        setup,
         network,
         *sample,
         settings=settings,
-        callback=setup.progress.training(),
+        state="run-exponential.safetensors",
+        first=False,
         observer=drift,
-        state=state,
-        resume=resume,
     )
     names = ("weight_drift", "kernel_alignment", "kernel_ratio", "value")
     ends = {name: float(trajectory.observed[name][-1]) for name in names}

@@ -12,7 +12,7 @@ from ...options.fields import (
     UnitOptions,
     option,
 )
-from ...runs.model import Model, own_run
+from ...runs.model import Model
 
 __all__ = ["MODELS", "DGNOptions"]
 
@@ -65,7 +65,8 @@ MODELS = (
         program="min sum_p ||zeta_p||  s.t.  y_n sum_p A_p(n) <zeta_p, x_n> >= 1, p the paths; "
         "min ||w||^2 / 2  s.t.  y_n f_w(x_n) >= 1, locally",
         options=DGNOptions,
-        run=own_run(f"{__package__}.run", "run_dgn"),
+        run=f"{__package__}.run:run_dgn",
+        programs=f"{__package__}.run:dgn_programs",
         defaults={"trainer": "annealed", "steps": (1500,), "n_train": 120},
         variants={
             ("regime", "lazy"): {"trainer": "normalised", "init": "gaussian", "hidden_units": 30},

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,24 +16,24 @@ from ...networks.deep_gln import DeepGLN
 from ...networks.dgn import DGN
 from ...networks.relu import DeepReLU
 from ...options.fields import flag
-from ...runs.setup import Setup, start
-from ...runs.user_data import GIVEN, Given, gates_of
-from ...training.loop import train
+from ...runs.fit import fit
+from ...runs.setup import SampleSetup, start
+from ...runs.user_data import GIVEN, UserData, gates_of
 from .model import DGNOptions
 
 __all__ = [
     "gated",
+    "gates_network",
     "held_out_of",
     "make_network",
     "network_name",
     "path_gates",
-    "resume_at",
     "resolved",
     "train_gates",
     "widths_of",
 ]
 
-# Where gates that are learned keep the network that learns them.
+# The file of the unfinished network that learns gates.
 GATES_RUN = "gates-run.safetensors"
 # An option, when it is obeyed, and what it is then if nothing was said.
 _OBEYED: tuple[tuple[str, str, str, Any], ...] = (
@@ -52,16 +51,16 @@ class OwnGating(DGNOptions):
     widths: tuple[int, ...]
 
 
-def resolved(options: DGNOptions, given: Given | None = None) -> DGNOptions:
+def resolved(options: DGNOptions, given: UserData) -> DGNOptions:
     """Fill in the options that follow from others, or from gates of the user's own.
 
     Raises
     ------
     ValueError
         If an option is given that the others leave without effect, a number is out of range, or
-        gates of one's own do not come in layers.
+        the user's gates do not come in layers.
     """
-    if given is None or given.gates is None:
+    if given.gates is None:
         return _obeyed(options)
     rest = _obeyed(replace(options, contexts=None))
     widths = _layers_of(given, rest.depth)
@@ -76,8 +75,8 @@ def resolved(options: DGNOptions, given: Given | None = None) -> DGNOptions:
     return OwnGating(**{**asdict(rest), **follow})
 
 
-def _layers_of(given: Given, depth: int) -> tuple[int, ...]:
-    """Units of every layer of a user's gates: what these say, or equal shares of their columns."""
+def _layers_of(given: UserData, depth: int) -> tuple[int, ...]:
+    """Return the units of every layer of a user's gates: as these say, or equal shares."""
     assert given.gates is not None
     name, n_columns = type(given.gating).__name__, given.gates[0].shape[1]
     if given.widths is not None:
@@ -152,37 +151,36 @@ def network_name(options: DGNOptions) -> str:
     return f"network of {layers} of {units} behind {behind[options.gating]}"
 
 
-def train_gates(setup: Setup) -> tuple[DeepReLU, bool]:
+def gates_network(setup: SampleSetup) -> DeepReLU | None:
+    """The untrained ReLU network that gates are copied from; None where they are not."""
+    options = setup.options
+    if options.gating not in ("relu", "learned"):
+        return None
+    begins = start(options, setup.seeds.gating)
+    # The starts of gated networks that a ReLU network has not are of about the size of this one.
+    if begins["init"] in ("sign", "gaussian"):
+        begins["init"] = "kaiming"
+    return DeepReLU(setup.train.X.shape[1], widths_of(options), **begins)
+
+
+def train_gates(setup: SampleSetup) -> tuple[DeepReLU | None, bool]:
     """The ReLU network that gates are copied from, and whether it is ready.
 
     It has the widths of the gated network and, where its gates are to be learned, half of the
     steps.
     """
-    options, settings = setup.options, setup.settings
-    n_inputs = setup.train.X.shape[1]
-    begins = start(options, setup.seeds.gating)
-    # The starts of gated networks that a ReLU network has not are of about the size of this one.
-    if begins["init"] in ("sign", "gaussian"):
-        begins["init"] = "kaiming"
-    network = DeepReLU(n_inputs, widths_of(options), **begins)
-    if options.gating != "learned":
+    network = gates_network(setup)
+    if network is None or setup.options.gating != "learned":
         return network, True
+    settings = setup.settings
     first, _ = settings.split_phases(max(settings.n_steps // 2, 1))
     half = replace(settings, schedule=first)
     setup.progress.stage(f"training a ReLU network for {half.n_steps} steps, to learn gates")
-    state, resume = resume_at(setup, GATES_RUN)
-    trajectory = train(
-        network,
-        *setup.train,
-        settings=half,
-        callback=setup.progress.training(),
-        state=state,
-        resume=resume,
-    )
+    trajectory = fit(setup, network, *setup.train, settings=half, state=GATES_RUN, first=False)
     return network, trajectory.finished
 
 
-def gated(setup: Setup, relu: DeepReLU | None) -> Setup:
+def gated(setup: SampleSetup, relu: DeepReLU | None) -> SampleSetup:
     """The run with its gates: of the training inputs, and of held-out ones where there are any."""
     options, X = setup.options, setup.dataset.X_train
     if options.gating == GIVEN:
@@ -203,7 +201,7 @@ def gated(setup: Setup, relu: DeepReLU | None) -> Setup:
     return replace(setup, gating=gating, gates=gates)
 
 
-def held_out_of(setup: Setup) -> Sample | None:
+def held_out_of(setup: SampleSetup) -> Sample | None:
     """The held-out data with their gates; None where these say nothing of new inputs."""
     return None if setup.gates[1] is None else setup.held_out
 
@@ -216,9 +214,3 @@ def path_gates(options: DGNOptions, gates: Any) -> tuple[Any, tuple[int, ...]]:
     opened = gates[:, :, None] == np.arange(options.contexts)
     columns: Floats = opened.reshape(len(gates), -1).astype(float)
     return columns, tuple(options.contexts * width for width in widths)
-
-
-def resume_at(setup: Setup, name: str) -> tuple[Path | None, bool]:
-    """The file of a part of the run, and whether that part was begun by the run resumed."""
-    state = setup.keeping.state(name)
-    return state, setup.keeping.resume and state is not None and state.exists()

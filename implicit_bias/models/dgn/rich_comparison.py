@@ -23,7 +23,7 @@ from ...measures.kkt import kkt_distance
 from ...quantities.formatting import DASH, number
 from ...reports.bounds import LASSO, LOCAL
 from ...reports.finding import Table
-from ...runs.setup import Setup
+from ...runs.setup import SampleSetup
 from .parts import held_out_of, make_network, path_gates
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def distances_along(trajectory: Trajectory, local: LocalLimit) -> Floats:
 
 
 def compare_classifiers(
-    setup: Setup, local: LocalLimit, bound: PathLimit, trained: Floats | None
+    setup: SampleSetup, local: LocalLimit, bound: PathLimit, trained: Floats | None
 ) -> dict[str, ClassifierComparison]:
     """Compare the local limit, the path lasso and SVMs of two kernels with the network.
 

@@ -11,22 +11,23 @@ import numpy as np
 import torch
 
 from ...data.sample import Sample
-from ...limits.path_lasso import solve_path_lasso
+from ...limits.formulation import solve_limit
+from ...limits.path_lasso import PathLasso
 from ...limits.path_limit import PathLimit
 from ...local_limits.orbits import limits_reached, same_orbit
 from ...local_limits.search import local_limit
 from ...measures.bounded_value import BoundedComparison, BoundedValue, measure_bounded_value
 from ...measures.scalars import error_rate, scores
-from ...reports.bounds import LASSO, beside_bound, bound_alone, strict_local_optimum
+from ...reports.bounds import BOUND, LASSO, beside_bound, bound_alone, strict_local_optimum
 from ...reports.finding import Assumption, Finding
 from ...reports.findings import loss_vanishes, network_record, trained, usable
 from ...reports.writers import write_frame, write_weights
-from ...runs.separable import RUN
-from ...runs.setup import Setup
-from ...training.loop import train
+from ...runs.fit import STATE, fit
+from ...runs.programs import StatedProgram, stated
+from ...runs.setup import SampleSetup
 from ...training.trajectory import Trajectory
 from .figure import rich_panels
-from .parts import held_out_of, make_network, network_name, resume_at, widths_of
+from .parts import held_out_of, make_network, network_name, widths_of
 from .rich_comparison import (
     ValueObserver,
     compare_classifiers,
@@ -34,7 +35,7 @@ from .rich_comparison import (
     starts_table,
 )
 
-__all__ = ["find_rich"]
+__all__ = ["find_rich", "rich_programs"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,17 +46,11 @@ class Start:
     trajectory: Trajectory
 
 
-def find_rich(setup: Setup) -> Iterator[Finding]:
+def find_rich(setup: SampleSetup) -> Iterator[Finding]:
     """The bound, the networks, their local limits, and what stands beside the first of them."""
     options, sample = setup.options, setup.train
     setup.progress.stage(f"solving the path lasso on {len(sample.y)} samples")
-    bound = solve_path_lasso(
-        *sample,
-        widths=widths_of(options),
-        contexts=options.contexts is not None,
-        solver=options.solver,
-        tol=options.tol,
-    )
+    bound = solve_limit(_formulation(setup), *sample, solver=options.solver, tol=options.tol)
     found = bound_alone(bound)
     yield found
     if not (usable(bound) and setup.trains):
@@ -80,7 +75,21 @@ def find_rich(setup: Setup) -> Iterator[Finding]:
         yield _several(starts, values)
 
 
-def _trained(setup: Setup) -> Iterator[Start]:
+def rich_programs(setup: SampleSetup, note: str) -> Iterator[StatedProgram]:
+    """State the bound; the program of the local limit is not convex."""
+    formulation, sample = _formulation(setup), setup.train
+    setup.progress.stage(f"stating the path lasso on {len(sample.y)} samples")
+    local = "the program of the local limit beside it is not convex"
+    notes = "; ".join([note, local] if note else [local])
+    yield stated(BOUND, formulation.literal(*sample), notes)
+
+
+def _formulation(setup: SampleSetup) -> PathLasso:
+    options = setup.options
+    return PathLasso(widths_of(options), contexts=options.contexts is not None)
+
+
+def _trained(setup: SampleSetup) -> Iterator[Start]:
     """Networks in the order of their seeds, each trained."""
     options, sample = setup.options, setup.train
     for index in range(options.starts):
@@ -89,15 +98,14 @@ def _trained(setup: Setup) -> Iterator[Start]:
         setup.progress.stage(
             f"training a {network_name(options)}{which} for {setup.settings.n_steps} steps"
         )
-        state, resume = resume_at(setup, RUN if index == 0 else f"run-{index + 1}.safetensors")
-        trajectory = train(
+        trajectory = fit(
+            setup,
             network,
             *sample,
             settings=setup.settings,
-            callback=setup.progress.training(),
+            state=STATE if index == 0 else f"run-{index + 1}.safetensors",
+            first=False,
             observer=ValueObserver(sample),
-            state=state,
-            resume=resume,
         )
         yield Start(network, trajectory)
 
@@ -116,7 +124,7 @@ def _networks(starts: Sequence[Start], values: Sequence[BoundedValue], bound: Pa
 
 
 def _compared(
-    setup: Setup, first: Start, value: BoundedValue, bound: PathLimit, found: Finding
+    setup: SampleSetup, first: Start, value: BoundedValue, bound: PathLimit, found: Finding
 ) -> Finding:
     """The first network beside its local limit, the bound, and machines of two kernels."""
     assert value.local is not None

@@ -6,29 +6,25 @@ Where a statement is made, it says what it is: theorem, certified number, or mea
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 from ...data.sample import Sample
 from ...measures.scalars import scores
 from ...reports.finding import Assumption, Finding
 from ...reports.findings import gating_file
-from ...reports.report import Report, gather
-from ...runs.setup import Setup, prepare, trains
+from ...reports.report import Report
+from ...runs.gather import gather
+from ...runs.programs import RunPrograms
+from ...runs.setup import SampleSetup, Setup, data_record, prepare
 from ...training.trainers import check_trainer
-from .lazy_run import LAZY, find_lazy
-from .parts import gated, make_network, network_name, resolved, train_gates
-from .rich_run import find_rich
+from .lazy_run import LAZY, find_lazy, lazy_programs
+from .parts import gated, gates_network, make_network, network_name, resolved, train_gates
+from .rich_run import find_rich, rich_programs
 
-if TYPE_CHECKING:
-    from ...runs.folder import Keeping
-    from ...runs.model import Model
-    from ...runs.progress import Progress
-    from .model import DGNOptions
-
-__all__ = ["run_dgn"]
+__all__ = ["dgn_programs", "run_dgn"]
 
 
-def run_dgn(model: Model, options: DGNOptions, progress: Progress, keeping: Keeping) -> Report:
+def run_dgn(setup: Setup) -> Report:
     """Bound, train, find the local limits and compare; or train beside the kernel of the start.
 
     Raises
@@ -37,25 +33,48 @@ def run_dgn(model: Model, options: DGNOptions, progress: Progress, keeping: Keep
         If an option is out of range or without effect, or the data are not there, before any long
         work.
     """
-    options = resolved(options, model.given)
-    if options.gating == "learned" and not trains(options):
+    if setup.options.gating == "learned" and not setup.trains:
         raise ValueError("`steps` 0 trains nothing, and `--gating learned` learns in half of them")
-    setup = prepare(model, options, progress, keeping)
-    n_inputs = setup.dataset.X_train.shape[1]
+    samples = _prepare(setup)
+    options = samples.options
+    n_inputs = samples.dataset.X_train.shape[1]
     check_trainer(options.trainer, make_network(options, n_inputs, setup.seeds.weights))
     lazy = options.regime == "lazy"
     beside = "the kernel of its start" if lazy else "its local limits"
-    heading = setup.heading(
-        title=f"{network_name(options)}, beside {beside}", theorem=LAZY if lazy else ""
+    heading = samples.heading(
+        data_record(samples.dataset),
+        title=f"{network_name(options)}, beside {beside}",
+        theorem=LAZY if lazy else "",
     )
-    return gather(heading, _find(setup), keeping)
+    return gather(heading, _find(samples), setup.folder)
 
 
-def _find(setup: Setup) -> Iterator[Finding]:
+def dgn_programs(setup: Setup) -> RunPrograms:
+    """State the bound of the rich regime, or the two programs of the kernel in the lazy one.
+
+    Raises
+    ------
+    ValueError, FileNotFoundError
+        If an option is out of range or without effect, the data are not there, or there are more
+        paths than memory holds.
+    """
+    samples = _prepare(setup)
+    samples = gated(samples, gates_network(samples))
+    state = lazy_programs if samples.options.regime == "lazy" else rich_programs
+    note = ""
+    if samples.options.gating == "learned":
+        note = "gates are those of the ReLU network as it starts, and a run trains it first"
+    return RunPrograms(setup.model, samples.dataset.description, tuple(state(samples, note)))
+
+
+def _prepare(setup: Setup) -> SampleSetup:
+    """Settle options that follow from others, and load the data."""
+    return prepare(replace(setup, options=resolved(setup.options, setup.user_data)))
+
+
+def _find(setup: SampleSetup) -> Iterator[Finding]:
     """Yield the findings of the run, each as soon as it is known."""
-    relu, ready = None, True
-    if setup.options.gating in ("relu", "learned"):
-        relu, ready = train_gates(setup)
+    relu, ready = train_gates(setup)
     setup = gated(setup, relu)
     assumptions: tuple[Assumption, ...] = ()
     if setup.options.gating == "learned" and relu is not None:

@@ -18,7 +18,6 @@ from .flow import distillation_flow
 from .limit import DistillationLimit
 from .losses import centred, mean_loss
 from .risk import angle, transfer_risk
-from .training import flow_times
 
 __all__ = ["DistillationComparison", "StudentCurves", "StudentState", "compare_with_distillation"]
 
@@ -116,7 +115,7 @@ def compare_with_distillation(
     settings : TrainingSettings
         Those that it was trained with.
     """
-    path, time = trajectory.observed["weights"], flow_times(settings, trajectory.step)
+    path, time = trajectory.observed["weights"], settings.flow_times(trajectory.step)
     flow = path[:1]
     if time[-1] > 0:
         flow = distillation_flow(task.X, task.teacher, path[0], time, depth=limit.depth)

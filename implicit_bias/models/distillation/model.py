@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from ...options.fields import ScheduleOptions, SplitOptions, option
-from ...runs.model import Model, own_run
+from ...runs.model import Model
 
 __all__ = ["MODELS"]
 
@@ -50,7 +50,8 @@ MODELS = (
         program="w(inf) = P w_* + c q / ||q||,  q = (I - P) w(0),  c^2 = ||q||^2 "
         "((||P w_*||^2 + c^2) / ||w(0)||^2)^((L-1)/L)",
         options=DistillationOptions,
-        run=own_run(f"{__package__}.run", "run_distillation"),
+        run=f"{__package__}.run:run_distillation",
+        programs="",
         refuses={"gating": "a linear student has no gates"},
         # Rates follow from the data: small ones while the length of the weights grows, then as
         # large as is stable.

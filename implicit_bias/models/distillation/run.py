@@ -15,32 +15,25 @@ from ...data.catalogue import load_class_data
 from ...data.labelled import ClassDataset
 from ...data.pairs import load_pair
 from ...networks.deep_linear import DeepLinear
-from ...networks.protocols import check_device
 from ...networks.student import LinearStudent
-from ...reports.columns import training_columns
 from ...reports.finding import Finding, Table
-from ...reports.findings import TOGETHER, network_record
-from ...reports.report import Report, gather
-from ...reports.writers import write_arrays, write_weights
-from ...runs.folder import Keeping
-from ...runs.model import Model
-from ...runs.progress import Progress
-from ...runs.seeds import Seeds
-from ...runs.setup import Heading, provenance, schedule_of, torch_dtype, trains
-from ...training.loop import train
+from ...reports.findings import TOGETHER, trained
+from ...reports.report import Report
+from ...reports.writers import write_path
+from ...runs.fit import fit
+from ...runs.gather import gather
+from ...runs.setup import Setup, torch_dtype, training_settings
 from ...training.settings import TrainingSettings
-from ...training.trajectory import Trajectory
 from .closed_form import distillation_limit
 from .comparison import DistillationComparison, compare_with_distillation
 from .data import TransferTask, image_task, make_angle_task
 from .diagnosis import assumptions, limit_alone, risk_ahead
 from .figure import plot_null_part, plot_span_error
 from .limit import DistillationLimit
-from .training import draw_start, flow_times, stable_rates, student_weights
+from .training import draw_start, stable_rates, student_weights
 
 __all__ = ["run_distillation"]
 
-RUN = "run.safetensors"
 # Sizes where none are given: of the thesis's setting in 1000 dimensions a tenth, and of the
 # bundled digits less than half of their inputs.
 ANGLES, INPUTS, HELD_OUT, IMAGES = 20, 100, 2000, {"digits": 30, "mnist": 100}
@@ -48,27 +41,21 @@ ANGLES, INPUTS, HELD_OUT, IMAGES = 20, 100, 2000, {"digits": 30, "mnist": 100}
 WIDTH = 10
 
 
-@dataclass(frozen=True, eq=False)
-class Setup:
-    """What a run is given.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DistillationSetup(Setup):
+    """The setup of a run, its learning rates filled in, with its task, start and limit.
 
     Attributes
     ----------
-    options : DistillationOptions
-        Their learning rates filled in.
-    progress, keeping : Progress, Keeping
     task : TransferTask
     start : (D,) or (K, D) array
         End-to-end weights that the student begins with.
     turned : bool
-        Whether the direction that was drawn is turned around.
+        True where the direction that was drawn is turned around.
     limit : DistillationLimit
     settings : TrainingSettings
     """
 
-    options: Any
-    progress: Progress
-    keeping: Keeping
     task: TransferTask
     start: Floats
     turned: bool
@@ -76,7 +63,7 @@ class Setup:
     settings: TrainingSettings
 
 
-def run_distillation(model: Model, options: Any, progress: Progress, keeping: Keeping) -> Report:
+def run_distillation(setup: Setup) -> Report:
     """Predict a linear student of a linear teacher, bound its risk, train it, compare.
 
     Raises
@@ -85,30 +72,43 @@ def run_distillation(model: Model, options: Any, progress: Progress, keeping: Ke
         If an option is out of range, the data are not there or the student begins where its limit
         is not known, before any long work.
     """
-    seeds = Seeds.from_seed(options.seed)
-    check_device(options.device)
-    task = _task(model, options, seeds.data).tempered(options.temperature)
+    options, seeds = setup.options, setup.seeds
+    task = _task(setup).tempered(options.temperature)
     start, turned = draw_start(
         task.X, task.teacher, options.init_scale, options.depth, seeds.weights
     )
     limit = distillation_limit(task.X, task.teacher, start, depth=options.depth, tol=options.tol)
-    options = _with_rates(options, task, limit)
-    settings = TrainingSettings(
-        loss="softmax" if task.of_classes else "cross-entropy",
-        batch_size=options.batch_size,
-        schedule=schedule_of(options),
-        random_state=seeds.batches,
+    setup = _with_rates(setup, task, limit)
+    loss = "softmax" if task.of_classes else "cross-entropy"
+    whole = DistillationSetup(
+        **setup.shared,
+        task=task,
+        start=start,
+        turned=turned,
+        limit=limit,
+        settings=training_settings(setup.options, seeds, loss=loss),
     )
-    setup = Setup(options, progress, keeping, task, start, turned, limit, settings)
-    return gather(_heading(model, setup), _find(setup), keeping)
+    heading = setup.heading(
+        {
+            "name": task.name,
+            "description": task.description,
+            "n_train": len(task.X),
+            "n_val": len(task.X_val),
+            "n_inputs": int(task.X.shape[1]),
+            "sha256": task.digest(),
+        },
+        title=f"a student of {_described(whole)} beside its flow and its limit",
+    )
+    return gather(heading, _find(whole), setup.folder)
 
 
-def _task(model: Model, options: Any, seed: int) -> TransferTask:
-    """The user's own data, or those that the options name."""
+def _task(setup: Setup) -> TransferTask:
+    """Return the user's own data, or those that the options name."""
+    options, seed = setup.options, setup.seeds.data
     if options.kappa is not None and options.data != "angles":
         raise ValueError(f"`--kappa` is of `--data angles`, got {options.data!r}: leave it out")
-    if model.given is not None and model.given.dataset is not None:
-        return image_task(model.given.dataset)
+    if setup.user_data.dataset is not None:
+        return image_task(setup.user_data.dataset)
     if options.classes == "all" and options.data == "angles":
         raise ValueError("`--classes all` needs images: `--data digits` or `--data mnist`")
     if options.data_dir is not None and options.data != "mnist":
@@ -128,7 +128,7 @@ def _task(model: Model, options: Any, seed: int) -> TransferTask:
 
 
 def _classes(options: Any, n_train: int, seed: int) -> ClassDataset:
-    """Images of all classes."""
+    """Load images of all classes."""
     return load_class_data(
         options.data,
         data_dir=options.data_dir,
@@ -138,78 +138,49 @@ def _classes(options: Any, n_train: int, seed: int) -> ClassDataset:
     )
 
 
-def _with_rates(options: Any, task: TransferTask, limit: DistillationLimit) -> Any:
-    """With learning rates that are stable on these data, if none were chosen."""
-    if options.learning_rate or not trains(options):
-        return options
+def _with_rates(setup: Setup, task: TransferTask, limit: DistillationLimit) -> Setup:
+    """Fill in learning rates that are stable on these data, if none were chosen."""
+    options = setup.options
+    if options.learning_rate or not setup.trains:
+        return setup
     size = float(np.linalg.norm(limit.zeta))
     rates = stable_rates(
         task.X, options.depth, size, len(options.steps), of_classes=task.of_classes
     )
-    return replace(options, learning_rate=rates)
+    return replace(setup, options=replace(options, learning_rate=rates))
 
 
-def _heading(model: Model, setup: Setup) -> Heading:
-    task = setup.task
-    about = {
-        "name": task.name,
-        "description": task.description,
-        "n_train": len(task.X),
-        "n_val": len(task.X_val),
-        "n_inputs": int(task.X.shape[1]),
-        "sha256": task.digest(),
-    }
-    return Heading(
-        model=model.name,
-        theorem=model.theorem,
-        program=model.program,
-        setup=f"{task.description}; seed {setup.options.seed}",
-        title=f"a student of {_described(setup)} beside its flow and its limit",
-        record={"model": model.name, "theorem": model.theorem}
-        | provenance(setup.options)
-        | {"data": about},
-    )
-
-
-def _described(setup: Setup) -> str:
+def _described(setup: DistillationSetup) -> str:
     depth = setup.options.depth
     if setup.task.of_classes:
         return f"one linear layer and {len(setup.task.teacher)} classes"
     return f"{depth} linear layer" + ("" if depth == 1 else "s")
 
 
-def _find(setup: Setup) -> Iterator[Finding]:
-    """What there is to find, each as soon as it is known."""
+def _find(setup: DistillationSetup) -> Iterator[Finding]:
+    """Yield the findings of the run, each as soon as it is known."""
     task, options = setup.task, setup.options
     assumed = assumptions(task, options, setup.start, turned=setup.turned)
     yield limit_alone(setup.limit, task, assumed)
     if not task.of_classes:  # angles are of two classes
         setup.progress.stage("bounding the risk")
         yield risk_ahead(setup.limit, task, options.kappa)
-    if not trains(setup.options):
+    if not setup.trains:
         return
     setup.progress.stage(f"training a student for {setup.settings.n_steps} steps")
     network = _student(setup)
-    trajectory = train(
-        network,
-        setup.task.X,
-        setup.task.soft_labels,
-        None,
-        settings=setup.settings,
-        callback=setup.progress.training(),
-        observer=student_weights,
-        state=setup.keeping.state(RUN),
-        resume=setup.keeping.resume,
-    )
-    yield _trained(setup, network, trajectory)
+    X, labels, settings = task.X, task.soft_labels, setup.settings
+    trajectory = fit(setup, network, X, labels, settings=settings, observer=student_weights)
+    path = {"path.safetensors": write_path(trajectory, settings)}
+    yield trained(network, trajectory, path=path, margins=False)
     setup.progress.stage("integrating the flow, comparing")
     yield _comparison(
         setup, compare_with_distillation(setup.limit, setup.task, trajectory, setup.settings)
     )
 
 
-def _student(setup: Setup) -> DeepLinear | LinearStudent:
-    """The untrained student."""
+def _student(setup: DistillationSetup) -> DeepLinear | LinearStudent:
+    """Make the untrained student."""
     options = setup.options
     begins = torch.tensor(setup.start, dtype=torch_dtype(options.dtype))
     if setup.task.of_classes:
@@ -218,29 +189,8 @@ def _student(setup: Setup) -> DeepLinear | LinearStudent:
     return DeepLinear.from_zeta(begins, hidden_widths=widths, device=options.device)
 
 
-def _trained(setup: Setup, network: DeepLinear | LinearStudent, trajectory: Trajectory) -> Finding:
-    """The student as training has left it."""
-    path = {
-        "weights": trajectory.observed["weights"],
-        "step": trajectory.step,
-        "time": flow_times(setup.settings, trajectory.step),
-        "loss": trajectory.loss,
-    }
-    return Finding(
-        "network",
-        record={"network": network_record(trajectory)},
-        files={
-            "network.safetensors": write_weights(network),
-            "path.safetensors": write_arrays(path),
-        },
-        objects={"network": network, "trajectory": trajectory},
-        row=training_columns(trajectory),
-        finished=trajectory.finished,
-    )
-
-
-def _comparison(setup: Setup, found: DistillationComparison) -> Finding:
-    """The student beside its flow and its limit."""
+def _comparison(setup: DistillationSetup, found: DistillationComparison) -> Finding:
+    """Return the finding of the student beside its flow and its limit."""
     return Finding.measured(
         "comparison",
         found,

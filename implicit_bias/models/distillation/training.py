@@ -6,13 +6,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
 
 from ...data.arrays import Floats
-from ...training.settings import TrainingSettings
 from .losses import mean_loss
 
-__all__ = ["draw_start", "flow_times", "stable_rates", "student_weights"]
+__all__ = ["draw_start", "stable_rates", "student_weights"]
 
 # Shares of the largest stable rate: errors of the deep part of the limit are proportional to the
 # rate while the weights grow, 2e-4 of it at a fiftieth, and to nothing later.
@@ -59,16 +57,6 @@ def stable_rates(
     curvature = of_loss * spread * depth * max(size, 1.0) ** (2 - 2 / depth)
     shares = (_EARLY,) * (n_phases - 1) + ((_LATE,) if n_phases > 1 else (0.1,))
     return tuple(float(f"{share / curvature:.3g}") for share in shares)
-
-
-def flow_times(settings: TrainingSettings, step: ArrayLike) -> Floats:
-    """(T,) times of the gradient flow that so many steps (T,) approximate."""
-    left = np.asarray(step, dtype=np.float64)
-    times = np.zeros_like(left)
-    for count, rate in settings.phases:
-        times += np.clip(left, 0, count) * (rate or 0.0)
-        left = left - count
-    return times
 
 
 def student_weights(network: Any) -> dict[str, Floats]:

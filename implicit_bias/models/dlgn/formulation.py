@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from types import ModuleType
 from typing import TYPE_CHECKING, ClassVar, Literal, Unpack
 
-from ..._extras import naming_extras
-from ..._solve import Array, GatedDesign, MaxMarginProgram, Solution, array_namespace, to_numpy
-from ...limits.formulation import Formulation, Solving, labelled, solve_limit
+from ..._solve import Array, GatedDesign, MaxMarginProgram, Solution, array_namespace
+from ...limits.formulation import Formulation, Solving, solve_limit
 from ...limits.frelu import FReLULimit, SVMFReLU
 from ...limits.limit import UnitsLimit
+from ...limits.literal import constant, max_margin
 from ...limits.predictors import DecisionFunction, GateColumns, Predictor
 
 if TYPE_CHECKING:
@@ -106,18 +107,12 @@ class ConstantExperts(Formulation[ConstantExpertsLimit]):
         along = array_namespace(ones).tile(ones, (1, n_inputs)) / math.sqrt(n_inputs)
         return replace(found, zeta=found.zeta * along)
 
-    @naming_extras()
-    def literal(self, X: Array, y: Array, gates: Array | None = None) -> cvxpy.Problem:
-        """Minimise `||v||_1 / sqrt(D)`."""
-        import cvxpy as cp
-
-        program = self.program(X, y, gates)
-        g, y = to_numpy(program.design.Z), to_numpy(program.y)
+    def _literal(
+        self, cp: ModuleType, program: MaxMarginProgram, gates: Array | None
+    ) -> cvxpy.Problem:
+        g, root = constant(program.design.Z, "g"), float(program.design.X[0, 0])  # sqrt(D)
         v = cp.Variable(g.shape[1], name="v")
-        return cp.Problem(
-            cp.Minimize(cp.norm(v, 1) / math.sqrt(X.shape[1])),
-            [labelled(cp.multiply(y, g @ v) >= 1, "margins")],
-        )
+        return max_margin(cp.norm(v, 1) / root, program.y, g @ v)
 
 
 def solve_dlgn_svm(
@@ -146,8 +141,8 @@ def solve_dlgn_svm(
     experts : str
         "linear" or "constant".
     **solving
-        `solver`, `tol`, `max_iterations`, `progress`: see `Solving`. For constant experts also
-        `solver="highs"`, which ends at a vertex: at most n experts that are not 0.
+        See `Solving`. For constant experts also `solver="highs"`, which ends at a vertex: at most
+        n experts that are not 0.
 
     Returns
     -------

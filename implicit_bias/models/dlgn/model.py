@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ...options.fields import ImageOptions, SolverOptions, TrainerOptions, option
-from ...runs.model import Model, own_run
+from ...runs.model import Model
 
 __all__ = ["MODELS"]
 
@@ -50,7 +50,8 @@ MODELS = (
         program="min sum_h ||zeta_h||  s.t.  y_n sum_h g_h(x_n) <zeta_h, x_n> >= 1;  or  "
         "min sum_h |v_h| / sqrt(D)  s.t.  y_n sum_h g_h(x_n) v_h >= 1",
         options=DLGNOptions,
-        run=own_run(f"{__package__}.run", "run_dlgn"),
+        run=f"{__package__}.run:run_dlgn",
+        programs=f"{__package__}.run:dlgn_programs",
         refuses={
             "gating": "its gates are learned; take frelu for gates that are given",
             "trainers": "its tables are about the one network behind the gates that it has trained",

@@ -15,8 +15,10 @@ from ...data.sample import Sample
 from ...drawing.decision_maps import is_planar
 from ...drawing.runs import run_panels
 from ...gates.layered import LinearGates
+from ...limits.formulation import Formulation, solve_limit
+from ...limits.frelu import SVMFReLU
 from ...limits.limit import Limit
-from ...limits.path_lasso import solve_path_lasso
+from ...limits.path_lasso import PathLasso
 from ...limits.path_limit import PathLimit
 from ...local_limits.limit import LocalLimit
 from ...measures.bounded_value import BoundedValue
@@ -28,26 +30,24 @@ from ...networks.dlgn import DLGN
 from ...quantities.formatting import DASH
 from ...reports.bounds import BOUND, bound_alone
 from ...reports.finding import Finding, Table
-from ...reports.findings import gating_file, limit_alone, trained, usable
-from ...reports.report import Report, gather
-from ...runs.separable import RUN
-from ...runs.setup import Setup, prepare, start
-from ...training.loop import train
+from ...reports.findings import gating_file, solved, trained, usable
+from ...reports.report import Report
+from ...runs.fit import fit
+from ...runs.gather import gather
+from ...runs.programs import RunPrograms, stated
+from ...runs.setup import SampleSetup, Setup, data_record, prepare, start
 from ...training.settings import TrainingSettings
 from ...training.trainers import check_trainer
 from .comparison import bounded_value, compare_dlgn, compared_finding, one_input
 from .figure import decision_row, gates_row
-from .formulation import ConstantExperts, solve_dlgn_svm
+from .formulation import ConstantExperts
 from .regions import closed_samples, count_patterns, most_patterns
 from .training import GateTraining, gating_of, steepening, train_gates
 
 if TYPE_CHECKING:
-    from ...runs.folder import Keeping
-    from ...runs.model import Model
-    from ...runs.progress import Progress
     from .model import DLGNOptions
 
-__all__ = ["run_dlgn"]
+__all__ = ["dlgn_programs", "run_dlgn"]
 
 DEEP = (
     "no theorem names the limit of a DLGN of several hidden layers. The path lasso is a lower "
@@ -64,7 +64,7 @@ NAMED = 10
 class Frozen:
     """A DLGN whose gates have been frozen: the data as its value network sees them."""
 
-    setup: Setup
+    setup: SampleSetup
     gating: LinearGates
     samples: tuple[Sample, Sample]  # inputs of the experts, labels, gates
     widths: tuple[int, ...]
@@ -81,12 +81,19 @@ class Frozen:
             return BOUND
         return "group lasso" if self.setup.options.experts == "linear" else ConstantExperts.name
 
+    @property
+    def formulation(self) -> Formulation[Any]:
+        """The program: the limit itself with one hidden layer, the bound with more."""
+        if not self.exact:
+            return PathLasso(self.widths)
+        return SVMFReLU() if self.setup.options.experts == "linear" else ConstantExperts()
+
     def expert_inputs(self, X: Floats) -> Floats:
         """Inputs (n, D) as the value network sees them."""
         return X if self.setup.options.experts == "linear" else np.ones_like(X)
 
 
-def run_dlgn(model: Model, options: DLGNOptions, progress: Progress, keeping: Keeping) -> Report:
+def run_dlgn(setup: Setup) -> Report:
     """Train the half-spaces of a DLGN with soft gates, freeze them, and go on to the limit.
 
     Raises
@@ -94,25 +101,54 @@ def run_dlgn(model: Model, options: DLGNOptions, progress: Progress, keeping: Ke
     ValueError, FileNotFoundError
         If an option is out of range or the data are not there, before any long work.
     """
-    _check_layers(options)
+    options = setup.options
     parts = steepening(options.beta, options.final_beta, options.gate_steps)
-    setup = prepare(model, options, progress, keeping)
+    samples, network = _prepare(setup)
+    check_trainer(options.trainer, network.value)
+    heading = setup.heading(
+        data_record(samples.dataset),
+        title=f"DLGN of {options.experts} experts, its half-spaces frozen",
+        theorem="" if options.depth == 2 else DEEP,
+    )
+    return gather(heading, _find(samples, network, parts), setup.folder)
+
+
+def dlgn_programs(setup: Setup) -> RunPrograms:
+    """State the program of the limit, or of the bound, in the half-spaces as they are drawn.
+
+    Raises
+    ------
+    ValueError, FileNotFoundError
+        If an option is out of range, the data are not there, or there are more paths than memory
+        holds.
+    """
+    samples, network = _prepare(setup)
+    frozen, steps = _freeze(samples, network), setup.options.gate_steps
+    setup.progress.stage(f"stating {frozen.name} on {len(samples.train.y)} samples")
+    note = f"half-spaces are as they were drawn, and a run trains them for {steps} steps first"
+    problem = frozen.formulation.literal(*frozen.samples[0])
+    program = stated(frozen.name, problem, note if steps else "")
+    return RunPrograms(setup.model, samples.dataset.description, (program,))
+
+
+def _prepare(setup: Setup) -> tuple[SampleSetup, DLGN]:
+    """Load the data and draw the network."""
+    options = setup.options
+    _check_layers(options)
+    samples = prepare(setup)
     network = DLGN(
-        setup.train.X.shape[1],
+        samples.train.X.shape[1],
         widths=_widths(options),
         constant_experts=options.experts == "constant",
         beta=options.beta,
         **start(options, setup.seeds.weights),
     )
-    check_trainer(options.trainer, network.value)
-    heading = setup.heading(
-        title=f"DLGN of {options.experts} experts, its half-spaces frozen",
-        theorem="" if options.depth == 2 else DEEP,
-    )
-    return gather(heading, _find(setup, network, parts), keeping)
+    return samples, network
 
 
-def _find(setup: Setup, network: DLGN, parts: tuple[tuple[float, int], ...]) -> Iterator[Finding]:
+def _find(
+    setup: SampleSetup, network: DLGN, parts: tuple[tuple[float, int], ...]
+) -> Iterator[Finding]:
     """Yield the findings of the run, each as soon as it is known."""
     setup.progress.stage(f"training half-spaces with soft gates for {_steps(parts)} steps")
     training = _train_gates(setup, network, parts)
@@ -123,23 +159,22 @@ def _find(setup: Setup, network: DLGN, parts: tuple[tuple[float, int], ...]) -> 
     yield gating_file(frozen.gating)
     setup.progress.stage(f"solving {frozen.name} ({setup.options.solver})")
     limit = _solve(frozen)
-    alone = bound_alone(limit) if isinstance(limit, PathLimit) else limit_alone(limit, frozen.name)
+    alone = bound_alone(limit) if isinstance(limit, PathLimit) else solved(limit, frozen.name)
     alone = _with_closed(alone, limit, frozen)
     yield alone
     if not (usable(limit) and setup.trains):
         return
     twin = network.freeze_gates()
     setup.progress.stage(f"going on with frozen gates for {setup.settings.n_steps} steps")
-    trajectory = train(
+    trajectory = fit(
+        setup,
         twin,
         *frozen.samples[0],
         settings=setup.settings,
+        first=False,
         X_val=frozen.samples[1].X,
         gates_val=frozen.samples[1].gates,
-        callback=setup.progress.training(),
         observer=Distances(None, *frozen.samples, loss=setup.options.loss),
-        state=setup.keeping.state(RUN),
-        resume=_resumes(setup, RUN),
     )
     held_out = to_numpy(limit.predictor(frozen.samples[1].X, frozen.samples[1].gates))
     panels = run_panels(trajectory, None, held_out, name=frozen.name)
@@ -167,7 +202,9 @@ def _compared(
         yield Finding("maps", panels=(_maps(frozen, limit, comparison, twin),))
 
 
-def _train_gates(setup: Setup, network: DLGN, parts: tuple[tuple[float, int], ...]) -> GateTraining:
+def _train_gates(
+    setup: SampleSetup, network: DLGN, parts: tuple[tuple[float, int], ...]
+) -> GateTraining:
     # Not homogeneous, so that trainers for margins do not take it; this one finds its own steps.
     settings = TrainingSettings(trainer="momentum", loss=setup.options.loss)
     names = {index: GATES_RUN.format(index) for index in range(len(parts))}
@@ -177,12 +214,12 @@ def _train_gates(setup: Setup, network: DLGN, parts: tuple[tuple[float, int], ..
         parts,
         settings=settings,
         callback=setup.progress.training(),
-        folder_state={index: setup.keeping.state(name) for index, name in names.items()},
-        resume=setup.keeping.resume,
+        folder_state={index: setup.folder.state(name) for index, name in names.items()},
+        resume=setup.folder.resume,
     )
 
 
-def _freeze(setup: Setup, network: DLGN) -> Frozen:
+def _freeze(setup: SampleSetup, network: DLGN) -> Frozen:
     """The gates of now, by one gating for training and held-out inputs alike."""
     gating = gating_of(network)
     constant = network.constant_experts
@@ -196,12 +233,11 @@ def _freeze(setup: Setup, network: DLGN) -> Frozen:
 
 
 def _solve(frozen: Frozen) -> Limit:
-    """The limit itself with one hidden layer, the bound with more."""
-    options, sample = frozen.setup.options, frozen.samples[0]
-    solving = {"solver": options.solver, "tol": options.tol}
-    if frozen.exact:
-        return solve_dlgn_svm(*sample, experts=options.experts, **solving)
-    return solve_path_lasso(*sample, widths=frozen.widths, **solving)
+    options = frozen.setup.options
+    limit: Limit = solve_limit(
+        frozen.formulation, *frozen.samples[0], solver=options.solver, tol=options.tol
+    )
+    return limit
 
 
 def _gates(training: GateTraining, frozen: Frozen) -> Finding:
@@ -282,8 +318,3 @@ def _widths(options: DLGNOptions) -> tuple[int, ...]:
 
 def _steps(parts: tuple[tuple[float, int], ...]) -> int:
     return sum(steps for _, steps in parts)
-
-
-def _resumes(setup: Setup, name: str) -> bool:
-    path = setup.keeping.state(name)
-    return setup.keeping.resume and path is not None and path.exists()

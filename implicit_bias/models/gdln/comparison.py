@@ -14,7 +14,7 @@ from ...quantities.measured import Measured, derived, part, quantity
 from ...training.settings import TrainingSettings
 from ...training.trajectory import Trajectory
 from .flow import GatedFlow, gated_flow
-from .training import check_descent, flow_times
+from .training import check_descent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -142,7 +142,7 @@ def compare_with_gdln(
     check_descent(settings)
     path = trajectory.observed["weights"]
     initial, trained = path[0], path[-1]
-    trained_time = float(flow_times(settings, trajectory.step)[-1])
+    trained_time = float(settings.flow_times(trajectory.step)[-1])
     predictions = []
     for name, w in (("initial", initial), ("final", trained)):
         flow = gated_flow(X, y, X @ w.T >= 0, initial, rcond=rcond)

@@ -15,7 +15,7 @@ from ..._solve import (
     solve_least_squares,
     to_numpy,
 )
-from .formulation import gated_program, moment_program
+from .formulation import GatedLeastSquares
 
 __all__ = ["GatedFlow", "gated_flow", "gated_flow_from_moments"]
 
@@ -128,7 +128,7 @@ def gated_flow(
     Parameters
     ----------
     X, y, gates
-        As in `gated_program`.
+        As in `GatedLeastSquares.program`.
     w0 : (K, D) array
         Initial weights.
     tau : float
@@ -158,7 +158,7 @@ def gated_flow(
     >>> [round(float(flow(t)[0, 0]), 6) for t in (0, np.log(2), np.inf)]
     [0.0, 0.5, 1.0]
     """
-    return _flow(gated_program(X, y, gates), w0, tau, rcond)
+    return _flow(GatedLeastSquares().program(X, y, gates), w0, tau, rcond)
 
 
 def gated_flow_from_moments(
@@ -170,7 +170,9 @@ def gated_flow_from_moments(
     second_moment: float = math.nan,
     rcond: float | None = None,
 ) -> GatedFlow:
-    """`gated_flow` for a population, given by the moments of `moment_program`; w0 tells K.
+    """`gated_flow` for a population, given by its moments `A` and `b`; w0 tells K.
+
+    See `GatedLeastSquares.program_of_moments`.
 
     Raises
     ------
@@ -180,7 +182,7 @@ def gated_flow_from_moments(
     """
     start = as_float64(w0)
     n_units = int(start.shape[0]) if start.ndim == 2 else 1
-    program = moment_program(A, b, n_units, second_moment=second_moment)
+    program = GatedLeastSquares().program_of_moments(A, b, n_units, second_moment=second_moment)
     return _flow(program, w0, tau, rcond)
 
 

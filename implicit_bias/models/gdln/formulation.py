@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
-from ..._extras import naming_extras
 from ..._solve import (
     Array,
     GatedDesign,
@@ -15,75 +15,115 @@ from ..._solve import (
     array_namespace,
     as_float64,
     solve_least_squares,
-    to_numpy,
 )
 from ...data.arrays import require_real
 from ...limits.formulation import real_data
+from ...limits.literal import LiteralProgram, constant, cvxpy_module
 from .limit import GatedOLS
 
 if TYPE_CHECKING:
     import cvxpy
 
 __all__ = [
-    "gated_program",
-    "literal",
-    "moment_program",
+    "GatedLeastSquares",
     "solve_gated_ols",
     "solve_gated_ols_from_moments",
 ]
 
 
-def gated_program(X: Array, y: Array, gates: Array) -> SampledLeastSquares:
+@dataclass(frozen=True)
+class GatedLeastSquares(LiteralProgram):
     """The mean squared error of a gated linear network over samples, as a program in zeta.
 
         minimise  1/2 <(y - sum_k g_k(x) <zeta[k], x>)^2>
 
-    Parameters
+    Of several minimisers `solve_gated_ols` takes the one of least norm, which is where descent from
+    zero ends; a solver of cvxpy may return any.
+
+    References
     ----------
-    X : (n, D) real array
-        Inputs; NumPy array or torch tensor.
-    y : (n,) real array
-        Targets. There is no bias: {0, 1} and {-1, 1} give different predictors.
-    gates : (n, K) array
-        Gate of every sample in every unit: booleans, 0 and 1, or any real numbers.
-
-    Raises
-    ------
-    ValueError
-        If shapes disagree or values are not finite.
+    Notes on gated deep linear networks, section 3.3, whose weights lack the factor K of
+    `w = K zeta`.
     """
-    X, y = real_data(X, y)
-    require_real("gates", gates)
-    xp, Z = array_namespace(X), as_float64(gates, like=X)
-    columns = xp.arange(int(Z.shape[1]) if Z.ndim == 2 else 0, device=X.device)
-    return SampledLeastSquares(design=GatedDesign(X=X, Z=Z, group=columns), y=y)
 
+    name: ClassVar[str] = "gated least squares"
 
-def moment_program(
-    A: Array, b: Array, n_units: int, *, second_moment: float = math.nan
-) -> MomentLeastSquares:
-    """The same program from moments of `xt = (g_1(x) x, ..., g_K(x) x)`.
+    def program(self, X: Array, y: Array, gates: Array) -> SampledLeastSquares:
+        """The program of samples.
 
-    Parameters
-    ----------
-    A : (K D, K D) array
-        `<xt xt^T>`, positive semidefinite; row k D + d is input d of unit k.
-    b : (K D,) array
-        `<xt y>`.
-    n_units : int
-        K.
-    second_moment : float, optional
-        `<y^2>`, which the loss needs.
+        Parameters
+        ----------
+        X : (n, D) real array
+            Inputs; NumPy array or torch tensor.
+        y : (n,) real array
+            Targets. There is no bias: {0, 1} and {-1, 1} give different predictors.
+        gates : (n, K) array
+            Gate of every sample in every unit: booleans, 0 and 1, or any real numbers.
 
-    Raises
-    ------
-    ValueError
-        If shapes disagree, values are not finite, or A is not symmetric.
-    """
-    A = as_float64(A)
-    return MomentLeastSquares(
-        A=A, b=as_float64(b, like=A), n_columns=n_units, second_moment=float(second_moment)
-    )
+        Raises
+        ------
+        TypeError, ValueError
+            If shapes disagree, or values are not real and finite.
+        """
+        X, y = real_data(X, y)
+        require_real("gates", gates)
+        xp, Z = array_namespace(X), as_float64(gates, like=X)
+        columns = xp.arange(int(Z.shape[1]) if Z.ndim == 2 else 0, device=X.device)
+        return SampledLeastSquares(design=GatedDesign(X=X, Z=Z, group=columns), y=y)
+
+    def program_of_moments(
+        self, A: Array, b: Array, n_units: int, *, second_moment: float = math.nan
+    ) -> MomentLeastSquares:
+        """The same program from moments of `xt = (g_1(x) x, ..., g_K(x) x)`.
+
+        Parameters
+        ----------
+        A : (K D, K D) array
+            `<xt xt^T>`, positive semidefinite; row k D + d is input d of unit k.
+        b : (K D,) array
+            `<xt y>`.
+        n_units : int
+            K.
+        second_moment : float, optional
+            `<y^2>`, which the loss needs.
+
+        Raises
+        ------
+        ValueError
+            If shapes disagree, values are not finite, or A is not symmetric.
+        """
+        A = as_float64(A)
+        return MomentLeastSquares(
+            A=A, b=as_float64(b, like=A), n_columns=n_units, second_moment=float(second_moment)
+        )
+
+    def literal(self, X: Array, y: Array, gates: Array) -> cvxpy.Problem:
+        """State the program; its one variable is zeta (K, D), its optimum the least loss.
+
+        Parameters
+        ----------
+        X, y, gates
+            As `program` takes them, and raises of them.
+
+        Raises
+        ------
+        MissingExtra
+            Without cvxpy.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> X, y, gates = np.array([[1.0], [1.0]]), np.array([1.0, 3.0]), np.ones((2, 1))
+        >>> round(GatedLeastSquares().literal(X, y, gates).solve(solver="CLARABEL"), 6)
+        0.5
+        """
+        cp = cvxpy_module()
+        program = self.program(X, y, gates)
+        inputs, g = constant(program.design.X, "X"), constant(program.design.Z, "g")
+        zeta = cp.Variable(program.shape, name="zeta")
+        scores = cp.sum(cp.multiply(g, inputs @ zeta.T), axis=1)  # sum_k g_k(x) <zeta[k], x>
+        loss = cp.sum_squares(constant(program.y, "y") - scores) / (2 * program.n_samples)
+        return cp.Problem(cp.Minimize(loss))
 
 
 def solve_gated_ols(
@@ -96,7 +136,7 @@ def solve_gated_ols(
     Parameters
     ----------
     X, y, gates
-        As in `gated_program`.
+        As in `GatedLeastSquares.program`.
     rcond : float, optional
         Eigenvalues of A at or below this share of the largest count as zero, in [0, 1); by
         default `(max(n, K D) 2^-52)^2`, which is `numpy.linalg.lstsq`'s cut-off of singular
@@ -107,8 +147,8 @@ def solve_gated_ols(
     Returns
     -------
     GatedOLS
-        With its certificate; call `.require()` to insist on `SOLVED`. What it solves can be read
-        in cvxpy's words: `literal`.
+        With its certificate; call `.require()` to insist on `SOLVED`.
+        `GatedLeastSquares.literal` states the program in cvxpy.
 
     Raises
     ------
@@ -128,7 +168,7 @@ def solve_gated_ols(
     >>> solve_gated_ols(X, y, gates).weights.round(12).ravel().tolist()
     [2.0, -6.0]
     """
-    return _solve(gated_program(X, y, gates), rcond, tol)
+    return _solve(GatedLeastSquares().program(X, y, gates), rcond, tol)
 
 
 def solve_gated_ols_from_moments(
@@ -140,29 +180,15 @@ def solve_gated_ols_from_moments(
     rcond: float | None = None,
     tol: float = 1e-8,
 ) -> GatedOLS:
-    """`solve_gated_ols` for a population, given by the moments of `moment_program`.
+    """`solve_gated_ols` for a population, given by its moments `A` and `b`.
 
-    `rcond` defaults to `K D 2^-52`, the rounding of the eigenvalues of A. Moments that no
-    distribution has give the status INCONSISTENT, or a ValueError if A is indefinite.
+    See `GatedLeastSquares.program_of_moments`. `rcond` defaults to `K D 2^-52`, the rounding of
+    the eigenvalues of A. Moments that no distribution has give the status INCONSISTENT, or a
+    ValueError if A is indefinite.
     """
-    program = moment_program(A, b, n_units, second_moment=second_moment)
+    program = GatedLeastSquares().program_of_moments(A, b, n_units, second_moment=second_moment)
     return _solve(program, rcond, tol)
 
 
 def _solve(program: LeastSquaresProgram, rcond: float | None, tol: float) -> GatedOLS:
     return GatedOLS.from_solution(solve_least_squares(program, rcond=rcond, tol=tol))
-
-
-@naming_extras()
-def literal(X: Array, y: Array, gates: Array) -> cvxpy.Problem:
-    """The program as written, for cvxpy; its one variable is zeta (K, D).
-
-    Its value is the optimal loss; among several minimisers a solver may return any.
-    """
-    import cvxpy as cp
-
-    program = gated_program(X, y, gates)
-    inputs, Z, y = (to_numpy(a) for a in (program.design.X, program.design.Z, program.y))
-    zeta = cp.Variable(program.shape, name="zeta")
-    scores = cp.sum(cp.multiply(Z, inputs @ zeta.T), axis=1)
-    return cp.Problem(cp.Minimize(cp.sum_squares(y - scores) / (2 * program.n_samples)))

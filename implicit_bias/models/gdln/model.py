@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ...options.fields import ScheduleOptions, UnitOptions, option
-from ...runs.model import Model, own_run
+from ...runs.model import Model
 
 __all__ = ["MODELS"]
 
@@ -41,7 +41,8 @@ MODELS = (
         program="min <(y - yhat)^2>, least norm;  w(t) = e^(-At/K^2) w(0) + K A^+ (I - "
         "e^(-At/K^2)) b",
         options=GDLNOptions,
-        run=own_run(f"{__package__}.run", "run_gdln"),
+        run=f"{__package__}.run:run_gdln",
+        programs=f"{__package__}.run:gdln_programs",
         refuses={"gating": "its gates are those that its ReLU network begins with"},
         defaults={
             "hidden_units": 8,

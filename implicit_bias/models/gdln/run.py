@@ -12,48 +12,43 @@ import torch
 from numpy.typing import NDArray
 
 from ...drawing.figures import Row
-from ...networks.protocols import check_device
 from ...networks.relu_mean import ReLUMean
 from ...networks.weights import as_tensor
 from ...quantities.table import lines
 from ...reports.columns import training_columns
-from ...reports.finding import Assumption, Finding, Table, Writer
-from ...reports.report import Report, gather
-from ...reports.writers import write_arrays
-from ...runs.folder import Keeping
-from ...runs.model import Model
-from ...runs.progress import Progress
-from ...runs.seeds import Seeds
-from ...runs.setup import Heading, provenance, schedule_of, torch_dtype, trains
-from ...training.loop import train
+from ...reports.finding import Assumption, Finding, Table
+from ...reports.report import Report
+from ...reports.writers import write_path
+from ...runs.fit import fit
+from ...runs.gather import gather
+from ...runs.programs import RunPrograms, stated
+from ...runs.setup import Setup, torch_dtype, training_settings
 from ...training.settings import TrainingSettings
 from ...training.trajectory import Trajectory
 from .comparison import compare_with_gdln, path_errors
 from .data import RingData, make_ring
 from .figure import plot_localisation, plot_losses, plot_sign_flips, plot_units
 from .flow import gated_flow
-from .formulation import solve_gated_ols
+from .formulation import GatedLeastSquares, solve_gated_ols
 from .limit import GatedOLS
-from .training import WeightsObserver, descent_path, flow_times
+from .training import WeightsObserver, descent_path
 
-__all__ = ["run_gdln"]
+__all__ = ["gdln_programs", "run_gdln"]
 
-NAME = "gated least squares"
+NAME = GatedLeastSquares.name
 UNITS = 4  # shown in the picture
-# Where the unfinished runs of the ReLU network and of its gated twin are kept.
-RUN, TWIN = "run.safetensors", "gated-run.safetensors"
+# The file of the unfinished run of the gated twin.
+TWIN = "gated-run.safetensors"
 FILES = {"relu": "network.safetensors", "gated": "gated-network.safetensors"}
 Trained = tuple[torch.nn.Module, Trajectory]
 
 
-@dataclass(frozen=True, eq=False)
-class Setup:
-    """What a run is given.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GDLNSetup(Setup):
+    """The setup of a run, with its data and the start of both networks.
 
     Attributes
     ----------
-    options : GDLNOptions
-    progress, keeping : Progress, Keeping
     data : RingData
     settings : TrainingSettings
         Plain steps on the squared loss.
@@ -63,16 +58,13 @@ class Setup:
         Those of the ReLU network with these weights, which its twin keeps.
     """
 
-    options: Any
-    progress: Progress
-    keeping: Keeping
     data: RingData
     settings: TrainingSettings
     start: NDArray[np.float64]
     gates: NDArray[np.bool_]
 
 
-def run_gdln(model: Model, options: Any, progress: Progress, keeping: Keeping) -> Report:
+def run_gdln(setup: Setup) -> Report:
     """Predict a gated linear network and its ReLU twin on ring data, train both, compare.
 
     Raises
@@ -80,111 +72,109 @@ def run_gdln(model: Model, options: Any, progress: Progress, keeping: Keeping) -
     ValueError
         If an option is out of range, before any long work.
     """
-    seeds = Seeds.from_seed(options.seed)
-    check_device(options.device)
+    whole, network = _prepare(setup)
+    data = whole.data
+    heading = setup.heading(
+        {
+            "description": data.description,
+            "n_train": len(data.y),
+            "n_inputs": int(data.X.shape[1]),
+            "sha256": data.digest(),
+        },
+        title="ReLU units beside gated linear ones, and both over training",
+        choices=f"{len(data.y)} samples",
+    )
+    return gather(heading, _find(whole, network), setup.folder)
+
+
+def gdln_programs(setup: Setup) -> RunPrograms:
+    """State gated least squares at the gates of the start.
+
+    Raises
+    ------
+    ValueError
+        If an option is out of range.
+    """
+    whole, _ = _prepare(setup)
+    data = whole.data
+    setup.progress.stage(f"stating {NAME} on {len(data.y)} samples")
+    problem = GatedLeastSquares().literal(data.X, data.y, whole.gates)
+    note = "of its minimisers the limit is that of least norm"
+    return RunPrograms(setup.model, data.description, (stated(NAME, problem, note),))
+
+
+def _prepare(setup: Setup) -> tuple[GDLNSetup, ReLUMean]:
+    """Draw the data and the ReLU network, whose gates are those of the prediction."""
+    options = setup.options
     if not options.init_scale > 0:
         raise ValueError(
             f"`--init-scale` must be positive, got {options.init_scale}: zero opens every gate"
         )
-    data = _data(model, options, seeds.data)
-    settings = TrainingSettings(
-        loss="squared",
-        batch_size=options.batch_size,
-        schedule=schedule_of(options),
-        random_state=seeds.batches,
-    )
+    data = _data(setup)
     network = ReLUMean(
         data.X.shape[1],
         options.hidden_units,
         init_scale=options.init_scale,
-        random_state=seeds.weights,
+        random_state=setup.seeds.weights,
         dtype=torch_dtype(options.dtype),
         device=options.device,
     )
-    start = network.w.detach().double().cpu().numpy().copy()
-    gates = network.open_gates(as_tensor(data.X).to(network.w)).cpu().numpy()
-    setup = Setup(options, progress, keeping, data, settings, start, gates)
-    return gather(_heading(model, setup), _find(setup, network), keeping)
-
-
-def _heading(model: Model, setup: Setup) -> Heading:
-    data = setup.data
-    about = {
-        "description": data.description,
-        "n_train": len(data.y),
-        "n_inputs": int(data.X.shape[1]),
-        "sha256": data.digest(),
-    }
-    return Heading(
-        model=model.name,
-        theorem=model.theorem,
-        program=model.program,
-        setup=f"{data.description}; {len(data.y)} samples; seed {setup.options.seed}",
-        title="ReLU units beside gated linear ones, and both over training",
-        record={"model": model.name, "theorem": model.theorem}
-        | provenance(setup.options)
-        | {"data": about},
+    whole = GDLNSetup(
+        **setup.shared,
+        data=data,
+        settings=training_settings(options, setup.seeds, loss="squared"),
+        start=network.w.detach().double().cpu().numpy().copy(),
+        gates=network.open_gates(as_tensor(data.X).to(network.w)).cpu().numpy(),
     )
+    return whole, network
 
 
-def _data(model: Model, options: Any, seed: int) -> RingData:
-    """The samples of the user's own, or those that the options name."""
-    if model.given is not None:
-        if options.length_scales is not None:
-            raise ValueError("`length_scales` is of bundled data, beside `X` of your own: leave it")
-        X, y = model.given.X, model.given.y
-        return RingData(X, y, f"{len(X)} samples of the caller's own")
-    return make_ring(options.data, options.n_train, options.length_scales, random_state=seed)
+def _data(setup: Setup) -> RingData:
+    """Return the samples of the user's own, or those that the options name."""
+    options, X = setup.options, setup.user_data.X
+    if X is None:
+        seed = setup.seeds.data
+        return make_ring(options.data, options.n_train, options.length_scales, random_state=seed)
+    if options.length_scales is not None:
+        raise ValueError("`length_scales` is of bundled data, beside `X` of your own: leave it")
+    return RingData(X, setup.user_data.y, f"{len(X)} samples of the caller's own")
 
 
-def _find(setup: Setup, relu: ReLUMean) -> Iterator[Finding]:
-    """What there is to find, each as soon as it is known."""
+def _find(setup: GDLNSetup, relu: ReLUMean) -> Iterator[Finding]:
+    """Yield the findings of the run, each as soon as it is known."""
     data, n_steps, twin = setup.data, setup.settings.n_steps, relu.frozen()
     setup.progress.stage("solving the gated least-squares limit at the initial gates")
     limit = solve_gated_ols(data.X, data.y, setup.gates, tol=setup.options.tol)
     yield _limit(limit)
-    if not trains(setup.options):
+    if not setup.trains:
         return
     setup.progress.stage(f"training a ReLU network for {n_steps} steps")
-    path = _train(setup, relu, None, RUN, resume=setup.keeping.resume)
+    path = _train(setup, relu, None)
     yield _trained(setup, (relu, path))
     setup.progress.stage("comparing")
     yield _comparison(setup, path)
     if not path.finished:
         return
     setup.progress.stage(f"training its gated linear twin for {n_steps} steps")
-    kept = setup.keeping.state(TWIN)
-    begun = kept is not None and kept.exists()
-    of_twin = _train(setup, twin, setup.gates, TWIN, resume=setup.keeping.resume and begun)
+    of_twin = _train(setup, twin, setup.gates, state=TWIN, first=False)
     yield _trained(setup, (relu, path), (twin, of_twin))
     yield _limit(limit, _off_path(setup, of_twin))
 
 
-def _train(
-    setup: Setup, network: torch.nn.Module, gates: Any, state: str, *, resume: bool
-) -> Trajectory:
-    return train(
-        network,
-        setup.data.X,
-        setup.data.y,
-        gates,
-        settings=setup.settings,
-        callback=setup.progress.training(),
-        observer=WeightsObserver(setup.data.X),
-        state=setup.keeping.state(state),
-        resume=resume,
-    )
+def _train(setup: GDLNSetup, network: torch.nn.Module, gates: Any, **which: Any) -> Trajectory:
+    X, y, observer = setup.data.X, setup.data.y, WeightsObserver(setup.data.X)
+    return fit(setup, network, X, y, gates, settings=setup.settings, observer=observer, **which)
 
 
-def _off_path(setup: Setup, twin: Trajectory) -> float:
-    """How far the gated network came off full-batch descent in closed form."""
+def _off_path(setup: GDLNSetup, twin: Trajectory) -> float:
+    """Return how far the gated network came off full-batch descent in closed form."""
     flow = gated_flow(setup.data.X, setup.data.y, setup.gates, setup.start)
     path = descent_path(flow, setup.settings, twin.step)
     return float(path_errors(twin.observed["weights"], path).max())
 
 
 def _limit(limit: GatedOLS, off_path: float | None = None) -> Finding:
-    """The least-squares limit of the initial gates, and how well its path was kept to."""
+    """Return the finding of the least-squares limit, and of how near training was to its path."""
     cells = {
         "limit": NAME,
         "stationarity": limit.certificate.stationarity,
@@ -216,13 +206,13 @@ def _limit(limit: GatedOLS, off_path: float | None = None) -> Finding:
     )
 
 
-def _trained(setup: Setup, relu: Trained, twin: Trained | None = None) -> Finding:
-    """The ReLU network over training, and its gated twin once it is trained too."""
+def _trained(setup: GDLNSetup, relu: Trained, twin: Trained | None = None) -> Finding:
+    """Return the finding of the ReLU network, and of its gated twin once it is trained too."""
     both = {"relu": relu} | ({} if twin is None else {"gated": twin})
     path, of_twin = relu[1], None if twin is None else twin[1]
     return Finding(
         "network",
-        files={FILES[key]: _write_path(setup, run) for key, (_, run) in both.items()},
+        files={FILES[key]: write_path(run, setup.settings) for key, (_, run) in both.items()},
         panels=(
             partial(plot_losses, path, of_twin),
             partial(plot_localisation, trajectory=path),
@@ -237,16 +227,8 @@ def _trained(setup: Setup, relu: Trained, twin: Trained | None = None) -> Findin
     )
 
 
-def _write_path(setup: Setup, run: Trajectory) -> Writer:
-    """A writer of the weights (T, K, D) of every checkpoint, its steps, times and losses (T,)."""
-    times = flow_times(setup.settings, run.step)
-    return write_arrays(
-        {"weights": run.observed["weights"], "step": run.step, "time": times, "loss": run.loss}
-    )
-
-
-def _comparison(setup: Setup, relu: Trajectory) -> Finding:
-    """The ReLU network beside gated networks with its gates before and after training."""
+def _comparison(setup: GDLNSetup, relu: Trajectory) -> Finding:
+    """Compare the ReLU network with gated networks of its gates before and after training."""
     found = compare_with_gdln(setup.data.X, setup.data.y, relu, setup.settings)
     flips = found.sign_flips
     n_shown = min(len(found.weights), UNITS)

@@ -15,7 +15,7 @@ from ...networks.weights import as_tensor
 from ...training.settings import TrainingSettings
 from .flow import GatedFlow
 
-__all__ = ["WeightsObserver", "check_descent", "descent_path", "flow_times"]
+__all__ = ["WeightsObserver", "check_descent", "descent_path"]
 
 Floats = NDArray[np.float64]
 
@@ -73,15 +73,6 @@ def check_descent(settings: TrainingSettings) -> None:
             "gated flow is the limit of plain steps on the squared loss: it needs trainer "
             "'constant', loss 'squared' and momentum 0, got {!r}, {!r} and {}".format(*found)
         )
-
-
-def flow_times(settings: TrainingSettings, step: ArrayLike) -> Floats:
-    """(T,) times of the gradient flow (tau = 1) that so many steps (T,) approximate."""
-    left, times = np.asarray(step, dtype=np.float64), np.zeros(np.shape(step))
-    for count, rate in settings.phases:
-        times += np.clip(left, 0, count) * (rate or 0.0)
-        left = left - count
-    return times
 
 
 def descent_path(flow: GatedFlow, settings: TrainingSettings, step: ArrayLike) -> Floats:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral
+from types import ModuleType
 from typing import TYPE_CHECKING, ClassVar, Unpack
 
-from ..._extras import naming_extras
 from ..._solve import (
     Array,
     GatedDesign,
@@ -18,14 +18,15 @@ from ..._solve import (
     to_numpy,
 )
 from ...data.arrays import require_real
-from ...limits.formulation import Formulation, Solving, labelled, real_data, solve_limit
+from ...limits.formulation import Formulation, Solving, real_data, solve_limit
 from ...limits.limit import UnitsLimit
+from ...limits.literal import constant, max_margin
 from ...limits.predictors import ContextColumns, ContextPredictor
 
 if TYPE_CHECKING:
     import cvxpy
 
-__all__ = ["GLNLimit", "SVMGLN", "checked_contexts", "gln_program", "solve_gln_svm"]
+__all__ = ["GLNLimit", "SVMGLN", "checked_contexts", "solve_gln_svm"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -44,7 +45,8 @@ class SVMGLN(Formulation[GLNLimit]):
 
         minimise  sum_h ||zeta[h]||_F   s.t.   y[n] sum_h <zeta[h, c[n, h]], x[n]> >= 1
 
-    The gates are contexts, an (n, H) array of integers in 0 .. C-1.
+    The gates are contexts, an (n, H) array of integers in 0 .. C-1. Row h C + c of the variable of
+    `literal` is zeta[h, c].
 
     Parameters
     ----------
@@ -54,7 +56,8 @@ class SVMGLN(Formulation[GLNLimit]):
     References
     ----------
     S. Lippl, L. F. Abbott, S. Chung, "The implicit bias of gradient descent on generalized gated
-    linear networks", equation (20) and proposition B.8.
+    linear networks", equation (20), as printed, and proposition B.8, which leaves out that a dead
+    unit has a dual norm of at most 1.
     """
 
     name: ClassVar[str] = "SVM-GLN"
@@ -95,13 +98,10 @@ class SVMGLN(Formulation[GLNLimit]):
         shape = (n_units, n_columns // n_units, int(program.design.X.shape[1]))
         return GLNLimit.from_solution(program, solution, shape)
 
-    @naming_extras()
-    def literal(self, X: Array, y: Array, gates: Array | None = None) -> cvxpy.Problem:
-        """Minimise `sum_h ||zeta[h]||_F`; row h C + c of the variable is zeta[h, c]."""
-        import cvxpy as cp
-
-        program = self.program(X, y, gates)
-        X, y, contexts = to_numpy(program.design.X), to_numpy(program.y), to_numpy(gates)
+    def _literal(
+        self, cp: ModuleType, program: MaxMarginProgram, gates: Array | None
+    ) -> cvxpy.Problem:
+        X, contexts = constant(program.design.X, "X"), to_numpy(gates)
         n_units = contexts.shape[1]
         n_contexts = int(program.design.Z.shape[1]) // n_units
         zeta = cp.Variable((n_units * n_contexts, X.shape[1]), name="zeta")
@@ -112,10 +112,8 @@ class SVMGLN(Formulation[GLNLimit]):
                 for h, unit in enumerate(units)
             ]
         )
-        return cp.Problem(
-            cp.Minimize(cp.sum([cp.norm(unit, "fro") for unit in units])),
-            [labelled(cp.multiply(y, scores) >= 1, "margins")],
-        )
+        norms = [cp.norm(unit, "fro") for unit in units]
+        return max_margin(cp.sum(norms), program.y, scores)
 
 
 def checked_contexts(contexts: Array, X: Array, n_contexts: int | None = None) -> tuple[Array, int]:
@@ -152,13 +150,6 @@ def _count(least: int, largest: int, n_contexts: int | None) -> int:
     return int(n_contexts)
 
 
-def gln_program(
-    X: Array, y: Array, contexts: Array, *, n_contexts: int | None = None
-) -> MaxMarginProgram:
-    """The program of `SVMGLN(n_contexts)`, which says what it takes and raises."""
-    return SVMGLN(n_contexts).program(X, y, contexts)
-
-
 def solve_gln_svm(
     X: Array,
     y: Array,
@@ -174,13 +165,13 @@ def solve_gln_svm(
     X, y, contexts, n_contexts
         As in `SVMGLN`, whose `program` says what they raise.
     **solving
-        `solver`, `tol`, `max_iterations`, `progress`: see `Solving`.
+        See `Solving`.
 
     Returns
     -------
     GLNLimit
-        With its certificate; call `.require()` to insist on `SOLVED`. What it solves can be read
-        in cvxpy's words: `SVMGLN.literal`.
+        With its certificate; call `.require()` to insist on `SOLVED`.
+        `SVMGLN.literal` states the program in cvxpy.
 
     Examples
     --------

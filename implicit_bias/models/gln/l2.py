@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from types import ModuleType
 from typing import TYPE_CHECKING, ClassVar, Unpack
 
 import numpy as np
 
-from ..._extras import naming_extras
 from ..._solve import (
     Array,
     GatedDesign,
@@ -22,6 +22,7 @@ from ..._solve import (
 from ...data.arrays import Floats
 from ...limits.formulation import Formulation, Solving, solve_limit
 from ...limits.limit import Limit
+from ...limits.literal import constant
 from ...limits.predictors import ContextPredictor
 from .formulation import SVMGLN
 from .norms import MainEffects
@@ -90,7 +91,9 @@ class SVML2(Formulation[GLNL2Limit]):
     `<x, x'> (1 + C sum_h ([c_h = c'_h] - 1/C)) = <x, x'> (C agree - H + 1)`.
 
     It takes what `SVMGLN` takes. Contexts that no sample is in count: the norm is over all C^H
-    predictors.
+    predictors. `literal` is equation (25) with the right A, whose optimum is C times that of
+    `program`; row h C + c of its variable is zeta[h, c], to which solvers may add what no
+    predictor sees.
 
     Parameters
     ----------
@@ -100,7 +103,8 @@ class SVML2(Formulation[GLNL2Limit]):
     References
     ----------
     S. Lippl, L. F. Abbott, S. Chung, "The implicit bias of gradient descent on generalized gated
-    linear networks", equations (23) to (25), with the matrix of `gln_l2_root`.
+    linear networks", equations (23) to (25), which print another matrix than the root that
+    `gln_l2_root` is.
     """
 
     name: ClassVar[str] = "SVM-L2"
@@ -142,18 +146,13 @@ class SVML2(Formulation[GLNL2Limit]):
         family = MainEffects(mean=limit.zeta[0, :], effects=math.sqrt(n_contexts) * (U @ V))
         return replace(limit, zeta=family.coefficients())
 
-    @naming_extras()
-    def literal(self, X: Array, y: Array, gates: Array | None = None) -> cvxpy.Problem:
-        """Minimise `||A zeta||_F`, (25) with the right A: C times the optimum of `program`.
-
-        Row h C + c of the variable is zeta[h, c]; solvers may add what no predictor sees.
-        """
-        import cvxpy as cp
-
-        sizes = _sizes(SVMGLN(self.n_contexts).program(X, y, gates).design)
-        gln = SVMGLN(self.n_contexts).literal(X, y, gates)
-        (zeta,) = gln.variables()
-        return cp.Problem(cp.Minimize(cp.norm(gln_l2_root(*sizes) @ zeta, "fro")), gln.constraints)
+    def _literal(
+        self, cp: ModuleType, program: MaxMarginProgram, gates: Array | None
+    ) -> cvxpy.Problem:
+        gln = SVMGLN(self.n_contexts).literal(program.design.X, program.y, gates)
+        (zeta,), n_units = gln.variables(), to_numpy(gates).shape[1]
+        A = constant(gln_l2_root(n_units, zeta.shape[0] // n_units), "A")
+        return cp.Problem(cp.Minimize(cp.norm(A @ zeta, "fro")), gln.constraints)
 
 
 def solve_gln_l2_svm(
@@ -174,13 +173,13 @@ def solve_gln_l2_svm(
     X, y, contexts, n_contexts
         As in `SVML2`, whose `program` says what they raise.
     **solving
-        `solver`, `tol`, `max_iterations`, `progress`: see `Solving`.
+        See `Solving`.
 
     Returns
     -------
     GLNL2Limit
-        With its certificate; call `.require()` to insist on `SOLVED`. What it solves can be read
-        in cvxpy's words: `SVML2.literal`.
+        With its certificate; call `.require()` to insist on `SOLVED`.
+        `SVML2.literal` states the program in cvxpy.
 
     Examples
     --------

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ...options.fields import (
-    BOTH_ROADS,
     EVERY_CLASS,
-    ONE_ROAD,
+    ONE_TRAINER,
     PLANE,
+    TWO_TRAINERS,
     ClassOptions,
     ContextOptions,
     SolverOptions,
@@ -17,7 +17,7 @@ from ...options.fields import (
     TrainerOptions,
     option,
 )
-from ...runs.model import Model, separable_run
+from ...runs.model import Model
 
 __all__ = ["MODELS"]
 
@@ -45,9 +45,9 @@ MODELS = (
         theorem=f"directional limit of a two-layer GLN is SVM-GLN ({LIPPL}, proposition B.8)",
         program="min sum_h ||zeta_h||_F  s.t.  y_n sum_h <zeta_h,c_h(n), x_n> >= 1",
         options=GLNOptions,
-        run=separable_run(f"{__package__}.parts", "gln"),
-        defaults=BOTH_ROADS,
-        variants={**ONE_ROAD, **PLANE},
+        parts=f"{__package__}.parts:gln",
+        defaults=TWO_TRAINERS,
+        variants={**ONE_TRAINER, **PLANE},
     ),
     Model(
         "gln-l2",
@@ -55,7 +55,7 @@ MODELS = (
         f"but the plain norm ({LIPPL}, equations 23-25, corrected)",
         program="min ||beta||_2  s.t.  y_n <beta_c(n), x_n> >= 1,  beta_c = sum_h zeta_h,c_h",
         options=GLNOptions,
-        run=separable_run(f"{__package__}.parts", "gln_l2"),
+        parts=f"{__package__}.parts:gln_l2",
         defaults={"trainer": "annealed"},
         variants={**EVERY_CLASS, **PLANE},
     ),
@@ -65,7 +65,7 @@ MODELS = (
         f"weighed by their norms ({LIPPL}, theorem 3.1)",
         program="min sum_g ||beta_g||^2  s.t.  y_n <beta_g(n), x_n> >= 1",
         options=ShallowGLNOptions,
-        run=separable_run(f"{__package__}.parts", "shallow_gln"),
+        parts=f"{__package__}.parts:shallow_gln",
         defaults={"hidden_units": 2, "n_train": 300, "trainer": "dual"},
         variants={**EVERY_CLASS, **PLANE},
     ),

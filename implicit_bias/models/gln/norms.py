@@ -15,20 +15,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..._extras import naming_extras
 from ..._solve import Array, array_namespace
 from ...data.arrays import Floats
-from ...limits.formulation import labelled
+from ...limits.literal import LiteralProgram, constant, cvxpy_module, labelled
 
 if TYPE_CHECKING:
     import cvxpy
 
-__all__ = ["MainEffects", "gln_norm", "literal", "predictor_family"]
+__all__ = ["GLNNorm", "MainEffects", "gln_norm", "predictor_family"]
 
 # Entries of a family that may be enumerated: one gigabyte.
 _MAX_ENTRIES = 2**27
@@ -194,41 +193,64 @@ def gln_norm(beta: ArrayLike) -> float:
     return MainEffects.of_predictors(beta).gln_norm()
 
 
-@naming_extras()
-def literal(beta: ArrayLike) -> cvxpy.Problem:
-    """The GLN norm as the program that defines it, in cvxpy.
+@dataclass(frozen=True)
+class GLNNorm(LiteralProgram):
+    """The GLN norm of a family of predictors, as the program that defines it.
 
-    Parameters
-    ----------
-    beta : (C, ..., C, D) array
+        minimise  sum_h ||zeta[h]||_F   s.t.   beta[gamma] = sum_h zeta[h, gamma_h]
 
-    Returns
-    -------
-    cvxpy.Problem
-        Infeasible if no network has these predictors; row h C + c of its variable zeta (H C, D)
-        is zeta[h, c].
-
-    Raises
-    ------
-    ValueError
-        If the shape is not that of a family.
+    `gln_norm` is its closed form.
 
     References
     ----------
     S. Lippl, L. F. Abbott, S. Chung, "The implicit bias of gradient descent on generalized gated
-    linear networks", equation (20).
+    linear networks", equation (20), as printed; (21) and (60) print twice its square.
     """
-    import cvxpy as cp
 
-    family = _family(beta)
-    n_units, n_contexts = family.ndim - 1, family.shape[0]
-    zeta = cp.Variable((n_units * n_contexts, family.shape[-1]), name="zeta")
-    units = [zeta[h * n_contexts : (h + 1) * n_contexts, :] for h in range(n_units)]
-    constraints = [
-        labelled(cp.sum([units[h][c, :] for h, c in enumerate(g)]) == family[g], f"beta{g}")
-        for g in np.ndindex(*family.shape[:-1])
-    ]
-    return cp.Problem(cp.Minimize(cp.sum([cp.norm(unit, "fro") for unit in units])), constraints)
+    name: ClassVar[str] = "GLN norm"
+
+    def literal(self, beta: ArrayLike) -> cvxpy.Problem:
+        """State the program; its one variable is zeta (H C, D), whose row h C + c is zeta[h, c].
+
+        Parameters
+        ----------
+        beta : (C, ..., C, D) array
+            A predictor per global context, one axis a unit.
+
+        Returns
+        -------
+        cvxpy.Problem
+            With a constraint for every global context; infeasible if no network has these
+            predictors.
+
+        Raises
+        ------
+        MissingExtra
+            Without cvxpy.
+        ValueError
+            If the shape is not that of a family.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> beta = np.array([[[2.0], [0.0]], [[0.0], [-2.0]]])
+        >>> round(GLNNorm().literal(beta).solve(solver="CLARABEL") ** 2, 6)
+        8.0
+        """
+        cp = cvxpy_module()
+        family = _family(beta)
+        n_units, n_contexts = family.ndim - 1, family.shape[0]
+        zeta = cp.Variable((n_units * n_contexts, family.shape[-1]), name="zeta")
+        predictors = constant(family.reshape((-1, family.shape[-1]), order="C"), "beta")
+        constraints = []
+        for row, gamma in enumerate(np.ndindex(*family.shape[:-1])):
+            vectors = [zeta[h * n_contexts + c, :] for h, c in enumerate(gamma)]
+            equal = cp.sum(vectors) == predictors[row, :]
+            constraints.append(labelled(equal, f"beta{list(gamma)}"))
+        norms = [
+            cp.norm(zeta[h * n_contexts : (h + 1) * n_contexts, :], "fro") for h in range(n_units)
+        ]
+        return cp.Problem(cp.Minimize(cp.sum(norms)), constraints)
 
 
 def _family(beta: ArrayLike) -> Floats:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._extras import naming_extras
 from ..._solve import (
     Array,
     Certificate,
@@ -20,8 +20,9 @@ from ..._solve import (
     certify,
     to_numpy,
 )
-from ...limits.formulation import Formulation, Solving, labelled, real_data, solve_limit
+from ...limits.formulation import Formulation, Solving, real_data, solve_limit
 from ...limits.limit import Limit
+from ...limits.literal import constant, max_margin
 from ...limits.predictors import Predictor
 from .formulation import checked_contexts
 
@@ -131,7 +132,8 @@ class ContextSVMs(Formulation[ShallowGLNLimit]):
     References
     ----------
     S. Lippl, L. F. Abbott, S. Chung, "The implicit bias of gradient descent on generalized gated
-    linear networks": the shallow network of section 4.
+    linear networks", theorem 3.1, equation (6) for the shallow network of section 4, with the norm
+    in place of its square.
     """
 
     name: ClassVar[str] = "one SVM a context"
@@ -174,19 +176,13 @@ class ContextSVMs(Formulation[ShallowGLNLimit]):
             ),
         )
 
-    @naming_extras()
-    def literal(self, X: Array, y: Array, gates: Array | None = None) -> cvxpy.Problem:
-        """Minimise the norm of all predictors beta[g] together, `(sum_g ||beta[g]||^2)^(1/2)`."""
-        import cvxpy as cp
-
-        program = self.program(X, y, gates)
-        X, y = to_numpy(program.design.X), to_numpy(program.y)
-        global_contexts, row = _global_contexts(gates)
+    def _literal(
+        self, cp: ModuleType, program: MaxMarginProgram, gates: Array | None
+    ) -> cvxpy.Problem:
+        X, (global_contexts, row) = constant(program.design.X, "X"), _global_contexts(gates)
         beta = cp.Variable((len(global_contexts), X.shape[1]), name="beta")
         scores = cp.sum(cp.multiply(beta[row, :], X), axis=1)  # <beta[g(n)], x[n]>
-        return cp.Problem(
-            cp.Minimize(cp.norm(beta, "fro")), [labelled(cp.multiply(y, scores) >= 1, "margins")]
-        )
+        return max_margin(cp.norm(beta, "fro"), program.y, scores)
 
 
 def _alone(program: MaxMarginProgram, solution: Solution, g: int, rows: Array) -> Certificate:
@@ -208,15 +204,15 @@ def solve_shallow_gln_svm(
     X, y, contexts
         As in `ContextSVMs`, whose `program` says what they raise.
     **solving
-        `solver`, `tol`, `max_iterations`, `progress`: see `Solving`. The gap is that of the whole
-        program: a context whose optimum is a small share of it may have a larger one of its own.
+        See `Solving`. The gap is that of the whole program: a context whose optimum is a small
+        share of it may have a larger one of its own.
 
     Returns
     -------
     ShallowGLNLimit
         With its certificate; call `.require()` to insist on `SOLVED`. Its predictor scores
-        inputs in contexts that did not occur in training with 0. What it solves can be read in
-        cvxpy's words: `ContextSVMs.literal`.
+        inputs in contexts that did not occur in training with 0.
+        `ContextSVMs.literal` states the program in cvxpy.
 
     Examples
     --------

@@ -1,8 +1,7 @@
-"""Heads that descend: each by the one training loop, from 0, whatever it learns from."""
+"""Heads that descend from 0: their samples and settings for the one training loop."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,42 +11,41 @@ from torch.nn.functional import one_hot
 
 from ...data.arrays import Floats
 from ...networks.exits import LabelledHead, TaughtHead
-from ...runs.seeds import Seeds
-from ...runs.setup import schedule_of, torch_dtype, trains
-from ...training.loop import Callback, train
+from ...runs.setup import Setup, schedule_of, torch_dtype, training_settings
 from ...training.settings import TrainingSettings
-from ...training.trajectory import Trajectory
 from .exits_run import Exits
 from .losses import UNLABELLED
 
-__all__ = ["Head", "descend", "make_head", "settings_of", "stable_rate"]
+__all__ = [
+    "Head",
+    "head_samples",
+    "head_settings",
+    "head_weights",
+    "make_head",
+    "stable_rate",
+]
 
 Head = LabelledHead | TaughtHead
 
 
-def settings_of(options: Any, rate: float = 1.0) -> TrainingSettings:
-    """How a head is trained; `rate` where constant steps are asked for and none was chosen.
+def head_settings(setup: Setup, rate: float = 1.0) -> TrainingSettings:
+    """Return how a head is trained; `rate` for constant steps where none was chosen.
 
     Raises
     ------
     ValueError
         If choices do not go together.
     """
+    options = setup.options
     phases = schedule_of(options)
     if phases and options.trainer == "constant":
         phases = tuple((count, rate if own is None else own) for count, own in phases)
-    return TrainingSettings(
-        trainer=options.trainer,
-        loss="logistic" if options.share == 1 else "excess",
-        batch_size=options.batch_size,
-        schedule=phases if trains(options) else None,
-        momentum=options.momentum,
-        random_state=Seeds.from_seed(options.seed).batches,
-    )
+    loss = "logistic" if options.share == 1 else "excess"
+    return training_settings(options, setup.seeds, loss=loss, schedule=phases)
 
 
 def stable_rate(features: Floats, exits: Exits) -> float:
-    """1 over a bound of the curvature of a head's loss.
+    """Return 1 over a bound of the curvature of a head's loss.
 
     Softmax has a curvature of at most 1/2, and the temperature cancels. Labelled samples have the
     weights `share / n_labelled`, all of them `(1 - share) / n`.
@@ -58,7 +56,7 @@ def stable_rate(features: Floats, exits: Exits) -> float:
 
 
 def make_head(features: Floats, exits: Exits, options: Any) -> Head:
-    """A head of zeros on features (n, D)."""
+    """Make a head of zeros on features (n, D)."""
     how: Any = {"dtype": torch_dtype(options.dtype), "device": options.device}
     sizes = exits.labels.n_classes, features.shape[1]
     if exits.is_hard:
@@ -66,41 +64,21 @@ def make_head(features: Floats, exits: Exits, options: Any) -> Head:
     return TaughtHead(*sizes, temperature=exits.temperature, **how)
 
 
-def descend(
-    head: Head,
-    features: Floats,
-    exits: Exits,
-    options: Any,
-    *,
-    callback: Callback | None = None,
-    state: Path | None = None,
-    resume: bool = False,
-) -> Trajectory:
-    """Train one head; its weights at every checkpoint are observed as "weights" (K, D)."""
-    settings = settings_of(options, stable_rate(features, exits))
+def head_samples(features: Floats, exits: Exits) -> tuple[Floats, Floats, Floats]:
+    """Return inputs, targets and gates from which the head of one exit learns."""
     used, targets, gates = _hard_samples(exits) if exits.is_hard else _soft_samples(exits)
-    return train(
-        head,
-        features[used],
-        targets,
-        gates,
-        settings=settings,
-        callback=callback,
-        observer=_weights,
-        state=state,
-        resume=resume,
-    )
+    return features[used], targets, gates
 
 
 def _hard_samples(exits: Exits) -> tuple[Any, Floats, Floats]:
-    """Which samples have a label, what their margins are to be, and one-hot labels as gates."""
+    """Return which samples have a label, their target margins, and one-hot labels as gates."""
     known = exits.labels.train != UNLABELLED
     labels = torch.tensor(exits.labels.train[known])
     return known, np.ones(len(labels)), one_hot(labels, exits.labels.n_classes).double().numpy()
 
 
 def _soft_samples(exits: Exits) -> tuple[Any, Floats, Floats]:
-    """All samples, the least loss of each, and their labels as gates, weighed for a mean over n.
+    """Return all samples, the least loss of each, and labels as gates, weighed for a mean over n.
 
     A label counts 1 / n_labelled of the hard part, a soft one 1 / n of the other, (6.6).
     """
@@ -114,7 +92,8 @@ def _soft_samples(exits: Exits) -> tuple[Any, Floats, Floats]:
     return slice(None), np.asarray((1 - a) * tau**2 * entropy), gates
 
 
-def _weights(head: torch.nn.Module) -> dict[str, Floats]:
+def head_weights(head: torch.nn.Module) -> dict[str, Floats]:
+    """Observe the weights (K, D) of a head, as "weights"."""
     with torch.no_grad():
         (weight,) = head.parameters()
         return {"weights": weight.double().cpu().numpy().copy()}

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from scipy.special import softmax
 
-from ..._solve import to_numpy
-from ...data.arrays import Floats, require_real
+from ...data.arrays import Floats
 from .direction import direction_limit
 from .limit import HeadLimit
-from .losses import ExitLoss, exit_loss
+from .losses import ExitLoss, checked_features, exit_loss
 from .point import point_limit
 
 __all__ = ["anytime_average", "averages", "budget_exits", "solve_exit_heads"]
@@ -78,7 +77,8 @@ def solve_exit_heads(
     if not 0 < tol < 1:
         raise ValueError(f"`tol` must lie in (0, 1), got {tol}")
     loss = exit_loss(labels, teacher, temperature=temperature, share=share)
-    checked = [_features(m, given, len(loss.one_hot)) for m, given in enumerate(features)]
+    n = len(loss.one_hot)
+    checked = [checked_features(f"features[{m}]", one, n) for m, one in enumerate(features)]
     if not checked:
         raise ValueError("`features` must hold one exit at least")
     return tuple(_solve_head(phi, loss, tol) for phi in checked)
@@ -147,14 +147,3 @@ def _solve_head(features: Floats, loss: ExitLoss, tol: float) -> HeadLimit:
         if direction is not None:
             return direction
     return point_limit(features, loss, tol)
-
-
-def _features(exit_number: int, given: Any, n_samples: int) -> Floats:
-    name = f"features[{exit_number}]"
-    require_real(name, given)
-    features = np.asarray(to_numpy(given), dtype=np.float64)
-    if features.ndim != 2 or features.shape[0] != n_samples or features.shape[1] < 1:
-        raise ValueError(f"`{name}` must have shape ({n_samples}, D), got {features.shape}")
-    if not np.all(np.isfinite(features)):
-        raise ValueError(f"`{name}` has entries that are NaN or infinite: remove them first")
-    return features

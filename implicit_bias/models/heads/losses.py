@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,12 @@ from scipy.special import logsumexp, softmax, xlogy
 
 from ..._solve import to_numpy
 from ...data.arrays import Floats, require_real
+from ...limits.literal import LiteralProgram, constant, cvxpy_module
 
-__all__ = ["ExitLoss", "exit_loss"]
+if TYPE_CHECKING:
+    import cvxpy
+
+__all__ = ["ExitLoss", "HeadLoss", "checked_features", "checked_labels", "exit_loss"]
 
 UNLABELLED = -1
 
@@ -137,6 +141,78 @@ class ExitLoss:
         return float(-self.hard @ entropies[0] - tau**2 * self.soft @ entropies[1])
 
 
+@dataclass(frozen=True)
+class HeadLoss(LiteralProgram):
+    """The loss of a linear head on frozen features, as a program in its weights W.
+
+        minimise  sum_n a_n (lse(u_n) - u_n[y_n]) + b_n (tau^2 lse(u_n / tau) - tau <p_n, u_n>),
+        u_n = W phi_n,   p_n = softmax(t_n / tau),   lse = log sum exp
+
+    Of its minimisers, which differ by what samples or softmax do not see, `solve_exit_heads` takes
+    that of least norm. On hard labels alone that are separable it has none: see `JointMargin`.
+
+    Parameters
+    ----------
+    temperature : float
+        tau, positive.
+    share : float
+        Weight of hard labels in [0, 1]: a_n is `share` over the number of labelled samples, b_n the
+        rest over the number of samples.
+
+    References
+    ----------
+    M. Phuong, "Underspecification in Deep Learning", equations (6.1) to (6.6) on a frozen trunk,
+    the teacher's logits tempered once.
+    """
+
+    name: ClassVar[str] = "cross-entropy of a head"
+
+    temperature: float = 1.0
+    share: float = 0.5
+
+    def literal(
+        self, features: Any, labels: Any | None = None, teacher: Any | None = None
+    ) -> cvxpy.Problem:
+        """State the program; its one variable is W (K, D).
+
+        Parameters
+        ----------
+        features : (n, D) real array
+        labels : (n,) ints, optional
+            Classes from 0, -1 for samples without a label; None if `share` is 0.
+        teacher : (n, K) array, optional
+            Its logits; None if `share` is 1.
+
+        Raises
+        ------
+        MissingExtra
+            Without cvxpy.
+        TypeError, ValueError
+            If something that has weight is missing, or shapes or values are none of these.
+
+        Examples
+        --------
+        >>> problem = HeadLoss(share=0).literal([[1.0], [2.0]], teacher=[[0.0, 1.0], [0.0, 2.0]])
+        >>> round(problem.solve(solver="CLARABEL"), 4)  # the entropy of the teacher's labels
+        0.4736
+        """
+        cp, tau = cvxpy_module(), self.temperature
+        loss = exit_loss(labels, teacher, temperature=tau, share=self.share)
+        phi = constant(checked_features("features", features, len(loss.one_hot)), "phi")
+        W = cp.Variable((loss.n_classes, phi.shape[1]), name="W")
+        u, terms = phi @ W.T, []
+        if not loss.is_soft:
+            e = constant(loss.one_hot, "e")
+            hard = cp.log_sum_exp(u, axis=1) - cp.sum(cp.multiply(e, u), axis=1)
+            terms.append(constant(loss.hard, "a") @ hard)
+        if not loss.is_hard:
+            p = constant(loss.taught, "p")
+            taught = cp.sum(cp.multiply(p, u), axis=1)
+            soft = tau**2 * cp.log_sum_exp(u / tau, axis=1) - tau * taught
+            terms.append(constant(loss.soft, "b") @ soft)
+        return cp.Problem(cp.Minimize(cp.sum(terms)))
+
+
 def exit_loss(
     labels: Any | None, teacher: Any | None, *, temperature: float = 1.0, share: float = 0.5
 ) -> ExitLoss:
@@ -166,7 +242,10 @@ def exit_loss(
         missing = "labels" if share > 0 and labels is None else "teacher"
         raise ValueError(f"`share` {share} needs `{missing}`: give them, or another share")
     logits = None if share == 1 else _logits(teacher)
-    classes = None if share == 0 else _classes(labels, logits)
+    n_rows, n_columns = (None, None) if logits is None else (logits.shape[0], logits.shape[1])
+    classes = None
+    if share > 0:
+        classes = checked_labels(labels, n_samples=n_rows, n_classes=n_columns)
     n, k = _sizes(classes, logits)
     one_hot = np.zeros((n, k))
     hard, soft = np.zeros(n), np.zeros(n)
@@ -198,16 +277,48 @@ def _logits(teacher: Any) -> Floats:
     return logits
 
 
-def _classes(labels: Any, logits: Floats | None) -> NDArray[np.int64]:
+def checked_features(name: str, given: Any, n_samples: int) -> Floats:
+    """Features (n, D) in float64, their argument called `name` in messages.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If they are not real and finite, or have another shape.
+    """
+    require_real(name, given)
+    features = np.asarray(to_numpy(given), dtype=np.float64)
+    if features.ndim != 2 or features.shape[0] != n_samples or features.shape[1] < 1:
+        raise ValueError(f"`{name}` must have shape ({n_samples}, D), got {features.shape}")
+    if not np.all(np.isfinite(features)):
+        raise ValueError(f"`{name}` has entries that are NaN or infinite: remove them first")
+    return features
+
+
+def checked_labels(
+    labels: Any, *, n_samples: int | None = None, n_classes: int | None = None
+) -> NDArray[np.int64]:
+    """Classes (n,) from 0 to K - 1, -1 for samples without a label.
+
+    Parameters
+    ----------
+    labels : (n,) ints
+    n_samples, n_classes : int, optional
+        Those of a teacher. Without a number of classes there must be two at least.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If they are no such numbers, or none is known.
+    """
     require_real("labels", labels)
     given = np.asarray(to_numpy(labels))
-    most = np.inf if logits is None else logits.shape[1] - 1
-    if given.ndim != 1 or len(given) == 0 or (logits is not None and len(given) != len(logits)):
-        wanted = "(n,)" if logits is None else f"({len(logits)},), as the teacher has rows"
+    if given.ndim != 1 or len(given) == 0 or (n_samples is not None and len(given) != n_samples):
+        wanted = "(n,)" if n_samples is None else f"({n_samples},), as the teacher has rows"
         raise ValueError(f"`labels` must have shape {wanted}, got {given.shape}")
+    most = np.inf if n_classes is None else n_classes - 1
     if not np.all((given == np.floor(given)) & (given >= UNLABELLED) & (given <= most)):
         raise ValueError(f"`labels` must be whole numbers from 0 to {most:g}, or -1 for none")
-    if logits is None and len(np.unique(given[given != UNLABELLED])) < 2:
+    if n_classes is None and len(np.unique(given[given != UNLABELLED])) < 2:
         raise ValueError("`labels` must hold two classes at least: one alone needs no head")
     if not np.any(given != UNLABELLED):
         raise ValueError("`labels` must hold one label at least: take share=0 for none")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ...options.fields import ImageOptions, ScheduleOptions, UnitOptions, option
-from ...runs.model import Model, own_run
+from ...runs.model import Model
 
 __all__ = ["MODELS"]
 
@@ -68,7 +68,8 @@ MODELS = (
         program="min a CE(y, W phi) + (1 - a) tau^2 CE(softmax(t / tau), softmax(W phi / tau));  "
         "a = 1:  min ||W||  s.t.  <w_y - w_k, phi> >= 1",
         options=HeadsOptions,
-        run=own_run(f"{__package__}.run", "run_heads"),
+        run=f"{__package__}.run:run_heads",
+        programs=f"{__package__}.run:heads_programs",
         refuses={
             "gating": "heads have no gates of their own, their trunk is trained or drawn here"
         },

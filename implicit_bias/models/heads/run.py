@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -14,52 +14,52 @@ from ...data.arrays import Floats
 from ...data.dataset import Dataset
 from ...data.labelled import ClassDataset
 from ...networks.exits import ExitNetwork
-from ...networks.protocols import check_device
 from ...reports.finding import Finding, Table
 from ...reports.findings import TOGETHER, network_record
-from ...reports.report import Report, gather
+from ...reports.report import Report
 from ...reports.writers import write_arrays, write_frame, write_weights
-from ...runs.folder import Keeping
-from ...runs.model import Model
-from ...runs.progress import Progress
-from ...runs.seeds import Seeds
-from ...runs.setup import Heading, data_record, provenance, trains
-from ...runs.user_data import Given, load_chosen
+from ...runs.fit import fit
+from ...runs.gather import gather
+from ...runs.programs import RunPrograms, stated
+from ...runs.setup import Setup, data_record
+from ...runs.user_data import load_chosen
 from ...training.trajectory import Trajectory
 from .comparison import HeadsComparison, compare_heads, head_angle
-from .descent_run import Head, descend, make_head, settings_of
+from .descent_run import (
+    Head,
+    head_samples,
+    head_settings,
+    head_weights,
+    make_head,
+    stable_rate,
+)
 from .diagnosis import assumptions, limits_alone, teacher_found
+from .direction import JointMargin
 from .exits import solve_exit_heads
 from .exits_run import Exits, Labels, check_exits, make_exits, read_labels
 from .figure import plot_accuracy, plot_angles, plot_margins
 from .limit import HeadLimit
+from .losses import UNLABELLED, HeadLoss
 
-__all__ = ["run_heads"]
+__all__ = ["heads_programs", "run_heads"]
 
 
-@dataclass(frozen=True, eq=False)
-class Setup:
-    """What a run is given.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class HeadsSetup(Setup):
+    """The setup of a run, with its labels and exits.
 
     Attributes
     ----------
-    options : HeadsOptions
-    progress, keeping : Progress, Keeping
-    dataset : Dataset or ClassDataset
     labels : Labels
     layers : tuple of int
         Those with an exit.
     """
 
-    options: Any
-    progress: Progress
-    keeping: Keeping
-    dataset: Dataset | ClassDataset
     labels: Labels
     layers: tuple[int, ...]
 
 
-def run_heads(model: Model, options: Any, progress: Progress, keeping: Keeping) -> Report:
+def run_heads(setup: Setup) -> Report:
     """Freeze a trunk, predict the head of every exit, train the heads, compare.
 
     Raises
@@ -68,35 +68,72 @@ def run_heads(model: Model, options: Any, progress: Progress, keeping: Keeping) 
         If an option is out of range, choices do not go together, or the data are not there, before
         any long work.
     """
-    layers = check_exits(options)
-    settings_of(options)  # which refuses what does not go together
-    check_device(options.device)
-    dataset = (model.given or Given()).dataset or load_chosen(options)
-    labels = read_labels(dataset, options.n_labelled)
-    setup = Setup(options, progress, keeping, dataset, labels, layers)
-    return gather(_heading(model, setup), _find(setup), keeping)
-
-
-def _heading(model: Model, setup: Setup) -> Heading:
     options = setup.options
-    return Heading(
-        model=model.name,
-        theorem=model.theorem,
-        program=model.program,
-        setup=f"{setup.dataset.description}; a {options.trunk} trunk of {options.depth} layers; "
-        f"seed {options.seed}",
+    whole, dataset = _prepare(setup)
+    heading = setup.heading(
+        data_record(dataset),
         title="heads at the exits of a frozen trunk beside their limits",
-        record={"model": model.name, "theorem": model.theorem}
-        | provenance(options)
-        | data_record(setup.dataset),
+        choices=f"a {options.trunk} trunk of {options.depth} layers",
     )
+    return gather(heading, _find(whole), setup.folder)
 
 
-def _find(setup: Setup) -> Iterator[Finding]:
-    """What there is to find, each as soon as it is known."""
+def heads_programs(setup: Setup) -> RunPrograms:
+    """State the program of every exit, on the trunk and its teacher as they begin.
+
+    Raises
+    ------
+    ValueError, FileNotFoundError
+        If an option is out of range, choices do not go together, or the data are not there.
+    """
+    whole, dataset = _prepare(setup)
+    untrained = replace(setup.options, trunk_steps=0)
+    exits = make_exits(whole.labels, untrained, whole.layers, setup.seeds.weights)
+    programs = []
+    for layer, phi in zip(exits.layers, exits.features, strict=True):
+        setup.progress.stage(f"stating the head of exit {layer}")
+        name, problem = _stated(phi, exits)
+        programs.append(stated(f"{name}, exit {layer}", problem, _untrained(setup, exits)))
+    return RunPrograms(setup.model, dataset.description, tuple(programs))
+
+
+def _stated(features: Floats, exits: Exits) -> tuple[str, Any]:
+    """Return the name of a head's program, and the program in cvxpy."""
+    labels = exits.labels.train
+    if exits.is_hard:
+        known = labels != UNLABELLED
+        return JointMargin.name, JointMargin().literal(features[known], labels[known])
+    loss = HeadLoss(temperature=exits.temperature, share=exits.share)
+    given = labels if exits.share > 0 else None
+    return loss.name, loss.literal(features, given, exits.teacher)
+
+
+def _untrained(setup: Setup, exits: Exits) -> str:
+    """Return what a run learns before it has the data of its programs."""
+    end = "of several minimisers the limit is that of least norm"
+    notes = [] if exits.is_hard else ["the teacher's logits are 0, as it begins"]
+    if exits.is_hard:
+        end = "where it is infeasible, the limit minimises the cross-entropy"
+    if setup.options.trunk == "trained":
+        steps = setup.options.trunk_steps
+        notes.append(f"the trunk is as it was drawn, and a run trains it for {steps} steps first")
+    return "; ".join([*notes, end])
+
+
+def _prepare(setup: Setup) -> tuple[HeadsSetup, Dataset | ClassDataset]:
+    """Load the data and see that all choices go together."""
+    layers = check_exits(setup.options)
+    head_settings(setup)  # which refuses choices that do not go together
+    dataset = setup.user_data.dataset or load_chosen(setup.options)
+    labels = read_labels(dataset, setup.options.n_labelled)
+    return HeadsSetup(**setup.shared, labels=labels, layers=layers), dataset
+
+
+def _find(setup: HeadsSetup) -> Iterator[Finding]:
+    """Yield the findings of the run, each as soon as it is known."""
     options = setup.options
     setup.progress.stage(f"making the {options.trunk} trunk and its teacher")
-    exits = make_exits(setup.labels, options, setup.layers, Seeds.from_seed(options.seed).weights)
+    exits = make_exits(setup.labels, options, setup.layers, setup.seeds.weights)
     yield teacher_found(exits)
     limits: list[HeadLimit] = []
     began = time.perf_counter()
@@ -105,7 +142,7 @@ def _find(setup: Setup) -> Iterator[Finding]:
         limits.append(_solve(phi, exits, options.tol))
         seconds = time.perf_counter() - began
         yield limits_alone(limits, exits, assumptions(exits, limits, options), seconds)
-    if not trains(options):
+    if not setup.trains:
         return
     heads: list[Head] = []
     paths: list[Trajectory] = []
@@ -132,23 +169,23 @@ def _solve(features: Floats, exits: Exits, tol: float) -> HeadLimit:
     return limit
 
 
-def _descend(setup: Setup, exits: Exits, head: Head, layer: int, features: Floats) -> Trajectory:
-    """Train the head of one exit; of a run that was kept the first had begun, others left files."""
-    state = setup.keeping.state(f"run-exit{layer}.safetensors")
-    begun = layer == exits.layers[0] or (state is not None and state.exists())
-    return descend(
+def _descend(
+    setup: HeadsSetup, exits: Exits, head: Head, layer: int, features: Floats
+) -> Trajectory:
+    """Train the head of one exit; its weights at every checkpoint are observed as "weights"."""
+    return fit(
+        setup,
         head,
-        features,
-        exits,
-        setup.options,
-        callback=setup.progress.training(),
-        state=state,
-        resume=setup.keeping.resume and begun,
+        *head_samples(features, exits),
+        settings=head_settings(setup, stable_rate(features, exits)),
+        observer=head_weights,
+        state=f"run-exit{layer}.safetensors",
+        first=layer == exits.layers[0],
     )
 
 
 def _trained(exits: Exits, heads: Sequence[Head], paths: Sequence[Trajectory]) -> Finding:
-    """The heads as training has left them, and their ways there."""
+    """Return the finding of the trained heads and their trajectories."""
     layers = exits.layers[: len(heads)]
     ways = dict(zip(layers, paths, strict=True))
     network = ExitNetwork(exits.trunk, heads, layers)
@@ -175,7 +212,7 @@ def _trained(exits: Exits, heads: Sequence[Head], paths: Sequence[Trajectory]) -
 
 
 def _comparison(limits: Sequence[HeadLimit], exits: Exits, paths: Sequence[Trajectory]) -> Finding:
-    """Trained heads beside their limits, by exit."""
+    """Return the finding of trained heads beside their limits, by exit."""
     ways = [path.observed["weights"] for path in paths]
     found = compare_heads(limits, [way[-1] for way in ways], exits)
     angles = [
@@ -200,7 +237,7 @@ def _comparison(limits: Sequence[HeadLimit], exits: Exits, paths: Sequence[Traje
 
 
 def _shortfall(found: HeadsComparison, paths: Sequence[Trajectory]) -> str:
-    """A sentence where a head is on no way to its direction yet; empty otherwise."""
+    """Return a sentence where a head is on no way to its direction yet; empty otherwise."""
     for one, path in zip(found.exits, paths, strict=True):
         if one.kind == "direction" and not one.network.margin > 0:
             return (

@@ -13,7 +13,7 @@ from ...options.fields import (
     UnitOptions,
     option,
 )
-from ...runs.model import Model, separable_run
+from ...runs.model import Model
 
 __all__ = ["MODELS"]
 
@@ -38,7 +38,7 @@ MODELS = (
         "(Ji and Telgarsky, Gradient descent aligns the layers of deep linear networks)",
         program="min ||b||  s.t.  y_n <b, x_n> >= 1",
         options=DeepLinearOptions,
-        run=separable_run(f"{__package__}.parts", "deep_linear"),
+        parts=f"{__package__}.parts:deep_linear",
         refuses=UNGATED,
         defaults={"n_train": 60, "trainer": "annealed"},
         variants=EVERY_CLASS,
@@ -49,7 +49,7 @@ MODELS = (
         "The implicit bias of gradient descent on separable data, theorem 3)",
         program="min ||b||  s.t.  y_n <b, x_n> >= 1",
         options=LinearOptions,
-        run=separable_run(f"{__package__}.parts", "linear"),
+        parts=f"{__package__}.parts:linear",
         refuses=UNGATED,
         defaults={"n_train": 60, "trainer": "dual"},
         variants=EVERY_CLASS,

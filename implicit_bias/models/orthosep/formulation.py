@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
-from typing import TYPE_CHECKING, Unpack
+from dataclasses import dataclass, replace
+from types import ModuleType
+from typing import TYPE_CHECKING, ClassVar, Unpack
 
 import numpy as np
 
-from ..._extras import naming_extras
 from ..._solve import (
     Array,
     GatedDesign,
@@ -24,17 +24,16 @@ from ..._solve import (
 )
 from ...data.arrays import checked_data
 from ...data.orthants import is_orthogonally_separable
-from ...limits.formulation import Solving, labelled, solve_program
+from ...limits.formulation import Formulation, Solving, solve_program
+from ...limits.literal import constant, labelled
 from .limit import LABELS, OneSidedSolution, OrthosepLimit
 
 if TYPE_CHECKING:
     import cvxpy
 
 __all__ = [
-    "literal",
     "NotOrthogonallySeparable",
-    "one_sided_program",
-    "orthosep_program",
+    "OrthogonallySeparable",
     "solve_orthosep",
 ]
 
@@ -43,83 +42,81 @@ class NotOrthogonallySeparable(UserWarning):
     """The programs are defined on these data, but the theorem does not cover them."""
 
 
-def orthosep_program(X: Array, y: Array) -> MaxMarginProgram:
+@dataclass(frozen=True)
+class OrthogonallySeparable(Formulation[OrthosepLimit]):
     """Both one-sided programs as one, which they are since they share no coefficient.
 
         minimise ||zeta[0]|| + ||zeta[1]||
-        s.t.  <zeta[0], x_i> >= 1 where y_i = +1,   -<zeta[1], x_i> >= 1 where y_i = -1
+        s.t.  <zeta[0], x[n]> >= 1 where y[n] = +1,   -<zeta[1], x[n]> >= 1 where y[n] = -1
 
     It is the frozen-gate ReLU program for the gates that neurons have in the extremal sectors:
-    the first open on the positive samples, the second on the negative ones.
-
-    Parameters
-    ----------
-    X : (n, D) real array
-        NumPy array or torch tensor.
-    y : (n,) real or integer array
-        Labels in {-1, +1}.
-
-    Raises
-    ------
-    ValueError
-        If shapes disagree, values are not finite or labels are not -1 and +1.
+    the first open on the positive samples, the second on the negative ones. There are no gates
+    to give. `literal` has the vectors w_positive = zeta[0] and w_negative = -zeta[1].
 
     References
     ----------
-    M. Phuong, "Underspecification in Deep Learning", equations (3.6) and (3.7).
+    M. Phuong, "Underspecification in Deep Learning", equations (3.6) and (3.7), with norms in place
+    of their squares, so that the sum of both has the optima of each.
     """
-    checked_data(X, y)
-    X = as_float64(X)
-    xp = array_namespace(X)
-    y = as_float64(y, like=X)
-    Z = xp.stack([xp.astype(y == label, X.dtype) for label in LABELS.values()], axis=1)
-    group = xp.arange(len(LABELS), device=X.device)
-    return MaxMarginProgram(design=GatedDesign(X=X, Z=Z, group=group), y=y)
 
+    name: ClassVar[str] = "one-sided SVMs"
 
-def one_sided_program(X: Array, y: Array, *, label: int) -> MaxMarginProgram:
-    """`minimise ||w||  s.t.  <w, x_i> >= 1` over the samples with `y_i = label`.
+    def program(self, X: Array, y: Array, gates: Array | None = None) -> MaxMarginProgram:
+        """One gate column and one group a class, open on its samples.
 
-    Both classes have their margins at +1: `w_minus` points towards the negative samples.
+        Raises
+        ------
+        ValueError
+            If shapes disagree, values are not finite or labels are not -1 and +1.
+        """
+        checked_data(X, y)
+        X = as_float64(X)
+        xp = array_namespace(X)
+        y = as_float64(y, like=X)
+        Z = xp.stack([xp.astype(y == label, X.dtype) for label in LABELS.values()], axis=1)
+        group = xp.arange(len(LABELS), device=X.device)
+        return MaxMarginProgram(design=GatedDesign(X=X, Z=Z, group=group), y=y)
 
-    Raises
-    ------
-    ValueError
-        As `orthosep_program`; if `label` is neither -1 nor +1 or no sample has it.
-    """
-    both = orthosep_program(X, y)
-    if label not in LABELS.values():
-        raise ValueError(f"`label` must be -1 or +1, got {label}")
-    xp = array_namespace(both.y)
-    (rows,) = xp.nonzero(both.y == label)
-    if len(rows) == 0:
-        raise ValueError(f"no sample has the label {label:+d}: its program has no constraints")
-    X, ones = both.design.X[rows], xp.ones_like(both.y[rows])
-    group = xp.zeros(1, dtype=xp.int64, device=X.device)
-    return MaxMarginProgram(design=GatedDesign(X=X, Z=ones[:, None], group=group), y=ones)
+    def one_sided(self, X: Array, y: Array, *, label: int) -> MaxMarginProgram:
+        """`minimise ||w||  s.t.  <w, x[n]> >= 1` over the samples with `y[n] = label`.
 
+        Both classes have their margins at +1: `w_minus` points towards the negative samples.
 
-@naming_extras()
-def literal(X: Array, y: Array) -> cvxpy.Problem:
-    """Both one-sided programs as the paper prints them, the sum of their optima, in cvxpy.
+        Raises
+        ------
+        ValueError
+            As `program`; if `label` is neither -1 nor +1 or no sample has it.
+        """
+        both = self.program(X, y)
+        if label not in LABELS.values():
+            raise ValueError(f"`label` must be -1 or +1, got {label}")
+        xp = array_namespace(both.y)
+        (rows,) = xp.nonzero(both.y == label)
+        if len(rows) == 0:
+            raise ValueError(f"no sample has the label {label:+d}: its program has no constraints")
+        X, ones = both.design.X[rows], xp.ones_like(both.y[rows])
+        group = xp.zeros(1, dtype=xp.int64, device=X.device)
+        return MaxMarginProgram(design=GatedDesign(X=X, Z=ones[:, None], group=group), y=ones)
 
-    Raises
-    ------
-    ValueError
-        As `orthosep_program`.
-    """
-    import cvxpy as cp
+    def limit(
+        self, program: MaxMarginProgram, solution: Solution, gates: Array | None = None
+    ) -> OrthosepLimit:
+        """Read a solution as both vectors; `solve_orthosep` knows each class's certificate too."""
+        shape = (len(LABELS), int(program.design.X.shape[1]))
+        return OrthosepLimit.from_solution(program, solution, shape)
 
-    X, y = checked_data(X, y)
-    w = {name: cp.Variable(X.shape[1], name=f"w_{name}") for name in LABELS}
-    return cp.Problem(
-        cp.Minimize(cp.sum([cp.norm(vector, 2) for vector in w.values()])),
-        [
-            labelled(X[y == label] @ w[name] >= 1, f"margins of {name} samples")
-            for name, label in LABELS.items()
-            if label in y
-        ],
-    )
+    def _literal(
+        self, cp: ModuleType, program: MaxMarginProgram, gates: Array | None
+    ) -> cvxpy.Problem:
+        X, y = to_numpy(program.design.X), to_numpy(program.y)
+        norms, constraints = [], []
+        for name, label in LABELS.items():
+            w = cp.Variable(X.shape[1], name=f"w_{name}")
+            norms.append(cp.norm(w, 2))
+            if label in y:
+                margins = constant(X[y == label], f"X_{name}") @ w
+                constraints.append(labelled(margins >= 1, f"margins of {name} samples"))
+        return cp.Problem(cp.Minimize(cp.sum(norms)), constraints)
 
 
 def solve_orthosep(X: Array, y: Array, **solving: Unpack[Solving]) -> OrthosepLimit:
@@ -134,26 +131,20 @@ def solve_orthosep(X: Array, y: Array, **solving: Unpack[Solving]) -> OrthosepLi
     Parameters
     ----------
     X, y
-        As in `orthosep_program`.
+        As in `OrthogonallySeparable`, whose `program` says what they raise.
     **solving
-        `solver`, `tol`, `max_iterations`, `progress`: see `Solving`. They hold for each program;
-        both have one group.
+        See `Solving`. They hold for each program; both have one group.
 
     Returns
     -------
     OrthosepLimit
-        With its certificate; call `.require()` to insist on `SOLVED`. What it solves can be read
-        in cvxpy's words: `literal`.
+        With its certificate; call `.require()` to insist on `SOLVED`.
+        `OrthogonallySeparable.literal` states the program in cvxpy.
 
     Warns
     -----
     NotOrthogonallySeparable
         If the data are not: the programs are defined all the same, the theorem says nothing.
-
-    Raises
-    ------
-    ValueError
-        As `orthosep_program`.
 
     References
     ----------
@@ -168,7 +159,8 @@ def solve_orthosep(X: Array, y: Array, **solving: Unpack[Solving]) -> OrthosepLi
     >>> round(limit.objective, 6), round(limit.limit_function().u, 6)
     (0.75, 0.666667)
     """
-    program = orthosep_program(X, y)
+    formulation = OrthogonallySeparable()
+    program = formulation.program(X, y)
     separability = is_orthogonally_separable(program.design.X, program.y)
     if not separability:
         warnings.warn(
@@ -184,16 +176,14 @@ def solve_orthosep(X: Array, y: Array, **solving: Unpack[Solving]) -> OrthosepLi
         own = program.y == label
         if not bool(xp.any(own)):
             continue
-        one_sided = one_sided_program(program.design.X, program.y, label=label)
+        one_sided = formulation.one_sided(program.design.X, program.y, label=label)
         solution = solve_program(one_sided, **solving)
         primal[row] = label * solution.primal[0]
         dual[own] = solution.dual
         parts.append(_part(label, one_sided, solution))
         solutions.append(solution)
     joined = _join(program, primal, dual, solutions)
-    shape = (len(LABELS), int(program.design.X.shape[1]))
-    limit = OrthosepLimit.from_solution(program, joined, shape)
-    return replace(limit, classes=tuple(parts))
+    return replace(formulation.limit(program, joined), classes=tuple(parts))
 
 
 def _join(

@@ -85,9 +85,9 @@ class OrthosepLimit(Limit):
     """Max-margin vectors of both classes and the function that a ReLU network converges to.
 
     `zeta` has shape (2, D), rows `w_plus` and `-w_minus`: output weight times neuron of a network
-    with one neuron a class. Certificate and status are those of `orthosep_program`, the sum of
-    both one-sided programs, whose optimum is `||w_plus|| + ||w_minus||`. Margins are those of a
-    sample under its own class's vector, which are the margins of `predictor` if the data are
+    with one neuron a class. Certificate and status are those of `OrthogonallySeparable`, the sum
+    of both one-sided programs, whose optimum is `||w_plus|| + ||w_minus||`. Margins are those of
+    a sample under its own class's vector, which are the margins of `predictor` if the data are
     orthogonally separable.
 
     Attributes

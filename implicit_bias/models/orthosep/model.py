@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ...options.fields import ImageOptions, SolverOptions, TrainerOptions, UnitOptions, option
-from ...runs.model import Model, own_run
+from ...runs.model import Model
 
 __all__ = ["MODELS"]
 
@@ -32,10 +32,11 @@ MODELS = (
         "its constants)",
         program="w+- = argmin ||w||  s.t.  <w, x_n> >= 1 for the samples of one class",
         options=OrthosepOptions,
-        run=own_run(f"{__package__}.run", "run_orthosep"),
+        run=f"{__package__}.run:run_orthosep",
+        programs=f"{__package__}.run:orthosep_programs",
         refuses={
             "gating": "its units gate themselves; take frelu for gates that are given",
-            "trainers": "its neurons and layers are told of one network",
+            "trainers": "its tables are about the neurons and layers of one network",
         },
         # Without steps: the phases that take this network to its limit follow from the data.
         defaults={

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
@@ -27,27 +26,25 @@ from ...networks.balanced_relu import BalancedReLU, ResidualReLU
 from ...quantities.formatting import number
 from ...quantities.table import TABLE
 from ...reports.finding import Assumption, Finding, Table
-from ...reports.findings import beside, limit_alone, trained, usable
-from ...reports.report import Report, gather
-from ...runs.folder import Keeping
-from ...runs.model import Model
-from ...runs.progress import Progress
-from ...runs.separable import RUN
-from ...runs.setup import Setup, prepare, torch_dtype, training_settings
+from ...reports.findings import compared, solved, trained, usable
+from ...reports.report import Report
+from ...runs.fit import fit
+from ...runs.gather import gather
+from ...runs.programs import RunPrograms, stated
+from ...runs.setup import SampleSetup, Setup, data_record, prepare, torch_dtype, training_settings
 from ...runs.starts import Start, starts_finding, train_starts
-from ...training.loop import train
 from ...training.trainers import check_trainer
 from ...training.trajectory import Trajectory
 from .diagnosis import OrthosepDistances, diagnose_orthosep, ratio
 from .figure import plot_orthosep
-from .formulation import NotOrthogonallySeparable, solve_orthosep
+from .formulation import NotOrthogonallySeparable, OrthogonallySeparable, solve_orthosep
 from .limit import OrthosepLimit
 from .schedule import halving_phases
 
-__all__ = ["layer_rows", "layer_singular_values", "run_orthosep"]
+__all__ = ["layer_rows", "layer_singular_values", "orthosep_programs", "run_orthosep"]
 
 Network = BalancedReLU | ResidualReLU
-NAME = "one-sided SVMs"
+NAME = OrthogonallySeparable.name
 NETWORKS = {"two-layer": "ReLU network", "residual": "residual ReLU network"}
 RESIDUAL = (
     "nothing is proved for the residual network: its skips carry no weights, so it is not "
@@ -57,7 +54,7 @@ RESIDUAL = (
 )
 
 
-def run_orthosep(model: Model, options: Any, progress: Progress, keeping: Keeping) -> Report:
+def run_orthosep(setup: Setup) -> Report:
     """Predict the limit of a small-initialisation ReLU network, train one, compare them.
 
     Raises
@@ -65,21 +62,38 @@ def run_orthosep(model: Model, options: Any, progress: Progress, keeping: Keepin
     ValueError, FileNotFoundError
         If an option is out of range or the data are not there, before any long work.
     """
+    options = setup.options
     if options.starts > 1 and options.network == "residual":
         raise ValueError(
             f"`--starts {options.starts}` is for `--network two-layer`: permutations and scales "
             "are no symmetries of a network with skip connections"
         )
-    setup = _with_phases(prepare(model, options, progress, keeping))
-    network = _network(setup, setup.seeds.weights)
+    whole = _with_phases(prepare(setup))
+    network = _network(whole, setup.seeds.weights)
     check_trainer(options.trainer, network)
     title = f"{options.network} ReLU network beside its two max-margin directions"
-    theorem = RESIDUAL if options.network == "residual" else model.theorem
-    return gather(setup.heading(title=title, theorem=theorem), _find(setup, network), keeping)
+    theorem = RESIDUAL if options.network == "residual" else ""
+    heading = whole.heading(data_record(whole.dataset), title=title, theorem=theorem)
+    return gather(heading, _find(whole, network), setup.folder)
 
 
-def _with_phases(setup: Setup) -> Setup:
-    """With the phases that take the network to its limit on these data, if none were chosen."""
+def orthosep_programs(setup: Setup) -> RunPrograms:
+    """State both one-sided programs, as one.
+
+    Raises
+    ------
+    ValueError, FileNotFoundError
+        If an option is out of range or the data are not there.
+    """
+    samples = prepare(setup)
+    setup.progress.stage(f"stating {NAME} on {len(samples.train.y)} samples")
+    note = RESIDUAL if setup.options.network == "residual" else ""
+    problem = OrthogonallySeparable().literal(samples.train.X, samples.train.y)
+    return RunPrograms(setup.model, samples.dataset.description, (stated(NAME, problem, note),))
+
+
+def _with_phases(setup: SampleSetup) -> SampleSetup:
+    """Fill in phases that take the network to its limit on these data, if none were chosen."""
     if setup.options.steps is not None:
         return setup
     steps, rates = zip(*halving_phases(setup.train.X), strict=True)
@@ -87,7 +101,7 @@ def _with_phases(setup: Setup) -> Setup:
     return replace(setup, options=options, settings=training_settings(options, setup.seeds))
 
 
-def _network(setup: Setup, seed: int) -> Network:
+def _network(setup: SampleSetup, seed: int) -> Network:
     options = setup.options
     kind = ResidualReLU if options.network == "residual" else BalancedReLU
     return kind(
@@ -100,11 +114,11 @@ def _network(setup: Setup, seed: int) -> Network:
     )
 
 
-def _find(setup: Setup, network: Network) -> Iterator[Finding]:
-    """What there is to find, each as soon as it is known."""
+def _find(setup: SampleSetup, network: Network) -> Iterator[Finding]:
+    """Yield the findings of the run, each as soon as it is known."""
     setup.progress.stage(f"solving both one-sided SVMs ({setup.options.solver})")
     limit = _predict(setup)
-    yield limit_alone(limit, NAME)
+    yield solved(limit, NAME)
     if not (usable(limit) and setup.trains):
         return
     kind, n_steps = NETWORKS[setup.options.network], setup.settings.n_steps
@@ -113,13 +127,13 @@ def _find(setup: Setup, network: Network) -> Iterator[Finding]:
     panels = run_panels(trajectory, limit, limit.predictor(setup.held_out.X))
     yield trained(network, trajectory, panels=panels)
     setup.progress.stage("comparing")
-    yield _beside(setup, limit, network, trajectory)
+    yield _compared(setup, limit, network, trajectory)
     yield _neurons(setup, limit, network)
     if setup.options.starts > 1 and trajectory.finished:
         yield _starts(setup, limit, Start(network, trajectory))
 
 
-def _predict(setup: Setup) -> OrthosepLimit:
+def _predict(setup: SampleSetup) -> OrthosepLimit:
     X, y, _ = setup.train
     with warnings.catch_warnings():
         # Said among the assumptions.
@@ -127,21 +141,19 @@ def _predict(setup: Setup) -> OrthosepLimit:
         return solve_orthosep(X, y, solver=setup.options.solver, tol=setup.options.tol)
 
 
-def _train(setup: Setup, network: Network, limit: OrthosepLimit) -> Trajectory:
-    return train(
+def _train(setup: SampleSetup, network: Network, limit: OrthosepLimit) -> Trajectory:
+    return fit(
+        setup,
         network,
         *setup.train,
         settings=setup.settings,
         X_val=setup.held_out.X,
-        callback=setup.progress.training(),
         observer=OrthosepDistances(limit, *setup.samples, loss=setup.options.loss),
-        state=setup.keeping.state(RUN),
-        resume=setup.keeping.resume,
     )
 
 
-def _beside(
-    setup: Setup, limit: OrthosepLimit, network: Network, trajectory: Trajectory
+def _compared(
+    setup: SampleSetup, limit: OrthosepLimit, network: Network, trajectory: Trajectory
 ) -> Finding:
     homogeneous = isinstance(network, BalancedReLU)
     fitted = homogeneous and trajectory.smallest_margin[-1] > 0
@@ -149,7 +161,7 @@ def _beside(
     comparison = compare(limit, network, *setup.samples, kkt=kkt)
     state = measure_network(network, *setup.samples, kkt)
     assumptions = (*_of_the_data(setup.train, limit), *_of_the_network(homogeneous))
-    return beside(limit, NAME, setup.samples, state, trajectory, comparison, assumptions)
+    return compared(limit, NAME, setup.samples, state, trajectory, comparison, assumptions)
 
 
 def _of_the_data(train: Sample, limit: OrthosepLimit) -> tuple[Assumption, ...]:
@@ -176,8 +188,8 @@ def _of_the_network(homogeneous: bool) -> tuple[Assumption, ...]:
     )
 
 
-def _neurons(setup: Setup, limit: OrthosepLimit, network: Network) -> Finding:
-    """How near the network has come to two kinds of neurons and, layer by layer, to rank two."""
+def _neurons(setup: SampleSetup, limit: OrthosepLimit, network: Network) -> Finding:
+    """Measure how near the network is to two kinds of neurons and, layer by layer, to rank two."""
     diagnosis = diagnose_orthosep(network, limit, *setup.samples, loss=setup.options.loss)
     transport = _transport(network, limit)
     folds = _folds(setup, limit, network)
@@ -207,8 +219,8 @@ def _neurons(setup: Setup, limit: OrthosepLimit, network: Network) -> Finding:
     )
 
 
-def _folds(setup: Setup, limit: OrthosepLimit, network: Network) -> Row | None:
-    """Where the network bends, and where two neurons do; None for one with skip connections."""
+def _folds(setup: SampleSetup, limit: OrthosepLimit, network: Network) -> Row | None:
+    """Draw where the network bends, and where two neurons do; None with skip connections."""
     if not isinstance(network, BalancedReLU):
         return None
     networks = {"network": as_weights(network), "two neurons": _predicted(limit)}
@@ -221,14 +233,14 @@ def _predicted(limit: OrthosepLimit) -> ReLUWeights:
 
 
 def _transport(network: Network, limit: OrthosepLimit) -> MeasureDistance | None:
-    """From the neurons of a two-layer network to the predicted ones; None for a deeper one."""
+    """Measure the transport of a two-layer network's neurons to the predicted; None for deeper."""
     if not isinstance(network, BalancedReLU):
         return None
     return measure_distance(network, _predicted(limit))
 
 
-def _starts(setup: Setup, limit: OrthosepLimit, first: Start) -> Finding:
-    """Networks from further weights, and how far each is from the two neurons of the theorem."""
+def _starts(setup: SampleSetup, limit: OrthosepLimit, first: Start) -> Finding:
+    """Train from further weights, and measure how far each is from the theorem's two neurons."""
     name = NETWORKS[setup.options.network]
     starts = [first, *train_starts(setup, partial(_network, setup), name)]
     predicted = _predicted(limit)
@@ -244,18 +256,18 @@ def _transport_rows(transport: MeasureDistance | None) -> list[tuple[str, ...]]:
 
 
 def layer_singular_values(network: torch.nn.Module) -> list[Floats]:
-    """Singular values, descending, of every weight matrix of a network, in its own order."""
+    """Return singular values, descending, of every weight matrix of a network, in its order."""
     matrices = [to_numpy(p.double()) for p in network.parameters() if p.ndim == 2]
     return [np.linalg.svd(V, compute_uv=False) for V in matrices]
 
 
 def layer_rows(layers: Sequence[Floats], *, n_shown: int = 4) -> list[tuple[str, ...]]:
-    """Lines of a printed table of singular values: layer, the largest, third by second, top two.
+    """Return lines of a table of singular values: layer, largest, third by second, top two.
 
     Parameters
     ----------
     layers : sequence of descending arrays
-        Of `layer_singular_values`. Those with one value, output layers, are left out.
+        As `layer_singular_values` gives them. Those with one value, output layers, are left out.
     n_shown : int
         Singular values to print.
 

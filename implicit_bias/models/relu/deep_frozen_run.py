@@ -22,7 +22,7 @@ from ...quantities.table import lines
 from ...reports.bounds import LASSO, LOCAL, beside_bound, bound_table, local_columns
 from ...reports.finding import Finding
 from ...reports.findings import usable
-from ...runs.setup import Setup
+from ...runs.setup import SampleSetup
 from .freezing import PartlyTrained
 from .frozen_run import (
     changed_later,
@@ -36,7 +36,7 @@ __all__ = ["find_deep_frozen"]
 
 
 def find_deep_frozen(
-    setup: Setup, twin: DeepReLU, network: DeepReLU, *, freeze_at: int
+    setup: SampleSetup, twin: DeepReLU, network: DeepReLU, *, freeze_at: int
 ) -> Iterator[Finding]:
     """Train a copy up to `freeze_at`, freeze its gates, go on, bound it, find its local limit.
 

@@ -22,7 +22,7 @@ from ...quantities.table import lines
 from ...reports.finding import Assumption, Finding, Table, Writer
 from ...reports.findings import shortfall, usable
 from ...reports.writers import write_frame, write_weights
-from ...runs.setup import Setup
+from ...runs.setup import SampleSetup
 from ...training.settings import TrainingSettings
 from .comparison import FrozenComparison, compare_frozen
 from .figure import copy_panel
@@ -66,7 +66,7 @@ def freezing_step(options: ReLUOptions, settings: TrainingSettings) -> int:
 
 
 def find_frozen(
-    setup: Setup, twin: ReLU, network: DeepReLU, *, freeze_at: int
+    setup: SampleSetup, twin: ReLU, network: DeepReLU, *, freeze_at: int
 ) -> Iterator[Finding]:
     """Train a copy up to `freeze_at`, freeze its gates, go on, solve its limit, compare.
 
@@ -138,10 +138,12 @@ def _columns(comparison: FrozenComparison) -> dict[str, Any]:
     }
 
 
-def train_frozen(setup: Setup, twin: DeepReLU, freeze_at: int) -> tuple[PartlyTrained, Finding]:
+def train_frozen(
+    setup: SampleSetup, twin: DeepReLU, freeze_at: int
+) -> tuple[PartlyTrained, Finding]:
     """Train a copy that freezes its gates on the way, with the settings of the run."""
     setup.progress.stage(f"training it again, with its gates frozen at step {freeze_at}")
-    before, after = map(setup.keeping.state, RUNS)
+    before, after = map(setup.folder.state, RUNS)
     parts = train_then_freeze(
         twin,
         setup.train.X,
@@ -151,7 +153,7 @@ def train_frozen(setup: Setup, twin: DeepReLU, freeze_at: int) -> tuple[PartlyTr
         X_val=setup.held_out.X,
         callback=setup.progress.training(),
         states=None if before is None or after is None else (before, after),
-        resume=setup.keeping.resume,
+        resume=setup.folder.resume,
     )
     found = Finding("frozen", record={"frozen": None}, finished=parts.finished)
     if parts.frozen:
@@ -159,7 +161,7 @@ def train_frozen(setup: Setup, twin: DeepReLU, freeze_at: int) -> tuple[PartlyTr
     return parts, found
 
 
-def frozen_samples(setup: Setup, twin: DeepReLU) -> tuple[Sample, Sample]:
+def frozen_samples(setup: SampleSetup, twin: DeepReLU) -> tuple[Sample, Sample]:
     """Both parts of the data with the gates that the network had when it stopped."""
     train, held_out = (
         Sample(one.X, one.y, to_numpy(twin.gates(one.X)).astype(np.float64))
@@ -168,7 +170,7 @@ def frozen_samples(setup: Setup, twin: DeepReLU) -> tuple[Sample, Sample]:
     return train, held_out
 
 
-def changed_later(setup: Setup, train: Sample, network: DeepReLU) -> float:
+def changed_later(setup: SampleSetup, train: Sample, network: DeepReLU) -> float:
     """Share of the gates of `train` that the other network has changed since the freeze."""
     return float(gate_changes(train.gates, network.gates(setup.train.X)).mean())
 

@@ -126,8 +126,8 @@ def solve_relu_svms(view: ReLUView, **solving: Unpack[Solving]) -> ReLULimits:
     view : ReLUView
         Training data; `comparison.view_relu` makes it from a trained network.
     **solving
-        `solver`, `tol`, `max_iterations`, `progress`: see `Solving`. What they solve can be read
-        in cvxpy's words: `literal` of the formulations in `ReLUView.machines`.
+        See `Solving`. `literal` of the formulations in `ReLUView.machines` states the programs in
+        cvxpy.
 
     Raises
     ------

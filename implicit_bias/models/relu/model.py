@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...options.fields import (
-    BOTH_ROADS,
-    ONE_ROAD,
+    ONE_TRAINER,
+    TWO_TRAINERS,
     ClassOptions,
     GateOptions,
     ImageOptions,
@@ -15,7 +15,7 @@ from ...options.fields import (
     TrainerOptions,
     option,
 )
-from ...runs.model import Model, own_run, separable_run
+from ...runs.model import Model
 
 __all__ = ["MODELS"]
 
@@ -53,9 +53,9 @@ MODELS = (
         f"its units ({LIPPL}, equation 22)",
         program="min sum_h ||zeta_h||  s.t.  y_n sum_h g_h(x_n) <zeta_h, x_n> >= 1",
         options=FReLUOptions,
-        run=separable_run(f"{__package__}.parts", "frelu"),
-        defaults={"init": "kaiming", **BOTH_ROADS},
-        variants={**ONE_ROAD, ("data", "quadrants"): {"hidden_units": 2, "cutoffs": "axes"}},
+        parts=f"{__package__}.parts:frelu",
+        defaults={"init": "kaiming", **TWO_TRAINERS},
+        variants={**ONE_TRAINER, ("data", "quadrants"): {"hidden_units": 2, "cutoffs": "axes"}},
     ),
     Model(
         "relu",
@@ -65,7 +65,8 @@ MODELS = (
         program="SVM-FReLU on random (RC) or learned gates (LC), hard-margin SVM on hidden "
         "activations (HL) or on gates alone",
         options=ReLUOptions,
-        run=own_run(f"{__package__}.run", "run_relu"),
+        run=f"{__package__}.run:run_relu",
+        programs=f"{__package__}.run:relu_programs",
         refuses={
             "gating": "its gates are learned; take frelu for gates that are given",
             "trainers": "its machines freeze what one network has learned",

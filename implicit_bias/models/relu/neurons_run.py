@@ -19,7 +19,7 @@ from ...networks.relu import DeepReLU, ReLU
 from ...quantities.measured import side_by_side
 from ...reports.bounds import LOCAL, local_columns
 from ...reports.finding import Finding, Table
-from ...runs.setup import Setup
+from ...runs.setup import SampleSetup
 from ...runs.starts import Start, starts_finding, train_starts
 from ...training.trajectory import Trajectory
 from .neurons_comparison import NeuronComparison, compare_with_limit, compare_with_local_limit
@@ -30,7 +30,7 @@ __all__ = ["find_neurons", "find_starts"]
 SMALL = 400
 
 
-def find_neurons(setup: Setup, network: DeepReLU, machine: FReLULimit, name: str) -> Finding:
+def find_neurons(setup: SampleSetup, network: DeepReLU, machine: FReLULimit, name: str) -> Finding:
     """A trained network beside the neurons of `machine` and of its local limit, and its folds."""
     beside: dict[str, NeuronComparison] = {}
     columns: dict[str, Any] = {}
@@ -70,7 +70,7 @@ def _table(beside: Mapping[str, NeuronComparison]) -> Table:
 
 
 def find_starts(
-    setup: Setup,
+    setup: SampleSetup,
     make: Callable[[int], torch.nn.Module],
     name: str,
     network: DeepReLU,

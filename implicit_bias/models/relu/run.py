@@ -17,6 +17,8 @@ import numpy as np
 from ...drawing.map_rows import plane_snapshots
 from ...gates.changes import GateChanges
 from ...gates.hyperplanes import HyperplaneGates
+from ...limits.frelu import SVMFReLU
+from ...limits.path_lasso import PathLasso
 from ...measures.comparison import measure_network
 from ...measures.distances import Distances
 from ...measures.kkt import kkt_distance
@@ -26,27 +28,25 @@ from ...quantities.table import lines
 from ...reports.columns import limit_columns
 from ...reports.finding import Assumption, Finding, Table
 from ...reports.findings import gating_file, network_record, trained
-from ...reports.report import Report, gather
-from ...runs.separable import RUN
-from ...runs.setup import Setup, prepare, start, trains
-from ...training.loop import train
+from ...reports.report import Report
+from ...runs.fit import fit
+from ...runs.gather import gather
+from ...runs.programs import RunPrograms, stated
+from ...runs.setup import SampleSetup, Setup, data_record, prepare, start
 from ...training.trainers import check_trainer
 from ...training.trajectory import Trajectory
 from .comparison import ReLUComparison, compare_relu, view_relu
 from .deep_frozen_run import find_deep_frozen
 from .figure import network_panels, relu_map_row
-from .frozen_run import find_frozen, freezing_step
+from .frozen_run import find_frozen, freezing_step, frozen_samples
 from .machines import RELU_SVMS, ReLULimits, solve_relu_svms
 from .neurons_run import find_neurons, find_starts
 
 if TYPE_CHECKING:
-    from ...runs.folder import Keeping
-    from ...runs.model import Model
-    from ...runs.progress import Progress
     from ...training.snapshots import Snapshots
     from .model import ReLUOptions
 
-__all__ = ["run_relu"]
+__all__ = ["relu_programs", "run_relu"]
 
 DEEP = (
     "no theorem names the limit of a ReLU network on general data. With several hidden layers one "
@@ -56,7 +56,7 @@ DEEP = (
 )
 
 
-def run_relu(model: Model, options: ReLUOptions, progress: Progress, keeping: Keeping) -> Report:
+def run_relu(setup: Setup) -> Report:
     """Train a ReLU network, freeze what it learned in four ways, and compare all of them.
 
     Beside them stands a network that froze its gates on the way and went on without changing
@@ -69,23 +69,60 @@ def run_relu(model: Model, options: ReLUOptions, progress: Progress, keeping: Ke
         If an option is out of range or the data are not there, before any long work; or if
         training diverges.
     """
-    _check_depth(options)
-    if not trains(options):
+    options = setup.options
+    if not setup.trains:
         raise ValueError("`steps` 0 predicts alone, and the machines of relu need learned gates")
-    setup = prepare(model, options, progress, keeping)
-    network = _network(setup, setup.seeds.weights)
+    samples, network, freeze_at = _prepare(setup)
     check_trainer(options.trainer, network)
-    freeze_at = None
-    if options.depth == 2 or options.freeze_at is not None:
-        freeze_at = freezing_step(options, setup.settings)
     heading = setup.heading(
+        data_record(samples.dataset),
         title=f"{_name(options)} beside four machines on what it has learned",
         theorem="" if options.depth == 2 else DEEP,
     )
-    return gather(heading, _find(setup, network, freeze_at), keeping)
+    return gather(heading, _find(samples, network, freeze_at), setup.folder)
 
 
-def _find(setup: Setup, network: DeepReLU, freeze_at: int | None) -> Iterator[Finding]:
+def relu_programs(setup: Setup) -> RunPrograms:
+    """State the programs of the four machines, and of the copy that freezes its gates.
+
+    Raises
+    ------
+    ValueError, FileNotFoundError
+        If an option is out of range, the data are not there, or there are more paths than memory
+        holds.
+    """
+    samples, network, freeze_at = _prepare(setup)
+    train = samples.train
+    view = view_relu(network, train.X, train.y, _random_gates(samples))
+    note = "of the network as it starts, and a run trains it first"
+    notes = {"rc": "", "hl": f"activations are those {note}"}
+    programs = []
+    for key, (formulation, inputs, gates) in view.machines().items():
+        setup.progress.stage(f"stating {RELU_SVMS[key]}")
+        problem = formulation.literal(inputs, train.y, gates)
+        programs.append(stated(RELU_SVMS[key], problem, notes.get(key, f"gates are those {note}")))
+    if freeze_at is not None:
+        widths = _widths(setup.options)
+        frozen = SVMFReLU() if len(widths) == 1 else PathLasso(widths)
+        setup.progress.stage(f"stating {frozen.name} on frozen gates")
+        problem = frozen.literal(*frozen_samples(samples, network)[0])
+        name = f"{frozen.name} on the gates of step {freeze_at}"
+        programs.append(stated(name, problem, f"gates are those {note}"))
+    return RunPrograms(setup.model, samples.dataset.description, tuple(programs))
+
+
+def _prepare(setup: Setup) -> tuple[SampleSetup, DeepReLU, int | None]:
+    """Load the data, draw the network, and find the step at which a copy freezes its gates."""
+    options = setup.options
+    _check_depth(options)
+    samples = prepare(setup)
+    network = _network(samples, setup.seeds.weights)
+    if options.depth > 2 and options.freeze_at is None:
+        return samples, network, None
+    return samples, network, freezing_step(options, samples.settings)
+
+
+def _find(setup: SampleSetup, network: DeepReLU, freeze_at: int | None) -> Iterator[Finding]:
     """Yield the findings of the run, each as soon as it is known."""
     options, n_steps = setup.options, setup.settings.n_steps
     # Twins: one stays a ReLU network, one freezes its gates.
@@ -97,10 +134,7 @@ def _find(setup: Setup, network: DeepReLU, freeze_at: int | None) -> Iterator[Fi
     yield found
     yield _measured(setup, network, trajectory, found)
     setup.progress.stage(f"solving four SVMs ({options.solver})")
-    # As many random gates as there are learned ones, and one that is always open.
-    gating = HyperplaneGates(
-        sum(_widths(options)), cutoffs=options.cutoffs, random_state=setup.seeds.gating
-    ).fit(setup.train.X)
+    gating = _random_gates(setup)
     views = [view_relu(network, sample.X, sample.y, gating) for sample in setup.samples]
     limits = solve_relu_svms(views[0], solver=options.solver, tol=options.tol)
     machines = _solved(limits)
@@ -126,23 +160,24 @@ def _find(setup: Setup, network: DeepReLU, freeze_at: int | None) -> Iterator[Fi
         yield from find_starts(setup, make, _name(options), network, trajectory)
 
 
-def _train(setup: Setup, network: DeepReLU, snapshots: Snapshots | None) -> Trajectory:
+def _train(setup: SampleSetup, network: DeepReLU, snapshots: Snapshots | None) -> Trajectory:
     try:
-        return train(
+        return fit(
+            setup,
             network,
             *setup.train,
             settings=setup.settings,
             X_val=setup.held_out.X,
-            callback=setup.progress.training(snapshots),
             observer=Distances(None, *setup.samples, loss=setup.options.loss),
-            state=setup.keeping.state(RUN),
-            resume=setup.keeping.resume,
+            callback=snapshots,
         )
     except FloatingPointError as error:  # there is no prediction without learned gates
         raise ValueError(str(error)) from error
 
 
-def _measured(setup: Setup, network: DeepReLU, trajectory: Trajectory, found: Finding) -> Finding:
+def _measured(
+    setup: SampleSetup, network: DeepReLU, trajectory: Trajectory, found: Finding
+) -> Finding:
     """The finding of the trained network with its measures, its gates and what they assume."""
     separates = bool(trajectory.smallest_margin[-1] > 0)
     kkt = kkt_distance(network, *setup.train) if separates else None
@@ -231,7 +266,15 @@ def _compared(machines: Finding, comparison: ReLUComparison) -> Finding:
     )
 
 
-def _network(setup: Setup, seed: int) -> DeepReLU:
+def _random_gates(setup: SampleSetup) -> HyperplaneGates:
+    """Fit as many random gates as there are learned ones, and one that is always open."""
+    options = setup.options
+    return HyperplaneGates(
+        sum(_widths(options)), cutoffs=options.cutoffs, random_state=setup.seeds.gating
+    ).fit(setup.train.X)
+
+
+def _network(setup: SampleSetup, seed: int) -> DeepReLU:
     options, n_inputs = setup.options, setup.train.X.shape[1]
     begins = start(options, seed)
     if options.depth == 2:

@@ -14,7 +14,6 @@ import implicit_bias as ib
 from implicit_bias import distillation
 from implicit_bias.models.distillation.closed_form import largest_start
 from implicit_bias.models.distillation.losses import CLASS_LOSSES, LOSSES, mean_loss
-from implicit_bias.models.distillation.rates import restricted_convexity
 from implicit_bias.models.distillation.risk import (
     angle,
     error_angle,
@@ -356,7 +355,7 @@ def test_theorem_d_2_minimisers_are_those_that_give_the_teachers_scores() -> Non
 def test_theorem_d_3_and_corollary_d_1_hold_with_the_constant_of_the_level() -> None:
     rng = np.random.default_rng(0)
     level = mean_loss(X, 0 * UNSURE, UNSURE, "cross-entropy")
-    mu, tried, least = restricted_convexity(X, UNSURE, level), 0, math.inf
+    mu, tried, least = distillation.restricted_convexity(X, UNSURE, level), 0, math.inf
     onto = np.linalg.pinv(X) @ X
     while tried < 200:
         w, v = UNSURE + 0.2 * rng.normal(size=(2, D))
@@ -373,17 +372,17 @@ def test_theorem_d_3_and_corollary_d_1_hold_with_the_constant_of_the_level() -> 
     # One sample, whose divergence alone the level bounds: the curvature at its largest score.
     u = 2.5
     level = mean_loss(np.eye(1), np.array([u]), np.array([0.5]), "cross-entropy")
-    found = restricted_convexity([[1.0, 0.0]], [0.5, 3.0], level)
+    found = distillation.restricted_convexity([[1.0, 0.0]], [0.5, 3.0], level)
     assert found == pytest.approx(expit(u) * expit(-u), rel=1e-9)
     with pytest.raises(ValueError, match="`level` be positive"):
-        restricted_convexity(X, TEACHER, 0.0)
+        distillation.restricted_convexity(X, TEACHER, 0.0)
 
 
 def test_theorem_5_1_the_loss_falls_exponentially_and_the_weights_with_it() -> None:
     times = np.array([0.0, 2.0, 8.0, 20.0, 40.0])
     path = distillation.distillation_flow(X, UNSURE, np.zeros(D), times)
     losses = np.array([mean_loss(X, w, UNSURE, "cross-entropy") for w in path])
-    mu = restricted_convexity(X, UNSURE, losses[0])
+    mu = distillation.restricted_convexity(X, UNSURE, losses[0])
     assert mu > 0.05
     assert (losses[1:] <= losses[0] * np.exp(-2 * mu * times[1:]) + 1e-20).all()
     off = path - distillation.distillation_limit(X, UNSURE).zeta

@@ -12,11 +12,10 @@ from implicit_bias import NotCertified, Status
 from implicit_bias.limits.predictors import GateColumns, Predictor
 from implicit_bias.models.gdln.flow import gated_flow, gated_flow_from_moments
 from implicit_bias.models.gdln.formulation import (
-    literal,
+    GatedLeastSquares,
     solve_gated_ols,
     solve_gated_ols_from_moments,
 )
-from implicit_bias.models.gdln.gating_loss import balanced_gating_loss, class_moments, gating_loss
 from implicit_bias.models.gdln.limit import GatedOLS
 from tests.oracles import single_pulse_population
 
@@ -200,7 +199,7 @@ def test_more_weights_than_samples_move_in_the_span_of_the_samples_alone() -> No
 
 @EVERY_GATING
 def test_the_literal_program_has_the_same_optimum(gates) -> None:
-    problem = literal(X, Y, gates)
+    problem = GatedLeastSquares().literal(X, Y, gates)
     problem.solve(solver="CLARABEL")
     limit = solve_gated_ols(X, Y, gates)
     assert problem.value == pytest.approx(limit.loss, abs=1e-9)
@@ -233,31 +232,11 @@ def test_population_moments_give_the_population_limit_and_flow() -> None:
     )
 
 
-def test_gating_loss_is_half_the_unexplained_second_moment() -> None:
+def test_the_loss_of_a_gating_is_half_the_unexplained_second_moment() -> None:
     for gates in GATES.values():
         A, b = moments(X, Y, gates)
         expected = 0.5 * (np.mean(Y**2) - b @ np.linalg.pinv(A, rcond=1e-12) @ b)
-        assert gating_loss(X, Y, gates) == pytest.approx(expected, abs=1e-12)
-
-
-def test_balanced_classes_score_a_gating_by_their_second_moments() -> None:
-    y = np.arange(N) % 2.0
-    for gates in GATES.values():
-        loss = gating_loss(X, y, gates)
-        by_class = class_moments(X, y, gates)
-        assert balanced_gating_loss(by_class) == pytest.approx(loss, abs=1e-12)
-        assert by_class.balanced().second_moment == 0.5
-        np.testing.assert_allclose(by_class.balanced().A, moments(X, y, gates)[0], atol=1e-12)
-        np.testing.assert_allclose(by_class.balanced().b, moments(X, y, gates)[1], atol=1e-12)
-
-
-def test_class_moments_weigh_unequal_classes_equally() -> None:
-    y = (np.arange(N) % 3 == 0).astype(float)
-    by_class = class_moments(X, y, COIN)
-    # Every sample of the rarer class counted twice makes the classes equal.
-    rare = y == 1
-    X2, y2, gates2 = (np.concatenate([a, a[rare]]) for a in (X, y, COIN))
-    assert balanced_gating_loss(by_class) == pytest.approx(gating_loss(X2, y2, gates2), abs=1e-12)
+        assert solve_gated_ols(X, Y, gates).loss == pytest.approx(expected, abs=1e-12)
 
 
 class TestErrata:
@@ -299,8 +278,7 @@ class TestErrata:
             m1, m0 = rows[y == 1].mean(axis=0), rows[y == 0].mean(axis=0)
             outer = np.outer(m1, m1) + np.outer(m0, m0)
             printed.append(m1 @ np.linalg.pinv(outer, rcond=1e-10) @ m1)
-            right.append(1 - 4 * balanced_gating_loss(class_moments(X, y, gates)))
-            assert right[-1] == pytest.approx(1 - 4 * gating_loss(X, y, gates), abs=1e-12)
+            right.append(1 - 4 * solve_gated_ols(X, y, gates).loss)
         np.testing.assert_allclose(printed, 1.0, atol=1e-8)
         assert np.ptp(right) > 0.02
         assert max(right) < 0.9
@@ -354,8 +332,8 @@ class TestErrata:
     def test_which_gating_is_better_depends_on_the_targets(self) -> None:
         rng = np.random.default_rng(21)
         gatings = rng.integers(0, 2, size=(12, N, K))
-        order01 = np.argsort([gating_loss(X, Y, gates) for gates in gatings])
-        order11 = np.argsort([gating_loss(X, 2 * Y - 1, gates) for gates in gatings])
+        order01 = np.argsort([solve_gated_ols(X, Y, gates).loss for gates in gatings])
+        order11 = np.argsort([solve_gated_ols(X, 2 * Y - 1, gates).loss for gates in gatings])
         assert (order01 != order11).any()
 
 
@@ -389,10 +367,6 @@ def test_boolean_gates_and_torch_arrays_give_the_same_limit_and_flow() -> None:
         assert isinstance(torch_flow(t), torch.Tensor)
         np.testing.assert_allclose(torch_flow(t), flow(t), atol=1e-11)
         np.testing.assert_allclose(torch_flow.loss(t), flow.loss(t), atol=1e-12)
-    by_class = class_moments(tensors[0], tensors[1], tensors[2])
-    assert balanced_gating_loss(by_class) == pytest.approx(
-        balanced_gating_loss(class_moments(X, Y, COIN)), abs=1e-12
-    )
 
 
 def test_times_have_any_shape() -> None:
@@ -437,8 +411,6 @@ def test_status_speaks_for_itself() -> None:
             lambda: gated_flow_from_moments(np.diag([1.0, 0.0]), np.ones(2), np.zeros((1, 2))),
             "no inputs and targets have these moments",
         ),
-        (lambda: class_moments(X, 2 * Y - 1, COIN), "targets 0 and 1"),
-        (lambda: class_moments(X, 0 * Y, COIN), "both of them"),
         (lambda: Predictor(W0, REAL)(X[:, :2], COIN), r"`X` must have shape \(n, 4\)"),
         (lambda: Predictor(W0, REAL)(X, COIN[:5]), r"`gates` must have shape \(60, 3\)"),
     ],

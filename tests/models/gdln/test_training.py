@@ -12,7 +12,7 @@ from implicit_bias.measures.kkt import kkt_distance
 from implicit_bias.models.gdln.comparison import compare_with_gdln, inverse_participation_ratio
 from implicit_bias.models.gdln.data import make_nlgp
 from implicit_bias.models.gdln.flow import gated_flow
-from implicit_bias.models.gdln.training import WeightsObserver, descent_path, flow_times
+from implicit_bias.models.gdln.training import WeightsObserver, descent_path
 from implicit_bias.networks.relu_mean import GDLN, ReLUMean
 from implicit_bias.training.loop import train
 from implicit_bias.training.settings import TrainingSettings
@@ -77,14 +77,14 @@ class TestTraining:
         np.testing.assert_array_equal(run.observed["sign_flips"], 0.0)
         rates = np.concatenate([[0.0], *([rate] * count for count, rate in schedule)])
         times = np.cumsum(rates)[run.step.astype(int)]
-        np.testing.assert_allclose(flow_times(settings, run.step), times, rtol=1e-12)
+        np.testing.assert_allclose(settings.flow_times(run.step), times, rtol=1e-12)
 
     def test_small_steps_follow_the_flow_in_weights_and_loss(self) -> None:
         network = GDLN(D, K, random_state=4)
         start = network.w.detach().numpy().copy()
         settings = plain_steps(2000, 5e-3)
         run = fit(network, settings)
-        flow, times = gated_flow(X, Y, GATES, start), flow_times(settings, run.step)
+        flow, times = gated_flow(X, Y, GATES, start), settings.flow_times(run.step)
         np.testing.assert_allclose(run.observed["weights"], flow(times), atol=5e-3)
         np.testing.assert_allclose(run.loss, flow.loss(times), rtol=5e-3)
         # Behind other gates the same weights would have gone elsewhere.

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from implicit_bias import GLN, NotCertified, TrainingSettings, compare, solve_gln_svm, train
 from implicit_bias.data.sample import Sample
 from implicit_bias.limits import ContextPredictor, GLNLimit
-from implicit_bias.programs import gln_program
+from implicit_bias.programs import SVMGLN
 from tests.oracles import RAYS_ZETA, A, B, quadrants, quadrants_zeta, rays
 from tests.problems import gln_construction
 
@@ -93,7 +93,7 @@ def limit() -> GLNLimit:
 
 def test_unit_h_context_c_of_the_design_is_column_h_times_c_plus_c() -> None:
     X, y, contexts = constructed()
-    design = gln_program(X, y, contexts).design
+    design = SVMGLN().program(X, y, contexts).design
     for n in range(len(y)):
         for h in range(H):
             for c in range(C):

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from implicit_bias.models.gln.formulation import gln_program, solve_gln_svm
+from implicit_bias.models.gln.formulation import SVMGLN, solve_gln_svm
 from implicit_bias.models.gln.l2 import gln_l2_root, solve_gln_l2_svm
-from implicit_bias.models.gln.norms import MainEffects, gln_norm, literal, predictor_family
+from implicit_bias.models.gln.norms import GLNNorm, MainEffects, gln_norm, predictor_family
 from tests.oracles import gln_problem, l2_norm, membership
 
 D = 3
@@ -91,7 +91,7 @@ def test_lemma_b6_predictors_that_break_it_belong_to_no_network() -> None:
         MainEffects.of_predictors(beta)
     with pytest.raises(ValueError, match="no two-layer gated linear network"):
         gln_norm(beta)
-    problem = literal(beta)
+    problem = GLNNorm().literal(beta)
     problem.solve(solver="CLARABEL")
     assert problem.status in {cp.INFEASIBLE, cp.INFEASIBLE_INACCURATE}
 
@@ -166,7 +166,7 @@ def test_erratum_printed_matrix_of_23_and_25_gives_no_multiple_of_the_norm(
 @pytest.mark.parametrize("seed", [0, 1])
 def test_gln_norm_is_the_optimum_of_its_program(n_units, n_contexts, seed) -> None:
     beta = predictor_family(unequal_zeta(n_units, n_contexts, seed))
-    problem = literal(beta)
+    problem = GLNNorm().literal(beta)
     problem.solve(solver="CLARABEL")
     assert gln_norm(beta) == pytest.approx(problem.value, rel=1e-6)
     least = MainEffects.of_predictors(beta).coefficients()
@@ -198,7 +198,7 @@ def test_proposition_b9_closed_form_for_two_units_of_two_contexts(seed) -> None:
     a, b = np.linalg.norm(b11 - b12), np.linalg.norm(b11 - b21)
     right = 0.5 * ((a + b) ** 2 + np.linalg.norm(b12 + b21) ** 2)
     also = 0.5 * (sum(float(v @ v) for v in (b11, b12, b21, b22)) + 2 * a * b)
-    problem = literal(beta)
+    problem = GLNNorm().literal(beta)
     problem.solve(solver="CLARABEL")
     assert problem.value**2 == pytest.approx(right, rel=1e-6)
     assert gln_norm(beta) ** 2 == pytest.approx(right, rel=1e-12)
@@ -303,7 +303,7 @@ def test_certified_svm_gln_solution_has_the_least_coefficients_of_its_predictors
 def test_groups_of_svm_gln_are_the_contexts_of_a_unit_and_not_every_hth_row() -> None:
     # The published code filled (H, C) column by column and so penalised rows k mod H together.
     X, y, contexts = gln_problem(3, 2, n=30, seed=7)
-    program = gln_program(X, y, contexts, n_contexts=2)
+    program = SVMGLN(2).program(X, y, contexts)
     zeta = cp.Variable((6, 6))
     margins = cp.multiply(y, cp.sum(cp.multiply(program.design.Z, X @ zeta.T), axis=1))
 

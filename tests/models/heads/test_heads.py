@@ -21,10 +21,10 @@ from implicit_bias.heads import (
     train_multi_exit,
     train_trunk,
 )
-from implicit_bias.models.heads.direction import literal
 from implicit_bias.models.heads.losses import exit_loss
 from implicit_bias.models.heads.point import distance_bound
 from implicit_bias.models.heads.training import confidence, distillation_loss, exits_loss
+from implicit_bias.programs import JointMargin
 
 
 def problem(n, d, k=3, seed=0):
@@ -146,7 +146,7 @@ def test_two_classes_are_logistic_regression_where_labels_overlap() -> None:
 def test_hard_labels_alone_lead_along_the_joint_direction() -> None:
     phi, labels, _ = problem(12, 20)
     (head,) = solve_exit_heads([phi], labels, share=1)
-    norm = literal(phi, labels, 3).solve(solver="CLARABEL")
+    norm = JointMargin().literal(phi, labels).solve(solver="CLARABEL")
     assert head.require().kind == "direction"
     assert np.linalg.norm(head.zeta) == pytest.approx(norm, rel=1e-6)
     assert head.zeta.sum(axis=0) == pytest.approx(np.zeros(20), abs=1e-10)

@@ -1,4 +1,4 @@
-"""Orthogonally separable data: the check, the generator, and the early directions they have."""
+"""Orthogonally separable data: the check and the generator."""
 
 import math
 
@@ -7,11 +7,6 @@ import pytest
 from scipy.stats import ks_2samp
 
 from implicit_bias.data.orthants import is_orthogonally_separable, make_orthosep, orthosep_dataset
-from implicit_bias.models.orthosep.sectors import (
-    early_objective,
-    extremal_directions,
-    extremal_sectors,
-)
 
 
 def test_the_check_agrees_with_the_definition_over_all_pairs() -> None:
@@ -121,62 +116,3 @@ def test_generated_data_are_separable_and_come_from_random_state_alone() -> None
     assert is_orthogonally_separable(everything, np.append(data.y_train, data.y_val))
     with pytest.raises(ValueError, match="`d` must be at least 1"):
         make_orthosep(3, 0)
-
-
-def ascend(w: np.ndarray, X: np.ndarray, y: np.ndarray, sign: float) -> np.ndarray:
-    """Subgradient steps on the sphere with G's gradient, up (sign 1) or down (-1)."""
-    for _ in range(400):
-        w = w + 0.1 * sign * (y * (X @ w > 0)) @ X / np.linalg.norm(X)
-        w = w / np.linalg.norm(w)
-    return w
-
-
-def test_lemma_3_2_every_start_that_moves_climbs_to_the_class_sums() -> None:
-    X, y = make_orthosep(20, 4, random_state=0)
-    directions = extremal_directions(X, y)
-    rng = np.random.default_rng(1)
-    for sign, target, label in ((1.0, directions.positive, 1.0), (-1.0, directions.negative, -1.0)):
-        expected = X[y == label].sum(axis=0)
-        np.testing.assert_allclose(target, expected / np.linalg.norm(expected))
-        reached = 0
-        for _ in range(40):
-            start = rng.normal(size=4)
-            start /= np.linalg.norm(start)
-            end = ascend(start, X, y, sign)
-            if np.any(X[y == label] @ end > 0):
-                reached += 1
-                assert end @ target > 0.9999
-        assert reached >= 20
-        others = rng.normal(size=(500, 4))
-        others /= np.linalg.norm(others, axis=1, keepdims=True)
-        best = sign * early_objective(target, X, y)[0]
-        assert best > np.max(sign * early_objective(others, X, y))
-
-
-def test_the_early_objective_is_the_slope_of_the_logistic_loss_in_the_output_weight() -> None:
-    # d/da sum_i log(1 + exp(-y_i a relu(w x_i))) at a = 0 is -G(w).
-    X, y = make_orthosep(7, 3, random_state=2)
-    w = np.array([0.4, -0.2, 0.3])
-    ramps = np.maximum(X @ w, 0)
-    step = 1e-5
-    losses = [np.log1p(np.exp(-y * a * ramps)).sum() for a in (step, -step)]
-    slope = (losses[0] - losses[1]) / (2 * step)
-    np.testing.assert_allclose(early_objective(w, X, y), [-slope], rtol=1e-8)
-
-
-def test_extremal_sectors_are_the_sign_patterns_of_the_extremal_directions() -> None:
-    X, y = make_orthosep(40, 5, random_state=3)
-    sectors, directions = extremal_sectors(X, y), extremal_directions(X, y)
-    np.testing.assert_array_equal(sectors.positive, y)
-    np.testing.assert_array_equal(sectors.positive, np.sign(X @ directions.positive))
-    np.testing.assert_array_equal(sectors.negative, np.sign(X @ directions.negative))
-
-
-def test_a_sample_orthogonal_to_the_whole_other_class_has_sector_sign_0() -> None:
-    # The third case of (3.13) and (3.14), which occurs only if support examples do not span.
-    X = np.array([[1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 2.0], [-1.0, 0.0, 1.0]])
-    y = np.array([1.0, 1.0, -1.0, -1.0])
-    sectors = extremal_sectors(X, y)
-    np.testing.assert_array_equal(sectors.positive, [1, 1, 0, -1])
-    np.testing.assert_array_equal(sectors.negative, [-1, -1, 1, 1])
-    np.testing.assert_array_equal(extremal_sectors(X[:3], y[:3]).negative, [0, 0, 1])

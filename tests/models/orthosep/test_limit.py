@@ -14,8 +14,7 @@ from implicit_bias.data.orthants import make_orthosep
 from implicit_bias.measures.kkt import kkt_distance
 from implicit_bias.models.orthosep.formulation import (
     NotOrthogonallySeparable,
-    one_sided_program,
-    orthosep_program,
+    OrthogonallySeparable,
     solve_orthosep,
 )
 from implicit_bias.models.orthosep.limit import RampFunction
@@ -79,13 +78,13 @@ def test_the_joint_program_solved_at_once_equals_the_two_one_sided_programs() ->
     X, y = make_orthosep(80, 7, random_state=4)
     limit = solve_orthosep(X, y)
     for solver in ("interior-point", "cvxpy:CLARABEL"):
-        joint = solve(orthosep_program(X, y), solver=solver).require()
+        joint = solve(OrthogonallySeparable().program(X, y), solver=solver).require()
         assert joint.certificate.objective == pytest.approx(limit.objective, rel=1e-7)
         np.testing.assert_allclose(joint.primal, limit.zeta, atol=1e-4)
     with pytest.raises(ValueError, match="no sample has the label -1"):
-        one_sided_program(X[y > 0], y[y > 0], label=-1)
+        OrthogonallySeparable().one_sided(X[y > 0], y[y > 0], label=-1)
     with pytest.raises(ValueError, match="`label` must be"):
-        one_sided_program(X, y, label=0)
+        OrthogonallySeparable().one_sided(X, y, label=0)
 
 
 def test_scaling_inputs_scales_the_vectors_inversely_and_flipping_labels_swaps_them() -> None:

@@ -18,7 +18,6 @@ from implicit_bias.models.orthosep.figure import plot_orthosep
 from implicit_bias.models.orthosep.formulation import solve_orthosep
 from implicit_bias.models.orthosep.run import layer_singular_values
 from implicit_bias.models.orthosep.schedule import halving_phases
-from implicit_bias.models.orthosep.sectors import extremal_sectors
 from implicit_bias.networks.balanced_relu import BalancedReLU, ResidualReLU
 from implicit_bias.training.loop import train
 from implicit_bias.training.settings import TrainingSettings
@@ -89,10 +88,10 @@ def test_compare_finds_the_trained_network_at_the_certified_optimum(trained) -> 
 
 
 def test_live_neurons_end_in_the_extremal_sectors(trained) -> None:
-    sectors = extremal_sectors(X, Y)
     signs = np.sign(trained.W.detach().numpy() @ X.T)
     for pattern, weight in zip(signs, trained.a.detach().numpy(), strict=True):
-        expected = sectors.positive if weight > 0 else sectors.negative
+        # Lemma 3.2: early in training neurons turn to the sum of their class.
+        expected = np.sign(X @ X[np.sign(weight) == Y].sum(axis=0))
         np.testing.assert_array_equal(pattern, expected)
 
 

@@ -15,17 +15,15 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+import implicit_bias as ib
 from implicit_bias import TrainingSettings, solve_frelu_svm, train
 from implicit_bias.gates import ReLUGates
 from implicit_bias.limits import FReLULimit
-from implicit_bias.models import MODELS
 from implicit_bias.models.relu import frozen_run
 from implicit_bias.models.relu.freezing import train_then_freeze
 from implicit_bias.networks.relu import DeepReLU, ReLU
 from implicit_bias.reports.report import Report
 from implicit_bias.reports.text import render_text
-from implicit_bias.runs.folder import Keeping
-from implicit_bias.runs.progress import Progress
 from tests.commands import cut, dataset_of, results, run
 
 H = 8
@@ -37,9 +35,7 @@ DEEP = (*SMALL, "--depth", 3)
 
 def report(**given: Any) -> Report:
     sizes = {"n_train": 60, "n_val": 200, "hidden_units": H, "steps": (60, 40)}
-    model = MODELS["relu"]
-    options = model.choose(**{**sizes, "learning_rate": (0.05, 0.01), **given})
-    return model.run(model, options, Progress(), Keeping())
+    return ib.run("relu", **{**sizes, "learning_rate": (0.05, 0.01), **given})
 
 
 # The copy that froze its gates

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-__all__ = ["CELL_COLUMNS", "NotWritten", "Parts", "sweep_schema"]
+__all__ = ["CELL_COLUMNS", "NotWritten", "CellFiles", "sweep_schema"]
 
 CELL_COLUMNS = (
     Column("cell", "string", "Digest of the choices and the data of the cell."),
@@ -40,8 +40,8 @@ class NotWritten(OSError):
     """The file of a cell could not be written: nothing is wrong with the cell."""
 
 
-class Parts:
-    """The files of a folder.
+class CellFiles:
+    """The files of the cells of a sweep, in its folder.
 
     Parameters
     ----------

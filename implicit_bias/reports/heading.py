@@ -1,0 +1,35 @@
+"""The heading of a report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .._shown import Shown
+
+__all__ = ["Heading"]
+
+
+@dataclass(frozen=True, repr=False)
+class Heading(Shown):
+    """All that stands above the findings of a run.
+
+    Attributes
+    ----------
+    model, theorem, program : str
+        The model, the theorem of which paper predicts its limit, and the program that it is of.
+    setup : str
+        The data and the choices that matter, in a line.
+    title : str
+        Of the picture.
+    record : mapping
+        All that it takes to repeat the run: versions, choices, seeds, data.
+    """
+
+    model: str
+    theorem: str
+    program: str
+    setup: str
+    title: str
+    record: Mapping[str, Any]
