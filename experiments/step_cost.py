@@ -21,9 +21,9 @@ import torch
 from torch import Tensor
 
 from implicit_bias import GLN, HyperplaneContexts
-from implicit_bias.training.annealed import Annealed
+from implicit_bias.training.annealed_lbfgs import AnnealedLBFGS
 from implicit_bias.training.data import GatedData, place_data
-from implicit_bias.training.stacked import OneRun
+from implicit_bias.training.network_stack import SingleNetwork
 
 UNITS, CONTEXTS = 10, 2
 # Steps before anything is timed: the memory is full, and the temperature falls.
@@ -31,20 +31,20 @@ WARM = 300
 ROUNDS, AT_ONCE = 40, 5
 
 
-class Counted(OneRun):
-    """One run, with its passes counted."""
+class Counted(SingleNetwork):
+    """One network, with its passes counted."""
 
     forward = backward = 0
 
     def scores(self, batch: GatedData) -> Tensor:
-        """See `Runs`."""
+        """Return the scores (1, n), and count the pass."""
         self.forward += 1
         return super().scores(batch)
 
-    def pull(self, scores: Tensor, coefficients: Tensor, *, keep: bool = False) -> list[Tensor]:
-        """See `Runs`."""
+    def vjp(self, scores: Tensor, coefficients: Tensor, *, keep: bool = False) -> list[Tensor]:
+        """Return the gradients in the weights, and count the pass."""
         self.backward += 1
-        return super().pull(scores, coefficients, keep=keep)
+        return super().vjp(scores, coefficients, keep=keep)
 
 
 def by_autograd(network: GLN, data: GatedData) -> Callable[[], object]:
@@ -83,7 +83,7 @@ def measure(n: int, n_inputs: int) -> str:
     network = GLN(n_inputs, UNITS, CONTEXTS, random_state=1)
     data = place_data(network, X, y, contexts)
     runs = Counted(network)
-    stepper = Annealed(runs, "logistic", n)
+    stepper = AnnealedLBFGS(runs, "logistic", n)
     timed = {
         "step": lambda: stepper.step(data, None),
         "autograd": by_autograd(network, data),

@@ -33,6 +33,7 @@ def ending(*endings: str) -> Any:
     """Return a check that a path ends in one of these."""
 
     def check(context: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
+        """Refuse a path with another ending."""
         if path is not None and path.suffix.lower() not in endings:
             *some, last = endings
             raise click.BadParameter(f"{path} must end in {', '.join(some)} or {last}")
@@ -71,6 +72,7 @@ class _Echo(logging.Handler):
     """Messages as lines on stderr."""
 
     def emit(self, record: logging.LogRecord) -> None:
+        """Write a record as one line."""
         click.echo(f"{record.levelname.lower()}: {record.getMessage()}", err=True)
 
 
@@ -106,6 +108,7 @@ def terminated_like_interrupted() -> Iterator[None]:
     """SIGTERM, which cluster schedulers send, ends a run as Ctrl-C does: reported and saved."""
 
     def interrupt(number: int, frame: object) -> None:
+        """Pass the signal on as SIGINT."""
         signal.raise_signal(signal.SIGINT)
 
     try:

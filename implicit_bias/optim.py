@@ -1,4 +1,4 @@
-"""The trainers as optimisers of torch, whose closures return margins: see docs/optimisers.md."""
+"""Gradient methods of `train` as optimisers of torch, whose closures return margins."""
 
 from .training.margin_optimizer import MarginOptimizer
 from .training.optimisers import Annealed, Dual, Momentum, Normalised

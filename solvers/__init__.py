@@ -5,6 +5,13 @@ import logging
 from .answer import Answer, NotCertified
 from .arrays import Array, array_namespace, as_float64, is_torch_array, to_numpy
 from .certificate import Certificate, certify
+from .checks import (
+    require_finite,
+    require_inputs,
+    require_labels,
+    require_shape,
+    require_tolerance,
+)
 from .constrained import ConstrainedCertificate, certify_constrained
 from .cvxpy_backend import to_cvxpy
 from .design import GatedDesign
@@ -59,7 +66,12 @@ __all__ = [
     "is_torch_array",
     "iterate_one_vs_rest",
     "one_vs_rest_programs",
+    "require_finite",
+    "require_inputs",
+    "require_labels",
     "require_memory",
+    "require_shape",
+    "require_tolerance",
     "solve",
     "solve_kernel",
     "solve_least_squares",

@@ -1,4 +1,4 @@
-"""Programs of one group by their active set: exact, and quick where few samples matter.
+"""Active-set method for programs of one group: exact, and quick where few samples matter.
 
 With Q the kernel of one group, times labels, the multipliers of the hard-margin program are
 
@@ -34,11 +34,11 @@ __all__ = ["active_set_multipliers"]
 # At most so many samples come in at once, and at most this share of those that are in: measured
 # on MNIST digits, 8 to 20 rounds instead of one for each of 20 to 270 support vectors.
 AT_ONCE, SHARE = 8, 0.3
-# Of the worst shortfall: samples that fall less short wait for what the others change.
+# Samples whose shortfall is a smaller share of the worst one wait for what the others change.
 WORTHWHILE = 0.3
 # Pivots below this share of their diagonal are rounding: the sample depends on those before it.
 DEPENDENT = 1e-12
-# Of the tolerance, which the certificate on the features has to meet with its own rounding.
+# Share of the tolerance that is aimed at: the certificate on the features adds its own rounding.
 EXACT = 0.1
 # Where more than this share of the samples comes in the interior point is quicker: it was by two
 # at 80 % on 1,000 samples, and slower by two at 40 % on 700. A set that was mostly in from the
@@ -58,7 +58,7 @@ PER_SAMPLE, SPARE = 3, 20
 def active_set_multipliers(
     Q: np.ndarray, settings: Settings, *, rank: int, start: np.ndarray | None = None
 ) -> tuple[np.ndarray | None, int]:
-    """Multipliers (n,) whose relative duality gap is within tolerance, and the rounds it took.
+    """Find multipliers (n,) with a relative duality gap within tolerance, and count the rounds.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def active_set_multipliers(
 
 
 class _Kernel:
-    """The matrix Q of a bounded rank, whose parts are factorised within the budget."""
+    """Matrix Q of a bounded rank, whose parts are factorised within a budget."""
 
     def __init__(self, Q: np.ndarray, rank: int) -> None:
         self.Q, self.rank = Q, rank
@@ -148,7 +148,7 @@ def _advanced(
 def _settled(
     kernel: _Kernel, lam: np.ndarray, active: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """Margins 1 on `active`, less those samples whose multipliers turn negative on the way."""
+    """Bring margins to 1 on `active`, less samples whose multipliers turn negative on the way."""
     active, lam = active.copy(), lam.copy()
     while True:
         rows = np.flatnonzero(active)
@@ -172,7 +172,7 @@ def _settled(
 def _exchanged(
     kernel: _Kernel, lam: np.ndarray, active: np.ndarray, entering: int
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """`entering`, whose inputs are `z` times those that are in, for the first that it empties.
+    """Exchange `entering`, whose inputs are `z` times those in, for the first that it empties.
 
     Along `lam[entering] += s`, `lam -= s z` the blocks stay what they are and the value grows by
     `s (1 - sum(z))`. If no multiplier shrinks, the blocks of `(1, -z)` cancel: nothing separates.

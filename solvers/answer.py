@@ -1,4 +1,4 @@
-"""What all certified answers have in common: a status, a certificate, a way to insist on both."""
+"""Base of certified answers: a status, a certificate, and a way to insist on both."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ class Answer:
 
     @property
     def advice(self) -> str:
-        """What the status says of an answer of this kind, and the way out."""
+        """Meaning of the status for an answer of this kind, with the way out."""
         return self.ADVICE.get(self.status, self.status.advice)
 
     @property
     def remark(self) -> str:
-        """What this very answer adds to the advice; empty for most."""
+        """Addition of this very answer to the advice; empty for most."""
         return ""
 
     def require(self) -> Self:

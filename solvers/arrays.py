@@ -1,4 +1,4 @@
-"""The few operations that NumPy and torch spell differently.
+"""The few array operations that NumPy and torch spell differently.
 
 Everything else in this package is written once, in the array-API dialect that both
 libraries share through `array_api_compat`.
@@ -39,20 +39,37 @@ __all__ = [
 
 
 class SingularMatrix(ArithmeticError):
-    """An elimination met a pivot that is zero."""
+    """Raised where an elimination meets a pivot that is zero."""
 
 
 class NotPositiveDefinite(ArithmeticError):
-    """A Cholesky factorisation met a pivot that is not positive."""
+    """Raised where a Cholesky factorisation meets a pivot that is not positive."""
 
 
 def float_of(value: Array) -> float:
-    """A Python float from a zero-dimensional array of either kind."""
+    """Convert a zero-dimensional array of either kind to a Python float."""
     return float(value)
 
 
 def as_float64(array: Array, *, like: Array | None = None) -> Array:
-    """`array` in float64, of its own kind and device, or of the kind and device of `like`."""
+    """Convert an array to float64, keeping its kind and device or taking those of another.
+
+    Parameters
+    ----------
+    array : NumPy array, torch tensor or nested sequence of numbers, of any shape
+    like : NumPy array or torch tensor, optional
+        Array whose kind and device the result has; by default `array` itself.
+
+    Returns
+    -------
+    float64 array or tensor of the same shape
+        Detached from any graph of derivatives; `array` itself where nothing has to change.
+
+    Examples
+    --------
+    >>> as_float64([1, 2]).dtype
+    dtype('float64')
+    """
     if like is not None and is_torch_array(like):
         import torch
 
@@ -67,14 +84,28 @@ def as_float64(array: Array, *, like: Array | None = None) -> Array:
 
 
 def to_numpy(array: Array) -> np.ndarray:
-    """`array` as a NumPy array on the host."""
+    """Convert an array of either kind to a NumPy array on the host.
+
+    Parameters
+    ----------
+    array : NumPy array, torch tensor or nested sequence, of any shape
+
+    Returns
+    -------
+    NumPy array of the same shape and dtype
+
+    Examples
+    --------
+    >>> to_numpy([[1.0, 2.0]]).shape
+    (1, 2)
+    """
     if is_torch_array(array):
         return np.asarray(array.detach().cpu().numpy())
     return np.asarray(array)
 
 
 def gram_lower(factor: Array) -> Array:
-    """`factor @ factor.T`, of which at least the lower triangle is right (syrk on NumPy)."""
+    """Lower triangle, at least, of `factor @ factor.T` (syrk on NumPy)."""
     if is_torch_array(factor):
         return factor @ factor.T
     if factor.shape[1] == 0:
@@ -84,14 +115,14 @@ def gram_lower(factor: Array) -> Array:
 
 
 def gram_full(factor: Array) -> Array:
-    """`factor @ factor.T`, both triangles."""
+    """Both triangles of `factor @ factor.T`."""
     if is_torch_array(factor):
         return factor @ factor.T
     return mirror_lower(gram_lower(factor))
 
 
 def mirror_lower(lower: np.ndarray) -> np.ndarray:
-    """The symmetric matrix of this lower triangle; the upper one is overwritten."""
+    """Complete a symmetric matrix, in place, from its lower triangle."""
     # Column by column block: the transposed copy of one stays in cache.
     for start in range(0, len(lower), BLOCK):
         stop = start + BLOCK
@@ -105,9 +136,11 @@ BLOCK = 128
 
 
 def cholesky_lower(matrix: Array) -> Array:
-    """Lower Cholesky factor of a symmetric matrix given by its lower triangle.
+    """Lower Cholesky factor, a new array, of a symmetric matrix given by its lower triangle.
 
-    Returns a new array; `matrix` is left as it is. Raises `NotPositiveDefinite`.
+    Raises
+    ------
+    NotPositiveDefinite
     """
     if is_torch_array(matrix):
         import torch
@@ -123,7 +156,7 @@ def cholesky_lower(matrix: Array) -> Array:
 
 
 def cholesky_solve(factor: Array, right: Array) -> Array:
-    """Solve `L L^T x = right` for a vector or a matrix of right-hand sides, as L knows it."""
+    """Solve `L L^T x = right` for a vector or a matrix of right-hand sides, in the dtype of L."""
     if is_torch_array(factor):
         import torch
 
@@ -137,7 +170,7 @@ def cholesky_solve(factor: Array, right: Array) -> Array:
 
 
 def matmul(left: Array, right: Array) -> Array:
-    """`left @ right` for vectors and matrices, by the BLAS that also factorises.
+    """Product `left @ right` of vectors and matrices, by the BLAS that also factorises.
 
     NumPy and SciPy each bring a BLAS with threads of its own. Taking turns with both leaves the
     threads of one spinning while the other works, which on two cores doubles the time.
@@ -155,12 +188,17 @@ def matmul(left: Array, right: Array) -> Array:
 
 
 def _fortran(matrix: np.ndarray) -> tuple[np.ndarray, int]:
-    """The matrix in Fortran order without a copy, and whether that transposed it."""
+    """The matrix in Fortran order without a copy, and 1 if it had to be transposed for that."""
     return (matrix, 0) if matrix.flags.f_contiguous else (matrix.T, 1)
 
 
 def lu_factor(matrix: Array) -> tuple[Array, Array]:
-    """Factors and pivots of a small general matrix, for `lu_solve`; raises `SingularMatrix`."""
+    """Factors and pivots of a small general matrix, for `lu_solve`.
+
+    Raises
+    ------
+    SingularMatrix
+    """
     if is_torch_array(matrix):
         import torch
 
@@ -183,7 +221,7 @@ def lu_solve(factors: tuple[Array, Array], right: Array) -> Array:
 
 
 def group_sums(values: Array, group: Array, n_groups: int) -> Array:
-    """(..., G) sums of the last axis of `values` (..., J) over the groups, none of them empty."""
+    """Sum the last axis of `values` (..., J) over groups, none of them empty, to (..., G)."""
     if is_torch_array(values):
         import torch
 
@@ -197,7 +235,7 @@ def group_sums(values: Array, group: Array, n_groups: int) -> Array:
 
 
 def symmetric_product(matrix: Array, right: Array) -> Array:
-    """`S @ right` for a symmetric S given by the lower triangle of `matrix`."""
+    """Product `S @ right` with a symmetric S given by the lower triangle of `matrix`."""
     if is_torch_array(matrix):
         # torch holds the full matrix: `gram_lower` computed both triangles there.
         return matrix @ right
@@ -209,7 +247,7 @@ def symmetric_product(matrix: Array, right: Array) -> Array:
 
 
 def as_float32(array: np.ndarray) -> np.ndarray:
-    """`array` in single precision, entries beyond its range at the largest that has a square."""
+    """Round to single precision, entries beyond +-1e18, whose squares overflow, to that."""
     return np.asarray(np.clip(array, -LARGEST, LARGEST), dtype=np.float32)
 
 
@@ -217,7 +255,7 @@ LARGEST = 1e18
 
 
 def _in_single(right: np.ndarray, operate: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """A linear map in single precision of `right` in float64, brought to size one meanwhile."""
+    """Apply a linear map in single precision to `right` in float64, scaled to size one for it."""
     size = float(np.abs(right).max()) or 1.0
     return np.asarray(operate((right / size).astype(np.float32)), dtype=np.float64) * size
 

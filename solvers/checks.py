@@ -11,6 +11,7 @@ __all__ = [
     "require_count",
     "require_finite",
     "require_gated_inputs",
+    "require_inputs",
     "require_labels",
     "require_shape",
     "require_tolerance",
@@ -18,7 +19,17 @@ __all__ = [
 
 
 def require_tolerance(tol: float) -> None:
-    """Refuse a tolerance outside (0, 1), NaN included, by a `ValueError`."""
+    """Refuse a tolerance outside (0, 1).
+
+    Parameters
+    ----------
+    tol : float
+
+    Raises
+    ------
+    ValueError
+        If `tol` is at most 0, at least 1 or NaN.
+    """
     if not (math.isfinite(tol) and 0 < tol < 1):
         raise ValueError(f"`tol` must lie strictly between 0 and 1, got {tol}")
 
@@ -31,6 +42,22 @@ def require_count(name: str, value: object, otherwise: str = "") -> None:
         )
     if value < 1:
         raise ValueError(f"`{name}` must be at least 1{otherwise}, got {value}")
+
+
+def require_inputs(X: Array) -> None:
+    """Refuse inputs that are no table of samples.
+
+    Parameters
+    ----------
+    X : (n, D) array
+
+    Raises
+    ------
+    ValueError
+        If X has not two dimensions, or n or D is 0.
+    """
+    if X.ndim != 2 or X.shape[0] == 0 or X.shape[1] == 0:
+        raise ValueError(f"`X` must have shape (n, D) with n, D >= 1, got {tuple(X.shape)}")
 
 
 def require_gated_inputs(X: Array, Z: Array, gates: str = "Z", columns: str = "J") -> None:
@@ -46,8 +73,7 @@ def require_gated_inputs(X: Array, Z: Array, gates: str = "Z", columns: str = "J
     ------
     ValueError
     """
-    if X.ndim != 2 or X.shape[0] == 0 or X.shape[1] == 0:
-        raise ValueError(f"`X` must have shape (n, D) with n, D >= 1, got {tuple(X.shape)}")
+    require_inputs(X)
     n_samples = int(X.shape[0])
     if Z.ndim != 2 or Z.shape[0] != n_samples or Z.shape[1] == 0:
         raise ValueError(
@@ -57,22 +83,65 @@ def require_gated_inputs(X: Array, Z: Array, gates: str = "Z", columns: str = "J
 
 
 def require_shape(name: str, array: Array, shape: tuple[int, ...], reason: str = "") -> None:
-    """Refuse an array of another shape, by a `ValueError` that gives the reason."""
+    """Refuse an array of another shape.
+
+    Parameters
+    ----------
+    name : str
+        Name of the array in the message.
+    array : array
+    shape : tuple of int
+        Shape that is asked for.
+    reason : str, optional
+        End of the message, such as "one label per row of X".
+
+    Raises
+    ------
+    ValueError
+        With both shapes and the reason.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> require_shape("y", np.ones(2), (3,), "one label per row of X")
+    Traceback (most recent call last):
+    ValueError: `y` must have shape (3,), got (2,): one label per row of X
+    """
     if tuple(array.shape) != shape:
         why = f": {reason}" if reason else ""
         raise ValueError(f"`{name}` must have shape {shape}, got {tuple(array.shape)}{why}")
 
 
-def require_finite(**arrays: Array) -> None:
-    """Refuse arrays with entries that are NaN or infinite, by a `ValueError` with their names."""
-    for name, array in arrays.items():
-        xp = array_namespace(array)
-        if not bool(xp.all(xp.isfinite(array))):
-            raise ValueError(f"`{name}` has entries that are NaN or infinite: remove them first")
+def require_finite(name: str, array: Array) -> None:
+    """Refuse an array with entries that are NaN or infinite.
+
+    Parameters
+    ----------
+    name : str
+        Name of the array in the message.
+    array : array of real numbers, of any shape
+
+    Raises
+    ------
+    ValueError
+    """
+    xp = array_namespace(array)
+    if not bool(xp.all(xp.isfinite(array))):
+        raise ValueError(f"`{name}` has entries that are NaN or infinite: remove them first")
 
 
 def require_labels(y: Array) -> None:
-    """Refuse labels other than -1 and +1, NaN included, by a `ValueError`."""
+    """Refuse labels other than -1 and +1.
+
+    Parameters
+    ----------
+    y : (n,) array
+
+    Raises
+    ------
+    ValueError
+        If an entry is another number or NaN.
+    """
     xp = array_namespace(y)
     if not bool(xp.all(xp.abs(y) == 1)):
         raise ValueError("`y` must hold labels -1 and +1 only: map other labels to these first")

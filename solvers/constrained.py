@@ -1,4 +1,4 @@
-"""What is proved of a max-margin program to which a user has added constraints in cvxpy."""
+"""Certificates of max-margin programs to which a user has added constraints in cvxpy."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from scipy.sparse import csc_array, issparse
 
 from .arrays import array_namespace, as_float64, float_of, to_numpy
 from .certificate import gap_between, norm_above, upper_bound
+from .html import FloatRecord
 from .programs import MaxMarginProgram
 from .summation import TINY, rounding
 
@@ -27,8 +28,8 @@ SAME = 1e-9
 
 
 @dataclass(frozen=True)
-class ConstrainedCertificate:
-    """What is proved about the optimum of a `MaxMarginProgram` with further constraints.
+class ConstrainedCertificate(FloatRecord):
+    """Proved bounds of the optimum of a `MaxMarginProgram` with further constraints.
 
     Attributes
     ----------
@@ -43,7 +44,7 @@ class ConstrainedCertificate:
         The most by which the lengthened point violates an added constraint. Above 0 the point is
         one of a program whose constraints are loosened by so much, and `objective` no proof.
     smallest_margin : float
-        Smallest margin, of what is asked of its sample, before the point was lengthened.
+        Smallest margin, relative to the one asked of its sample, before the point was lengthened.
     """
 
     objective: float
@@ -53,7 +54,7 @@ class ConstrainedCertificate:
     smallest_margin: float
 
     def proves_optimality(self, tol: float, violation: float = 0.0) -> bool:
-        """Whether the bounds agree to `tol`, for a point that violates at most by `violation`."""
+        """True if the bounds agree to `tol`, for a point that violates at most by `violation`."""
         return self.gap <= tol and self.violation <= violation
 
 
@@ -64,9 +65,9 @@ class _Cuts:
     Attributes
     ----------
     blocks, blocks_lost : (J, D) arrays
-        Sum of `mu_i g_i`, and what rounding may have added to each entry.
+        Sum of `mu_i g_i`, and a bound of its rounding error in each entry.
     total, total_lost : float
-        Sum of `mu_i h_i`, and what rounding may have added to it.
+        Sum of `mu_i h_i`, and a bound of its rounding error.
     """
 
     blocks: Floats
@@ -78,7 +79,7 @@ class _Cuts:
 def certify_constrained(
     program: MaxMarginProgram, problem: cvxpy.Problem
 ) -> ConstrainedCertificate:
-    r"""Judge the solution of `to_cvxpy(program)` with further constraints, in our own arithmetic.
+    r"""Bound the optimum of `to_cvxpy(program)` with further constraints, once cvxpy has solved it.
 
     Let m be the margins asked for, :math:`\lambda \ge 0` the multipliers that cvxpy found for
     them, and :math:`\mu` those of the added constraints :math:`c_i(V) \le 0` (nonnegative) and
@@ -114,6 +115,27 @@ def certify_constrained(
         If the problem has no solution yet, is not convex, is of another program or has other
         variables, or a constraint is of another kind (a cone: write it as a norm or an eigenvalue
         below a bound).
+
+    References
+    ----------
+    S. Boyd, L. Vandenberghe, "Convex Optimization", 2004, sections 3.1.3 (tangents of convex
+    functions lie below them) and 5.1 (weak duality).
+
+    Examples
+    --------
+    The shortest w with <w, (3, 4)> >= 1 that does not grow with the first input is (0, 1/4):
+
+    >>> import cvxpy
+    >>> from solvers import GatedDesign, MaxMarginProgram, to_cvxpy
+    >>> one, group = np.ones((1, 1)), np.zeros(1, dtype=np.int64)
+    >>> program = MaxMarginProgram(GatedDesign(np.array([[3.0, 4.0]]), one, group), one[0])
+    >>> plain = to_cvxpy(program)
+    >>> flat = plain.var_dict["zeta"][:, 0] <= 0
+    >>> problem = cvxpy.Problem(plain.objective, plain.constraints + [flat])
+    >>> _ = problem.solve(solver="CLARABEL")
+    >>> found = certify_constrained(program, problem)
+    >>> round(found.dual_objective, 6), found.proves_optimality(1e-6, violation=1e-6)
+    (0.25, True)
     """
     zeta = _variable(program, problem)
     point = np.asarray(zeta.value, dtype=np.float64)
@@ -134,7 +156,7 @@ def certify_constrained(
 
 
 def _variable(program: MaxMarginProgram, problem: cvxpy.Problem) -> cvxpy.Variable:
-    """The one variable of a solved problem that is this program with constraints."""
+    """Variable "zeta" of a solved problem that is this program with constraints."""
     shape = (int(program.design.Z.shape[1]), int(program.design.X.shape[1]))
     found = {variable.name(): tuple(variable.shape) for variable in problem.variables()}
     if found != {"zeta": shape}:
@@ -164,7 +186,7 @@ def _variable(program: MaxMarginProgram, problem: cvxpy.Problem) -> cvxpy.Variab
 def _split(
     program: MaxMarginProgram, problem: cvxpy.Problem, zeta: cvxpy.Variable
 ) -> tuple[Any, list[Any]]:
-    """The constraint of the margins, and the others; checked at a point of no meaning."""
+    """Constraint of the margins, and the others, told apart by their values at a random point."""
     kept = zeta.value
     probe = np.random.default_rng(0).normal(size=zeta.shape)
     V = as_float64(probe, like=program.design.X)
@@ -186,14 +208,14 @@ def _split(
 
 
 def _asked(constraint: Any) -> Any:
-    """The parameter of a constraint `parameter <= expression`; None of others."""
+    """Parameter of a constraint `parameter <= expression`; None for others."""
     left = constraint.args[0]
     named = left.parameters() == [left] and left.name() == "margins"
     return left if type(constraint).__name__ == "Inequality" and named else None
 
 
 def _is_of(constraint: Any, margins: Floats) -> bool:
-    """Whether a constraint is that of these margins, at the point where the variable is."""
+    """True if a constraint is that of these margins, at the point where the variable is."""
     if _asked(constraint) is None or constraint.args[1].shape != margins.shape:
         return False
     size = float(np.max(np.abs(margins)))
@@ -201,7 +223,7 @@ def _is_of(constraint: Any, margins: Floats) -> bool:
 
 
 def _cuts(constraint: Any, zeta: cvxpy.Variable, point: Floats) -> _Cuts:
-    """The half-spaces of a constraint, times its multipliers."""
+    """Half-spaces that contain a constraint's feasible set, times its multipliers."""
     mu = np.asarray(constraint.dual_value, dtype=np.float64).ravel(order="F")
     if type(constraint).__name__ == "Inequality":
         mu = np.clip(mu, 0.0, None)
@@ -231,7 +253,7 @@ def _cuts(constraint: Any, zeta: cvxpy.Variable, point: Floats) -> _Cuts:
 
 
 def _sum(cuts: list[_Cuts], shape: tuple[int, ...]) -> _Cuts:
-    """All cuts together; their rounding errors take in that of adding them."""
+    """Sum of cuts, with rounding errors that include that of adding them."""
     share = rounding(len(cuts) + 1)
     zero = np.zeros(shape)
     sizes = sum((np.abs(cut.blocks) for cut in cuts), zero)
@@ -244,7 +266,7 @@ def _sum(cuts: list[_Cuts], shape: tuple[int, ...]) -> _Cuts:
 
 
 def _lower_bound(program: MaxMarginProgram, lam: Floats, cuts: _Cuts) -> float:
-    """`(sum lam - total) / max_h ||B_h||`, rounded down; 0 where that says nothing."""
+    """Lower bound `(sum lam - total) / max_h ||B_h||`, rounded down; 0 where it says nothing."""
     design, like = program.design, program.design.X
     xp = array_namespace(like)
     multipliers = as_float64(lam, like=like)

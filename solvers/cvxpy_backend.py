@@ -36,7 +36,7 @@ def primal_program(
     squared: bool = False,
     least: cvxpy.Parameter | float = 1.0,
 ) -> tuple[cvxpy.Problem, cvxpy.Variable]:
-    """The primal program in cvxpy, in the letters of seed paper 004, equations (20) and (22).
+    """State the primal program in cvxpy, in the letters in which its theory is printed.
 
         minimise sum_g ||zeta_g||_F   s.t.   y_n sum_j Z[n, j] <x_n, zeta_j> >= 1
 
@@ -45,8 +45,8 @@ def primal_program(
     program : MaxMarginProgram
     squared : bool
         State `1/2 ||zeta||^2` instead of `||zeta||`, which quadratic solvers take; one group only.
-    least : Parameter (n,) or float
-        What margins have to be at least.
+    least : cvxpy.Parameter (n,) or float
+        Margins that are asked for.
 
     Returns
     -------
@@ -57,6 +57,11 @@ def primal_program(
     ------
     ValueError
         If `squared` is asked for with more than one group.
+
+    References
+    ----------
+    S. Lippl, L. F. Abbott, S. Chung, "The implicit bias of gradient descent on generalized gated
+    linear networks", equations (20) and (22).
     """
     import cvxpy as cp
 
@@ -113,7 +118,7 @@ def to_cvxpy(program: MaxMarginProgram) -> cvxpy.Problem:
     >>> plain = to_cvxpy(program)
     >>> flat = plain.var_dict["zeta"][:, 0] <= 0
     >>> problem = cvxpy.Problem(plain.objective, plain.constraints + [flat])
-    >>> round(problem.solve(solver="CLARABEL"), 6)
+    >>> round(float(problem.solve(solver="CLARABEL")), 6)
     0.25
     """
     import cvxpy as cp
@@ -127,7 +132,7 @@ def to_cvxpy(program: MaxMarginProgram) -> cvxpy.Problem:
 def inseparability_program(
     program: MaxMarginProgram,
 ) -> tuple[cvxpy.Problem, cvxpy.Variable]:
-    """The proof of inseparability as a program: multipliers whose blocks all but cancel.
+    """State the search for a proof of inseparability in cvxpy: multipliers whose blocks cancel.
 
         minimise max_g ||v_g(lam)||_F   s.t.   lam >= 0,  sum lam = 1
 
@@ -153,7 +158,7 @@ def inseparability_program(
 
 
 def _labelled(constraint: cvxpy.Constraint, label: str) -> cvxpy.Constraint:
-    """`constraint` with a label, which cvxpy knows from 1.7 on."""
+    """Label a constraint, where cvxpy knows labels (from 1.7 on)."""
     return constraint.set_label(label) if hasattr(constraint, "set_label") else constraint
 
 
@@ -210,12 +215,12 @@ def _require_memory(program: MaxMarginProgram) -> None:
 
 
 def _takes_norms(name: str, program: MaxMarginProgram) -> bool:
-    """Whether the solver takes second-order cones; if not, the squared norm of one group will do.
+    """True if the solver takes second-order cones, False if it takes one group's squared norm.
 
     Raises
     ------
     ValueError
-        With the solvers that could be used, if this one cannot.
+        If it takes neither, with the solvers that do.
     """
     import cvxpy as cp
     from cvxpy.reductions.solvers.defines import SOLVER_MAP_CONIC, SOLVER_MAP_QP
@@ -252,7 +257,7 @@ SAFETY = 0.1
 
 
 def _run(problem: cvxpy.Problem, name: str, settings: Settings) -> int:
-    """Solve in place; what came out is judged by its certificate, not by the solver's status."""
+    """Solve in place and count iterations; certificates judge the outcome, not cvxpy's status."""
     import cvxpy as cp
 
     options: dict[str, float | int] = dict.fromkeys(TOLERANCES.get(name, ()), SAFETY * settings.tol)
@@ -279,7 +284,7 @@ POLL = 0.05
 
 
 def _interruptible(run: Callable[[], object]) -> None:
-    """`run` in a thread, so that Ctrl-C ends the wait: compiled solvers never look for it.
+    """Call `run` in a thread, so that Ctrl-C ends the wait: compiled solvers never look for it.
 
     The thread is left to end by itself, and with the process if that ends first.
     """

@@ -12,7 +12,7 @@ __all__ = ["GatedDesign"]
 
 @dataclass(frozen=True, eq=False)
 class GatedDesign:
-    """The linear map from coefficients to scores of a gated linear network.
+    """Linear map from the coefficients to the scores of a gated linear network.
 
         scores[n] = sum_j Z[n, j] <X[n], V[j]>,      V (J, D)
 
@@ -29,6 +29,16 @@ class GatedDesign:
         Gates: one-hot contexts or gate columns, any real numbers.
     group : (J,) integer array
         Group of each column, 0 .. n_groups - 1, every group non-empty.
+
+    Examples
+    --------
+    Two contexts of one unit, the second sample in the second of them:
+
+    >>> import numpy as np
+    >>> X, Z = np.array([[1.0, 2.0], [3.0, 4.0]]), np.eye(2)
+    >>> design = GatedDesign(X, Z, np.zeros(2, dtype=np.int64))
+    >>> design.scores(np.array([[1.0, 0.0], [0.0, 1.0]])).tolist()
+    [1.0, 4.0]
     """
 
     X: Array
@@ -37,15 +47,17 @@ class GatedDesign:
 
     @property
     def n_samples(self) -> int:
+        """Number n of samples."""
         return int(self.X.shape[0])
 
     @property
     def n_groups(self) -> int:
+        """Number of groups."""
         return int(self.group.max()) + 1
 
     @cached_property
     def sample_sizes(self) -> Array:
-        """(n,) `||X[n]|| max_g ||Z[n, g]||`: what the norm of one sample's blocks cannot exceed."""
+        """Upper bounds (n,) of the norms of one sample's blocks, `||X[n]|| max_g ||Z[n, g]||`."""
         xp = array_namespace(self.X)
         squares = group_sums(self.Z * self.Z, self.group, self.n_groups)
         gates = xp.sqrt(xp.max(squares, axis=1))
@@ -55,16 +67,16 @@ class GatedDesign:
         return size * gates * xp.sqrt(xp.sum(X * X, axis=1))
 
     def scores(self, V: Array) -> Array:
-        """(n,) scores of the coefficients `V` (J, D)."""
+        """Scores (n,) of the coefficients `V` (J, D)."""
         xp = array_namespace(self.X)
         return xp.sum(matmul(self.X, V.T) * self.Z, axis=1)
 
     def adjoint(self, weights: Array) -> Array:
-        """(J, D) coefficients `V[j] = sum_n weights[n] Z[n, j] X[n]`: the transposed map."""
+        """Transposed map: coefficients (J, D) `V[j] = sum_n weights[n] Z[n, j] X[n]`."""
         return matmul((self.Z * weights[:, None]).T, self.X)
 
     def group_norms(self, V: Array) -> Array:
-        """(n_groups,) Frobenius norms of the groups of `V` (J, D)."""
+        """Frobenius norms (n_groups,) of the groups of `V` (J, D)."""
         xp = array_namespace(self.X)
         # Relative to the largest entry, so that no square over- or underflows.
         size = float_of(xp.max(xp.abs(V))) or 1.0
@@ -72,7 +84,7 @@ class GatedDesign:
         return size * xp.sqrt(group_sums(xp.sum(V * V, axis=1), self.group, self.n_groups))
 
     def subset(self, rows: Array) -> GatedDesign:
-        """The same design on the samples `rows` (indices); the groups stay as they are."""
+        """Restrict the design to the samples `rows` (indices); the groups stay as they are."""
         return GatedDesign(X=self.X[rows], Z=self.Z[rows], group=self.group)
 
     def columns_of(self, groups: Array) -> Array:
@@ -83,7 +95,7 @@ class GatedDesign:
         return xp.nonzero(wanted[self.group])[0]
 
     def of_groups(self, groups: Array) -> GatedDesign:
-        """The design of `groups` (indices in rising order) alone, numbered from 0 again."""
+        """Restrict the design to `groups` (indices in rising order), numbered from 0 again."""
         columns = self.columns_of(groups)
         xp = array_namespace(self.X)
         group = xp.searchsorted(groups, self.group[columns])

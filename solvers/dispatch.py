@@ -1,4 +1,4 @@
-"""One entry for every solver."""
+"""Entry to all solvers of max-margin programs, by name."""
 
 from __future__ import annotations
 
@@ -31,11 +31,12 @@ def solve(
     solver: str = "interior-point",
     settings: Settings | None = None,
 ) -> Solution:
-    """Solve `program` and certify the answer.
+    """Solve a max-margin program and certify the answer.
 
     Parameters
     ----------
     program : MaxMarginProgram
+        With a design of (n, D) inputs and (n, J) gates, on NumPy arrays or torch tensors.
     solver : str
         "interior-point" (the structured method of this package); "highs" for programs with one
         coefficient a group, of which it returns a vertex; or "cvxpy:NAME" for a solver of
@@ -46,7 +47,8 @@ def solve(
     Returns
     -------
     Solution
-        Whatever came out, with the status that its certificate proves.
+        Coefficients (J, D) and multipliers (n,) as far as the solver came, with the status that
+        their certificate proves.
 
     Raises
     ------
@@ -54,6 +56,17 @@ def solve(
         If `solver` is not a string.
     ValueError
         If there is no such solver, it does not take the program, or memory cannot hold it.
+
+    Examples
+    --------
+    <w, (2, 0)> >= 1 and <w, (0, 1)> <= -1 have the shortest solution w = (1/2, -1):
+
+    >>> import numpy as np
+    >>> from solvers import GatedDesign
+    >>> design = GatedDesign(np.diag([2.0, 1.0]), np.ones((2, 1)), np.zeros(1, dtype=np.int64))
+    >>> solution = solve(MaxMarginProgram(design, np.array([1.0, -1.0]))).require()
+    >>> solution.primal.round(6).tolist()
+    [[0.5, -1.0]]
     """
     if not isinstance(solver, str):
         raise TypeError(

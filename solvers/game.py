@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False)
 class Game:
-    """The best points that a run has seen, which need not belong to one iterate.
+    """Best bounds of a run, with the points that give them, which need not be of one iterate.
 
     Attributes
     ----------
@@ -50,12 +50,12 @@ class Game:
 
     @property
     def gap(self) -> float:
-        """`upper / lower - 1`, infinite as long as no margin is positive."""
+        """Relative gap `upper / lower - 1`, infinite as long as no margin is positive."""
         return self.upper / self.lower - 1 if self.lower > 0 else math.inf
 
     @property
     def width(self) -> float:
-        """How much of gamma, which is not negative, the bounds leave open."""
+        """Length of the interval in which the bounds leave gamma, which is not negative."""
         return self.upper - max(self.lower, 0.0)
 
 
@@ -83,7 +83,7 @@ def play(kernels: GroupKernels, settings: Settings, start: Start | None = None) 
 
 
 def _follow(kernels: GroupKernels, point: Iterate, settings: Settings, done: int) -> Game:
-    """`play` from `point`, where `done` iterations have led.
+    """Follow the path as `play` does, from `point`, which took `done` iterations.
 
     Samples that the path is leaving behind are left out as it nears its end. If the margins of
     all samples then refuse what was found without them, the run goes on with them.
@@ -128,14 +128,14 @@ def _near(kernels: GroupKernels, point: Iterate) -> Array:
 
 
 def _restricted(part: GroupKernels, point: Iterate, rows: Array) -> Iterate:
-    """`point` on the samples `rows`, whose kernels are `part`."""
+    """Restrict `point` to the samples `rows`, whose kernels are `part`."""
     xp = array_namespace(point.lam)
     lam = point.lam[rows] / xp.sum(point.lam[rows])
     return replace(point, lam=lam, z=point.z[rows], products=part.products(lam))
 
 
 def _with_all_samples(kernels: GroupKernels, game: Game, inner: Game, rows: Array) -> Game:
-    """The better of `game` and of what `inner`, on the samples `rows`, proves about them all."""
+    """Best bounds of `game` and of `inner`, of the samples `rows`, as it stands for them all."""
     xp = array_namespace(game.dual)
     lam, dual = xp.zeros_like(game.dual), xp.zeros_like(game.dual)
     lam[rows], dual[rows] = inner.primal_lam, inner.dual
@@ -149,7 +149,7 @@ def _with_all_samples(kernels: GroupKernels, game: Game, inner: Game, rows: Arra
 
 
 def _bounds(point: Iterate, best: Game | None, iteration: int) -> Game:
-    """The better of the bounds at `point` and those of `best`."""
+    """Best of the bounds at `point` and of those of `best`."""
     xp = array_namespace(point.lam)
     norms = xp.sqrt(xp.clip(matmul(point.lam, point.products), min=0.0))
     upper = float_of(xp.max(norms)) / float_of(xp.sum(point.lam))

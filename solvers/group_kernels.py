@@ -1,4 +1,4 @@
-"""The kernels of a program, as the dual interior point sees them."""
+"""Kernels of a program's groups, as the dual interior point needs them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["GroupKernels", "group_kernels"]
 
 @dataclass(frozen=True, eq=False)
 class GroupKernels:
-    """Products with the kernels `K_g = (S S^T) * (Z_g Z_g^T)`, S the inputs times their labels.
+    """Kernels `K_g = (S S^T) * (Z_g Z_g^T)` of all groups, S the inputs times their labels.
 
     One-hot groups are redundant: with u_c the vertices of a centred simplex in R^(C-1),
     `[c = c'] = 1/C + <u_c, u_c'>`. So `Z_g Z_g^T = constant[g] + F_g F_g^T` with C - 1 columns
@@ -57,16 +57,17 @@ class GroupKernels:
 
     @property
     def n_groups(self) -> int:
+        """Number of groups."""
         return int(self.weight.shape[1])
 
     @property
     def single(self) -> bool:
-        """Whether the Gram matrix is in single precision."""
+        """True if the Gram matrix is in single precision."""
         return bool(self.gram.dtype == array_namespace(self.gram).float32)
 
     @property
     def flops(self) -> float:
-        """Of an iteration: weighted kernel, Cholesky factor, border, two sets of products."""
+        """Flops of an iteration: weighted kernel, Cholesky factor, border, two sets of products."""
         n, n_inputs = self.signed.shape
         columns = self.factor.shape[1]
         products = 2 * n * columns * min(n, 2 * n_inputs)
@@ -74,7 +75,7 @@ class GroupKernels:
 
     @cached_property
     def each_its_column(self) -> bool:
-        """Whether column g of `factor` is group g's and no other's, `weight` the unit matrix."""
+        """True if column g of `factor` is group g's and no other's, `weight` the unit matrix."""
         xp = array_namespace(self.weight)
         if self.weight.shape[0] != self.n_groups:
             return False
@@ -82,11 +83,11 @@ class GroupKernels:
         return bool(xp.all(self.weight == unit))
 
     def _of_columns(self, d: Array) -> Array:
-        """(F,) weights of the columns of `factor` in `sum_g d[g] Z_g Z_g^T`."""
+        """Weights (F,) of the columns of `factor` in `sum_g d[g] Z_g Z_g^T`."""
         return d if self.each_its_column else matmul(self.weight, d)
 
     def products(self, lam: Array) -> Array:
-        """(n, G) columns `K_g lam`, the long way round or the short way, whichever is cheaper."""
+        """Columns `K_g lam` (n, G), by the Gram matrix or by the features, whichever is cheaper."""
         n_samples, n_inputs = self.signed.shape
         images = self.factor * lam[:, None]
         if n_samples <= 2 * n_inputs and self.gram.dtype == lam.dtype:
@@ -97,7 +98,7 @@ class GroupKernels:
         return images if self.each_its_column else matmul(images, self.weight)
 
     def rough_products(self, lam: Array) -> Array:
-        """`products` in the precision of the Gram matrix."""
+        """Columns `K_g lam` (n, G) in the precision of the Gram matrix."""
         if not self.single:
             return self.products(lam)
         size = float_of(abs(lam).max()) or 1.0
@@ -110,7 +111,7 @@ class GroupKernels:
         return size * as_float64(rough.products(as_float32(lam / size)))
 
     def weighted(self, d: Array) -> Array:
-        """Lower triangle (at least) of `sum_g d[g] K_g` for d >= 0, an (n, n) array."""
+        """Lower triangle, at least, of `sum_g d[g] K_g` (n, n) for d >= 0."""
         xp = array_namespace(self.gram)
         columns = self.factor * xp.sqrt(self._of_columns(d))
         matrix = gram_lower(as_float32(columns) if self.single else columns)
@@ -119,14 +120,14 @@ class GroupKernels:
         return matrix
 
     def diagonal(self, d: Array) -> Array:
-        """(n,) diagonal of `sum_g d[g] K_g`."""
+        """Diagonal (n,) of `sum_g d[g] K_g`."""
         xp = array_namespace(self.gram)
         index = xp.arange(self.gram.shape[0], device=self.gram.device)
         gates = matmul(self.factor * self.factor, self._of_columns(d))
         return as_float64(self.gram[index, index]) * gates
 
     def subset(self, rows: Array) -> GroupKernels:
-        """The kernels of the samples with indices `rows`, at the same scale; copies."""
+        """Copy the kernels of the samples with indices `rows`, at the same scale."""
         return replace(
             self,
             signed=self.signed[rows],
@@ -146,7 +147,7 @@ class GroupKernels:
 
 
 def group_kernels(program: MaxMarginProgram, *, single: bool = False) -> GroupKernels:
-    """The kernels of `program`: one Gram matrix and the reduced gate columns.
+    """Compute the kernels of `program`: one Gram matrix and the reduced gate columns.
 
     With `single`, on NumPy arrays, the Gram matrix is in float32 and `weighted` as well; products
     with the kernels are in float64 all the same.
@@ -193,7 +194,7 @@ def _columns(design: GatedDesign) -> tuple[Array, Array]:
 
 
 def _reduce(Z: Array) -> tuple[Array, float]:
-    """`(F, constant)` with `Z Z^T = constant + F F^T` and as few columns as Z allows."""
+    """Columns F and a constant with `Z Z^T = constant + F F^T`, F as narrow as Z allows."""
     xp = array_namespace(Z)
     n_columns = int(Z.shape[1])
     one_hot = bool(xp.all((Z == 0) | (Z == 1))) and bool(xp.all(xp.sum(Z, axis=1) == 1))

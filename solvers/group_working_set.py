@@ -1,4 +1,4 @@
-"""A set of groups that takes in those that its own multipliers violate."""
+"""Solver on a working set of groups, which takes in those that its own multipliers violate."""
 
 from __future__ import annotations
 
@@ -69,14 +69,14 @@ def solve_on_group_set(
 
 
 def _first(program: MaxMarginProgram) -> np.ndarray:
-    """The groups with the largest blocks when all samples weigh the same."""
+    """Groups with the largest blocks when all samples weigh the same."""
     equal = array_namespace(program.y).ones_like(program.y)
     norms = program.design.group_norms(program.dual_blocks(equal))
     return np.asarray(np.sort(np.argsort(-to_numpy(norms), kind="stable")[:FIRST]))
 
 
 def _violators(norms: np.ndarray, groups: np.ndarray, most: int) -> np.ndarray:
-    """Groups outside whose norms exceed every one inside, the `most` largest of them."""
+    """Largest `most` groups outside whose norms exceed every one inside."""
     outside = norms.copy()
     outside[groups] = -np.inf
     worst = np.argsort(-outside, kind="stable")[:most]
@@ -84,7 +84,7 @@ def _violators(norms: np.ndarray, groups: np.ndarray, most: int) -> np.ndarray:
 
 
 def _padded(program: MaxMarginProgram, answer: PrimalDual, groups: np.ndarray) -> PrimalDual:
-    """The answer of a part as one of the whole program."""
+    """Extend the answer of a part by zeros to one of the whole program."""
     xp = array_namespace(program.y)
     primal = program.dual_blocks(xp.zeros_like(program.y))
     primal[program.design.columns_of(_index(program, groups))] = answer.primal

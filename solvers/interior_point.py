@@ -1,4 +1,4 @@
-"""The solver `interior-point`: the game played on samples and groups, refined on the features."""
+"""Solver `interior-point`: the game played on samples and groups, refined on the features."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _solve_groups(
     kernels: GroupKernels | None = None,
     guess: PrimalDual | None = None,
 ) -> Attempt:
-    """Solve with every group of `program`: on all samples, or on a working set of them."""
+    """Solve with every group of `program`, on all samples or on a working set of them."""
     if program.n_samples < settings.working_set_from:
         return _solve_all(program, settings, None, None, kernels)
     return solve_on_working_set(program, settings, _solve_all, guess)
@@ -96,7 +96,7 @@ def _solve_all(
     known: np.ndarray | None = None,
     kernels: GroupKernels | None = None,
 ) -> Attempt:
-    """The game on every sample, refined on the features where its certificate falls short.
+    """Play the game on every sample, refined on the features where its certificate falls short.
 
     A program of one group is left to its active set first, from `known` (n,), the multipliers of
     a part of it, if there are any. Large programs are first played with Newton matrices in single
@@ -137,7 +137,7 @@ def _solve_all(
 
 
 def _single_pays(program: MaxMarginProgram, settings: Settings) -> bool:
-    """Whether to try single precision, in which products have to go through the features."""
+    """True if single precision, in which products go through the features, is worth a try."""
     n_samples, n_inputs = program.design.X.shape
     many = bool(n_samples >= max(settings.single_from, n_inputs))
     return many and not is_torch_array(program.y)
@@ -154,7 +154,7 @@ def _mend(
     game: Game,
     found: tuple[PrimalDual, Certificate],
 ) -> Attempt:
-    """What the features, and then the game at another scaling, make of a game that fell short."""
+    """Refine on the features, and then at another scaling, a game that fell short."""
     answer = _refine(program, game, found, settings.tol)
     certificate = certify(program, answer.primal, answer.dual)
     if certificate.proves_separability() or certificate.proves_inseparability():
@@ -166,7 +166,7 @@ def _mend(
 def _active_set(
     kernels: GroupKernels, settings: Settings, known: np.ndarray | None
 ) -> tuple[np.ndarray | None, int]:
-    """The multipliers of one group by their active set, or None, and its rounds."""
+    """Multipliers of one group by their active set, or None, and its rounds."""
     Q = mirror_lower(kernels.weighted(np.ones(1)))
     rank = int(kernels.signed.shape[1] * kernels.factor.shape[1])
     return active_set_multipliers(Q, settings, rank=rank, start=known)
@@ -179,14 +179,14 @@ def _proof(program: MaxMarginProgram, lam: Array) -> Attempt:
 
 
 def _coefficients(program: MaxMarginProgram, game: Game) -> Array:
-    """`V[g] = d[g] v_g(lam)`: the network that attains the game's lower bound."""
+    """Coefficients `V[g] = d[g] v_g(lam)`, which attain the game's lower bound."""
     return game.primal_d[program.design.group][:, None] * program.dual_blocks(game.primal_lam)
 
 
 def _refine(
     program: MaxMarginProgram, game: Game, found: tuple[PrimalDual, Certificate], tol: float
 ) -> PrimalDual:
-    """The better of `found` and of what the features make of it, primal and dual apart.
+    """Refine `found` on the features and keep the better points, primal and dual apart.
 
     At the optimum the kernel weights are the groups' norms, which the features know to more digits
     than Gram arithmetic: those of one answer are the weights of the next one, as long as it gains.
@@ -218,10 +218,11 @@ def _refine(
 def _decide(
     program: MaxMarginProgram, settings: Settings, answer: PrimalDual
 ) -> tuple[PrimalDual, int]:
-    """`answer` with coefficients that separate or multipliers that cancel, and the iterations.
+    """Look for coefficients that separate or multipliers that cancel, at another scaling.
 
     The game on samples and inputs of size one asks for another optimum, but separability is the
-    same, and Gram arithmetic resolves it where sizes of many decades hide it.
+    same, and Gram arithmetic resolves it where sizes of many decades hide it. Returns the better
+    answer and the iterations.
     """
     scaled = equilibrated(program)
     game = play(group_kernels(scaled.program), settings)

@@ -1,4 +1,4 @@
-"""The interior point for programs that are given by their kernel."""
+"""Interior point for programs that are given by their kernel."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .arrays import NotPositiveDefinite, cholesky_lower, cholesky_solve
 from .certificate import RESOLUTION, Certificate
 from .kernel_program import KernelProgram, KernelSolution, certify_kernel
 from .settings import Settings
-from .status import Status
+from .solution import status_of
 
 __all__ = ["solve_kernel"]
 
@@ -27,16 +27,35 @@ PATIENCE = 10
 
 
 def solve_kernel(program: KernelProgram, settings: Settings | None = None) -> KernelSolution:
-    """Solve `program` by a primal-dual interior point and certify the answer.
+    """Solve a program that is given by its kernel and certify the answer.
 
-    It follows the central path of `min lam' Q lam` over multipliers of sum one, whose least value
-    is the squared best margin: like the game of the other programs it always has an interior, and
-    value zero is the proof that nothing separates. Every iteration takes one Cholesky factor.
+    A primal-dual interior point follows the central path of `min lam' Q lam` over multipliers of
+    sum one, whose least value is the squared best margin: like the game of the other programs it
+    always has an interior, and value zero is the proof that nothing separates. Every iteration
+    takes one Cholesky factor.
 
-    Raises
-    ------
-    ValueError
-        As `KernelProgram`.
+    Parameters
+    ----------
+    program : KernelProgram
+        With a kernel (n, n).
+    settings : Settings, optional
+        `tol`, `max_iterations` (by default 100) and `progress` count here.
+
+    Returns
+    -------
+    KernelSolution
+
+    References
+    ----------
+    S. Mehrotra, "On the implementation of a primal-dual interior point method", 1992.
+
+    Examples
+    --------
+    With the kernel diag(4, 1) the function has norm sqrt(1/4 + 1):
+
+    >>> program = KernelProgram(np.diag([4.0, 1.0]), np.array([1.0, -1.0]))
+    >>> round(solve_kernel(program).require().certificate.objective ** 2, 6)
+    1.25
     """
     start, chosen = time.perf_counter(), settings or Settings()
     lam, iterations = _minimise(program.signed, chosen)
@@ -50,20 +69,12 @@ def solve_kernel(program: KernelProgram, settings: Settings | None = None) -> Ke
         dual=lam / root,
         coefficients=program.signs * lam / smallest,
         margins=products / smallest,
-        status=_status(certificate, chosen.tol),
+        status=status_of(certificate, chosen.tol),
         certificate=certificate,
         tol=chosen.tol,
         iterations=iterations,
         seconds=time.perf_counter() - start,
     )
-
-
-def _status(certificate: Certificate, tol: float) -> Status:
-    if certificate.proves_optimality(tol):
-        return Status.SOLVED
-    if certificate.proves_inseparability():
-        return Status.NOT_SEPARABLE
-    return Status.INACCURATE if certificate.proves_separability() else Status.UNDECIDED
 
 
 def _minimise(Q: np.ndarray, settings: Settings) -> tuple[np.ndarray, int]:
@@ -98,7 +109,7 @@ def _minimise(Q: np.ndarray, settings: Settings) -> tuple[np.ndarray, int]:
 
 @dataclass(frozen=True, eq=False)
 class _Point:
-    """A point of the path: `lam, z > 0` with `Q lam - mu c = z` and `c' lam = 1` at its end."""
+    """Point of the path: `lam, z > 0`, and `Q lam - mu c = z`, `c' lam = 1` at its end."""
 
     lam: np.ndarray
     z: np.ndarray
@@ -107,6 +118,7 @@ class _Point:
 
     @classmethod
     def start(cls, Q: np.ndarray, c: np.ndarray) -> _Point:
+        """Point of multipliers inverse to `c`, with all slacks positive."""
         lam = 1 / (len(c) * c)
         products = Q @ lam
         mu = float(lam @ products)
@@ -117,22 +129,23 @@ class _Point:
 
     @property
     def value(self) -> float:
+        """Objective `lam' Q lam`."""
         return float(self.lam @ self.products)
 
     def gap(self, c: np.ndarray) -> float:
-        """Between the bounds of the optimum at this point, relative to it."""
+        """Relative gap between the bounds of the optimum at this point."""
         margin = float((self.products / c).min())
         return self.value / (margin * float(c @ self.lam)) - 1 if margin > 0 else math.inf
 
     def vanishes(self, Q: np.ndarray) -> bool:
-        """Whether the value is zero to the resolution of its terms."""
+        """True if the value is zero to the resolution of its terms."""
         # No entry of a kernel of unit diagonal exceeds 1: most points need no more than that.
         if self.value > RESOLUTION * float(self.lam.sum()) ** 2:
             return False
         return self.value <= 0.1 * RESOLUTION * float(self.lam @ (np.abs(Q) @ self.lam))
 
     def step(self, Q: np.ndarray, c: np.ndarray) -> _Point | None:
-        """Mehrotra's predictor and corrector; None where nothing can be factorised."""
+        """Take Mehrotra's predictor and corrector step; None where nothing can be factorised."""
         # The symmetric matrix, read by columns: LAPACK then takes it without a copy.
         newton = Q.copy().T
         diagonal = np.einsum("nn->n", newton)
@@ -165,7 +178,7 @@ class _Point:
 
 
 def _longest(values: np.ndarray, step: np.ndarray) -> float:
-    """How far `values` can go along `step` without a sign change, at most 1 / DAMPING."""
+    """Longest step for which `values` keep their signs, at most 1 / DAMPING."""
     shrinking = step < 0
     if not np.any(shrinking):
         return 1 / DAMPING
@@ -175,7 +188,7 @@ def _longest(values: np.ndarray, step: np.ndarray) -> float:
 def _better(
     program: KernelProgram, lam: np.ndarray, certificate: Certificate
 ) -> tuple[np.ndarray, Certificate]:
-    """The better of `lam` and of the multipliers that make the margins of its support equal."""
+    """Better one of `lam` and of the multipliers that make the margins of its support equal."""
     Q = program.signed
     weighed = lam * np.sqrt(np.maximum(Q.diagonal(), 0))
     support = np.flatnonzero(weighed > 1e-6 * weighed.max())

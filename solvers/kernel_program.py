@@ -33,7 +33,7 @@ MATRICES = 4
 
 @dataclass(frozen=True, eq=False)
 class KernelProgram:
-    """Hard-margin program over functions of a kernel.
+    """Hard-margin program over the functions of a kernel.
 
         minimise    sqrt(a' K a)   subject to  y[n] (K a)[n] >= wanted[n]   for every n
 
@@ -69,7 +69,7 @@ class KernelProgram:
                 f"`kernel` must have shape (n, n) for labels (n,), got {self.kernel.shape} and "
                 f"{self.y.shape}"
             )
-        require_finite(kernel=self.kernel)
+        require_finite("kernel", self.kernel)
         require_labels(self.y)
         wanted = self.wanted
         if wanted is not None and not (
@@ -81,12 +81,12 @@ class KernelProgram:
 
     @property
     def signs(self) -> np.ndarray:
-        """(n,) labels over the margins asked for: coefficients are these times multipliers."""
+        """Labels over the margins asked for (n,): coefficients are these times multipliers."""
         return self.y if self.wanted is None else self.y / self.wanted
 
     @cached_property
     def signed(self) -> np.ndarray:
-        """(n, n) Q."""
+        """Kernel Q (n, n) of the signed features."""
         symmetric = 0.5 * (self.kernel + self.kernel.T)
         return np.asarray(symmetric * self.signs[:, None] * self.signs)
 
@@ -106,22 +106,22 @@ def _refuse_indefinite(kernel: np.ndarray) -> None:
 
 @dataclass(frozen=True, eq=False)
 class KernelSolution(Answer):
-    """What `solve_kernel` found, with its certificate.
+    """Answer of `solve_kernel`, with its certificate.
 
     Attributes
     ----------
     dual : (n,) array
         Multipliers with `sqrt(lam' Q lam)` 1; with sum 1 if they prove inseparability.
     coefficients : (n,) array
-        Of the function `sum_n coefficients[n] k(., x[n])`, smallest margin 1 in units of those
-        asked for, if the data were separated.
+        Coefficients of the function `sum_n coefficients[n] k(., x[n])`, with smallest margin 1 in
+        units of those asked for, if the data were separated.
     margins : (n,) array
-        Of that function, over those asked for.
+        Margins of that function over those asked for.
     status : Status
     certificate : Certificate
         See `certify_kernel`.
     tol, iterations, seconds, solver
-        As of `Solution`.
+        As in `Solution`.
     """
 
     ADVICE: ClassVar[Mapping[Status, str]] = Solution.ADVICE
@@ -138,7 +138,7 @@ class KernelSolution(Answer):
 
 
 def certify_kernel(program: KernelProgram, lam: np.ndarray) -> Certificate:
-    """What multipliers prove about a program of a positive semidefinite kernel.
+    """Bound the optimum of a program of a positive semidefinite kernel by any multipliers.
 
     The function with coefficients `signs * lam` gives an upper bound of the optimum,
     `sqrt(lam' Q lam) / min (Q lam)`, and the multipliers `sum(lam) / sqrt(lam' Q lam)` as a lower
@@ -153,10 +153,26 @@ def certify_kernel(program: KernelProgram, lam: np.ndarray) -> Certificate:
     lam : (n,) array
         Not negative, at any scale.
 
+    Returns
+    -------
+    Certificate
+
     Raises
     ------
     ValueError
         If `lam` has another shape or a negative entry.
+
+    References
+    ----------
+    S. Boyd, L. Vandenberghe, "Convex Optimization", 2004, section 5.1 (weak duality).
+
+    Examples
+    --------
+    With the kernel diag(4, 1) the optimum is the root of 1/4 + 1, at lam = (1/4, 1):
+
+    >>> program = KernelProgram(np.diag([4.0, 1.0]), np.array([1.0, -1.0]))
+    >>> round(certify_kernel(program, np.array([0.25, 1.0])).dual_objective ** 2, 9)
+    1.25
     """
     n = len(program.y)
     if lam.shape != (n,) or not np.all(np.isfinite(lam)) or np.any(lam < 0):
@@ -184,7 +200,7 @@ def _bounds(
     margins: tuple[float, float],
     known: float,
 ) -> Certificate:
-    """The certificate of multipliers of sum one, `known` of which may be rounding."""
+    """Certificate of multipliers of sum one, whose sum is off by a share `known` at most."""
     (_, above, terms), (smallest, floor) = squares, margins
     root = math.sqrt(above)
     objective = root / floor * (1 + rounding(4)) if floor > 0 else math.inf
@@ -204,7 +220,7 @@ def _bounds(
 
 
 def _exact_square(lam: np.ndarray, Q: np.ndarray) -> float:
-    """`lam' Q lam`, its sums in extended precision: terms cancel where nothing separates."""
+    """Sum `lam' Q lam` in extended precision: terms cancel where nothing separates."""
     used = np.flatnonzero(lam)
     part = lam[used].astype(np.longdouble)
     return max(float(part @ (Q[np.ix_(used, used)].astype(np.longdouble) @ part)), 0.0)

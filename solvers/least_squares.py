@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar
 
 from .answer import Answer
 from .arrays import Array, array_namespace, float_of
 from .checks import require_shape, require_tolerance
-from .html import html_table
+from .html import FloatRecord
 from .least_squares_programs import (
     EPS,
     LeastSquaresProgram,
@@ -35,8 +35,8 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class FitCertificate:
-    """What coefficients and a dual vector prove about a least-squares program.
+class FitCertificate(FloatRecord):
+    """Proved distance of coefficients from the minimiser of least norm of a least-squares program.
 
     Attributes
     ----------
@@ -60,22 +60,13 @@ class FitCertificate:
     residual_curvature: float
 
     def proves_optimality(self, tol: float) -> bool:
-        """Whether c is the minimiser of least norm to the tolerance; NaN proves nothing."""
+        """True if c is the minimiser of least norm to the tolerance; NaN proves nothing."""
         return self.stationarity <= tol and self.null_share <= tol
-
-    def to_dict(self) -> dict[str, float]:
-        """The fields as a dictionary of floats."""
-        return asdict(self)
-
-    def _repr_html_(self) -> str:
-        """The fields as a table, in a notebook."""
-        rows = [(name.replace("_", " "), f"{value:.10g}") for name, value in self.to_dict().items()]
-        return html_table(type(self).__name__, (), rows)
 
 
 @dataclass(frozen=True, eq=False)
 class LeastSquaresSolution(Answer):
-    """The minimiser of least norm, its spectrum and its certificate.
+    """Minimiser of least norm, with its spectrum and its certificate.
 
     Attributes
     ----------
@@ -87,7 +78,7 @@ class LeastSquaresSolution(Answer):
     certificate : FitCertificate
         Recomputed from `coefficients` and `spectrum.dual`, without the spectrum.
     tol : float
-        To which the status was judged.
+        Tolerance to which the status was judged.
     seconds : float
         Wall-clock time of the solve.
     """
@@ -115,17 +106,43 @@ class LeastSquaresSolution(Answer):
 
     @property
     def loss(self) -> float:
-        """The certified loss, at least 0: rounding can leave a perfect fit slightly below."""
+        """Certified loss, at least 0: rounding can leave a perfect fit slightly below."""
         return 0.0 if self.certificate.loss < 0 else self.certificate.loss
 
 
 def certify_fit(program: LeastSquaresProgram, V: Array, dual: Array) -> FitCertificate:
-    """Compute what the coefficients `V` (J, D) and a dual vector prove, whoever found them.
+    """Measure how far coefficients are from the minimiser of least norm, whoever found them.
+
+    Parameters
+    ----------
+    program : SampledLeastSquares or MomentLeastSquares
+    V : (J, D) array
+        Coefficients.
+    dual : array
+        Dual vector whose `program.image` should be V: (n,) of samples, (J, D) of moments.
+
+    Returns
+    -------
+    FitCertificate
 
     Raises
     ------
     ValueError
         If `V` has another shape than the program's coefficients.
+
+    References
+    ----------
+    G. H. Golub, C. F. Van Loan, "Matrix Computations", 2013, section 5.5: a minimiser lies in the
+    range of A, as `image(dual)` does, exactly if it is the one of least norm.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from solvers import GatedDesign
+    >>> design = GatedDesign(np.array([[1.0], [2.0]]), np.ones((2, 1)), np.zeros(1, dtype=np.int64))
+    >>> program = SampledLeastSquares(design, np.array([1.0, 2.0]))
+    >>> certify_fit(program, np.ones((1, 1)), np.array([0.4, 0.8])).proves_optimality(1e-15)
+    True
     """
     require_shape("V", V, program.shape)
     trace, size = program.trace(), _norm(V)
@@ -144,7 +161,7 @@ def certify_fit(program: LeastSquaresProgram, V: Array, dual: Array) -> FitCerti
 def solve_least_squares(
     program: LeastSquaresProgram, *, rcond: float | None = None, tol: float = 1e-8
 ) -> LeastSquaresSolution:
-    """Solve a least-squares program with the minimum norm among its minimisers.
+    """Find the minimiser of least norm of a least-squares program, and certify it.
 
     Parameters
     ----------
@@ -154,12 +171,33 @@ def solve_least_squares(
         default what float64 resolves: `(max(n, J D) 2^-52)^2` from samples, whose singular
         values are the roots of the eigenvalues, `J D 2^-52` from moments.
     tol : float
-        To which stationarity and minimum norm are asked for, in (0, 1).
+        Tolerance to which stationarity and minimum norm are asked for, in (0, 1).
+
+    Returns
+    -------
+    LeastSquaresSolution
+        With coefficients (J, D), the spectrum of A and the status that the certificate proves.
 
     Raises
     ------
     ValueError
         If `rcond` or `tol` is out of range, or A is not positive semidefinite.
+
+    References
+    ----------
+    G. H. Golub, C. F. Van Loan, "Matrix Computations", 2013, section 5.5 (minimum-norm solutions
+    by the singular value decomposition).
+
+    Examples
+    --------
+    Of all c with c_1 + c_2 = 2 the shortest is (1, 1):
+
+    >>> import numpy as np
+    >>> from solvers import GatedDesign
+    >>> design = GatedDesign(np.ones((1, 2)), np.ones((1, 1)), np.zeros(1, dtype=np.int64))
+    >>> program = SampledLeastSquares(design, np.array([2.0]))
+    >>> solve_least_squares(program).require().coefficients.round(9).tolist()
+    [[1.0, 1.0]]
     """
     if rcond is not None and not 0 <= rcond < 1:
         raise ValueError(f"`rcond` must lie in [0, 1), got {rcond}")

@@ -17,7 +17,7 @@ EPS = 2.0**-52
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:
-    """The matrix A of a quadratic on its numerical range, and its minimiser of least norm.
+    """Spectrum of the matrix A of a quadratic on its numerical range, with its minimiser.
 
         A = basis diag(eigenvalues) basis^T,      A^+ b = basis @ minimiser
 
@@ -28,11 +28,11 @@ class Spectrum:
     basis : (P, r) array
         Orthonormal columns.
     minimiser : (r,) array
-        `basis^T A^+ b`.
+        Minimiser of least norm in this basis, `basis^T A^+ b`.
     dual : array
-        What the program's `image` maps to `A^+ b`.
+        Dual vector that the program's `image` maps to `A^+ b`.
     rcond : float
-        Eigenvalues at or below this share of the largest were taken for zero.
+        Share of the largest eigenvalue at or below which eigenvalues were taken for zero.
     """
 
     eigenvalues: Array
@@ -48,7 +48,7 @@ class Spectrum:
 
     @property
     def condition(self) -> float:
-        """Largest over smallest eigenvalue on the range; 1 where the range is empty."""
+        """Condition number on the range, largest over smallest eigenvalue; 1 of an empty range."""
         if self.rank == 0:
             return 1.0
         xp = array_namespace(self.eigenvalues)
@@ -56,32 +56,32 @@ class Spectrum:
 
 
 class LeastSquaresProgram(Protocol):
-    """minimise `1/2 c^T A c - b^T c + 1/2 <y^2>` over coefficients c, shaped (J, D)."""
+    """Quadratic `1/2 c^T A c - b^T c + 1/2 <y^2>`, to be minimised over coefficients c (J, D)."""
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(J, D): gate columns and inputs."""
+        """Numbers (J, D) of gate columns and inputs."""
 
     def product(self, V: Array) -> Array:
-        """(J, D) array `A c`."""
+        """Product `A c` (J, D)."""
 
     def residual(self, V: Array) -> Array:
-        """(J, D) array `b - A c`: minus the gradient."""
+        """Residual `b - A c` (J, D), minus the gradient."""
 
     def loss(self, V: Array) -> float:
-        """The objective; NaN where `<y^2>` is unknown."""
+        """Objective at c; NaN where `<y^2>` is unknown."""
 
     def image(self, dual: Array) -> Array:
-        """(J, D) coefficients that lie in the range of A by construction."""
+        """Coefficients (J, D) of a dual vector, in the range of A by construction."""
 
     def trace(self) -> float:
-        """Trace of A, a bound of its norm."""
+        """Trace of A, an upper bound of its norm."""
 
     def rhs_bound(self) -> float:
-        """`sqrt(trace(A) <y^2>)`, which `||b||` cannot exceed; `||b||` if `<y^2>` is unknown."""
+        """Upper bound `sqrt(trace(A) <y^2>)` of `||b||`; `||b||` itself if `<y^2>` is unknown."""
 
     def spectrum(self, rcond: float | None = None) -> Spectrum:
-        """A on its range; `rcond` None is the resolution of float64."""
+        """Spectrum of A on its range; by default `rcond` is the resolution of float64."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +93,13 @@ class SampledLeastSquares:
     so that `A = mean xt xt^T`, `b = mean xt y` with the stacked inputs
     `xt[n] = (Z[n, 0] X[n], ..., Z[n, J-1] X[n])`. A is never formed: its eigenvalues are the
     squared singular values of the stacked design, which keeps twice the digits.
+
+    Parameters
+    ----------
+    design : GatedDesign
+        Inputs (n, D) and gate columns (n, J); its groups play no part.
+    y : (n,) float64 array
+        Targets.
 
     Raises
     ------
@@ -107,48 +114,56 @@ class SampledLeastSquares:
         X, Z, y = self.design.X, self.design.Z, self.y
         require_gated_inputs(X, Z, "gates", "K")
         require_shape("y", y, (self.n_samples,), "one target per row of X")
-        require_finite(X=X, gates=Z, y=y)
+        for name, array in (("X", X), ("gates", Z), ("y", y)):
+            require_finite(name, array)
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Numbers (J, D) of gate columns and inputs."""
         return int(self.design.Z.shape[1]), int(self.design.X.shape[1])
 
     @property
     def n_samples(self) -> int:
+        """Number n of samples."""
         return self.design.n_samples
 
     def stacked(self) -> Array:
-        """(n, J D) gated inputs; column j D + d is input d behind gate j."""
+        """Stack the gated inputs to (n, J D); column j D + d is input d behind gate j."""
         X, Z = self.design.X, self.design.Z
         xp = array_namespace(X)
         return xp.reshape(Z[:, :, None] * X[:, None, :], (self.n_samples, math.prod(self.shape)))
 
     def product(self, V: Array) -> Array:
+        """Product `A c` (J, D)."""
         return self.image(self.design.scores(V))
 
     def residual(self, V: Array) -> Array:
+        """Residual `b - A c` (J, D), minus the gradient."""
         return self.image(self.y - self.design.scores(V))
 
     def loss(self, V: Array) -> float:
+        """Objective at V."""
         xp = array_namespace(self.y)
         error = self.y - self.design.scores(V)
         return 0.5 * float_of(xp.mean(error * error))
 
     def image(self, dual: Array) -> Array:
-        """`mean_n dual[n] xt[n]`, for a dual (n,)."""
+        """Coefficients (J, D) `mean_n dual[n] xt[n]`, for a dual (n,)."""
         return self.design.adjoint(dual) / self.n_samples
 
     def trace(self) -> float:
+        """Trace of A, an upper bound of its norm."""
         xp = array_namespace(self.y)
         X, Z = self.design.X, self.design.Z
         return float_of(xp.mean(xp.sum(X * X, axis=1) * xp.sum(Z * Z, axis=1)))
 
     def rhs_bound(self) -> float:
+        """Upper bound `sqrt(trace(A) <y^2>)` of `||b||`."""
         xp = array_namespace(self.y)
         return math.sqrt(self.trace() * float_of(xp.mean(self.y * self.y)))
 
     def spectrum(self, rcond: float | None = None) -> Spectrum:
-        """From the singular values s / sqrt(n) of the stacked design, `numpy.linalg.lstsq`'s way.
+        """Spectrum of A from the singular values of the stacked design over sqrt(n).
 
         The default cut-off is `(max(n, J D) 2^-52)^2` on the eigenvalues: on the singular values
         that is what rounding leaves of a zero.
@@ -172,7 +187,7 @@ class SampledLeastSquares:
 
 @dataclass(frozen=True, eq=False)
 class MomentLeastSquares:
-    """The same program given by population moments.
+    """Mean squared error of a gated design, given by population moments.
 
         minimise  1/2 <y^2> - b^T c + 1/2 c^T A c
 
@@ -209,7 +224,8 @@ class MomentLeastSquares:
             )
         if self.n_columns < 1 or size % self.n_columns:
             raise ValueError(f"`b` has {size} entries: not a multiple of {self.n_columns} units")
-        require_finite(A=A, b=b)
+        require_finite("A", A)
+        require_finite("b", b)
         if self.second_moment < 0 or math.isinf(self.second_moment):
             raise ValueError(
                 f"`second_moment` must be <y^2> >= 0, or NaN if unknown, got {self.second_moment}"
@@ -220,35 +236,41 @@ class MomentLeastSquares:
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Numbers (J, D) of gate columns and inputs."""
         return self.n_columns, int(self.b.shape[0]) // self.n_columns
 
     def product(self, V: Array) -> Array:
+        """Product `A c` (J, D)."""
         return self._shaped(self.A @ array_namespace(V).reshape(V, (-1,)))
 
     def residual(self, V: Array) -> Array:
+        """Residual `b - A c` (J, D), minus the gradient."""
         return self._shaped(self.b) - self.product(V)
 
     def loss(self, V: Array) -> float:
+        """Objective at V; NaN where the second moment is unknown."""
         xp = array_namespace(self.b)
         return 0.5 * (
             self.second_moment - float_of(xp.sum(V * (self._shaped(self.b) + self.residual(V))))
         )
 
     def image(self, dual: Array) -> Array:
-        """`A dual`, for a dual (J, D)."""
+        """Coefficients `A dual` (J, D), for a dual (J, D)."""
         return self.product(dual)
 
     def trace(self) -> float:
+        """Trace of A, an upper bound of its norm."""
         xp = array_namespace(self.b)
         return float_of(xp.sum(xp.linalg.diagonal(self.A)))
 
     def rhs_bound(self) -> float:
+        """Upper bound `sqrt(trace(A) <y^2>)` of `||b||`; `||b||` itself if `<y^2>` is unknown."""
         if math.isfinite(self.second_moment):
             return math.sqrt(max(self.trace() * self.second_moment, 0.0))
         return float_of(array_namespace(self.b).linalg.vector_norm(self.b))
 
     def spectrum(self, rcond: float | None = None) -> Spectrum:
-        """From the eigenvalues of A; the default cut-off is `J D 2^-52`, their rounding.
+        """Spectrum of A by its eigenvalues; the default cut-off is `J D 2^-52`, their rounding.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Programs of absolute values by HiGHS: a sparse vertex, under the same certificate."""
+"""Solver `highs` for programs of absolute values: a sparse vertex, under the same certificate."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def solve_highs(program: MaxMarginProgram, settings: Settings) -> Solution:
 def _least_norm(
     A: np.ndarray, settings: Settings
 ) -> tuple[np.ndarray | None, np.ndarray | None, int]:
-    """Coefficients, multipliers, and the iterations; None where HiGHS found none."""
+    """Coefficients (J,), multipliers (n,) and iterations; None where HiGHS found none."""
     n_samples, n_columns = A.shape
     found = _linprog(
         np.ones(2 * n_columns), np.hstack([-A, A]), -np.ones(n_samples), settings=settings
@@ -101,7 +101,7 @@ def _linprog(
     settings: Settings,
     total: np.ndarray | None = None,
 ) -> OptimizeResult:
-    """`min cost x  s.t.  left x <= right, total x = 1, x >= 0`, at a vertex."""
+    """Solve `min cost x  s.t.  left x <= right, total x = 1, x >= 0` at a vertex."""
     options: dict[str, float | int] = {
         "primal_feasibility_tolerance": FEASIBILITY,
         "dual_feasibility_tolerance": FEASIBILITY,

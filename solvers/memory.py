@@ -1,4 +1,4 @@
-"""Sizes that memory cannot hold are refused before anything is allocated."""
+"""Refusal of sizes that memory cannot hold, before anything is allocated."""
 
 from __future__ import annotations
 
@@ -9,12 +9,25 @@ __all__ = ["require_memory"]
 
 
 def require_memory(n_numbers: int, what: str, way_out: str) -> None:
-    """See that so many float64 fit into this machine's memory, which is the least they take.
+    """Refuse arrays that are larger than this machine's memory.
+
+    Parameters
+    ----------
+    n_numbers : int
+        Number of float64 that live at the same time, at least.
+    what : str
+        Subject of the message, such as "the kernels of 10 samples".
+    way_out : str
+        End of the message: what to do instead.
 
     Raises
     ------
     ValueError
-        With the size of `what`, and `way_out`.
+        With the size of `what`, that of the memory, and `way_out`.
+
+    Examples
+    --------
+    >>> require_memory(100, "a small matrix", "take fewer samples")
     """
     needed, there = 8 * n_numbers, _memory()
     if needed > there:

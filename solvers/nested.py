@@ -1,4 +1,4 @@
-"""Programs of nested samples, each begun where the last one ended."""
+"""Solver of programs of nested samples, each begun where the last one ended."""
 
 from __future__ import annotations
 
@@ -47,6 +47,15 @@ def solve_nested(
     ------
     ValueError
         If `sizes` is empty, does not rise or leaves the samples; as in `solve`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from solvers import GatedDesign
+    >>> design = GatedDesign(np.diag([2.0, 1.0]), np.ones((2, 1)), np.zeros(1, dtype=np.int64))
+    >>> program = MaxMarginProgram(design, np.array([1.0, -1.0]))
+    >>> [round(s.certificate.objective**2, 6) for s in solve_nested(program, [1, 2])]
+    [0.25, 1.25]
     """
     require_rising(sizes, program.n_samples)
     settings = settings or Settings()
@@ -63,7 +72,7 @@ def solve_nested(
 
 
 def require_rising(sizes: Sequence[int], n_samples: int) -> None:
-    """See that `sizes` are numbers of samples, from few to many; raises `ValueError`."""
+    """Refuse `sizes` that are not numbers of samples, from few to many, by a `ValueError`."""
     inside = all(0 < size <= n_samples for size in sizes)
     rising = all(one < other for one, other in pairwise(sizes))
     if len(sizes) == 0 or not (inside and rising):

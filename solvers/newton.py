@@ -1,4 +1,4 @@
-"""The Newton system of the interior point and its solution through one Cholesky factor."""
+"""Newton system of the interior point, solved through one Cholesky factor."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["Direction", "Iterate", "NewtonSystem", "Targets", "factorise"]
 
 @dataclass(frozen=True, eq=False)
 class Iterate:
-    """A point of the primal-dual method; `z`, `w`, `lam` and `d` are positive.
+    """Point of the primal-dual method; `z`, `w`, `lam` and `d` are positive.
 
     `lam` (n,) and `d` (G,) sum to one. `products` (n, G) holds `K_g lam`, so that the margins
     of the network with kernel weights `d` are `products @ d`.
@@ -55,7 +55,7 @@ class Direction:
 
 @dataclass(frozen=True, eq=False)
 class Targets:
-    """Right-hand sides of the Newton system: what each equation must change by."""
+    """Right-hand sides of the Newton system: the changes that each equation asks for."""
 
     stationarity: Array  # (n,)   K_d lam - rho - z
     slack: Array  # (G,)   (t - lam^T K_g lam) / 2 - w
@@ -64,7 +64,7 @@ class Targets:
 
 
 class NewtonSystem:
-    """The linearised optimality conditions at one iterate.
+    """Linearised optimality conditions at one iterate.
 
         K_d dlam + Q dd - drho - dz        = targets.stationarity
         dt / 2 - Q^T dlam - dw             = targets.slack
@@ -86,7 +86,7 @@ class NewtonSystem:
     """
 
     def __init__(self, point: Iterate, kernel: Array) -> None:
-        """`kernel` is the lower triangle of K_d; its diagonal is changed for a while."""
+        """Factorise, given the lower triangle of K_d, whose diagonal is changed for a while."""
         xp = array_namespace(kernel)
         self._xp, self._point, self._kernel = xp, point, kernel
         self._single = kernel.dtype == xp.float32
@@ -109,7 +109,7 @@ class NewtonSystem:
         self._bordered = lu_factor(self._corner())
 
     def _border_columns(self) -> Array:
-        """(n, heavy + 2) columns of the changes of d, of rho and of t."""
+        """Columns (n, heavy + 2) of the changes of d, of rho and of t."""
         xp, products = self._xp, self._point.products
         ones = xp.ones_like(products[:, :1])
         of_t = -0.5 * matmul(self._columns, self._ratios)
@@ -117,7 +117,7 @@ class NewtonSystem:
         return xp.concat([heavy, -ones, of_t[:, None]], axis=1)
 
     def _corner(self) -> Array:
-        """The dense system for the border's unknowns, N being eliminated."""
+        """Dense system for the border's unknowns, N being eliminated."""
         xp, point = self._xp, self._point
         corner = matmul(self._border.T, self._images)
         n_heavy = int(self._heavy.shape[0])
@@ -197,7 +197,7 @@ LIGHT = 1.0
 
 
 def _light(point: Iterate, diagonal: Array) -> Array:
-    """(G,) booleans: groups to eliminate on the samples' side, none as long as they are few."""
+    """Mask (G,) of the groups to eliminate on the samples' side, none as long as they are few."""
     xp = array_namespace(diagonal)
     n_samples, n_groups = point.products.shape
     if n_groups <= n_samples:
@@ -215,7 +215,7 @@ def _size(residual: tuple[Array, Array]) -> float:
 # solved after a few refinements; below the first lift the matrix is not known to rounding.
 REFINEMENTS = 3
 ACCURACY = 1e-12
-# Of a matrix in single precision, which is itself known to 1e-7: 1e-4 and 1e-6 give the same
+# The same for a matrix in single precision, itself known to 1e-7: 1e-4 and 1e-6 give the same
 # iterations on digits, as what a step leaves of the equations is asked of the next one.
 ACCURACY_SINGLE = 1e-5
 RIDGE = 1e-15
@@ -224,7 +224,20 @@ LIFTS_SINGLE = (1e-7, 1e-6, 1e-5)
 
 
 def factorise(matrix: Array, size: float) -> Array:
-    """Cholesky factor of `matrix`, of a lifted one where rounding made it indefinite."""
+    """Cholesky factor of `matrix`, its diagonal lifted where rounding made it indefinite.
+
+    Parameters
+    ----------
+    matrix : (n, n) array
+        Symmetric, given by its lower triangle; left as it is.
+    size : float
+        Largest entry of the kernel's diagonal: lifts are shares of it.
+
+    Raises
+    ------
+    NotPositiveDefinite
+        If the largest lift is not enough.
+    """
     try:
         return cholesky_lower(matrix)
     except NotPositiveDefinite:

@@ -1,4 +1,4 @@
-"""More than two classes: one program a class, all of them on one Gram matrix."""
+"""One-vs-rest programs of more than two classes, solved on one Gram matrix."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["iterate_one_vs_rest", "one_vs_rest_programs", "solve_one_vs_rest"]
 
 
 def one_vs_rest_programs(design: GatedDesign, labels: Array) -> tuple[MaxMarginProgram, ...]:
-    """The program of every class k, with y[n] = +1 where `labels[n] == k` and -1 elsewhere.
+    """Make the program of every class k, with y[n] = +1 where `labels[n] == k` and -1 elsewhere.
 
     Parameters
     ----------
@@ -37,6 +37,13 @@ def one_vs_rest_programs(design: GatedDesign, labels: Array) -> tuple[MaxMarginP
         If `labels` does not hold integers.
     ValueError
         If `labels` has the wrong shape, one class only, or numbers the classes otherwise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> design = GatedDesign(np.eye(3), np.ones((3, 1)), np.zeros(1, dtype=np.int64))
+    >>> [program.y.tolist() for program in one_vs_rest_programs(design, np.array([0, 1, 1]))]
+    [[1.0, -1.0, -1.0], [-1.0, 1.0, 1.0]]
     """
     xp = array_namespace(design.X)
     labels = xp.asarray(labels, device=design.X.device)
@@ -74,8 +81,9 @@ def solve_one_vs_rest(
     Parameters
     ----------
     design : GatedDesign
+        Inputs (n, D) and gate columns (n, J).
     labels : (n,) integer array
-        As in `one_vs_rest_programs`, which says what is raised.
+        Classes 0 .. K-1, K >= 2, every one with a sample.
     solver, settings
         As in `solve`. `settings.progress` hears of one class after the other.
 
@@ -84,6 +92,21 @@ def solve_one_vs_rest(
     tuple of K Solution
         The same, to the last bit, as `solve` finds for every program of `one_vs_rest_programs`.
         The common Gram matrix is in nobody's `seconds`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As in `one_vs_rest_programs` and `solve`.
+
+    Examples
+    --------
+    Of -1, 0 and 1 beside a constant, no line parts the middle one from both others:
+
+    >>> import numpy as np
+    >>> line = np.array([[-1.0, 1.0], [0.0, 1.0], [1.0, 1.0]])
+    >>> design = GatedDesign(line, np.ones((3, 1)), np.zeros(1, dtype=np.int64))
+    >>> [solution.status.name for solution in solve_one_vs_rest(design, np.array([0, 1, 2]))]
+    ['SOLVED', 'NOT_SEPARABLE', 'SOLVED']
     """
     programs = one_vs_rest_programs(design, labels)
     return tuple(iterate_one_vs_rest(programs, solver=solver, settings=settings))
@@ -95,14 +118,24 @@ def iterate_one_vs_rest(
     solver: str = "interior-point",
     settings: Settings | None = None,
 ) -> Iterator[Solution]:
-    """The solutions of `solve_one_vs_rest` one by one, so that a caller may stop between classes.
+    """Solve one-vs-rest programs one by one, so that a caller may stop between classes.
 
     Parameters
     ----------
     programs : sequence of MaxMarginProgram
-        Of `one_vs_rest_programs`: they share one design.
+        Programs of `one_vs_rest_programs`, which share one design.
     solver, settings
         As in `solve_one_vs_rest`.
+
+    Yields
+    ------
+    Solution
+        As in `solve_one_vs_rest`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As in `solve`.
     """
     settings = settings or Settings()
     design = programs[0].design

@@ -1,4 +1,4 @@
-"""Where the interior point starts and how it takes one step."""
+"""Starting points and steps of the interior point."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ CORRECTORS = 2
 LONGER = 0.3
 WORTH = 0.01
 BAND = (0.1, 10.0)
-# Of the start, chosen by iteration counts on MNIST digits: the ridge added to a kernel of mean
+# Choices of the start, by iteration counts on MNIST digits: the ridge added to a kernel of mean
 # diagonal one, the smallest multiplier relative to the mean one, the room left above the norms.
 RIDGE = 1.0
 FLOOR = 0.1
 ROOM = 0.2
-# Of a start from the answer of a similar program, chosen by flops on digits behind 100 units: the
+# Choices of a start from the answer of a similar program, by flops on digits behind 100 units: the
 # relative gap of its pairs, and the multiplier of samples that are new, relative to the mean one.
 CENTRED = 0.1
 NEWCOMER = 0.3
@@ -35,14 +35,14 @@ TINY = 2.0**-1000
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """Where a game may begin: multipliers (n,) and kernel weights (G,), non-negative, any scale."""
+    """Multipliers (n,) and kernel weights (G,) to begin with, non-negative, at any scale."""
 
     lam: Array
     d: Array
 
 
 def starting_point(kernels: GroupKernels) -> Iterate:
-    """Multipliers of a ridge-regularised fit of all margins to one, pushed to the interior."""
+    """Start from a ridge-regularised fit of all margins to one, pushed to the interior."""
     xp = array_namespace(kernels.gram)
     n_groups = kernels.n_groups
     d = xp.ones_like(kernels.weight[0, :]) / n_groups
@@ -64,7 +64,7 @@ def starting_point(kernels: GroupKernels) -> Iterate:
 
 
 def warm_point(kernels: GroupKernels, start: Start) -> Iterate:
-    """A centred point near `start`, whose pairs have the product of a tenth's relative gap.
+    """Start from a centred point near `start`, with the pair products of a relative gap of 0.1.
 
     Samples whose margins stay below the level get a share of a multiplier, and groups below the
     largest norm the kernel weight of their slack.
@@ -85,7 +85,14 @@ def warm_point(kernels: GroupKernels, start: Start) -> Iterate:
 
 
 def advance(kernels: GroupKernels, point: Iterate, system: NewtonSystem) -> Iterate:
-    """One step of Mehrotra's method with Gondzio's correctors."""
+    """Take one step of Mehrotra's method with Gondzio's correctors.
+
+    References
+    ----------
+    S. Mehrotra, "On the implementation of a primal-dual interior point method", 1992;
+    J. Gondzio, "Multiple centrality corrections in a primal-dual method for linear programming",
+    1996.
+    """
     n_pairs = point.lam.shape[0] + point.d.shape[0]
     mu = float_of(point.lam @ point.z + point.d @ point.w) / n_pairs
     residual = Targets(
@@ -115,7 +122,7 @@ def advance(kernels: GroupKernels, point: Iterate, system: NewtonSystem) -> Iter
 
 
 def _lengthen(point: Iterate, system: NewtonSystem, targets: Targets, centre: float) -> Direction:
-    """The direction for `targets`, corrected as long as that allows a longer step."""
+    """Solve for `targets`, and correct them as long as that allows a longer step."""
     direction = system.direction(targets)
     length = _length(point, direction)
     for _ in range(CORRECTORS):
@@ -140,7 +147,7 @@ def _lengthen(point: Iterate, system: NewtonSystem, targets: Targets, centre: fl
 
 
 def _pull(products: Array, centre: float) -> Array:
-    """What moves the products of pairs into the band around `centre`, bounded from below."""
+    """Changes that move the products of pairs into the band around `centre`, bounded from below."""
     xp = array_namespace(products)
     low, high = BAND[0] * centre, BAND[1] * centre
     return xp.clip(xp.clip(products, min=low, max=high) - products, min=-high)

@@ -1,4 +1,4 @@
-"""The one standard form that the max-margin limits share."""
+"""Standard form of max-margin programs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["MaxMarginProgram"]
 
 @dataclass(frozen=True, eq=False)
 class MaxMarginProgram:
-    """Hard-margin program with a norm that sums over groups.
+    """Hard-margin program that minimises a sum of the norms of groups.
 
         minimise    sum_g || (V[j])_{j in g} ||_F
         subject to  y[n] sum_j Z[n, j] <X[n], V[j]> >= 1       for every n
@@ -35,6 +35,21 @@ class MaxMarginProgram:
         If an array is not float64, or `group` does not hold integers.
     ValueError
         If shapes disagree, an entry is not finite or a label is neither -1 nor +1.
+
+    References
+    ----------
+    F. R. Bach, G. R. G. Lanckriet, M. I. Jordan, "Multiple kernel learning, conic duality, and the
+    SMO algorithm", 2004, for the dual of a sum of norms.
+
+    Examples
+    --------
+    <w, (2, 0)> >= 1 and <w, (0, 1)> <= -1:
+
+    >>> import numpy as np
+    >>> design = GatedDesign(np.diag([2.0, 1.0]), np.ones((2, 1)), np.zeros(1, dtype=np.int64))
+    >>> program = MaxMarginProgram(design, np.array([1.0, -1.0]))
+    >>> program.margins(np.array([[0.5, -1.0]])).tolist()
+    [1.0, 1.0]
     """
 
     design: GatedDesign
@@ -51,7 +66,8 @@ class MaxMarginProgram:
         require_gated_inputs(X, Z)
         require_shape("group", group, (int(Z.shape[1]),), "one group per column of Z")
         require_shape("y", y, (self.n_samples,), "one label per row of X")
-        require_finite(X=X, Z=Z)
+        require_finite("X", X)
+        require_finite("Z", Z)
         require_labels(y)
         present = xp.unique_values(group)
         if int(present[0]) != 0 or int(present[-1]) != present.shape[0] - 1:
@@ -59,33 +75,35 @@ class MaxMarginProgram:
 
     @property
     def n_samples(self) -> int:
+        """Number n of samples."""
         return self.design.n_samples
 
     @property
     def n_groups(self) -> int:
+        """Number of groups."""
         return self.design.n_groups
 
     def margins(self, V: Array) -> Array:
-        """(n,) margins `y[n] f(x[n])` of the coefficients `V` (J, D)."""
+        """Margins (n,) `y[n] f(x[n])` of the coefficients `V` (J, D)."""
         return self.y * self.design.scores(V)
 
     def dual_blocks(self, lam: Array) -> Array:
-        """(J, D) coefficients `v(lam) = sum_n lam[n] y[n] Z[n, .] X[n]`."""
+        """Coefficients (J, D) `v(lam) = sum_n lam[n] y[n] Z[n, .] X[n]` of multipliers (n,)."""
         return self.design.adjoint(lam * self.y)
 
     def data_scale(self, lam: Array) -> float:
-        """`sum_n lam[n] ||X[n]|| max_g ||Z[n, g]||`: what the norms of `v(lam)` cannot exceed."""
+        """Upper bound `sum_n lam[n] ||X[n]|| max_g ||Z[n, g]||` of the norms of `v(lam)`."""
         return float_of(lam @ self.design.sample_sizes)
 
     def subset(self, rows: Array) -> MaxMarginProgram:
-        """The program of the samples `rows` (indices) alone."""
+        """Restrict the program to the samples `rows` (indices)."""
         return MaxMarginProgram(design=self.design.subset(rows), y=self.y[rows])
 
     def first(self, n_samples: int) -> MaxMarginProgram:
-        """The program of the first `n_samples` samples alone."""
+        """Restrict the program to its first `n_samples` samples."""
         xp = array_namespace(self.y)
         return self.subset(xp.arange(n_samples, device=self.y.device))
 
     def of_groups(self, groups: Array) -> MaxMarginProgram:
-        """The program of `groups` (indices in rising order) alone, all others being zero."""
+        """Restrict the program to `groups` (indices in rising order), all others being zero."""
         return MaxMarginProgram(design=self.design.of_groups(groups), y=self.y)

@@ -1,4 +1,4 @@
-"""What Gram arithmetic cannot resolve, put right on the features themselves.
+"""Refinement on the features of what Gram arithmetic cannot resolve.
 
 A Gram matrix knows squared norms to 1e-16 of the data's scale, so that a game played on it
 stops resolving gamma, relative to that scale, somewhere above 1e-8. The features know norms to
@@ -45,7 +45,7 @@ class PrimalDual:
 
 
 def cancel_blocks(program: MaxMarginProgram, lam: Array) -> Array:
-    """Multipliers near `lam` whose blocks `v_g` cancel to rounding, if there are such.
+    """Find multipliers near `lam` whose blocks `v_g` cancel to rounding, if there are such.
 
     Solves `min sum_n ((lam'[n] - lam[n]) / lam[n])^2` over the null space of `lam -> v(lam)`, in
     the variables `lam' = lam (1 - p)`, for `lam` without more and more of its small entries.
@@ -95,7 +95,7 @@ def _cancel(program: MaxMarginProgram, lam: Array) -> Array:
 
 
 def balance_support(program: MaxMarginProgram, d: Array, support: Array) -> PrimalDual | None:
-    """Coefficients with margin one on their support, by an active-set iteration from `support`.
+    """Find coefficients with margin one on their support, by active sets from `support` on.
 
     For kernel weights d the optimum is `V[g] = d[g] v_g(mu)` with `mu >= 0` supported where the
     margin is one. The coefficients are carried along as such, not recomputed from `mu`: their
@@ -135,7 +135,7 @@ def balance_support(program: MaxMarginProgram, d: Array, support: Array) -> Prim
 
 
 def _equal_margins(program: MaxMarginProgram, d: Array) -> tuple[Array, Array]:
-    """Coefficients `V[g] = d[g] v_g(mu)` with all margins one, and mu, by refinement."""
+    """Coefficients `V[g] = d[g] v_g(mu)` with all margins one, and mu (n,), by refinement."""
     xp = array_namespace(d)
     kernels = group_kernels(program)
     matrix = kernels.weighted(d)

@@ -1,4 +1,4 @@
-"""Samples and inputs brought to size one: what decides separability decides it there as well."""
+"""Equilibration: samples and inputs of size one, which leave separability as it is."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PASSES = 4
 
 @dataclass(frozen=True, eq=False)
 class Scaled:
-    """A program with inputs `X[n, d] / (samples[n] inputs[d])`, all factors powers of two.
+    """Program with inputs `X[n, d] / (samples[n] inputs[d])`, all factors powers of two.
 
     Coefficients V of it are `V / inputs` of the unscaled program, whose margins they multiply by
     `1 / samples` and whose norm they change; multipliers lam are `lam / samples`. Neither the
@@ -30,7 +30,7 @@ class Scaled:
 
 
 def equilibrated(program: MaxMarginProgram) -> Scaled:
-    """`program` with largest absolute entries of about one in every row and column of X."""
+    """Scale a program to largest absolute entries of about one in every row and column of X."""
     exponents = np.frexp(np.abs(to_numpy(program.design.X)))[1].astype(float)
     exponents[to_numpy(program.design.X) == 0] = -np.inf
     samples, inputs = np.zeros(len(exponents)), np.zeros(exponents.shape[1])

@@ -1,4 +1,4 @@
-"""What a caller may choose about a solve."""
+"""Settings that a caller may choose for a solve."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .checks import require_count, require_tolerance
 __all__ = ["Progress", "Settings"]
 
 Progress = Callable[[int, float], None]
-"""Called as `progress(iteration, gap)` once an iteration."""
+"""Callable that is told `(iteration, gap)` once an iteration."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,19 @@ class Settings:
         as find a free core where an iteration is long, up to what BLAS has already
         (`OMP_NUM_THREADS`).
     progress : callable or None
-        `progress(iteration, gap)`, called once an iteration by solvers that allow it.
+        Called as `progress(iteration, gap)` once an iteration by solvers that allow it.
+
+    Raises
+    ------
+    TypeError
+        If a number of samples, groups, iterations or threads is no integer.
+    ValueError
+        If one is below 1, or `tol` is not strictly between 0 and 1.
+
+    Examples
+    --------
+    >>> Settings(tol=1e-6).max_iterations is None
+    True
     """
 
     tol: float = 1e-8

@@ -15,12 +15,12 @@ from .programs import MaxMarginProgram
 from .status import Status
 from .summation import power_of_two
 
-__all__ = ["Solution", "conclude", "support_vectors"]
+__all__ = ["Solution", "conclude", "status_of", "support_vectors"]
 
 
 @dataclass(frozen=True, eq=False)
 class Solution(Answer):
-    """What a solver found, scaled to feasibility and certified.
+    """Answer of a solver, scaled to feasibility and certified.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ def conclude(
     solver: str,
     known: Certificate | None = None,
 ) -> Solution:
-    """Scale both points to feasibility, certify them and name what they prove.
+    """Scale both points to feasibility, certify them and derive the status that they prove.
 
     A point that the solver did not return is given as None and becomes zeros. Multipliers are
     clipped at zero: rounding may leave them slightly below. `known` is the certificate of the
@@ -94,17 +94,17 @@ def conclude(
         primal = program.dual_blocks(xp.zeros_like(program.y))
     dual = xp.zeros_like(program.y) if dual is None else xp.clip(dual, min=0.0)
     certificate = known or certify(program, primal, dual)
-    status = _status(certificate, tol)
+    status = status_of(certificate, tol)
     margin, total = _sizes(program, certificate, dual)
     scaled = certify(program, primal / margin, dual / total)
-    if _status(scaled, tol) is not status:
+    if status_of(scaled, tol) is not status:
         # Where terms cancel, the rounding of this scaling spoils what powers of two leave exact.
         margin, total = power_of_two(margin) / 2, power_of_two(total)
         scaled = certify(program, primal / margin, dual / total)
     return Solution(
         primal=primal / margin,
         dual=dual / total,
-        status=Status.FAILED if failed else _status(scaled, tol),
+        status=Status.FAILED if failed else status_of(scaled, tol),
         certificate=scaled,
         tol=tol,
         iterations=iterations,
@@ -114,7 +114,7 @@ def conclude(
 
 
 def _sizes(program: MaxMarginProgram, certificate: Certificate, dual: Array) -> tuple[float, float]:
-    """The smallest margin of the primal point, or 1; what makes `dual` feasible or sum to 1."""
+    """Divisors that bring the smallest margin to 1 and `dual` to feasibility, or its sum to 1."""
     xp = array_namespace(dual)
     total = float_of(xp.sum(dual)) or 1.0
     if not certificate.proves_separability():
@@ -123,7 +123,8 @@ def _sizes(program: MaxMarginProgram, certificate: Certificate, dual: Array) -> 
     return certificate.smallest_margin, total / bound if 0 < bound < math.inf else total
 
 
-def _status(certificate: Certificate, tol: float) -> Status:
+def status_of(certificate: Certificate, tol: float) -> Status:
+    """Status that a certificate proves at this tolerance."""
     if certificate.proves_optimality(tol):
         return Status.SOLVED
     if certificate.proves_inseparability():
@@ -134,11 +135,38 @@ def _status(certificate: Certificate, tol: float) -> Status:
 
 
 def support_vectors(program: MaxMarginProgram, primal: Array, dual: Array) -> Array:
-    """(n,) booleans: samples whose multiplier, relative to the largest, exceeds their slack.
+    """Tell support vectors: samples whose multiplier over the largest one exceeds their slack.
 
     An interior point leaves every multiplier positive and every slack too. On the central path
     their product is the same for all samples, so the larger of the two, each in its own units
     (the largest multiplier, the smallest margin), says on which side a sample ends.
+
+    Parameters
+    ----------
+    program : MaxMarginProgram
+    primal : (J, D) array
+        Coefficients.
+    dual : (n,) array
+        Multipliers, none negative.
+
+    Returns
+    -------
+    (n,) array of bool
+
+    References
+    ----------
+    S. J. Wright, "Primal-Dual Interior-Point Methods", 1997, chapter 5 (the central path).
+
+    Examples
+    --------
+    <w, (1, 0)> >= 1 holds with margin 1, <w, (3, 0)> >= 1 with slack:
+
+    >>> import numpy as np
+    >>> from solvers import GatedDesign
+    >>> design = GatedDesign(np.array([[1.0], [3.0]]), np.ones((2, 1)), np.zeros(1, dtype=np.int64))
+    >>> program = MaxMarginProgram(design, np.ones(2))
+    >>> support_vectors(program, np.ones((1, 1)), np.array([1.0, 1e-6])).tolist()
+    [True, False]
     """
     xp = array_namespace(dual)
     margins = program.margins(primal)

@@ -1,4 +1,4 @@
-"""One list of all that can be said of an answer, each entry with its severity and its advice."""
+"""Statuses of answers, each with its severity and its advice."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ class Status(Enum):
 
 
 def worst_status(statuses: Iterable[Status]) -> Status:
-    """The status of largest severity, the first of several such: what answers are worth together.
+    """Select the status of largest severity, the first of several such.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Sums of products with error bounds that hold by proof: plain ones and compensated ones.
+"""Sums of products with proved error bounds, plain and compensated.
 
 References
 ----------
@@ -26,7 +26,7 @@ REPRESENTABLE = 2.0**-900
 
 
 def rounding(n_operations: int) -> float:
-    """Bound of the error of a sum of products relative to the sum of their absolute values.
+    """Upper bound of the error of a sum of products over the sum of their absolute values.
 
     `n_operations` is the largest number of roundings between a factor and the result, in
     whatever order is summed (Higham's gamma_n). The last factor covers the rounding of the
@@ -36,7 +36,7 @@ def rounding(n_operations: int) -> float:
 
 
 def power_of_two(size: float) -> float:
-    """A power of two within a factor of two of `size`: to divide by it rounds nothing."""
+    """Power of two within a factor of two of `size`: dividing by it rounds nothing."""
     return 2.0 ** min(max(math.frexp(size)[1], -1000), 1000)
 
 
@@ -57,11 +57,12 @@ class _Parts:
     size: Array
 
     def put(self, index: tuple[object, ...], part: _Parts) -> None:
+        """Write `part` at an index."""
         self.high[index], self.low[index], self.size[index] = part.high, part.low, part.size
 
 
 def enclose_scores(design: GatedDesign, V: Array) -> Enclosure:
-    """The scores (n,) of `V` (J, D), no entry above one, summed as if in twice the precision."""
+    """Enclose the scores (n,) of `V` (J, D), no entry above one, as if in twice the precision."""
     X, Z = design.X, design.Z
     xp = array_namespace(X)
     columns = _Parts(xp.zeros_like(Z.T), xp.zeros_like(Z.T), xp.zeros_like(Z.T))
@@ -73,7 +74,7 @@ def enclose_scores(design: GatedDesign, V: Array) -> Enclosure:
 
 
 def enclose_adjoint(design: GatedDesign, weights: Array) -> Enclosure:
-    """The blocks (J, D) of `weights` (n,), none above one, summed as if in twice the precision."""
+    """Enclose the blocks (J, D) of `weights` (n,), none above one, as if in twice the precision."""
     X, Z = design.X, design.Z
     xp = array_namespace(X)
     empty = xp.zeros((Z.shape[1], X.shape[1]), dtype=X.dtype, device=X.device)
@@ -86,7 +87,7 @@ def enclose_adjoint(design: GatedDesign, weights: Array) -> Enclosure:
 
 
 def _products(a: Array, b: Array, c: Array) -> _Parts:
-    """`a b c`, elementwise."""
+    """Elementwise products `a b c`."""
     xp = array_namespace(a)
     product, lost = _two_product(a, b)
     high, low = _two_product(product, c)
@@ -95,7 +96,7 @@ def _products(a: Array, b: Array, c: Array) -> _Parts:
 
 
 def _sum(parts: _Parts) -> _Parts:
-    """The sum over the first axis: pairs are added, what each addition loses goes to `low`."""
+    """Sum over the first axis: pairs are added, and the error of each addition goes to `low`."""
     xp = array_namespace(parts.high)
     high, low, size = parts.high, xp.sum(parts.low, axis=0), xp.sum(parts.size, axis=0)
     if high.shape[0] == 0:
@@ -109,7 +110,7 @@ def _sum(parts: _Parts) -> _Parts:
 
 
 def _rounded(parts: _Parts, n_terms: int, factors: tuple[Array, ...]) -> Enclosure:
-    """`high + low` as one float. Only `low`, of two parts a product and one a sum, is rounded."""
+    """Round `high + low`. Only `low`, of two parts a product and one a sum, has been rounded."""
     xp = array_namespace(parts.high)
     value = parts.high + parts.low
     radius = rounding(3 * n_terms + 3) * parts.size + rounding(1) * xp.abs(value)
@@ -125,14 +126,14 @@ def _smallest(array: Array) -> float:
 
 
 def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:
-    """Knuth: `a + b` rounded, and exactly what rounding took."""
+    """Knuth's sum: `a + b` rounded, and its error exactly."""
     total = a + b
     shadow = total - a
     return total, (a - (total - shadow)) + (b - shadow)
 
 
 def _two_product(a: Array, b: Array) -> tuple[Array, Array]:
-    """Dekker and Veltkamp: `a b` rounded, and exactly what rounding took."""
+    """Dekker's and Veltkamp's product: `a b` rounded, and its error exactly."""
     product = a * b
     (a_high, a_low), (b_high, b_low) = _halves(a), _halves(b)
     return product, a_low * b_low - (

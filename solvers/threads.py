@@ -1,4 +1,4 @@
-"""How many threads the BLAS of a solve has: by the size of its work and by what stands idle."""
+"""Threads of the BLAS during a solve, by the size of its work and the cores that stand idle."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FREE = 0.85
 
 @dataclass(frozen=True)
 class CpuTimes:
-    """Seconds since any fixed moments, at one moment.
+    """Clocks of wall, process and idle time, read at one moment; seconds from any origin.
 
     Attributes
     ----------
@@ -42,18 +42,18 @@ class CpuTimes:
 
     @staticmethod
     def now() -> CpuTimes:
-        """The times at this moment."""
+        """Read the clocks."""
         return CpuTimes(time.perf_counter(), time.process_time(), _idle_seconds())
 
 
 def threads_for(before: CpuTimes, after: CpuTimes, limit: int) -> int:
-    """Threads that find a free core each, by what the time between two moments went to.
+    """Count the threads that find a free core each, from the clocks at two moments.
 
-    What this process used and what nobody used is what it can have; time that others used, or
-    that a hypervisor took, is not. A product with threads tells less: for a few milliseconds the
-    scheduler favours threads that have just been woken, and a long factorisation then waits for
-    one that has been put aside (measured beside busy processes on two cores: a product up to twice
-    as fast by two threads, the factorisation after it 1.2 to 10 times as slow).
+    This process can have the time that it used and the time that nobody used; time that others
+    used, or that a hypervisor took, it cannot. A product with threads tells less: for a few
+    milliseconds the scheduler favours threads that have just been woken, and a long factorisation
+    then waits for one that has been put aside (measured beside busy processes on two cores: a
+    product up to twice as fast by two threads, the factorisation after it 1.2 to 10 times as slow).
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def threads_for(before: CpuTimes, after: CpuTimes, limit: int) -> int:
 
 
 class _Threads:
-    """The threads of the BLAS libraries of this process while solves run, which share them."""
+    """Thread counts of the BLAS libraries of this process, which concurrent solves share."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -83,6 +83,7 @@ class _Threads:
         self._since, self._free, self._worthwhile = CpuTimes(0.0, 0.0, 0.0), 1, False
 
     def begin(self, fixed: int | None) -> None:
+        """Take over the libraries at the first of several solves."""
         with self._lock:
             if self._solves == 0:
                 self._limits = [library.get_num_threads() for library in _libraries()]
@@ -93,6 +94,7 @@ class _Threads:
             self._solves += 1
 
     def end(self) -> None:
+        """Restore the libraries at the last of several solves."""
         with self._lock:
             self._solves -= 1
             if self._solves == 0:
@@ -100,6 +102,7 @@ class _Threads:
                     library.set_num_threads(limit)
 
     def choose(self, work: float | None) -> None:
+        """Set the threads for the piece of work to come."""
         with self._lock:
             if self._solves == 0 or not self._adapts:
                 return
@@ -113,7 +116,7 @@ class _Threads:
 
     @property
     def _adapts(self) -> bool:
-        """Whether there is a choice."""
+        """True if there is a choice."""
         return self._fixed is None and max(self._limits, default=1) > 1
 
     def _set(self, threads: int) -> None:
@@ -127,7 +130,7 @@ _THREADS = _Threads()
 
 @contextmanager
 def blas_threads(fixed: int | None = None) -> Iterator[None]:
-    """One thread for BLAS to begin with, and as before at the end.
+    """Give BLAS one thread to begin with, and as many as before at the end.
 
     Within it `choose_threads` may give more, but never more than BLAS had before (`OMP_NUM_THREADS`
     and threadpoolctl decide that); with `fixed` it has so many throughout. Solves that run at the

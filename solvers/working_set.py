@@ -1,4 +1,4 @@
-"""The solver `interior-point` on a set of samples that takes in those that it violates."""
+"""Solver on a working set of samples, which takes in those that its own answers violate."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ __all__ = ["Attempt", "solve_on_working_set"]
 log = logging.getLogger(__name__)
 
 Attempt = tuple[PrimalDual, Certificate, int]
-"""Points, their certificate and the iterations that they took."""
+"""Points, their certificate and the iterations that were spent on them."""
 
 # The first set, and the share of support vectors in it from which the program counts as crowded:
 # its answer needs so many samples that a small set gains nothing (measured: 10, 23 and 25 % on
 # two digits against each other, half on five against five, 60 to 70 % behind random gates).
 SCOUTS = 300
 CROWDED = 0.4
-# Of the largest multiplier: those of early answers that are smaller may still vanish.
+# Multipliers of early answers that are a smaller share of the largest one may still vanish.
 SUPPORT = 1e-3
 # A crowded program is solved on all samples below the first of these, and from a set of the
 # second size on above it.
@@ -44,7 +44,7 @@ FEW = 0.02
 # The share of newcomers up to which the last answer is where the next set of a crowded program
 # begins (a quarter of the iterations saved at 4,000 samples), and that of others, which lose by it.
 NEW, FEW_NEW = 0.25, 0.0
-# Of a first set by a guess: the margin up to which samples are in it, relative to what its
+# For a first set by a guess: the margin up to which samples are in it, relative to the one that its
 # multipliers hold (with 1.1 a round less than with 1, on digits), and the number of these from
 # which on the program counts as crowded, since a guess tells nothing of a set that is random.
 CLOSE_BY = 1.1
@@ -96,7 +96,7 @@ def solve_on_working_set(
 
 
 class _WorkingSet:
-    """The samples `rows` of the next round, in rising order, and its gap `tol`."""
+    """Samples `rows` of the next round, in rising order, and its gap `tol`."""
 
     def __init__(self, n_samples: int, tol: float) -> None:
         # Any order of the samples would do; a fixed one makes the answer reproducible.
@@ -133,7 +133,7 @@ class _WorkingSet:
         return True
 
     def _level(self, margins: np.ndarray, dual: np.ndarray, smallest: float) -> float:
-        """The margin of violators: what multipliers hold, or the smallest, which comes later."""
+        """Margin below which samples violate: that of the multipliers, or, later, the smallest."""
         loose = self.crowded and self.tol > self._finest
         return max(smallest, float(dual @ margins / dual.sum())) if loose else smallest
 
@@ -175,7 +175,7 @@ def _part(program: MaxMarginProgram, rows: np.ndarray) -> MaxMarginProgram:
 
 
 def _start(program: MaxMarginProgram, answer: PrimalDual, rows: np.ndarray) -> Start | None:
-    """Where the set `rows` may begin: at the optimum groups' norms are the kernel weights."""
+    """Start for the set `rows`: at the optimum groups' norms are the kernel weights."""
     xp = array_namespace(program.y)
     lam = answer.dual[xp.asarray(rows, device=program.y.device)]
     d = program.design.group_norms(answer.primal)
@@ -183,7 +183,7 @@ def _start(program: MaxMarginProgram, answer: PrimalDual, rows: np.ndarray) -> S
 
 
 def _padded(program: MaxMarginProgram, answer: PrimalDual, rows: np.ndarray) -> PrimalDual:
-    """The answer of a part as one of the whole program."""
+    """Extend the answer of a part by zeros to one of the whole program."""
     dual = np.zeros(program.n_samples)
     dual[rows] = to_numpy(answer.dual)
     xp = array_namespace(program.y)

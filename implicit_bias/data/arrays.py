@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._solve import to_numpy
+from .._solve import require_finite, require_inputs, require_labels, require_shape, to_numpy
 
 __all__ = [
     "Floats",
@@ -71,14 +71,10 @@ def checked_data(X: Any, y: Any) -> tuple[Floats, Floats]:
     require_real("X", X)
     require_real("y", y)
     X, y = np.asarray(to_numpy(X), dtype=float), np.asarray(to_numpy(y), dtype=float)
-    if X.ndim != 2 or X.shape[0] == 0 or X.shape[1] == 0:
-        raise ValueError(f"`X` must have shape (n, D) with n, D >= 1, got {X.shape}")
-    if y.shape != (len(X),):
-        raise ValueError(f"`y` must have shape ({len(X)},), got {y.shape}: one label per row of X")
-    if not np.all(np.isfinite(X)):
-        raise ValueError("`X` has entries that are NaN or infinite: remove them first")
-    if not np.all(np.abs(y) == 1):
-        raise ValueError("`y` must hold labels -1 and +1 only: map other labels to these first")
+    require_inputs(X)
+    require_shape("y", y, (len(X),), "one label per row of X")
+    require_finite("X", X)
+    require_labels(y)
     return X, y
 
 

@@ -58,7 +58,7 @@ class DecisionMap:
 
 
 def is_planar(X: ArrayLike) -> bool:
-    """Whether inputs (n, D) are points of the plane: D = 2, or 3 with a constant last column."""
+    """Return whether inputs (n, D) lie in the plane: D = 2, or 3 with a constant last column."""
     X = np.asarray(X)
     return X.ndim == 2 and (
         X.shape[1] == 2 or (X.shape[1] == 3 and len(X) > 0 and bool(np.all(X[:, 2] == X[0, 2])))

@@ -13,7 +13,7 @@ from ..data.arrays import Floats as Array
 from ..data.sample import Sample
 from ..limits.limit import Limit
 from ..measures.scalars import network_norm, scores
-from ..training.snapshots import Snapshots, spread_steps
+from ..training.network_snapshots import NetworkSnapshots, logarithmic_steps
 from .decision_maps import DecisionMap, is_planar, plot_decision_maps
 from .figures import Row
 
@@ -27,15 +27,19 @@ __all__ = ["gating_lines", "map_row", "plane_lines", "plane_snapshots"]
 TIMES = 3
 
 
-def plane_snapshots(network: torch.nn.Module, X: Array, n_steps: int) -> Snapshots | None:
+def plane_snapshots(network: torch.nn.Module, X: Array, n_steps: int) -> NetworkSnapshots | None:
     """A callback that keeps the network at times to be drawn; None if `X` is not of the plane."""
     # The start says little: without it, times are spread over the training itself.
-    return Snapshots(network, spread_steps(n_steps, TIMES + 1)[1:]) if is_planar(X) else None
+    return (
+        NetworkSnapshots(network, logarithmic_steps(n_steps, TIMES + 1)[1:])
+        if is_planar(X)
+        else None
+    )
 
 
 def map_row(
     limit: Limit,
-    snapshots: Snapshots,
+    snapshots: NetworkSnapshots,
     train: Sample,
     transform: Callable[[Array], Any],
     *,
@@ -48,7 +52,7 @@ def map_row(
     Parameters
     ----------
     limit : Limit
-    snapshots : Snapshots
+    snapshots : NetworkSnapshots
     train : Sample
         The samples to draw.
     transform : callable
@@ -63,6 +67,7 @@ def map_row(
     gates = network_gates or transform
 
     def network_map(step: int, network: torch.nn.Module) -> DecisionMap:
+        """Return the decision map of a network at a step."""
         norm = network_norm(limit, network)
         return DecisionMap(
             f"network after {step} steps" if step else "network at the start",

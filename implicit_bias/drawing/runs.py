@@ -59,7 +59,7 @@ def plot_margins(trajectory: Trajectory, ax: Axes) -> Axes:
 
 
 def plot_margin_ratio(trajectory: Trajectory, limit: Limit, ax: Axes) -> Axes:
-    """What the normalised margin, exact and smoothed, lacks of the predicted optimum, as a share.
+    """Plot the share of the predicted optimum that the exact and the smoothed margin still lack.
 
     On a log axis: at the limit nothing is lacking. What an observer measured (`margin_ratio`,
     `smooth_margin_ratio`) comes first. Otherwise it is computed from the trajectory, for limits
@@ -193,7 +193,7 @@ def run_panels(
 
 
 def margin_ratios(trajectory: Trajectory, limit: Limit) -> dict[str, Array]:
-    """What is known of the exact and the smoothed margin ratio, (T,) arrays."""
+    """Return the known ones of the exact and the smoothed margin ratio, (T,) arrays."""
     optimum = float(limit.dual_objective)
     measured = {
         "exact": ("margin_ratio", trajectory.normalised_margin),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
+from .._solve import require_tolerance
 from .alignment import align
 from .canonical import canonical_form
 from .measure import measure_distance
@@ -110,8 +111,7 @@ def group_networks(
     """
     if len(networks) == 0:
         raise ValueError("`networks` must hold a network at least, got none")
-    if not 0 < tol < 1:
-        raise ValueError(f"`tol` must lie strictly between 0 and 1, got {tol}")
+    require_tolerance(tol)
     read = [as_weights(network) for network in networks]
     shallow = all(len(w.matrices) == 2 and len(w.matrices[1]) == 1 for w in read)
     far = _neurons_apart if shallow else _weights_apart

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._solve import require_memory, to_numpy
+from .._solve import require_finite, require_memory, to_numpy
 from ..data.arrays import Floats, require_real
 
 __all__ = ["check_kernel", "layers_of", "matrix", "row_blocks", "targets"]
@@ -36,8 +36,7 @@ def matrix(name: str, values: Any, n_rows: int | None = None) -> Floats:
         raise ValueError(
             f"`{name}` must have shape ({rows}, ...) with a row a sample, got {array.shape}"
         )
-    if not np.all(np.isfinite(array)):
-        raise ValueError(f"`{name}` has entries that are NaN or infinite: remove them first")
+    require_finite(name, array)
     return array
 
 

@@ -143,7 +143,7 @@ class KernelSVM(LiteralProgram):
         Examples
         --------
         >>> problem = KernelSVM().literal(np.diag([4.0, 1.0]), [1.0, -1.0])
-        >>> round(problem.solve(solver="CLARABEL"), 6)
+        >>> round(float(problem.solve(solver="CLARABEL")), 6)
         0.625
         """
         cp = cvxpy_module()

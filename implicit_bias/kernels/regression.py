@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .._solve import Status
+from .._solve import Status, require_tolerance
 from ..data.arrays import Floats
 from ..limits.literal import LiteralProgram, constant, cvxpy_module
 from ..limits.result import Result
@@ -207,7 +207,7 @@ class KernelLeastSquares(LiteralProgram):
         Examples
         --------
         >>> problem = KernelLeastSquares().literal(np.diag([2.0, 0.0]), [1.0, -1.0])
-        >>> round(problem.solve(solver="CLARABEL"), 6)
+        >>> round(float(problem.solve(solver="CLARABEL")), 6)
         0.5
         """
         cp = cvxpy_module()
@@ -254,8 +254,7 @@ def kernel_regression(K: Any, y: Any, f0: Any = 0.0, *, tol: float = 1e-8) -> Ke
     >>> regression.after(1, 0.5).tolist(), regression.limit([[1.0, 1.0]]).tolist()
     ([0.0, 0.5], [-0.5])
     """
-    if not 0 < tol < 1:
-        raise ValueError(f"`tol` must lie strictly between 0 and 1, got {tol}")
+    require_tolerance(tol)
     kernel, errors = _checked(K, y, f0)
     n = len(kernel)
     values, vectors = np.linalg.eigh(kernel)

@@ -83,7 +83,7 @@ class Formulation(LiteralProgram, Generic[LimitT]):
         >>> problem = HardMarginSVM().literal(X, y)
         >>> print(problem.constraints[0].args[1])
         y * X @ b
-        >>> round(problem.solve(solver="CLARABEL"), 6)
+        >>> round(float(problem.solve(solver="CLARABEL")), 6)
         1.118034
         """
         cp = cvxpy_module()

@@ -137,7 +137,7 @@ def solve_l1_svm(features: Array, y: Array, **solving: Unpack[Solving]) -> L1Lim
     >>> import numpy as np
     >>> features = np.array([[2.0, 1.0, 0.0], [0.0, 1.0, 1.0]])
     >>> limit = solve_l1_svm(features, np.array([1.0, 1.0]), solver="highs")
-    >>> limit.status.name, limit.objective, limit.zeta.tolist()
+    >>> limit.status.name, round(limit.objective, 9), limit.zeta.tolist()
     ('SOLVED', 1.0, [0.0, 1.0, 0.0])
     """
     return solve_limit(L1Margin(), features, y, **solving)

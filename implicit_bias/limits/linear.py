@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, ClassVar, Unpack
 
-from .._solve import Array, GatedDesign, MaxMarginProgram, Solution, array_namespace
+from .._solve import (
+    Array,
+    GatedDesign,
+    MaxMarginProgram,
+    Solution,
+    array_namespace,
+    require_inputs,
+)
 from .formulation import Formulation, Solving, real_data, solve_limit
 from .limit import Limit
 from .literal import constant, max_margin
@@ -103,8 +110,7 @@ class HardMarginSVM(Formulation[LinearLimit]):
             If shapes disagree, values are not finite, or labels are not -1 and +1.
         """
         X, y = real_data(X, y)
-        if X.ndim != 2 or X.shape[0] == 0:
-            raise ValueError(f"`X` must have shape (n, D) with n, D >= 1, got {tuple(X.shape)}")
+        require_inputs(X)
         xp = array_namespace(X)
         Z = xp.ones_like(X[:, :1])
         group = xp.zeros((1,), dtype=xp.int64, device=X.device)

@@ -17,6 +17,7 @@ from .._solve import (
     Solution,
     array_namespace,
     as_float64,
+    require_inputs,
     require_memory,
     to_numpy,
 )
@@ -144,8 +145,7 @@ class PathLasso(Formulation[PathLimit]):
 
     def _checked(self, X: Array, y: Array, gates: Gates | None) -> tuple[Array, Array, Layers]:
         X, y = real_data(X, y)
-        if X.ndim != 2 or X.shape[0] == 0:
-            raise ValueError(f"`X` must have shape (n, D) with n, D >= 1, got {tuple(X.shape)}")
+        require_inputs(X)
         return X, y, self._layers(gates, int(X.shape[0]))
 
     def _layers(self, gates: Gates | None, n_samples: int) -> Layers:

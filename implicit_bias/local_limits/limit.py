@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .._solve import Status
+from .._solve import Status, require_tolerance
 from ..limits.predictors import DecisionFunction
 from ..limits.result import Result
 from ..limits.stored import NOT_STORED
@@ -236,8 +236,7 @@ def same_limit(a: LocalLimit, b: LocalLimit, tol: float = 1e-6) -> bool:
         raise ValueError(
             f"both limits must be of the same data, got {len(a.scores)} and {len(b.scores)} samples"
         )
-    if not 0 < tol < 1:
-        raise ValueError(f"`tol` must lie strictly between 0 and 1, got {tol}")
+    require_tolerance(tol)
     if Status.FAILED in (a.status, b.status):
         return False
     largest = float(np.abs(a.scores).max())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -12,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .._solve import Status, require_memory
+from .._solve import Status, require_memory, require_tolerance
 from ..training.data import Inputs
 from .curvature import Curvature, escaped, measure_curvature
 from .limit import LocalCertificate, LocalLimit
@@ -112,8 +111,7 @@ def local_limit(
     >>> limit.status.name, round(limit.value, 6), limit.predictor.predict(X).tolist()
     ('LOCAL_OPTIMUM', 0.707107, [1, -1])
     """
-    if not (math.isfinite(tol) and 0 < tol < 1):
-        raise ValueError(f"`tol` must lie strictly between 0 and 1, got {tol}")
+    require_tolerance(tol)
     if max_weights < 0:
         raise ValueError(f"`max_weights` must be at least 0, got {max_weights}")
     started = time.perf_counter()

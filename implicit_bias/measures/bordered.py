@@ -49,12 +49,12 @@ class BorderedFactor:
         return None if factor is None else cls(gram, scale, members, factor)
 
     def change(self, index: Tensor) -> float:
-        """How many samples `index` has more and less, as a share of those in the factor."""
+        """Return the share of samples by which `index` differs from those in the factor."""
         kept = int((self._place[index] >= 0).sum())
         return (len(self._members) + len(index) - 2 * kept) / len(self._members)
 
     def solver(self, index: Tensor) -> Callable[[Tensor], Tensor]:
-        """What takes right sides (k,) to solutions (k,) on a set, as exactly as float32 allows."""
+        """Return the map from right sides (k,) to solutions (k,) on a set, in float32."""
         place = self._place[index]
         kept, came = place >= 0, index[place < 0]
         gone = self._members[_others(len(self._members), place[kept])]
@@ -65,6 +65,7 @@ class BorderedFactor:
         corner_lu = torch.linalg.lu_factor(corner)
 
         def solve(right: Tensor) -> Tensor:
+            """Solve for one right side (k,)."""
             scaled = (right * self._scale[index]).float()[:, None]
             inside = scaled.new_zeros(len(self._members), 1)
             inside[place[kept]] = scaled[kept]

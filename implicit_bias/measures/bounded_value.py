@@ -179,7 +179,7 @@ def value_of(network: torch.nn.Module, sample: Sample) -> float:
 
 
 def flat_weights(network: torch.nn.Module) -> Floats:
-    """(P,) float64 weights of a network, in the order of its parameters."""
+    """Return the weights (P,) of a network in float64, in the order of its parameters."""
     return np.concatenate([to_numpy(w.double()).ravel() for w in network.parameters()])
 
 

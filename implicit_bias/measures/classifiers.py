@@ -20,9 +20,14 @@ class Classifier(Protocol):
     """A limit, a kernel machine or a local limit: a certified answer that predicts."""
 
     @property
-    def status(self) -> Any: ...
+    def status(self) -> Any:
+        """The status of its certificate."""
+        ...
+
     @property
-    def predictor(self) -> Callable[..., Any]: ...
+    def predictor(self) -> Callable[..., Any]:
+        """The function from inputs, and gates, to scores."""
+        ...
 
 
 class ClassifierComparison(Measured):

@@ -38,11 +38,11 @@ class State(Protocol):
 
     @property
     def mean_margin(self) -> float:
-        """Of the samples by their weights in the loss."""
+        """Mean margin of the samples, weighted by their share of the loss gradient."""
 
     @property
     def squared_norm(self) -> float:
-        """Of all trained weights."""
+        """Squared norm of all trained weights."""
 
     @property
     def offset(self) -> float:
@@ -50,15 +50,15 @@ class State(Protocol):
 
 
 class Clock(Protocol):
-    """How log(1/loss) goes with the steps of a trainer."""
+    """A law of log(1/loss) over the steps of a trainer."""
 
     @property
     def name(self) -> str:
-        """Of the trainer, for tables."""
+        """Name of the trainer, for tables."""
 
     @property
     def is_flow(self) -> bool:
-        """Whether its steps follow gradient flow, so that laws of the flow hold at its times."""
+        """True where steps follow gradient flow, so that laws of the flow hold at its times."""
 
     def log10_steps(self, log_inverse_loss: float, state: State) -> float:
         """Decimal logarithm of the steps, from the start on, that lead to log(1/loss)."""
@@ -132,7 +132,7 @@ class PowerClock:
 
     @property
     def is_flow(self) -> bool:
-        """Whether the trainer's steps are descent of log(loss)."""
+        """True where steps follow gradient flow, so that laws of the flow hold at its times."""
         return self.trainer in FLOWS
 
     def log10_steps(self, log_inverse_loss: float, state: State) -> float:

@@ -134,7 +134,7 @@ class Comparison(Measured, eq=True):
 
     @derived(shown=False)
     def dual_condition(self) -> bool | None:
-        """Whether every unit's dual norm is at most 1, as it is at the optimum.
+        """True if every unit's dual norm is at most 1, as at the optimum.
 
         True if all are at most 1.01, False if a unit is wrongly small. None otherwise: dual norms
         are not known, or exceed 1 for units of about the right size, which may come of the time.
@@ -145,7 +145,7 @@ class Comparison(Measured, eq=True):
 
     @derived("what keeps it below 0.99")
     def held_back_by(self) -> str:
-        """What keeps a network that separates below a margin ratio of 0.99; empty above it."""
+        """Name the reasons for a margin ratio below 0.99 once data are separated; empty above."""
         if not 0 < self.margin_ratio < NEAR:
             return ""
         if self.small_units:

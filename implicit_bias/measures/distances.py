@@ -169,7 +169,7 @@ class Distances:
         return self._predicted
 
     def state_dict(self) -> dict[str, Array]:
-        """What the first and the last call have left, for a resumed run."""
+        """Return the results of the first and the last call, for a resumed run."""
         last = {} if self._last_gates is None else {"last_gates": self._last_gates}
         return {f"first_{name}": array for name, array in self._first.items()} | last
 

@@ -56,7 +56,7 @@ class Bar:
         return max(self.high - self.value, self.value - self.low)
 
     def contains(self, truth: float) -> bool:
-        """Whether it lies between the ends, up to rounding."""
+        """Return whether a value lies between the ends, up to rounding."""
         return self.low - ROUNDING <= truth <= self.high + ROUNDING
 
 
@@ -100,17 +100,17 @@ class Extrapolation(Shown):
 
     @property
     def value(self) -> float:
-        """Of `limit`."""
+        """Extrapolated value of the limit."""
         return self.limit.value
 
     @property
     def error(self) -> float:
-        """Of `limit`."""
+        """Half-width of the bar of the limit."""
         return self.limit.error
 
     @property
     def informative(self) -> bool:
-        """Whether the bar says more than that the limit lies between `reached` and `upper`."""
+        """True if the bar says more than that the limit lies between `reached` and `upper`."""
         left = self.upper - self.reached
         return not self.limit.high - self.limit.low >= (1 - LITTLE) * left
 
@@ -227,6 +227,7 @@ class _Units:
 
     @classmethod
     def of(cls, dual_norms: ArrayLike | None, unit_norms: ArrayLike | None) -> _Units:
+        """Check and pair dual norms and norms of units."""
         if dual_norms is None or unit_norms is None:
             return cls()
         nu, norms = (np.asarray(a, dtype=np.float64) for a in (dual_norms, unit_norms))
@@ -239,6 +240,7 @@ class _Units:
         return cls((nu, norms / norms.sum())) if usable else cls()
 
     def asleep(self) -> tuple[int, ...]:
+        """Return the units that the dual condition wants larger and that are small still."""
         if not self.known:
             return ()
         nu, shares = self.known
@@ -252,6 +254,7 @@ def _unbounded(x: Array, y: Array) -> Extrapolation:
         return Extrapolation(Bar(), 0, "", math.nan, status)
 
     def at(u: float) -> Bar:
+        """Return the bar at a distance `u` from the limit."""
         (value, half), *others = ((float(p[0]), half) for p, half in (f.at(u) for f in fits))
         error = half + CAUTION * max(abs(other - value) for other, _ in others)
         return Bar(value, value - error, value + error)
@@ -276,6 +279,7 @@ def _bounded(
     sums = PowerSums(x, np.maximum(upper - y, ROUNDING), powers)
 
     def at(u: float) -> Bar:
+        """Return the bar at a distance `u` from the limit."""
         value, low, high = sums.at(min(u, float(x[-1])))
         return Bar(*(min(max(upper - lack, reached), upper) for lack in (value, high, low)))
 

@@ -35,7 +35,7 @@ def gradient_gram(network: torch.nn.Module, data: GatedData) -> Tensor:
 def trained_factors(
     network: torch.nn.Module, data: GatedData
 ) -> list[tuple[Tensor, Tensor]] | None:
-    """What `gradient_factors` gives; None without it, or if weights it counts are not trained."""
+    """Return what `gradient_factors` gives; None without it or if it counts frozen weights."""
     all_trained = all(p.requires_grad for p in network.parameters())
     if not isinstance(network, HasGradientFactors) or not all_trained:
         return None
@@ -59,6 +59,7 @@ def _jacobian(
 ) -> Tensor:
     # Rows grad_w f(x_n), the columns in `part` of them.
     def score(weights: dict[str, Tensor], x: Tensor, gate: Tensor | None) -> Tensor:
+        """Score one sample as a function of the weights."""
         gates = None if gate is None else gate[None]
         scores: Tensor = functional_call(network, weights, (x[None], gates))
         return scores[0]

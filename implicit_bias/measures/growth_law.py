@@ -115,7 +115,7 @@ class UnitChange:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class UnitGrowth(Shown):
-    """What becomes of a network's units under gradient flow, to first order.
+    """Predicted growth of a network's units under gradient flow, to first order.
 
     Attributes
     ----------
@@ -168,7 +168,7 @@ class UnitGrowth(Shown):
 
     @property
     def uncertainty(self) -> float:
-        """How far off dual norms typically are: a third of the distance from KKT. No bound."""
+        """Typical error of the dual norms: a third of the distance from a KKT point. No bound."""
         return UNCERTAIN * max(self.residual, self.complementarity)
 
     def shares_at(self, log_inverse_loss: float) -> Array:

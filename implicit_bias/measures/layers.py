@@ -32,7 +32,7 @@ _BATCH = 256
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LayerSeparability(Shown):
-    """How far the features of one layer tell two classes apart by the signs of inner products.
+    """Separability of two classes by the signs of inner products of one layer's features.
 
     Attributes
     ----------

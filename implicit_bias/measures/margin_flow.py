@@ -33,7 +33,7 @@ from ..networks.adapted import plain, with_gates
 from ..networks.protocols import HasUnitNorms, check_homogeneous
 from ..training.data import GatedData, Inputs, place_data, trained_weights
 from ..training.objectives import log_mean_loss
-from ..training.recorder import Observer
+from ..training.trajectory_recorder import Observer
 from .gradients import combined_gradient, flat, gradient_gram, margins, slopes, to_float64
 from .nonnegative import nonnegative_fit
 
@@ -48,7 +48,7 @@ SHORT, MOST_ROUNDS, MOST_HALVINGS = 1e-6, 12, 6
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MarginFlow(Shown):
-    """What descent goes through later: one entry a step, read-only float64 arrays.
+    """The later path of gradient descent: one entry a step, read-only float64 arrays.
 
     Attributes
     ----------

@@ -49,7 +49,7 @@ DEGREES, FEW = 12, 3
 
 @dataclass(frozen=True)
 class NetworkCheck:
-    """What was found; true in a condition if all that asks for a homogeneous network takes it.
+    """Findings about a module; true if everything that asks for a homogeneous network takes it.
 
     Attributes
     ----------
@@ -167,6 +167,7 @@ class _Trial:
         self.degree: int | None = None
 
     def faults(self, X: Inputs, gates: Inputs | None) -> Iterator[str]:
+        """Yield every reason for which the module cannot be used."""
         try:
             self.network = with_gates(copy.deepcopy(self.module).double())
             self.data = to_float64(place_data(self.network, X, None, gates))

@@ -68,7 +68,7 @@ class Powers:
     def of_network(
         cls, degree: int, dual_norms: Array | None = None, shares: Array | None = None
     ) -> Self:
-        """Of a network of that degree whose units have these dual norms and shares of the norm."""
+        """Return the powers of a network of a degree, with dual norms and shares of the norm."""
         # A predictor that is linear in its weights has powers 1, 2, ... alone, and logarithms.
         least = LEAST_FAST * min(2 / degree, 1.0) if degree > 1 else 1.0
         between = np.linspace(least, 1.0, 4) if degree > 1 else np.empty(0)

@@ -122,7 +122,7 @@ class Rate:
         }
 
     def row(self) -> tuple[str, str, str, str]:
-        """What falls or grows, with what; measured; known; of what and by whom."""
+        """Return the cells of a table: quantity, measured rate, known rate, theorem."""
         measured = "no estimate"
         if self.status is Status.ESTIMATED:
             measured = f"{self.exponent:+.3f} +- {self.error:.2g}"

@@ -60,6 +60,7 @@ class SeriesFit:
 
     @classmethod
     def to(cls, model: str, u: Array, values: Array) -> SeriesFit:
+        """Fit a model to the points (T,) and their values (T, P) by least squares."""
         design = MODELS[model](u / u[-1])
         coefficients, *_ = np.linalg.lstsq(design, values, rcond=None)
         rest = values - design @ coefficients
@@ -98,6 +99,7 @@ def last_part(u: Array, values: Array, window: tuple[float, int]) -> tuple[Statu
 def fit_series(
     u: Array, values: Array, others: Sequence[tuple[str, tuple[float, int]]]
 ) -> tuple[Status, tuple[SeriesFit, ...]]:
+    """Fit the end of a series by every model whose window it fills, the usual model first."""
     usable = np.isfinite(u) & (u > 0) & np.isfinite(values).all(axis=1)
     if len(u) == 0 or not usable[-1]:
         return Status.NOT_SEPARATING, ()

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, log_softmax, softmax
 
-__all__ = ["ExitNetwork", "LabelledHead", "TaughtHead", "Trunk", "train_trunk"]
+__all__ = ["ExitNetwork", "LabelledHead", "SoftLabelHead", "Trunk", "train_trunk"]
 
 
 class Trunk(torch.nn.Module):
@@ -138,7 +138,7 @@ class LabelledHead(_Head):
         return (gates * u).sum(dim=1) - torch.logsumexp(others, dim=1)
 
 
-class TaughtHead(_Head):
+class SoftLabelHead(_Head):
     """A head that learns from soft labels, and perhaps from hard ones: its score is the loss.
 
     Parameters
@@ -177,7 +177,7 @@ class ExitNetwork(torch.nn.Module):
     ----------
     trunk : Trunk
         Its weights ask for no gradient any more.
-    heads : sequence of LabelledHead or TaughtHead
+    heads : sequence of LabelledHead or SoftLabelHead
     exits : sequence of int
         The layer of each head, from 1.
     """

@@ -148,6 +148,7 @@ def derived(
     """
 
     def decorate(function: Callable[[Any], T]) -> Any:
+        """Make the property a quantity."""
         found = _Derived(function)
         given = {"label": label, "format": format, "ideal": ideal, "at_most": at_most,
                  "doc": inspect.getdoc(function)}  # fmt: skip

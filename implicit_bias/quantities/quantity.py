@@ -79,7 +79,7 @@ class Quantity:
 
     @property
     def sentence(self) -> str:
-        """What it is, as a sentence: `doc`, or else the title."""
+        """Description as a sentence: `doc`, or else the title."""
         title = self.title.strip()
         return self.doc or f"{title[:1].upper()}{title[1:]}."
 

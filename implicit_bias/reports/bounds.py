@@ -20,8 +20,8 @@ __all__ = [
     "BOUND",
     "LASSO",
     "LOCAL",
-    "beside_bound",
-    "bound_alone",
+    "comparison_finding",
+    "bound_finding",
     "bound_table",
     "local_columns",
     "strict_local_optimum",
@@ -30,15 +30,28 @@ __all__ = [
 BOUND, LASSO, LOCAL = "path lasso (bound)", "path lasso", "local limit"
 
 
-def bound_alone(bound: PathLimit) -> Finding:
-    """The path lasso as a bound, with no network beside it yet."""
+def bound_finding(bound: PathLimit) -> Finding:
+    """Tell the path lasso as a bound of every network with its gates.
+
+    Parameters
+    ----------
+    bound : PathLimit
+    """
     alone = solved(bound, BOUND)
     title = "a bound of every network with these gates"
     return replace(alone, tables=(bound_table(bound, title, *alone.tables[0].rows[4:]),))
 
 
 def bound_table(bound: PathLimit, title: str, *further: tuple[str, ...]) -> Table:
-    """A table about a bound: its certificate, and if a network is known that attains it."""
+    """Make a table of a bound: its certificate, and if a network is known that attains it.
+
+    Parameters
+    ----------
+    bound : PathLimit
+    title : str
+    further : tuples of label and text
+        Lines at the end.
+    """
     known, least = bound.certificate.proves_separability(), BoundedValue.declared["bound"].quantity
     tight = "attained by a network: it is the limit's value" if bound.is_tight() else (
         "not known to be attained: a bound, not the limit"
@@ -55,7 +68,7 @@ def bound_table(bound: PathLimit, title: str, *further: tuple[str, ...]) -> Tabl
     return Table(title, ("", BOUND), (*rows, *further))
 
 
-def beside_bound(
+def comparison_finding(
     found: Finding,
     comparison: BoundedComparison,
     program: str,
@@ -112,7 +125,14 @@ def beside_bound(
 
 
 def local_columns(one: BoundedValue) -> dict[str, Any]:
-    """Columns of a run's row about a local limit; none where none was found."""
+    """Columns of a run's row about the local limit of a network.
+
+    Parameters
+    ----------
+    one : BoundedValue
+        Without a local limit there are no columns; of a `BoundedComparison` those of the local
+        limit as a classifier come with it.
+    """
     if one.local is None:
         return {}
     found = {name: value for name, value in one.cells().items() if name.startswith("local_")}
@@ -127,7 +147,13 @@ def local_columns(one: BoundedValue) -> dict[str, Any]:
 
 
 def strict_local_optimum(local: LocalLimit | None) -> Assumption:
-    """The assumption that a local limit is a strict local optimum, as far as it is known."""
+    """Make the assumption that a local limit is a strict local optimum, as far as it is known.
+
+    Parameters
+    ----------
+    local : LocalLimit or None
+        None where none was found: nothing tells.
+    """
     why = f"; {local.reason}" if local is not None and local.reason else ""
     known = {Status.LOCAL_OPTIMUM: True, Status.SADDLE: False}
     return Assumption(

@@ -83,7 +83,7 @@ class RunPrograms:
 
 
 def stated(name: str, problem: cvxpy.Problem, note: str = "") -> StatedProgram:
-    """Tell a problem as text; the problem itself, with its copy of the data, is let go."""
+    """Describe a problem as text; the problem, with its copy of the data, is not kept."""
     return StatedProgram(name, describe_program(problem), note)
 
 

@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Any
 from ..equivalence.groups import NetworkGroups, group_networks
 from ..equivalence.weights import ReLUWeights
 from ..quantities.formatting import DASH, number
-from ..reports.finding import Finding, Table
+from ..reports.finding import Finding, Table, Writer
 from ..reports.findings import network_record
 from ..reports.writers import write_frame, write_weights
+from ..training.loop import Observer
 from ..training.trajectory import Trajectory
-from .fit import fit
+from .fit import STATE, fit
 from .setup import SampleSetup
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["Start", "starts_finding", "train_starts"]
+__all__ = ["Start", "start_files", "starts_finding", "train_starts"]
 
 # Up to this distance trained networks count as the same: it falls like 1 / log(1/loss), and
 # two that train to one limit of orthogonally separable points are 0.01 to 0.06 apart at 100.
@@ -49,32 +50,62 @@ class Start:
 
 
 def train_starts(
-    setup: SampleSetup, make: Callable[[int], torch.nn.Module], name: str
+    setup: SampleSetup,
+    make: Callable[[int], torch.nn.Module],
+    name: str,
+    *,
+    first: int = 1,
+    observer: Observer | None = None,
 ) -> Iterator[Start]:
-    """Train further networks, each from weights of its own, on the data of the first.
+    """Train networks, each from weights of its own, on the data of a run.
 
     Parameters
     ----------
     setup : SampleSetup
-        Its options have `starts`, the first one counted.
+        Its options have `starts`.
     make : callable
         `make(seed)` returns an untrained network.
     name : str
-        The name of such a network, for messages.
+        Name of such a network.
+    first : int
+        Number of the first that is trained: 1 where the run has trained number 0 itself.
+    observer : callable, optional
+        As of `train`.
+
+    Yields
+    ------
+    Start
+        The last one of an interrupted run is unfinished.
     """
     n_starts = setup.options.starts
-    for index in range(1, n_starts):
+    for index in range(first, n_starts):
         network = make(setup.seeds.weights + index)
-        setup.progress.stage(
-            f"training a {name} ({index + 1} of {n_starts}) for {setup.settings.n_steps} steps"
-        )
-        state = f"run-{index + 1}.safetensors"
+        which = f" ({index + 1} of {n_starts})" if n_starts > 1 else ""
+        setup.progress.stage(f"training a {name}{which} for {setup.settings.n_steps} steps")
         trajectory = fit(
-            setup, network, *setup.train, settings=setup.settings, state=state, first=False
+            setup,
+            network,
+            *setup.train,
+            settings=setup.settings,
+            state=f"run-{index + 1}.safetensors" if index else STATE,
+            first=False,
+            observer=observer,
         )
         yield Start(network, trajectory)
         if not trajectory.finished:
             return
+
+
+def start_files(starts: Sequence[Start]) -> dict[str, Writer]:
+    """Writers of weights and trajectories of all networks but the first, the run's own."""
+    return {
+        name: writer
+        for index, one in enumerate(starts[1:], start=2)
+        for name, writer in (
+            (f"network-{index}.safetensors", write_weights(one.network)),
+            (f"trajectory-{index}.parquet", write_frame(one.trajectory)),
+        )
+    }
 
 
 def starts_finding(starts: Sequence[Start], far: Mapping[str, Sequence[float]]) -> Finding:
@@ -110,14 +141,7 @@ def starts_finding(starts: Sequence[Start], far: Mapping[str, Sequence[float]]) 
         "starts",
         record={"starts": _record(starts, groups, limits, far)},
         tables=(Table(title, columns + (() if limits is None else ("its limit",)), rows),),
-        files={
-            name: writer
-            for index, one in enumerate(starts[1:], start=2)
-            for name, writer in (
-                (f"network-{index}.safetensors", write_weights(one.network)),
-                (f"trajectory-{index}.parquet", write_frame(one.trajectory)),
-            )
-        },
+        files=start_files(starts),
         objects={"networks": [one.network for one in starts], "network_groups": groups},
         row={"n_networks": groups.n_groups}
         | ({} if limits is None else {"n_limits": limits.n_groups}),

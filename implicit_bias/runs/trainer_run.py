@@ -17,7 +17,7 @@ from ..measures.kkt import kkt_distance
 from ..options.resolve import SCHEDULE
 from ..reports.finding import Finding
 from ..reports.findings import compared, separable_assumptions, trained
-from ..training.snapshots import Snapshots
+from ..training.network_snapshots import NetworkSnapshots
 from ..training.trajectory import Trajectory
 from .fit import STATE, fit
 from .label_agreement import AgreementAhead, agreement_ahead
@@ -118,7 +118,7 @@ def known_as(parts: Parts) -> str:
     return f"{parts.formulation.name}, a control" if parts.control else PREDICTED
 
 
-def _train(one: TrainerRun, limit: Limit, snapshots: Snapshots | None) -> Trajectory:
+def _train(one: TrainerRun, limit: Limit, snapshots: NetworkSnapshots | None) -> Trajectory:
     setup = one.setup
     return fit(
         setup,
@@ -161,7 +161,7 @@ def _ahead(one: TrainerRun, limit: Limit | None) -> AgreementAhead | None:
     return agreement_ahead(one.network, *one.setup.samples, limit)
 
 
-def _maps(one: TrainerRun, limit: Limit, name: str, snapshots: Snapshots) -> Finding:
+def _maps(one: TrainerRun, limit: Limit, name: str, snapshots: NetworkSnapshots) -> Finding:
     """Return the maps of limit and network at times of its training, on the plane."""
     setup = one.setup
     lines = gating_lines(setup.gating, setup.train.X)

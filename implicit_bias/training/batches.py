@@ -1,4 +1,4 @@
-"""The samples of each step."""
+"""Mini-batches: the samples of each step."""
 
 from __future__ import annotations
 
@@ -13,14 +13,19 @@ __all__ = ["Batches"]
 
 
 class Batches:
-    """Every epoch is a new permutation of the samples cut into batches.
+    """Batches of samples: every epoch is a new permutation, cut into parts of equal size.
+
+    Parameters
+    ----------
+    data : GatedData
+    batch_size : int or None
+        Samples a step; None or 0 for all of them.
+    random_state : int or numpy Generator
 
     Attributes
     ----------
     size : int
         Samples of a step.
-    state : dict
-        What the rest of the run's batches depend on; may be set.
     """
 
     def __init__(
@@ -36,6 +41,7 @@ class Batches:
         self._start_epoch()
 
     def next(self) -> GatedData:
+        """Return the samples of the next step."""
         if self.size == len(self._data.y):
             return self._data
         order = self._order
@@ -56,11 +62,13 @@ class Batches:
 
     @property
     def state(self) -> dict[str, Any]:
+        """Numbers and texts on which all further batches depend; may be set to resume a run."""
         begun = self._order is not None
         return {"generator": self._epoch, "begun": begun, "position": self._position}
 
     @state.setter
     def state(self, state: dict[str, Any]) -> None:
+        """Go on from the state of an earlier run."""
         self._rng.bit_generator.state = state["generator"]
         self._start_epoch()
         if state["begun"]:

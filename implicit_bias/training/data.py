@@ -1,4 +1,4 @@
-"""Data where a network wants them."""
+"""Samples in the dtype and on the device of a network's weights."""
 
 from typing import NamedTuple
 
@@ -17,14 +17,14 @@ Inputs = ArrayLike | Tensor
 
 
 class GatedData(NamedTuple):
-    """Inputs (n, ...), targets (n,) or (n, K) and gates (n, ...) as a network wants them."""
+    """Inputs (n, ...), targets (n,) or (n, K) and gates (n, ...) as a network takes them."""
 
     X: Tensor
     y: Tensor
     gates: Tensor | None
 
     def take(self, index: Tensor) -> "GatedData":
-        """Return the samples with these indices."""
+        """Return the samples with these indices (k,)."""
         gates = None if self.gates is None else self.gates[index]
         return GatedData(self.X[index], self.y[index], gates)
 
@@ -38,10 +38,17 @@ def place_data(
 ) -> GatedData:
     """Check data for a loss and move them to the dtype and device of the network's weights.
 
-    Without labels (`y` None) ones stand in for them.
-
-    Floating-point gates take the dtype too, integer ones (contexts) keep theirs; a `Gated` network
-    has the last word on them.
+    Parameters
+    ----------
+    network : Module
+        Floating-point gates take the dtype of its weights too, integer ones (contexts) keep theirs;
+        a `Gated` network prepares them itself.
+    X : (n, D), or (n, ...) as the network takes it
+    y : (n,) or (n, K), or None
+        Targets of the loss; None stands for ones.
+    gates : (n, ...) or None
+    loss : str
+        A name in `LOSSES`.
 
     Raises
     ------
@@ -58,10 +65,10 @@ def place_data(
         )
     targets = weight.new_ones(len(inputs)) if y is None else as_tensor(y).to(weight)
     objective = get_loss(loss)
-    n_axes = 2 if objective.of_classes else 1
+    n_axes = 2 if objective.multiclass else 1
     fits = targets.ndim == n_axes and len(targets) == len(inputs) and targets.shape[-1] >= n_axes
-    if not fits or not bool(objective.takes(targets).all()):
-        shape = f"({len(inputs)}, K)" if objective.of_classes else f"({len(inputs)},)"
+    if not fits or not bool(objective.accepts(targets).all()):
+        shape = f"({len(inputs)}, K)" if objective.multiclass else f"({len(inputs)},)"
         raise ValueError(
             f"`y` must have shape {shape}, one target a row of X, got shape "
             f"{tuple(targets.shape)}, and {objective.targets}"
@@ -92,7 +99,7 @@ def _place_gates(network: torch.nn.Module, gates: Inputs | None, inputs: Tensor)
 
 
 def trained_weights(network: torch.nn.Module) -> list[torch.nn.Parameter]:
-    """The parameters that require a gradient, at least one; raises ValueError otherwise."""
+    """Return the parameters that require a gradient; raises ValueError where there is none."""
     parameters = [p for p in network.parameters() if p.requires_grad]
     if not parameters:
         raise ValueError("`network` has no parameter with requires_grad=True: nothing to train")

@@ -8,31 +8,33 @@ import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
 
-__all__ = ["interrupts_held"]
+__all__ = ["deferred_interrupts"]
 
 
 @contextlib.contextmanager
-def interrupts_held() -> Iterator[Callable[[], None]]:
-    """Hold Ctrl-C and SIGTERM back until the function that this yields is called.
+def deferred_interrupts() -> Iterator[Callable[[], None]]:
+    """Defer Ctrl-C and SIGTERM until the function that this context yields is called.
 
-    It raises KeyboardInterrupt for either. A second signal is not held back, nor is any outside
-    of the main thread, where Python hears none, or one that the process ignores.
+    It raises KeyboardInterrupt for either. A second signal is not deferred, nor is any outside
+    of the main thread, where Python handles none, or one that the process ignores.
     """
-    pressed = False
+    received = False
 
-    def hold(number: int, frame: FrameType | None) -> None:
-        nonlocal pressed
-        if pressed:
+    def defer(number: int, frame: FrameType | None) -> None:
+        """Note the first signal; raise for the second."""
+        nonlocal received
+        if received:
             raise KeyboardInterrupt
-        pressed = True
+        received = True
 
     def check() -> None:
-        if pressed:
+        """Raise KeyboardInterrupt if a signal has come."""
+        if received:
             raise KeyboardInterrupt
 
     with contextlib.ExitStack() as handlers:
         for number in (signal.SIGINT, signal.SIGTERM):
-            handlers.enter_context(_handler(number, hold))
+            handlers.enter_context(_handler(number, defer))
         yield check
 
 
@@ -42,9 +44,9 @@ def _handler(
 ) -> Iterator[None]:
     """`handle` in place of the usual handler, where a signal would interrupt Python."""
     usual = signal.getsignal(number)
-    # By default SIGTERM ends the process, without Python and without a word.
-    heard = callable(usual) or (number == signal.SIGTERM and usual == signal.SIG_DFL)
-    if not heard or threading.current_thread() is not threading.main_thread():
+    # By default SIGTERM ends the process outside of Python.
+    handled = callable(usual) or (number == signal.SIGTERM and usual == signal.SIG_DFL)
+    if not handled or threading.current_thread() is not threading.main_thread():
         yield
         return
     signal.signal(number, handle)

@@ -1,4 +1,4 @@
-"""Training one network or many."""
+"""Training of one network or of many."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import torch
 
 from ..networks.adapted import with_gates
 from .data import Inputs, place_data
-from .interrupts import interrupts_held
-from .recorder import Observer
-from .run import Callback, Run, Samples
+from .interrupts import deferred_interrupts
+from .network_stack import SingleNetwork, StackedNetworks, stacked_schedule
 from .settings import TrainingSettings
-from .stacked import OneRun, StackedRuns, stacked_schedule
+from .training_run import Callback, Samples, TrainingRun
 from .trajectory import Trajectory
+from .trajectory_recorder import Observer
 
 __all__ = ["Callback", "Observer", "train", "train_many"]
 
@@ -31,6 +31,7 @@ def train(
     callback: Callback | None = None,
     observer: Observer | None = None,
     state: Path | None = None,
+    save_every: float = 30.0,
     resume: bool = False,
 ) -> Trajectory:
     """Train `network` in place and return the trajectory of the run.
@@ -47,19 +48,22 @@ def train(
         Labels in {-1, +1}; any finite targets for the squared loss; soft labels for the
         divergences, of a network of K scores a sample (n, K).
     gates : (n, ...) or None
-        What the network's gates do on each sample, contexts for instance; never changed.
+        Gates of the network on each sample, or contexts of its units; never changed.
     settings : TrainingSettings, optional
+        Gradient method, loss, schedule; by default those of the published GLN experiment.
     X_val, gates_val : (m, D) and (m, ...), optional
         Held-out inputs, and the gates on them, whose scores enter the trajectory.
     callback : callable, optional
         ``callback(step, n_steps, log_loss)`` at every checkpoint and about 100 times in between.
     observer : callable, optional
         ``observer(network)`` returns numbers and arrays by name, measured at every checkpoint;
-        they become ``trajectory.observed``. One that remembers has ``state_dict()`` and
-        ``load_state_dict(state)``, arrays by name, for runs that are resumed.
+        they become ``trajectory.observed``. One that depends on earlier measurements has
+        ``state_dict()`` and ``load_state_dict(state)``, arrays by name, for runs that are resumed.
     state : path, optional
-        File in which the run keeps what it takes to go on: written at checkpoints, every half
-        minute, and when it is interrupted.
+        File in which the run is saved, so that it can be resumed: at checkpoints, between them
+        after `save_every` seconds, and when it is interrupted.
+    save_every : float
+        Seconds of work that may be lost if the machine stops.
     resume : bool
         Go on from `state`, which must be of the same settings, data and held-out inputs, with
         `network` as it was at the start, or as that run left it. On the CPU, with as many threads,
@@ -74,26 +78,37 @@ def train(
     Raises
     ------
     ValueError
-        If shapes disagree, a value is not finite, a target is not one of the loss, or there is
-        nothing fitting to resume, or the network is not of the kind that the trainer is for.
+        If shapes disagree, a value is not finite, a target is not one of the loss, there is no
+        saved run to resume or another one, or the trainer is not for this kind of network.
     FloatingPointError
-        If the run diverged: the loss is not finite where it is looked at, or the squared loss a
-        thousand times what it was.
+        If the run diverged: the loss is not finite at a report, or the squared loss a thousand
+        times its first value.
     KeyboardInterrupt
         After a second signal, which does not wait for a step to end: weights may be halfway
-        through it, `state` is what was kept last.
+        through it, the file `state` is as it was saved last.
+
+    Examples
+    --------
+    >>> X, y = [[2.0, 0.0], [0.0, 1.0]], [1.0, -1.0]
+    >>> network = ib.DeepLinear(2)
+    >>> trajectory = ib.train(network, X, y, settings=ib.TrainingSettings(trainer="annealed"))
+    >>> w = network.zeta().detach().numpy()
+    >>> (w / np.linalg.norm(w)).round(3).tolist()  # the limit is (1/2, -1)
+    [0.447, -0.894]
     """
     settings = _checked(settings)
     if resume and state is None:
         raise ValueError("`resume` needs `state`, the file that the run was kept in")
     network = with_gates(network)
-    with interrupts_held() as check:
+    with deferred_interrupts() as check:
         samples = _place(network, X, y, gates, (X_val, gates_val), settings.loss)
-        run = Run(OneRun(network), samples, settings, [observer])
-        keeper = None if state is None else run.keeper(state)
-        if resume and keeper is not None:
-            run.restore(keeper)
-        trajectory = run.go(settings.phases, callback, check, keeper)[0]
+        run = TrainingRun(
+            SingleNetwork(network), samples, settings, [observer], save_every=save_every
+        )
+        file = None if state is None else run.file(state)
+        if resume and file is not None:
+            run.restore(file)
+        trajectory = run.train(settings.phases, callback, check, file)[0]
     if run.failures[0] is not None:
         raise FloatingPointError(run.failures[0])
     return trajectory
@@ -116,14 +131,22 @@ def train_many(
     Parameters
     ----------
     networks : sequence of Module
-        Of one class, with weights of the same shapes; trained in place.
-    X, y, gates, X_val, gates_val : as in `train`, the same for all networks.
-    settings : TrainingSettings or one a network, optional
-        One a network may differ in learning rates alone.
+        One class, with weights of the same shapes; trained in place.
+    X : (n, D), or (n, ...) as the networks take it
+        Inputs, NumPy or torch, the same for all networks.
+    y : (n,), or (n, K) for the loss "softmax"
+        Targets of the loss, as `train` takes them.
+    gates : (n, ...) or None
+        Gates or contexts of each sample.
+    settings : TrainingSettings or a sequence of them, optional
+        One for all, or one a network; these may differ in learning rates alone.
+    X_val, gates_val : (m, D) and (m, ...), optional
+        Held-out inputs, and the gates on them, whose scores enter the trajectories.
     callback : callable, optional
-        As in `train`, with the largest loss.
+        ``callback(step, n_steps, log_loss)`` at every checkpoint and about 100 times in between,
+        with the largest log(loss).
     observers : sequence of callables, optional
-        One a network.
+        One a network: ``observer(network)`` returns numbers and arrays by name at every checkpoint.
 
     Returns
     -------
@@ -139,11 +162,22 @@ def train_many(
     Raises
     ------
     ValueError
-        As `train` does; if networks or settings cannot go together.
+        If `networks` is empty, networks, settings or observers do not fit each other, shapes
+        disagree, a value is not finite, a target is not one of the loss, or the trainer is not for
+        this kind of network.
     FloatingPointError
         If every run diverged, or a network has no finite loss to begin with.
     KeyboardInterrupt
         After a second signal: weights are those of the last report.
+
+    Examples
+    --------
+    >>> X, y = [[2.0, 0.0], [0.0, 1.0]], [1.0, -1.0]
+    >>> networks = [ib.DeepLinear(2, random_state=seed) for seed in range(3)]
+    >>> settings = ib.TrainingSettings(trainer="annealed")
+    >>> trajectories = ib.train_many(networks, X, y, settings=settings)
+    >>> [round(float(one.smallest_margin[-1] / one.weight_norm[-1]), 3) for one in trajectories]
+    [0.894, 0.894, 0.894]
     """
     if len(networks) == 0:
         raise ValueError("`networks` is empty: there is nothing to train")
@@ -160,10 +194,10 @@ def train_many(
         )
     networks = [with_gates(network) for network in networks]
     schedule = stacked_schedule(each, networks[0])
-    with interrupts_held() as check:
+    with deferred_interrupts() as check:
         samples = _place(networks[0], X, y, gates, (X_val, gates_val), each[0].loss)
-        run = Run(StackedRuns(networks), samples, each[0], observing)
-        trajectories = run.go(schedule, callback, check)
+        run = TrainingRun(StackedNetworks(networks), samples, each[0], observing)
+        trajectories = run.train(schedule, callback, check)
     if all(failure is not None for failure in run.failures):
         raise FloatingPointError(str(run.failures[0]))
     return trajectories
@@ -191,5 +225,5 @@ def _place(
     X_val, gates_val = held_out
     if X_val is None and gates_val is not None:
         raise ValueError("`gates_val` are gates of `X_val`, which is missing: give both")
-    watched = None if X_val is None else place_data(network, X_val, None, gates_val)
-    return place_data(network, X, y, gates, loss), watched
+    placed = None if X_val is None else place_data(network, X_val, None, gates_val)
+    return place_data(network, X, y, gates, loss), placed

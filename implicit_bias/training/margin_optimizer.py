@@ -1,39 +1,66 @@
-"""What the trainers as optimisers of torch share: closures of margins, one group, states."""
+"""The trainers as optimisers of torch: their common base, for closures that return margins."""
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from .closures import ClosureRun
-from .descent import Stepper
+from .._numbers import whole_number
+from .closure_network import ClosureNetwork
+from .run_file import digest_of
 from .settings import TrainingSettings
-from .state import digest_of
+from .stepper import Stepper
 from .trainers import make_stepper
 
-__all__ = ["MarginOptimizer", "whole"]
+__all__ = ["MarginOptimizer"]
 
-# Beside what the method itself keeps: a digest of the weights that it left.
+# Name of an entry of saved states beside those of the method: a digest of the weights it left.
 WEIGHTS = "weights"
 
 
 class MarginOptimizer(torch.optim.Optimizer):
-    """What the optimisers share: `step(closure)`, whose closure returns margins and no loss.
+    """Base of the optimisers, which take the steps of `train` in training loops of your own.
 
-    They are the methods of `train`, step for step; see the subclasses. The closure returns the
-    margins y f(x), y in {-1, +1}, of all samples, always the same ones, as a tensor (n_samples,)
-    with its graph. It may be called several times a step, leaves `grad` alone, and has to be
-    deterministic. The weights belong to the optimiser as long as it steps: between two steps
-    nothing else may change them.
+    The closure of `step` returns the margins y f(x), y in {-1, +1}, of all samples, always the same
+    ones, as a tensor (n_samples,) with its graph, and no loss. It may be called several times a
+    step, leaves `grad` alone, and has to be deterministic. The weights belong to the optimiser as
+    long as it steps: between two steps nothing else may change them.
+
+    Parameters
+    ----------
+    params : iterable of Parameter
+        All weights of the network, in one group; float32 or float64.
+    n_samples : int
+        Number of margins that the closure returns.
+    degree : int, optional
+        Degree of homogeneity of the margins in these weights: the number of layers of a network
+        without biases. The first step tests it.
+    lr : float, optional
+        Learning rate; without it the method finds its steps by itself.
+    momentum : float
+        Heavy-ball momentum in [0, 1).
+    loss : {"logistic", "exponential"}
 
     Attributes
     ----------
     trainer : str
         The method's name in `TrainingSettings`.
+
+    Raises
+    ------
+    TypeError
+        If `n_samples` or `degree` is not a whole number.
+    ValueError
+        If one of them is below 1, another argument is not one that the method takes, or the weights
+        are not trained, of several dtypes or on several devices.
+
+    Examples
+    --------
+    >>> issubclass(ib.optim.Annealed, ib.optim.MarginOptimizer), ib.optim.Annealed.trainer
+    (True, 'annealed')
     """
 
     trainer: ClassVar[str]
@@ -43,26 +70,26 @@ class MarginOptimizer(torch.optim.Optimizer):
         params: Iterable[Any],
         *,
         n_samples: int,
-        degree: int | None,
-        loss: str,
+        degree: int | None = None,
         lr: float | None = None,
         momentum: float = 0.0,
+        loss: str = "logistic",
     ) -> None:
         self._settings = TrainingSettings(
             trainer=self.trainer, loss=loss, batch_size=0, schedule=((1, lr),), momentum=momentum
         )
-        self._degree = None if degree is None else whole("degree", degree)
-        self._n_samples = whole("n_samples", n_samples)
-        self._run: ClosureRun | None = None
+        self._degree = None if degree is None else whole_number("`degree`", degree)
+        self._n_samples = whole_number("`n_samples`", n_samples)
+        self._network: ClosureNetwork | None = None
         self._stepper: Stepper | None = None
         self._left: list[Tensor] = []  # the weights after the last step
-        self._places: dict[str, torch.device] = {}  # of what the method keeps
+        self._devices: dict[str, torch.device] = {}  # of the method's state
         self._expected = ""  # the digest that a loaded state names
         super().__init__(params, {} if lr is None else {"lr": lr})
         _check_weights(self._trained())
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Take the one group that there is, as the constructor does.
+        """Add the one group that there is; called by the constructor.
 
         Raises
         ------
@@ -80,10 +107,15 @@ class MarginOptimizer(torch.optim.Optimizer):
         super().add_param_group(param_group)
 
     def step(self, closure: Callable[[], Tensor]) -> Tensor:  # type: ignore[override]
-        """Take one step; the margins (n_samples,) that the closure returned last, detached.
+        """Take one step, and return the margins (n_samples,) that the closure returned last.
 
-        After a line search these are the margins at the weights that it left, otherwise those
+        They are detached; after a line search those at the weights that it left, otherwise those
         before the step.
+
+        Parameters
+        ----------
+        closure : callable
+            Returns the margins of all samples at the present weights.
 
         Raises
         ------
@@ -100,107 +132,107 @@ class MarginOptimizer(torch.optim.Optimizer):
                 f"{type(self).__name__}.step needs a closure that returns the margins y f(x) of "
                 f"all samples, got {closure!r}: call step(lambda: y * network(X))"
             )
-        if self._run is None or self._stepper is None:
-            self._run, self._stepper = self._begin(closure)
-        self._check_unmoved(self._run)
-        self._run.closure = closure
-        # What another hand loaded is what counts, and not where it has put it.
-        self._stepper.state = {k: v.to(self._places[k]) for k, v in self._states["trainer"].items()}
-        self._stepper.step(self._run.batch, self.param_groups[0].get("lr"))
+        if self._network is None or self._stepper is None:
+            self._network, self._stepper = self._begin(closure)
+        self._check_unmoved(self._network)
+        self._network.closure = closure
+        # Other code may have loaded the state, and on another device.
+        state = self._states["trainer"]
+        self._stepper.state = {k: v.to(self._devices[k]) for k, v in state.items()}
+        self._stepper.step(self._network.batch, self.param_groups[0].get("lr"))
         self._states["trainer"] = self._stepper.state
-        self._left = [weight.clone() for weight in self._run.weights]
-        if not bool(torch.isfinite(self._run.margins).all()):
+        self._left = [weight.clone() for weight in self._network.weights]
+        if not bool(torch.isfinite(self._network.margins).all()):
             raise FloatingPointError(
                 f"{type(self).__name__} diverged: margins are no longer finite. Begin again at a "
                 "smaller rate, or with lr=None where it is known; look for NaN in the data"
             )
-        return self._run.margins
+        return self._network.margins
 
     def state_dict(self) -> dict[str, Any]:
-        """As torch's, a copy: with it, and the weights, a new optimiser goes on to the bit."""
+        """Return a copy of the state, from which a new optimiser goes on to the bit."""
         packed = super().state_dict()
-        kept = self._states.get("trainer")
-        if kept:
-            known = self._expected or digest_of(self._left)
-            copied = {name: value.detach().clone() for name, value in kept.items()}
-            copied[WEIGHTS] = torch.frombuffer(bytearray.fromhex(known), dtype=torch.uint8)
+        state = self._states.get("trainer")
+        if state:
+            digest = self._expected or digest_of(self._left)
+            copied = {name: value.detach().clone() for name, value in state.items()}
+            copied[WEIGHTS] = torch.frombuffer(bytearray.fromhex(digest), dtype=torch.uint8)
             packed["state"] = {"trainer": copied}
         return packed
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on from a `state_dict`; the network's weights are loaded beside it, in any order.
+        """Go on from a `state_dict`; load the network's weights too, before or after.
 
         Raises
         ------
         ValueError
             If it is not one of this method, for weights of these shapes.
         """
-        kept = dict(state_dict.get("state", {}).get("trainer", {}))
-        known = kept.pop(WEIGHTS, None)
+        state = dict(state_dict.get("state", {}).get("trainer", {}))
+        digest = state.pop(WEIGHTS, None)
         begun = state_dict.get("state", {}) != {}
-        if begun and (known is None or not self._fits(kept)):
+        if begun and (digest is None or not self._fits(state)):
             raise ValueError(
                 f"this is no state of {type(self).__name__} for weights of these shapes: load "
                 "what state_dict() of the same optimiser gave"
             )
         super().load_state_dict(state_dict)
-        self._run = self._stepper = None
+        self._network = self._stepper = None
         self._left = []
-        self._expected = "" if known is None else bytes(known.cpu().tolist()).hex()
+        self._expected = "" if digest is None else bytes(digest.cpu().tolist()).hex()
         self.state.clear()
         if begun:
-            self._states["trainer"] = {k: v.detach().clone() for k, v in kept.items()}
+            self._states["trainer"] = {k: v.detach().clone() for k, v in state.items()}
 
     def __getstate__(self) -> dict[str, Any]:
         own = ("_settings", "_degree", "_n_samples")
-        kept = {name: getattr(self, name) for name in own}
+        settings = {name: getattr(self, name) for name in own}
         expected = self._expected or (digest_of(self._left) if self._left else "")
-        closed: dict[str, Any] = {"_run": None, "_stepper": None, "_left": [], "_places": {}}
-        return super().__getstate__() | kept | closed | {"_expected": expected}
+        unbound: dict[str, Any] = {"_network": None, "_stepper": None, "_left": [], "_devices": {}}
+        return super().__getstate__() | settings | unbound | {"_expected": expected}
 
     @property
     def _states(self) -> dict[Any, Any]:
-        """The state of torch's optimisers, which casts none of what has a name for its key."""
+        """The state of torch's optimisers, which casts no entry whose key is a text."""
         return self.state
 
     def _trained(self) -> list[torch.nn.Parameter]:
         return [p for p in self.param_groups[0]["params"] if p.requires_grad]
 
-    def _make(self) -> tuple[ClosureRun, Stepper]:
-        run = ClosureRun(self._trained(), self._degree, self._n_samples)
-        return run, make_stepper(run, self._settings, self._n_samples)
+    def _make(self) -> tuple[ClosureNetwork, Stepper]:
+        network = ClosureNetwork(self._trained(), self._degree, self._n_samples)
+        return network, make_stepper(network, self._settings, self._n_samples)
 
-    def _begin(self, closure: Callable[[], Tensor]) -> tuple[ClosureRun, Stepper]:
-        """The method at the weights as they are, or where a loaded state left it."""
+    def _begin(self, closure: Callable[[], Tensor]) -> tuple[ClosureNetwork, Stepper]:
+        """Return the method at the weights as they are, or where a loaded state left it."""
         _check_weights(self._trained())
-        run, stepper = self._make()
-        run.closure = closure
+        network, stepper = self._make()
+        network.closure = closure
         if "trainer" in self._states:
-            if self._expected != digest_of(run.weights):
+            if self._expected != digest_of(network.weights):
                 raise ValueError(
                     "the optimiser's state is of other weights than the network has: load those "
                     "that were kept beside it, or make a new optimiser for these"
                 )
             self._expected = ""
         else:
-            run.check_degree()
+            network.check_degree()
             self._states["trainer"] = stepper.state
-        self._left = [weight.clone() for weight in run.weights]
-        self._places = {name: value.device for name, value in stepper.state.items()}
-        return run, stepper
+        self._left = [weight.clone() for weight in network.weights]
+        self._devices = {name: value.device for name, value in stepper.state.items()}
+        return network, stepper
 
-    def _fits(self, kept: dict[str, Tensor]) -> bool:
-        _, stepper = self._make()
-        wanted = stepper.state
-        return kept.keys() == wanted.keys() and all(
-            kept[name].shape == wanted[name].shape and kept[name].dtype == wanted[name].dtype
-            for name in wanted
+    def _fits(self, state: dict[str, Tensor]) -> bool:
+        wanted = self._make()[1].state
+        return state.keys() == wanted.keys() and all(
+            state[name].shape == like.shape and state[name].dtype == like.dtype
+            for name, like in wanted.items()
         )
 
-    def _check_unmoved(self, run: ClosureRun) -> None:
+    def _check_unmoved(self, network: ClosureNetwork) -> None:
         now = self._trained()
-        same = [p.data_ptr() for p in now] == [w.data_ptr() for w in run.weights]
-        if not same or not all(map(torch.equal, run.weights, self._left)):
+        same = [p.data_ptr() for p in now] == [w.data_ptr() for w in network.weights]
+        if not same or not all(map(torch.equal, network.weights, self._left)):
             raise ValueError(
                 f"the weights are not those that the last step of {type(self).__name__} left: "
                 "something else changed, froze or moved them, or that step was cut short. Load a "
@@ -208,19 +240,8 @@ class MarginOptimizer(torch.optim.Optimizer):
             )
 
 
-def whole(name: str, value: Any) -> int:
-    """A positive whole number; raises ValueError for anything else."""
-    try:
-        number = operator.index(value)
-    except TypeError as error:
-        raise ValueError(f"`{name}` must be a whole number, got {value!r}") from error
-    if number < 1:
-        raise ValueError(f"`{name}` must be at least 1, got {number}")
-    return number
-
-
 def _check_weights(weights: list[torch.nn.Parameter]) -> None:
-    """See that there are weights to train, real ones, of one dtype, on one device."""
+    """Check that there are weights to train, real ones, of one dtype, on one device."""
     if not weights:
         raise ValueError("no parameter has requires_grad=True: there is nothing to train")
     kinds = {(str(w.dtype), str(w.device)) for w in weights}

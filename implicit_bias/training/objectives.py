@@ -4,6 +4,8 @@ A loss of the margin :math:`m = y f(x)`, y in {-1, +1}, that falls exponentially
 end of training; trainers that go far along work with :math:`\log \frac1n \sum_n \ell(m_n)` instead.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,7 +16,26 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from .divergences import are_shares, of_many, of_many_slope, of_two, of_two_slope
+from .kl_divergence import (
+    are_distributions,
+    binary_kl,
+    binary_kl_slope,
+    categorical_kl,
+    categorical_kl_slope,
+)
+
+__all__ = [
+    "OBJECTIVES",
+    "MarginLogarithm",
+    "Objective",
+    "SmoothedLoss",
+    "get_logarithm",
+    "get_loss",
+    "log_mean_loss",
+    "log_mean_loss_gradient",
+    "mean_loss_gradient",
+    "smoothed_loss",
+]
 
 # log1p(e) = e (1 - e/2 + ...): with e = exp(-36) = 2.3e-16 the bracket is 1 in float64, and
 # exp(-36) itself is a normal number in float32 as well as in float64.
@@ -47,110 +68,88 @@ class Objective:
     Attributes
     ----------
     value, slope : callable
-        Of scores and targets: the loss, and its derivative in the score, elementwise.
+        The loss of scores and targets, and its derivative in the score, elementwise.
     targets : str
-        Which targets it takes.
-    takes : callable
-        Whether it takes them, elementwise.
+        Description of the targets that it takes, for messages.
+    accepts : callable
+        Returns which targets are such, elementwise, or one row at a time with classes.
     logarithm : MarginLogarithm or None
         None for a loss that is not one of margins.
-    of_classes : bool
+    multiclass : bool
         Whether scores and targets have a last axis of K classes, over which the loss is a sum.
     """
 
     value: Callable[[Tensor, Tensor], Tensor]
     slope: Callable[[Tensor, Tensor], Tensor]
     targets: str
-    takes: Callable[[Tensor], Tensor]
+    accepts: Callable[[Tensor], Tensor]
     logarithm: MarginLogarithm | None = None
-    of_classes: bool = False
+    multiclass: bool = False
 
 
-def _of_margins(
+def _margin_objective(
     value: Callable[[Tensor], Tensor],
     slope: Callable[[Tensor], Tensor],
-    log_value: Callable[[Tensor], Tensor],
-    log_slope: Callable[[Tensor], Tensor],
-    tail: float,
+    logarithm: MarginLogarithm,
 ) -> Objective:
     return Objective(
         value=lambda scores, y: value(y * scores),
         slope=lambda scores, y: y * slope(y * scores),
         targets="values in {-1, +1}: map two classes with 2 * (y == a) - 1",
-        takes=lambda y: y.abs() == 1,
-        logarithm=MarginLogarithm(log_value, log_slope, tail),
+        accepts=lambda y: y.abs() == 1,
+        logarithm=logarithm,
     )
 
 
-def _logistic_value(margins: Tensor) -> Tensor:
-    return -logsigmoid(margins)
-
-
-def _logistic_slope(margins: Tensor) -> Tensor:
-    return -torch.sigmoid(-margins)
-
-
-def _logistic_log_value(margins: Tensor) -> Tensor:
+def _log_logistic(margins: Tensor) -> Tensor:
     # log log1p(e^-m) = -m + log(log1p(e^-m) / e^-m), and the second term is that of c = min(m, 36)
     # to full precision: log l(m) = log l(c) - (m - c).
     body = margins.clamp(max=_TAIL_START)
     return torch.log(-logsigmoid(body)) - (margins - body)
 
 
-def _logistic_log_slope(margins: Tensor) -> Tensor:
+def _log_logistic_slope(margins: Tensor) -> Tensor:
     body = margins.clamp(max=_TAIL_START)
     return torch.sigmoid(-body) / logsigmoid(body)
 
 
-def _exponential_value(margins: Tensor) -> Tensor:
-    return torch.exp(-margins)
-
-
-def _exponential_slope(margins: Tensor) -> Tensor:
-    return -torch.exp(-margins)
-
-
-def _exponential_log_slope(margins: Tensor) -> Tensor:
-    return -torch.ones_like(margins)
-
-
-def _half_square(scores: Tensor, targets: Tensor) -> Tensor:
-    return 0.5 * (scores - targets).square()
-
-
 OBJECTIVES: Mapping[str, Objective] = MappingProxyType(
     {
-        "logistic": _of_margins(
-            _logistic_value, _logistic_slope, _logistic_log_value, _logistic_log_slope, _TAIL_START
+        "logistic": _margin_objective(
+            lambda margins: -logsigmoid(margins),
+            lambda margins: -torch.sigmoid(-margins),
+            MarginLogarithm(_log_logistic, _log_logistic_slope, _TAIL_START),
         ),
-        "exponential": _of_margins(
-            _exponential_value, _exponential_slope, torch.neg, _exponential_log_slope, -math.inf
+        "exponential": _margin_objective(
+            lambda margins: torch.exp(-margins),
+            lambda margins: -torch.exp(-margins),
+            MarginLogarithm(torch.neg, lambda margins: -torch.ones_like(margins), -math.inf),
         ),
         "squared": Objective(
-            value=_half_square,
+            value=lambda scores, y: 0.5 * (scores - y).square(),
             slope=torch.sub,
             targets="finite values",
-            takes=torch.isfinite,
+            accepts=torch.isfinite,
         ),
         "cross-entropy": Objective(
-            value=of_two,
-            slope=of_two_slope,
+            value=binary_kl,
+            slope=binary_kl_slope,
             targets="soft labels in [0, 1]: the chance of the class 1",
-            takes=lambda y: (y >= 0) & (y <= 1),
+            accepts=lambda y: (y >= 0) & (y <= 1),
         ),
-        # Of networks that weigh hard labels beside soft ones at a temperature.
+        # For networks that weigh hard labels beside soft ones at a temperature.
         "excess": Objective(
             value=torch.sub,
             slope=lambda scores, y: torch.ones_like(scores),
             targets="finite values: the least loss of every sample",
-            takes=torch.isfinite,
+            accepts=torch.isfinite,
         ),
         "softmax": Objective(
-            value=of_many,
-            slope=of_many_slope,
+            value=categorical_kl,
+            slope=categorical_kl_slope,
             targets="soft labels (n, K) of K >= 2 classes, rows in [0, 1] with sum 1",
-            takes=are_shares,
-            of_classes=True,
+            accepts=are_distributions,
+            multiclass=True,
         ),
     }
 )
@@ -164,7 +163,7 @@ def get_loss(kind: str) -> Objective:
 
 
 def get_logarithm(kind: str) -> MarginLogarithm:
-    """The logarithm of a loss of margins.
+    """Look the logarithm of a loss of margins up.
 
     Raises
     ------
@@ -181,7 +180,7 @@ def get_logarithm(kind: str) -> MarginLogarithm:
 def mean_loss_gradient(scores: Tensor, targets: Tensor, kind: str) -> Tensor:
     """Return the gradient (..., n), or (..., n, K), of the mean loss in the scores."""
     objective = get_loss(kind)
-    return objective.slope(scores, targets) / scores.shape[-2 if objective.of_classes else -1]
+    return objective.slope(scores, targets) / scores.shape[-2 if objective.multiclass else -1]
 
 
 def log_mean_loss(margins: Tensor, kind: str = "logistic") -> Tensor:
@@ -209,7 +208,11 @@ def log_mean_loss(margins: Tensor, kind: str = "logistic") -> Tensor:
     Its gradient in the margins is :math:`\frac{\ell'(m_n)}{\sum_k \ell(m_k)}`: far along, a softmax
     of the negative margins.
     """
-    _require_samples(margins)
+    if margins.ndim == 0 or margins.shape[-1] == 0:
+        raise ValueError(
+            f"`margins` must have shape (..., n) with n >= 1, got {tuple(margins.shape)}: "
+            "one margin y f(x) a sample"
+        )
     log_values = get_logarithm(kind).value(margins)
     # Not torch.logsumexp: its gradient exp(log l_n - result) takes the rounding of the result, some
     # hundredths at 1e6 in float32, for a factor. Relative to the peak the weights sum to 1.
@@ -229,26 +232,26 @@ def log_mean_loss_gradient(scores: Tensor, targets: Tensor, kind: str) -> Tensor
     return targets * (shares * logarithm.slope(margins))
 
 
-class Smoothed(NamedTuple):
-    """The smoothed margins of runs side by side, and what their gradients are made of.
+class SmoothedLoss(NamedTuple):
+    """Logarithms of the mean losses of B networks, and what their gradients are made of.
 
     Attributes
     ----------
     log_loss : (B,)
         `log_mean_loss`, in float64.
-    pull : (B, n)
+    score_gradient : (B, n)
         Its gradient in the scores, in their dtype.
-    smallest : (B,)
-        Margin, in float64.
+    smallest_margin : (B,)
+        In float64.
     """
 
     log_loss: Tensor
-    pull: Tensor
-    smallest: Tensor
+    score_gradient: Tensor
+    smallest_margin: Tensor
 
 
-def smoothed(scores: Tensor, targets: Tensor, kind: str) -> Smoothed:
-    """`log_mean_loss` and `log_mean_loss_gradient` of scores (B, n), in one pass over them.
+def smoothed_loss(scores: Tensor, targets: Tensor, kind: str) -> SmoothedLoss:
+    """Return `log_mean_loss` and its gradient for scores (B, n), in one pass over them.
 
     Where the smallest of all margins is in the loss's tail, which far along it is, that costs one
     exponential a sample.
@@ -264,13 +267,5 @@ def smoothed(scores: Tensor, targets: Tensor, kind: str) -> Smoothed:
         targets = -targets * logarithm.slope(margins)
     total = shares.sum(-1)
     log_loss = peak + torch.log(total / margins.shape[-1])
-    pull = targets * (shares / -total[:, None])
-    return Smoothed(log_loss, pull.to(scores.dtype), smallest)
-
-
-def _require_samples(margins: Tensor) -> None:
-    if margins.ndim == 0 or margins.shape[-1] == 0:
-        raise ValueError(
-            f"`margins` must have shape (..., n) with n >= 1, got {tuple(margins.shape)}: "
-            "one margin y f(x) a sample"
-        )
+    gradient = targets * (shares / -total[:, None])
+    return SmoothedLoss(log_loss, gradient.to(scores.dtype), smallest)

@@ -1,11 +1,12 @@
-"""The gradient methods as optimisers of torch, for training loops that are not ours."""
+"""The gradient methods as optimisers of torch, for training loops of your own."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
-from .margin_optimizer import MarginOptimizer, whole
+from .._numbers import whole_number
+from .margin_optimizer import MarginOptimizer
 
 __all__ = ["Annealed", "Dual", "Momentum", "Normalised"]
 
@@ -13,25 +14,30 @@ __all__ = ["Annealed", "Dual", "Momentum", "Normalised"]
 class Annealed(MarginOptimizer):
     """Limited-memory BFGS on the smoothed margin, at a temperature that falls as it converges.
 
-    The method "annealed" of `train`, which `implicit_bias.training.annealed` describes.
+    The method "annealed" of `TrainingSettings`.
 
     Parameters
     ----------
     params : iterable of Parameter
         All weights of the network, in one group; float32 or float64.
     degree : int
-        Of homogeneity of the margins in these weights: the number of layers of a network without
-        biases. The first step tests it.
+        Degree of homogeneity of the margins in these weights: the number of layers of a network
+        without biases. The first step tests it.
     n_samples : int
-        How many margins the closure returns.
+        Number of margins that the closure returns.
     loss : {"logistic", "exponential"}
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is out of its range, or the weights cannot be trained together.
 
     Examples
     --------
     >>> import torch
     >>> X, y = torch.tensor([[2.0, 0.0], [0.0, 1.0]]).double(), torch.tensor([1.0, -1.0])
     >>> w = torch.nn.Parameter(torch.tensor([1.0, 1.0]).double())
-    >>> optimiser = Annealed([w], degree=1, n_samples=2)
+    >>> optimiser = ib.optim.Annealed([w], degree=1, n_samples=2)
     >>> for _ in range(300):
     ...     margins = optimiser.step(lambda: y * (X @ w))
     >>> (w / w.norm()).detach().numpy().round(3).tolist()  # the limit is (1/2, -1)
@@ -43,20 +49,41 @@ class Annealed(MarginOptimizer):
     def __init__(
         self, params: Iterable[Any], *, degree: int, n_samples: int, loss: str = "logistic"
     ) -> None:
-        super().__init__(params, n_samples=n_samples, degree=whole("degree", degree), loss=loss)
+        degree = whole_number("`degree`", degree)
+        super().__init__(params, n_samples=n_samples, degree=degree, loss=loss)
 
 
 class Momentum(MarginOptimizer):
     """Steps along the gradient of log(loss) with momentum, dropped where they would do harm.
 
-    The method "momentum" of `train`.
+    The method "momentum" of `TrainingSettings`.
 
     Parameters
     ----------
-    params, n_samples, loss
-        As in `Annealed`.
+    params : iterable of Parameter
+        All weights of the network, in one group; float32 or float64.
+    n_samples : int
+        Number of margins that the closure returns.
     degree : int, optional
-        With it the smoothed margin may not fall either; without it the loss alone bounds a step.
+        Degree of homogeneity of the margins in these weights: with it no step may lower the
+        smoothed margin either; without it the loss alone bounds a step.
+    loss : {"logistic", "exponential"}
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is out of its range, or the weights cannot be trained together.
+
+    Examples
+    --------
+    >>> import torch
+    >>> X, y = torch.tensor([[2.0, 0.0], [0.0, 1.0]]).double(), torch.tensor([1.0, -1.0])
+    >>> w = torch.nn.Parameter(torch.tensor([1.0, 1.0]).double())
+    >>> optimiser = ib.optim.Momentum([w], n_samples=2, degree=1)
+    >>> for _ in range(100):
+    ...     margins = optimiser.step(lambda: y * (X @ w))
+    >>> bool(margins.min() > 0)
+    True
     """
 
     trainer = "momentum"
@@ -73,42 +100,69 @@ class Momentum(MarginOptimizer):
 
 
 class Normalised(MarginOptimizer):
-    """Steps along the gradient of log(loss): the method "normalised" of `train`.
+    """Steps along the gradient of log(loss): the method "normalised" of `TrainingSettings`.
 
     Parameters
     ----------
-    params, n_samples, degree, loss
-        As in `Momentum`; `degree` is for the line search.
+    params : iterable of Parameter
+        All weights of the network, in one group; float32 or float64.
+    n_samples : int
+        Number of margins that the closure returns.
+    degree : int, optional
+        Degree of homogeneity of the margins in these weights, for the line search.
     lr : float, optional
         A rate, which a scheduler may change; by default a line search finds the steps.
     momentum : float
-        Of heavy balls, in [0, 1).
+        Heavy-ball momentum in [0, 1).
+    loss : {"logistic", "exponential"}
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is out of its range, or the weights cannot be trained together.
+
+    Examples
+    --------
+    >>> import torch
+    >>> X, y = torch.tensor([[2.0, 0.0], [0.0, 1.0]]).double(), torch.tensor([1.0, -1.0])
+    >>> w = torch.nn.Parameter(torch.tensor([1.0, 1.0]).double())
+    >>> optimiser = ib.optim.Normalised([w], n_samples=2, lr=0.1)
+    >>> margins = optimiser.step(lambda: y * (X @ w))
+    >>> margins.tolist()  # before the step: nothing was searched
+    [2.0, -1.0]
     """
 
     trainer = "normalised"
 
-    def __init__(
-        self,
-        params: Iterable[Any],
-        *,
-        n_samples: int,
-        degree: int | None = None,
-        lr: float | None = None,
-        momentum: float = 0.0,
-        loss: str = "logistic",
-    ) -> None:
-        super().__init__(
-            params, n_samples=n_samples, degree=degree, lr=lr, momentum=momentum, loss=loss
-        )
-
 
 class Dual(MarginOptimizer):
-    """Nesterov's method on the dual: the method "dual" of `train`, for scores linear in weights.
+    """Nesterov's method on the dual of the margin problem, for scores linear in the weights.
+
+    The method "dual" of `TrainingSettings`.
 
     Parameters
     ----------
-    params, n_samples, loss
-        As in `Annealed`; the degree is 1.
+    params : iterable of Parameter
+        All weights of the predictor, in one group; float32 or float64.
+    n_samples : int
+        Number of margins that the closure returns.
+    loss : {"logistic", "exponential"}
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is out of its range, or the weights cannot be trained together.
+
+    Examples
+    --------
+    >>> import torch
+    >>> X, y = torch.tensor([[2.0, 0.0], [0.0, 1.0]]).double(), torch.tensor([1.0, -1.0])
+    >>> w = torch.nn.Parameter(torch.zeros(2).double())
+    >>> optimiser = ib.optim.Dual([w], n_samples=2)
+    >>> for _ in range(300):
+    ...     margins = optimiser.step(lambda: y * (X @ w))
+    >>> (w / w.norm()).detach().numpy().round(3).tolist()  # the limit is (1/2, -1)
+    [0.447, -0.894]
     """
 
     trainer = "dual"

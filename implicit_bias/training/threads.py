@@ -1,4 +1,4 @@
-"""As many threads as the work of a step can use."""
+"""One thread of torch for small steps."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from collections.abc import Iterator
 
 import torch
 
-from .stacked import Runs
+from .network_stack import NetworkStack
 
-__all__ = ["fitting_threads"]
+__all__ = ["limited_threads"]
 
 # Multiplications of a forward pass below which a second thread gains nothing worth having, and
 # loses much on a machine with other work: threads that wait for one another spin meanwhile.
-SMALL = 3e7
+SMALL_STEP = 3e7
 
 
 @contextlib.contextmanager
-def fitting_threads(runs: Runs, n_samples: int) -> Iterator[None]:
+def limited_threads(stack: NetworkStack, n_samples: int) -> Iterator[None]:
     """Let torch use one thread on the CPU while steps of `n_samples` are small; never more."""
     usual = torch.get_num_threads()
-    work = n_samples * sum(w.numel() for w in runs.weights)
-    if runs.weights[0].device.type != "cpu" or work > SMALL or usual == 1:
+    work = n_samples * sum(w.numel() for w in stack.weights)
+    if stack.weights[0].device.type != "cpu" or work > SMALL_STEP or usual == 1:
         yield
         return
     torch.set_num_threads(1)

@@ -1,4 +1,4 @@
-"""The gradient methods at work: a stepper for every name in the catalogue."""
+"""The table of gradient methods: a stepper for every name in the catalogue."""
 
 from __future__ import annotations
 
@@ -9,60 +9,55 @@ import torch
 
 from ..networks.adapted import plain
 from ..networks.protocols import Homogeneous
-from .annealed import Annealed
+from .annealed_lbfgs import AnnealedLBFGS
 from .catalogue import get_trainer
-from .descent import Descent, Stepper
-from .dual import DualAcceleration
-from .line_search import SafeDescent
+from .dual_acceleration import DualAcceleration
+from .gradient_descent import GradientDescent
+from .line_search import LineSearchDescent
+from .network_stack import NetworkStack
 from .settings import TrainingSettings
-from .stacked import Runs
+from .stepper import Stepper
 
 __all__ = ["STEPPERS", "check_trainer", "make_stepper"]
 
-HEAVY = 0.9
+HEAVY_BALL = 0.9
 
 
-def _constant(runs: Runs, settings: TrainingSettings, n_samples: int) -> Stepper:
-    return Descent(runs, settings.loss, settings.momentum, logarithmic=False)
-
-
-def _normalised(runs: Runs, settings: TrainingSettings, n_samples: int) -> Stepper:
+def _normalised(stack: NetworkStack, settings: TrainingSettings, n_samples: int) -> Stepper:
     if settings.automatic:
-        return SafeDescent(runs, settings.loss, settings.momentum)
-    return Descent(runs, settings.loss, settings.momentum, logarithmic=True)
+        return LineSearchDescent(stack, settings.loss, settings.momentum)
+    return GradientDescent(stack, settings.loss, settings.momentum, logarithmic=True)
 
 
-def _momentum(runs: Runs, settings: TrainingSettings, n_samples: int) -> Stepper:
-    return SafeDescent(runs, settings.loss, HEAVY)
-
-
-def _dual(runs: Runs, settings: TrainingSettings, n_samples: int) -> Stepper:
-    return DualAcceleration(runs, settings.loss)
-
-
-def _annealed(runs: Runs, settings: TrainingSettings, n_samples: int) -> Stepper:
-    return Annealed(runs, settings.loss, n_samples)
-
-
-STEPPERS: Mapping[str, Callable[[Runs, TrainingSettings, int], Stepper]] = MappingProxyType(
+STEPPERS: Mapping[str, Callable[[NetworkStack, TrainingSettings, int], Stepper]] = MappingProxyType(
     {
-        "constant": _constant,
+        "constant": lambda stack, settings, n: GradientDescent(
+            stack, settings.loss, settings.momentum, logarithmic=False
+        ),
         "normalised": _normalised,
-        "momentum": _momentum,
-        "dual": _dual,
-        "annealed": _annealed,
+        "momentum": lambda stack, settings, n: LineSearchDescent(stack, settings.loss, HEAVY_BALL),
+        "dual": lambda stack, settings, n: DualAcceleration(stack, settings.loss),
+        "annealed": lambda stack, settings, n_samples: AnnealedLBFGS(
+            stack, settings.loss, n_samples
+        ),
     }
 )
 
 
-def make_stepper(runs: Runs, settings: TrainingSettings, n_samples: int) -> Stepper:
-    """The gradient method that `settings` name, at its start; raises as `check_trainer` does."""
-    check_trainer(settings.trainer, runs.networks[0])
-    return STEPPERS[settings.trainer](runs, settings, n_samples)
+def make_stepper(stack: NetworkStack, settings: TrainingSettings, n_samples: int) -> Stepper:
+    """Return the gradient method that `settings` name, at its start.
+
+    Raises
+    ------
+    ValueError
+        If it cannot train the networks, as `check_trainer` says.
+    """
+    check_trainer(settings.trainer, stack.networks[0])
+    return STEPPERS[settings.trainer](stack, settings, n_samples)
 
 
 def check_trainer(name: str, network: torch.nn.Module) -> None:
-    """See that a trainer can train a network; raises ValueError if it cannot."""
+    """Check that a trainer can train a network; raises ValueError if it cannot."""
     wanted = get_trainer(name).degree
     degree = network.degree if isinstance(network, Homogeneous) else None
     if wanted == 0 or (isinstance(degree, int) and degree >= 1 and wanted in (None, degree)):

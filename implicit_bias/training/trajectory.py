@@ -1,4 +1,4 @@
-"""What a training run went through."""
+"""The course of a training run, as arrays with one entry a checkpoint."""
 
 import os
 from collections.abc import Mapping
@@ -21,13 +21,13 @@ __all__ = ["Trajectory"]
 
 Array = NDArray[np.float64]
 
-# Before the names of what an observer measured, in a file.
+# Prefix of the names of an observer's measurements, in a file.
 _OBSERVED = "observed."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trajectory:
-    """What a training run went through: one entry a checkpoint, read-only float64 arrays.
+    """The course of a training run: read-only float64 arrays with one entry a checkpoint.
 
     Attributes
     ----------
@@ -49,18 +49,26 @@ class Trajectory:
     unit_norms : (T, H)
         ``||zeta_h||``; (T, 0) for a network without `unit_norms`.
     scores : (T, m) or (T, m, K)
-        Scores of the monitored inputs; (T, 0) if there are none.
+        Scores of the held-out inputs; (T, 0) if there are none.
     seconds : (T,)
         Wall-clock time since the start, in seconds.
     finished : bool
         False if training was interrupted.
     observed : mapping of str to (T, ...)
-        What an observer measured at the checkpoints, by the observer's names.
+        Measurements of an observer at the checkpoints, by the observer's names.
 
     Raises
     ------
     ValueError
         If an array has not T rows, or a name in `observed` is that of a field.
+
+    Examples
+    --------
+    >>> settings = ib.TrainingSettings(schedule=((100, 0.1),), batch_size=0, n_checkpoints=3)
+    >>> X, y = [[2.0, 0.0], [0.0, 1.0]], [1.0, -1.0]
+    >>> trajectory = ib.train(ib.DeepLinear(2), X, y, settings=settings)
+    >>> trajectory.step.tolist(), bool(np.all(np.diff(trajectory.loss) < 0))
+    ([0.0, 1.0, 100.0], True)
     """
 
     step: Array
@@ -94,13 +102,13 @@ class Trajectory:
         return [f.name for f in fields(cls) if f.name not in {"finished", "observed"}]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return nested lists, those of `observed` in a dict of their own, and one bool."""
+        """Return all fields as nested lists, those of `observed` in a dict of their own."""
         arrays = {name: getattr(self, name).tolist() for name in self._array_names()}
         observed = {name: array.tolist() for name, array in self.observed.items()}
         return arrays | {"finished": self.finished, "observed": observed}
 
     def quantity(self, name: str) -> Array:
-        """One of the arrays, or of those in `observed`, by its name: a number or vector a row.
+        """Return an array (T,) or (T, k) by its name, a field or one in `observed`.
 
         Raises
         ------
@@ -115,10 +123,22 @@ class Trajectory:
         return found[name]
 
     def plot(self, ax: "Axes | None" = None, *, quantity: str | None = None) -> "Axes":
-        """Draw a quantity over the steps, on axes of its own unless `ax` is given; returns them.
+        """Draw a quantity over the steps, and return the axes.
 
-        `quantity` is the name of an array or of what was observed, as of `quantity`; without it,
-        the normalised margin, or log(1/loss) where there is none.
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            By default axes of a new figure.
+        quantity : str, optional
+            Name of an array (T,) or (T, k), a field or one in `observed`. By default the normalised
+            margin, or log(1 / loss) where there is none.
+
+        Raises
+        ------
+        ValueError
+            If there is no such quantity.
+        MissingExtra
+            If matplotlib is not installed.
         """
         return draw("drawing.results:plot_quantity", self, quantity, ax=ax)
 
@@ -128,7 +148,7 @@ class Trajectory:
         Raises
         ------
         OSError
-            If the file cannot be written, with its path; what was there before is there still.
+            If the file cannot be written, with its path; an earlier file stays as it was.
         """
         arrays = {name: getattr(self, name) for name in self._array_names()}
         arrays |= {f"{_OBSERVED}{name}": array for name, array in self.observed.items()}
@@ -137,7 +157,7 @@ class Trajectory:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read what `save` wrote.
+        """Read a file that `save` wrote.
 
         Raises
         ------

@@ -22,7 +22,7 @@ from implicit_bias.drawing.map_rows import gating_lines, map_row, plane_snapshot
 from implicit_bias.measures.scalars import network_norm
 from implicit_bias.models.relu.figure import relu_lines
 from implicit_bias.networks.relu import ReLU
-from implicit_bias.training.snapshots import Snapshots
+from implicit_bias.training.network_snapshots import NetworkSnapshots
 
 X = np.array([[1.0, 1.0], [-1.0, -1.0], [1.0, -0.5], [-0.5, 1.0]])
 Y = np.array([1.0, -1.0, 1.0, -1.0])
@@ -189,7 +189,7 @@ def test_the_row_of_a_run_shows_the_limit_and_then_the_network_per_unit_of_norm(
     # The limit itself, as a network of another size: both maps must be one.
     network = GLN.from_zeta(7.0 * limit.zeta)
     assert network_norm(limit, network) == pytest.approx(7 * limit.objective, rel=1e-6)
-    snapshots = Snapshots(network, [])
+    snapshots = NetworkSnapshots(network, [])
     snapshots.take(12)
     row = map_row(
         limit, snapshots, Sample(inputs, y, contexts), gating.transform,

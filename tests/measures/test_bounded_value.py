@@ -18,7 +18,7 @@ from implicit_bias.measures.bounded_value import (
 )
 from implicit_bias.measures.classifiers import compare_classifier
 from implicit_bias.networks import DGN, FReLU
-from implicit_bias.reports.bounds import LASSO, LOCAL, beside_bound, strict_local_optimum
+from implicit_bias.reports.bounds import LASSO, LOCAL, comparison_finding, strict_local_optimum
 from implicit_bias.reports.finding import Finding
 
 # One sample of length 5 and one open unit: the least sum of unit norms at margin 1 is 1/5.
@@ -108,7 +108,7 @@ def test_the_record_the_table_and_the_row_say_the_same() -> None:
     found = BoundedComparison(
         **vars(value), error_network=0.25, classifiers={one.name: one for one in classifiers}
     )
-    known = beside_bound(Finding("limit"), found, LASSO, ("further", "7", "measured"))
+    known = comparison_finding(Finding("limit"), found, LASSO, ("further", "7", "measured"))
     record, (values, beside) = known.record["comparison"], known.tables
     assert record["bound_ratio"] == known.row["margin_ratio"] == found.bound_ratio < 1
     assert record["local_ratio"] == known.row["local_ratio"]

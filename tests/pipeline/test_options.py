@@ -15,7 +15,7 @@ from implicit_bias.data.names import NAMES, TableName
 from implicit_bias.models import MODELS
 from implicit_bias.options.command_line import model_parameters
 from implicit_bias.options.fields import ClassOptions, flag
-from implicit_bias.training.catalogue import LOSSES, TRAINERS
+from implicit_bias.training.catalogue import MARGIN_LOSSES, TRAINERS
 from tests.commands import results, run, without_times, write_mnist
 
 # Runs of a second, by trainers that take what is varied below.
@@ -198,7 +198,7 @@ def test_the_values_of_an_option_are_those_that_there_are() -> None:
     (loss,) = [p for p in model_parameters(MODELS["gln"]) if p.name == "loss"]
     assert trainer.metavar == f"[{'|'.join(sorted(TRAINERS))}],..."
     assert isinstance(loss.type, Choice)
-    assert set(loss.type.choices) == {name for name, one in LOSSES.items() if one.of_margins}
+    assert set(loss.type.choices) == set(MARGIN_LOSSES)
 
 
 @pytest.mark.parametrize("model", sorted(MODELS))

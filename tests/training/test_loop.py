@@ -10,11 +10,8 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from implicit_bias.networks.gln import GLN
-from implicit_bias.training.data import place_data
-from implicit_bias.training.loop import train
-from implicit_bias.training.settings import TrainingSettings
-from implicit_bias.training.trajectory import Trajectory
+from implicit_bias import GLN, TrainingSettings, Trajectory, train
+from implicit_bias.training import place_data
 
 Array = NDArray[np.float64]
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from implicit_bias.training.objectives import (
+from implicit_bias.training import (
     OBJECTIVES,
     get_logarithm,
     get_loss,
@@ -163,10 +163,10 @@ def test_the_loss_of_k_soft_labels_is_the_divergence_to_all_its_digits(labels) -
 
 def test_the_loss_of_k_soft_labels_takes_rows_of_shares_alone() -> None:
     rows = torch.tensor([[0.5, 0.5], [1.0, 0.0], [0.5, 0.6], [-0.1, 1.1], [math.nan, 1.0]])
-    assert get_loss("softmax").takes(rows).tolist() == [True, True, False, False, False]
+    assert get_loss("softmax").accepts(rows).tolist() == [True, True, False, False, False]
 
 
 def test_the_loss_of_soft_labels_takes_shares_alone() -> None:
-    takes = get_loss("cross-entropy").takes
+    accepts = get_loss("cross-entropy").accepts
     values = torch.tensor([0.0, 0.4, 1.0, -0.1, 1.1, math.nan])
-    assert takes(values).tolist() == [True, True, True, False, False, False]
+    assert accepts(values).tolist() == [True, True, True, False, False, False]

@@ -8,21 +8,24 @@ import numpy as np
 import pytest
 import torch
 
-from implicit_bias import DGN, GLN, DeepLinear, FReLU, ReLU, ShallowGLN
-from implicit_bias.networks import DeepGLN
-from implicit_bias.networks.balanced_relu import BalancedReLU, ResidualReLU
-from implicit_bias.networks.protocols import (
-    Gated,
-    HasUnitNorms,
-    HasZeta,
-    Homogeneous,
-    check_homogeneous,
+import implicit_bias as ib
+from implicit_bias import TrainingSettings, train, train_many
+from implicit_bias.networks import (
+    DGN,
+    GDLN,
+    GLN,
+    BalancedReLU,
+    DeepGLN,
+    DeepLinear,
+    DeepReLU,
+    FReLU,
+    ReLU,
+    ReLUMean,
+    ResidualReLU,
+    ShallowGLN,
 )
-from implicit_bias.networks.relu import DeepReLU
-from implicit_bias.networks.relu_mean import GDLN, ReLUMean
-from implicit_bias.training.data import place_data
-from implicit_bias.training.loop import train, train_many
-from implicit_bias.training.settings import TrainingSettings
+from implicit_bias.protocols import Gated, HasUnitNorms, HasZeta, Homogeneous
+from implicit_bias.training import place_data
 
 N, D, H = 9, 5, 3
 RNG = np.random.default_rng(0)
@@ -204,8 +207,7 @@ def test_a_linear_predictor_that_does_not_say_so_is_told_what_to_say() -> None:
 @pytest.mark.parametrize("name", NETWORKS)
 def test_networks_are_homogeneous_of_the_degree_they_name(name) -> None:
     network, gates = NETWORKS[name]
-    data = place_data(network, X, Y, gates)
-    assert check_homogeneous(network, data.X, data.gates) == network.degree
+    assert ib.check_network(network, X, gates).require().degree == network.degree
 
 
 class MixedDegrees(torch.nn.Module):
@@ -227,10 +229,10 @@ def test_contexts_of_different_degree_are_refused_at_any_scale(scale) -> None:
     network = MixedDegrees(scale, scale)
     X, gates = torch.ones(2, 1, dtype=torch.float64), torch.tensor([0, 1])
     with pytest.raises(ValueError, match=r"degree 1 .* score of sample 1 "):
-        check_homogeneous(network, X, gates)
-    assert check_homogeneous(network, X, gates * 0) == 1
+        ib.kkt_distance(network, X, [1, 1], gates)
+    assert ib.kkt_distance(network, X, [1, 1], gates * 0).cosine == pytest.approx(1)
 
 
 def test_a_degree_is_asked_for() -> None:
     with pytest.raises(TypeError, match="positive int, got None"):
-        check_homogeneous(torch.nn.Linear(D, 1), torch.zeros(1, D), None)
+        ib.kkt_distance(torch.nn.Linear(D, 1), torch.ones(1, D), [1], None)

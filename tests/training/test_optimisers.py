@@ -220,8 +220,6 @@ V = torch.nn.Parameter(torch.ones(3).double())
         (bad(params=[torch.nn.Parameter(torch.ones(3).half())]), "float32 or float64"),
         (bad(params=[torch.nn.Parameter(torch.ones(3), requires_grad=False)]), "nothing to train"),
         (bad(degree=0), "`degree` must be at least 1"),
-        (bad(degree=1.5), "`degree` must be a whole number"),
-        (bad(degree=None), "`degree` must be a whole number"),
         (bad(n_samples=0), "`n_samples` must be at least 1"),
         (bad(loss="squared"), "logarithm of the loss"),
         (lambda: optim.Normalised([W], n_samples=3, lr=-1.0), "positive and finite"),
@@ -231,6 +229,13 @@ V = torch.nn.Parameter(torch.ones(3).double())
 def test_bad_arguments_are_refused_when_it_is_made(make, match) -> None:
     with pytest.raises(ValueError, match=match):
         make()
+
+
+@pytest.mark.parametrize("name", ["degree", "n_samples"])
+@pytest.mark.parametrize("value", [1.5, None, "2"])
+def test_counts_that_are_no_whole_numbers_are_refused(name, value) -> None:
+    with pytest.raises(TypeError, match=f"`{name}` must be a whole number, got {value!r}"):
+        bad(**{name: value})()
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import os
 import re
 import signal
@@ -18,13 +19,15 @@ from numpy.typing import NDArray
 from safetensors import safe_open
 from safetensors.torch import save_file
 
-from implicit_bias import GLN, DeepLinear, ReLU
-from implicit_bias._saved import read_saved
-from implicit_bias.training.interrupts import interrupts_held
-from implicit_bias.training.loop import train, train_many
-from implicit_bias.training.settings import TrainingSettings
-from implicit_bias.training.state import KIND
-from implicit_bias.training.trajectory import Trajectory
+from implicit_bias import (
+    GLN,
+    DeepLinear,
+    ReLU,
+    TrainingSettings,
+    Trajectory,
+    train,
+    train_many,
+)
 
 Array = NDArray[np.float64]
 
@@ -117,6 +120,20 @@ def assert_equal_weights(a: torch.nn.Module, b: torch.nn.Module) -> None:
         assert torch.equal(one, other)
 
 
+def saved_step(file: Path) -> int:
+    """The step at which a run was saved, from the header of its file."""
+    with safe_open(file, framework="numpy") as saved:
+        return int(json.loads(saved.metadata()["implicit-bias"])["record"]["step"])
+
+
+class PowerCut(Exception):
+    pass
+
+
+def cut_power() -> None:
+    raise PowerCut
+
+
 # The same as if it had never stopped
 
 
@@ -190,39 +207,35 @@ def test_float32_and_a_relu_network_go_on_as_well(tmp_path) -> None:
 
 
 def test_a_machine_that_stops_costs_what_was_done_since_the_last_checkpoint(tmp_path) -> None:
-    class PowerCut(Exception):
-        pass
-
-    def cut() -> None:
-        raise PowerCut
-
     whole = network_for("mini-batches with momentum")
     expected = run(whole, "mini-batches with momentum")
     with pytest.raises(PowerCut):
         run(
             network_for("mini-batches with momentum"), "mini-batches with momentum",
-            state=tmp_path / "run", callback=interrupting(47, cut),
+            state=tmp_path / "run", callback=interrupting(47, cut_power),
         )  # fmt: skip
-    kept = read_saved(tmp_path / "run", KIND)[1]["step"]
-    assert kept == max(step for step in expected.step if step < 47)
+    assert saved_step(tmp_path / "run") == max(step for step in expected.step if step < 47)
     network = network_for("mini-batches with momentum")
     trajectory = run(network, "mini-batches with momentum", state=tmp_path / "run", resume=True)
     assert_equal_trajectories(trajectory, expected)
     assert_equal_weights(network, whole)
 
 
-def test_runs_are_kept_between_checkpoints_when_these_are_far_apart(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("implicit_bias.training.run._SAVE_EVERY", 0.0)
-    steps = []
-    from implicit_bias.training.state import RunState
+@pytest.mark.parametrize(("save_every", "saved"), [(0.0, 523), (1e6, 0)])
+def test_runs_are_saved_between_checkpoints_when_these_are_far_apart(
+    tmp_path, save_every, saved
+) -> None:
+    def cut(step: int, n_steps: int, log_loss: float) -> None:
+        if step >= 523:
+            raise PowerCut
 
-    write = RunState.write
-    monkeypatch.setattr(
-        RunState, "write", lambda self, **kw: (steps.append(kw["step"]), write(self, **kw))
-    )
     settings = TrainingSettings(batch_size=0, schedule=((1000, 1e-3),), n_checkpoints=2)
-    train(DeepLinear(D), X[:3], Y[:3], None, settings=settings, state=tmp_path / "run")
-    assert steps == list(range(1001))
+    with pytest.raises(PowerCut):
+        train(
+            DeepLinear(D), X[:3], Y[:3], settings=settings, callback=cut,
+            state=tmp_path / "run", save_every=save_every,
+        )  # fmt: skip
+    assert saved_step(tmp_path / "run") == saved
 
 
 # Interrupts
@@ -342,9 +355,12 @@ def test_an_interrupt_before_the_first_step_returns_the_row_of_the_start(how, ma
 
 
 def test_a_handler_from_outside_of_python_is_left_alone(monkeypatch) -> None:
+    def fail(number: int, handler: object) -> None:
+        raise AssertionError("the handler was changed")
+
     monkeypatch.setattr(signal, "getsignal", lambda number: None)
-    with interrupts_held() as check:
-        check()
+    monkeypatch.setattr(signal, "signal", fail)
+    assert run(network_for("constant"), "constant").finished
 
 
 def test_an_interrupt_of_a_run_that_has_diverged_keeps_the_last_finite_state(tmp_path) -> None:

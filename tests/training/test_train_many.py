@@ -13,9 +13,16 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from implicit_bias import GLN, DeepLinear, FReLU, ReLU, ShallowGLN
-from implicit_bias.training.loop import train, train_many
-from implicit_bias.training.settings import TrainingSettings
+from implicit_bias import (
+    GLN,
+    DeepLinear,
+    FReLU,
+    ReLU,
+    ShallowGLN,
+    TrainingSettings,
+    train,
+    train_many,
+)
 
 Array = NDArray[np.float64]
 

@@ -84,16 +84,14 @@ def plot_law(
 ) -> Axes:
     """Distance of the errors from those of descent on the constant kernel, at every scale."""
     first = float(np.linalg.norm(regression.start))
-    curves = []
-    for scale, one in runs:
-        away = one.observed["errors"] - regression.after(one.step, rate)
-        curves.append((scale, one.step, np.linalg.norm(away, axis=1) / first))
-    return _by_scale(ax, curves, "errors off (I - eta K)^N e0")
+    away = [one.observed["errors"] - regression.after(one.step, rate) for _, one in runs]
+    values = [np.linalg.norm(one, axis=1) / first for one in away]
+    return _by_scale(ax, runs, values, "errors off (I - eta K)^N e0")
 
 
 def plot_drifts(runs: Sequence[tuple[float, Trajectory]], name: str, label: str, ax: Axes) -> Axes:
     """One observed drift over steps, at every scale."""
-    return _by_scale(ax, [(scale, one.step, one.observed[name]) for scale, one in runs], label)
+    return _by_scale(ax, runs, [one.observed[name] for _, one in runs], label)
 
 
 def plot_departure(trajectory: Trajectory, ax: Axes) -> Axes:
@@ -103,14 +101,9 @@ def plot_departure(trajectory: Trajectory, ax: Axes) -> Axes:
         TABLE["kernel_alignment"].label: "kernel_alignment",
         TABLE["departure_kernel_ratio"].label: "kernel_ratio",
     }
-    for color, (label, name) in zip(SERIES, named.items(), strict=False):
-        values = trajectory.observed[name]
-        shown = values > 0
-        ax.plot(trajectory.step[shown], values[shown], color=color, marker=".", label=label)
+    curves = [(label, trajectory.step, trajectory.observed[name]) for label, name in named.items()]
     ax.axhline(1, color="0.6", linewidth=0.8)
-    ax.set_yscale("log")
-    ax.set_ylabel("exponential-like loss")
-    return _over_steps(ax, trajectory)
+    return _curves(ax, curves, "exponential-like loss", float(trajectory.step[-1]))
 
 
 def plot_values(
@@ -133,68 +126,72 @@ def plot_values(
     if ends:
         ax.set_ylim(0.9 * bound, max(4 * max(ends), 2 * bound))
     ax.set_ylabel("value (local limits on the right)")
-    return _over_steps(ax, trajectories[0])
+    return _log_steps(ax, float(trajectories[0].step[-1]))
 
 
 def plot_distances(
     trajectories: Sequence[Trajectory], limits: Sequence[LocalLimit | None], ax: Axes
 ) -> Axes:
     """Share of the value of every network that its own local limit does not have."""
-    for index, (one, limit) in enumerate(zip(trajectories, limits, strict=True)):
-        if limit is None:
-            continue
-        left = 1 - limit.value / one.observed["value"]
-        shown = left > 0
-        _line(ax, index, one.step[shown], left[shown], _start(index))
-    ax.set_yscale("log")
-    ax.set_ylabel("1 - local limit / network")
-    return _over_steps(ax, trajectories[0])
+    values = [
+        None if limit is None else 1 - limit.value / one.observed["value"]
+        for one, limit in zip(trajectories, limits, strict=True)
+    ]
+    return _by_start(ax, trajectories, values, "1 - local limit / network")
 
 
 def plot_weights(
     trajectories: Sequence[Trajectory], limits: Sequence[LocalLimit | None], ax: Axes
 ) -> Axes:
     """Distance of the weights from the local limit that the end of the run is next to."""
-    for index, (one, limit) in enumerate(zip(trajectories, limits, strict=True)):
-        if limit is None:
-            continue
-        _line(ax, index, one.step, distances_along(one, limit), _start(index))
-    ax.set_yscale("log")
-    ax.set_ylabel("distance of weights from it")
-    return _over_steps(ax, trajectories[0])
+    values = [
+        None if limit is None else distances_along(one, limit)
+        for one, limit in zip(trajectories, limits, strict=True)
+    ]
+    return _by_start(ax, trajectories, values, "distance of weights from it")
 
 
 def plot_residuals(trajectories: Sequence[Trajectory], ax: Axes) -> Axes:
     """Relative residual of the KKT conditions over training."""
-    for index, one in enumerate(trajectories):
-        residual = one.observed["kkt_residual"]
-        shown = residual > 0
-        _line(ax, index, one.step[shown], residual[shown], _start(index))
-    ax.set_yscale("log")
-    ax.set_ylabel("KKT residual")
-    return _over_steps(ax, trajectories[0])
+    values = [one.observed["kkt_residual"] for one in trajectories]
+    return _by_start(ax, trajectories, values, "KKT residual")
 
 
-def _by_scale(ax: Axes, curves: Sequence[tuple[float, Floats, Floats]], label: str) -> Axes:
-    """Curves over steps, where they are positive, one a scale."""
-    for index, (scale, step, values) in enumerate(curves):
-        shown = values > 0
-        _line(ax, index, step[shown], values[shown], f"alpha {scale:g}")
+def _by_scale(
+    ax: Axes, runs: Sequence[tuple[float, Trajectory]], values: Sequence[Floats], label: str
+) -> Axes:
+    curves = [
+        (f"alpha {scale:g}", one.step, own) for (scale, one), own in zip(runs, values, strict=True)
+    ]
+    return _curves(ax, curves, label, max(float(one.step[-1]) for _, one in runs))
+
+
+def _by_start(
+    ax: Axes, trajectories: Sequence[Trajectory], values: Sequence[Floats | None], label: str
+) -> Axes:
+    curves = [
+        None if own is None else (_start(index), one.step, own)
+        for index, (one, own) in enumerate(zip(trajectories, values, strict=True))
+    ]
+    return _curves(ax, curves, label, float(trajectories[0].step[-1]))
+
+
+def _curves(
+    ax: Axes, curves: Sequence[tuple[str, Floats, Floats] | None], label: str, last: float
+) -> Axes:
+    """Draw named values over steps up to `last` where they are positive, in colours by number."""
+    for index, one in enumerate(curves):
+        if one is not None:
+            name, step, values = one
+            color, shown = SERIES[index % len(SERIES)], values > 0
+            ax.plot(step[shown], values[shown], color=color, marker=".", label=name)
     ax.set_yscale("log")
     ax.set_ylabel(label)
-    return _log_steps(ax, max(float(step[-1]) for _, step, _ in curves))
-
-
-def _line(ax: Axes, index: int, step: Floats, values: Floats, label: str) -> None:
-    ax.plot(step, values, color=SERIES[index % len(SERIES)], marker=".", label=label)
+    return _log_steps(ax, last)
 
 
 def _start(index: int) -> str:
     return f"start {index + 1}"
-
-
-def _over_steps(ax: Axes, trajectory: Trajectory) -> Axes:
-    return _log_steps(ax, float(trajectory.step[-1]))
 
 
 def _log_steps(ax: Axes, last: float) -> Axes:

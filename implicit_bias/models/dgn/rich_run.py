@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -18,14 +18,12 @@ from ...local_limits.orbits import limits_reached, same_orbit
 from ...local_limits.search import local_limit
 from ...measures.bounded_value import BoundedComparison, BoundedValue, measure_bounded_value
 from ...measures.scalars import error_rate, scores
-from ...reports.bounds import BOUND, LASSO, beside_bound, bound_alone, strict_local_optimum
+from ...reports.bounds import BOUND, LASSO, bound_finding, comparison_finding, strict_local_optimum
 from ...reports.finding import Assumption, Finding
 from ...reports.findings import loss_vanishes, network_record, trained, usable
-from ...reports.writers import write_frame, write_weights
-from ...runs.fit import STATE, fit
 from ...runs.programs import StatedProgram, stated
 from ...runs.setup import SampleSetup
-from ...training.trajectory import Trajectory
+from ...runs.starts import Start, start_files, train_starts
 from .figure import rich_panels
 from .parts import held_out_of, make_network, network_name, widths_of
 from .rich_comparison import (
@@ -38,25 +36,22 @@ from .rich_comparison import (
 __all__ = ["find_rich", "rich_programs"]
 
 
-@dataclass(frozen=True, eq=False)
-class Start:
-    """One network, trained from weights of its own."""
-
-    network: torch.nn.Module
-    trajectory: Trajectory
-
-
 def find_rich(setup: SampleSetup) -> Iterator[Finding]:
     """The bound, the networks, their local limits, and what stands beside the first of them."""
     options, sample = setup.options, setup.train
     setup.progress.stage(f"solving the path lasso on {len(sample.y)} samples")
     bound = solve_limit(_formulation(setup), *sample, solver=options.solver, tol=options.tol)
-    found = bound_alone(bound)
+    found = bound_finding(bound)
     yield found
     if not (usable(bound) and setup.trains):
         return
     starts: list[Start] = []
-    for one in _trained(setup):
+
+    def make(seed: int) -> torch.nn.Module:
+        return make_network(options, sample.X.shape[1], seed)
+
+    observer = ValueObserver(sample)
+    for one in train_starts(setup, make, network_name(options), first=0, observer=observer):
         starts.append(one)
         if len(starts) == 1 or not one.trajectory.finished:
             yield trained(starts[0].network, starts[0].trajectory, panels=())
@@ -89,38 +84,12 @@ def _formulation(setup: SampleSetup) -> PathLasso:
     return PathLasso(widths_of(options), contexts=options.contexts is not None)
 
 
-def _trained(setup: SampleSetup) -> Iterator[Start]:
-    """Networks in the order of their seeds, each trained."""
-    options, sample = setup.options, setup.train
-    for index in range(options.starts):
-        network = make_network(options, sample.X.shape[1], setup.seeds.weights + index)
-        which = f" ({index + 1} of {options.starts})" if options.starts > 1 else ""
-        setup.progress.stage(
-            f"training a {network_name(options)}{which} for {setup.settings.n_steps} steps"
-        )
-        trajectory = fit(
-            setup,
-            network,
-            *sample,
-            settings=setup.settings,
-            state=STATE if index == 0 else f"run-{index + 1}.safetensors",
-            first=False,
-            observer=ValueObserver(sample),
-        )
-        yield Start(network, trajectory)
-
-
 def _networks(starts: Sequence[Start], values: Sequence[BoundedValue], bound: PathLimit) -> Finding:
     """The first network, with the panels of all of them."""
-    first = starts[0]
     limits = [one.limit for one in values]
     panels = rich_panels([one.trajectory for one in starts], limits, bound)
-    found = trained(first.network, first.trajectory, panels=panels)
-    files = dict(found.files)
-    for index, one in enumerate(starts[1:], start=2):
-        files[f"network-{index}.safetensors"] = write_weights(one.network)
-        files[f"trajectory-{index}.parquet"] = write_frame(one.trajectory)
-    return replace(found, files=files)
+    found = trained(starts[0].network, starts[0].trajectory, panels=panels)
+    return replace(found, files={**found.files, **start_files(starts)})
 
 
 def _compared(
@@ -137,7 +106,7 @@ def _compared(
     )
     network = network_record(first.trajectory) | {"value": comparison.value}
     found = replace(found, record={**found.record, "network": network})
-    known = beside_bound(found, comparison, LASSO)
+    known = comparison_finding(found, comparison, LASSO)
     return replace(
         known,
         assumptions=(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from ..._solve import Status, to_numpy
+from ..._solve import Status, require_finite, require_inputs, require_tolerance, to_numpy
 from ...data.arrays import Floats, require_real
 from .limit import DistillationCertificate, DistillationLimit
 from .losses import centred, get_student_loss, mean_loss
@@ -136,8 +136,7 @@ def distillation_limit(
     X, target, start = checked_student(X, teacher, w0, depth, loss)
     if rcond is not None and not 0 <= rcond < 1:
         raise ValueError(f"`rcond` must lie in [0, 1), got {rcond}")
-    if not 0 < tol < 1:
-        raise ValueError(f"`tol` must lie strictly between 0 and 1, got {tol}")
+    require_tolerance(tol)
     span = sample_span(X, rcond)
     projection = span.project(centred(target, loss))
     unseen = unseen_part(start, span, loss)
@@ -197,8 +196,7 @@ def checked_student(
     """
     get_student_loss(loss)
     X, target = _finite("X", X), _finite("teacher", teacher)
-    if X.ndim != 2 or 0 in X.shape:
-        raise ValueError(f"`X` must have shape (n, D) with n, D >= 1, got {X.shape}")
+    require_inputs(X)
     if target.ndim not in (1, 2) or target.shape[-1] != X.shape[1] or 0 in target.shape:
         raise ValueError(
             f"`teacher` must have shape ({X.shape[1]},), or (K, {X.shape[1]}) of K classes, got "
@@ -268,8 +266,7 @@ def _root_residual(
 def _finite(name: str, value: Any) -> Floats:
     require_real(name, value)
     array = np.asarray(to_numpy(value), dtype=np.float64)
-    if not np.isfinite(array).all():
-        raise ValueError(f"`{name}` has entries that are NaN or infinite: remove them first")
+    require_finite(name, array)
     return array
 
 

@@ -62,7 +62,7 @@ class TransferTask:
 
     @property
     def of_classes(self) -> bool:
-        """Whether labels are of K classes, by K scores."""
+        """True if labels are of K classes, by K scores."""
         return self.teacher.ndim == 2
 
     @property

@@ -80,7 +80,7 @@ def limit_alone(
 def assumptions(
     task: TransferTask, options: Any, start: Floats, *, turned: bool
 ) -> tuple[Assumption, ...]:
-    """Of the theorem and of what stands for it here, checked."""
+    """Check the assumptions of the theorem, and those that stand for them here."""
     found = [
         _apart(task, options.dtype),
         full_batches(options),
@@ -120,7 +120,7 @@ def _apart(task: TransferTask, dtype: str) -> Assumption:
 
 
 def risk_ahead(limit: DistillationLimit, task: TransferTask, kappa: float | None) -> Finding:
-    """What the angles of the inputs say of the risk, and how it falls sample by sample."""
+    """Bound the risk by the angles of the inputs, and measure its decay sample by sample."""
     n, tail = len(task.X), angle_tail(task.X_val, task.teacher)
     bound = risk_bound(tail, n)
     curve = learning_curve(task.X, task.teacher, task.X_val)

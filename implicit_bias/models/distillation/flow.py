@@ -80,6 +80,7 @@ def _of_classes(X: Floats, teacher: Floats, loss: str) -> Velocity:
     shape = teacher.shape[1], X.shape[1]
 
     def velocity(_: float, w: Floats) -> Floats:
+        """Return the velocity of the weights of the student."""
         return np.asarray(-slope(X @ w.reshape(shape).T, teacher).T @ X / len(X)).ravel()
 
     return velocity
@@ -90,6 +91,7 @@ def _induced(X: Floats, teacher: Floats, depth: int, loss: str) -> Velocity:
     power = 2 - 2 / depth
 
     def velocity(_: float, w: Floats) -> Floats:
+        """Return the velocity of the weights of the student."""
         gradient = X.T @ slope(X @ w, teacher) / len(X)
         if depth == 1:
             return np.asarray(-gradient)

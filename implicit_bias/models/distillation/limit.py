@@ -21,7 +21,7 @@ __all__ = ["DistillationCertificate", "DistillationLimit"]
 
 @dataclass(frozen=True)
 class DistillationCertificate:
-    """What weights prove of themselves, recomputed from inputs, teacher and start.
+    """Residuals of the limit's conditions, recomputed from inputs, teacher and start.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class DistillationCertificate:
         return max(self.interpolation, self.span_share, self.root_residual)
 
     def proves_limit(self, tol: float) -> bool:
-        """Whether all three hold to the tolerance; NaN proves nothing."""
+        """Return whether all three hold to the tolerance; NaN proves nothing."""
         return all(value <= tol for value in asdict(self).values())
 
 
@@ -100,7 +100,7 @@ class DistillationLimit(Result):
 
     @property
     def null_part(self) -> Floats:
-        """What the samples do not see, kept of the start: `zeta - projection`."""
+        """Part of the weights that no sample sees, a multiple of that of the start."""
         return self.zeta - self.projection
 
     @property

@@ -109,7 +109,7 @@ def mean_loss(X: Floats, w: Floats, teacher: Floats, loss: str) -> float:
 
 
 def centred(w: Floats, loss: str) -> Floats:
-    """What a loss sees of weights (D,), or (..., K, D): a softmax not their mean over classes."""
+    """Return the part of weights (D,) or (..., K, D) that a loss sees; softmax drops the mean."""
     if w.ndim == 1 or get_student_loss(loss, of_classes=True).sees_mean:
         return w
     return np.asarray(w - w.mean(axis=-2, keepdims=True))

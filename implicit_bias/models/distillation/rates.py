@@ -76,6 +76,7 @@ def _largest_score(teacher: float, most: float) -> float:
     value = get_student_loss("cross-entropy").value
 
     def over(score: float) -> float:
+        """Return the divergence at a score, less the bound."""
         return float(value(_one(score), _one(teacher))[0]) - most
 
     ends = []

@@ -159,6 +159,7 @@ def risk_bound(p: Tail, n: int, *, delta: float = 0.0) -> RiskBound:
     quarter = math.pi / 2 - delta
 
     def terms(beta: Floats) -> Floats:
+        """Return both terms of the bound at an angle."""
         return np.stack([p(beta), p(quarter - beta) ** n])
 
     beta = _least(lambda b: terms(b).sum(axis=0), p, quarter)
@@ -226,7 +227,7 @@ class LearningCurve:
 
     @property
     def rises(self) -> tuple[int, int]:
-        """How many of the n - 1 further samples made the angle, and the risk, larger."""
+        """Number of the n - 1 further samples that made the angle, and the risk, larger."""
         # Angles near 0 are known to rounding of cosines: 1e-8.
         return int((np.diff(self.angles) > 1e-8).sum()), int((np.diff(self.risks) > 0).sum())
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -22,16 +21,16 @@ from ...measures.scalars import error_rate, scores
 from ...networks.dgn import DGN
 from ...quantities.formatting import number
 from ...quantities.measured import derived, part, quantity
-from ...reports.bounds import LOCAL, beside_bound, strict_local_optimum
-from ...reports.finding import Assumption, Finding
+from ...reports.bounds import LOCAL, strict_local_optimum
+from ...reports.finding import Assumption
 from .depth3 import MOST_GATES, Depth3Interval, certify_depth3
 
 __all__ = [
     "DLGNComparison",
     "along_the_ones",
+    "assumptions_of",
     "bounded_value",
     "compare_dlgn",
-    "compared_finding",
     "distinct",
     "one_input",
 ]
@@ -192,10 +191,25 @@ def compare_dlgn(
     )
 
 
-def compared_finding(alone: Finding, comparison: DLGNComparison, name: str) -> Finding:
-    """The finding about the limit of that name, with the network and its local limit beside it."""
-    found = beside_bound(alone, comparison, name)
-    return replace(found, assumptions=(*alone.assumptions, *_assumptions(comparison)))
+def assumptions_of(comparison: DLGNComparison) -> tuple[Assumption, ...]:
+    """Assumptions of the theorem about one hidden layer, as far as they are known to hold."""
+    found = (
+        Assumption("gates do not depend on the weights that go on (by construction)", True),
+        Assumption(
+            "there is one hidden layer, whose limit a theorem names; with more the program is a "
+            "bound",
+            comparison.exact,
+        ),
+        strict_local_optimum(comparison.local),
+    )
+    if not comparison.exact or comparison.limit is None:
+        return found
+    best = Assumption(
+        "the network is heading to the limit, not to a point with units that are wrongly dead "
+        f"(limit / local limit is {comparison.local_bound_ratio:.6f}, certified)",
+        comparison.local_bound_ratio >= 1 - GLOBAL,
+    )
+    return (*found, best)
 
 
 def _machine_value(local: LocalLimit | None, train: Sample) -> float:
@@ -236,23 +250,3 @@ def _classifiers(
     if local is not None:
         found.append(compare(LOCAL, local, (seen.X, seen.gates)))
     return {one.name: one for one in found}
-
-
-def _assumptions(comparison: DLGNComparison) -> tuple[Assumption, ...]:
-    found = (
-        Assumption("gates do not depend on the weights that go on (by construction)", True),
-        Assumption(
-            "there is one hidden layer, whose limit a theorem names; with more the program is a "
-            "bound",
-            comparison.exact,
-        ),
-        strict_local_optimum(comparison.local),
-    )
-    if not comparison.exact or comparison.limit is None:
-        return found
-    best = Assumption(
-        "the network is heading to the limit, not to a point with units that are wrongly dead "
-        f"(limit / local limit is {comparison.local_bound_ratio:.6f}, certified)",
-        comparison.local_bound_ratio >= 1 - GLOBAL,
-    )
-    return (*found, best)

@@ -28,7 +28,7 @@ from ...measures.scalars import scores
 from ...networks.dgn import DGN
 from ...networks.dlgn import DLGN
 from ...quantities.formatting import DASH
-from ...reports.bounds import BOUND, bound_alone
+from ...reports.bounds import BOUND, bound_finding, comparison_finding
 from ...reports.finding import Finding, Table
 from ...reports.findings import gating_file, solved, trained, usable
 from ...reports.report import Report
@@ -38,7 +38,7 @@ from ...runs.programs import RunPrograms, stated
 from ...runs.setup import SampleSetup, Setup, data_record, prepare, start
 from ...training.settings import TrainingSettings
 from ...training.trainers import check_trainer
-from .comparison import bounded_value, compare_dlgn, compared_finding, one_input
+from .comparison import assumptions_of, bounded_value, compare_dlgn, one_input
 from .figure import decision_row, gates_row
 from .formulation import ConstantExperts
 from .regions import closed_samples, count_patterns, most_patterns
@@ -159,7 +159,7 @@ def _find(
     yield gating_file(frozen.gating)
     setup.progress.stage(f"solving {frozen.name} ({setup.options.solver})")
     limit = _solve(frozen)
-    alone = bound_alone(limit) if isinstance(limit, PathLimit) else solved(limit, frozen.name)
+    alone = bound_finding(limit) if isinstance(limit, PathLimit) else solved(limit, frozen.name)
     alone = _with_closed(alone, limit, frozen)
     yield alone
     if not (usable(limit) and setup.trains):
@@ -196,8 +196,12 @@ def _compared(
         twin, value, limit, samples, widths=frozen.widths, name=frozen.name, tol=setup.options.tol,
         constant=setup.options.experts == "constant",
     )  # fmt: skip
-    found = compared_finding(alone, comparison, frozen.name)
-    yield replace(found, row={**found.row, **kkt_distance(twin, *samples[0]).cells()})
+    found = comparison_finding(alone, comparison, frozen.name)
+    yield replace(
+        found,
+        assumptions=(*found.assumptions, *assumptions_of(comparison)),
+        row={**found.row, **kkt_distance(twin, *samples[0]).cells()},
+    )
     if is_planar(setup.train.X):
         yield Finding("maps", panels=(_maps(frozen, limit, comparison, twin),))
 

@@ -114,7 +114,7 @@ class GatedLeastSquares(LiteralProgram):
         --------
         >>> import numpy as np
         >>> X, y, gates = np.array([[1.0], [1.0]]), np.array([1.0, 3.0]), np.ones((2, 1))
-        >>> round(GatedLeastSquares().literal(X, y, gates).solve(solver="CLARABEL"), 6)
+        >>> round(float(GatedLeastSquares().literal(X, y, gates).solve(solver="CLARABEL")), 6)
         0.5
         """
         cp = cvxpy_module()

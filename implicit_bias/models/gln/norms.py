@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..._solve import Array, array_namespace
+from ..._solve import Array, array_namespace, require_finite
 from ...data.arrays import Floats
 from ...limits.literal import LiteralProgram, constant, cvxpy_module, labelled
 
@@ -234,7 +234,7 @@ class GLNNorm(LiteralProgram):
         --------
         >>> import numpy as np
         >>> beta = np.array([[[2.0], [0.0]], [[0.0], [-2.0]]])
-        >>> round(GLNNorm().literal(beta).solve(solver="CLARABEL") ** 2, 6)
+        >>> round(float(GLNNorm().literal(beta).solve(solver="CLARABEL")) ** 2, 6)
         8.0
         """
         cp = cvxpy_module()
@@ -260,8 +260,7 @@ def _family(beta: ArrayLike) -> Floats:
             "`beta` must have shape (C, ..., C, D), one axis of length C for each unit, "
             f"got {family.shape}"
         )
-    if not np.isfinite(family).all():
-        raise ValueError("`beta` has entries that are NaN or infinite: remove them first")
+    require_finite("beta", family)
     return family
 
 

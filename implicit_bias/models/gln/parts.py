@@ -35,6 +35,7 @@ def shallow_gln(options: GLNOptions) -> Parts:
     """One free predictor a global context."""
 
     def network(sample: Sample, seed: int) -> ShallowGLN:
+        """Return an untrained network for a training sample."""
         return ShallowGLN(sample.X.shape[1], sample.gates, **start(options, seed))
 
     return Parts(ContextSVMs(), network, "shallow GLN", _contexts(options))
@@ -42,6 +43,7 @@ def shallow_gln(options: GLNOptions) -> Parts:
 
 def _deep(options: GLNOptions) -> Callable[[Sample, int], GLN]:
     def network(sample: Sample, seed: int) -> GLN:
+        """Return an untrained network for a training sample."""
         inputs = sample.X.shape[1]
         return GLN(inputs, options.hidden_units, options.contexts, **start(options, seed))
 
@@ -50,6 +52,7 @@ def _deep(options: GLNOptions) -> Callable[[Sample, int], GLN]:
 
 def _contexts(options: GLNOptions) -> Callable[[int], HyperplaneContexts]:
     def gating(seed: int) -> HyperplaneContexts:
+        """Return unfitted contexts drawn by a seed."""
         return HyperplaneContexts(
             options.hidden_units, options.contexts, cutoffs=options.cutoffs, random_state=seed
         )

@@ -10,7 +10,7 @@ from scipy.special import xlogy
 from torch.nn.functional import one_hot
 
 from ...data.arrays import Floats
-from ...networks.exits import LabelledHead, TaughtHead
+from ...networks.exits import LabelledHead, SoftLabelHead
 from ...runs.setup import Setup, schedule_of, torch_dtype, training_settings
 from ...training.settings import TrainingSettings
 from .exits_run import Exits
@@ -25,7 +25,7 @@ __all__ = [
     "stable_rate",
 ]
 
-Head = LabelledHead | TaughtHead
+Head = LabelledHead | SoftLabelHead
 
 
 def head_settings(setup: Setup, rate: float = 1.0) -> TrainingSettings:
@@ -61,7 +61,7 @@ def make_head(features: Floats, exits: Exits, options: Any) -> Head:
     sizes = exits.labels.n_classes, features.shape[1]
     if exits.is_hard:
         return LabelledHead(*sizes, **how)
-    return TaughtHead(*sizes, temperature=exits.temperature, **how)
+    return SoftLabelHead(*sizes, temperature=exits.temperature, **how)
 
 
 def head_samples(features: Floats, exits: Exits) -> tuple[Floats, Floats, Floats]:

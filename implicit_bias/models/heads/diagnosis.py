@@ -80,7 +80,7 @@ def teacher_found(exits: Exits) -> Finding:
 
 
 def assumptions(exits: Exits, limits: Sequence[HeadLimit], options: Any) -> tuple[Assumption, ...]:
-    """Of what stands behind the limits, checked."""
+    """Check the assumptions behind the limits."""
     found = [
         Assumption("the trunk is frozen, and heads begin at 0 (by construction)", True),
         full_batches(options),

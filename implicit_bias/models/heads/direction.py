@@ -88,7 +88,7 @@ class JointMargin(LiteralProgram):
         Examples
         --------
         >>> problem = JointMargin().literal([[2.0, 0.0], [0.0, 2.0]], [0, 1])
-        >>> round(problem.solve(solver="CLARABEL"), 6)
+        >>> round(float(problem.solve(solver="CLARABEL")), 6)
         0.5
         """
         cp = cvxpy_module()

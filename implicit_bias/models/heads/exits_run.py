@@ -40,6 +40,7 @@ class Labels:
 
     @property
     def n_labelled(self) -> int:
+        """Number of samples with a label."""
         return int(np.sum(self.train != UNLABELLED))
 
 
@@ -71,7 +72,7 @@ class Exits:
 
     @property
     def is_hard(self) -> bool:
-        """Whether hard labels alone have weight."""
+        """True if hard labels alone have weight."""
         return self.share == 1
 
     @property

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp, softmax, xlogy
 
-from ..._solve import to_numpy
+from ..._solve import require_finite, to_numpy
 from ...data.arrays import Floats, require_real
 from ...limits.literal import LiteralProgram, constant, cvxpy_module
 
@@ -59,11 +59,12 @@ class ExitLoss:
 
     @property
     def n_classes(self) -> int:
+        """Number of classes K."""
         return int(self.one_hot.shape[1])
 
     @property
     def is_hard(self) -> bool:
-        """Whether no soft label has weight."""
+        """True if no soft label has weight."""
         return not np.any(self.soft)
 
     @property
@@ -83,7 +84,7 @@ class ExitLoss:
 
     @property
     def is_soft(self) -> bool:
-        """Whether no hard label has weight."""
+        """True if no hard label has weight."""
         return not np.any(self.hard)
 
     @property
@@ -193,8 +194,8 @@ class HeadLoss(LiteralProgram):
         Examples
         --------
         >>> problem = HeadLoss(share=0).literal([[1.0], [2.0]], teacher=[[0.0, 1.0], [0.0, 2.0]])
-        >>> round(problem.solve(solver="CLARABEL"), 4)  # the entropy of the teacher's labels
-        0.4736
+        >>> round(float(problem.solve(solver="CLARABEL")), 4)  # the entropy of the teacher's labels
+        0.4738
         """
         cp, tau = cvxpy_module(), self.temperature
         loss = exit_loss(labels, teacher, temperature=tau, share=self.share)
@@ -289,8 +290,7 @@ def checked_features(name: str, given: Any, n_samples: int) -> Floats:
     features = np.asarray(to_numpy(given), dtype=np.float64)
     if features.ndim != 2 or features.shape[0] != n_samples or features.shape[1] < 1:
         raise ValueError(f"`{name}` must have shape ({n_samples}, D), got {features.shape}")
-    if not np.all(np.isfinite(features)):
-        raise ValueError(f"`{name}` has entries that are NaN or infinite: remove them first")
+    require_finite(name, features)
     return features
 
 

@@ -53,6 +53,7 @@ class Span:
 
     @property
     def rank(self) -> int:
+        """Rank of the features."""
         return len(self.basis)
 
 
@@ -161,7 +162,7 @@ def _certify(A: Floats, span: Span, loss: ExitLoss, centred: Floats) -> HeadCert
 
 
 def distance_bound(gradient: float, curvature: float, pace: float) -> float:
-    r"""How far the minimiser is at most: `-log(1 - c g / mu) / c`, or inf.
+    r"""Bound the distance of the minimiser: `-log(1 - c g / mu) / c`, or inf.
 
     Along a segment of length d the second derivative of log-sum-exp falls no faster than e^{-c d}:
     its third is E[(h - Eh)^2 (k - Ek)], at most the range of k times the second. So the slope

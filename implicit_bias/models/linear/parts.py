@@ -28,6 +28,7 @@ def deep_linear(options: DeepLinearOptions) -> Parts:
 
 def _chain(options: LinearOptions, widths: tuple[int, ...], name: str) -> Parts:
     def network(sample: Sample, seed: int) -> DeepLinear:
+        """Return an untrained network for a training sample."""
         return DeepLinear(sample.X.shape[1], hidden_widths=widths, **start(options, seed))
 
     return Parts(HardMarginSVM(), network, name)

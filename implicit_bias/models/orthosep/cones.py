@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.optimize import nnls
 
-from ..._solve import Array, ConstrainedCertificate, Status, worst_status
+from ..._solve import Array, ConstrainedCertificate, Status, require_tolerance, worst_status
 from ...data.arrays import Floats, checked_data
 from ...limits.result import Result
 
@@ -75,7 +75,7 @@ class ConePair(Result):
 
     @property
     def excess(self) -> float:
-        """How far the pair is from a KKT point of a network, 0 if it is one: see `solve_cone_pair`.
+        """Distance of the pair from a KKT point of a network, 0 if it is one.
 
         The most by which the multiplier of a sample in the program it is silent in exceeds that in
         its own, over the largest multiplier.
@@ -139,8 +139,7 @@ def solve_cone_pair(X: Array, y: Array, *, tol: float = 1e-8) -> ConePair:
     >>> np.round(pair.w_plus, 6).tolist(), pair.excess
     ([1.333333, -0.666667], 0.0)
     """
-    if not 0 < tol < 1:
-        raise ValueError(f"`tol` must lie strictly between 0 and 1, got {tol}")
+    require_tolerance(tol)
     X, y = checked_data(X, y)
     if len(set(y)) < 2:
         raise ValueError("`y` must hold both labels, -1 and +1: with one class see solve_orthosep")

@@ -50,7 +50,7 @@ def _largest(values: Float) -> str:
 
 
 class OrthosepDiagnosis(Measured):
-    """How near a network has come to two kinds of neurons and one function.
+    """Distances of a network from two kinds of neurons and from one function.
 
     A neuron is dead if it is inactive on every training sample. Quantities that are not defined
     (a group without neurons, a network that is not of degree 2, a loss of at least 1) are NaN.

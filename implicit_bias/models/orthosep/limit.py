@@ -49,7 +49,7 @@ class RampFunction(DecisionFunction):
 
 @dataclass(frozen=True, repr=False)
 class OneSidedSolution(Result):
-    """How the program of one class went.
+    """The solved program of one class.
 
         minimise ||w||   s.t.   <w, x_i> >= 1  for every i with y_i = label
 
@@ -120,7 +120,7 @@ class OrthosepLimit(Limit):
 
     @property
     def supports_span(self) -> bool:
-        """Whether the support examples of each class span R^D, which theorem 3.1 assumes.
+        """True if the support vectors of each class span R^D, which theorem 3.1 assumes.
 
         The limit has been seen without it too: the data of `make_orthosep` lack it.
         """

@@ -19,7 +19,7 @@ from ...measures.classifiers import compare_classifier
 from ...measures.scalars import error_rate, scores
 from ...networks.relu import DeepReLU
 from ...quantities.table import lines
-from ...reports.bounds import LASSO, LOCAL, beside_bound, bound_table, local_columns
+from ...reports.bounds import LASSO, LOCAL, bound_table, comparison_finding, local_columns
 from ...reports.finding import Finding
 from ...reports.findings import usable
 from ...runs.setup import SampleSetup
@@ -122,7 +122,7 @@ def _with_comparison(
     ((label, text),) = lines({"gates_that_changed_later": changed}, "gates_that_changed_later")
     further = (label, text, "measured")
     title = f"the copy that froze them at step {freeze_at}, beside its local limit and the bound"
-    known = beside_bound(Finding("frozen"), comparison, LASSO, further, title=title)
+    known = comparison_finding(Finding("frozen"), comparison, LASSO, further, title=title)
     record = {**found.record["frozen"], **known.record, "gates_that_changed_later": changed}
     return replace(
         found,

@@ -17,7 +17,7 @@ from ...drawing.runs import plot_gate_changes, plot_margin_ratio, plot_margins, 
 from ...limits.frelu import FReLULimit
 from ...limits.limit import Limit
 from ...networks.relu import DeepReLU
-from ...training.snapshots import Snapshots
+from ...training.network_snapshots import NetworkSnapshots
 from ...training.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def copy_panel(limit: Limit, after: Trajectory) -> Panel:
 
 
 def relu_map_row(
-    machine: FReLULimit, network: DeepReLU, snapshots: Snapshots, train: Sample
+    machine: FReLULimit, network: DeepReLU, snapshots: NetworkSnapshots, train: Sample
 ) -> Row:
     """The machine on the gates of the end beside the network, with the lines of its first layer."""
     return map_row(

@@ -43,7 +43,7 @@ from .machines import RELU_SVMS, ReLULimits, solve_relu_svms
 from .neurons_run import find_neurons, find_starts
 
 if TYPE_CHECKING:
-    from ...training.snapshots import Snapshots
+    from ...training.network_snapshots import NetworkSnapshots
     from .model import ReLUOptions
 
 __all__ = ["relu_programs", "run_relu"]
@@ -160,7 +160,7 @@ def _find(setup: SampleSetup, network: DeepReLU, freeze_at: int | None) -> Itera
         yield from find_starts(setup, make, _name(options), network, trajectory)
 
 
-def _train(setup: SampleSetup, network: DeepReLU, snapshots: Snapshots | None) -> Trajectory:
+def _train(setup: SampleSetup, network: DeepReLU, snapshots: NetworkSnapshots | None) -> Trajectory:
     try:
         return fit(
             setup,

@@ -10,7 +10,7 @@ from scipy.special import log_softmax, softmax
 from torch.nn.functional import cross_entropy, one_hot
 
 import implicit_bias as ib
-from implicit_bias.networks.exits import LabelledHead, TaughtHead
+from implicit_bias.networks.exits import LabelledHead, SoftLabelHead
 from tests.commands import cut, results, run, saved_arrays, without_times
 
 QUICK = ("--model", "heads", "--n-train", "60", "--n-val", "200", "--hidden-units", "8",
@@ -29,7 +29,7 @@ def test_the_logistic_loss_of_a_labelled_head_is_cross_entropy() -> None:
 
 
 def test_a_taught_head_returns_the_mixed_loss_and_excess_is_what_the_loop_descends() -> None:
-    head, teacher = TaughtHead(3, 4, temperature=2.0), softmax(RNG.normal(size=(9, 3)), axis=1)
+    head, teacher = SoftLabelHead(3, 4, temperature=2.0), softmax(RNG.normal(size=(9, 3)), axis=1)
     head.weight.data = W.clone()
     hard = 0.3 * one_hot(LABELS, 3).double()
     gates = torch.cat([hard, 0.7 * torch.tensor(teacher)], dim=1)

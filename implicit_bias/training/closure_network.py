@@ -1,4 +1,4 @@
-"""Networks that a method knows by their weights and by a closure that returns their margins."""
+"""A network that is known by its weights and by a closure that returns its margins."""
 
 from __future__ import annotations
 
@@ -9,27 +9,28 @@ from torch import Tensor
 
 from ..networks.protocols import sample_of_other_degree
 from .data import GatedData
-from .stacked import pull_each
+from .network_stack import NetworkStack
 
-__all__ = ["ClosureRun"]
+__all__ = ["ClosureNetwork"]
 
 
-class _OfDegree(torch.nn.Module):
-    """Stands for the network that a closure hides: what is known of it is its degree."""
+class _UnknownNetwork(torch.nn.Module):
+    """Placeholder for the network behind a closure, of which the degree alone is known."""
 
     def __init__(self, degree: int | None) -> None:
         super().__init__()
         self.degree = degree
 
 
-class ClosureRun:
-    """One network, as `Runs` describes, whose margins y f(x) on all samples a closure returns.
+class ClosureNetwork(NetworkStack):
+    """One network whose margins y f(x) on all samples a closure returns.
 
     Parameters
     ----------
     parameters : sequence of Parameter
         Its trained weights.
     degree : int or None
+        Degree of homogeneity of the margins in them; None if they have none.
     n_samples : int
 
     Attributes
@@ -38,6 +39,8 @@ class ClosureRun:
         The one of the step that is being taken.
     margins : (n_samples,) tensor
         What it returned last, detached.
+    batch : GatedData
+        All samples, with no inputs and the target 1: margins are scores with these targets.
     """
 
     closure: Callable[[], Tensor]
@@ -46,14 +49,13 @@ class ClosureRun:
     def __init__(
         self, parameters: Sequence[torch.nn.Parameter], degree: int | None, n_samples: int
     ) -> None:
-        self.networks: list[torch.nn.Module] = [_OfDegree(degree)]
-        self._parameters, self._degree = list(parameters), degree
+        self.networks = [_UnknownNetwork(degree)]
+        self._leaves, self._degree = list(parameters), degree
         self.weights = [p.detach()[None] for p in parameters]
-        # Margins are scores whose targets are all 1.
         self.batch = GatedData(torch.empty(0), self.weights[0].new_ones(n_samples), None)
 
     def scores(self, batch: GatedData) -> Tensor:
-        """(1, n) margins, with the graph that `pull` needs.
+        """Return the margins (1, n), with the graph that `vjp` needs.
 
         Raises
         ------
@@ -85,29 +87,9 @@ class ClosureRun:
         with torch.enable_grad():
             return margins[None]
 
-    def pull(self, scores: Tensor, coefficients: Tensor, *, keep: bool = False) -> list[Tensor]:
-        """See `Runs`; raises ValueError for a weight that the margins do not depend on."""
-        pulled = torch.autograd.grad(
-            scores, self._parameters, coefficients, retain_graph=keep, allow_unused=True
-        )
-        for i, gradient in enumerate(pulled):
-            if gradient is None:
-                raise ValueError(
-                    f"the margins do not depend on weight {i} of {len(pulled)}, of shape "
-                    f"{tuple(self._parameters[i].shape)}: give the optimiser those alone that "
-                    "the closure uses"
-                )
-        return [gradient[None] for gradient in pulled]
-
-    def pull_each(self, scores: Tensor, samples: Tensor) -> list[Tensor]:
-        return pull_each(scores, self._parameters, samples)
-
-    def write_back(self) -> None:
-        pass
-
     @torch.no_grad()
     def check_degree(self) -> None:
-        """See that doubled weights have 2^degree the margins; does nothing where none is named.
+        """Check that doubled weights have 2^degree times the margins, if there is a degree.
 
         Raises
         ------

@@ -5,14 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from .batched import dot, per_network
 from .data import GatedData
-from .descent import Rate, dot, log_loss_gradient
-from .stacked import Runs, along
+from .network_stack import NetworkStack, Rate
+from .stepper import log_loss_gradient
 
 __all__ = ["DualAcceleration"]
-
-# Entries of per-sample gradients held at once.
-_MAX_ENTRIES = 2**24
 
 
 class DualAcceleration:
@@ -28,49 +26,60 @@ class DualAcceleration:
     That is proved for a start at 0. Weights above the length 1 / R are shortened to it first, for
     margins of at most 1; otherwise it would take until w outgrows them.
 
+    Parameters
+    ----------
+    stack : NetworkStack
+    kind : str
+        A loss of margins.
+    max_entries : int
+        Entries of gradients of single samples that are held at once.
+
     References
     ----------
     Z. Ji, N. Srebro, M. Telgarsky, "Fast margin maximization via dual acceleration" (2021).
     """
 
-    def __init__(self, runs: Runs, kind: str) -> None:
-        self._runs, self._kind = runs, kind
-        device = runs.weights[0].device
+    def __init__(self, stack: NetworkStack, kind: str, *, max_entries: int = 2**24) -> None:
+        self._stack, self._kind, self._max_entries = stack, kind, max_entries
+        device = stack.weights[0].device
         self.state = {
             "step": torch.zeros((), dtype=torch.float64, device=device),
             # 0 until the samples are known
             "size": torch.zeros((), dtype=torch.float64, device=device),
         }
-        for i, w in enumerate(runs.weights):
+        for i, w in enumerate(stack.weights):
             self.state[f"momentum.{i}"] = torch.zeros_like(w)
 
     def step(self, batch: GatedData, rate: Rate) -> None:
-        state, weights = self.state, self._runs.weights
+        """Take one step of the recursion, of size 1 / R^2; `rate` is not used."""
+        state, weights = self.state, self._stack.weights
         if float(state["size"]) == 0:
-            largest = _largest_gradient(self._runs, batch)
+            largest = _largest_gradient(self._stack, batch, self._max_entries)
             state["size"] = torch.where(largest > 0, 1 / largest, 1.0)
             self._shorten()
         t, size = float(state["step"]), float(state["size"])
-        _, gradient = log_loss_gradient(self._runs, batch, self._kind)
+        _, gradient = log_loss_gradient(self._stack, batch, self._kind)
         for i, (w, g) in enumerate(zip(weights, gradient, strict=True)):
             momentum = state[f"momentum.{i}"].add_(g).mul_(t / (t + 1))
             w.sub_(momentum + g, alpha=size)
         state["step"] = state["step"] + 1
 
     def _shorten(self) -> None:
-        weights = self._runs.weights
+        weights = self._stack.weights
         excess = torch.sqrt(dot(weights, weights) / self.state["size"]).clamp(min=1)
         for w in weights:
-            w.div_(along(excess.to(w), w))
+            w.div_(per_network(excess, w))
 
 
-def _largest_gradient(runs: Runs, batch: GatedData) -> Tensor:
-    """Largest squared length of a sample's gradient: the same for every run, at any weights."""
-    scores = runs.scores(batch)
-    n_weights = sum(w.numel() for w in runs.weights)  # of all runs, which are pulled together
+def _largest_gradient(stack: NetworkStack, batch: GatedData, max_entries: int) -> Tensor:
+    """Largest squared length of a sample's gradient: the same for all networks, at any weights."""
+    scores = stack.scores(batch)
+    n_weights = sum(w.numel() for w in stack.weights)  # differentiated together
     samples = torch.arange(len(batch.y), device=batch.y.device)
     largest = torch.zeros((), dtype=torch.float64, device=batch.y.device)
-    for some in torch.split(samples, max(_MAX_ENTRIES // n_weights, 1)):
-        squares = [g.flatten(1).double().square().sum(1) for g in runs.pull_each(scores, some)]
+    for some in torch.split(samples, max(max_entries // n_weights, 1)):
+        squares = [
+            g.flatten(1).double().square().sum(1) for g in stack.sample_gradients(scores, some)
+        ]
         largest = torch.maximum(largest, torch.stack(squares).sum(0).max())
     return largest

@@ -1,4 +1,4 @@
-"""A network at chosen times of its training, to be looked at afterwards."""
+"""Copies of a network at chosen steps of its training."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["Snapshots", "spread_steps"]
+__all__ = ["NetworkSnapshots", "logarithmic_steps"]
 
 
-class Snapshots:
+class NetworkSnapshots:
     """A callback for `train` that keeps copies of the network at chosen steps.
 
     The trainer reports at its checkpoints and about 100 times in between: each chosen step is
@@ -27,8 +27,8 @@ class Snapshots:
 
     Examples
     --------
-    `snapshots = Snapshots(network, [0, 100]); train(network, ..., callback=snapshots)`; then
-    `for step, then in snapshots` gives the copies.
+    `snapshots = NetworkSnapshots(network, [0, 100]); train(network, ..., callback=snapshots)`; then
+    `for step, network_then in snapshots` gives the copies.
     """
 
     def __init__(self, network: torch.nn.Module, steps: Iterable[int]) -> None:
@@ -43,7 +43,7 @@ class Snapshots:
             self.take(step)
 
     def take(self, step: int) -> None:
-        """Keep a copy of the network as it is now, unless there is one of this step."""
+        """Copy the network as it is now, unless there is a copy of this step."""
         if step not in self.steps:
             self._taken.append((step, copy.deepcopy(self._network)))
 
@@ -59,8 +59,8 @@ class Snapshots:
         return iter(self._taken)
 
 
-def spread_steps(n_steps: int, n: int) -> list[int]:
-    """At most `n` steps from 0 to `n_steps`, both included, apart by equal factors after 0.
+def logarithmic_steps(n_steps: int, n: int) -> list[int]:
+    """Return at most `n` steps from 0 to `n_steps`, apart by equal factors after 0.
 
     Raises
     ------

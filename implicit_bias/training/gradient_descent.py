@@ -1,0 +1,37 @@
+"""Gradient descent with heavy-ball momentum at given learning rates."""
+
+from __future__ import annotations
+
+import torch
+
+from .batched import per_network
+from .data import GatedData
+from .network_stack import NetworkStack, Rate
+from .objectives import log_mean_loss_gradient, mean_loss_gradient
+
+__all__ = ["GradientDescent"]
+
+
+class GradientDescent:
+    """Heavy-ball gradient descent on the mean loss or on its logarithm, at given rates."""
+
+    def __init__(
+        self, stack: NetworkStack, kind: str, momentum: float, *, logarithmic: bool
+    ) -> None:
+        self._stack, self._kind, self._momentum = stack, kind, momentum
+        velocity = [torch.zeros_like(w) for w in stack.weights] if momentum else []
+        self.state = {f"velocity.{i}": v for i, v in enumerate(velocity)}
+        self._gradient = log_mean_loss_gradient if logarithmic else mean_loss_gradient
+
+    def step(self, batch: GatedData, rate: Rate) -> None:
+        """Take one step along the gradient of the loss over `batch`; see `Stepper`."""
+        scores = self._stack.scores(batch)
+        coefficients = self._gradient(scores.detach(), batch.y, self._kind)
+        directions = self._stack.vjp(scores, coefficients)
+        for i, (w, g) in enumerate(zip(self._stack.weights, directions, strict=True)):
+            if self._momentum:
+                g = self.state[f"velocity.{i}"].mul_(self._momentum).add_(g)
+            if isinstance(rate, torch.Tensor):
+                w.sub_(g * per_network(rate, w))
+            else:
+                w.sub_(g, alpha=rate)

@@ -1,0 +1,205 @@
+"""Networks of one architecture side by side: weights and scores have a leading axis of networks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.func import functional_call, vmap
+
+from ..networks.adapted import plain
+from .data import GatedData, trained_weights
+from .settings import TrainingSettings
+
+__all__ = ["NetworkStack", "Rate", "SingleNetwork", "StackedNetworks", "stacked_schedule"]
+
+# A learning rate: one number, one a network (B,), or None where the method finds its own.
+Rate = float | Tensor | None
+
+
+class NetworkStack:
+    """B networks of one architecture, trained side by side.
+
+    Attributes
+    ----------
+    networks : list of Module
+    weights : list of tensors (B, ...)
+        The trained weights, detached; changing them in place changes the scores.
+    """
+
+    networks: list[torch.nn.Module]
+    weights: list[Tensor]
+    _leaves: Sequence[Tensor]  # of autograd: the weights, with or without their first axis
+
+    def scores(self, batch: GatedData) -> Tensor:
+        """Return the scores (B, n), with the graph that `vjp` needs."""
+        raise NotImplementedError
+
+    def vjp(self, scores: Tensor, coefficients: Tensor, *, keep: bool = False) -> list[Tensor]:
+        """Return the gradients of ``sum_n coefficients[b, n] scores[b, n]`` in all weights.
+
+        With `keep` the graph stays, for another call.
+
+        Raises
+        ------
+        ValueError
+            If the scores do not depend on one of the weights.
+        """
+        gradients = torch.autograd.grad(
+            scores, self._leaves, coefficients, retain_graph=keep, allow_unused=True
+        )
+        for i, gradient in enumerate(gradients):
+            if gradient is None:
+                raise ValueError(
+                    f"the scores do not depend on weight {i} of {len(gradients)}, of shape "
+                    f"{tuple(self.weights[i].shape[1:])}: train only weights that they use, and "
+                    "set requires_grad=False of all others"
+                )
+        return [g.view_as(w) for g, w in zip(gradients, self.weights, strict=True)]
+
+    def sample_gradients(self, scores: Tensor, samples: Tensor) -> list[Tensor]:
+        """Return the gradients (k, ...) of ``scores[0, n]`` in the first network's weights.
+
+        There is one for each n in `samples` (k,); the graph stays.
+        """
+        chosen = scores.new_zeros(len(samples), *scores.shape)
+        chosen[torch.arange(len(samples), device=samples.device), 0, samples] = 1.0
+        gradients = torch.autograd.grad(
+            scores, self._leaves, chosen, retain_graph=True, is_grads_batched=True
+        )
+        pairs = zip(gradients, self.weights, strict=True)
+        return [g.view(len(samples), *w.shape)[:, 0] for g, w in pairs]
+
+    def write_back(self) -> None:
+        """Copy the weights into the networks, where these do not share them."""
+
+
+class SingleNetwork(NetworkStack):
+    """A single network, trained in place."""
+
+    def __init__(self, network: torch.nn.Module) -> None:
+        self.networks = [network]
+        self._leaves = trained_weights(network)
+        # Detached tensors share memory with the parameters and may be changed without autograd.
+        self.weights = [p.detach()[None] for p in self._leaves]
+
+    def scores(self, batch: GatedData) -> Tensor:
+        """Return the network's scores (1, n), with their graph."""
+        scores: Tensor = self.networks[0](batch.X, batch.gates)
+        return scores[None]
+
+
+class StackedNetworks(NetworkStack):
+    """Several networks of one architecture, whose stacked weights are computed with at once.
+
+    Raises
+    ------
+    ValueError
+        If the networks differ in more than their weights, or two are the same object.
+    """
+
+    def __init__(self, networks: Sequence[torch.nn.Module]) -> None:
+        self.networks = list(networks)
+        first = self.networks[0]
+        _check_same_architecture([plain(network) for network in self.networks])
+        self._names = _trained_names(first)
+        everything = [dict(n.named_parameters()) | dict(n.named_buffers()) for n in self.networks]
+        stacked = {k: torch.stack([e[k].detach() for e in everything]) for k in everything[0]}
+        self._leaves = [stacked.pop(k).requires_grad_() for k in self._names]
+        self.weights = [leaf.detach() for leaf in self._leaves]
+        self._fixed = stacked
+
+        def scores_of_one(weights: dict[str, Tensor], X: Tensor, gates: Tensor | None) -> Any:
+            """Return the scores (n,) of a network with these weights."""
+            return functional_call(first, weights, (X, gates))
+
+        self._forward = vmap(scores_of_one, in_dims=(0, None, None))
+
+    def scores(self, batch: GatedData) -> Tensor:
+        """Return the scores (B, n) of all networks, with their graph."""
+        trained = dict(zip(self._names, self._leaves, strict=True))
+        scores: Tensor = self._forward(trained | self._fixed, batch.X, batch.gates)
+        return scores
+
+    @torch.no_grad()
+    def write_back(self) -> None:
+        """Copy the stacked weights into the networks."""
+        for b, network in enumerate(self.networks):
+            parameters = dict(network.named_parameters())
+            for name, weight in zip(self._names, self.weights, strict=True):
+                parameters[name].copy_(weight[b])
+
+
+def _check_same_architecture(networks: list[torch.nn.Module]) -> None:
+    """Check that networks differ in the values of their trained weights alone."""
+    first, *others = networks
+    trained_weights(first)
+    together = "networks that train as one must"
+    if len(set(map(id, networks))) < len(networks):
+        raise ValueError(
+            f"{together} be different objects, and one is there twice: copy it with copy.deepcopy"
+        )
+    for other in others:
+        if type(other) is not type(first) or _shapes(other) != _shapes(first):
+            raise ValueError(
+                f"{together} be of one class, with weights of the same shapes, dtype and device: "
+                "train those that differ one by one"
+            )
+        if _trained_names(other) != _trained_names(first):
+            raise ValueError(
+                f"{together} have the same trained weights: give requires_grad of their parameters "
+                "the same values"
+            )
+        if not all(map(torch.equal, other.buffers(), first.buffers())):
+            raise ValueError(
+                f"{together} have equal buffers (contexts, for instance): train those that differ "
+                "one by one"
+            )
+
+
+def _shapes(network: torch.nn.Module) -> dict[str, tuple[Any, ...]]:
+    return {k: (v.shape, v.dtype, v.device) for k, v in network.state_dict().items()}
+
+
+def _trained_names(network: torch.nn.Module) -> list[str]:
+    return [name for name, weight in network.named_parameters() if weight.requires_grad]
+
+
+def stacked_schedule(
+    settings: Sequence[TrainingSettings], network: torch.nn.Module
+) -> tuple[tuple[int, Rate], ...]:
+    """Return the schedule of all networks, with rates (B,) where they differ.
+
+    Parameters
+    ----------
+    settings : sequence of TrainingSettings
+        One a network.
+    network : Module
+        On whose device the rates are to be.
+
+    Raises
+    ------
+    ValueError
+        If the settings differ in more than their rates.
+    """
+    first = settings[0]
+    for other in settings[1:]:
+        steps = [[phase[0] for phase in s.phases] for s in (first, other)]
+        same_steps = steps[0] == steps[1] and other.automatic == first.automatic
+        if not same_steps or replace(other, schedule=first.schedule) != first:
+            raise ValueError(
+                "settings of networks that train as one may differ in learning rates alone, all of "
+                f"them numbers or all None, got {first} and {other}"
+            )
+    phases: list[tuple[int, Rate]] = []
+    for parts in zip(*(s.phases for s in settings), strict=True):
+        rates = [rate for _, rate in parts]
+        if len(set(rates)) == 1:
+            phases.append((parts[0][0], rates[0]))
+        else:
+            device = next(network.parameters()).device
+            phases.append((parts[0][0], torch.tensor(rates, dtype=torch.float64, device=device)))
+    return tuple(phases)

@@ -1,0 +1,206 @@
+"""The file of an unfinished run, from which it is resumed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from .._saved import Kind, read_saved, write_saved
+from .data import GatedData
+from .settings import TrainingSettings
+
+__all__ = ["RunFile", "RunState", "digest_of"]
+
+KIND = Kind("run", "training", "delete it and begin anew")
+
+
+@dataclass(frozen=True, eq=False)
+class RunState:
+    """A run between two steps: everything on which its remaining steps depend.
+
+    Attributes
+    ----------
+    step : int
+        Steps done.
+    seconds : float
+        Seconds spent on them.
+    weights : list of tensors
+    stepper : dict of tensors
+        State of the gradient method.
+    batches : dict
+        State of the mini-batches.
+    rows : list of dict
+        Rows of the trajectory.
+    observer : mapping of str to array
+        State of the observer.
+    """
+
+    step: int
+    seconds: float
+    weights: list[Tensor]
+    stepper: dict[str, Tensor]
+    batches: dict[str, Any]
+    rows: list[dict[str, Any]]
+    observer: Mapping[str, Any]
+
+
+class RunFile:
+    """The file of one run: safetensors, with single numbers and texts as its metadata.
+
+    Parameters
+    ----------
+    path : Path
+    settings : TrainingSettings
+    data : sequence of GatedData
+    network : Module
+        As it is before the first step.
+    weights : list of tensors
+        Its trained weights.
+
+    Raises
+    ------
+    ValueError
+        If the order of the batches comes from a Generator, which cannot be compared with another.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        settings: TrainingSettings,
+        data: Sequence[GatedData],
+        network: torch.nn.Module,
+        weights: list[Tensor],
+    ) -> None:
+        self._path = Path(path)
+        self._fingerprint = _fingerprint(settings, data, network)
+        self._initial = digest_of(weights)
+
+    def write(self, state: RunState) -> None:
+        """Save a run in place of what was saved before; never half of it."""
+        tensors = _tensors(state.weights, state.stepper)
+        arrays = {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
+        columns = list(state.rows[0]) if state.rows else []
+        for name in columns:
+            arrays[f"row.{name}"] = np.array([row[name] for row in state.rows], dtype=np.float64)
+        arrays |= {f"observer.{name}": np.array(value) for name, value in state.observer.items()}
+        record = {
+            "fingerprint": self._fingerprint, "initial_weights": self._initial,
+            "step": state.step, "seconds": state.seconds, "batches": state.batches,
+            # Arrays come back in another order.
+            "columns": columns,
+        }  # fmt: skip
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        write_saved(self._path, KIND, arrays, record)
+
+    def read(self, weights: list[Tensor], stepper: dict[str, Tensor]) -> RunState:
+        """Return the run that was saved.
+
+        Parameters
+        ----------
+        weights, stepper : tensors
+            Those of the run that is to go on from it, with the same shapes.
+
+        Raises
+        ------
+        ValueError
+            If there is none, or it is of other settings, other data or another network, or of
+            a network that began from other weights. `weights` where it stopped are such to go on
+            from.
+        """
+        record, arrays = self._load()
+        if record["fingerprint"] != self._fingerprint:
+            raise ValueError(
+                f"the run in {str(self._path)!r} is of other data or other settings: resume with "
+                "the options that it began with, or begin anew in another place"
+            )
+        device = weights[0].device
+        tensors = {
+            name: torch.from_numpy(array).to(device)
+            for name, array in arrays.items()
+            if name.startswith(("weight.", "stepper."))
+        }
+        self._check_network(tensors, _tensors(weights, stepper))
+        saved = [tensors[f"weight.{i}"] for i in range(len(weights))]
+        if digest_of(weights) not in (record["initial_weights"], digest_of(saved)):
+            raise ValueError(
+                f"the run in {str(self._path)!r} began from other weights: make the network as it "
+                "was made then, from the same seed and at the same scale"
+            )
+        self._initial = record["initial_weights"]
+        prefix = "observer."
+        observed = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
+        return RunState(
+            step=record["step"],
+            seconds=record["seconds"],
+            weights=saved,
+            stepper={name: tensors[f"stepper.{name}"] for name in stepper},
+            batches=record["batches"],
+            rows=_rows({name: arrays[f"row.{name}"] for name in record["columns"]}),
+            observer=observed,
+        )
+
+    def _load(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Record and arrays of the file, if it is one of a run and as it was written."""
+        try:
+            arrays, record = read_saved(self._path, KIND)
+        except FileNotFoundError:
+            raise ValueError(
+                f"there is no run to resume: {str(self._path)!r} does not exist; leave `resume` "
+                "out to begin one"
+            ) from None
+        return record, arrays
+
+    def _check_network(self, tensors: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> None:
+        for name, like in wanted.items():
+            found = tensors.get(name)
+            if found is None or found.shape != like.shape or found.dtype != like.dtype:
+                raise ValueError(
+                    f"the run in {str(self._path)!r} is of another network: its {name} does not "
+                    f"have shape {tuple(like.shape)} and dtype {like.dtype}"
+                )
+
+
+def _tensors(weights: Sequence[Tensor], stepper: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Weights and state of the gradient method, by their names in the file."""
+    named = {f"weight.{i}": w for i, w in enumerate(weights)}
+    return named | {f"stepper.{name}": value for name, value in stepper.items()}
+
+
+def _rows(columns: Mapping[str, NDArray[Any]]) -> list[dict[str, Any]]:
+    """The rows of a trajectory, from its columns."""
+    n_rows = len(columns["step"]) if columns else 0
+    return [{name: column[t] for name, column in columns.items()} for t in range(n_rows)]
+
+
+def _fingerprint(
+    settings: TrainingSettings, data: Sequence[GatedData], network: torch.nn.Module
+) -> str:
+    """A digest of what must be the same for a run to go on."""
+    if isinstance(settings.random_state, np.random.Generator):
+        raise ValueError(
+            "a run that is kept needs an integer `random_state`: a Generator cannot be compared "
+            "with the one it began with"
+        )
+    fixed = [p for p in network.parameters() if not p.requires_grad]
+    parts = [part for sample in data for part in sample] + [*fixed, *network.buffers()]
+    return digest_of(parts, f"{settings!r} {type(network).__qualname__}")
+
+
+def digest_of(tensors: Sequence[Tensor | None], text: str = "") -> str:
+    """Return SHA-256, in 64 hexadecimal digits, of shapes, dtypes and bytes of tensors."""
+    digest = hashlib.sha256(text.encode())
+    for tensor in tensors:
+        if tensor is None:
+            digest.update(b"None")
+        else:
+            digest.update(f"{tuple(tensor.shape)} {tensor.dtype}".encode())
+            digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,117 @@
+"""The smoothed margin of several networks, and its gradient, at points of their weight spaces."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from .batched import assign, inner, lengths, per_network, to_numpy
+from .data import GatedData
+from .network_stack import NetworkStack
+from .objectives import SmoothedLoss, smoothed_loss
+
+__all__ = ["Evaluation", "SmoothedMargin"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Networks and their losses at points of weight space.
+
+    Attributes
+    ----------
+    point : (B, P) tensor
+    length : (B,) array
+        Its Euclidean length.
+    scale : (B,) array
+        The weights of the networks are the point times this.
+    scores : (B, n) tensor
+        With their graph.
+    loss : SmoothedLoss
+    log_loss : (B,) array
+    share : (B,) array
+        Share that was taken of the step that leads there.
+    """
+
+    point: Tensor
+    length: Array
+    scale: Array
+    scores: Tensor
+    loss: SmoothedLoss
+    log_loss: Array
+    share: Array = field(default_factory=lambda: np.empty(0))
+
+
+class SmoothedMargin:
+    r"""The loss of B homogeneous networks as a function of points (B, P), one a network.
+
+    The weights of network b are :math:`\theta = \beta_b^{1/L} u`, :math:`\beta_b` its inverse
+    temperature and L the degree: u is the point itself before the network has separated the data,
+    and its direction afterwards.
+
+    Attributes
+    ----------
+    state : dict of tensors
+        Numbers (B,) on the CPU and rows (B, P), among them "inverse_temperature" and "separated".
+    """
+
+    state: dict[str, Tensor]
+
+    def __init__(self, stack: NetworkStack, kind: str) -> None:
+        self._stack, self._kind = stack, kind
+        self._degree: int = stack.networks[0].degree  # type: ignore[assignment]
+
+    def _get(self, name: str) -> NDArray[Any]:
+        """Numbers (B,) of the state."""
+        return to_numpy(self.state[name])
+
+    def _set(self, **values: NDArray[Any]) -> None:
+        """Replace numbers (B,) of the state."""
+        self.state |= {name: torch.from_numpy(value) for name, value in values.items()}
+
+    def _evaluate(self, batch: GatedData, point: Tensor) -> Evaluation:
+        """Put the networks at points (B, P), at their temperatures, and compute their losses."""
+        length = lengths(point)
+        norms = np.where(self._get("separated"), length, 1.0)
+        scale = self._get("inverse_temperature") ** (1 / self._degree) / norms
+        assign(self._stack.weights, self._unflatten(point * per_network(scale, point)))
+        scores = self._stack.scores(batch)
+        loss = smoothed_loss(scores.detach(), batch.y, self._kind)
+        return Evaluation(point, length, scale, scores, loss, to_numpy(loss.log_loss))
+
+    def _unflatten(self, flat: Tensor) -> list[Tensor]:
+        """Rows (B, P) in the shapes of the weights."""
+        weights = self._stack.weights
+        parts = torch.split(flat, [w[0].numel() for w in weights], dim=1)
+        return [part.view_as(w) for w, part in zip(weights, parts, strict=True)]
+
+    def _assign_some(self, values: list[Tensor], networks: NDArray[np.bool_]) -> None:
+        """Give the networks marked (B,) these weights."""
+        weights = self._stack.weights
+        pairs = zip(weights, values, strict=True)
+        assign(weights, [torch.where(per_network(networks, w), value, w) for w, value in pairs])
+
+    def _weight_gradient(
+        self, at: Evaluation, coefficients: Tensor, *, keep: bool = False
+    ) -> Tensor:
+        """Gradients (B, P) in the weights, from those (B, n) in the scores."""
+        parts = self._stack.vjp(at.scores, coefficients, keep=keep)
+        return torch.cat([g.flatten(1) for g in parts], dim=1)
+
+    def _point_gradient(self, at: Evaluation, gradient: Tensor) -> Tensor:
+        """Gradients (B, P) in the points, from those in the weights."""
+        return self._tangent(gradient * per_network(at.scale, gradient), at)
+
+    def _tangent(self, gradient: Tensor, at: Evaluation) -> Tensor:
+        """Gradients without their radial part, where only the direction of the point counts."""
+        separated = self._get("separated")
+        if not separated.any():
+            return gradient
+        share = inner(gradient, at.point) / np.where(separated, at.length, 1.0) ** 2
+        return gradient - per_network(np.where(separated, share, 0.0), gradient) * at.point

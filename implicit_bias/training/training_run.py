@@ -1,0 +1,226 @@
+"""A training run: steps, checkpoints, reports and interruption, of one network or several."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import math
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+from torch import Tensor
+
+from .batches import Batches
+from .data import GatedData
+from .network_stack import NetworkStack, Rate
+from .run_file import RunFile, RunState
+from .settings import TrainingSettings
+from .threads import limited_threads
+from .trainers import make_stepper
+from .trajectory import Trajectory
+from .trajectory_recorder import Observer, TrajectoryRecorder
+
+__all__ = ["Callback", "Samples", "TrainingRun"]
+
+log = logging.getLogger(__name__)
+
+Callback = Callable[[int, int, float], None]
+Samples = tuple[GatedData, GatedData | None]  # training samples, and held-out ones
+
+# Enough for a smooth progress bar; each report costs one forward pass over the training set.
+_N_REPORTS = 100
+
+
+class TrainingRun:
+    """A training run of one network or of several side by side.
+
+    Parameters
+    ----------
+    stack : NetworkStack
+    samples : pair of GatedData, the second one or None
+    settings : TrainingSettings
+    observers : sequence of callables or None
+        One a network.
+    save_every : float
+        Seconds between two checkpoints after which the run is saved.
+
+    Attributes
+    ----------
+    failures : list of str or None
+        One a network: why its run ended, where it has diverged.
+    """
+
+    def __init__(
+        self,
+        stack: NetworkStack,
+        samples: Samples,
+        settings: TrainingSettings,
+        observers: Sequence[Observer | None],
+        *,
+        save_every: float = math.inf,
+    ) -> None:
+        self._stack, self._samples, self._settings = stack, samples, settings
+        data = samples[0]
+        self._recorders = [
+            TrajectoryRecorder(network, samples, settings.loss, observer)
+            for network, observer in zip(stack.networks, observers, strict=True)
+        ]
+        self.failures: list[str | None] = [None] * len(stack.networks)
+        self._stepper = make_stepper(stack, settings, len(data.y))
+        self._batches = Batches(data, settings.batch_size, settings.random_state)
+        self._rows = set(settings.checkpoints())
+        self._done, self._seconds_before = 0, 0.0
+        self._save_every = save_every
+
+    def file(self, path: Path) -> RunFile:
+        """Return the file in which this run, not yet begun, is saved."""
+        samples = [sample for sample in self._samples if sample is not None]
+        stack = self._stack
+        return RunFile(path, self._settings, samples, stack.networks[0], stack.weights)
+
+    def restore(self, file: RunFile) -> None:
+        """Go on from what was saved in `file`."""
+        saved = file.read(self._stack.weights, self._stepper.state)
+        for weight, value in zip(self._stack.weights, saved.weights, strict=True):
+            weight.copy_(value)
+        # Copies: sums of products may be rounded otherwise where memory is aligned otherwise.
+        self._stepper.state = {name: value.clone() for name, value in saved.stepper.items()}
+        self._batches.state = saved.batches
+        self._recorders[0].rows = saved.rows
+        self._recorders[0].restore_observer(saved.observer)
+        self._done, self._seconds_before = saved.step, saved.seconds
+        log.info("training goes on at step %d of %d", saved.step, self._settings.n_steps)
+
+    def train(
+        self,
+        schedule: Sequence[tuple[int, Rate]],
+        callback: Callback | None,
+        check: Callable[[], None],
+        file: RunFile | None = None,
+    ) -> list[Trajectory]:
+        """Descend to the end of the schedule, or until all networks diverged or `check` raises.
+
+        Parameters
+        ----------
+        schedule : sequence of (steps, rate)
+        callback : callable or None
+            ``callback(step, n_steps, log_loss)`` at reports, with the largest log(loss).
+        check : callable
+            Called between steps; raises KeyboardInterrupt where training is to end.
+        file : RunFile, optional
+            Where the run is saved.
+        """
+        self._callback, self._check, self._file = callback, check, file
+        self._start = self._saved_at = time.perf_counter()
+        with limited_threads(self._stack, self._batches.size):
+            self._descend(schedule)
+        self._stack.write_back()
+        finished = self._done == self._settings.n_steps
+        return [
+            recorder.trajectory(finished=finished and failure is None)
+            for recorder, failure in zip(self._recorders, self.failures, strict=True)
+        ]
+
+    def _descend(self, schedule: Sequence[tuple[int, Rate]]) -> None:
+        reports = self._reports()
+        rates = itertools.chain.from_iterable(itertools.repeat(r, k) for k, r in schedule)
+        going = self._between_steps(None, report=not self._recorders[0].rows)
+        for rate in itertools.islice(rates, self._done, None):
+            if not going:
+                break
+            self._stepper.step(self._batches.next(), rate)
+            self._done += 1
+            due = self._file is not None and self._save_due()
+            going = self._between_steps(rate, report=due or self._done in reports)
+
+    def _reports(self) -> set[int]:
+        """The steps at which losses are measured: those of the rows, and some in between."""
+        if self._callback is None and self._file is None:
+            return self._rows
+        spaced = np.linspace(0, self._settings.n_steps, _N_REPORTS + 1).round().astype(int)
+        return self._rows.union(spaced.tolist())
+
+    def _between_steps(self, rate: Rate, *, report: bool) -> bool:
+        """Report, and check for interrupts; return whether to go on.
+
+        Weights, rows and batches are those of one and the same step here, so that an interrupt
+        leaves a run that can be saved and shown.
+        """
+        losses = self._report(rate) if report else []
+        if all(failure is not None for failure in self.failures):
+            return False
+        try:
+            if losses and self._callback is not None:
+                self._callback(self._done, self._settings.n_steps, max(losses))
+            self._check()
+        except KeyboardInterrupt:
+            self._stop()
+            return False
+        return True
+
+    def _stop(self) -> None:
+        """Save the run as it is, and add a last row."""
+        self._stack.write_back()
+        diverged = self._recorders[0].diverged
+        if self._file is not None and not diverged(self._measure(0, keep=False)):
+            self._save(self._file)
+        for b, recorder in enumerate(self._recorders):
+            if self._done != recorder.last_step and self.failures[b] is None:
+                self._measure(b, keep=True)
+
+    def _save_due(self) -> bool:
+        return time.perf_counter() - self._saved_at > self._save_every
+
+    def _seconds(self) -> float:
+        return self._seconds_before + time.perf_counter() - self._start
+
+    def _measure(self, b: int, *, keep: bool) -> float:
+        return self._recorders[b].measure(self._done, self._seconds(), keep=keep)
+
+    def _report(self, rate: Rate) -> list[float]:
+        """Measure log(loss) of the networks that still descend, and save the run if that is due."""
+        self._stack.write_back()
+        losses = []
+        for b, recorder in enumerate(self._recorders):
+            if self.failures[b] is not None:
+                continue
+            loss = self._measure(b, keep=self._done in self._rows)
+            if not recorder.diverged(loss):
+                losses.append(loss)
+                continue
+            failure = _divergence(loss, self._done, rate, b, recorder.last_step)
+            if not recorder.rows:  # nothing to descend, nor a row to return
+                raise FloatingPointError(failure)
+            self.failures[b] = failure
+        if self._file is not None and losses and (self._done in self._rows or self._save_due()):
+            self._save(self._file)
+        return losses
+
+    def _save(self, file: RunFile) -> None:
+        file.write(
+            RunState(
+                step=self._done,
+                seconds=self._seconds(),
+                weights=self._stack.weights,
+                stepper=self._stepper.state,
+                batches=self._batches.state,
+                rows=self._recorders[0].rows,
+                observer=self._recorders[0].observer_state(),
+            )
+        )
+        self._saved_at = time.perf_counter()
+
+
+def _divergence(loss: float, step: int, rate: Rate, b: int, last_step: int) -> str:
+    """The message for network b, whose loss diverged."""
+    since = f"finite at step {last_step}" if last_step >= 0 else "from the start"
+    own = float(rate[b]) if isinstance(rate, Tensor) else rate
+    given = "" if own is None else f"learning rate {own:g}; "
+    with np.errstate(over="ignore"):
+        shown = loss if not math.isfinite(loss) else float(np.exp(loss))
+    return (
+        f"training diverged: the loss is {shown:g} at step {step} ({given}{since}): use a smaller "
+        "learning rate or smaller initial weights"
+    )
