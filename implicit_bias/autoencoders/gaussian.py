@@ -44,6 +44,12 @@ class GaussianMAE:
         a and s of the decoder N(a z, s^2).
     encoder_slope, encoder_deviation : float
         b and t of the encoder N(b x, t^2).
+
+    Examples
+    --------
+    >>> model = ib.autoencoders.GaussianMAE(0.6, 0.8, 0.6, 0.8)
+    >>> round(model.rho, 6), round(model.gap, 6)
+    (0.6, 0.0)
     """
 
     slope: float
@@ -113,6 +119,12 @@ class GaussianMAERun:
         Steps of the curves, from 0.
     elbo, information_bound : (T,) arrays
         Values of the model at these steps; the bound is the critic's, below the information.
+
+    Examples
+    --------
+    >>> run = ib.autoencoders.train_gaussian_mae(0.5, n_steps=10)
+    >>> run.steps[[0, -1]].tolist(), run.elbo.shape
+    ([0.0, 10.0], (11,))
     """
 
     model: GaussianMAE

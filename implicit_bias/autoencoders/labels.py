@@ -39,6 +39,12 @@ class LabelCode:
     ValueError
         If shapes differ or are empty, a number is not finite, or a deviation is not positive or so
         small beside the others that the integrals would take over two million nodes.
+
+    Examples
+    --------
+    >>> code = ib.autoencoders.LabelCode([0.0, 0.0], [1.0, 1.0])  # both labels at the prior
+    >>> abs(round(code.information, 6)), round(code.elbo, 6)
+    (0.0, -0.693147)
     """
 
     means: Floats

@@ -61,6 +61,13 @@ class Alignment(Result):
         Every layer of b was multiplied by it; 1 unless `direction` was asked for.
     aligned : ReLUWeights
         b in the order and scales of a: the same function as b, times ``factor^L``.
+
+    Examples
+    --------
+    >>> weights = ib.equivalence.ReLUWeights.from_arrays([np.eye(2), [[1.0, 1.0]]])
+    >>> alignment = ib.equivalence.align(weights, weights)
+    >>> alignment.status.name, alignment.distance
+    ('EQUIVALENT', 0.0)
     """
 
     status: Status

@@ -41,6 +41,13 @@ class CanonicalForm:
         "balanced".
     sweeps : int
         Sweeps over all layers until no factor changed.
+
+    Examples
+    --------
+    >>> weights = ib.equivalence.ReLUWeights.from_arrays([np.eye(2), [[1.0, 1.0]]])
+    >>> form = ib.equivalence.canonical_form(weights)
+    >>> form.weights.widths, form.n_dead, form.n_merged
+    ((2,), 0, 0)
     """
 
     weights: ReLUWeights

@@ -44,6 +44,12 @@ class FoldSet:
         Share of the lines' length on which every hidden layer has a unit that is not closed.
         1 if the network is transparent on the lines.
     widths : tuple of int
+
+    Examples
+    --------
+    >>> weights = ib.equivalence.ReLUWeights.from_arrays([np.eye(2), [[1.0, 1.0]]])
+    >>> ib.equivalence.fold_set(weights, n_lines=4).counts()
+    [(0, 0, 2, 2), (0, 1, 2, 2)]
     """
 
     coordinates: Array
@@ -95,8 +101,23 @@ class Plane(NamedTuple):
 def plane_of(X: ArrayLike) -> Plane | None:
     """Return the plane of samples (n, D), or that of their first two principal components.
 
-    Of two inputs, and of two beside a constant third one, it is their own; else it goes through the
-    mean, and samples are off it. None if they span no plane.
+    For two inputs, also with a constant third one, it is their own plane; otherwise it goes through
+    the mean, and samples are projected on it. None if they span no plane.
+
+    Parameters
+    ----------
+    X : (n, D) array
+
+    Returns
+    -------
+    Plane or None
+        Origin, orthonormal directions and names of the coordinates.
+
+    Examples
+    --------
+    >>> plane = ib.equivalence.plane_of([[0.0, 0.0, 1.0], [2.0, 0.0, 1.0], [0.0, 3.0, 1.0]])
+    >>> plane.origin.tolist(), plane.coordinates([[2.0, 3.0, 1.0]]).tolist()
+    ([0.0, 0.0, 1.0], [[2.0, 3.0]])
     """
     inputs = np.asarray(X, dtype=np.float64)
     mean = inputs.mean(axis=0)

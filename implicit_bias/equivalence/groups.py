@@ -37,6 +37,13 @@ class NetworkGroups:
         Whose distance it is: `measure_distance`, or `align` of directions, an upper bound.
     tol : float
         Networks of a group are joined by a chain of distances up to it.
+
+    Examples
+    --------
+    >>> weights = ib.equivalence.ReLUWeights.from_arrays([np.eye(2), [[1.0, 1.0]]])
+    >>> groups = ib.equivalence.group_networks([weights, weights])
+    >>> groups.n_groups, groups.by
+    (1, 'neurons')
     """
 
     labels: Indices

@@ -41,6 +41,12 @@ def affine_pieces(weights: ReLUWeights, opened: Pattern) -> list[Array]:
     ----------
     M. Phuong, "Underspecification in Deep Learning", (A.14), (A.15) with the first factor
     corrected, and lemma A.7.
+
+    Examples
+    --------
+    >>> weights = ib.equivalence.ReLUWeights.from_arrays([np.eye(2), [[1.0, 1.0]]])
+    >>> ib.equivalence.affine_pieces(weights, [[True, False]])[-1].tolist()
+    [[1.0, 0.0, 0.0]]
     """
     below = np.column_stack([np.eye(weights.n_inputs), np.zeros(weights.n_inputs)])
     found = []
@@ -94,6 +100,12 @@ def check_general(weights: ReLUWeights) -> Generality:
     ----------
     M. Phuong, "Underspecification in Deep Learning", definition A.11. The main text's third
     condition, over all patterns, holds for no network.
+
+    Examples
+    --------
+    >>> network = ib.equivalence.identifiable_network((3, 2))
+    >>> ib.equivalence.check_general(network).holds
+    True
     """
     counts = [1, *(2**width - 1 for width in weights.widths)]
     widths = [*weights.widths, len(weights.matrices[-1])]

@@ -102,6 +102,13 @@ class MeasureDistance(Result):
         Neurons with a mass, in their networks' numbering.
     output_biases : tuple of two floats
         Output biases of both networks, which the distance does not see.
+
+    Examples
+    --------
+    >>> weights = ib.equivalence.ReLUWeights.from_arrays([np.eye(2), [[1.0, 1.0]]])
+    >>> distance = ib.equivalence.measure_distance(weights, weights)
+    >>> distance.status.name, distance.distance, distance.mass_a
+    ('SOLVED', 0.0, 2.0)
     """
 
     plan: Array

@@ -40,6 +40,14 @@ class FoldSurface:
         A unit in whose zero set the piece lies; layers from 1 on, units from 0.
     edges : (e, 2) integer array
         From a piece to another.
+
+    Examples
+    --------
+    >>> weights = ib.equivalence.ReLUWeights.from_arrays([np.eye(2), [[1.0, 1.0]]])
+    >>> square = [[-1, -1], [1, -1], [1, 1], [-1, 1]]
+    >>> surface = ib.equivalence.fold_surface(weights, square)
+    >>> surface.segments.shape, surface.path_lengths.tolist()
+    ((2, 2, 2), [0, 0])
     """
 
     segments: Array

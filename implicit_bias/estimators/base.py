@@ -44,7 +44,17 @@ __all__ = ["InseparableWarning", "LimitClassifier"]
 
 
 class InseparableWarning(UserWarning):
-    """Warning that no coefficients separate the data, so that a ridge regression predicts."""
+    """Warning that no coefficients separate the data, so that a ridge regression predicts.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     _ = ib.estimators.LinearLimitClassifier().fit([[0.0], [1.0], [2.0]], [0, 1, 0])
+    >>> caught[0].category.__name__
+    'InseparableWarning'
+    """
 
 
 class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc,unused-ignore]

@@ -69,6 +69,12 @@ class KernelLimit(MaxMarginResult):
         as they are.
     tol, solver, iterations, seconds
         The gap asked for and how the solve went.
+
+    Examples
+    --------
+    >>> limit = ib.solve_kernel_svm(np.eye(2), [1.0, -1.0])
+    >>> limit.zeta.round(6).tolist(), limit.predictor([[3.0, 1.0]]).round(6).tolist()
+    ([1.0, -1.0], [2.0])
     """
 
     dual: Floats
@@ -117,7 +123,7 @@ class KernelSVM(LiteralProgram):
     name: ClassVar[str] = "hard-margin SVM of a kernel"
 
     def program(self, K: Any, y: Any) -> KernelProgram:
-        """The program of a kernel (n, n) and labels (n,) in {-1, +1}.
+        """Build the program of a kernel (n, n) and labels (n,) in {-1, +1}.
 
         Raises
         ------
@@ -132,8 +138,9 @@ class KernelSVM(LiteralProgram):
 
         Parameters
         ----------
-        K, y
-            As `program` takes them, and raises of them.
+        K : (n, n) array
+        y : (n,) array
+            Labels in {-1, +1}.
 
         Raises
         ------
@@ -142,7 +149,7 @@ class KernelSVM(LiteralProgram):
 
         Examples
         --------
-        >>> problem = KernelSVM().literal(np.diag([4.0, 1.0]), [1.0, -1.0])
+        >>> problem = ib.programs.KernelSVM().literal(np.diag([4.0, 1.0]), [1.0, -1.0])
         >>> round(float(problem.solve(solver="CLARABEL")), 6)
         0.625
         """

@@ -34,6 +34,14 @@ class NTKMoments(Shown):
     mean, variance : (n, m) arrays, read-only
         Moments of each entry. The variance is a difference of second moments: it is known to about
         1e-15 of ``variance + mean ** 2``.
+
+    Examples
+    --------
+    >>> moments = ib.kernels.ntk_moments(
+    ...     [[1.0]], np.ones((1, 4)), widths=(4,), variance=0.25, kurtosis=1.0
+    ... )
+    >>> moments.mean.tolist(), moments.variance.tolist()
+    ([[2.0]], [[0.0]])
     """
 
     mean: Floats

@@ -70,6 +70,12 @@ class KernelRegression(Result):
         Tolerance on the stationarity.
     eigenvalues : (n,) array, ascending
     eigenvectors : (n, n) array, in columns
+
+    Examples
+    --------
+    >>> regression = ib.kernels.kernel_regression(np.eye(2), [1.0, -1.0])
+    >>> regression.rank, regression.error(np.inf).tolist(), regression.status.name
+    (2, [0.0, 0.0], 'SOLVED')
     """
 
     ADVICE: ClassVar[Mapping[Status, str]] = MappingProxyType(
@@ -177,7 +183,7 @@ class KernelRegression(Result):
 
 @dataclass(frozen=True)
 class KernelLeastSquares(LiteralProgram):
-    """Least squares in a kernel's space, on what a network at its start leaves to learn.
+    """Least squares in a kernel's space on the initial errors of a network.
 
         minimise  1/2 sum_n (f_0(x[n]) - (K c)[n] - y[n])^2
 
@@ -186,18 +192,21 @@ class KernelLeastSquares(LiteralProgram):
     References
     ----------
     L. Chizat, E. Oyallon, F. Bach, "On lazy training in differentiable programming": the squared
-    loss while the tangent kernel stays, here with the half that makes a step `e - alpha K e`.
+    loss while the tangent kernel is constant, here with the half that makes a step `e - alpha K e`.
     """
 
     name: ClassVar[str] = "kernel regression"
 
     def literal(self, K: Any, y: Any, f0: Any = 0.0) -> cvxpy.Problem:
-        """State the program; its one variable is c (n,), its optimum half the squares that stay.
+        """State the program; its one variable is c (n,), its optimum half the remaining squares.
 
         Parameters
         ----------
-        K, y, f0
-            As `kernel_regression` takes them, and raises of them.
+        K : (n, n) array
+        y : (n,) array
+            Real targets.
+        f0 : (n,) array or float
+            Initial scores.
 
         Raises
         ------
@@ -206,7 +215,7 @@ class KernelLeastSquares(LiteralProgram):
 
         Examples
         --------
-        >>> problem = KernelLeastSquares().literal(np.diag([2.0, 0.0]), [1.0, -1.0])
+        >>> problem = ib.programs.KernelLeastSquares().literal(np.diag([2.0, 0.0]), [1.0, -1.0])
         >>> round(float(problem.solve(solver="CLARABEL")), 6)
         0.5
         """

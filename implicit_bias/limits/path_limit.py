@@ -70,6 +70,13 @@ class PathLimit(Limit):
     attained : float
         Value of a network that is made of `zeta`, with weights aligned from layer to layer: the
         least value of all networks lies in `[dual_objective, attained]`. Infinite if none is known.
+
+    Examples
+    --------
+    >>> X, y = np.array([[2.0, 0.0], [0.0, 1.0]]), np.array([1.0, -1.0])
+    >>> limit = ib.solve_path_lasso(X, y, [np.eye(2), np.ones((2, 3))])
+    >>> limit.paths.shape, limit.multiplicity.tolist(), limit.is_tight()
+    ((2, 2), [3, 3], True)
     """
 
     paths: Indices

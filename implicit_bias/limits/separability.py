@@ -66,6 +66,12 @@ class Separability(Result):
         All bounds, recomputed from the arrays by code that knows no solver.
     message : str
         One sentence for people.
+
+    Examples
+    --------
+    >>> found = ib.is_separable([[2.0], [-1.0]], [1, -1])
+    >>> bool(found), found.direction.round(6).tolist(), round(found.margin, 6)
+    (True, [1.0], 1.0)
     """
 
     ADVICE: ClassVar[Mapping[Status, str]] = MappingProxyType(

@@ -35,6 +35,12 @@ class Depth3Kernel(Shown):
         ``||W_1[i]||^2 / ||W_1||^2``: shares of the first layer's units, with sum 1.
     first : (H1, D) array
         ``W_1 / ||W_1||``.
+
+    Examples
+    --------
+    >>> kernel = ib.kernels.depth3_kernel(ib.DGN(2, widths=(3, 4), random_state=0))
+    >>> kernel.p.shape, kernel.t.shape, round(float(np.trace(kernel.S)), 6)
+    ((4,), (3,), 1.0)
     """
 
     p: Array

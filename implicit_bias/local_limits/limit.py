@@ -106,6 +106,13 @@ class LocalLimit(Result):
     network : Module or None
         A copy of the network at `weights`, in float64 on the CPU. None in a limit that was loaded:
         a file holds the weights and not the class.
+
+    Examples
+    --------
+    >>> X, y = np.array([[2.0, 0.0], [0.0, 1.0]]), np.array([1.0, -1.0])
+    >>> limit = ib.local_limit(ib.DeepLinear.from_weights(np.array([[1.0, -0.5]])), X, y)
+    >>> limit.active.tolist(), limit.scores.round(6).tolist()
+    ([True, True], [1.0, -1.0])
     """
 
     ADVICE: ClassVar[Mapping[Status, str]] = MappingProxyType(
