@@ -1,11 +1,19 @@
-"""Files: written whole or not at all."""
+"""Files: written whole or not at all, and read as what anybody may have written."""
 
 from __future__ import annotations
 
+import json
 import os
+import re
 from pathlib import Path
+from typing import Any
 
-__all__ = ["check_writable", "write_atomically"]
+__all__ = ["check_writable", "from_json", "write_atomically"]
+
+# Levels of JSON that are read: reports have about 30.
+DEEPEST = 90
+# What a terminal may take for a command; tabs and line ends stay.
+_COMMANDS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def write_atomically(
@@ -59,3 +67,30 @@ def check_writable(path: str | os.PathLike[str], *, folder: bool) -> None:
         raise ValueError(f"cannot write {str(path)!r}: no permission to write in {str(existing)!r}")
     if not folder and existing != target:
         raise ValueError(f"cannot write {str(path)!r}: there is no folder {str(target)!r}")
+
+
+def from_json(text: str | bytes) -> Any:
+    """JSON that anybody may have written: no texts in it command a terminal.
+
+    Raises
+    ------
+    ValueError
+        If it is no JSON, or nested deeper than any result is.
+    """
+    try:
+        return _harmless(json.loads(text), DEEPEST)
+    except RecursionError:
+        raise ValueError(f"it is nested deeper than {DEEPEST} levels") from None
+
+
+def _harmless(tree: Any, levels: int) -> Any:
+    """The tree without control characters in its texts; RecursionError where it has more levels."""
+    if levels < 0:
+        raise RecursionError
+    if isinstance(tree, str):
+        return _COMMANDS.sub("", tree)
+    if isinstance(tree, list):
+        return [_harmless(entry, levels - 1) for entry in tree]
+    if isinstance(tree, dict):
+        return {_harmless(key, 0): _harmless(value, levels - 1) for key, value in tree.items()}
+    return tree

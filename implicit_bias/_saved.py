@@ -1,29 +1,46 @@
-"""Saved things, all in one format: a safetensors file, with JSON in its header."""
+"""Saved things, all in one format: a safetensors file, with JSON in its header.
+
+Within one format number classes may gain fields that have a default and lose any: an older file
+takes the default, and what it has too much is left out. Anything else counts `FORMAT` up.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ._files import write_atomically
+from ._files import from_json, write_atomically
+from ._names import Unreadable, bare, name_of
 from ._version import __version__
 
-__all__ = ["FORMAT", "Kind", "check_format", "kind_of", "read_saved", "write_saved"]
+__all__ = [
+    "FORMAT",
+    "Kind",
+    "check_format",
+    "filled",
+    "kind_of",
+    "read_saved",
+    "text_array",
+    "write_saved",
+]
 
 # Of every file that the package saves and reads; counts up when an older one can no longer be
-# read. Limits without a number and runs of number 2 came before it, gatings were zip archives.
-FORMAT = 3
+# read. Limits without a number and runs of number 2 came before it, gatings were zip archives;
+# files of number 3 named classes by their modules.
+FORMAT = 4
 
-_KEY = "implicit-bias"
+# Bytes of an array of texts, in which each takes as many as the longest.
+WIDEST = 2**28
+_KEY, _CHECKSUM = "implicit-bias", "checksum"
 _ZIP = b"PK\x03\x04"
 _OLDER_RUN = "implicit-bias run "
 
@@ -37,7 +54,7 @@ class Kind:
     Attributes
     ----------
     name : str
-        Of a class, or of what else it is; stands in the file.
+        Stands in the file: the promised name of a class, or a word for what else it is.
     writer : str
         What writes such files, for messages.
     again : str
@@ -50,8 +67,9 @@ class Kind:
 
     @classmethod
     def of(cls, saved_class: type, again: str = "save the result again") -> Kind:
-        """The kind of a class with a method `save`."""
-        return cls(saved_class.__name__, f"{saved_class.__name__}.save", again)
+        """The kind of a class with a method `save`; one of a user's own is known by its name."""
+        name = saved_class.__name__
+        return cls(name_of(saved_class) or name, f"{name}.save", again)
 
     def refused(self, path: str | os.PathLike[str], why: str) -> ValueError:
         """The error of a file that is not what is written."""
@@ -62,11 +80,18 @@ class Kind:
 
     @contextmanager
     def complete(self, path: str | os.PathLike[str], what: str = "its record") -> Iterator[None]:
-        """Refuse the file where the block misses an entry of it, or is given one too many."""
+        """Refuse a whole file where the block finds it to be of another version than this."""
         try:
             yield
-        except (KeyError, TypeError) as error:
-            raise self.refused(path, f"{what} lacks or misnames {error}") from error
+        except (Unreadable, KeyError, TypeError, AttributeError) as error:
+            why = error if isinstance(error, Unreadable) else f"{what} lacks or misnames {error}"
+            header = _header(path, self, _open(path, self, arrays=False)[0])
+            version = header.get("version", "an unknown version")
+            raise ValueError(
+                f"{os.fspath(path)!r} was saved by implicit-bias {version}, and "
+                f"implicit-bias {__version__} cannot read it: {why}; load it with the version that "
+                f"wrote it, or {self.again}"
+            ) from error
 
 
 def write_saved(
@@ -88,14 +113,15 @@ def write_saved(
         "version": __version__,
         "record": dict(record),
     }
-    header["checksum"] = _checksum(contiguous, header)
-    write_atomically(path, save(contiguous, metadata={_KEY: json.dumps(header)}))
+    text = json.dumps(header)
+    metadata = {_KEY: text, _CHECKSUM: _checksum(contiguous, text)}
+    write_atomically(path, save(contiguous, metadata=metadata))
 
 
 def read_saved(
-    path: str | os.PathLike[str], kind: Kind, names: Collection[str] | None = None
+    path: str | os.PathLike[str], kind: Kind
 ) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """The arrays, called `names` unless that is None, and the record that `write_saved` wrote.
+    """The arrays and the record that `write_saved` wrote.
 
     Raises
     ------
@@ -104,18 +130,69 @@ def read_saved(
     ValueError
         If the file is not one of this kind and format, whole and unchanged.
     """
-    header, arrays = _open(path, kind)
+    metadata, arrays = _open(path, kind)
+    header = _header(path, kind, metadata)
     if header["kind"] != kind.name:
-        raise ValueError(f"{os.fspath(path)!r} holds no saved {kind.name} but {header['kind']}")
-    if header.pop("checksum", None) != _checksum(arrays, header):
+        raise ValueError(
+            f"{os.fspath(path)!r} holds no saved {bare(kind.name)} but {bare(header['kind'])}"
+        )
+    if metadata.get(_CHECKSUM) != _checksum(arrays, metadata[_KEY]):
         raise kind.refused(path, "its checksum is that of other numbers")
-    if names is not None and set(arrays) != set(names):
-        raise kind.refused(path, f"it has the arrays {sorted(arrays)}")
     return arrays, header["record"]
 
 
+def filled(saved_class: Any, state: Mapping[str, Any]) -> dict[str, Any]:
+    """All fields of a dataclass or named tuple, from what a file has of them.
+
+    Parameters
+    ----------
+    saved_class : type
+    state : mapping of str to value
+        A field that is not there takes its default; an entry that is no field is left out.
+
+    Raises
+    ------
+    Unreadable
+        If one that has no default is not there.
+    """
+    if not isinstance(state, Mapping):
+        raise Unreadable(f"{type(state).__name__} stands where a {saved_class.__name__} should be")
+    if issubclass(saved_class, tuple):
+        given = saved_class._field_defaults
+        defaults = {name: given.get(name, MISSING) for name in saved_class._fields}
+    else:
+        defaults = {
+            field.name: field.default
+            if field.default_factory is MISSING
+            else field.default_factory()
+            for field in fields(saved_class)
+        }
+    values = {name: state.get(name, default) for name, default in defaults.items()}
+    lacking = [name for name, value in values.items() if value is MISSING]
+    if lacking:
+        raise Unreadable(f"it has no {', '.join(lacking)} of a {saved_class.__name__}")
+    return values
+
+
+def text_array(texts: Any) -> NDArray[np.str_]:
+    """An array of texts, from lists of them as `tolist` gives them.
+
+    Raises
+    ------
+    Unreadable
+        If they are none, or one of them is so long that all take more than `WIDEST` bytes.
+    """
+    array = np.array(texts, dtype=object)
+    if not all(isinstance(text, str) for text in array.ravel()):
+        raise Unreadable("its texts are no texts, or in lists of different lengths")
+    longest = max(map(len, array.ravel()), default=0)
+    if 4 * longest * array.size > WIDEST:
+        raise Unreadable(f"{array.size} texts of up to {longest} characters are too many")
+    return array.astype(np.str_)
+
+
 def kind_of(path: str | os.PathLike[str]) -> str:
-    """The name of what a file holds, not looking at its arrays.
+    """The promised name of what a file holds, or the word for it, not looking at its arrays.
 
     Raises
     ------
@@ -123,8 +200,8 @@ def kind_of(path: str | os.PathLike[str]) -> str:
         As `read_saved`.
     """
     anything = Kind("result", "this package", "save it again")
-    header, _ = _open(path, anything, arrays=False)
-    return str(header["kind"])
+    metadata, _ = _open(path, anything, arrays=False)
+    return str(_header(path, anything, metadata)["kind"])
 
 
 def check_format(path: str | os.PathLike[str], header: Mapping[str, Any]) -> None:
@@ -149,12 +226,14 @@ def check_format(path: str | os.PathLike[str], header: Mapping[str, Any]) -> Non
 
 def _open(
     path: str | os.PathLike[str], kind: Kind, *, arrays: bool = True
-) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """The header of a file in today's format, and its arrays."""
+) -> tuple[dict[str, str], dict[str, NDArray[Any]]]:
+    """The metadata of a file, and its arrays."""
     from safetensors import SafetensorError, safe_open
 
     if not Path(path).is_file():
-        raise FileNotFoundError(f"there is no file {os.fspath(path)!r} to load a {kind.name} from")
+        raise FileNotFoundError(
+            f"there is no file {os.fspath(path)!r} to load a {bare(kind.name)} from"
+        )
     with open(path, "rb") as raw:
         if raw.read(len(_ZIP)) == _ZIP:
             check_format(path, {"version": "0.1.0 or older, or by another program,"})
@@ -166,7 +245,12 @@ def _open(
         raise ValueError(
             f"{os.fspath(path)!r} is not a safetensors file: {error}; {kind.again}"
         ) from error
-    return _header(path, kind, metadata), found
+    except (TypeError, AttributeError) as error:
+        raise ValueError(
+            f"{os.fspath(path)!r} has arrays of a type that NumPy does not have ({error}): it is "
+            "none that this package writes"
+        ) from error
+    return metadata, found
 
 
 def _header(
@@ -175,20 +259,20 @@ def _header(
     if metadata.get("format", "").startswith(_OLDER_RUN):
         check_format(path, {"format": metadata["format"].removeprefix(_OLDER_RUN)})
     try:
-        header = json.loads(metadata.get(_KEY, "{}"))
-    except json.JSONDecodeError as error:
-        raise kind.refused(path, f"its metadata is no JSON ({error})") from error
+        header = from_json(metadata.get(_KEY, "{}"))
+    except ValueError as error:
+        raise kind.refused(path, f"its metadata cannot be read ({error})") from error
     if not isinstance(header, dict) or not header:
-        raise ValueError(f"{os.fspath(path)!r} holds no saved {kind.name}")
+        raise ValueError(f"{os.fspath(path)!r} holds no saved {bare(kind.name)}")
     check_format(path, header)
-    if not {"kind", "record"} <= set(header):
-        raise kind.refused(path, f"its metadata has {sorted(header)} alone")
+    if not (isinstance(header.get("kind"), str) and isinstance(header.get("record"), dict)):
+        raise kind.refused(path, "its metadata name no kind, or have no record")
     return header
 
 
-def _checksum(arrays: Arrays, header: Mapping[str, Any]) -> str:
+def _checksum(arrays: Arrays, header: str) -> str:
     """SHA-256, in hexadecimal, of names, types, shapes and bytes of arrays, and of the header."""
-    sha = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
+    sha = hashlib.sha256(header.encode())
     for name in sorted(arrays):
         array = arrays[name]
         sha.update(f"{name} {array.dtype} {array.shape}".encode())

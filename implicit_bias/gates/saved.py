@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,9 +19,12 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
     check_is_fitted,
 )
 
-from .._saved import Kind, read_saved, write_saved
+from .._names import Unreadable
+from .._saved import Kind, read_saved, text_array, write_saved
 
-__all__ = ["Gating"]
+__all__ = ["MADE_FOR", "Gating"]
+
+MADE_FOR = "the units were made for that many inputs, the constant column included"
 
 
 class Gating(Named, TransformerMixin, BaseEstimator):  # type: ignore[misc,unused-ignore]
@@ -59,8 +63,7 @@ class Gating(Named, TransformerMixin, BaseEstimator):  # type: ignore[misc,unuse
         OSError
             If the file cannot be written, with its path.
         """
-        check_is_fitted(self)
-        made = {name: np.asarray(value) for name, value in self._arrays().items()}
+        made = self.to_arrays()
         # Texts, which are no tensors, go into the record.
         texts = {name: array.tolist() for name, array in made.items() if array.dtype.kind == "U"}
         arrays = {name: array for name, array in made.items() if name not in texts}
@@ -79,13 +82,43 @@ class Gating(Named, TransformerMixin, BaseEstimator):  # type: ignore[misc,unuse
         """
         kind = _kind(cls)
         arrays, texts = read_saved(path, kind)
-        saved = arrays | {name: np.array(text, dtype=np.str_) for name, text in texts.items()}
-        if set(saved) != set(cls.saved):
-            raise kind.refused(path, f"it holds {sorted(saved)}")
-        for name, array in arrays.items():
+        with kind.complete(path):
+            made = arrays | {name: text_array(text) for name, text in texts.items()}
+            return cls.from_arrays(
+                made, f"{os.fspath(path)!r} must be a file that {kind.writer} wrote"
+            )
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return all that it is made from again, by the names `saved`: numbers and texts.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If nothing is fitted yet.
+        """
+        check_is_fitted(self)
+        return {name: np.asarray(value) for name, value in self._arrays().items()}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], wanted: str = "") -> Self:
+        """Make a fitted gating from what `to_arrays` returned; more than that is left out.
+
+        `wanted` begins the message where it is none.
+
+        Raises
+        ------
+        Unreadable, ValueError
+            If an array is missing, or is none of such a gating.
+        """
+        lacking = [name for name in cls.saved if name not in arrays]
+        if lacking:
+            raise Unreadable(f"it has no {', '.join(lacking)} of a {cls.__name__}")
+        made = {name: arrays[name] for name in cls.saved}
+        wanted = wanted or f"it must hold a {cls.__name__}"
+        for name, array in made.items():
             if array.dtype.kind == "f" and not np.all(np.isfinite(array)):
-                raise kind.refused(path, f"it has numbers in {name!r} that are not finite")
-        return cls._made_from(saved, f"{os.fspath(path)!r} must be a file that {kind.writer} wrote")
+                raise ValueError(f"{wanted}, got numbers in {name!r} that are not finite")
+        return cls._made_from(made, wanted)
 
     def _arrays(self) -> dict[str, Any]:
         """What is saved, under the names `saved`."""

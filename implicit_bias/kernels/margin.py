@@ -19,7 +19,7 @@ from ..data.arrays import Floats
 from ..limits.literal import LiteralProgram, constant, cvxpy_module, max_margin
 from ..limits.predictors import DecisionFunction
 from ..limits.result import MaxMarginResult
-from .arrays import check_kernel, matrix, targets
+from .arrays import check_kernel, cross_matrix, targets
 
 if TYPE_CHECKING:
     import cvxpy
@@ -41,13 +41,7 @@ class KernelPredictor(DecisionFunction):
         TypeError, ValueError
             If `X` is no finite real matrix with a column for every training sample.
         """
-        k_cross = matrix("k_cross", X)
-        if k_cross.shape[1] != len(self.zeta):
-            raise ValueError(
-                f"`k_cross` must have {len(self.zeta)} columns, one a training sample, got "
-                f"{k_cross.shape[1]}: new samples are rows"
-            )
-        return np.asarray(k_cross @ self.zeta)
+        return np.asarray(cross_matrix(X, len(self.zeta)) @ self.zeta)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -6,7 +6,7 @@ import os
 from dataclasses import asdict, fields, replace
 from typing import Any, ClassVar, Self, get_type_hints
 
-from .._saved import Kind, read_saved, write_saved
+from .._saved import Kind, filled, read_saved, write_saved
 from .._shown import Shown
 from .._solve import Answer, Certificate, Solution, Status
 from ..quantities.table import record_lines
@@ -94,12 +94,13 @@ class Result(Answer, Shown):
         hints, moving = get_type_hints(cls), movable(cls) & set(arrays)
         with kind.complete(path):
             made = {
-                name: decoded(hints[name], None if name in arrays else record[name], name, arrays)
+                name: decoded(hints[name], record.get(name), name, arrays)
                 for name in cls._stored()
+                if name in arrays or name in record
             }
             place = record["place"] if device == "saved" else device
-            result = cls(**made)
-        fault = f"it has the arrays {sorted(arrays)} as well" if arrays else result._fault()
+            result = cls(**filled(cls, made))
+        fault = result._fault()
         if fault:
             raise kind.refused(path, fault)
         return replace(result, **{name: placed(made[name], place) for name in moving})  # type: ignore[type-var]

@@ -15,6 +15,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
+from .._saved import filled
 from .._solve import Array, is_torch_array, to_numpy
 
 __all__ = ["NOT_STORED", "array_device", "decoded", "encoded", "movable", "placed"]
@@ -54,7 +55,7 @@ def decoded(hint: Any, record: Any, name: str, arrays: Arrays) -> Any:
 
     Raises
     ------
-    KeyError, TypeError
+    Unreadable, KeyError, TypeError
         If the record lacks or misnames something.
     """
     if name in arrays:
@@ -66,10 +67,11 @@ def decoded(hint: Any, record: Any, name: str, arrays: Arrays) -> Any:
         return hint[record]
     if isinstance(hint, type) and is_dataclass(hint):
         hints = get_type_hints(hint)
-        return hint(
-            **{key: decoded(hints.get(key), entry, f"{name}.{key}", arrays)
-               for key, entry in record.items()}
-        )  # fmt: skip
+        state = {
+            key: decoded(hints.get(key), entry, f"{name}.{key}", arrays)
+            for key, entry in record.items()
+        }
+        return hint(**filled(hint, state))
     parts = get_args(hint)
     if isinstance(record, Mapping):
         return {key: decoded(parts[1], one, f"{name}.{key}", arrays) for key, one in record.items()}

@@ -10,6 +10,7 @@ from ..limits.limit import Limit
 from ..quantities.quantity import Rule
 from ..quantities.table import MEASURED
 from ..training.trajectory import Trajectory
+from .row import NAMES
 
 __all__ = [
     "heading_columns",
@@ -29,7 +30,8 @@ def heading_columns(record: Mapping[str, Any]) -> dict[str, Any]:
     data, options = record.get("data", {}), record.get("options", {})
     gating, packages = record.get("gating", {}), record.get("packages", {})
     return {
-        **options,
+        # Those of an older version that have gone since are left out.
+        **{name: value for name, value in options.items() if name in NAMES},
         "model": record["model"],
         "data_digest": data.get("sha256"),
         "n_inputs": data.get("n_inputs"),

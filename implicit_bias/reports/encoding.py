@@ -1,39 +1,46 @@
 """Results as JSON and arrays, and back, with no code in them: what a saved report is made of.
 
-A tree of plain values stands for itself. Arrays and tensors are told by a name among the arrays of
-the file, objects by their class and their attributes. Only classes and drawing functions of this
-package are read, and no constructor is called, so that a file of a stranger's can do nothing.
+A tree of plain values, lists and mappings by text stands for itself. Every other node is a mapping
+whose tag says what it is: an array or a tensor by its name among the arrays of the file, a tuple or
+another mapping by its entries, a class or function of this package by its promised name. Nothing
+else can be named, and no constructor but a gating's is called, so that a file of a stranger's can
+do nothing.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from enum import Enum
 from functools import partial
-from types import MappingProxyType
+from types import FunctionType, MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..gates.saved import Gating
-from .names import found_class, found_function, is_function, is_known, path_of
+from .._names import Unreadable, found, name_of
+from .._saved import filled, text_array
 
 if TYPE_CHECKING:
     from torch.nn import Module
 
-__all__ = ["Decoder", "Encoder", "NotKept"]
+    from ..gates.saved import Gating
+
+__all__ = ["Decoder", "Encoder", "NotKept", "entry"]
 
 # The key of a mapping that stands for something else, with what that is.
 TAG = "#"
 # Of a torch module: all else that it begins with are hooks, which belong to a session.
 MODULE_STATE = ("training", "_parameters", "_buffers", "_modules", "_non_persistent_buffers_set")
+SEQUENCES = MappingProxyType({"tuple": tuple, "set": set, "frozenset": frozenset})
+
+Node = dict[str, Any]
 
 
 class NotKept(TypeError):
-    """Something that no file can hold: the class is not one of the package."""
+    """Something that no file can hold: it has no promised name."""
 
 
 class Encoder:
@@ -52,7 +59,7 @@ class Encoder:
         Raises
         ------
         NotKept
-            With the class of what is not the package's.
+            With the class of what has no promised name.
         """
         arrays, known = dict(self.arrays), dict(self._known)
         try:
@@ -66,69 +73,76 @@ class Encoder:
         if value is None or type(value) in (bool, int, float, str):
             return value
         if type(value) is list:
-            return [self.encode(entry) for entry in value]
+            return [self.encode(one) for one in value]
+        if type(value) is dict and all(type(key) is str and key != TAG for key in value):
+            return {key: self.encode(one) for key, one in value.items()}
         if id(value) in self._known:
             return {TAG: "known", "id": self._known[id(value)][0]}
-        tree = self._tree(value)
-        if tree[TAG] in ("array", "tensor", "object", "module"):
+        node = self._node(value)
+        if _sort(node) in _SHARED:
             # Kept beside its name: no other object may get its address.
-            tree["id"] = str(len(self._known))
-            self._known[id(value)] = (tree["id"], value)
-        return tree
+            node["id"] = str(len(self._known))
+            self._known[id(value)] = (node["id"], value)
+        return node
 
-    def _tree(self, value: Any) -> dict[str, Any]:
-        for fits, write in _WRITERS:
+    def _node(self, value: Any) -> Node:
+        thing = value if isinstance(value, FunctionType) else type(value)
+        name = name_of(thing)
+        if name is not None:
+            return {TAG: name} | _NAMED[name.partition(":")[0]](self, value)
+        for fits, write in _PLAIN:
             if fits(value):
-                found: dict[str, Any] = write(self, value)
-                return found
-        raise NotKept(f"{type(value).__module__}.{type(value).__qualname__}")
+                return write(self, value)
+        raise NotKept(f"{thing.__module__}.{thing.__qualname__}")
 
     def _add(self, array: NDArray[Any]) -> str:
         name = f"a{len(self.arrays)}"
         self.arrays[name] = array
         return name
 
-    def _array(self, value: Any) -> dict[str, Any]:
+    def _array(self, value: Any) -> Node:
         array = np.asarray(value)
         if array.dtype.kind in "OUSMmV":
-            return {TAG: "texts", "shape": array.shape, "of": [str(x) for x in array.ravel()]}
+            return {TAG: "texts", "of": array.astype(np.str_).tolist()}
         fixed = isinstance(value, np.ndarray) and not value.flags.writeable
         return {TAG: "array", "name": self._add(array), "fixed": fixed,
                 "scalar": isinstance(value, np.generic)}  # fmt: skip
 
-    def _tensor(self, value: Any) -> dict[str, Any]:
+    def _tensor(self, value: Any) -> Node:
         kept = self._add(value.detach().cpu().numpy())
         parameter = type(value).__name__ == "Parameter"
         return {TAG: "tensor", "name": kept, "grad": value.requires_grad, "parameter": parameter}
 
-    def _mapping(self, value: Any) -> dict[str, Any]:
-        items = [[self.encode(key), self.encode(entry)] for key, entry in value.items()]
-        return {TAG: "mapping", "items": items, "fixed": isinstance(value, MappingProxyType)}
+    def _mapping(self, value: Any) -> Node:
+        items = [[self.encode(key), self.encode(one)] for key, one in value.items()]
+        return {TAG: "mapping", "of": items, "fixed": isinstance(value, MappingProxyType)}
 
-    def _named(self, value: Any) -> dict[str, Any]:
-        return {TAG: "named", "class": path_of(type(value)), "of": self.encode(list(value))}
+    def _sequence(self, value: Any) -> Node:
+        return {TAG: type(value).__name__, "of": [self.encode(one) for one in value]}
 
-    def _sequence(self, value: Any) -> dict[str, Any]:
-        return {TAG: type(value).__name__, "of": [self.encode(entry) for entry in value]}
-
-    def _enum(self, value: Enum) -> dict[str, Any]:
-        return {TAG: "enum", "class": path_of(type(value)), "name": value.name}
-
-    def _partial(self, value: partial[Any]) -> dict[str, Any]:
-        return {TAG: "partial", "function": self.encode(value.func),
-                "args": self.encode(list(value.args)),
+    def _partial(self, value: partial[Any]) -> Node:
+        return {TAG: "partial", "of": self.encode(value.func),
+                "arguments": self.encode(list(value.args)),
                 "keywords": self.encode(dict(value.keywords))}  # fmt: skip
 
-    def _function(self, value: Any) -> dict[str, Any]:
-        return {TAG: "function", "path": path_of(value)}
+    def _member(self, value: Enum) -> Node:
+        return {"member": value.name}
 
-    def _object(self, value: Any) -> dict[str, Any]:
-        return {TAG: "object", "class": path_of(type(value)), "state": self.encode(vars(value))}
+    def _function(self, value: Any) -> Node:
+        return {}
 
-    def _module(self, value: Module) -> dict[str, Any]:
+    def _object(self, value: Any) -> Node:
+        kind: Any = type(value)
+        names = kind._fields if issubclass(kind, tuple) else [one.name for one in fields(kind)]
+        return {"state": self.encode({name: getattr(value, name) for name in names})}
+
+    def _module(self, value: Module) -> Node:
         hooks = set(_fresh_module()) - set(MODULE_STATE)
-        state = {name: entry for name, entry in vars(value).items() if name not in hooks}
-        return {TAG: "module", "class": path_of(type(value)), "state": self.encode(state)}
+        state = {name: one for name, one in vars(value).items() if name not in hooks}
+        return {"state": self.encode(state)}
+
+    def _gating(self, value: Gating) -> Node:
+        return {"state": self.encode(value.to_arrays())}
 
 
 class Decoder:
@@ -148,103 +162,123 @@ class Decoder:
 
         Raises
         ------
-        ValueError, KeyError
-            If the tree names what this version does not know.
+        Unreadable
+            If the tree is none, or names what this version does not know.
         """
         if isinstance(tree, list):
-            return [self.decode(entry) for entry in tree]
+            return [self.decode(one) for one in tree]
         if not isinstance(tree, dict):
             return tree
-        if tree[TAG] == "known":
-            return self._known[tree["id"]]
-        value = _READERS[tree[TAG]](self, tree)
-        if "id" in tree:
-            self._known[tree["id"]] = value
+        if TAG not in tree:
+            return {key: self.decode(one) for key, one in tree.items()}
+        sort = _sort(tree)
+        if sort not in _READERS:
+            raise Unreadable(f"{tree.get(TAG)!r} is no part of results")
+        value = _READERS[sort](self, tree)
+        if sort in _SHARED:
+            self._known[entry(tree, "id", str)] = value
         return value
 
-    def _array(self, tree: Mapping[str, Any]) -> Any:
-        array = self._arrays[tree["name"]]
-        if tree["scalar"]:
+    def _met_before(self, node: Node) -> Any:
+        name = entry(node, "id", str)
+        if name not in self._known:
+            raise Unreadable(f"it speaks of a part {name!r} before it has one")
+        return self._known[name]
+
+    def _kept(self, node: Node) -> NDArray[Any]:
+        name = entry(node, "name", str)
+        if name not in self._arrays:
+            raise Unreadable(f"it has no array {name!r}")
+        return self._arrays[name]
+
+    def _array(self, node: Node) -> Any:
+        array = self._kept(node)
+        if entry(node, "scalar", bool):
             return array[()]
-        if tree["fixed"]:
+        if entry(node, "fixed", bool):
             array.flags.writeable = False
         return array
 
-    def _texts(self, tree: Mapping[str, Any]) -> Any:
-        return np.array(tree["of"], dtype=np.str_).reshape(tree["shape"])
+    def _texts(self, node: Node) -> Any:
+        return text_array(entry(node, "of", str, list))
 
-    def _tensor(self, tree: Mapping[str, Any]) -> Any:
+    def _tensor(self, node: Node) -> Any:
         import torch
 
-        tensor = torch.from_numpy(self._arrays[tree["name"]])
-        if tree["parameter"]:
-            return torch.nn.Parameter(tensor, requires_grad=tree["grad"])
-        return tensor.requires_grad_(tree["grad"])
+        tensor, grad = torch.from_numpy(self._kept(node)), entry(node, "grad", bool)
+        if entry(node, "parameter", bool):
+            return torch.nn.Parameter(tensor, requires_grad=grad)
+        return tensor.requires_grad_(grad)
 
-    def _mapping(self, tree: Mapping[str, Any]) -> Any:
-        found = {self.decode(key): self.decode(entry) for key, entry in tree["items"]}
-        return MappingProxyType(found) if tree["fixed"] else found
+    def _mapping(self, node: Node) -> Any:
+        value = dict(self.decode(pair) for pair in entry(node, "of", list))
+        return MappingProxyType(value) if entry(node, "fixed", bool) else value
 
-    def _sequence(self, tree: Mapping[str, Any]) -> Any:
-        return {"tuple": tuple, "set": set, "frozenset": frozenset}[tree[TAG]](
-            self.decode(entry) for entry in tree["of"]
-        )
+    def _sequence(self, node: Node) -> Any:
+        return SEQUENCES[node[TAG]](self.decode(one) for one in entry(node, "of", list))
 
-    def _named(self, tree: Mapping[str, Any]) -> Any:
-        return tuple.__new__(found_class(tree["class"], tuple), self.decode(tree["of"]))
+    def _partial(self, node: Node) -> Any:
+        function = self.decode(entry(node, "of", dict))
+        arguments = self.decode(entry(node, "arguments", list))
+        return partial(function, *arguments, **self.decode(entry(node, "keywords", dict)))
 
-    def _enum(self, tree: Mapping[str, Any]) -> Any:
-        return found_class(tree["class"], Enum)[tree["name"]]
+    def _member(self, node: Node) -> Any:
+        kind, member = found(node[TAG], "enum"), entry(node, "member", str)
+        if member not in kind.__members__:
+            raise Unreadable(f"{member!r} is none of {kind.__name__}")
+        return kind[member]
 
-    def _partial(self, tree: Mapping[str, Any]) -> Any:
-        function = self.decode(tree["function"])
-        return partial(function, *self.decode(tree["args"]), **self.decode(tree["keywords"]))
+    def _function(self, node: Node) -> Any:
+        return found(node[TAG], "panel", "function")
 
-    def _function(self, tree: Mapping[str, Any]) -> Any:
-        return found_function(tree["path"])
+    def _state(self, node: Node) -> Any:
+        state = self.decode(entry(node, "state", dict))
+        if not (isinstance(state, dict) and all(isinstance(name, str) for name in state)):
+            raise Unreadable(f"the state of {node[TAG]!r} has no names")
+        return state
 
-    def _object(self, tree: Mapping[str, Any]) -> Any:
-        kind = found_class(tree["class"], object)
-        state = self.decode(tree["state"])
-        if is_dataclass(kind):
-            lacking = {field.name for field in fields(kind)} - set(state)
-            if lacking:
-                raise KeyError(f"{tree['class']} has {sorted(lacking)} now")
-        elif not issubclass(kind, Gating):
-            raise ValueError(f"{kind.__name__} is no class of results")
+    def _object(self, node: Node) -> Any:
+        kind = found(node[TAG], "class")
+        state = filled(kind, self._state(node))
+        if issubclass(kind, tuple):
+            return tuple.__new__(kind, state.values())
         value = object.__new__(kind)
         value.__dict__.update(state)
         return value
 
-    def _module(self, tree: Mapping[str, Any]) -> Any:
+    def _module(self, node: Node) -> Any:
         from torch.nn import Module
 
-        kind = found_class(tree["class"], Module)
+        kind = found(node[TAG], "network")
         value = kind.__new__(kind)
         Module.__init__(value)
-        value.__dict__.update(self.decode(tree["state"]))
+        value.__dict__.update(self._state(node))
         return value
 
-
-def _is_of_package(value: Any) -> bool:
-    return is_known(value) and (is_dataclass(value) or isinstance(value, Gating))
-
-
-def _torch_class(name: str) -> Callable[[Any], bool]:
-    """A test that loads no torch: where it is not loaded nothing is of its classes."""
-
-    def fits(value: Any) -> bool:
-        torch = sys.modules.get("torch")
-        if torch is None:
-            return False
-        kind = torch.Tensor if name == "Tensor" else torch.nn.Module
-        return isinstance(value, kind)
-
-    return fits
+    def _gating(self, node: Node) -> Any:
+        return found(node[TAG], "gating").from_arrays(self._state(node))
 
 
-def _is_own_module(value: Any) -> bool:
-    return is_known(value) and _torch_class("Module")(value)
+def entry(tree: Any, name: str, *kinds: type) -> Any:
+    """What a mapping in a file has under a name.
+
+    Raises
+    ------
+    Unreadable
+        If it is no mapping, or has nothing of one of these kinds there.
+    """
+    if not isinstance(tree, dict):
+        raise Unreadable(f"{type(tree).__name__} stands where {name!r} of something should be")
+    value = tree.get(name)
+    if not isinstance(value, kinds):
+        there = f"is {type(value).__name__}" if name in tree else "is missing"
+        wanted = " or ".join(kind.__name__ for kind in kinds)
+        raise Unreadable(f"{name!r} {there} where {wanted} should be")
+    return value
+
+
+def _sort(node: Node) -> str:
+    return str(node.get(TAG)).partition(":")[0]
 
 
 def _fresh_module() -> Mapping[str, Any]:
@@ -253,28 +287,34 @@ def _fresh_module() -> Mapping[str, Any]:
     return vars(Module())
 
 
-def _is(*kinds: type) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, kinds)
+def _is_tensor(value: Any) -> bool:
+    """Loads no torch: where it is not loaded nothing is a tensor."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
 
 
-_WRITERS: tuple[tuple[Callable[[Any], bool], Callable[[Encoder, Any], dict[str, Any]]], ...] = (
-    (_is(Enum), Encoder._enum),
-    (_is(np.ndarray, np.generic), Encoder._array),
-    (_torch_class("Tensor"), Encoder._tensor),
-    (_is_own_module, Encoder._module),
-    (_is(partial), Encoder._partial),
-    (is_function, Encoder._function),
-    (_is(dict, MappingProxyType), Encoder._mapping),
-    (lambda value: type(value) in (tuple, set, frozenset), Encoder._sequence),
-    (lambda value: isinstance(value, tuple) and is_known(value), Encoder._named),
-    (_is_of_package, Encoder._object),
-)
-_READERS: Mapping[str, Callable[[Decoder, Mapping[str, Any]], Any]] = MappingProxyType(
+Write = Callable[[Encoder, Any], Node]
+_NAMED: Mapping[str, Write] = MappingProxyType(
     {
-        "array": Decoder._array, "texts": Decoder._texts, "tensor": Decoder._tensor,
-        "mapping": Decoder._mapping, "tuple": Decoder._sequence, "set": Decoder._sequence,
-        "frozenset": Decoder._sequence, "enum": Decoder._enum, "partial": Decoder._partial,
-        "function": Decoder._function, "named": Decoder._named,
-        "object": Decoder._object, "module": Decoder._module,
+        "class": Encoder._object, "enum": Encoder._member, "network": Encoder._module,
+        "gating": Encoder._gating, "panel": Encoder._function, "function": Encoder._function,
     }
 )  # fmt: skip
+_PLAIN: Sequence[tuple[Callable[[Any], bool], Write]] = (
+    (lambda value: isinstance(value, np.ndarray | np.generic), Encoder._array),
+    (_is_tensor, Encoder._tensor),
+    (lambda value: isinstance(value, dict | MappingProxyType), Encoder._mapping),
+    (lambda value: type(value) in SEQUENCES.values(), Encoder._sequence),
+    (lambda value: isinstance(value, partial), Encoder._partial),
+)
+_READERS: Mapping[str, Callable[[Decoder, Node], Any]] = MappingProxyType(
+    {
+        "array": Decoder._array, "texts": Decoder._texts, "tensor": Decoder._tensor,
+        "mapping": Decoder._mapping, **dict.fromkeys(SEQUENCES, Decoder._sequence),
+        "partial": Decoder._partial, "known": Decoder._met_before,
+        "class": Decoder._object, "enum": Decoder._member, "network": Decoder._module,
+        "gating": Decoder._gating, "panel": Decoder._function, "function": Decoder._function,
+    }
+)  # fmt: skip
+# Met twice in a file, they are one thing again.
+_SHARED = frozenset({"array", "tensor", "class", "network", "gating"})

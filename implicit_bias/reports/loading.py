@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-import json
 import os
+import re
 from collections.abc import Mapping
 from functools import partial
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import NoneType
+from typing import Any
 
 from .._extras import naming_extras
-from .._files import write_atomically
-from .._saved import check_format, kind_of, read_saved
-from .encoding import Decoder
+from .._files import from_json, write_atomically
+from .._names import PROMISED, Unreadable, found
+from .._saved import filled, kind_of, read_saved
+from .encoding import Decoder, entry
 from .files import INDEX, REPORT, RESULTS
 from .finding import Finding
 from .report import Report
+from .row import NAMES
 from .saving import KIND, PLAIN
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 __all__ = ["is_run", "load"]
 
-PACKAGE = __name__.split(".")[0]
+# Names of the files that a run writes beside its report: no folders, nothing hidden.
+FILE_NAME = re.compile(r"\w[^/\\:]*\.(safetensors|parquet)")
 
 
 @naming_extras()
@@ -58,17 +58,13 @@ def load(path: str | os.PathLike[str]) -> Any:
     if path.name == REPORT:
         return _read_report(path.parent)
     name = kind_of(path)
-    places = (
-        import_module(f"{PACKAGE}{place}")
-        for place in ("", ".limits", ".kernels", ".equivalence", ".gates")
-    )
-    found: Any = next((getattr(place, name) for place in places if name in place.__all__), None)
-    if not hasattr(found, "load"):
+    saved: Any = found(name) if name in PROMISED else None
+    if not hasattr(saved, "load"):
         raise ValueError(
-            f"{str(path)!r} holds {name} of a run: load the folder that it is in, or read its "
-            "arrays with safetensors"
+            f"{str(path)!r} holds {name}, which is no result by itself: load the folder of the run "
+            "that it is in, or by the class that saved it, or read its arrays with safetensors"
         )
-    return found.load(path)
+    return saved.load(path)
 
 
 def is_run(folder: str | os.PathLike[str]) -> bool:
@@ -80,35 +76,56 @@ def _read_report(folder: Path) -> Report:
     _check_folder(folder)
     path = folder / REPORT
     arrays, record = read_saved(path, KIND)
-    try:
-        return _report(record, arrays, folder)
-    except (KeyError, ValueError, AttributeError, ImportError, TypeError) as error:
-        raise KIND.refused(path, f"this version does not know a part of it ({error})") from error
+    with KIND.complete(path, "it"):
+        try:
+            return _report(record, Decoder(arrays), folder)
+        except Unreadable:
+            raise
+        except (ValueError, AttributeError) as error:
+            raise Unreadable(f"it is not built as a report is ({error})") from error
 
 
-def _report(record: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], folder: Path) -> Report:
-    decoder = Decoder(arrays)
+def _report(record: Mapping[str, Any], decoder: Decoder, folder: Path) -> Report:
+    heading = decoder.decode(entry(record, "heading", dict))
+    findings = tuple(_finding(decoder, tree, folder) for tree in entry(record, "findings", list))
+    if not isinstance(heading, found("class:Heading")) or not findings:
+        raise Unreadable("it has no heading or no findings")
     return Report(
-        heading=decoder.decode(record["heading"]),
-        findings=tuple(_finding(decoder, tree, folder) for tree in record["findings"]),
-        interrupted=record["interrupted"],
-        failure=record["failure"],
-        call=record["call"],
+        heading=heading,
+        findings=findings,
+        interrupted=entry(record, "interrupted", bool),
+        failure=entry(record, "failure", str, NoneType),
+        call=entry(record, "call", str),
     )
 
 
-def _finding(decoder: Decoder, tree: Mapping[str, Any], folder: Path) -> Finding:
+def _finding(decoder: Decoder, tree: Any, folder: Path) -> Finding:
     # In the order in which they were written: what was met first holds what later ones share.
-    objects = {name: decoder.decode(one) for name, one in tree["objects"]}
-    panels = tuple(decoder.decode(one) for one in tree["panels"])
-    plain = {name: decoder.decode(tree[name]) for name in PLAIN}
-    return Finding(
-        **plain,
-        objects=objects,
-        panels=panels,
-        files={name: partial(_copy, folder / Path(name).name) for name in tree["files"]},
-        parts={name: _finding(decoder, part, folder) for name, part in tree["parts"]},
-    )
+    objects = {name: decoder.decode(one) for name, one in entry(tree, "objects", list)}
+    panels = tuple(decoder.decode(one) for one in entry(tree, "panels", list))
+    plain = {name: decoder.decode(tree[name]) for name in PLAIN if name in tree}
+    for name, value in plain.items():
+        if not isinstance(value, PLAIN[name]):
+            raise Unreadable(f"{name!r} of a finding is {type(value).__name__}")
+    files = [_plain_name(name) for name in entry(tree, "files", list)]
+    row = {name: value for name, value in plain.get("row", {}).items() if name in NAMES}
+    state = plain | {
+        "row": row,
+        "objects": objects,
+        "panels": panels,
+        "files": {name: partial(_copy, folder / name) for name in files},
+        "parts": {
+            name: _finding(decoder, part, folder) for name, part in entry(tree, "parts", list)
+        },
+    }
+    return Finding(**filled(Finding, state))
+
+
+def _plain_name(name: Any) -> str:
+    """The name of a file beside the report, so that a copy of it lies beside the copy."""
+    if not (isinstance(name, str) and FILE_NAME.fullmatch(name)):
+        raise Unreadable(f"{name!r} is no plain name of a file")
+    return name
 
 
 def _copy(source: Path, path: Path) -> None:
@@ -122,7 +139,10 @@ def _check_folder(folder: Path) -> None:
         return
     where = repr(str(folder))
     if (folder / RESULTS).is_file():
-        check_format(folder, _plain_json(folder / RESULTS) | {"format": None})
+        raise ValueError(
+            f"{where} holds the results of a run by implicit-bias {_version(folder / RESULTS)}, "
+            f"but {REPORT} is missing, from which it is loaded: bring it back, or run it again"
+        )
     if (folder / INDEX).is_file():
         raise ValueError(
             f"{where} holds a run that is not finished: go on with it by `--resume`, or "
@@ -136,9 +156,11 @@ def _check_folder(folder: Path) -> None:
     raise ValueError(f"{where} holds no saved run: name the folder of `--save`")
 
 
-def _plain_json(path: Path) -> dict[str, Any]:
+def _version(results: Path) -> str:
+    """The version that wrote these results."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        record = from_json(results.read_bytes())
     except (OSError, ValueError) as error:
-        raise ValueError(f"{str(path)!r} cannot be read ({error}): run it again") from error
-    return found if isinstance(found, dict) else {}
+        raise ValueError(f"{str(results)!r} cannot be read ({error}): run it again") from error
+    known = isinstance(record, dict) and "version" in record
+    return str(record["version"]) if known else "of an unknown version"

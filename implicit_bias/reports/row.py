@@ -19,7 +19,7 @@ from ..quantities.table import MEASURED
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["COLUMNS", "OPTIONS", "ROW_VERSION", "Column", "make_row", "row_schema"]
+__all__ = ["COLUMNS", "NAMES", "OPTIONS", "ROW_VERSION", "Column", "make_row", "row_schema"]
 
 # Counts up when a column is renamed, goes, or changes its meaning; new ones leave it.
 ROW_VERSION = 1
@@ -83,6 +83,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("torch_version", "string", "Of the package."),
     Column("cvxpy_version", "string", "Of the package."),
 )
+NAMES = frozenset(column.name for column in COLUMNS)
 
 
 def make_row(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -93,7 +94,7 @@ def make_row(values: Mapping[str, Any]) -> dict[str, Any]:
     KeyError
         For a value that has no column.
     """
-    unknown = sorted(set(values) - {column.name for column in COLUMNS})
+    unknown = sorted(set(values) - NAMES)
     if unknown:
         raise KeyError(f"{', '.join(unknown)} have no column in `COLUMNS`")
     row = {column.name: _value(column, values.get(column.name)) for column in COLUMNS}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from .._saved import Kind, write_saved
@@ -15,10 +16,14 @@ from .finding import Finding
 __all__ = ["KIND", "PLAIN", "write_report"]
 
 KIND = Kind("Report", "Report.save", "run it again")
-# Of a finding, what is written as it is; panels and objects are dropped where no file can hold
-# them, and files are those that stand beside the report.
-PLAIN = ("key", "record", "tables", "assumptions", "statuses", "certificates", "row", "finished",
-         "shortfall")  # fmt: skip
+# Of a finding, what is written as it is, and of what kind; panels and objects are dropped where no
+# file can hold them, and files are those that stand beside the report.
+PLAIN: Mapping[str, type] = MappingProxyType(
+    {
+        "key": str, "record": Mapping, "tables": tuple, "assumptions": tuple, "statuses": Mapping,
+        "certificates": Mapping, "row": Mapping, "finished": bool, "shortfall": str,
+    }
+)  # fmt: skip
 
 log = logging.getLogger(__name__)
 
@@ -59,5 +64,5 @@ def _kept(encoder: Encoder, named: Iterable[tuple[str, Any]]) -> list[tuple[str,
         try:
             found.append((name, encoder.attempt(value)))
         except NotKept as error:
-            log.warning("the saved run leaves out %s: %s is no class of this package", name, error)
+            log.warning("the saved run leaves out %s: no file can hold %s", name, error)
     return found

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._files import write_atomically
+from .._names import name_of
 from .._saved import Kind, write_saved
 from ..training.settings import TrainingSettings
 from ..training.trajectory import Trajectory
@@ -64,7 +65,7 @@ def _write_frame(trajectory: Trajectory, path: Path) -> None:
 
 def _write_weights(network: torch.nn.Module, path: Path) -> None:
     weights = {name: tensor.cpu().numpy() for name, tensor in network.state_dict().items()}
-    write_saved(path, WEIGHTS, weights, {"network": type(network).__name__})
+    write_saved(path, WEIGHTS, weights, {"network": name_of(type(network))})
 
 
 def _write_arrays(arrays: Mapping[str, NDArray[np.float64]], path: Path) -> None:

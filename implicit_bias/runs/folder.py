@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .._files import write_atomically
+from .._files import from_json, write_atomically
 from ..reports.files import INDEX
 
 __all__ = ["RunFolder"]
@@ -101,7 +101,7 @@ class RunFolder:
     def _index(self) -> Mapping[str, Any]:
         assert self.path is not None
         try:
-            index = json.loads((self.path / INDEX).read_text(encoding="utf-8"))
+            index = from_json((self.path / INDEX).read_bytes())
         except FileNotFoundError:
             return {}
         except (ValueError, OSError) as error:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .._extras import naming_extras
 from .._pictures import draw
-from .._saved import Kind, read_saved, write_saved
+from .._saved import Kind, filled, read_saved, write_saved
 from .._shown import html_table
 
 if TYPE_CHECKING:
@@ -169,8 +169,8 @@ class Trajectory:
         kind = Kind.of(cls)
         arrays, record = read_saved(path, kind)
         with kind.complete(path, "it"):
-            observed = {name: arrays.pop(f"{_OBSERVED}{name}") for name in record["observed"]}
-            return cls(**arrays, finished=record["finished"], observed=observed)
+            observed = {name: arrays[f"{_OBSERVED}{name}"] for name in record["observed"]}
+            return cls(**filled(cls, arrays | record | {"observed": observed}))
 
     def __repr__(self) -> str:
         if not len(self.step):

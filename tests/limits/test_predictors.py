@@ -78,5 +78,5 @@ def test_a_limit_of_several_classes_predicts_the_class_of_largest_score() -> Non
 
 
 def test_inputs_that_are_not_finite_are_refused_whatever_the_gates() -> None:
-    with pytest.raises(ValueError, match="`X` has NaN or infinite"):
+    with pytest.raises(ValueError, match="`X` has entries that are NaN or infinite"):
         ib.solve_linear_svm(X[FEW], Y[FEW]).predictor(np.full((2, D), np.nan))

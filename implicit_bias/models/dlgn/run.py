@@ -88,10 +88,6 @@ class Frozen:
             return PathLasso(self.widths)
         return SVMFReLU() if self.setup.options.experts == "linear" else ConstantExperts()
 
-    def expert_inputs(self, X: Floats) -> Floats:
-        """Inputs (n, D) as the value network sees them."""
-        return X if self.setup.options.experts == "linear" else np.ones_like(X)
-
 
 def run_dlgn(setup: Setup) -> Report:
     """Train the half-spaces of a DLGN with soft gates, freeze them, and go on to the limit.
@@ -283,26 +279,32 @@ def _with_closed(found: Finding, limit: Limit, frozen: Frozen) -> Finding:
 
 def _maps(frozen: Frozen, limit: Limit, value: BoundedValue, twin: DGN) -> Any:
     """The program's solution, the local limit and the network on the plane."""
-    scorers = [(frozen.name, partial(_predicted, limit, frozen), limit.objective)]
+    seen = (frozen.gating, frozen.setup.options.experts == "constant")
+    scorers = [(frozen.name, partial(_predicted, limit, *seen), limit.objective)]
     local = value.limit
     if local is not None:
-        scorers.append(("local limit", partial(_predicted, local, frozen), local.value))
+        scorers.append(("local limit", partial(_predicted, local, *seen), local.value))
     margin = float((frozen.samples[0].y * scores(twin, frozen.samples[0])).min())
-    scorers.append(("network", partial(_scores, twin, frozen), value.value * margin))
+    scorers.append(("network", partial(_scores, twin, *seen), value.value * margin))
     sample = Sample(frozen.setup.train.X, frozen.setup.train.y, None)
     return decision_row(sample, frozen.gating, scorers)
 
 
-def _predicted(limit: Any, frozen: Frozen, X: Floats) -> Floats:
-    seen = Sample(frozen.expert_inputs(X), np.ones(len(X)), frozen.gating.transform(X))
-    if isinstance(limit, LocalLimit) and frozen.setup.options.experts == "constant":
+def _predicted(limit: Any, gating: LinearGates, constant: bool, X: Floats) -> Floats:
+    seen = _seen(gating, constant, X)
+    if isinstance(limit, LocalLimit) and constant:
         seen = one_input(seen)
-    return to_numpy(limit.predictor(seen.X, np.asarray(seen.gates, dtype=float)))
+    return to_numpy(limit.predictor(seen.X, seen.gates))
 
 
-def _scores(twin: DGN, frozen: Frozen, X: Floats) -> Floats:
-    gates = frozen.gating.transform(X).astype(float)
-    return scores(twin, Sample(frozen.expert_inputs(X), np.ones(len(X)), gates))
+def _scores(twin: DGN, gating: LinearGates, constant: bool, X: Floats) -> Floats:
+    return scores(twin, _seen(gating, constant, X))
+
+
+def _seen(gating: LinearGates, constant: bool, X: Floats) -> Sample:
+    """New inputs as the value network sees them: ones where its experts are constant."""
+    gates = gating.transform(X).astype(float)
+    return Sample(np.ones_like(X) if constant else X, np.ones(len(X)), gates)
 
 
 def _check_layers(options: DLGNOptions) -> None:
