@@ -12,7 +12,7 @@ from ...limits.formulation import Formulation, Solving, solve_limit
 from ...limits.frelu import FReLULimit, SVMFReLU
 from ...limits.limit import UnitsLimit
 from ...limits.literal import constant, max_margin
-from ...limits.predictors import GateColumns, Predictor
+from ...limits.predictors import DecisionFunction, GateColumns, Predictor
 
 if TYPE_CHECKING:
     import cvxpy
@@ -31,13 +31,13 @@ EXPERTS: tuple[Experts, ...] = ("linear", "constant")
 
 
 @dataclass(frozen=True, eq=False)
-class ConstantPredictor:
+class ConstantPredictor(DecisionFunction):
     """Scores of constant experts: of inputs (n, D) and gates (n, H), the gates alone count."""
 
     zeta: Array
 
-    def __call__(self, X: Array, gates: Array) -> Array:
-        """(n,) float64 scores; raises as `Predictor` does."""
+    def __call__(self, X: Array, gates: Array | None = None) -> Array:
+        """Return the scores (n,), in float64; raises as `Predictor` does."""
         behind = Predictor(self.zeta, GateColumns(int(self.zeta.shape[0]), binary=True))
         return behind(array_namespace(X).ones_like(X), gates)
 

@@ -72,7 +72,7 @@ def solve_exit_heads(
     Examples
     --------
     >>> head, = solve_exit_heads([np.eye(2)], teacher=[[2.0, 0.0], [0.0, 4.0]], share=0)
-    >>> head.kind, head.weights.round(9).tolist()
+    >>> head.kind, head.zeta.round(9).tolist()
     ('interpolant', [[1.0, -2.0], [-1.0, 2.0]])
     """
     require_tolerance(tol)
@@ -101,7 +101,7 @@ def anytime_average(heads: Sequence[HeadLimit], features: Sequence[Any]) -> tupl
     """
     if len(heads) != len(features):
         raise ValueError(f"`features` must have {len(heads)} exits, got {len(features)}")
-    return averages([h.logits(phi) for h, phi in zip(heads, features, strict=True)])
+    return averages([h.predictor(phi) for h, phi in zip(heads, features, strict=True)])
 
 
 def averages(logits: Sequence[Floats]) -> tuple[Floats, ...]:

@@ -17,6 +17,7 @@ from ..._solve import (
     require_columns,
 )
 from ...limits.limit import Limit
+from ...limits.predictors import DecisionFunction
 from ...limits.result import Result
 
 __all__ = ["LABELS", "OneSidedSolution", "OrthosepLimit", "RampFunction"]
@@ -26,7 +27,7 @@ LABELS = {"positive": 1, "negative": -1}
 
 
 @dataclass(frozen=True, eq=False)
-class RampFunction:
+class RampFunction(DecisionFunction):
     """`f(x) = u relu(<w_plus, x>) - z relu(<w_minus, x>)`.
 
     Parameters
@@ -41,8 +42,8 @@ class RampFunction:
     u: float = 1.0
     z: float = 1.0
 
-    def __call__(self, X: Array, gates: None = None) -> Array:
-        """(n,) float64 scores of `X` (n, D); there are no gates to give."""
+    def __call__(self, X: Array, gates: Array | None = None) -> Array:
+        """Return the scores (n,), in float64, of `X` (n, D); there are no gates to give."""
         xp = array_namespace(self.w_plus)
         X, n_inputs = as_float64(X, like=self.w_plus), int(self.w_plus.shape[0])
         require_columns("X", X, n_inputs, f"the function was made from {n_inputs} inputs")
