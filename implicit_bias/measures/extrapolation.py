@@ -198,8 +198,8 @@ def extrapolate(
     degree : int
         Degree of homogeneity of the network, for a series with a bound.
     dual_norms, unit_norms : (H,) arrays, optional
-        Norms of the units at the last checkpoint, of a network whose limit attains the bound. Without
-        them, or where one is NaN, nothing is known of the units and the bar is wide.
+        Norms of the units at the last checkpoint, of a network whose limit attains the bound.
+        Without them, or where one is NaN, nothing is known of the units and the bar is wide.
 
     Returns
     -------

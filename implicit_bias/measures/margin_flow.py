@@ -128,7 +128,8 @@ def margin_flow(
     until : float
         log(1 / loss) to end at; it begins at the network's own.
     step : float
-        Step of :math:`\log\log(1/\mathrm{loss})`; halving 0.1 moves the labels of a GLN by 3 in 10,000.
+        Step of :math:`\log\log(1/\mathrm{loss})`; halving 0.1 moves the labels of a GLN by 3 in
+        10,000.
     observer : callable, optional
         Called with the network at every entry; returns a mapping of names to values.
 

@@ -223,8 +223,8 @@ def solve_shallow_gln_svm(
         Context of each sample in each unit, in 0 .. C-1.
     **solving
         Keywords `solver`, `tol`, `max_iterations`, `progress` and `threads` of
-        `ib.limits.Solving`. The gap is that of the whole program: a context whose optimum is a small
-        share of it may have a larger one of its own.
+        `ib.limits.Solving`. The gap is that of the whole program: a context whose optimum is a
+        small share of it may have a larger one of its own.
 
     Returns
     -------
