@@ -67,7 +67,10 @@ def test_show_prints_the_table_of_a_run_and_draws_it(folder, tmp_path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"format": FORMAT + 1, "version": "9.8"}, rf"by implicit-bias 9\.8 in format {FORMAT + 1}.*update it"),
+        (
+            {"format": FORMAT + 1, "version": "9.8"},
+            rf"by implicit-bias 9\.8 in format {FORMAT + 1}.*update it",
+        ),
         ({"format": 3}, r"by implicit-bias \S+ in format 3.*load it with the version that wrote"),
         ({"record": {}}, "checksum"),
         ({"kind": "Limit"}, "holds no saved Report but Limit"),
