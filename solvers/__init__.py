@@ -6,9 +6,13 @@ from .answer import Answer, NotCertified
 from .arrays import Array, array_namespace, as_float64, is_torch_array, to_numpy
 from .certificate import Certificate, certify
 from .checks import (
+    require_columns,
+    require_count,
     require_finite,
+    require_fraction,
     require_inputs,
     require_labels,
+    require_positive,
     require_shape,
     require_tolerance,
 )
@@ -66,10 +70,14 @@ __all__ = [
     "is_torch_array",
     "iterate_one_vs_rest",
     "one_vs_rest_programs",
+    "require_columns",
+    "require_count",
     "require_finite",
+    "require_fraction",
     "require_inputs",
     "require_labels",
     "require_memory",
+    "require_positive",
     "require_shape",
     "require_tolerance",
     "solve",

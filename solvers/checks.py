@@ -8,11 +8,14 @@ from numbers import Integral
 from .arrays import Array, array_namespace
 
 __all__ = [
+    "require_columns",
     "require_count",
     "require_finite",
+    "require_fraction",
     "require_gated_inputs",
     "require_inputs",
     "require_labels",
+    "require_positive",
     "require_shape",
     "require_tolerance",
 ]
@@ -34,14 +37,69 @@ def require_tolerance(tol: float) -> None:
         raise ValueError(f"`tol` must lie strictly between 0 and 1, got {tol}")
 
 
-def require_count(name: str, value: object, otherwise: str = "") -> None:
-    """Refuse all but whole numbers from 1 on, by a `TypeError` or a `ValueError`."""
+def require_positive(name: str, value: float) -> None:
+    """Refuse a number that is not positive and finite.
+
+    Parameters
+    ----------
+    name : str
+        Name of the number in the message.
+    value : float
+
+    Raises
+    ------
+    ValueError
+        If the value is at most 0, infinite or NaN.
+    """
+    if not 0 < value < math.inf:
+        raise ValueError(f"`{name}` must be positive and finite, got {value}")
+
+
+def require_fraction(name: str, value: float, reason: str = "") -> None:
+    """Refuse a number outside [0, 1).
+
+    Parameters
+    ----------
+    name : str
+        Name of the number in the message.
+    value : float
+    reason : str, optional
+        End of the message.
+
+    Raises
+    ------
+    ValueError
+        If the value is negative, at least 1 or NaN.
+    """
+    if not 0 <= value < 1:
+        raise ValueError(f"`{name}` must lie in [0, 1), got {value}{_tail(reason)}")
+
+
+def require_count(name: str, value: object, otherwise: str = "", least: int = 1) -> None:
+    """Refuse all but whole numbers from `least` on.
+
+    Parameters
+    ----------
+    name : str
+        Name of the number in the message.
+    value : object
+    otherwise : str, optional
+        What else is taken, such as " or None".
+    least : int
+
+    Raises
+    ------
+    TypeError
+        If the value is no integer.
+    ValueError
+        If it is smaller than `least`.
+    """
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(
             f"`{name}` must be an integer{otherwise}, got {value!r}: give a whole number"
         )
-    if value < 1:
-        raise ValueError(f"`{name}` must be at least 1{otherwise}, got {value}")
+    if value < least:
+        raise ValueError(f"`{name}` must be at least {least}{otherwise}, got {value}")
 
 
 def require_inputs(X: Array) -> None:
@@ -58,6 +116,28 @@ def require_inputs(X: Array) -> None:
     """
     if X.ndim != 2 or X.shape[0] == 0 or X.shape[1] == 0:
         raise ValueError(f"`X` must have shape (n, D) with n, D >= 1, got {tuple(X.shape)}")
+
+
+def require_columns(name: str, array: Array, n_columns: int, reason: str = "") -> None:
+    """Refuse an array that is no matrix of so many columns.
+
+    Parameters
+    ----------
+    name : str
+        Name of the array in the message.
+    array : (n, n_columns) array
+    n_columns : int
+    reason : str, optional
+        End of the message, such as "the predictor was made from 3 inputs".
+
+    Raises
+    ------
+    ValueError
+        If the array has not two dimensions, or another number of columns.
+    """
+    if array.ndim != 2 or array.shape[1] != n_columns:
+        wanted, got = f"(n, {n_columns})", tuple(array.shape)
+        raise ValueError(f"`{name}` must have shape {wanted}, got {got}{_tail(reason)}")
 
 
 def require_gated_inputs(X: Array, Z: Array, gates: str = "Z", columns: str = "J") -> None:
@@ -108,8 +188,8 @@ def require_shape(name: str, array: Array, shape: tuple[int, ...], reason: str =
     ValueError: `y` must have shape (3,), got (2,): one label per row of X
     """
     if tuple(array.shape) != shape:
-        why = f": {reason}" if reason else ""
-        raise ValueError(f"`{name}` must have shape {shape}, got {tuple(array.shape)}{why}")
+        got = tuple(array.shape)
+        raise ValueError(f"`{name}` must have shape {shape}, got {got}{_tail(reason)}")
 
 
 def require_finite(name: str, array: Array) -> None:
@@ -145,3 +225,7 @@ def require_labels(y: Array) -> None:
     xp = array_namespace(y)
     if not bool(xp.all(xp.abs(y) == 1)):
         raise ValueError("`y` must hold labels -1 and +1 only: map other labels to these first")
+
+
+def _tail(reason: str) -> str:
+    return f": {reason}" if reason else ""

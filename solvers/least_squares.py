@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from .answer import Answer
 from .arrays import Array, array_namespace, float_of
-from .checks import require_shape, require_tolerance
+from .checks import require_fraction, require_shape, require_tolerance
 from .html import FloatRecord
 from .least_squares_programs import (
     EPS,
@@ -199,8 +199,8 @@ def solve_least_squares(
     >>> solve_least_squares(program).require().coefficients.round(9).tolist()
     [[1.0, 1.0]]
     """
-    if rcond is not None and not 0 <= rcond < 1:
-        raise ValueError(f"`rcond` must lie in [0, 1), got {rcond}")
+    if rcond is not None:
+        require_fraction("rcond", rcond)
     require_tolerance(tol)
     start = time.perf_counter()
     spectrum = program.spectrum(rcond)

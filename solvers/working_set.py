@@ -25,7 +25,7 @@ Attempt = tuple[PrimalDual, Certificate, int]
 # The first set, and the share of support vectors in it from which the program counts as crowded:
 # its answer needs so many samples that a small set gains nothing (measured: 10, 23 and 25 % on
 # two digits against each other, half on five against five, 60 to 70 % behind random gates).
-SCOUTS = 300
+FIRST = 300
 CROWDED = 0.4
 # Multipliers of early answers that are a smaller share of the largest one may still vanish.
 SUPPORT = 1e-3
@@ -48,7 +48,7 @@ NEW, FEW_NEW = 0.25, 0.0
 # multipliers hold (with 1.1 a round less than with 1, on digits), and the number of these from
 # which on the program counts as crowded, since a guess tells nothing of a set that is random.
 CLOSE_BY = 1.1
-MANY_SUPPORTS = 2 * SCOUTS
+MANY_SUPPORTS = 2 * FIRST
 # A bound against rounds that rounding keeps alive: sets of digits took 2 to 9 of them.
 ROUNDS = 60
 
@@ -102,9 +102,9 @@ class _WorkingSet:
         # Any order of the samples would do; a fixed one makes the answer reproducible.
         self._order = np.random.default_rng(0).permutation(n_samples)
         self._left = np.zeros(n_samples, dtype=bool)
-        self._scouting, self.crowded = n_samples > SCOUTS, False
+        self._is_first, self.crowded = n_samples > FIRST, False
         self._finest = tol
-        self._begin(SCOUTS, LOOSE)
+        self._begin(FIRST, LOOSE)
 
     def resume(self, margins: np.ndarray, dual: np.ndarray) -> None:
         """Begin with the samples that a guess says matter, given its margins and multipliers."""
@@ -113,7 +113,7 @@ class _WorkingSet:
         if not (level > 0 and supports.any()):
             return
         self.rows = np.flatnonzero(supports | (margins < CLOSE_BY * level / dual.sum()))
-        self._scouting, self.crowded = False, bool(supports.sum() > MANY_SUPPORTS)
+        self._is_first, self.crowded = False, bool(supports.sum() > MANY_SUPPORTS)
         self.tol = max(CROWDED_LOOSE if self.crowded else LOOSE, self._finest)
 
     def advance(self, margins: np.ndarray, dual: np.ndarray) -> bool:
@@ -121,8 +121,8 @@ class _WorkingSet:
         rows = self.rows
         supports = dual[rows] > SUPPORT * dual.max()
         smallest = margins[rows].min()
-        scouting, self._scouting = self._scouting, False
-        if scouting and supports.sum() > CROWDED * len(rows):
+        is_first, self._is_first = self._is_first, False
+        if is_first and supports.sum() > CROWDED * len(rows):
             self.crowded = True
             self._begin(len(margins) if len(margins) < MANY else CROWD, CROWDED_LOOSE)
         elif not smallest > 0:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from .._solve import require_finite, require_inputs, require_labels, require_shape, to_numpy
 
 __all__ = [
+    "ONE_LABEL",
     "Floats",
     "checked_data",
     "checked_weights",
@@ -19,6 +20,7 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
+ONE_LABEL = "one label per row of X"
 
 
 def require_real(name: str, value: Any, wanted: str = "real numbers") -> None:
@@ -72,7 +74,7 @@ def checked_data(X: Any, y: Any) -> tuple[Floats, Floats]:
     require_real("y", y)
     X, y = np.asarray(to_numpy(X), dtype=float), np.asarray(to_numpy(y), dtype=float)
     require_inputs(X)
-    require_shape("y", y, (len(X),), "one label per row of X")
+    require_shape("y", y, (len(X),), ONE_LABEL)
     require_finite("X", X)
     require_labels(y)
     return X, y
@@ -90,10 +92,7 @@ def checked_weights(sample_weight: Any, n_samples: int) -> Floats:
     require_real("sample_weight", sample_weight)
     weights = np.asarray(to_numpy(sample_weight), dtype=np.float64)
     weights = np.full(n_samples, weights) if weights.ndim == 0 else weights
-    if weights.shape != (n_samples,):
-        raise ValueError(
-            f"`sample_weight` must have shape ({n_samples},), got {weights.shape}: one weight a row"
-        )
+    require_shape("sample_weight", weights, (n_samples,), "one weight a row")
     if not np.all(np.isfinite(weights)) or np.any(weights < 0):
         raise ValueError("`sample_weight` must be finite, and no weight negative: drop such rows")
     if not np.any(weights):

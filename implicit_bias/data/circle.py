@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._solve import require_count
 from .arrays import Floats
 from .dataset import Dataset
+from .splitting import parts_text
 
 __all__ = ["circle_dataset", "circle_values", "is_easy", "make_circle"]
 
@@ -47,8 +49,7 @@ def make_circle(
     >>> X.shape, sorted(set(y.tolist()))
     ((100, 2), [-1.0, 1.0])
     """
-    if n < 1:
-        raise ValueError(f"`n` must be at least 1, got {n}")
+    require_count("n", n)
     if not 0 <= gap < np.pi / (2 * HIGH):
         raise ValueError(f"`gap` must lie in [0, pi / {2 * HIGH}), got {gap}")
     rng = np.random.default_rng(random_state)
@@ -97,5 +98,5 @@ def circle_dataset(
         X[n_train:],
         y[n_train:],
         f"synthetic, points of the unit circle labelled by the sign of sin {LOW}a on its upper "
-        f"half, sin {HIGH}a on its lower; {n_train} training and {n_val} validation samples",
+        f"half, sin {HIGH}a on its lower; {parts_text(n_train, n_val)}",
     )

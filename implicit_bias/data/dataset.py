@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._shown import Shown
+from .._solve import require_shape
 from .arrays import Floats, require_real
 
 __all__ = ["Dataset", "check_same_inputs", "digest", "frozen"]
@@ -121,11 +122,7 @@ def check_same_inputs(X_train: Floats, X_val: Floats) -> None:
 
 
 def _check_labels(part: str, X: Floats, y: Floats) -> None:
-    if len(X) != len(y):
-        raise ValueError(
-            f"`y_{part}` must have shape ({len(X)},), got {y.shape}: one label per row of "
-            f"`X_{part}`"
-        )
+    require_shape(f"y_{part}", y, (len(X),), f"one label per row of `X_{part}`")
     strange = y[np.abs(y) != 1]
     if strange.size:
         raise ValueError(

@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._shown import Shown
+from .._solve import require_shape
 from .arrays import Floats, require_real
 from .dataset import Dataset, check_same_inputs, digest, frozen
+from .splitting import parts_text
 
 __all__ = ["ClassDataset"]
 
@@ -101,10 +103,7 @@ class ClassDataset(Shown):
         return Dataset(self.name, self.X_train, y_train, self.X_val, y_val, self._described(text))
 
     def _described(self, classes: str) -> str:
-        return (
-            f"{self.source}; {classes}; {len(self.X_train)} training and {len(self.X_val)} "
-            "validation samples"
-        )
+        return f"{self.source}; {classes}; {parts_text(len(self.X_train), len(self.X_val))}"
 
 
 def _integers(name: str, values: ArrayLike, n: int) -> NDArray[np.int64]:
@@ -114,10 +113,7 @@ def _integers(name: str, values: ArrayLike, n: int) -> NDArray[np.int64]:
         raise TypeError(
             f"`{name}` must hold integers, got dtype {labels.dtype}: number the classes"
         )
-    if labels.shape != (n,):
-        raise ValueError(
-            f"`{name}` must have shape ({n},), got {labels.shape}: one class per row of its inputs"
-        )
+    require_shape(name, labels, (n,), "one class per row of its inputs")
     labels = labels.astype(np.int64)
     labels.setflags(write=False)
     return labels

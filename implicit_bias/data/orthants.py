@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .._solve import Array
+from .._solve import Array, require_count
 from .arrays import Floats, checked_data
 from .dataset import Dataset
+from .splitting import parts_text
 
 __all__ = [
     "OrthogonalSeparability",
@@ -198,8 +199,7 @@ def make_orthosep(
     M. Phuong, "Underspecification in Deep Learning", section 3.4.1.
     """
     for name, size in (("n", n), ("d", d)):
-        if size < 1:
-            raise ValueError(f"`{name}` must be at least 1, got {size}: ask for more")
+        require_count(name, size)
     rng = np.random.default_rng(random_state)
     # Of the two points +|g| and -|g| that a draw has in the orthants, the half-space keeps exactly
     # one, sign(<|g|, z>) |g|, and both are equally likely. So conditioning on being kept leaves
@@ -232,7 +232,7 @@ def orthosep_dataset(
         X[n_train:],
         y[n_train:],
         f"synthetic, orthogonally separable: two opposite orthants of R^{d} (+1 and -1) cut by "
-        f"one half-space; {n_train} training and {n_val} validation samples",
+        f"one half-space; {parts_text(n_train, n_val)}",
     )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from .dataset import Dataset
 from .images import load_digit_classes, load_idx_classes
+from .splitting import parts_text
 
 __all__ = ["load_pair"]
 
@@ -59,9 +60,6 @@ def load_pair(
             f"of images of {first} and {second}, got {n_train} + {held_out}: ask for fewer"
         )
     rest = len(X) - held_out
-    about = (
-        f"{whole.source}; {first} (-1) against {second} (+1); {n_train} training and {held_out} "
-        "validation samples"
-    )
+    about = f"{whole.source}; {first} (-1) against {second} (+1); {parts_text(n_train, held_out)}"
     name = f"{whole.name}-{first}-{second}"
     return Dataset(name, X[:n_train], y[:n_train], X[rest:], y[rest:], about)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._solve import require_count, require_fraction
 from .arrays import Floats
 from .dataset import Dataset
+from .splitting import parts_text
 
 __all__ = ["make_quadrants", "quadrant_dataset"]
 
@@ -63,10 +65,8 @@ def make_quadrants(
     >>> X.shape, sorted(set(y.tolist()))
     ((100, 3), [-1.0, 1.0])
     """
-    if n < 1:
-        raise ValueError(f"`n` must be at least 1, got {n}")
-    if not 0 <= gap < 1:
-        raise ValueError(f"`gap` must lie in [0, 1), got {gap}: the square has a half-width of 1")
+    require_count("n", n)
+    require_fraction("gap", gap, "the square has a half-width of 1")
     rng = np.random.default_rng(random_state)
     zeta = _HOURGLASS + rng.uniform(-_LEAN, _LEAN, size=_HOURGLASS.shape)
     kept = np.empty((0, 3))
@@ -106,6 +106,5 @@ def quadrant_dataset(
         X[n_train:],
         y[n_train:],
         "synthetic, points of the square [-1, 1]^2 labelled by four tied predictors, one a "
-        f"quadrant, constant 1 in the last column; {n_train} training and {n_val} validation "
-        "samples",
+        f"quadrant, constant 1 in the last column; {parts_text(n_train, n_val)}",
     )

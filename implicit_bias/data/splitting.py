@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from numbers import Integral
-
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["split"]
+from .._solve import require_count
+
+__all__ = ["parts_text", "split"]
 
 
 def split(
@@ -16,10 +16,7 @@ def split(
     """Rows for training (a prefix of the shuffle) and for validation (a suffix of it)."""
     n_held_out = 0 if n_val is None else n_val
     for name, number, least in (("n_train", n_train, 1), ("n_val", n_held_out, 0)):
-        if not isinstance(number, Integral):
-            raise TypeError(f"`{name}` must be an integer, got {number!r}: give a whole number")
-        if number < least:
-            raise ValueError(f"`{name}` must be at least {least}, got {number}: ask for more")
+        require_count(name, number, least=least)
     if n_train + n_held_out > n_total:
         raise ValueError(
             f"`n_train` + `n_val` must be at most {n_total}, the number of samples, got "
@@ -28,3 +25,8 @@ def split(
     order = np.random.default_rng(random_state).permutation(n_total)
     first_val = n_train if n_val is None else n_total - n_val
     return order[:n_train], order[first_val:]
+
+
+def parts_text(n_train: int, n_val: int) -> str:
+    """The sizes of both parts, as a description of data ends."""
+    return f"{n_train} training and {n_val} validation samples"

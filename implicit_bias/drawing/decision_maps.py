@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._solve import to_numpy
+from .._solve import require_positive, require_shape, to_numpy
+from ..data.arrays import ONE_LABEL
 from .figures import legend_below
 from .palette import NEGATIVE, POSITIVE
 
@@ -53,8 +54,7 @@ class DecisionMap:
     hyperplanes: Array | None = None
 
     def __post_init__(self) -> None:
-        if not 0 < self.norm < np.inf:
-            raise ValueError(f"`norm` must be positive and finite, got {self.norm}")
+        require_positive("norm", self.norm)
 
 
 def is_planar(X: ArrayLike) -> bool:
@@ -186,8 +186,7 @@ def _check_plane(X: Array, y: Array, resolution: int) -> None:
             f"`X` must be points of the plane, (n, 2) or (n, 3) with a constant last column, got "
             f"shape {X.shape}"
         )
-    if y.shape != (len(X),):
-        raise ValueError(f"`y` must have shape ({len(X)},), got {y.shape}: one label a row of X")
+    require_shape("y", y, (len(X),), ONE_LABEL)
     if resolution < 2:
         raise ValueError(f"`resolution` must be at least 2, got {resolution}")
 

@@ -10,6 +10,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from .._solve import require_positive
 from .weights import Array, ReLUWeights
 
 __all__ = ["Generality", "affine_pieces", "check_general", "identifiable_network"]
@@ -216,8 +217,7 @@ def identifiable_network(
             "`sizes` must be those of the inputs and of one hidden layer or more, not increasing "
             f"and at least 2, got {shape}: of other networks nothing of the kind is known"
         )
-    if not 0 < radius < math.inf:
-        raise ValueError(f"`radius` must be positive and finite, got {radius}")
+    require_positive("radius", radius)
     rng = np.random.default_rng(random_state)
     region = _Region(shape[0], radius)
     corners: list[Array] = []

@@ -9,6 +9,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._solve import require_columns
+
 __all__ = ["Array", "Indices", "ReLUWeights"]
 
 Array = NDArray[np.float64]
@@ -94,8 +96,7 @@ class ReLUWeights:
     def pre_activations(self, X: ArrayLike) -> list[Array]:
         """Pre-activations (n, width_l) of every layer at X (n, D); the last ones are the scores."""
         hidden = np.asarray(X, dtype=np.float64)
-        if hidden.ndim != 2 or hidden.shape[1] != self.n_inputs:
-            raise ValueError(f"`X` must have shape (n, {self.n_inputs}), got {hidden.shape}")
+        require_columns("X", hidden, self.n_inputs)
         found = []
         for W, b in zip(self.matrices, self.biases, strict=True):
             found.append(hidden @ W.T + b)

@@ -14,9 +14,9 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
     validate_data,
 )
 
-from .._solve import to_numpy
+from .._solve import require_columns, require_count, to_numpy
 from ..data.arrays import Floats, refuse_disguised
-from .saved import Gating
+from .saved import MADE_FOR, Gating
 
 __all__ = ["LayeredGates", "LinearGates", "NetworkGates", "check_widths", "pack", "unpack"]
 
@@ -82,12 +82,8 @@ class LayeredGates(Gating):
     def _adopt(self, layers: list[Floats], X: ArrayLike) -> Self:
         """Take these layers if `X` (n, D) fits them."""
         refuse_disguised("X", X)
-        n_inputs = validate_data(self, X, dtype=np.float64).shape[1]
-        if n_inputs != layers[0].shape[1]:
-            raise ValueError(
-                f"`X` must have shape (n, {layers[0].shape[1]}), got {n_inputs} columns: the units "
-                "were made for that many inputs, the constant column included"
-            )
+        inputs = validate_data(self, X, dtype=np.float64)
+        require_columns("X", inputs, layers[0].shape[1], MADE_FOR)
         self.layers_ = layers
         return self
 
@@ -258,10 +254,7 @@ def check_widths(widths: Sequence[int]) -> None:
     if len(widths) == 0:
         raise ValueError("`widths` must name a layer of gates at least, got none")
     for width in widths:
-        if not isinstance(width, Integral):
-            raise TypeError(f"widths must be integers, got {width!r}: give whole numbers")
-        if width < 1:
-            raise ValueError(f"widths must be at least 1, got {width}: ask for more")
+        require_count("widths", width)
 
 
 def _chained(layers: Sequence[Any]) -> list[Floats]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from numbers import Integral
-
 import numpy as np
 
+from .._solve import require_count
 from ..data.arrays import Floats
 
 __all__ = ["coordinate_planes", "count_hyperplanes", "median_cutoffs", "projections"]
@@ -24,10 +23,7 @@ def count_hyperplanes(n_units: int, n_contexts: int, cutoffs: str) -> int:
         If one is out of range, or there is no such rule for the cutoffs.
     """
     for name, number in (("n_units", n_units), ("n_contexts", n_contexts)):
-        if not isinstance(number, Integral):
-            raise TypeError(f"`{name}` must be an integer, got {number!r}: give a whole number")
-        if number < 1:
-            raise ValueError(f"`{name}` must be at least 1, got {number}: ask for more")
+        require_count(name, number)
     exponent = int(n_contexts).bit_length() - 1
     if n_contexts != 2**exponent:
         raise ValueError(

@@ -11,9 +11,9 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
     validate_data,
 )
 
-from .._solve import to_numpy
+from .._solve import require_columns, to_numpy
 from ..data.arrays import Floats, refuse_disguised
-from .saved import Gating
+from .saved import MADE_FOR, Gating
 
 __all__ = ["ReLUGates"]
 
@@ -68,11 +68,7 @@ class ReLUGates(Gating):
             inputs: Floats = validate_data(self, X, dtype=np.float64, reset=False)
         else:
             inputs = check_array(X, dtype=np.float64)
-        if inputs.shape[1] != weights.shape[1]:
-            raise ValueError(
-                f"`X` must have shape (n, {weights.shape[1]}), got {inputs.shape}: the units "
-                "were made for that many inputs, the constant column included"
-            )
+        require_columns("X", inputs, weights.shape[1], MADE_FOR)
         return (inputs @ weights.T >= 0).astype(np.int64)
 
     def __sklearn_is_fitted__(self) -> bool:

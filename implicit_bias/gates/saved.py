@@ -22,7 +22,9 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
 from .._names import Unreadable
 from .._saved import Kind, read_saved, text_array, write_saved
 
-__all__ = ["Gating"]
+__all__ = ["MADE_FOR", "Gating"]
+
+MADE_FOR = "the units were made for that many inputs, the constant column included"
 
 
 class Gating(Named, TransformerMixin, BaseEstimator):  # type: ignore[misc,unused-ignore]

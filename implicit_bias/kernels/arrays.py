@@ -7,10 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from .._solve import require_finite, require_memory, to_numpy
+from .._solve import require_columns, require_finite, require_memory, to_numpy
 from ..data.arrays import Floats, require_real
 
-__all__ = ["check_kernel", "layers_of", "matrix", "row_blocks", "targets"]
+__all__ = [
+    "check_kernel",
+    "cross_matrix",
+    "layers_of",
+    "matrix",
+    "require_pair",
+    "row_blocks",
+    "targets",
+]
 
 # Entries of a kernel computed at once: 5,000 rows of as many columns, 200 MB of float64.
 _ENTRIES = 5000**2
@@ -38,6 +46,19 @@ def matrix(name: str, values: Any, n_rows: int | None = None) -> Floats:
         )
     require_finite(name, array)
     return array
+
+
+def cross_matrix(k_cross: Any, n_train: int) -> Floats:
+    """The kernel (m, n) of new samples with n training samples, checked as `matrix` does."""
+    cross = matrix("k_cross", k_cross)
+    require_columns("k_cross", cross, n_train, "one column a training sample, one row a new one")
+    return cross
+
+
+def require_pair(X2: Any, gates2: Any) -> None:
+    """Refuse second inputs without their gates, and gates without inputs, by a `ValueError`."""
+    if (X2 is None) != (gates2 is None):
+        raise ValueError("`X2` and `gates2` go together: give both or neither")
 
 
 def layers_of(name: str, gates: Any, widths: Sequence[int], n_rows: int | None) -> list[Floats]:

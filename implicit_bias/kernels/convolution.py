@@ -8,7 +8,7 @@ import numpy as np
 
 from .._solve import require_memory
 from ..data.arrays import Floats
-from .arrays import layers_of, matrix, row_blocks
+from .arrays import layers_of, matrix, require_pair, row_blocks
 
 __all__ = ["bundle_kernel"]
 
@@ -72,8 +72,7 @@ def bundle_kernel(
     width = samples.shape[1]
     if not 1 <= kernel_size <= width:
         raise ValueError(f"`kernel_size` must lie in 1 .. {width}, got {kernel_size}")
-    if (X2 is None) != (gates2 is None):
-        raise ValueError("`X2` and `gates2` go together: give both or neither")
+    require_pair(X2, gates2)
     layers = _layers("gates", gates, samples)
     samples2 = samples if X2 is None else matrix("X2", X2)
     layers2 = layers if X2 is None else _layers("gates2", gates2, samples2)

@@ -19,7 +19,7 @@ from .._solve import (
 from ..data.arrays import Floats
 from ..limits.literal import LiteralProgram, constant, cvxpy_module, max_margin
 from ..limits.result import MaxMarginResult
-from .arrays import check_kernel, matrix, targets
+from .arrays import check_kernel, cross_matrix, targets
 
 if TYPE_CHECKING:
     import cvxpy
@@ -67,12 +67,7 @@ class KernelLimit(MaxMarginResult):
         """From kernels (m, n) of new samples with the training samples to scores (m,)."""
 
         def scores(k_cross: Any) -> Floats:
-            cross = matrix("k_cross", k_cross)
-            if cross.shape[1] != len(self.coefficients):
-                raise ValueError(
-                    f"`k_cross` must have {len(self.coefficients)} columns, one a training "
-                    f"sample, got {cross.shape[1]}: new samples are rows"
-                )
+            cross = cross_matrix(k_cross, len(self.coefficients))
             return np.asarray(cross @ self.coefficients)
 
         return scores

@@ -20,7 +20,7 @@ import numpy as np
 from .._shown import Shown
 from .._solve import require_memory
 from ..data.arrays import Floats
-from .arrays import layers_of, matrix, row_blocks
+from .arrays import layers_of, matrix, require_pair, row_blocks
 
 __all__ = ["NTKMoments", "delta", "ntk_moments"]
 
@@ -151,8 +151,7 @@ def ntk_moments(
     """
     samples = matrix("X", X)
     layers = layers_of("gates", gates, widths, len(samples))
-    if (X2 is None) != (gates2 is None):
-        raise ValueError("`X2` and `gates2` go together: give both or neither")
+    require_pair(X2, gates2)
     samples2 = samples if X2 is None else matrix("X2", X2)
     layers2 = layers if X2 is None else layers_of("gates2", gates2, widths, len(samples2))
     variances = _variances(variance, len(layers) + 1)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..data.arrays import Floats
-from .arrays import check_kernel, layers_of, matrix, row_blocks, targets
+from .arrays import check_kernel, layers_of, matrix, require_pair, row_blocks, targets
 
 __all__ = ["neural_path_kernel", "nu", "overlap_ratio", "path_overlap", "spectrum_ideal"]
 
@@ -80,8 +80,7 @@ def neural_path_kernel(
     """
     first = matrix("X", X)
     layers_of("gates", gates, widths, len(first))
-    if (X2 is None) != (gates2 is None):
-        raise ValueError("`X2` and `gates2` go together: give both or neither")
+    require_pair(X2, gates2)
     second = first if X2 is None else matrix("X2", X2)
     if gates2 is not None:
         layers_of("gates2", gates2, widths, len(second))

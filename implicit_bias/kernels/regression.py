@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .._solve import Status, require_tolerance
+from .._solve import Status, require_positive, require_tolerance
 from ..data.arrays import Floats
 from ..limits.literal import LiteralProgram, constant, cvxpy_module
 from ..limits.result import Result
-from .arrays import check_kernel, matrix, targets
+from .arrays import check_kernel, cross_matrix, targets
 
 if TYPE_CHECKING:
     import cvxpy
@@ -134,8 +134,7 @@ class KernelRegression(Result):
         steps = np.asarray(n_steps, dtype=np.float64)
         if steps.ndim > 1 or not np.all((steps >= 0) & (steps == np.floor(steps))):
             raise ValueError(f"`n_steps` must hold whole numbers from 0, got {n_steps}")
-        if not 0 < rate < np.inf:
-            raise ValueError(f"`rate` must be positive and finite, got {rate}")
+        require_positive("rate", rate)
         factors = np.where(self._kept, 1 - rate * self.eigenvalues, 1.0)
         return self._through(factors ** steps[..., None])
 
@@ -154,12 +153,7 @@ class KernelRegression(Result):
         TypeError, ValueError
             If shapes disagree or an entry is not finite.
         """
-        cross = matrix("k_cross", k_cross)
-        if cross.shape[1] != len(self.start):
-            raise ValueError(
-                f"`k_cross` must have {len(self.start)} columns, one a training sample, got "
-                f"{cross.shape[1]}: new samples are rows"
-            )
+        cross = cross_matrix(k_cross, len(self.start))
         first = np.zeros(len(cross)) if np.ndim(f0_new) == 0 else f0_new
         if np.ndim(f0_new) == 0:
             first = first + float(f0_new)

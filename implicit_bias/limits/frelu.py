@@ -13,12 +13,13 @@ from .._solve import (
     Solution,
     array_namespace,
     as_float64,
+    require_inputs,
 )
 from ..data.arrays import require_real
 from .formulation import Formulation, Solving, real_data, solve_limit
 from .limit import UnitsLimit
 from .literal import constant, max_margin
-from .predictors import GateColumns, Predictor
+from .predictors import GateColumns, Predictor, count_units
 
 if TYPE_CHECKING:
     import cvxpy
@@ -68,8 +69,7 @@ class SVMFReLU(Formulation[FReLULimit]):
             neither 0 nor 1.
         """
         X, y = real_data(X, y)
-        if X.ndim != 2:
-            raise ValueError(f"`X` must have shape (n, D), got {tuple(X.shape)}")
+        require_inputs(X)
         Z = _binary(gates, X)
         group = array_namespace(X).arange(int(Z.shape[1]), device=X.device)
         return MaxMarginProgram(design=GatedDesign(X=X, Z=Z, group=group), y=y)
@@ -124,9 +124,5 @@ def solve_frelu_svm(X: Array, y: Array, gates: Array, **solving: Unpack[Solving]
 def _binary(gates: Array, X: Array) -> Array:
     require_real("gates", gates)
     gates = as_float64(gates, like=X)
-    if gates.ndim != 2 or gates.shape[0] != X.shape[0] or gates.shape[1] == 0:
-        raise ValueError(
-            f"`gates` must have shape ({X.shape[0]}, H) with H >= 1, got {tuple(gates.shape)}: "
-            "one row per row of X, one column per unit"
-        )
-    return GateColumns(int(gates.shape[1]), binary=True).check(gates, X)
+    n_units = count_units("gates", gates, int(X.shape[0]))
+    return GateColumns(n_units, binary=True).check(gates, X)

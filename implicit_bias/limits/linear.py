@@ -7,14 +7,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, ClassVar, Unpack
 
-from .._solve import (
-    Array,
-    GatedDesign,
-    MaxMarginProgram,
-    Solution,
-    array_namespace,
-    require_inputs,
-)
+from .._solve import Array, GatedDesign, MaxMarginProgram, Solution, array_namespace, require_inputs
 from .formulation import Formulation, Solving, real_data, solve_limit
 from .limit import Limit
 from .literal import constant, max_margin

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .._solve import Array, to_numpy
+from .._solve import Array, require_shape, to_numpy
 from ..data.arrays import Floats, checked_data, require_real
 from .paths import Gates, Layers, PathColumns, distinct_paths, gate_layers
 
@@ -68,10 +68,7 @@ def path_lower_bound(
 def _multipliers(lam: Array, n_samples: int) -> Floats:
     require_real("lam", lam)
     values = np.asarray(to_numpy(lam), dtype=float)
-    if values.shape != (n_samples,):
-        raise ValueError(
-            f"`lam` must have shape ({n_samples},), got {values.shape}: one multiplier a sample"
-        )
+    require_shape("lam", values, (n_samples,), "one multiplier a sample")
     if not (np.all(np.isfinite(values)) and np.all(values >= 0) and np.any(values > 0)):
         raise ValueError(
             "`lam` must be finite, non-negative and not all zero: clip multipliers at zero"

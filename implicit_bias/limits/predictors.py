@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
-from .._solve import Array, array_namespace, as_float64, is_torch_array, to_numpy
+from .._solve import (
+    Array,
+    array_namespace,
+    as_float64,
+    is_torch_array,
+    require_columns,
+    require_finite,
+    require_shape,
+    to_numpy,
+)
 from ..data.arrays import require_real
 
 __all__ = ["Columns", "ContextColumns", "ContextPredictor", "GateColumns", "Predictor"]
@@ -13,6 +22,18 @@ __all__ = ["Columns", "ContextColumns", "ContextPredictor", "GateColumns", "Pred
 # Rows and gates of a block of the design: at most 32 MiB of gates. Of thousands of columns few rows
 # open few, so that with 10,000 rows of 785 inputs and 3000 columns 256 rows take 0.6 s, 1024 1.4 s.
 _ROWS, _ENTRIES = 256, 2**22
+
+A_UNIT = "one row per row of X, one column per unit"
+
+
+def count_units(name: str, array: Any, n_samples: int) -> int:
+    """H of gates or contexts (n_samples, H); a `ValueError` for those that are not, or if H = 0."""
+    shape = tuple(getattr(array, "shape", ()))
+    if len(shape) != 2 or shape[0] != n_samples or shape[1] == 0:
+        raise ValueError(
+            f"`{name}` must have shape ({n_samples}, H) with H >= 1, got {shape}: {A_UNIT}"
+        )
+    return int(shape[1])
 
 
 class Columns(Protocol):
@@ -82,11 +103,7 @@ class ContextColumns:
         contexts = xp.asarray(gates if is_torch_array(X) else to_numpy(gates), device=X.device)
         if not xp.isdtype(contexts.dtype, "integral"):
             raise TypeError(f"`contexts` must hold integers, got dtype {contexts.dtype}")
-        if tuple(contexts.shape) != (int(X.shape[0]), self.n_units):
-            raise ValueError(
-                f"`contexts` must have shape ({X.shape[0]}, {self.n_units}), "
-                f"got {tuple(contexts.shape)}: one row per row of X, one column per unit"
-            )
+        require_shape("contexts", contexts, (int(X.shape[0]), self.n_units), A_UNIT)
         # Of an empty array there is no largest entry.
         if contexts.shape[0] and not (
             0 <= int(contexts.min()) and int(contexts.max()) < self.n_contexts
@@ -114,11 +131,7 @@ class GateColumns:
         xp = array_namespace(X)
         require_real("gates", gates)
         gates = as_float64(gates, like=X)
-        if tuple(gates.shape) != (int(X.shape[0]), self.n_units):
-            raise ValueError(
-                f"`gates` must have shape ({X.shape[0]}, {self.n_units}), got "
-                f"{tuple(gates.shape)}: one row per row of X, one column per unit of the limit"
-            )
+        require_shape("gates", gates, (int(X.shape[0]), self.n_units), A_UNIT)
         if self.binary and not bool(xp.all((gates == 0) | (gates == 1))):
             raise ValueError(
                 "`gates` must be exactly 0 (closed) or 1 (open), booleans included: a soft gate "
@@ -151,13 +164,9 @@ class ContextPredictor(Predictor):
 def _inputs(X: Array, zeta: Array) -> Array:
     require_real("X", X)
     X, n_inputs = as_float64(X, like=zeta), int(zeta.shape[-1])
-    if X.ndim != 2 or X.shape[1] != n_inputs:
-        raise ValueError(
-            f"`X` must have shape (n, {n_inputs}), got {tuple(X.shape)}: the predictor was "
-            f"made from {n_inputs} inputs, the constant column included"
-        )
-    if not bool(array_namespace(X).all(array_namespace(X).isfinite(X))):
-        raise ValueError("`X` has NaN or infinite entries: remove them first")
+    reason = f"the predictor was made from {n_inputs} inputs, the constant column included"
+    require_columns("X", X, n_inputs, reason)
+    require_finite("X", X)
     return X
 
 

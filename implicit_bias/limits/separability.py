@@ -20,13 +20,14 @@ from .._solve import (
     array_namespace,
     as_float64,
     certify,
+    require_inputs,
     require_memory,
     solve,
     to_numpy,
 )
 from ..data.arrays import require_real
 from .formulation import real_data
-from .predictors import ContextColumns, GateColumns
+from .predictors import ContextColumns, GateColumns, count_units
 from .result import Result
 
 __all__ = ["Separability", "is_separable"]
@@ -204,8 +205,7 @@ def _program(
     if gates is not None and contexts is not None:
         raise ValueError("`gates` and `contexts` were both given: give what the network has")
     X, y = real_data(X, y)
-    if X.ndim != 2:
-        raise ValueError(f"`X` must have shape (n, D), got {tuple(X.shape)}")
+    require_inputs(X)
     n_inputs = int(X.shape[1])
     Z, axes = _columns(X, gates, contexts)
     group = array_namespace(X).zeros(int(Z.shape[1]), dtype=array_namespace(X).int64)
@@ -222,13 +222,7 @@ def _columns(
         return xp.ones((X.shape[0], 1), dtype=xp.float64, device=X.device), ()
     name, given = ("gates", gates) if contexts is None else ("contexts", contexts)
     require_real(name, given)
-    shape = tuple(getattr(given, "shape", ()))
-    if len(shape) != 2 or shape[0] != X.shape[0] or shape[1] == 0:
-        raise ValueError(
-            f"`{name}` must have shape ({X.shape[0]}, H) with H >= 1, got {shape}: one row a row "
-            "of X, one column a unit"
-        )
-    n_units = int(shape[1])
+    n_units = count_units(name, given, int(X.shape[0]))
     if contexts is None:
         gated = GateColumns(n_units, binary=False)
         return gated(gated.check(gates, X)), (n_units,)

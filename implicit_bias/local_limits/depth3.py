@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from .._shown import Shown
-from .._solve import as_float64, to_numpy
+from .._solve import as_float64, require_columns, require_shape, to_numpy
 
 __all__ = ["Depth3Kernel", "depth3_kernel"]
 
@@ -67,13 +67,9 @@ class Depth3Kernel(Shown):
     def _features(self, X: Any, gates: Any) -> tuple[Array, Array]:
         inputs, opened = (to_numpy(as_float64(array)) for array in (X, gates))
         width, n_inputs = self.first.shape
-        if inputs.ndim != 2 or inputs.shape[1] != n_inputs:
-            raise ValueError(f"`X` must have shape (n, {n_inputs}), got {inputs.shape}")
-        if opened.shape != (len(inputs), width + len(self.p)):
-            raise ValueError(
-                f"`gates` must have shape ({len(inputs)}, {width + len(self.p)}), got "
-                f"{opened.shape}: one gate a sample and unit, layer after layer"
-            )
+        require_columns("X", inputs, n_inputs)
+        shape = len(inputs), width + len(self.p)
+        require_shape("gates", opened, shape, "one gate a sample and unit, layer after layer")
         first = opened[:, :width] * (inputs @ self.first.T)
         return opened[:, width:] * np.sqrt(self.p), first
 

@@ -382,7 +382,7 @@ SHARED: tuple[Quantity, ...] = (
     Quantity("advice", "what it means", doc="Meaning of the status, and what can be done."),
     Quantity("tol", "gap asked for", doc="Tolerance of the status."),
     Quantity("rank", "rank", "d", doc="Rank of the linear system."),
-    Quantity("n_samples", "samples", "d", doc="Training samples."),
+    Quantity("n_samples", "samples", "d", doc="Number of training samples."),
     Quantity("solver", "solver", doc="Name of the solver."),
     Quantity(
         "separation_bound",

@@ -14,7 +14,7 @@ from ..measures.extrapolation import (
     inverse_log_loss,
 )
 from ..measures.rates import ANGLE, MARGIN, Rate, measure_rates, proved_method
-from ..quantities.formatting import number
+from ..quantities.table import lines
 from ..reports.finding import Finding, Table
 from ..training.settings import TrainingSettings
 from ..training.trajectory import Trajectory
@@ -28,6 +28,7 @@ FARTHER = 10
 # Trainers whose units grow as the law of dual norms says. Under "annealed", whose log(1/loss) is
 # that of its schedule, small units grow sooner, and 8 of 30 later ratios lay above their bars.
 FOLLOWS = frozenset({"constant", "normalised", "momentum", "dual"})
+EXTRAPOLATED = "extrapolated to zero loss"
 PROVED = ("proved of the limit, by the certificate", "at most 1")
 
 
@@ -77,9 +78,9 @@ def prospects(
         trainer=proved_method(settings),
     )
     going = (
-        ("margin ratio reached", number(float(ratio[-1]), ".4f")),
+        *_reached(trajectory),
         *_farther(limit, float(u[-1])),
-        ("extrapolated to zero loss", str(limit)),
+        (EXTRAPOLATED, str(limit)),
         *((f"unit {h} keeps it below 1", _slow(trajectory, h)) for h in limit.slow_units),
         PROVED,
         *([] if ahead is None else [ahead.row()]),
@@ -99,15 +100,19 @@ def prospects(
 def _no_descent(trajectory: Trajectory) -> Finding:
     """Return the finding for a trainer whose log(1/loss) is that of its schedule: no series."""
     rows = (
-        ("margin ratio reached", number(float(trajectory.observed["margin_ratio"][-1]), ".4f")),
-        ("extrapolated to zero loss", "not: no descent"),
+        *_reached(trajectory),
+        (EXTRAPOLATED, "not: no descent"),
         PROVED,
     )
     nothing: dict[str, Any] = {"extrapolation": None, "rates": [], "agreement_ahead": None}
     return Finding("prospects", record=nothing, tables=(_table(rows),))
 
 
-def _table(rows: tuple[tuple[str, str], ...]) -> Table:
+def _reached(trajectory: Trajectory) -> list[tuple[str, ...]]:
+    return lines({"margin_ratio": float(trajectory.observed["margin_ratio"][-1])}, "margin_ratio")
+
+
+def _table(rows: tuple[tuple[str, ...], ...]) -> Table:
     return Table("where the margin ratio is going", ("", "value"), rows, of_network=True)
 
 

@@ -14,6 +14,7 @@ from .._solve import to_numpy
 from ..data.catalogue import check_classes, load_class_data, load_data
 from ..data.dataset import Dataset, digest, frozen
 from ..data.labelled import ClassDataset
+from ..data.splitting import parts_text
 from ..gates.hyperplanes import HyperplaneContexts, HyperplaneGates
 from ..options.fields import Options
 from .model import Model
@@ -230,7 +231,7 @@ def _dataset(options: Any, arrays: tuple[Any, Any, Any, Any]) -> Dataset | Class
     if getattr(options, "classes", "two") == "all":
         return ClassDataset(GIVEN, *arrays, "data of the caller's own")
     n_train, n_val = len(arrays[0]), len(arrays[2])
-    about = f"data of the caller's own; {n_train} training and {n_val} validation samples"
+    about = f"data of the caller's own; {parts_text(n_train, n_val)}"
     return Dataset(GIVEN, *arrays, about)
 
 

@@ -111,8 +111,7 @@ class TrainingSettings:
         object.__setattr__(self, "batch_size", whole_number("`batch_size`", size, least=0))
         object.__setattr__(self, "schedule", phases)
         whole_number("`n_checkpoints`", self.n_checkpoints, least=2)
-        if not 0 <= self.momentum < 1:
-            raise ValueError(f"`momentum` must lie in [0, 1), got {self.momentum}")
+        check_momentum(self.momentum)
         _check_fit(self, trainer)
 
     @property
@@ -226,3 +225,9 @@ def _check_fit(settings: TrainingSettings, trainer: Trainer) -> None:
         raise ValueError(
             f"trainer {name!r} has a momentum of its own, got momentum={settings.momentum}"
         )
+
+
+def check_momentum(momentum: float) -> None:
+    """Refuse a momentum outside [0, 1), by a `ValueError`."""
+    if not 0 <= momentum < 1:
+        raise ValueError(f"`momentum` must lie in [0, 1), got {momentum}")

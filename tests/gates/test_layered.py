@@ -108,7 +108,7 @@ def test_gates_before_a_fit_are_refused(name) -> None:
     [
         (lambda: RandomGates(widths=(3,), rate=1.5).fit(X),
          r"`rate` must lie in \[0, 1\], got 1.5"),
-        (lambda: RandomGates(widths=(3, 0)).fit(X), "widths must be at least 1, got 0"),
+        (lambda: RandomGates(widths=(3, 0)).fit(X), "`widths` must be at least 1, got 0"),
         (lambda: RandomGates(widths=()).fit(X), "`widths` must name a layer"),
         (lambda: NetworkGates([np.ones((2, 3)), np.ones((2, 3))]).fit(X), "hidden layers"),
         (lambda: NetworkGates([[[1.0, np.nan, 0.0]]]).fit(X), "must be finite"),
@@ -127,7 +127,7 @@ def test_gatings_that_cannot_be_are_refused(call, message) -> None:
 
 
 def test_a_width_that_is_no_integer_is_refused() -> None:
-    with pytest.raises(TypeError, match="integers"):
+    with pytest.raises(TypeError, match="must be an integer"):
         LinearGates(3, widths=(4, 2.5)).fit(X)
 
 

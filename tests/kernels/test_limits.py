@@ -141,13 +141,19 @@ def test_a_network_is_off_its_kernel_by_one_over_the_output_scale() -> None:
         (lambda: solve_kernel_svm([[1.0, 2.0], [2.0, 1.0]], [1.0, -1.0]), "eigenvalues below zero"),
         (lambda: solve_kernel_svm(np.eye(2), [1.0, 0.0]), "labels -1 and"),
         (lambda: solve_kernel_svm(np.eye(2), [1.0, np.nan]), "`y` must be finite"),
-        (lambda: solve_kernel_svm(np.eye(2), [1.0, -1.0]).predictor(np.eye(3)), "2 columns"),
+        (
+            lambda: solve_kernel_svm(np.eye(2), [1.0, -1.0]).predictor(np.eye(3)),
+            "one column a training sample",
+        ),
         (lambda: kernel_regression(np.zeros((2, 2)), [1.0, 0.0]), "positive semidefinite"),
         (lambda: kernel_regression([[1.0, 2.0], [2.0, 1.0]], [1.0, 0.0]), "positive semidef"),
         (lambda: kernel_regression(np.eye(2), [1.0, 0.0]).error(-1.0), "`t` must hold times"),
         (lambda: kernel_regression(np.eye(2), [1.0, 0.0]).after(1.5, 0.1), "whole numbers"),
         (lambda: kernel_regression(np.eye(2), [1.0, 0.0]).after(1, 0.0), "`rate` must be"),
-        (lambda: kernel_regression(np.eye(2), [1.0, 0.0]).limit(np.eye(3)), "2 columns"),
+        (
+            lambda: kernel_regression(np.eye(2), [1.0, 0.0]).limit(np.eye(3)),
+            "one column a training sample",
+        ),
         (lambda: kernel_regression(np.eye(2), [1.0, 0.0], [1.0]), r"`f0` must be finite, of"),
     ],
 )

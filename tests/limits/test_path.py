@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
+import logging
+
 import numpy as np
 import pytest
 import torch
 
 import implicit_bias as ib
-from solvers import interior_point, working_set
 from tests.problems import random_gln
 
 SIZES = [1500, 1600, 1700]
 X, Y, CONTEXTS = random_gln(1700, 20, 3, 2)
 
 
-@pytest.fixture
-def sets(monkeypatch) -> list[int]:
-    """The sizes of all sets of samples that are solved; the first of a cold solve has 300."""
-    solved: list[int] = []
-    whole = interior_point._solve_all
-
-    def noted(program, *rest):
-        solved.append(program.n_samples)
-        return whole(program, *rest)
-
-    monkeypatch.setattr(interior_point, "_solve_all", noted)
-    return solved
-
-
-def test_every_limit_of_a_path_is_that_of_its_samples_alone(sets) -> None:
+def test_every_limit_of_a_path_is_that_of_its_samples_alone(caplog) -> None:
+    caplog.set_level(logging.DEBUG, "solvers.working_set")
     path = ib.limits.solve_path(ib.programs.SVMGLN(2), X, Y, CONTEXTS, sizes=SIZES)
-    assert sets.count(working_set.SCOUTS) == 1, "only the first size begins with no guess"
+    sets = [record.args[:2] for record in caplog.records if record.name == "solvers.working_set"]
+    first = {n: next(size for size, of in sets if of == n) for n in SIZES}
+    assert [n for n in SIZES if first[n] == 300] == SIZES[:1], "others begin with a guess"
     for n, limit in zip(SIZES, path, strict=True):
         alone = ib.solve_gln_svm(X[:n], Y[:n], CONTEXTS[:n], n_contexts=2)
         assert limit.require().certificate.gap <= 1e-8

@@ -47,5 +47,5 @@ def test_a_score_is_the_product_with_the_sum_of_what_the_gates_open(
 
 
 def test_inputs_that_are_not_finite_are_refused_whatever_the_gates() -> None:
-    with pytest.raises(ValueError, match="`X` has NaN or infinite"):
+    with pytest.raises(ValueError, match="`X` has entries that are NaN or infinite"):
         Predictor(np.ones(D), Ungated())(np.full((2, D), np.nan))

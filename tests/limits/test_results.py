@@ -10,7 +10,6 @@ from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 from pkgutil import walk_packages
 from typing import Any, get_type_hints
 

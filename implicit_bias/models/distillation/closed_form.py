@@ -10,7 +10,14 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from ..._solve import Status, require_finite, require_inputs, require_tolerance, to_numpy
+from ..._solve import (
+    Status,
+    require_finite,
+    require_fraction,
+    require_inputs,
+    require_tolerance,
+    to_numpy,
+)
 from ...data.arrays import Floats, require_real
 from .limit import DistillationCertificate, DistillationLimit
 from .losses import centred, get_student_loss, mean_loss
@@ -134,8 +141,8 @@ def distillation_limit(
     """
     begun = time.perf_counter()
     X, target, start = checked_student(X, teacher, w0, depth, loss)
-    if rcond is not None and not 0 <= rcond < 1:
-        raise ValueError(f"`rcond` must lie in [0, 1), got {rcond}")
+    if rcond is not None:
+        require_fraction("rcond", rcond)
     require_tolerance(tol)
     span = sample_span(X, rcond)
     projection = span.project(centred(target, loss))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import expit, softmax
 
+from ..._solve import require_positive
 from ...data.arrays import Floats
 from ...data.dataset import Dataset, digest
 from ...data.labelled import ClassDataset
@@ -82,8 +83,7 @@ class TransferTask:
         ValueError
             If `temperature` is not positive and finite.
         """
-        if not 0 < temperature < math.inf:
-            raise ValueError(f"`temperature` must be positive and finite, got {temperature}")
+        require_positive("temperature", temperature)
         if temperature == 1:
             return self
         return replace(

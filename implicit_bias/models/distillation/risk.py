@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..._solve import to_numpy
+from ..._solve import require_count, require_fraction, require_positive, to_numpy
 from ...data.arrays import Floats
 from ...quantities.formatting import degrees
 from ...quantities.measured import Measured, quantity
@@ -106,8 +106,7 @@ def angle_tail(X: ArrayLike, teacher: ArrayLike) -> AngleTail:
 
 def polynomial_tail(kappa: float) -> Tail:
     """`p(theta) = (1 - 2 theta / pi)^kappa`, the angular alignment of degree kappa > 0."""
-    if not 0 < kappa < math.inf:
-        raise ValueError(f"`kappa` must be positive and finite, got {kappa}")
+    require_positive("kappa", kappa)
     return lambda theta: np.clip(1 - 2 * np.asarray(theta) / math.pi, 0.0, 1.0) ** kappa
 
 
@@ -152,8 +151,7 @@ def risk_bound(p: Tail, n: int, *, delta: float = 0.0) -> RiskBound:
     the sharper one; theorem D.4, where the error has to be a share of ||w_hat(X)||: a length that
     is the same for all X is no such share, since ||w_hat(X)|| comes as near to 0 as one likes.
     """
-    if n < 1:
-        raise ValueError(f"`n` must be at least 1, got {n}: samples of the transfer set")
+    require_count("n", n)
     if not 0 <= delta < math.pi / 2:
         raise ValueError(f"`delta` must lie in [0, pi/2), got {delta}")
     quarter = math.pi / 2 - delta
@@ -192,8 +190,7 @@ def polynomial_risk_bound(kappa: float, n: int) -> float:
     ----------
     M. Phuong, "Underspecification in Deep Learning", corollary 5.2, at beta = pi/2 n^(-1/n).
     """
-    if n < 1:
-        raise ValueError(f"`n` must be at least 1, got {n}: samples of the transfer set")
+    require_count("n", n)
     return float((1 + math.log(n) ** kappa) / n**kappa)
 
 
@@ -207,8 +204,7 @@ def error_angle(share: float) -> float:
     ValueError
         If `share` is not in [0, 1): beyond, v may point anywhere.
     """
-    if not 0 <= share < 1:
-        raise ValueError(f"`share` must lie in [0, 1), got {share}: v may point anywhere beyond")
+    require_fraction("share", share, "v may point anywhere beyond")
     return math.asin(share)
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import erf
 
 from ..._shown import Shown
+from ..._solve import require_count, require_positive
 from ...data.dataset import digest
 
 __all__ = [
@@ -160,8 +161,7 @@ def make_nlgp(
     ----------
     A. Ingrosso, S. Goldt, "Data-driven emergence of convolutional structure in neural networks".
     """
-    if not 0 < gain < math.inf:
-        raise ValueError(f"`gain` must be positive and finite, got {gain}")
+    require_positive("gain", gain)
     s = gain * gain / (1 + gain * gain)
     rng = np.random.default_rng(random_state)
     y = _balanced_targets(n_samples, rng)
@@ -222,8 +222,7 @@ def make_single_pulse(
 
 
 def _spectrum(n_inputs: int, xi: float) -> Floats:
-    if n_inputs < 1:
-        raise ValueError(f"`n_inputs` must be at least 1, got {n_inputs}")
+    require_count("n_inputs", n_inputs)
     if not 0 < xi < math.inf:
         raise ValueError(f"length scales must be positive and finite, got {xi}")
     index = np.arange(n_inputs)

@@ -12,6 +12,7 @@ from ..._solve import (
     Status,
     array_namespace,
     as_float64,
+    require_positive,
     solve_least_squares,
     to_numpy,
 )
@@ -187,8 +188,7 @@ def gated_flow_from_moments(
 
 
 def _flow(program: LeastSquaresProgram, w0: Array, tau: float, rcond: float | None) -> GatedFlow:
-    if not 0 < tau < math.inf:
-        raise ValueError(f"`tau` must be positive and finite, got {tau}")
+    require_positive("tau", tau)
     solution = solve_least_squares(program, rcond=rcond)
     spectrum = solution.spectrum
     xp = array_namespace(spectrum.basis)

@@ -14,6 +14,7 @@ from ..._solve import (
     Solution,
     array_namespace,
     is_torch_array,
+    require_inputs,
     require_memory,
     to_numpy,
 )
@@ -21,7 +22,7 @@ from ...data.arrays import require_real
 from ...limits.formulation import Formulation, Solving, real_data, solve_limit
 from ...limits.limit import UnitsLimit
 from ...limits.literal import constant, max_margin
-from ...limits.predictors import ContextColumns, ContextPredictor
+from ...limits.predictors import ContextColumns, ContextPredictor, count_units
 
 if TYPE_CHECKING:
     import cvxpy
@@ -125,15 +126,8 @@ def checked_contexts(contexts: Array, X: Array, n_contexts: int | None = None) -
     contexts = xp.asarray(contexts, device=X.device)
     if not xp.isdtype(contexts.dtype, "integral"):
         raise TypeError(f"`contexts` must hold integers in 0 .. C-1, got dtype {contexts.dtype}")
-    if X.ndim != 2:
-        raise ValueError(f"`X` must have shape (n, D), got {tuple(X.shape)}")
-    if contexts.ndim != 2 or contexts.shape[0] != X.shape[0] or contexts.shape[1] == 0:
-        raise ValueError(
-            f"`contexts` must have shape ({X.shape[0]}, H) with H >= 1, got "
-            f"{tuple(contexts.shape)}: one row per row of X, one column per unit"
-        )
-    if X.shape[0] == 0:
-        raise ValueError("`X` has no rows: give at least one sample")
+    require_inputs(X)
+    count_units("contexts", contexts, int(X.shape[0]))
     return contexts, _count(int(xp.min(contexts)), int(xp.max(contexts)), n_contexts)
 
 

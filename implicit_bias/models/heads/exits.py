@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import softmax
 
+from ..._solve import require_tolerance
 from ...data.arrays import Floats
 from .direction import direction_limit
 from .limit import HeadLimit
@@ -74,8 +75,7 @@ def solve_exit_heads(
     >>> head.kind, head.weights.round(9).tolist()
     ('interpolant', [[1.0, -2.0], [-1.0, 2.0]])
     """
-    if not 0 < tol < 1:
-        raise ValueError(f"`tol` must lie in (0, 1), got {tol}")
+    require_tolerance(tol)
     loss = exit_loss(labels, teacher, temperature=temperature, share=share)
     n = len(loss.one_hot)
     checked = [checked_features(f"features[{m}]", one, n) for m, one in enumerate(features)]

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..._solve import Status
+from ..._solve import Status, require_columns
 from ...data.arrays import Floats
 from ...limits.result import Result
 
@@ -90,10 +90,7 @@ class HeadLimit(Result):
     def logits(self, features: Any) -> Floats:
         """(m, K) logits of features (m, D) of this exit; at margin 1 for a direction."""
         phi = np.asarray(features, dtype=np.float64)
-        if phi.ndim != 2 or phi.shape[1] != self.weights.shape[1]:
-            raise ValueError(
-                f"`features` must have shape (m, {self.weights.shape[1]}), got {phi.shape}"
-            )
+        require_columns("features", phi, self.weights.shape[1])
         return np.asarray(phi @ self.weights.T)
 
     def _fault(self) -> str:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp, softmax, xlogy
 
-from ..._solve import require_finite, to_numpy
+from ..._solve import require_finite, require_positive, to_numpy
 from ...data.arrays import Floats, require_real
 from ...limits.literal import LiteralProgram, constant, cvxpy_module
 
@@ -237,8 +237,7 @@ def exit_loss(
     """
     if not 0 <= share <= 1:
         raise ValueError(f"`share` of hard labels must lie in [0, 1], got {share}")
-    if not 0 < temperature < np.inf:
-        raise ValueError(f"`temperature` must be positive and finite, got {temperature}")
+    require_positive("temperature", temperature)
     if (share > 0 and labels is None) or (share < 1 and teacher is None):
         missing = "labels" if share > 0 and labels is None else "teacher"
         raise ValueError(f"`share` {share} needs `{missing}`: give them, or another share")

@@ -23,6 +23,7 @@ from torch.nn.functional import cross_entropy, log_softmax, softmax
 
 from ...data.arrays import Floats
 from ...networks.exits import Trunk
+from ...training.settings import check_momentum
 
 __all__ = [
     "HeadsRun",
@@ -169,7 +170,7 @@ def train_exit_heads(
         If there is neither a label nor a teacher, or a number is out of range.
     """
     course = _Course(temperature, share, n_steps, most_confident, multiplier)
-    _check_momentum(momentum)
+    check_momentum(momentum)
     phis = [torch.as_tensor(phi, dtype=torch.float64) for phi in features]
     classes = torch.as_tensor(labels, dtype=torch.int64)
     given = None if teacher is None else torch.as_tensor(teacher, dtype=torch.float64)
@@ -283,11 +284,6 @@ def _count(classes: Tensor) -> int:
     if n_classes < 2:
         raise ValueError(f"`labels` must name two classes at least, got {n_classes}")
     return n_classes
-
-
-def _check_momentum(momentum: float) -> None:
-    if not 0 <= momentum < 1:
-        raise ValueError(f"`momentum` must lie in [0, 1), got {momentum}")
 
 
 def _rate(phi: Tensor, labels: Tensor, n_exits: int) -> float:

@@ -7,7 +7,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..._solve import Array, Certificate, Solution, Status, array_namespace, as_float64
+from ..._solve import (
+    Array,
+    Certificate,
+    Solution,
+    Status,
+    array_namespace,
+    as_float64,
+    require_columns,
+)
 from ...limits.limit import Limit
 from ...limits.result import Result
 
@@ -37,11 +45,7 @@ class RampFunction:
         """(n,) float64 scores of `X` (n, D); there are no gates to give."""
         xp = array_namespace(self.w_plus)
         X, n_inputs = as_float64(X, like=self.w_plus), int(self.w_plus.shape[0])
-        if X.ndim != 2 or X.shape[1] != n_inputs:
-            raise ValueError(
-                f"`X` must have shape (n, {n_inputs}), got {tuple(X.shape)}: the function was "
-                f"made from {n_inputs} inputs"
-            )
+        require_columns("X", X, n_inputs, f"the function was made from {n_inputs} inputs")
         plus, minus = (xp.clip(X @ w, min=0.0) for w in (self.w_plus, self.w_minus))
         return self.u * plus - self.z * minus
 

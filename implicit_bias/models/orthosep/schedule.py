@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
-from ..._solve import Array, to_numpy
+from ..._solve import Array, require_positive, to_numpy
 from ...training.settings import Phases
 
 __all__ = ["halving_phases"]
@@ -55,7 +53,6 @@ def halving_phases(
     longest = float(np.linalg.norm(np.asarray(to_numpy(X), dtype=float), axis=1).max())
     numbers = {"steps": steps, "rate": rate, "n_phases": n_phases, "max ||x||": longest}
     for name, number in numbers.items():
-        if not 0 < number < math.inf:
-            raise ValueError(f"`{name}` must be positive and finite, got {number}")
+        require_positive(name, number)
     phases = [escape, *((steps * 2**k, rate / 2**k) for k in range(n_phases))]
     return tuple((count, size / longest) for count, size in phases)
