@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import implicit_bias as ib
-from implicit_bias.data.orthants import make_orthosep
-from implicit_bias.models.orthosep.schedule import halving_phases
-from implicit_bias.networks.balanced_relu import BalancedReLU
+from implicit_bias.datasets import make_orthosep
+from implicit_bias.models.orthosep import halving_phases
+from implicit_bias.networks import BalancedReLU
 
 
 def positive_data(n: int, d: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
