@@ -56,7 +56,7 @@ class ConePair(Result):
         {
             Status.UNDECIDED: (
                 "undecided: for one class at least no vector was found that gives its samples "
-                "positive margins and is silent on the others; that there is none is not proved. "
+                "positive margins and is inactive on the others; that there is none is not proved. "
                 "`is_separable` tells whether one hyperplane separates the classes"
             )
         }
