@@ -1,4 +1,4 @@
-"""Panels: functions of matplotlib axes, and figures put together from them."""
+"""Panels that are drawn on matplotlib axes, and figures composed of them."""
 
 from .._lazy import lazy_names
 

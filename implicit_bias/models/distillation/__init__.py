@@ -1,4 +1,4 @@
-"""Linear students of linear teachers on soft labels: where they end, and how well they imitate."""
+"""Linear students of linear teachers on soft labels: limits, gradient flow and transfer risk."""
 
 from ..._lazy import lazy_names
 

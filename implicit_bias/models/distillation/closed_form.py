@@ -89,7 +89,8 @@ def distillation_limit(
 ) -> DistillationLimit:
     """Return the limit of gradient flow of a linear student on its teacher's soft labels.
 
-    The student begins at w(0). With P the projection on the span of the samples, `w_hat = P w_*` and `q_0 = (I - P) w(0)`:
+    The student begins at w(0). With P the projection on the span of the samples, `w_hat = P w_*`
+    and `q_0 = (I - P) w(0)`:
 
         w(inf) = w_hat + q_0                    one layer, any start
         w(inf) = w_hat + c q_0 / ||q_0||        L layers, balanced, the start below the loss of 0:

@@ -18,7 +18,8 @@ __all__ = ["restricted_convexity"]
 def restricted_convexity(X: Any, teacher: Any, level: float) -> float:
     """Return the modulus mu of restricted strong convexity, for students of bounded loss.
 
-    With g the gradient, P the projection on the span of the samples, and w, v of loss at most `level`,
+    With g the gradient, P the projection on the span of the samples, and students w and v of loss
+    at most `level`,
 
         loss(v) >= loss(w) + <g(w), v - w> + mu / 2 ||P (v - w)||^2          (theorem D.3)
         ||g(w)||^2 >= 2 mu loss(w)                                           (corollary D.1)

@@ -174,8 +174,8 @@ def path_errors(path: Floats, predicted: Floats) -> Floats:
 def inverse_participation_ratio(weights: NDArray[np.float64]) -> Floats:
     """Return the localisation `sum_d w_d^4 / (sum_d w_d^2)^2` (...) of weights (..., D).
 
-    It is 1 for a single non-zero entry, 1/D for equal sizes, 3/(2 D) for a wave, 3/(D + 2) on average
-    for Gaussian noise; NaN for a zero vector.
+    It is 1 for a single non-zero entry, 1/D for equal sizes, 3/(2 D) for a wave, 3/(D + 2) on
+    average for Gaussian noise; NaN for a zero vector.
     """
     w = np.asarray(weights, dtype=np.float64)
     largest = np.abs(w).max(axis=-1, keepdims=True)

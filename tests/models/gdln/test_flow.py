@@ -192,6 +192,9 @@ def test_more_weights_than_samples_move_in_the_span_of_the_samples_alone() -> No
     assert flow.loss(math.inf) < 1e-25
 
 
+LIMIT = solve_gated_ols(X, Y, COIN)
+
+
 @EVERY_GATING
 def test_the_literal_program_has_the_same_optimum(gates) -> None:
     problem = GatedLeastSquares().literal(X, Y, gates)
@@ -405,8 +408,8 @@ def test_status_speaks_for_itself() -> None:
             lambda: gated_flow_from_moments(np.diag([1.0, 0.0]), np.ones(2), np.zeros((1, 2))),
             "no inputs and targets have these moments",
         ),
-        (lambda: solve_gated_ols(X, Y, COIN).predictor(X[:, :2], COIN), r"`X` must have shape \(n, 4\)"),
-        (lambda: solve_gated_ols(X, Y, COIN).predictor(X, COIN[:5]), r"`gates` must have shape \(60, 3\)"),
+        (lambda: LIMIT.predictor(X[:, :2], COIN), r"`X` must have shape \(n, 4\)"),
+        (lambda: LIMIT.predictor(X, COIN[:5]), r"`gates` must have shape \(60, 3\)"),
     ],
 )
 def test_bad_input_is_named(call, message) -> None:
