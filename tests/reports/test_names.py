@@ -154,7 +154,7 @@ def test_what_is_not_in_the_table_is_refused(name, sorts) -> None:
         found(name, *sorts)
 
 
-# Choices that change what reports are made of, beside those of `tests/pipeline/test_row.py`.
+# Choices that change what reports are made of, beside those of `tests/reports/test_row.py`.
 SMALL = {"n_train": 40, "steps": 30}
 PLANE = {"n_train": 40, "steps": 40, "data": "quadrants"}
 DGN = {"n_train": 20, "steps": 30, "hidden_units": 3, "data": "quadrants"}
