@@ -19,7 +19,7 @@ from implicit_bias.drawing.decision_maps import (
     plot_decision_maps,
 )
 from implicit_bias.drawing.map_rows import gating_lines, map_row, plane_snapshots
-from implicit_bias.measures.scalars import network_norm
+from implicit_bias.measures import network_norm
 from implicit_bias.models.relu.figure import relu_lines
 from implicit_bias.networks.relu import ReLU
 from implicit_bias.training.network_snapshots import NetworkSnapshots
