@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -33,7 +33,7 @@ __all__ = [
 
 
 class BoundedValue(Measured):
-    """The value of a network beside its own local limit and a bound of all networks.
+    """The value of a network, its own local limit, and a bound of all networks.
 
     The value is ``(||w||^2 / L)^(L/2)`` over the smallest margin of L layers; smaller is better. It
     and what compares weights is measured; the bound, the local limit and the ratio of the two are
@@ -138,15 +138,10 @@ class BoundedValue(Measured):
 
 
 class BoundedComparison(BoundedValue):
-    """A network beside a bound, its own local limit, and classifiers on held-out data."""
+    """A network compared with a bound, its own local limit, and classifiers on held-out data."""
 
     error_network: float = quantity()
-    classifiers: Mapping[str, ClassifierComparison] = part("By their names.", kept=False)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The quantities as plain Python values, nested."""
-        beside = {name: one.to_dict() for name, one in self.classifiers.items()}
-        return super().to_dict() | {"predicted": beside}
+    classifiers: Mapping[str, ClassifierComparison] = part("Comparisons by classifier name.")
 
 
 def value_of(network: torch.nn.Module, sample: Sample) -> float:
@@ -169,7 +164,7 @@ def value_of(network: torch.nn.Module, sample: Sample) -> float:
     >>> import numpy as np
     >>> from implicit_bias import FReLU, Sample
     >>> network = FReLU.from_zeta(np.array([[3.0, 4.0]]))
-    >>> value_of(network, Sample(np.array([[3.0, 4.0]]), np.ones(1), np.ones((1, 1))))
+    >>> ib.measures.value_of(network, Sample(np.array([[3.0, 4.0]]), np.ones(1), np.ones((1, 1))))
     0.2
     """
     margins = to_numpy(sample.y) * scores(network, sample)
@@ -195,8 +190,10 @@ def measure_bounded_value(
 
     Parameters
     ----------
-    network, sample
-        As of `value_of`.
+    network : Module
+        Homogeneous of degree ``network.degree``.
+    sample : Sample
+        Inputs (n, D), labels (n,) in {-1, +1} and the gates behind which the network is.
     bound : float
         Certified lower bound of the value of all networks with the same gates.
     search : (Module, Sample), optional
@@ -215,14 +212,14 @@ def measure_bounded_value(
     Raises
     ------
     ValueError
-        As `local_limit`.
+        If the network is not homogeneous, or the sample is malformed.
 
     Examples
     --------
     >>> import numpy as np
     >>> from implicit_bias import FReLU, Sample
     >>> sample = Sample(np.array([[3.0, 4.0]]), np.ones(1), np.ones((1, 1)))
-    >>> found = measure_bounded_value(FReLU.from_zeta(np.array([[1.0, 0.0]])), sample, 0.2)
+    >>> found = ib.measures.measure_bounded_value(FReLU.from_zeta(np.array([[1.0, 0.0]])), sample, 0.2)
     >>> round(found.value, 6), round(found.local_value, 6), found.local_status
     (0.333333, 0.2, 'LOCAL_OPTIMUM')
     """

@@ -93,7 +93,7 @@ def orthosep_programs(setup: Setup) -> RunPrograms:
 
 
 def _with_phases(setup: SampleSetup) -> SampleSetup:
-    """Fill in phases that take the network to its limit on these data, if none were chosen."""
+    """Fill in phases by which the network reaches its limit on these data, if none were chosen."""
     if setup.options.steps is not None:
         return setup
     steps, rates = zip(*halving_phases(setup.train.X), strict=True)

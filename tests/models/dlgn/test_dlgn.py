@@ -11,6 +11,7 @@ import torch
 from implicit_bias import (
     DLGN,
     NotCertified,
+    Sample,
     Status,
     TrainingSettings,
     solve_dlgn_svm,
@@ -19,14 +20,21 @@ from implicit_bias import (
     solve_path_lasso,
     train,
 )
-from implicit_bias.data.sample import Sample
 from implicit_bias.gates import LinearGates, active_paths, count_patterns
 from implicit_bias.kernels import path_overlap
 from implicit_bias.limits import certify_depth3, solve_l1_svm
-from implicit_bias.models.dlgn.comparison import along_the_ones, distinct, one_input
-from implicit_bias.models.dlgn.formulation import ConstantExperts
-from implicit_bias.models.dlgn.regions import closed_samples, most_patterns
-from implicit_bias.models.dlgn.training import GateTraining, gating_of, steepening, train_gates
+from implicit_bias.models.dlgn import (
+    GateTraining,
+    along_the_ones,
+    closed_samples,
+    distinct,
+    gating_of,
+    most_patterns,
+    one_input,
+    steepening,
+    train_gates,
+)
+from implicit_bias.programs import ConstantExperts
 from tests.oracles import hard_margin
 
 RNG = np.random.default_rng(5)
@@ -194,7 +202,7 @@ def test_training_goes_to_the_l1_margin_and_not_to_the_overlap_kernel() -> None:
     assert machine.objective == pytest.approx(np.linalg.norm(hard_margin(Y[:, None] * GATES)))
     first, second = (layer.detach().numpy() for layer in network.layers)
     product = second[0] * first.sum(axis=1) / (Y * found).min()
-    free = GATES.T @ machine.coefficients / machine.margins.min()
+    free = GATES.T @ machine.zeta / machine.margins.min()
     # Each is best in its own norm, at margin 1; the L1 norm is sqrt(D) = 2 times the objective.
     assert np.abs(product).sum() < 1.03 * 2 * limit.objective < 0.95 * np.abs(free).sum()
     assert np.linalg.norm(free) < 0.95 * np.linalg.norm(product)
