@@ -217,9 +217,9 @@ def measure_bounded_value(
     Examples
     --------
     >>> import numpy as np
-    >>> from implicit_bias import FReLU, Sample
-    >>> sample = Sample(np.array([[3.0, 4.0]]), np.ones(1), np.ones((1, 1)))
-    >>> found = ib.measures.measure_bounded_value(FReLU.from_zeta(np.array([[1.0, 0.0]])), sample, 0.2)
+    >>> sample = ib.Sample(np.array([[3.0, 4.0]]), np.ones(1), np.ones((1, 1)))
+    >>> network = ib.FReLU.from_zeta(np.array([[1.0, 0.0]]))
+    >>> found = ib.measures.measure_bounded_value(network, sample, 0.2)
     >>> round(found.value, 6), round(found.local_value, 6), found.local_status
     (0.333333, 0.2, 'LOCAL_OPTIMUM')
     """
