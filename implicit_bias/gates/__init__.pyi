@@ -6,6 +6,7 @@ from .activity import GateActivity as GateActivity
 from .activity import gate_activity as gate_activity
 from .changes import GateChanges as GateChanges
 from .changes import gate_changes as gate_changes
+from .gating import Gating as Gating
 from .hyperplanes import HyperplaneContexts as HyperplaneContexts
 from .hyperplanes import HyperplaneGates as HyperplaneGates
 from .layered import LinearGates as LinearGates

@@ -40,6 +40,14 @@ class Gating(Named, TransformerMixin, BaseEstimator):  # type: ignore[misc,unuse
     ----------
     saved : tuple of str
         Names of the arrays in its files.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> gating, path = ib.HyperplaneGates(2).fit(np.eye(3)), tempfile.mkdtemp() + "/gates"
+    >>> gating.save(path)
+    >>> isinstance(gating, ib.gates.Gating), type(gating).load(path).transform(np.eye(3)).shape
+    (True, (3, 3))
     """
 
     saved: ClassVar[tuple[str, ...]]

@@ -21,7 +21,7 @@ import torch
 import implicit_bias as ib
 from implicit_bias._names import PROMISED, Unreadable, found, name_of
 from implicit_bias._saved import filled, kind_of, read_saved
-from implicit_bias.gates.gating import Gating
+from implicit_bias.gates import Gating
 from implicit_bias.limits.limit import Limit
 from implicit_bias.reports.writers import WEIGHTS
 from tests.commands import ROOT

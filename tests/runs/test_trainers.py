@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import implicit_bias as ib
-from implicit_bias.data.sample import Sample
+from implicit_bias import Sample
 from implicit_bias.models import MODELS
 from implicit_bias.options.resolve import each_trainer
 from implicit_bias.runs import Seeds, agreement_ahead

@@ -10,7 +10,7 @@ import torch
 from sklearn.datasets import load_digits
 
 import solvers.one_vs_rest
-from implicit_bias.gates.hyperplanes import HyperplaneContexts
+from implicit_bias import HyperplaneContexts
 from implicit_bias.models.gln.formulation import SVMGLN, solve_gln_svm
 from solvers import GatedDesign, MaxMarginProgram, Settings, Status, certify, solve
 from solvers.group_kernels import group_kernels
