@@ -107,7 +107,7 @@ def _learners() -> dict[str, Learner]:
 
 
 def _distilled(X: Floats, task: TransferTask) -> Floats:
-    return distillation_limit(X, task.teacher).require().weights
+    return distillation_limit(X, task.teacher).require().zeta
 
 
 def _moved(X: Floats, task: TransferTask, delta: float, rng: np.random.Generator) -> Floats:

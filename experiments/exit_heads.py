@@ -115,7 +115,7 @@ def limits(n_draws: int) -> Iterator[Row]:
             for method in METHODS:
                 heads = _heads(draw, trunk.features(draw.X), teacher, method)
                 worst = max(worst, *(head.certificate.error for head in heads))
-                logits = _of_heads(trunk, [head.weights for head in heads])
+                logits = _of_heads(trunk, [head.zeta for head in heads])
                 found.setdefault(method, []).append(accuracies(logits, draw))
         for method, ends in found.items():
             about: Row = {"labels": per_class, "method": method, "error_bound": worst}

@@ -3,6 +3,7 @@
 from ._solve import to_cvxpy as to_cvxpy
 from .kernels.margin import KernelSVM as KernelSVM
 from .kernels.regression import KernelLeastSquares as KernelLeastSquares
+from .limits.formulation import Formulation as Formulation
 from .limits.frelu import SVMFReLU as SVMFReLU
 from .limits.l1 import L1Margin as L1Margin
 from .limits.linear import HardMarginSVM as HardMarginSVM
@@ -14,6 +15,7 @@ from .models.gdln.formulation import GatedLeastSquares as GatedLeastSquares
 from .models.gln.formulation import SVMGLN as SVMGLN
 from .models.gln.l2 import SVML2 as SVML2
 from .models.gln.norms import GLNNorm as GLNNorm
+from .models.gln.norms import gln_norm as gln_norm
 from .models.gln.shallow import ContextSVMs as ContextSVMs
 from .models.heads.direction import JointMargin as JointMargin
 from .models.heads.losses import HeadLoss as HeadLoss

@@ -36,7 +36,7 @@ CURVE = 300  # points of a curve, about
 
 @dataclass(frozen=True)
 class GaussianMAE:
-    """A linear Gaussian decoder and encoder, and what they reach on x ~ N(0, 1).
+    """A linear Gaussian decoder and encoder, with their bound and information on x ~ N(0, 1).
 
     Attributes
     ----------
@@ -44,6 +44,12 @@ class GaussianMAE:
         a and s of the decoder N(a z, s^2).
     encoder_slope, encoder_deviation : float
         b and t of the encoder N(b x, t^2).
+
+    Examples
+    --------
+    >>> model = ib.autoencoders.GaussianMAE(0.6, 0.8, 0.6, 0.8)
+    >>> round(model.rho, 6), round(model.gap, 6)
+    (0.6, 0.0)
     """
 
     slope: float
@@ -74,7 +80,7 @@ class GaussianMAE:
 
     @property
     def gap(self) -> float:
-        """How far the bound is below its maximum: a sum of two divergences, 0 on the curve alone.
+        """Distance of the bound from its maximum: a sum of two divergences, 0 on the curve alone.
 
         KL(N(0, 1) || p(x)) + E_x KL(q(z|x) || p(z|x)), with p(x) = N(0, v), v = a^2 + s^2 and
         p(z|x) = N(a x / v, s^2 / v).
@@ -85,13 +91,13 @@ class GaussianMAE:
         return _divergence(1 / v) + _divergence(share) + 0.5 * shift
 
     def objective(self, information: float, penalty: float) -> float:
-        """The exact penalty problem (4.7): `elbo - penalty |I - information|`."""
+        """Return the exact penalty problem's value (4.7): `elbo - penalty |I - information|`."""
         return self.elbo - penalty * abs(self.information - information)
 
     def infomax_bound(self, slope: float, deviation: float) -> float:
-        """H(z) + E_p log r(z|x) for r = N(slope x, deviation^2): at most I_p(z, x), theorem 4.1.
+        """Return H(z) + E_p log r(z|x) for r = N(slope x, deviation^2).
 
-        Equality holds at the posterior alone.
+        It is at most I_p(z, x), by theorem 4.1. Equality holds at the posterior alone.
         """
         missed = (1 - slope * self.slope) ** 2 + (slope * self.deviation) ** 2
         return 0.5 - math.log(deviation) - missed / (2 * deviation**2)
@@ -102,17 +108,23 @@ START = GaussianMAE(0.2, 0.8, 0.2, 0.8)
 
 @dataclass(frozen=True, eq=False)
 class GaussianMAERun:
-    """What `train_gaussian_mae` came to, and how.
+    """Model and training curves of `train_gaussian_mae`.
 
     Attributes
     ----------
     model : GaussianMAE
     information : float
-        What was asked for, in nats.
+        Information asked for, in nats.
     steps : (T,) array
-        At which curves were taken, from 0.
+        Steps of the curves, from 0.
     elbo, information_bound : (T,) arrays
-        Of the model at these steps; the bound is the critic's, below the information.
+        Values of the model at these steps; the bound is the critic's, below the information.
+
+    Examples
+    --------
+    >>> run = ib.autoencoders.train_gaussian_mae(0.5, n_steps=10)
+    >>> run.steps[[0, -1]].tolist(), run.elbo.shape
+    ([0.0, 10.0], (11,))
     """
 
     model: GaussianMAE
@@ -123,7 +135,7 @@ class GaussianMAERun:
 
 
 def gaussian_mae(information: float) -> GaussianMAE:
-    r"""The maximum of `elbo - C |I - information|`, for every C > 0: rho = sqrt(1 - e^(-2M)).
+    r"""Return the maximiser of `elbo - C |I - information|`, C > 0: rho = sqrt(1 - e^(-2M)).
 
     `elbo` is at most -1/2 log(2 pi e), with equality exactly if a^2 + s^2 = 1 and the encoder is
     the posterior, a = b, s = t; its information is then -1/2 log(1 - a^2). The maximum is unique
@@ -133,6 +145,10 @@ def gaussian_mae(information: float) -> GaussianMAE:
     ----------
     information : float
         M in nats, at least 0. The entropy of x is no upper limit of it, x being continuous.
+
+    Returns
+    -------
+    GaussianMAE
 
     Raises
     ------
@@ -146,7 +162,7 @@ def gaussian_mae(information: float) -> GaussianMAE:
 
     Examples
     --------
-    >>> model = gaussian_mae(0.5)
+    >>> model = ib.autoencoders.gaussian_mae(0.5)
     >>> round(model.rho**2, 6), round(model.information, 12), round(model.elbo, 6)
     (0.632121, 0.5, -1.418939)
     """
@@ -167,28 +183,44 @@ def train_gaussian_mae(
     learning_rate: float = 0.03,
     start: GaussianMAE = START,
 ) -> GaussianMAERun:
-    """Train the four parameters by algorithm 4.1, knowing nothing of the closed form.
+    """Train the four parameters by algorithm 4.1, without use of the closed form.
 
-    The information is the critic's lower bound, a third normal r(z|x) that takes one step of its
-    own a step. Expectations go over reparametrised nodes in place of samples, which makes them
-    exact; over the second half the learning rate falls geometrically by 1e4, which takes the
-    oscillation about the kink of `|I - M|` down with it.
+    The information is bounded from below by a critic, a third normal r(z|x) with one step of its
+    own a step. Expectations run over reparametrised quadrature nodes, which makes them exact; over
+    the second half the learning rate falls geometrically by 1e4, and with it the oscillation about
+    the kink of `|I - M|`.
 
     Parameters
     ----------
     information : float
         M in nats, at least 0.
     penalty : float
-        C; with 0 it is a plain variational autoencoder, which ends where its start leads.
+        C; with 0 it is a plain variational autoencoder, whose end depends on its start.
     n_steps : int
+        Steps of Adam.
     learning_rate : float
-        Of Adam, at the start.
+        Initial step size of Adam.
     start : GaussianMAE
+        Initial parameters.
+
+    Returns
+    -------
+    GaussianMAERun
 
     Raises
     ------
     ValueError
         If a number is out of range.
+
+    References
+    ----------
+    Phuong, "Underspecification in Deep Learning" (2021), algorithm 4.1.
+
+    Examples
+    --------
+    >>> run = ib.autoencoders.train_gaussian_mae(0.5, n_steps=500)
+    >>> round(run.model.information, 3)
+    0.5
     """
     _check_training(information, penalty, n_steps, learning_rate)
     import torch
@@ -219,14 +251,28 @@ def train_gaussian_mae(
 
 
 def plot_gaussian_mae(runs: Sequence[GaussianMAERun]) -> Figure:
-    """Information and what is missing of the ELBO along training, and where both end.
+    """Draw information and the missing part of the ELBO along training, and the final models.
 
     Dashed lines and open circles are the closed form.
+
+    Parameters
+    ----------
+    runs : sequence of GaussianMAERun
+
+    Returns
+    -------
+    matplotlib.figure.Figure
 
     Raises
     ------
     ValueError
         If there is no run.
+
+    Examples
+    --------
+    >>> run = ib.autoencoders.train_gaussian_mae(0.5, n_steps=10)
+    >>> len(ib.autoencoders.plot_gaussian_mae([run]).axes)
+    3
     """
     if not runs:
         raise ValueError("`runs` must not be empty: there is nothing to draw")
@@ -268,12 +314,12 @@ def _check_training(information: float, penalty: float, n_steps: int, learning_r
 
 
 def _divergence(ratio: float) -> float:
-    """KL of a centred normal from another, by the ratio of their variances."""
+    """Return the KL divergence of two centred normals from the ratio of their variances."""
     return 0.5 * (ratio - 1 - math.log(ratio))
 
 
 def _objectives(decoder: Tensor, encoder: Tensor, critic: Tensor) -> tuple[Tensor, Tensor]:
-    """ELBO, and the critic's bound of the information, by nodes of x, z and of the noise."""
+    """Return the ELBO and the critic's bound of the information, by quadrature."""
     import torch
 
     nodes = torch.tensor(NODES, dtype=torch.float64)
@@ -287,13 +333,13 @@ def _objectives(decoder: Tensor, encoder: Tensor, critic: Tensor) -> tuple[Tenso
 
 
 def _log_density(value: Tensor, weights: Tensor, given: Tensor | float = 0.0) -> Tensor:
-    """log N(value; slope given, e^(2 log deviation)), elementwise."""
+    """Return log N(value; slope given, e^(2 log deviation)), elementwise."""
     error = (value - weights[0] * given) / weights[1].exp()
     return -0.5 * error**2 - weights[1] - 0.5 * math.log(2 * math.pi)
 
 
 def _set_gradients(weights: Sequence[Tensor], objective: Tensor, bound: Tensor) -> None:
-    """Decoder and encoder climb the objective, and the critic its bound, whatever the sign."""
+    """Set gradients of the objective for decoder and encoder, of the bound for the critic."""
     import torch
 
     decoder, encoder, critic = weights

@@ -1,4 +1,4 @@
-"""Which networks are one function: symmetries of ReLU networks, and comparing modulo them."""
+"""Symmetries of ReLU networks, and comparison of networks modulo them."""
 
 from .._lazy import lazy_names
 

@@ -1,4 +1,4 @@
-"""The permutations and scales that bring one network as near as possible to another."""
+"""Alignment of two networks by permutations and scales of units."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Alignment", "AlignmentCertificate", "align"]
 
-# Rounds of weight matching: each raises the sum of products of matched weights, and it settles
+# Rounds of weight matching: each raises the sum of products of matched weights, and it converges
 # within a handful.
 _ROUNDS = 100
 
 
 @dataclass(frozen=True)
 class AlignmentCertificate:
-    """How near the matched networks are.
+    """Distance of the matched networks.
 
     Attributes
     ----------
@@ -40,9 +40,7 @@ class AlignmentCertificate:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Alignment(Result):
-    """Network b brought to network a.
-
-    Both have lost dead and constant units before, and parallel ones are merged.
+    """Network b aligned with network a, both without dead, constant and parallel units.
 
     Attributes
     ----------
@@ -52,7 +50,7 @@ class Alignment(Result):
     tol : float
         Distance up to which networks count as equivalent.
     cosine_per_layer : tuple of float
-        Of [W_l, b_l] of both, at these scales.
+        Cosine of [W_l, b_l] of both, at these scales.
     permutations : tuple of (width_l,) integer arrays
         Unit of b, in its own numbering, that stands for each unit of `units`, layer by layer.
     scales : tuple of (width_l,) arrays
@@ -63,6 +61,13 @@ class Alignment(Result):
         Every layer of b was multiplied by it; 1 unless `direction` was asked for.
     aligned : ReLUWeights
         b in the order and scales of a: the same function as b, times ``factor^L``.
+
+    Examples
+    --------
+    >>> weights = ib.equivalence.ReLUWeights.from_arrays([np.eye(2), [[1.0, 1.0]]])
+    >>> alignment = ib.equivalence.align(weights, weights)
+    >>> alignment.status.name, alignment.distance
+    ('EQUIVALENT', 0.0)
     """
 
     status: Status
@@ -82,7 +87,7 @@ class Alignment(Result):
 
     @property
     def is_equivalent(self) -> bool:
-        """Whether the match proves, up to rounding, that both are one function."""
+        """True where the match proves, up to rounding, that both are one function."""
         return self.status is Status.EQUIVALENT
 
     def _summary(self) -> dict[str, Any]:
@@ -122,6 +127,11 @@ def align(
     tol : float
         `distance` up to which they count as equivalent; also that of rows that are merged.
 
+    Returns
+    -------
+    Alignment
+        EQUIVALENT or HEURISTIC, with permutations, scales and the aligned network.
+
     Raises
     ------
     TypeError, ValueError
@@ -132,6 +142,14 @@ def align(
     ----------
     M. Phuong, "Underspecification in Deep Learning", theorem 2.1; weight matching: S. Ainsworth,
     J. Hayase and S. Srinivasa, "Git Re-Basin", algorithm 1.
+
+    Examples
+    --------
+    >>> a = ib.equivalence.ReLUWeights.from_arrays([[[1.0, 0.0], [0.0, 1.0]], [[1.0, -1.0]]])
+    >>> b = ib.equivalence.ReLUWeights.from_arrays([[[0.0, 2.0], [1.0, 0.0]], [[-0.5, 1.0]]])
+    >>> alignment = ib.equivalence.align(a, b)
+    >>> alignment.is_equivalent, alignment.permutations[0].tolist()
+    (True, [1, 0])
     """
     one, other = as_weights(a), as_weights(b)
     if direction and (one.has_biases or other.has_biases):
@@ -178,7 +196,7 @@ def _distance(a: ReLUWeights, b: ReLUWeights) -> float:
 
 
 def _match_layers(a: ReLUWeights, b: ReLUWeights) -> tuple[Indices, ...]:
-    """Units of b for those of a, by cosines of incoming rows, from the first layer on."""
+    """Match units of b to those of a by cosines of incoming rows, from the first layer on."""
     order: list[Indices] = []
     for layer in range(len(a.widths)):
         rows = b.rows(layer)
@@ -191,7 +209,7 @@ def _match_layers(a: ReLUWeights, b: ReLUWeights) -> tuple[Indices, ...]:
 def _match_weights(
     a: ReLUWeights, b: ReLUWeights, order: tuple[Indices, ...]
 ) -> tuple[Indices, ...]:
-    """Coordinate ascent from `order` on the sum of products of matched weights."""
+    """Improve `order` by coordinate ascent on the sum of products of matched weights."""
     current = list(order)
     for _ in range(_ROUNDS):
         before = [chosen.copy() for chosen in current]
@@ -203,7 +221,7 @@ def _match_weights(
 
 
 def _products(a: ReLUWeights, b: ReLUWeights, order: list[Indices], layer: int) -> Array:
-    """Products (width, width) of incoming and outgoing weights, other layers as matched."""
+    """Return products (width, width) of incoming and outgoing weights, other layers matched."""
     rows, columns = b.rows(layer), b.matrices[layer + 1]
     if layer > 0:
         rows = rows[:, [*order[layer - 1], -1]]

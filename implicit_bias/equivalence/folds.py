@@ -1,4 +1,4 @@
-"""Where a ReLU network bends: zero sets of its units, met exactly along lines in a plane."""
+"""Folds of ReLU networks: exact crossings of units' zero sets with lines in a plane."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["FoldSet", "Plane", "fold_set", "plane_of", "transparent_at"]
 # of matrices, far below what weights in general position make.
 _BENDS = 1e-9
 # Nodes of a line, as shares of it, that are one: zero sets of parallel units lie on each other up
-# to rounding, and pieces between them have no slope that can be told.
+# to rounding, and pieces between them have no resolvable slope.
 _SAME = 1e-12
 # Second singular value of samples on a line, relative to the first: rounding.
 _FLAT = 1e-12
@@ -33,17 +33,23 @@ class FoldSet:
     Attributes
     ----------
     coordinates : (m, 2) array
-        Of each crossing, in the plane.
+        Coordinates of each crossing in the plane.
     points : (m, D) array
         The same as inputs of the network.
     layer, unit : (m,) integer arrays
-        Whose zero set it is, both counted from 0.
+        Unit whose zero set is crossed, both counted from 0.
     bends : (m,) boolean array
-        Whether the slope of the network along the line changes there: the kink test.
+        True where the network's slope along the line changes: the kink test.
     transparent : float
         Share of the lines' length on which every hidden layer has a unit that is not closed.
         1 if the network is transparent on the lines.
     widths : tuple of int
+
+    Examples
+    --------
+    >>> weights = ib.equivalence.ReLUWeights.from_arrays([np.eye(2), [[1.0, 1.0]]])
+    >>> ib.equivalence.fold_set(weights, n_lines=4).counts()
+    [(0, 0, 2, 2), (0, 1, 2, 2)]
     """
 
     coordinates: Array
@@ -55,7 +61,7 @@ class FoldSet:
     widths: tuple[int, ...]
 
     def counts(self) -> list[tuple[int, int, int, int]]:
-        """Layer, unit, crossings at which the network bends, and all crossings, unit by unit."""
+        """Return (layer, unit, crossings with a bend, all crossings) of every unit."""
         found = []
         for layer, width in enumerate(self.widths):
             for unit in range(width):
@@ -79,7 +85,7 @@ class Plane(NamedTuple):
     basis : (2, D) array
         Orthonormal rows.
     axes : tuple of str
-        What its two coordinates are.
+        Names of its two coordinates.
     """
 
     origin: Array
@@ -87,16 +93,31 @@ class Plane(NamedTuple):
     axes: tuple[str, str]
 
     def coordinates(self, X: ArrayLike) -> Array:
-        """(n, 2) coordinates of inputs (n, D), projected on the plane."""
+        """Return coordinates (n, 2) of inputs (n, D), projected on the plane."""
         found: Array = (np.asarray(X, dtype=np.float64) - self.origin) @ self.basis.T
         return found
 
 
 def plane_of(X: ArrayLike) -> Plane | None:
-    """The plane that samples (n, D) lie in, or that of their two principal components.
+    """Return the plane of samples (n, D), or that of their first two principal components.
 
-    Of two inputs, and of two beside a constant third one, it is their own; else it goes through the
-    mean, and samples are off it. None if they span no plane.
+    For two inputs, also with a constant third one, it is their own plane; otherwise it goes through
+    the mean, and samples are projected on it. None if they span no plane.
+
+    Parameters
+    ----------
+    X : (n, D) array
+
+    Returns
+    -------
+    Plane or None
+        Origin, orthonormal directions and names of the coordinates.
+
+    Examples
+    --------
+    >>> plane = ib.equivalence.plane_of([[0.0, 0.0, 1.0], [2.0, 0.0, 1.0], [0.0, 3.0, 1.0]])
+    >>> plane.origin.tolist(), plane.coordinates([[2.0, 3.0, 1.0]]).tolist()
+    ([0.0, 0.0, 1.0], [[2.0, 3.0]])
     """
     inputs = np.asarray(X, dtype=np.float64)
     mean = inputs.mean(axis=0)
@@ -131,7 +152,7 @@ def fold_set(
     plane: tuple[ArrayLike, ArrayLike] | None = None,
     n_lines: int = 100,
 ) -> FoldSet:
-    r"""Where a network bends in a square of a plane, by lines across it, half in each direction.
+    r"""Find where a network bends in a square of a plane, along lines in two directions.
 
     For a general transparent network every zero set of a hidden unit bends it:
     :math:`F(h) = \bigcup_{l,i} \{h_i^{1:l} = 0\}`. Without transparency a crossing may leave no
@@ -146,7 +167,11 @@ def fold_set(
     plane : pair of (D,) and (2, D) arrays
         Origin and the two directions of a plane; by default that of the inputs, if there are two.
     n_lines : int
-        Lines, at least 2.
+        Lines, at least 2; half in each direction.
+
+    Returns
+    -------
+    FoldSet
 
     Raises
     ------
@@ -156,6 +181,13 @@ def fold_set(
     References
     ----------
     M. Phuong, "Underspecification in Deep Learning", lemma 2.1 and section 2.3.
+
+    Examples
+    --------
+    >>> weights = ib.equivalence.ReLUWeights.from_arrays([[[1.0, 0.0]], [[1.0]]])
+    >>> folds = ib.equivalence.fold_set(weights, n_lines=4)
+    >>> folds.coordinates.tolist(), folds.bends.tolist()
+    ([[0.0, -0.5], [0.0, 0.5]], [True, True])
     """
     weights = as_weights(network)
     origin, basis = _plane(plane, weights.n_inputs)
@@ -184,13 +216,29 @@ def fold_set(
 
 
 def transparent_at(network: ReLUWeights | torch.nn.Module, X: ArrayLike) -> NDArray[np.bool_]:
-    """Whether every hidden layer has a pre-activation of at least 0: (n,), at X (n, D).
+    """Return where every hidden layer has a pre-activation of at least 0, at X (n, D): (n,).
 
     A network is transparent on a set if it is so at all of its points; samples can only refute it.
+
+    Parameters
+    ----------
+    network : ReLUWeights or Module
+    X : (n, D) array
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no ReLU network, or `X` has another width.
 
     References
     ----------
     M. Phuong, "Underspecification in Deep Learning", section 2.2.
+
+    Examples
+    --------
+    >>> weights = ib.equivalence.ReLUWeights.from_arrays([[[1.0, 0.0]], [[1.0]]])
+    >>> ib.equivalence.transparent_at(weights, [[1.0, 0.0], [-1.0, 0.0]]).tolist()
+    [True, False]
     """
     return _transparent(as_weights(network).pre_activations(X)[:-1])
 
@@ -217,7 +265,7 @@ def _plane(plane: tuple[ArrayLike, ArrayLike] | None, n_inputs: int) -> tuple[Ar
 
 
 def _ends(extent: float, n_lines: int) -> tuple[Array, Array]:
-    """Starts and ends (n_lines, 2) of lines across the square, its edges left out."""
+    """Return starts and ends (n_lines, 2) of lines across the square, without its edges."""
     across = (n_lines // 2, n_lines - n_lines // 2)
     offsets = [extent * (2 * (np.arange(n) + 0.5) / n - 1) for n in across]
     edges = [np.full(n, extent) for n in across]
@@ -246,7 +294,7 @@ def _cross(weights: ReLUWeights, start: Array, end: Array) -> _Line:
 
 
 def _crossings(weights: ReLUWeights, start: Array, end: Array) -> tuple[Array, Array]:
-    """Nodes in [0, 1] between which the network is linear, and rows (t, layer, unit) of crossings.
+    """Return nodes in [0, 1] between which a network is linear, and crossings (t, layer, unit).
 
     Layer by layer: pre-activations are linear between the nodes of the layers below, so that
     their changes of sign are found by interpolation, and are the next nodes.
@@ -268,7 +316,7 @@ def _crossings(weights: ReLUWeights, start: Array, end: Array) -> tuple[Array, A
 
 
 def _slopes(weights: ReLUWeights, z: list[Array], along: Array) -> Array:
-    """Derivatives (pieces, K) of the outputs along the line, from the open units of each piece."""
+    """Return derivatives (pieces, K) of the outputs along the line, piece by piece."""
     slope = np.broadcast_to(weights.matrices[0] @ along, z[0].shape)
     for W, before in zip(weights.matrices[1:], z, strict=False):
         slope = (slope * (before > 0)) @ W.T

@@ -1,4 +1,4 @@
-"""Which of several trained networks are the same one, up to symmetry."""
+"""Grouping of trained networks that are equal up to symmetry."""
 
 from __future__ import annotations
 
@@ -25,18 +25,25 @@ __all__ = ["NetworkGroups", "group_networks"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class NetworkGroups:
-    """Networks in groups, and how far they are from each other.
+    """Groups of equal networks, with all pairwise distances.
 
     Attributes
     ----------
     labels : (m,) integer array
         The group of each network; 0 is that of the first.
     distances : (m, m) array
-        Of all pairs; infinite where sizes differ and weights are compared.
+        Distances of all pairs; infinite where sizes differ and weights are compared.
     by : {"neurons", "weights"}
         Whose distance it is: `measure_distance`, or `align` of directions, an upper bound.
     tol : float
         Networks of a group are joined by a chain of distances up to it.
+
+    Examples
+    --------
+    >>> weights = ib.equivalence.ReLUWeights.from_arrays([np.eye(2), [[1.0, 1.0]]])
+    >>> groups = ib.equivalence.group_networks([weights, weights])
+    >>> groups.n_groups, groups.by
+    (1, 'neurons')
     """
 
     labels: Indices
@@ -46,11 +53,11 @@ class NetworkGroups:
 
     @property
     def n_groups(self) -> int:
-        """How many different networks there are."""
+        """Number of different networks."""
         return int(self.labels.max()) + 1
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain Python values, ready for JSON (infinities stay floats)."""
+        """Return everything as plain Python values, ready for JSON (infinities stay floats)."""
         within, between = self.spread()
         return {
             "labels": self.labels.tolist(),
@@ -71,7 +78,7 @@ class NetworkGroups:
         )
 
     def spread(self) -> tuple[float, float]:
-        """The largest distance within a group, and the smallest between two; infinite for one."""
+        """Return the largest distance within a group and the smallest between two (or infinity)."""
         same = np.equal.outer(self.labels, self.labels)
         apart = self.distances[~same]
         return float(self.distances[same].max()), float(apart.min()) if apart.size else np.inf
@@ -80,7 +87,7 @@ class NetworkGroups:
 def group_networks(
     networks: Sequence[ReLUWeights | torch.nn.Module], *, tol: float = 1e-2
 ) -> NetworkGroups:
-    """Tell which networks, of several seeds say, came to the same one, up to a positive factor.
+    """Group networks, of several seeds say, that are equal up to a positive factor.
 
     Two-layer networks of one output are compared as measures of neurons, so that their widths may
     differ. If one is deeper, all are aligned: weight matching may miss that two are the same, and
@@ -93,11 +100,21 @@ def group_networks(
         Distance up to which two count as the same, in (0, 1). Training comes to its limit slowly:
         a look at `distances` shows whether there is a gap between small and large ones.
 
+    Returns
+    -------
+    NetworkGroups
+
     Raises
     ------
     TypeError, ValueError
         If there are none, one is no ReLU network or constant, inputs differ, a deeper one has
         biases, or `tol` is out of range.
+
+    Examples
+    --------
+    >>> networks = [ib.ReLU(3, 4, random_state=seed) for seed in (0, 1, 0)]
+    >>> ib.equivalence.group_networks(networks).labels.tolist()
+    [0, 1, 0]
     """
     if len(networks) == 0:
         raise ValueError("`networks` must hold a network at least, got none")

@@ -1,4 +1,4 @@
-"""Networks whose function determines their weights, and what makes a network a general one."""
+"""Networks whose function determines their weights, and the conditions of a general network."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Generality", "affine_pieces", "check_general", "identifiable_network
 
 Pattern = Sequence[NDArray[np.bool_]]
 
-# How far to go, of the way to where the region ends in which all units are open.
+# Share of the distance to the boundary of the region in which all units are open.
 _PART = 0.4
 # Patterns of open units that `check_general` goes through, and pairs of units with them.
 _MOST = 3000
@@ -26,7 +26,7 @@ _ROUNDING = 1e-12
 
 
 def affine_pieces(weights: ReLUWeights, opened: Pattern) -> list[Array]:
-    r"""Rows [w, b] (width_l, D + 1) of every layer where the hidden units `opened` are open.
+    r"""Return rows [w, b] (width_l, D + 1) of every layer where the units `opened` are open.
 
     .. math:: h_i^{1:l}(x) = w_i^l \cdot x + b_i^l, \qquad
               w_i^l = e_i' W_l I_{l-1} \cdots I_1 W_1, \qquad
@@ -40,8 +40,14 @@ def affine_pieces(weights: ReLUWeights, opened: Pattern) -> list[Array]:
 
     References
     ----------
-    M. Phuong, "Underspecification in Deep Learning", (A.14), (A.15) with the first factor put
-    right, and lemma A.7.
+    M. Phuong, "Underspecification in Deep Learning", (A.14), (A.15) with the first factor
+    corrected, and lemma A.7.
+
+    Examples
+    --------
+    >>> weights = ib.equivalence.ReLUWeights.from_arrays([np.eye(2), [[1.0, 1.0]]])
+    >>> ib.equivalence.affine_pieces(weights, [[True, False]])[-1].tolist()
+    [[1.0, 0.0, 0.0]]
     """
     below = np.column_stack([np.eye(weights.n_inputs), np.zeros(weights.n_inputs)])
     found = []
@@ -64,10 +70,10 @@ class Generality:
     full_rank : bool
         Every product of weights between open units has the rank that their numbers allow.
     smallest_angle : float
-        Between two affine pieces [w, b] of units, in radians, as lines through 0: above 0 no two
-        zero sets of pieces are the same.
+        Smallest angle between two affine pieces [w, b] of units, in radians, as lines through 0:
+        above 0 no two zero sets of pieces are the same.
     n_pieces : int
-        Units with their patterns.
+        Number of units with their patterns.
     """
 
     full_rank: bool
@@ -76,7 +82,7 @@ class Generality:
 
     @property
     def holds(self) -> bool:
-        """Whether both conditions hold, beyond rounding."""
+        """True where both conditions hold, beyond rounding."""
         return self.full_rank and self.smallest_angle > _ROUNDING
 
 
@@ -95,6 +101,12 @@ def check_general(weights: ReLUWeights) -> Generality:
     ----------
     M. Phuong, "Underspecification in Deep Learning", definition A.11. The main text's third
     condition, over all patterns, holds for no network.
+
+    Examples
+    --------
+    >>> network = ib.equivalence.identifiable_network((3, 2))
+    >>> ib.equivalence.check_general(network).holds
+    True
     """
     counts = [1, *(2**width - 1 for width in weights.widths)]
     widths = [*weights.widths, len(weights.matrices[-1])]
@@ -129,7 +141,7 @@ def _smallest_sine(line: Array, others: Array) -> float:
 
 
 def _has_full_rank(weights: ReLUWeights, pattern: Pattern) -> bool:
-    """(A.17) of all products from a layer to one above, whose rank is at most the least number."""
+    """Check (A.17): every product from a layer to one above has the largest possible rank."""
     for first in range(len(pattern)):
         least = weights.matrices[first].shape[1]
         below = np.eye(least)
@@ -150,7 +162,7 @@ class _Region:
     A, c : (d, D) and (d,) arrays
         Inputs of the next layer are `A x + c` there.
     reach : float
-        No input of the ball has a longer image than that.
+        Upper bound of the image norm of inputs of the ball.
     """
 
     def __init__(self, n_inputs: int, radius: float) -> None:
@@ -159,11 +171,11 @@ class _Region:
         self._rows = np.zeros((0, n_inputs + 1))
 
     def close(self, w: Array, b: float) -> None:
-        """Leave out where `w z + b` of the next layer's inputs z is negative."""
+        """Restrict the region to nonnegative `w z + b`, z the inputs of the next layer."""
         self._rows = np.vstack([self._rows, [*(w @ self.A), w @ self.c + b]])
 
-    def way(self, x: Array, along: Array) -> float:
-        """How far `x + t along` stays inside."""
+    def distance(self, x: Array, along: Array) -> float:
+        """Return the largest t for which `x + t along` stays inside."""
         rates = self._rows[:, :-1] @ along
         values = self._rows[:, :-1] @ x + self._rows[:, -1]
         ends = -values[rates < 0] / rates[rates < 0]
@@ -171,11 +183,11 @@ class _Region:
         return float(min([*ends, (-b + math.sqrt(b * b - a * c)) / a]))
 
     def lift(self, z: Array) -> Array:
-        """The shortest change of the input that changes the next layer's inputs by z."""
+        """Return the shortest change of the input that changes the next layer's inputs by z."""
         return np.asarray(np.linalg.pinv(self.A) @ z)
 
     def through(self, W: Array, b: Array) -> None:
-        """Go on to the inputs of the layer after the one of these weights."""
+        """Advance to the inputs of the layer above these weights."""
         self.A, self.c = W @ self.A, W @ self.c + b
         self.reach = float(np.linalg.norm(W, 2) * self.reach + np.linalg.norm(b))
 
@@ -186,7 +198,7 @@ def identifiable_network(
     radius: float = 1.0,
     random_state: int | np.random.Generator = 0,
 ) -> ReLUWeights:
-    """A network that its function on a ball determines, among general ones of the same sizes.
+    """Construct a network that its function on a ball determines among general ones of its sizes.
 
     Theorem 2.1: every general network with these sizes and the same function on the ball is this
     one up to permutations and positive scales. Of each layer the first two units cover the inputs,
@@ -199,8 +211,13 @@ def identifiable_network(
         (d_0, ..., d_{L-1}), inputs and hidden widths, not increasing, the least at least 2. The
         output is one score.
     radius : float
-        Of the ball around 0.
+        Radius of the ball around 0.
     random_state : int or numpy.random.Generator
+        Seed or generator of the random weights.
+
+    Returns
+    -------
+    ReLUWeights
 
     Raises
     ------
@@ -210,12 +227,17 @@ def identifiable_network(
     References
     ----------
     M. Phuong, "Underspecification in Deep Learning", theorem 2.1, lemma 2.4 (A.17).
+
+    Examples
+    --------
+    >>> ib.equivalence.identifiable_network((3, 3, 2))
+    ReLUWeights(3-3-2-1, with biases)
     """
     shape = tuple(int(size) for size in sizes)
     if len(shape) < 2 or min(shape) < 2 or list(shape) != sorted(shape, reverse=True):
         raise ValueError(
             "`sizes` must be those of the inputs and of one hidden layer or more, not increasing "
-            f"and at least 2, got {shape}: of other networks nothing of the kind is known"
+            f"and at least 2, got {shape}: the theorem covers no other sizes"
         )
     require_positive("radius", radius)
     rng = np.random.default_rng(random_state)
@@ -234,23 +256,23 @@ def identifiable_network(
 def _layer(
     region: _Region, corners: list[Array], width: int, rng: np.random.Generator
 ) -> tuple[Array, Array, list[Array]]:
-    """Weights of a layer, and inputs x_i at which its unit i is 0 and all other units open."""
+    """Return a layer's weights, and inputs x_i with unit i at 0 and all other units open."""
     centre = np.mean(corners, axis=0) if corners else 0.1 * region.radius * _unit(region, rng)
     z = region.A @ centre + region.c
     # The first zero set: through the corners of the layer below, one on each of its zero sets.
     images = np.array([region.A @ x + region.c - z for x in corners]).reshape(-1, len(z))
     w = _orthogonal(images, rng)
     forth = region.lift(w)
-    step = _PART * region.way(centre, forth)
+    step = _PART * region.distance(centre, forth)
     # The second: where the first is closed it is above height - tilt |z' - z| > 0 on all the ball.
     steep = rng.uniform(0.6, 1.6)
     height = steep * step
     tilt = 0.5 * height / (region.reach + float(np.linalg.norm(z)))
     other = -steep * w + tilt * _orthogonal(w[None], rng)
     rows, biases = [w, other], [-float(w @ z), height - float(other @ z)]
-    # In general position: no two layers meet at the same shares of their ways.
+    # In general position: no two layers meet at the same shares of their distances.
     aside = region.lift(_orthogonal(w[None], rng))
-    moved = centre + rng.uniform(0.2, 0.6) * region.way(centre, aside) * aside
+    moved = centre + rng.uniform(0.2, 0.6) * region.distance(centre, aside) * aside
     found = [moved, centre + step * forth]
     for row, bias in zip(rows, biases, strict=True):
         region.close(row, bias)
@@ -259,7 +281,7 @@ def _layer(
         z = region.A @ middle + region.c
         images = np.array([region.A @ x + region.c - z for x in found])
         q = _orthogonal(images, rng)
-        step = _PART * region.way(middle, region.lift(q))
+        step = _PART * region.distance(middle, region.lift(q))
         rows.append(-q)
         biases.append(step + float(q @ z))
         found.append(middle + step * region.lift(q))
@@ -273,7 +295,7 @@ def _unit(region: _Region, rng: np.random.Generator) -> Array:
 
 
 def _orthogonal(vectors: Array, rng: np.random.Generator) -> Array:
-    """A random unit vector orthogonal to the rows (k, d) of `vectors`, of rank below d."""
+    """Return a random unit vector orthogonal to the rows (k, d) of `vectors`, of rank below d."""
     v: Array = rng.normal(size=vectors.shape[1:])
     if len(vectors):
         _, values, right = np.linalg.svd(vectors)

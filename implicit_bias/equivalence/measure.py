@@ -27,8 +27,8 @@ __all__ = [
     "neuron_measure",
 ]
 
-# Cost of moving a neuron to one of the other sign: the diameter of the sphere, which keeps the
-# triangle inequality and the bound of functions below.
+# Cost of moving a neuron to one of the other sign: the diameter of the sphere, under which the
+# triangle inequality and the bound of functions below hold.
 OTHER_SIGN = 2.0
 
 
@@ -38,7 +38,7 @@ class NeuronMeasure(NamedTuple):
     Attributes
     ----------
     units : (k,) integers
-        Neurons with a mass, in the network's numbering.
+        Neurons with positive mass, in the network's numbering.
     masses : (k,) array
     signs : (k,) array
         1 and -1.
@@ -54,7 +54,7 @@ class NeuronMeasure(NamedTuple):
 
 @dataclass(frozen=True)
 class TransportCertificate:
-    """Bounds of the least cost of a plan, and how feasible the plan is.
+    """Bounds of the least cost of a plan, and the plan's infeasibility.
 
     Attributes
     ----------
@@ -72,13 +72,13 @@ class TransportCertificate:
 
     @property
     def gap(self) -> float:
-        """By how much the plan may be from the best one."""
+        """Upper bound of the plan's excess cost over an optimal plan."""
         return self.distance - self.lower_bound
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MeasureDistance(Result):
-    r"""How far the neurons of two networks are, masses of both divided by their sums.
+    r"""Transport distance of the neurons of two networks, masses normalised to sum 1.
 
     .. math:: W_1 = \min_{\pi \ge 0} \sum_{jk} \pi_{jk} c_{jk} \quad\text{s.t. marginals},\qquad
               c_{jk} = \|u_j - v_k\| \text{ if signs are equal, else } 2 .
@@ -101,7 +101,14 @@ class MeasureDistance(Result):
     units_a, units_b : (k_a,), (k_b,) integer arrays
         Neurons with a mass, in their networks' numbering.
     output_biases : tuple of two floats
-        Of both networks, which the distance does not see.
+        Output biases of both networks, which the distance does not see.
+
+    Examples
+    --------
+    >>> weights = ib.equivalence.ReLUWeights.from_arrays([np.eye(2), [[1.0, 1.0]]])
+    >>> distance = ib.equivalence.measure_distance(weights, weights)
+    >>> distance.status.name, distance.distance, distance.mass_a
+    ('SOLVED', 0.0, 2.0)
     """
 
     plan: Array
@@ -123,7 +130,7 @@ class MeasureDistance(Result):
 
     @property
     def gap(self) -> float:
-        """By how much the plan may be from the best one."""
+        """Upper bound of the plan's excess cost over an optimal plan."""
         return self.certificate.gap
 
     def _summary(self) -> dict[str, Any]:
@@ -140,7 +147,7 @@ class MeasureDistance(Result):
 def measure_distance(
     a: ReLUWeights | torch.nn.Module, b: ReLUWeights | torch.nn.Module, *, tol: float = 1e-7
 ) -> MeasureDistance:
-    """Optimal transport between the neurons of two two-layer ReLU networks, of any widths.
+    """Solve optimal transport between the neurons of two two-layer ReLU networks of any widths.
 
     It is 0 for networks that differ by splitting or merging parallel neurons, by permutations and
     scales, and by a positive factor of the function. Opposite neurons trade a linear map,
@@ -149,9 +156,13 @@ def measure_distance(
     Parameters
     ----------
     a, b : ReLUWeights or Module
-        Of one output each.
+        Two-layer networks of one output each.
     tol : float
-        To which the plan is asked to be the best one, and to have the right marginals.
+        Tolerance on the plan's optimality gap and on its marginals.
+
+    Returns
+    -------
+    MeasureDistance
 
     Raises
     ------
@@ -160,6 +171,13 @@ def measure_distance(
         inputs differ.
     RuntimeError
         If the linear program is not solved.
+
+    Examples
+    --------
+    >>> one = ib.equivalence.ReLUWeights.from_arrays([[[2.0, 0.0]], [[1.0]]])
+    >>> split = ib.equivalence.ReLUWeights.from_arrays([[[1.0, 0.0], [1.0, 0.0]], [[0.5, 0.5]]])
+    >>> ib.equivalence.measure_distance(one, split).distance
+    0.0
     """
     one, other = as_weights(a), as_weights(b)
     if one.n_inputs != other.n_inputs:
@@ -197,7 +215,7 @@ def measure_distance(
 
 
 def neuron_measure(weights: ReLUWeights, *, biased: bool) -> NeuronMeasure:
-    """The neurons of a two-layer network; those without mass are left out.
+    """Return the neurons of a two-layer network that have positive mass.
 
     Raises
     ------
@@ -219,7 +237,7 @@ def neuron_measure(weights: ReLUWeights, *, biased: bool) -> NeuronMeasure:
 
 
 def _transport(cost: Array, p: Array, q: Array) -> tuple[Array, float]:
-    """The plan of least cost between shares p (k_a,) and q (k_b,), and a lower bound of its cost.
+    """Return the plan of least cost between shares p (k_a,) and q (k_b,), and a lower bound.
 
     The bound is the value of dual variables u of the rows, with the largest v that
     ``u_j + v_k <= c_jk`` allows: feasible whatever the solver did.

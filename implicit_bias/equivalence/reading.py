@@ -1,4 +1,4 @@
-"""Weights out of a torch module, which has to compute what a ReLU network with them computes."""
+"""Weights of a torch module that computes a fully connected ReLU network."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _PROBES = 64
 
 
 def as_weights(network: ReLUWeights | torch.nn.Module) -> ReLUWeights:
-    """The weights of a ReLU network: as they are given, or those of a module, in float64.
+    """Return the weights of a ReLU network: as passed, or those of a module, in float64.
 
-    A module's parameters stand in the order of its layers: matrices, each with a vector of biases
-    behind it or not, or W (H, D) and output weights (H,). That it is no other architecture on such
-    parameters (with skips, gates, another activation) is checked on random inputs.
+    A module's parameters come in the order of its layers: matrices, each with a vector of biases
+    behind it or not, or W (H, D) and output weights (H,). Random inputs check that the architecture
+    is no other one (with skips, gates, another activation).
 
     Raises
     ------
@@ -55,7 +55,7 @@ def as_weights(network: ReLUWeights | torch.nn.Module) -> ReLUWeights:
 
 
 def _with_biases(arrays: list[Array]) -> ReLUWeights | None:
-    """Matrices, each followed by its biases or by none; None where shapes say otherwise."""
+    """Read matrices, each followed by its biases or by none; None for other shapes."""
     matrices: list[Array] = []
     biases: list[Array] = []
     for array in arrays:
@@ -71,7 +71,7 @@ def _with_biases(arrays: list[Array]) -> ReLUWeights | None:
 
 
 def _with_output_vector(arrays: list[Array]) -> ReLUWeights | None:
-    """W (H, D) and a (H,)."""
+    """Read W (H, D) and a (H,); None for other shapes."""
     shapes = [array.ndim for array in arrays]
     if shapes != [2, 1] or len(arrays[0]) != len(arrays[1]):
         return None

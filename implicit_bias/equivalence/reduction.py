@@ -1,4 +1,4 @@
-"""Units that a ReLU network can do without: dead, constant and parallel ones."""
+"""Removal of needless units of a ReLU network: dead, constant and parallel ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Reduction", "reduce_network", "transformed", "unit_rows"]
 
 @dataclass(frozen=True, eq=False)
 class Reduction:
-    """A network without needless units, and the same function.
+    """A network without needless units, of the same function.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ def transformed(
 
 
 def unit_rows(rows: Array) -> Array:
-    """Rows divided by their norms; zero rows stay zero."""
+    """Return rows divided by their norms; zero rows stay zero."""
     sizes = np.linalg.norm(rows, axis=1, keepdims=True)
     result: Array = rows / np.where(sizes > 0, sizes, 1.0)
     return result
@@ -145,7 +145,7 @@ def _keep(of: Reduction, layer: int, kept: np.ndarray) -> Reduction:
     if not kept.any():
         raise ValueError(
             f"no unit of hidden layer {layer + 1} has an effect: the network is constant, and "
-            "there is nothing to be brought to a form or matched"
+            "has no canonical form and no alignment"
         )
     Ws, bs, units = list(of.weights.matrices), list(of.weights.biases), list(of.units)
     Ws[layer], bs[layer] = Ws[layer][kept], bs[layer][kept]

@@ -1,4 +1,4 @@
-"""The zero sets of a network's units in the plane as a piecewise linear surface, and its graph."""
+"""Zero sets of a network's units in the plane: a piecewise linear surface and its graph."""
 
 from __future__ import annotations
 
@@ -40,6 +40,14 @@ class FoldSurface:
         A unit in whose zero set the piece lies; layers from 1 on, units from 0.
     edges : (e, 2) integer array
         From a piece to another.
+
+    Examples
+    --------
+    >>> weights = ib.equivalence.ReLUWeights.from_arrays([np.eye(2), [[1.0, 1.0]]])
+    >>> square = [[-1, -1], [1, -1], [1, 1], [-1, 1]]
+    >>> surface = ib.equivalence.fold_surface(weights, square)
+    >>> surface.segments.shape, surface.path_lengths.tolist()
+    ((2, 2, 2), [0, 0])
     """
 
     segments: Array
@@ -55,7 +63,7 @@ class FoldSurface:
 
     @property
     def path_lengths(self) -> Indices:
-        """(m,) edges of the longest directed path that begins at each piece."""
+        """Numbers (m,) of edges of the longest directed path from each piece."""
         longest = np.zeros(len(self.index), dtype=np.int64)
         # Edges lead to higher indices.
         for piece in np.argsort(-self.index, kind="stable"):
@@ -71,7 +79,7 @@ class FoldSurface:
 
 
 class _Chord(NamedTuple):
-    """A segment of the line ``normal . x + offset = 0``, and whose zero set it lies in."""
+    """A segment of the line ``normal . x + offset = 0``, and the unit whose zero set it is."""
 
     normal: Array
     offset: float
@@ -81,7 +89,7 @@ class _Chord(NamedTuple):
 
 
 def fold_surface(network: ReLUWeights | torch.nn.Module, domain: ArrayLike) -> FoldSurface:
-    """The union of all zero sets of hidden units in a convex polygon, in canonical form.
+    """Compute the union of all zero sets of hidden units in a convex polygon, in canonical form.
 
     That is the fold set of a general transparent network (lemma 2.1). Layers are assigned
     greedily, from the set alone: a piece has the least index that it can have.
@@ -89,9 +97,13 @@ def fold_surface(network: ReLUWeights | torch.nn.Module, domain: ArrayLike) -> F
     Parameters
     ----------
     network : ReLUWeights or Module
-        Of two inputs.
+        Network of two inputs.
     domain : (v, 2) array
         Corners of the polygon, in order around it.
+
+    Returns
+    -------
+    FoldSurface
 
     Raises
     ------
@@ -103,11 +115,19 @@ def fold_surface(network: ReLUWeights | torch.nn.Module, domain: ArrayLike) -> F
     M. Phuong, "Underspecification in Deep Learning", definitions A.1 to A.5 and corollary A.1.
     Edges are those of the main text, where the inner part of the lower piece counts: with its
     ends, as (A.62) has it, lemma 2.3 does not hold.
+
+    Examples
+    --------
+    >>> weights = ib.equivalence.ReLUWeights.from_arrays([[[1.0, 0.0], [0.0, 1.0]], [[1.0, 1.0]]])
+    >>> square = [[-1, -1], [1, -1], [1, 1], [-1, 1]]
+    >>> surface = ib.equivalence.fold_surface(weights, square)
+    >>> surface.order, len(surface.segments)
+    (1, 2)
     """
     weights = as_weights(network)
     polygon = _polygon(domain)
     if weights.n_inputs != 2:
-        raise ValueError(f"a surface is of networks of two inputs, got {weights.n_inputs}")
+        raise ValueError(f"`network` must have two inputs, got {weights.n_inputs}")
     size = float(np.ptp(polygon, axis=0).max())
     return _canonical(list(_zero_sets(weights, polygon, size)), polygon, size)
 
@@ -130,7 +150,7 @@ def _cross(u: Array, v: Array) -> Array:
 
 
 def _zero_sets(weights: ReLUWeights, polygon: Array, size: float) -> Iterator[_Chord]:
-    """Zero sets of units in the linear regions of the layers below them."""
+    """Yield zero sets of units in the linear regions of the layers below them."""
     regions: list[tuple[Array, list[NDArray[np.bool_]]]] = [(polygon, [])]
     for layer, width in enumerate(weights.widths, start=1):
         finer = []
@@ -153,7 +173,7 @@ def _zero_sets(weights: ReLUWeights, polygon: Array, size: float) -> Iterator[_C
 
 
 def _ends(cell: Array, normal: Array, offset: float, size: float) -> Array | None:
-    """Where a line crosses a convex cell; None where it does not, or touches it alone."""
+    """Return the segment of a line within a convex cell; None without an interior crossing."""
     values = cell @ normal + offset
     if not (values.max() > _NEAR * size and values.min() < -_NEAR * size):
         return None
@@ -165,14 +185,14 @@ def _ends(cell: Array, normal: Array, offset: float, size: float) -> Array | Non
 
 
 def _split(cell: Array, normal: Array, offset: float, size: float) -> list[Array]:
-    """Both parts of a convex cell on either side of a line, or the cell."""
+    """Return the parts of a convex cell on both sides of a line, or the cell."""
     if _ends(cell, normal, offset, size) is None:
         return [cell]
     return [_clipped(cell, sign * normal, sign * offset) for sign in (1.0, -1.0)]
 
 
 def _clipped(cell: Array, normal: Array, offset: float) -> Array:
-    """The part of a convex cell where ``normal . x + offset >= 0``."""
+    """Return the part of a convex cell where ``normal . x + offset >= 0``."""
     values = cell @ normal + offset
     kept = []
     for k, (corner, value) in enumerate(zip(cell, values, strict=True)):
@@ -185,7 +205,7 @@ def _clipped(cell: Array, normal: Array, offset: float) -> Array:
 
 
 def _canonical(chords: list[_Chord], polygon: Array, size: float) -> FoldSurface:
-    """Pieces by ascending index: lines across cells that lie in the surface as a whole."""
+    """Find pieces by ascending index: lines across cells that lie entirely in the surface."""
     cells, found, index = [polygon], list[_Chord](), 1
     indices: list[int] = []
     while True:
@@ -212,7 +232,7 @@ def _canonical(chords: list[_Chord], polygon: Array, size: float) -> FoldSurface
 
 
 def _across(chords: list[_Chord], cell: Array, size: float) -> list[_Chord]:
-    """Lines across a cell that chords cover from end to end, once each."""
+    """Return the lines across a cell that chords cover from end to end, once each."""
     found: list[_Chord] = []
     for chord in chords:
         if any(_on_one_line(chord, one, size) for one in found):
@@ -234,14 +254,14 @@ def _on_one_line(a: _Chord, b: _Chord, size: float) -> bool:
 
 
 def _off(point: Array, ends: Array) -> float:
-    """Distance of a point on a line from a segment of it; negative within, from the nearer end."""
+    """Return the signed distance of a point on a line from a segment of it; negative within."""
     along = ends[1] - ends[0]
     t = float((point - ends[0]) @ along / (along @ along))
     return max(-t, t - 1) * float(np.linalg.norm(along))
 
 
 def _covered(ends: Array, parts: list[Array], size: float) -> bool:
-    """Whether segments on the line of `ends` cover all between them."""
+    """Return whether segments on the line of `ends` cover all between them."""
     along = (ends[1] - ends[0]) / np.linalg.norm(ends[1] - ends[0])
     spans = sorted(sorted(((p - ends[0]) @ along).tolist()) for p in parts)
     reached, length = 0.0, float(np.linalg.norm(ends[1] - ends[0]))
@@ -253,7 +273,7 @@ def _covered(ends: Array, parts: list[Array], size: float) -> bool:
 
 
 def _edges(pieces: list[_Chord], index: Indices, size: float) -> Indices:
-    """Pairs (a, b): b, of higher index, ends on a, between its ends."""
+    """Return pairs (a, b) where b, of higher index, ends in the interior of a."""
     found = []
     for a, one in enumerate(pieces):
         for b, other in enumerate(pieces):

@@ -1,4 +1,4 @@
-"""The weights of a ReLU network as arrays, whoever built it."""
+"""Weights of a ReLU network as arrays."""
 
 from __future__ import annotations
 
@@ -27,6 +27,12 @@ class ReLUWeights:
         W_1 (width_1, D), ..., W_L (K, width_{L-1}), float64 and read-only; L is at least 2.
     biases : tuple of arrays
         b_1 (width_1,), ..., b_L (K,), zeros where the network has none.
+
+    Examples
+    --------
+    >>> weights = ib.equivalence.ReLUWeights.from_arrays([np.eye(2), [[1.0, -1.0]]])
+    >>> weights.scores([[3.0, 1.0], [-1.0, 2.0]]).tolist()
+    [[2.0], [-2.0]]
     """
 
     matrices: tuple[Array, ...]
@@ -40,7 +46,7 @@ class ReLUWeights:
     def from_arrays(
         cls, matrices: Iterable[ArrayLike], biases: Iterable[ArrayLike] | None = None
     ) -> ReLUWeights:
-        """Check and copy weights; without `biases` there are none.
+        """Check and copy weights; without `biases` they are zeros.
 
         Raises
         ------
@@ -81,7 +87,7 @@ class ReLUWeights:
 
     @property
     def has_biases(self) -> bool:
-        """Whether a bias differs from 0."""
+        """True where a bias differs from 0."""
         return any(bool(b.any()) for b in self.biases)
 
     @property
@@ -90,11 +96,11 @@ class ReLUWeights:
         return float(np.sqrt(sum((array**2).sum() for array in (*self.matrices, *self.biases))))
 
     def rows(self, layer: int) -> Array:
-        """Incoming weights and bias [W_l, b_l] (width, fan-in + 1) of a layer, counted from 0."""
+        """Return [W_l, b_l] (width, fan-in + 1), weights and bias, of a layer counted from 0."""
         return np.column_stack([self.matrices[layer], self.biases[layer]])
 
     def pre_activations(self, X: ArrayLike) -> list[Array]:
-        """Pre-activations (n, width_l) of every layer at X (n, D); the last ones are the scores."""
+        """Return pre-activations (n, width_l) of every layer at X (n, D); the last are scores."""
         hidden = np.asarray(X, dtype=np.float64)
         require_columns("X", hidden, self.n_inputs)
         found = []
@@ -104,7 +110,7 @@ class ReLUWeights:
         return found
 
     def scores(self, X: ArrayLike) -> Array:
-        """Outputs (n, K) at X (n, D)."""
+        """Return the outputs (n, K) at X (n, D)."""
         return self.pre_activations(X)[-1]
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""What the scikit-learn classifiers share: fitting, fallback, one-against-rest, scores."""
+"""Base of the scikit-learn classifiers: fitting, fallback, one-vs-rest, scores."""
 
 from __future__ import annotations
 
@@ -44,7 +44,17 @@ __all__ = ["InseparableWarning", "LimitClassifier"]
 
 
 class InseparableWarning(UserWarning):
-    """No separating coefficients were found; predictions are those of a ridge regression."""
+    """Warning that no coefficients separate the data, so that a ridge regression predicts.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     _ = ib.estimators.LinearLimitClassifier().fit([[0.0], [1.0], [2.0]], [0, 1, 0])
+    >>> caught[0].category.__name__
+    'InseparableWarning'
+    """
 
 
 class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc,unused-ignore]
@@ -100,7 +110,7 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
         return self
 
     def _begin(self) -> Settings:
-        """Settings of the solver, once parameters are checked and earlier answers gone."""
+        """Check parameters, drop earlier answers and return the solver's settings."""
         if self.on_inseparable not in ("warn", "raise"):
             raise ValueError(
                 f"`on_inseparable` must be 'warn' or 'raise', got {self.on_inseparable!r}"
@@ -114,9 +124,9 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
     def _read(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
     ) -> tuple[Floats, NDArray[np.int64], Floats, Floats]:
-        """Inputs with their constant, labels 0 .. K-1, weights alone and with those of classes.
+        """Return inputs, labels 0 .. K-1, sample weights and these times class weights.
 
-        Of the rows of positive weight.
+        Only rows of positive weight are included; inputs have their constant.
         """
         refuse_disguised("X", X)
         refuse_masked("y", y)
@@ -131,7 +141,7 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
         if len(self.classes_) < 2:
             raise ValueError(
                 f"`y` must hold at least two classes, got one class, {self.classes_[0]!r}, only, "
-                "among samples of positive weight: there is nothing to tell apart"
+                "among samples of positive weight: a classifier needs two"
             )
         return self._with_constant(inputs[rows]), labels, weights[rows], costs[rows]
 
@@ -142,7 +152,7 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
         gates: NDArray[np.int64] | None,
         settings: Settings,
     ) -> tuple[tuple[Limit, ...], tuple[MaxMarginProgram, ...]]:
-        """A limit and its program for two classes, one of each a class for more."""
+        """Return limits and programs: one for two classes, one a class for more."""
         formulation = self._formulation()
         program = formulation.program(inputs, np.where(labels == 1, 1.0, -1.0), gates)
         programs: tuple[MaxMarginProgram, ...] = (program,)
@@ -160,7 +170,7 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
         return limits, programs
 
     def decision_function(self, X: ArrayLike) -> Floats:
-        """Scores of `X` (n, D): (n,), positive for `classes_[1]`; (n, K) for K > 2 classes.
+        """Return scores of `X` (n, D): (n,), positive for `classes_[1]`; (n, K) for K > 2 classes.
 
         Raises
         ------
@@ -183,7 +193,15 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
         return scores if self._several else scores[:, 0]
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """The class of largest score of every row of `X` (n, D), (n,); raises as scores do."""
+        """Return the classes (n,) of largest score of the rows of `X` (n, D).
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If there are no coefficients yet.
+        ValueError
+            If `X` is malformed or has another width than the training data.
+        """
         scores = self.decision_function(X)
         best = np.argmax(scores, axis=1) if self._several else (scores > 0).astype(np.int64)
         classes: NDArray[Any] = self.classes_[best]
@@ -199,7 +217,7 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
 
     @property
     def dual_(self) -> Any:
-        """(n,) multipliers, of `classes_[1]` against `classes_[0]`; (K, n) for K > 2."""
+        """Multipliers (n,) of `classes_[1]` against `classes_[0]`; (K, n) for K > 2."""
         return self._each(lambda limit: self._of_rows(limit.dual), np.stack)
 
     @property
@@ -209,12 +227,12 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
 
     @property
     def status_(self) -> Any:
-        """What the certificate proves, a `Status`; a list for K > 2."""
+        """Status that the certificate proves, a `Status`; a list for K > 2."""
         return self._each(lambda limit: limit.status, list)
 
     @property
     def support_(self) -> Any:
-        """(s,) row numbers of the support vectors; a list of such for K > 2."""
+        """Row numbers (s,) of the support vectors; a list of such for K > 2."""
         return self._each(lambda limit: self._rows[limit.support[self._merged]], list)
 
     @property
@@ -232,7 +250,7 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
         return gather(values) if self._several else values[0]
 
     def _of_rows(self, multipliers: Floats) -> Floats:
-        """(n,) multipliers of all rows that `fit` was given, equal ones sharing theirs."""
+        """Return multipliers (n,) of all rows passed to `fit`, shared among equal rows."""
         every = np.zeros(self._n_rows)
         every[self._rows] = (multipliers / np.bincount(self._merged))[self._merged]
         return every
@@ -273,7 +291,7 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
         return hasattr(self, "zeta_")
 
     def _fit_gating(self, inputs: Floats, weights: Floats | None) -> NDArray[np.int64] | None:
-        """Fit what `_gates` needs and return the gates of the training inputs."""
+        """Fit the gating and return the gates of the training inputs."""
         return None
 
     def _gates(self, inputs: Floats) -> NDArray[np.int64] | None:
@@ -281,7 +299,7 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
 
     @abstractmethod
     def _formulation(self) -> Formulation[Limit]:
-        """The program that this classifier's limit solves, once its gating is fitted."""
+        """Return the program that this classifier solves, once its gating is fitted."""
 
 
 def _separates(limit: Limit) -> bool:

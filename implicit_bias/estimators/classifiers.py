@@ -1,4 +1,4 @@
-"""The limits as scikit-learn classifiers: any labels, any number of classes, certificates kept."""
+"""Limits as scikit-learn classifiers, with certificates, for any labels and classes."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class LinearLimitClassifier(LimitClassifier):
 
     .. math:: \min \|\zeta\| \quad \text{s.t.} \quad y_n \langle \zeta, x_n \rangle \ge 1
 
-    More than two classes are told apart one against the rest: one program a class, on one Gram
-    matrix; the class of largest score wins. What is said below of one program then holds a class,
-    in arrays whose first axis is `classes_`, or lists.
+    More than two classes are classified one-vs-rest: one program a class, on one Gram matrix; the
+    class of largest score wins. Attributes then have one entry a class, in arrays whose first axis
+    is `classes_`, or in lists.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class LinearLimitClassifier(LimitClassifier):
     max_iterations : int or None
         Iterations of each run of the solver; None leaves it to the solver.
     on_inseparable : {"warn", "raise"}
-        What `fit` does where no coefficients separate the data. "warn": an `InseparableWarning`,
+        Action of `fit` where no coefficients separate the data. "warn": an `InseparableWarning`,
         and `zeta_` is the ridge regression of the labels -1 and +1 on the same (gated) inputs, with
         the penalty 1e-3 of the mean squared norm of these: deterministic, and no limit of anything;
         `status_`, `dual_` and `limit_` keep what the solver found, its proof included.
@@ -70,7 +70,7 @@ class LinearLimitClassifier(LimitClassifier):
         Solution and certificate; `limit_` for two classes only. Of rows that repeat they have one;
         then, and where weights are given, their rows are in an order of their own.
     dual_ : array of float64, shape (n,)
-        Of the rows as given; those that are equal share theirs.
+        Multipliers of the rows as passed; equal rows share theirs.
     dual_gap_ : float
         Certified; infinite where the data are not separable.
     status_ : Status
@@ -99,7 +99,7 @@ class LinearLimitClassifier(LimitClassifier):
 
     Examples
     --------
-    >>> classifier = LinearLimitClassifier(add_constant=False)
+    >>> classifier = ib.estimators.LinearLimitClassifier(add_constant=False)
     >>> classifier.fit([[2.0, 0.0], [0.0, 1.0], [5.0, -4.0]], ["cat", "dog", "cat"]).status_.name
     'SOLVED'
     >>> np.round(classifier.zeta_, 6).tolist(), classifier.support_.tolist()
@@ -127,12 +127,12 @@ class LinearLimitClassifier(LimitClassifier):
 
     @property
     def coef_(self) -> Floats:
-        """(1, D) coefficients without that of the constant; (K, D) for K > 2."""
+        """Coefficients (1, D) without that of the constant; (K, D) for K > 2."""
         return self._linear[:, : self.n_features_in_]
 
     @property
     def intercept_(self) -> Floats:
-        """(1,) coefficient of the constant, 0 without one; (K,) for K > 2."""
+        """Coefficient (1,) of the constant, 0 without one; (K,) for K > 2."""
         zeta = self._linear
         return zeta[:, -1] if self.add_constant else np.zeros(len(zeta))
 
@@ -146,7 +146,7 @@ class LinearLimitClassifier(LimitClassifier):
 
 
 class _GatedLimitClassifier(LimitClassifier):
-    """A classifier whose units see the inputs through the gates of a transformer."""
+    """A classifier with gates computed by a transformer."""
 
     gating: Any
     gating_: Any
@@ -203,7 +203,7 @@ class GLNLimitClassifier(_GatedLimitClassifier):
     .. math:: \min \sum_h \|\zeta_h\|_F \quad \text{s.t.} \quad
               y_n \sum_h \langle \zeta_{h, c_h(x_n)}, x_n \rangle \ge 1
 
-    All that `LinearLimitClassifier` says of parameters, attributes and several classes holds here.
+    Weights and several classes are treated as by `LinearLimitClassifier`.
 
     Parameters
     ----------
@@ -214,20 +214,41 @@ class GLNLimitClassifier(_GatedLimitClassifier):
         any other a clone is fitted on the training inputs. Cross-validation and grid search clone
         the parameters of an estimator, and a clone is not fitted, so that they fit the gating
         again on every training part; `sklearn.frozen.FrozenEstimator(gating)` stays fitted there.
-        Its attribute `n_contexts` is C if it has one; else the training contexts tell.
-    solver, tol, max_iterations, on_inseparable, add_constant, class_weight
-        As in `LinearLimitClassifier`.
+        C is its attribute `n_contexts` if it has one, else it is read from the training contexts.
+    solver : str
+        "interior-point", or "cvxpy:CLARABEL", "cvxpy:ECOS", "cvxpy:SCS".
+    tol : float
+        Relative duality gap to reach, in (0, 1).
+    max_iterations : int or None
+        Iterations of each run of the solver; None leaves it to the solver.
+    on_inseparable : {"warn", "raise"}
+        Where no coefficients separate the data: "warn" and predict by ridge regression on the same
+        gated inputs, or "raise" `NotCertified`.
+    add_constant : bool
+        Append the constant 1, the bias, to every input.
+    class_weight : dict, "balanced" or None
+        Factors on the weights of samples, by class.
 
     Attributes
     ----------
     zeta_ : array of float64, shape (H, C, D)
     gating_ : transformer
-        The fitted one.
+        The fitted gating.
+    classes_, limit_, limits_, dual_, dual_gap_, status_, support_, n_iter_, n_features_in_
+        Those of `LinearLimitClassifier`, of this program.
 
     References
     ----------
     S. Lippl, L. F. Abbott, S. Chung, "The implicit bias of gradient descent on generalized gated
     linear networks", equation (20).
+
+    Examples
+    --------
+    >>> X, y = [[1.0, 1.0], [-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0]], [1, 1, 0, 0]  # XOR
+    >>> gating = ib.HyperplaneContexts(n_units=4, random_state=0)
+    >>> classifier = ib.estimators.GLNLimitClassifier(gating).fit(X, y)
+    >>> classifier.status_.name, classifier.predict(X).tolist()
+    ('SOLVED', [1, 1, 0, 0])
     """
 
     def _default_gating(self) -> Any:
@@ -243,26 +264,47 @@ class FReLULimitClassifier(_GatedLimitClassifier):
     .. math:: \min \sum_h \|\zeta_h\| \quad \text{s.t.} \quad
               y_n \sum_h g_h(x_n) \langle \zeta_h, x_n \rangle \ge 1
 
-    All that `LinearLimitClassifier` says of parameters, attributes and several classes holds here.
+    Weights and several classes are treated as by `LinearLimitClassifier`.
 
     Parameters
     ----------
     gating : transformer or None
         From inputs (n, D) to gates (n, H), 0 or 1; None: `HyperplaneGates()`. `ReLUGates` are
         those of a network. Otherwise as in `GLNLimitClassifier`.
-    solver, tol, max_iterations, on_inseparable, add_constant, class_weight
-        As in `LinearLimitClassifier`.
+    solver : str
+        "interior-point", or "cvxpy:CLARABEL", "cvxpy:ECOS", "cvxpy:SCS".
+    tol : float
+        Relative duality gap to reach, in (0, 1).
+    max_iterations : int or None
+        Iterations of each run of the solver; None leaves it to the solver.
+    on_inseparable : {"warn", "raise"}
+        Where no coefficients separate the data: "warn" and predict by ridge regression on the same
+        gated inputs, or "raise" `NotCertified`.
+    add_constant : bool
+        Append the constant 1, the bias, to every input.
+    class_weight : dict, "balanced" or None
+        Factors on the weights of samples, by class.
 
     Attributes
     ----------
     zeta_ : array of float64, shape (H, D)
     gating_ : transformer
-        The fitted one.
+        The fitted gating.
+    classes_, limit_, limits_, dual_, dual_gap_, status_, support_, n_iter_, n_features_in_
+        Those of `LinearLimitClassifier`, of this program.
 
     References
     ----------
     S. Lippl, L. F. Abbott, S. Chung, "The implicit bias of gradient descent on generalized gated
     linear networks", equation (22).
+
+    Examples
+    --------
+    >>> X, y = [[1.0, 1.0], [-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0]], [1, 1, 0, 0]  # XOR
+    >>> gating = ib.HyperplaneGates(n_units=8, random_state=0)
+    >>> classifier = ib.estimators.FReLULimitClassifier(gating).fit(X, y)
+    >>> classifier.status_.name, classifier.predict(X).tolist()
+    ('SOLVED', [1, 1, 0, 0])
     """
 
     def _default_gating(self) -> Any:

@@ -1,4 +1,4 @@
-"""Ridge regression on gated inputs: what predicts where no limit does."""
+"""Ridge regression on gated inputs, the fallback on inseparable data."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ..data.arrays import Floats
 
 __all__ = ["RIDGE", "ridge_coefficients"]
 
-# Large enough to bound the condition number, small beside what the data determine.
+# Large enough to bound the condition number, small relative to the data's own curvature.
 RIDGE = 1e-3
 
 
 def ridge_coefficients(program: MaxMarginProgram, weights: Floats) -> Floats:
-    r"""Ridge regression of the labels on the gated inputs of `program`, a (J, D) array.
+    r"""Solve the ridge regression of the labels on the gated inputs of `program`: (J, D).
 
     .. math:: \min_V \tfrac1W \sum_n w_n (y_n - f_V(x_n))^2 + \alpha r^2 \|V\|_F^2,
               \qquad r^2 = \tfrac1W \sum_n w_n \|x_n\|^2 \|z_n\|^2

@@ -1,4 +1,4 @@
-"""Which rows of the data a program needs: those of positive weight, repeated ones once."""
+"""Rows of the data that a program needs: those of positive weight, repeated ones once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ClassWeight = Mapping[Any, float] | str | None
 def weigh(
     y: NDArray[Any], sample_weight: ArrayLike | None, class_weight: ClassWeight
 ) -> tuple[Floats, Floats]:
-    """(n,) weights of samples, and these times the weights of their classes.
+    """Return weights (n,) of samples, and these times the weights of their classes.
 
     Raises
     ------
@@ -48,7 +48,7 @@ def weigh(
 def merge_rows(
     inputs: Floats, labels: NDArray[np.int64], gates: NDArray[np.int64] | None, *, weighted: bool
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The rows (m,) that the program needs, and of every row (n,) which of these it equals.
+    """Return the rows (m,) that the program needs, and for every row (n,) the one it equals.
 
     Where rows repeat, or are `weighted`, they come in an order that depends on them alone, so that
     a weight of 2 is a row twice to the bit. Otherwise they are all rows, as they stand.

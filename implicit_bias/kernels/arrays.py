@@ -1,4 +1,4 @@
-"""What kernels are made from: checked samples and gates, layer by layer, in blocks of rows."""
+"""Checked samples, gates, kernels and targets, and blocks of rows of a kernel."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ASYMMETRY = 1e-10
 
 
 def matrix(name: str, values: Any, n_rows: int | None = None) -> Floats:
-    """`values` as a finite float64 matrix, of `n_rows` rows if that is given.
+    """Return `values` as a finite float64 matrix, of `n_rows` rows unless that is None.
 
     Raises
     ------
@@ -49,7 +49,7 @@ def matrix(name: str, values: Any, n_rows: int | None = None) -> Floats:
 
 
 def cross_matrix(k_cross: Any, n_train: int) -> Floats:
-    """The kernel (m, n) of new samples with n training samples, checked as `matrix` does."""
+    """Return the kernel (m, n) of new samples with n training samples, checked as a matrix."""
     cross = matrix("k_cross", k_cross)
     require_columns("k_cross", cross, n_train, "one column a training sample, one row a new one")
     return cross
@@ -62,7 +62,13 @@ def require_pair(X2: Any, gates2: Any) -> None:
 
 
 def layers_of(name: str, gates: Any, widths: Sequence[int], n_rows: int | None) -> list[Floats]:
-    """Gates (n, sum of widths) as one array (n, width) a hidden layer; raises as `matrix` does."""
+    """Split gates (n, sum of widths) into one array (n, width) a hidden layer.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If they are not real and finite, or have other shapes.
+    """
     array = matrix(name, gates, n_rows)
     sizes = [int(width) for width in widths]
     if any(size < 1 for size in sizes) or array.shape[1] != sum(sizes):
@@ -74,9 +80,9 @@ def layers_of(name: str, gates: Any, widths: Sequence[int], n_rows: int | None) 
 
 
 def row_blocks(n_rows: int, n_columns: int, copies: int = 1) -> list[slice]:
-    """Blocks of rows of a matrix, each of no more entries than are computed at once.
+    """Return blocks of rows of a matrix, each small enough to be computed at once.
 
-    `copies` is how many blocks live at the same time. To be asked for before the matrix is made.
+    `copies` is the number of blocks held at the same time. Call it before the matrix is allocated.
 
     Raises
     ------
@@ -93,7 +99,7 @@ def row_blocks(n_rows: int, n_columns: int, copies: int = 1) -> list[slice]:
 
 
 def check_kernel(K: Any) -> Floats:
-    """`K` as a float64 matrix (n, n) that is symmetric up to rounding.
+    """Return `K` as a float64 matrix (n, n) that is symmetric up to rounding.
 
     Raises
     ------
@@ -115,7 +121,13 @@ def check_kernel(K: Any) -> Floats:
 
 
 def targets(name: str, values: Any, n: int) -> Floats:
-    """`values` as finite float64 numbers (n,); TypeError or ValueError if they are not."""
+    """Return `values` as finite float64 numbers (n,).
+
+    Raises
+    ------
+    TypeError, ValueError
+        If they are not.
+    """
     require_real(name, values)
     array = np.asarray(to_numpy(values), dtype=np.float64)
     if array.shape != (n,) or not np.all(np.isfinite(array)):

@@ -16,10 +16,12 @@ __all__ = ["bundle_kernel"]
 def bundle_kernel(
     X: Any, gates: Any, X2: Any = None, gates2: Any = None, *, kernel_size: int
 ) -> Floats:
-    r"""Kernel of gated circular convolutions with global average pooling, from the gates alone.
+    r"""Return the kernel of gated circular convolutions with global average pooling.
 
-    One channel of D positions, L convolutions of `kernel_size` weights, a gate a position behind
-    each of them, and the mean of what is left:
+    It follows from inputs and gates alone.
+
+    One channel of D positions, L convolutions of `kernel_size` weights, each followed by a gate a
+    position, and the mean over positions:
 
     .. math:: z_l[j] = G_l[j] \sum_{k} \theta_l[k]\, z_{l-1}[(j + k) \bmod D], \qquad
               f = \tfrac1D \sum_j z_L[j]
@@ -40,10 +42,10 @@ def bundle_kernel(
 
     Parameters
     ----------
-    X : (n, D)
-    gates : (n, L D)
+    X : (n, D) array
+    gates : (n, L D) array
         Any real numbers, layer after layer.
-    X2, gates2 : (m, D) and (m, L D), optional
+    X2, gates2 : (m, D) and (m, L D) arrays, optional
         Other samples, both or neither.
     kernel_size : int
         Weights of each convolution, 1 to D.
@@ -65,7 +67,7 @@ def bundle_kernel(
 
     Examples
     --------
-    >>> bundle_kernel([[1.0, 2.0, 3.0]], np.ones((1, 3)), kernel_size=2).tolist()
+    >>> ib.kernels.bundle_kernel([[1.0, 2.0, 3.0]], np.ones((1, 3)), kernel_size=2).tolist()
     [[8.0]]
     """
     samples = matrix("X", X)
@@ -97,7 +99,7 @@ def bundle_kernel(
 
 
 def _layers(name: str, gates: Any, samples: Floats) -> list[Floats]:
-    """Gates (n, D) of every convolution."""
+    """Return the gates (n, D) of every convolution."""
     array, width = matrix(name, gates, len(samples)), samples.shape[1]
     if array.shape[1] == 0 or array.shape[1] % width:
         raise ValueError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,6 +17,7 @@ from .._solve import (
 )
 from ..data.arrays import Floats
 from ..limits.literal import LiteralProgram, constant, cvxpy_module, max_margin
+from ..limits.predictors import DecisionFunction
 from ..limits.result import MaxMarginResult
 from .arrays import check_kernel, cross_matrix, targets
 
@@ -25,6 +25,23 @@ if TYPE_CHECKING:
     import cvxpy
 
 __all__ = ["KernelLimit", "KernelSVM", "solve_kernel_svm"]
+
+
+@dataclass(frozen=True, eq=False)
+class KernelPredictor(DecisionFunction):
+    """Scores of new samples by their kernel with the training samples."""
+
+    zeta: Floats
+
+    def __call__(self, X: Any, gates: Any = None) -> Floats:
+        """Return the scores (m,) of `X`, kernels (m, n) of m new with the n training samples.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `X` is no finite real matrix with a column for every training sample.
+        """
+        return np.asarray(cross_matrix(X, len(self.zeta)) @ self.zeta)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -35,8 +52,8 @@ class KernelLimit(MaxMarginResult):
     ----------
     dual : (n,) array
         Multipliers, whose sum is the optimum; with sum 1 where they prove inseparability.
-    coefficients : (n,) array
-        Of the function `sum_n coefficients[n] k(., x[n])`, at smallest margin 1.
+    zeta : (n,) array
+        Coefficients of the function `sum_n zeta[n] k(., x[n])`, at smallest margin 1.
     margins : (n,) array
         `y[n] f(x[n])` of it.
     status : Status
@@ -46,10 +63,16 @@ class KernelLimit(MaxMarginResult):
         as they are.
     tol, solver, iterations, seconds
         The gap asked for and how the solve went.
+
+    Examples
+    --------
+    >>> limit = ib.solve_kernel_svm(np.eye(2), [1.0, -1.0])
+    >>> limit.zeta.round(6).tolist(), limit.predictor([[3.0, 1.0]]).round(6).tolist()
+    ([1.0, -1.0], [2.0])
     """
 
     dual: Floats
-    coefficients: Floats
+    zeta: Floats
     margins: Floats
     status: Status
     certificate: Certificate
@@ -59,18 +82,13 @@ class KernelLimit(MaxMarginResult):
     seconds: float
 
     def __post_init__(self) -> None:
-        for array in (self.dual, self.coefficients, self.margins):
+        for array in (self.dual, self.zeta, self.margins):
             array.flags.writeable = False
 
     @property
-    def predictor(self) -> Callable[[Any], Floats]:
-        """From kernels (m, n) of new samples with the training samples to scores (m,)."""
-
-        def scores(k_cross: Any) -> Floats:
-            cross = cross_matrix(k_cross, len(self.coefficients))
-            return np.asarray(cross @ self.coefficients)
-
-        return scores
+    def predictor(self) -> KernelPredictor:
+        """The limit as a function of kernels (m, n) of new samples with the training samples."""
+        return KernelPredictor(self.zeta)
 
     def __repr__(self) -> str:
         return (
@@ -99,7 +117,7 @@ class KernelSVM(LiteralProgram):
     name: ClassVar[str] = "hard-margin SVM of a kernel"
 
     def program(self, K: Any, y: Any) -> KernelProgram:
-        """The program of a kernel (n, n) and labels (n,) in {-1, +1}.
+        """Build the program of a kernel (n, n) and labels (n,) in {-1, +1}.
 
         Raises
         ------
@@ -114,8 +132,9 @@ class KernelSVM(LiteralProgram):
 
         Parameters
         ----------
-        K, y
-            As `program` takes them, and raises of them.
+        K : (n, n) array
+        y : (n,) array
+            Labels in {-1, +1}.
 
         Raises
         ------
@@ -124,7 +143,7 @@ class KernelSVM(LiteralProgram):
 
         Examples
         --------
-        >>> problem = KernelSVM().literal(np.diag([4.0, 1.0]), [1.0, -1.0])
+        >>> problem = ib.programs.KernelSVM().literal(np.diag([4.0, 1.0]), [1.0, -1.0])
         >>> round(float(problem.solve(solver="CLARABEL")), 6)
         0.625
         """
@@ -144,23 +163,27 @@ def solve_kernel_svm(
     max_iterations: int | None = None,
     progress: Progress | None = None,
 ) -> KernelLimit:
-    r"""The function of least norm in a kernel's space with margins of at least one.
+    r"""Solve for the function of least norm in a kernel's space with margins of at least 1.
 
     .. math:: \min_f \|f\|_K \quad\text{s.t.}\quad y_n f(x_n) \ge 1
 
-    It is where gradient descent on exponential losses takes a model that is linear in its weights,
-    with the tangent kernel of the model. For a network that kernel is the one it has at its start
-    only while it stays near: with such a loss it leaves, so that this is the limit of the network
-    *linearised* at its start and not of the network.
+    With the tangent kernel of a model that is linear in its weights, it is the directional limit of
+    gradient descent on exponential losses. Under such a loss a network's weights diverge and its
+    tangent kernel changes, so that this is the limit of the network *linearised* at its initial
+    weights, not of the network.
 
     Parameters
     ----------
-    K : (n, n)
+    K : (n, n) array
         Kernel of the training samples, symmetric and positive semidefinite.
-    y : (n,)
+    y : (n,) array
         Labels in {-1, +1}.
-    tol, max_iterations, progress
-        See `Settings`.
+    tol : float
+        Relative duality gap to reach, in (0, 1).
+    max_iterations : int, optional
+        Limit on the solver's iterations; by default its own.
+    progress : callable, optional
+        `progress(iteration, gap)`, called once an iteration.
 
     Returns
     -------
@@ -177,15 +200,17 @@ def solve_kernel_svm(
     Examples
     --------
     >>> K = np.array([[4.0, 0.0], [0.0, 1.0]])
-    >>> limit = solve_kernel_svm(K, [1.0, -1.0]).require()
-    >>> limit.coefficients.round(8).tolist(), round(limit.objective**2, 8)
+    >>> limit = ib.solve_kernel_svm(K, [1.0, -1.0]).require()
+    >>> limit.zeta.round(8).tolist(), round(limit.objective**2, 8)
     ([0.25, -1.0], 1.25)
+    >>> limit.predictor.predict([[1.0, 2.0]]).tolist()
+    [-1]
     """
     settings = Settings(tol=tol, max_iterations=max_iterations, progress=progress)
     solution = solve_kernel(KernelSVM().program(K, y), settings)
     return KernelLimit(
         dual=solution.dual,
-        coefficients=solution.coefficients,
+        zeta=solution.coefficients,
         margins=solution.margins,
         status=solution.status,
         certificate=solution.certificate,

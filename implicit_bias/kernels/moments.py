@@ -1,9 +1,9 @@
-r"""Mean and variance of every entry of the tangent kernel at random weights, exactly.
+r"""Exact mean and variance of every entry of the tangent kernel at random weights.
 
 An entry of K is a sum over pairs of paths that share one weight, which is left out of both; its
 square is a sum over four paths 1, 2, 3, 4, of which 1 and 3 belong to sample s, 2 and 4 to s'.
 Weights are independent and symmetric, so a product of them has a mean other than zero only where
-equal ones meet, and then it depends on which paths run together: in a layer they pass through
+equal ones meet, and then it depends on which paths coincide: in a layer they pass through
 nodes that all agree (state A), or agree as 12|34 (B), 13|24 (C) or 14|23 (D). The layers are a
 Markov chain of these states, whose weights are the numbers of nodes that do so.
 """
@@ -32,8 +32,16 @@ class NTKMoments(Shown):
     Attributes
     ----------
     mean, variance : (n, m) arrays, read-only
-        Of each entry. The variance is a difference of second moments: it is known to about
+        Moments of each entry. The variance is a difference of second moments: it is known to about
         1e-15 of ``variance + mean ** 2``.
+
+    Examples
+    --------
+    >>> moments = ib.kernels.ntk_moments(
+    ...     [[1.0]], np.ones((1, 4)), widths=(4,), variance=0.25, kurtosis=1.0
+    ... )
+    >>> moments.mean.tolist(), moments.variance.tolist()
+    ([[2.0]], [[0.0]])
     """
 
     mean: Floats
@@ -45,7 +53,7 @@ class NTKMoments(Shown):
 
 
 class _Counts(NamedTuple):
-    """Of a layer: weighted numbers of nodes in which four paths agree as the states say."""
+    """Weighted numbers of a layer's nodes in which four paths agree as the states say."""
 
     together: Floats  # sum of g^2 g'^2
     same: Floats  # pairs of different nodes, 12|34 and 14|23: (sum of g g')^2 less `together`
@@ -53,7 +61,7 @@ class _Counts(NamedTuple):
 
     @classmethod
     def of(cls, a: Floats, b: Floats) -> _Counts:
-        """Of the rows of `a` (n, width) and `b` (m, width)."""
+        """Count for all pairs of rows of `a` (n, width) and `b` (m, width)."""
         squares, squares2 = a * a, b * b
         together = squares @ squares2.T
         return cls(
@@ -64,7 +72,7 @@ class _Counts(NamedTuple):
 
 
 class _States(NamedTuple):
-    """Sums over all beginnings of four paths that have come to a layer, by their state."""
+    """Sums over the initial parts, up to a layer, of four paths, by their state."""
 
     A: Floats
     B: Floats
@@ -72,26 +80,27 @@ class _States(NamedTuple):
     D: Floats
 
     def plain(self, count: _Counts, variance: float, kurtosis: float) -> _States:
-        """Through a layer whose weights are all there."""
+        """Return the sums behind a layer whose weights all occur."""
         square = variance**2
-        alike, others = square * self.A, square * (self.B + self.C + self.D)
+        equal, others = square * self.A, square * (self.B + self.C + self.D)
         return _States(
-            count.together * (kurtosis * alike + others),
-            count.same * (alike + square * self.B),
-            count.crossed * (alike + square * self.C),
-            count.same * (alike + square * self.D),
+            count.together * (kurtosis * equal + others),
+            count.same * (equal + square * self.B),
+            count.crossed * (equal + square * self.C),
+            count.same * (equal + square * self.D),
         )
 
     def reduced(self, count: _Counts, factor: float) -> _States:
-        """Through a layer in which paths 1 and 2, or 3 and 4, or both, lose one weight they share.
+        """Return the sums behind a layer where paths 1 and 2, or 3 and 4, or both, lose a weight.
 
-        `factor` is the mean product of the weights that are left: the variance, or 1.
+        `factor` is the mean product of the remaining weights: the variance, or 1.
         """
         paired = factor * (self.A + self.B)
         nothing = np.zeros_like(paired)
         return _States(count.together * paired, count.same * paired, nothing, nothing)
 
     def plus(self, other: _States, times: float = 1.0) -> _States:
+        """Return the sums plus `times` the other ones."""
         return _States(*(a + times * b for a, b in zip(self, other, strict=True)))
 
 
@@ -105,7 +114,7 @@ def ntk_moments(
     variance: float | Sequence[float],
     kurtosis: float,
 ) -> NTKMoments:
-    r"""Mean and variance of each entry of a deep gated network's tangent kernel at its start.
+    r"""Compute the moments of a deep gated network's tangent kernel at random initial weights.
 
     Weights are independent of each other and of the gates, and symmetric about zero. With one
     variance :math:`\sigma^2` for all d layers the mean is
@@ -114,21 +123,22 @@ def ntk_moments(
 
     Parameters
     ----------
-    X : (n, D)
-    gates : (n, sum of widths)
-        Any real numbers.
-    X2, gates2 : (m, D) and (m, sum of widths), optional
+    X : (n, D) array
+    gates : (n, sum of widths) array
+        Any real numbers, layer after layer.
+    X2, gates2 : (m, D) and (m, sum of widths) arrays, optional
         Other samples, both or neither.
     widths : sequence of int
-        Of the d - 1 hidden layers.
+        Units of the d - 1 hidden layers.
     variance : float or sequence of d floats
-        Of the weights, of all layers or of each; `initial_variance` of a `DGN`.
+        Variance of the weights, of all layers or of each; `initial_variance` of a `DGN`.
     kurtosis : float
         Fourth moment over the squared variance: 1 for signs, 3 for Gaussian weights.
 
     Returns
     -------
     NTKMoments
+        Mean and variance, (n, m) each.
 
     Raises
     ------
@@ -145,7 +155,9 @@ def ntk_moments(
 
     Examples
     --------
-    >>> moments = ntk_moments([[1.0]], np.ones((1, 8)), widths=(4, 4), variance=0.25, kurtosis=1.0)
+    >>> moments = ib.kernels.ntk_moments(
+    ...     [[1.0]], np.ones((1, 8)), widths=(4, 4), variance=0.25, kurtosis=1.0
+    ... )
     >>> moments.mean.tolist(), moments.variance.round(12).tolist()
     ([[3.0]], [[0.75]])
     """
@@ -176,7 +188,7 @@ def delta(
     *,
     widths: Sequence[int],
 ) -> Floats:
-    r"""Overlap of the derivatives of path activities in the weights that set soft gates.
+    r"""Return the overlap of path activities' derivatives in the weights of soft gates.
 
     .. math:: \delta(s, s') = \sum_p \Big\langle \frac{\partial A_p(s)}{\partial \theta},
               \frac{\partial A_p(s')}{\partial \theta} \Big\rangle
@@ -186,18 +198,29 @@ def delta(
 
     Parameters
     ----------
-    gates : (n, sum of widths)
+    gates : (n, sum of widths) array
         Soft gates.
-    jacobian : (n, sum of widths, weights)
+    jacobian : (n, sum of widths, weights) array
         Their derivatives, from `SoftGates.jacobian`.
-    gates2, jacobian2 : (m, sum of widths) and (m, sum of widths, k), optional
+    gates2, jacobian2 : (m, sum of widths) and (m, sum of widths, weights) arrays, optional
         Those of other samples, both or neither; by default the same.
     widths : sequence of int
+        Units of the hidden layers.
+
+    Returns
+    -------
+    (n, m) float64 array
 
     Raises
     ------
     TypeError, ValueError
         If shapes disagree, or memory cannot hold the derivatives of one sample's overlaps.
+
+    Examples
+    --------
+    >>> gates, slopes = np.array([[0.5, 1.0]]), np.ones((1, 2, 1))  # two units, one weight
+    >>> ib.kernels.delta(gates, slopes, widths=(2,)).tolist()
+    [[2.0]]
     """
     first = _with_slopes(gates, jacobian, widths)
     if (gates2 is None) != (jacobian2 is None):
@@ -212,7 +235,7 @@ def delta(
 
 
 def _delta_of_one(one: list[tuple[Floats, Floats]], others: list[tuple[Floats, Floats]]) -> Floats:
-    """(m,) delta of one sample with others: the product rule on a product of layers' overlaps."""
+    """Return `delta` (m,) of one sample with others, by the product rule over layers."""
     overlaps = np.stack([b @ a for (a, _), (b, _) in zip(one, others, strict=True)])
     traces, moved, moved_other = [], [], []
     for (a, slope), (b, slope2) in zip(one, others, strict=True):
@@ -274,7 +297,7 @@ def _second(
     variances: list[float],
     kurtosis: float,
 ) -> Floats:
-    """Mean of the squared entries."""
+    """Return the means of the squared entries."""
     # The inputs are a layer of gates, before which nothing has been lost.
     start = _Counts.of(X, X2)
     none = _States(start.together, start.same, start.crossed, start.same)

@@ -1,4 +1,4 @@
-"""Overlaps of active paths and the neural path kernel, and what spectra they are known to have."""
+"""Overlaps of active paths, the neural path kernel, and measures of a kernel's spectrum."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["neural_path_kernel", "nu", "overlap_ratio", "path_overlap", "spectru
 
 
 def path_overlap(gates: Any, gates2: Any = None, *, widths: Sequence[int]) -> Floats:
-    r"""How many paths are active on both of two samples, weighted by their activities.
+    r"""Return the numbers of paths active on both of two samples, weighted by activity.
 
     .. math:: \lambda(s, s') = \sum_p A_p(s) A_p(s') = \prod_l \langle G_l(s), G_l(s') \rangle
 
@@ -22,12 +22,12 @@ def path_overlap(gates: Any, gates2: Any = None, *, widths: Sequence[int]) -> Fl
 
     Parameters
     ----------
-    gates : (n, sum of widths)
+    gates : (n, sum of widths) array
         Any real numbers, layer after layer; 1 is open, 0 closed.
-    gates2 : (m, sum of widths), optional
+    gates2 : (m, sum of widths) array, optional
         Gates of other samples; by default the same.
     widths : sequence of int
-        Of the hidden layers.
+        Units of the hidden layers.
 
     Returns
     -------
@@ -42,6 +42,12 @@ def path_overlap(gates: Any, gates2: Any = None, *, widths: Sequence[int]) -> Fl
     ----------
     C. Lakshminarayanan, A. V. Singh, "Neural path features and neural path kernel"; for 0/1 gates
     the overlap kernel of deep linearly gated networks.
+
+    Examples
+    --------
+    >>> gates = np.array([[1, 0, 1, 1], [1, 1, 0, 1]])  # two layers of two units
+    >>> ib.kernels.path_overlap(gates, widths=(2, 2)).tolist()
+    [[2.0, 1.0], [1.0, 2.0]]
     """
     first = layers_of("gates", gates, widths, None)
     second = first if gates2 is None else layers_of("gates2", gates2, widths, None)
@@ -58,15 +64,21 @@ def path_overlap(gates: Any, gates2: Any = None, *, widths: Sequence[int]) -> Fl
 def neural_path_kernel(
     X: Any, gates: Any, X2: Any = None, gates2: Any = None, *, widths: Sequence[int]
 ) -> Floats:
-    r"""Gram matrix of the path features :math:`x_i A_p(x)`: :math:`(X X'^T) \circ \lambda`.
+    r"""Return the Gram matrix of the path features :math:`x_i A_p(x)`.
+
+    .. math:: K = (X X'^T) \circ \lambda
+
+    with :math:`\lambda` the `path_overlap` of the gates.
 
     Parameters
     ----------
-    X : (n, D)
-    gates : (n, sum of widths)
-    X2, gates2 : (m, D) and (m, sum of widths), optional
+    X : (n, D) array
+    gates : (n, sum of widths) array
+        Any real numbers, layer after layer.
+    X2, gates2 : (m, D) and (m, sum of widths) arrays, optional
         Other samples, both or neither; by default the same.
     widths : sequence of int
+        Units of the hidden layers.
 
     Returns
     -------
@@ -75,8 +87,14 @@ def neural_path_kernel(
     Raises
     ------
     TypeError, ValueError
-        As `path_overlap`; if inputs and gates have other numbers of rows, or one of `X2` and
-        `gates2` is missing.
+        If an array is not real, finite and of these widths, inputs and gates have different
+        numbers of rows, or one of `X2` and `gates2` is missing.
+
+    Examples
+    --------
+    >>> X, gates = np.array([[2.0], [3.0]]), np.array([[1, 0], [1, 1]])
+    >>> ib.kernels.neural_path_kernel(X, gates, widths=(2,)).tolist()
+    [[4.0, 6.0], [6.0, 18.0]]
     """
     first = matrix("X", X)
     layers_of("gates", gates, widths, len(first))
@@ -95,7 +113,7 @@ def neural_path_kernel(
 
 
 def overlap_ratio(gates: Any, *, widths: Sequence[int]) -> float:
-    r"""The largest share of a sample's open gates in a layer that another sample shares.
+    r"""Return the largest share of a sample's open gates in a layer that another sample shares.
 
     .. math:: \eta = \max_{s \ne s', l}
               \langle G_l(s), G_l(s') \rangle / \langle G_l(s), G_l(s) \rangle
@@ -104,10 +122,22 @@ def overlap_ratio(gates: Any, *, widths: Sequence[int]) -> float:
     depth separates samples. As printed in the source the maximum runs over s' = s too, which
     makes it 1. Layers that are closed on a sample count 0 for it; a single sample has the ratio 0.
 
+    Parameters
+    ----------
+    gates : (n, sum of widths) array
+        Any real numbers, layer after layer.
+    widths : sequence of int
+        Units of the hidden layers.
+
     Raises
     ------
     TypeError, ValueError
-        As `path_overlap`; if there is no hidden layer.
+        If gates are not real, finite and of these widths, or there is no hidden layer.
+
+    Examples
+    --------
+    >>> ib.kernels.overlap_ratio(np.array([[1, 1, 0], [0, 1, 1]]), widths=(3,))
+    0.5
     """
     layers = layers_of("gates", gates, widths, None)
     if not layers:
@@ -124,17 +154,35 @@ def overlap_ratio(gates: Any, *, widths: Sequence[int]) -> float:
 
 
 def spectrum_ideal(n: int, rate: float, depth: int) -> Floats:
-    r"""Eigenvalues (n,), ascending, of the mean tangent kernel of equal inputs behind random gates.
+    r"""Return the eigenvalues of the mean tangent kernel of equal inputs under random gates.
 
     For n samples x = 1 with gates open with probability `rate`, and weights of variance
     1 / (rate width), :math:`E K / d` has ones on the diagonal and :math:`\mu^{d-1}` off it for
     d = `depth` layers of weights: :math:`1 - \mu^{d-1}`, and once :math:`1 + (n-1) \mu^{d-1}`.
-    What one network has differs, by `ntk_moments`.
+    A single network's kernel varies about this mean as `ntk_moments` says.
+
+    Parameters
+    ----------
+    n : int
+        Samples.
+    rate : float
+        Probability of an open gate, in [0, 1].
+    depth : int
+        Layers of weights, at least 1.
+
+    Returns
+    -------
+    (n,) float64 array, ascending
 
     Raises
     ------
     ValueError
         If a number is out of range.
+
+    Examples
+    --------
+    >>> ib.kernels.spectrum_ideal(3, 0.5, 2).tolist()
+    [0.5, 0.5, 2.0]
     """
     if n < 1 or depth < 1 or not 0 <= rate <= 1:
         raise ValueError(
@@ -145,16 +193,28 @@ def spectrum_ideal(n: int, rate: float, depth: int) -> Floats:
 
 
 def nu(K: Any, y: Any) -> float:
-    r"""How badly a kernel fits targets: :math:`\nu = y^T (K / \operatorname{tr} K)^{-1} y`.
+    r"""Return the misfit :math:`\nu = y^T (K / \operatorname{tr} K)^{-1} y` of kernel and targets.
 
     It falls as the kernel aligns with the targets, to :math:`\|y\|^2` at :math:`K \propto y y^T`.
     Infinite if the targets leave the range of the kernel by more than the square root of the
     resolution of float64.
 
+    Parameters
+    ----------
+    K : (n, n) array
+        Kernel, symmetric and positive semidefinite.
+    y : (n,) array
+        Real targets.
+
     Raises
     ------
     TypeError, ValueError
         If `K` is no kernel (n, n), is zero, or `y` is not (n,).
+
+    Examples
+    --------
+    >>> ib.kernels.nu(np.diag([1.0, 3.0]), [1.0, 0.0]), ib.kernels.nu(np.eye(2), [1.0, 0.0])
+    (4.0, 2.0)
     """
     kernel = check_kernel(K)
     wanted = targets("y", y, len(kernel))

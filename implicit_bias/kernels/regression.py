@@ -1,4 +1,4 @@
-"""Least squares with a constant tangent kernel: the errors at every step, and where they end."""
+"""Least squares with a constant tangent kernel: errors at every step, and their limit."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _INDEFINITE = 1e3
 
 @dataclass(frozen=True)
 class KernelRegressionCertificate:
-    """What coefficients prove of themselves, recomputed from the kernel as it was given.
+    """Certificate of the coefficients of a kernel regression, recomputed from the kernel as passed.
 
     Attributes
     ----------
     remaining : float
-        ``||K c - e_0|| / ||e_0||``: what share of the first errors remains at the end. Rounding,
+        ``||K c - e_0|| / ||e_0||``: the share of the initial errors that remains. Rounding,
         if the kernel has full rank and is well conditioned. 0 for 0 / 0.
     stationarity : float
         ``||K (K c - e_0)|| / (||K|| ||e_0||)``, spectral norm of K: 0 where no coefficients leave
@@ -56,7 +56,7 @@ class KernelRegression(Result):
     Attributes
     ----------
     start : (n,) array
-        Errors f_0(x) - y at the beginning.
+        Initial errors f_0(x) - y.
     coefficients : (n,) array
         c with K c = e_0 on the range of the kernel: training ends at ``f_0 - k(., X) c``.
     condition : float
@@ -67,9 +67,15 @@ class KernelRegression(Result):
     status : Status
     certificate : KernelRegressionCertificate
     tol : float
-        To which the stationarity was judged.
+        Tolerance on the stationarity.
     eigenvalues : (n,) array, ascending
     eigenvectors : (n, n) array, in columns
+
+    Examples
+    --------
+    >>> regression = ib.kernels.kernel_regression(np.eye(2), [1.0, -1.0])
+    >>> regression.rank, regression.error(np.inf).tolist(), regression.status.name
+    (2, [0.0, 0.0], 'SOLVED')
     """
 
     ADVICE: ClassVar[Mapping[Status, str]] = MappingProxyType(
@@ -101,7 +107,7 @@ class KernelRegression(Result):
             array.flags.writeable = False
 
     def error(self, t: Any) -> Floats:
-        r"""Errors :math:`e^{-K t} e_0` of gradient flow at times `t`: (n,), or (T, n) of (T,).
+        r"""Return errors :math:`e^{-K t} e_0` of gradient flow at times `t`: (n,) or (T, n).
 
         Raises
         ------
@@ -115,10 +121,10 @@ class KernelRegression(Result):
         return self._through(np.exp(-spent))
 
     def after(self, n_steps: Any, rate: float) -> Floats:
-        r"""Errors :math:`(I - \alpha K)^N e_0` after N steps of rate alpha: (n,), or (T, n).
+        r"""Return errors :math:`(I - \alpha K)^N e_0` (n,) or (T, n) after N steps of size alpha.
 
-        For the loss :math:`\sum e^2`, without the half, a step of rate alpha is one of 2 alpha
-        here. Rates of 2 over the largest eigenvalue and more diverge, here as there.
+        For the loss :math:`\sum e^2`, without the half, a step of size alpha is one of 2 alpha
+        here. Sizes of 2 over the largest eigenvalue and more diverge.
 
         Parameters
         ----------
@@ -139,7 +145,7 @@ class KernelRegression(Result):
         return self._through(factors ** steps[..., None])
 
     def limit(self, k_cross: Any, f0_new: Any = 0.0) -> Floats:
-        r"""Where new samples end, :math:`f_0(x) - k(x, X) K^{-1} e_0`: (m,).
+        r"""Return the limits (m,) of new samples' scores, :math:`f_0(x) - k(x, X) K^{-1} e_0`.
 
         Parameters
         ----------
@@ -164,14 +170,14 @@ class KernelRegression(Result):
         return np.arange(len(self.eigenvalues)) >= len(self.eigenvalues) - self.rank
 
     def _through(self, factors: Floats) -> Floats:
-        """The first errors, their parts along eigenvectors times factors (..., n)."""
+        """Return the initial errors, their parts along eigenvectors times factors (..., n)."""
         parts = self.eigenvectors.T @ self.start
         return np.asarray((factors * parts) @ self.eigenvectors.T)
 
 
 @dataclass(frozen=True)
 class KernelLeastSquares(LiteralProgram):
-    """Least squares in a kernel's space, on what a network at its start leaves to learn.
+    """Least squares in a kernel's space on the initial errors of a network.
 
         minimise  1/2 sum_n (f_0(x[n]) - (K c)[n] - y[n])^2
 
@@ -180,18 +186,21 @@ class KernelLeastSquares(LiteralProgram):
     References
     ----------
     L. Chizat, E. Oyallon, F. Bach, "On lazy training in differentiable programming": the squared
-    loss while the tangent kernel stays, here with the half that makes a step `e - alpha K e`.
+    loss while the tangent kernel is constant, here with the half that makes a step `e - alpha K e`.
     """
 
     name: ClassVar[str] = "kernel regression"
 
     def literal(self, K: Any, y: Any, f0: Any = 0.0) -> cvxpy.Problem:
-        """State the program; its one variable is c (n,), its optimum half the squares that stay.
+        """State the program; its one variable is c (n,), its optimum half the remaining squares.
 
         Parameters
         ----------
-        K, y, f0
-            As `kernel_regression` takes them, and raises of them.
+        K : (n, n) array
+        y : (n,) array
+            Real targets.
+        f0 : (n,) array or float
+            Initial scores.
 
         Raises
         ------
@@ -200,7 +209,7 @@ class KernelLeastSquares(LiteralProgram):
 
         Examples
         --------
-        >>> problem = KernelLeastSquares().literal(np.diag([2.0, 0.0]), [1.0, -1.0])
+        >>> problem = ib.programs.KernelLeastSquares().literal(np.diag([2.0, 0.0]), [1.0, -1.0])
         >>> round(float(problem.solve(solver="CLARABEL")), 6)
         0.5
         """
@@ -212,7 +221,7 @@ class KernelLeastSquares(LiteralProgram):
 
 
 def kernel_regression(K: Any, y: Any, f0: Any = 0.0, *, tol: float = 1e-8) -> KernelRegression:
-    r"""How squared errors fall while the tangent kernel of a network stays what it is.
+    r"""Predict gradient descent on squared errors with a constant tangent kernel.
 
     At finite width it is the limit of large output scales: a network trained as
     :math:`h = \alpha (f_w - f_{w_0})` on :math:`(h - y)^2 / (2 \alpha^2)` follows it up to
@@ -220,20 +229,20 @@ def kernel_regression(K: Any, y: Any, f0: Any = 0.0, *, tol: float = 1e-8) -> Ke
 
     Parameters
     ----------
-    K : (n, n)
+    K : (n, n) array
         Tangent kernel of the training samples, symmetric and positive semidefinite.
-    y : (n,)
+    y : (n,) array
         Real targets.
-    f0 : (n,) or float
-        Scores at the beginning; by default 0.
+    f0 : (n,) array or float
+        Initial scores; by default 0.
     tol : float
-        To which the stationarity of the coefficients is asked for, in (0, 1).
+        Tolerance on the stationarity of the coefficients, in (0, 1).
 
     Returns
     -------
     KernelRegression
         With its certificate; call `.require()` to insist on `SOLVED`. A singular kernel (few
-        weights, equal samples), of lower `rank`, learns what lies in its range and no more.
+        weights, equal samples), of lower `rank`, fits the part of the targets in its range.
         `KernelLeastSquares.literal` states the program in cvxpy.
 
     Raises
@@ -244,7 +253,7 @@ def kernel_regression(K: Any, y: Any, f0: Any = 0.0, *, tol: float = 1e-8) -> Ke
 
     Examples
     --------
-    >>> regression = kernel_regression(np.diag([2.0, 1.0]), [1.0, -1.0])
+    >>> regression = ib.kernels.kernel_regression(np.diag([2.0, 1.0]), [1.0, -1.0])
     >>> regression.after(1, 0.5).tolist(), regression.limit([[1.0, 1.0]]).tolist()
     ([0.0, 0.5], [-0.5])
     """

@@ -1,4 +1,4 @@
-"""The tangent kernel that a network has at its weights, exactly and without forming a gradient."""
+"""The exact tangent kernel of a network at its weights, without forming gradients."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["activation_kernel", "empirical_ntk"]
 def empirical_ntk(
     network: torch.nn.Module, X: Any, gates: Any, X2: Any = None, gates2: Any = None
 ) -> Floats:
-    r"""Inner products (n, m) of the gradients of a network's scores in its weights.
+    r"""Compute the inner products of the gradients of a network's scores in its weights.
 
     .. math:: K = \sum_l (Z_{l-1} Z_{l-1}'^T) \circ (B_l B_l'^T)
 
@@ -33,8 +33,11 @@ def empirical_ntk(
     network : Module
         With `gradient_factors`, as all networks of this package have. Computed with in float64;
         weights that are not trained are left out.
-    X, gates : as for the network.
-    X2, gates2 : the same of other samples, optional.
+    X : (n, D) array or tensor
+    gates : array, tensor or None
+        Gates or contexts that the network takes.
+    X2, gates2 : optional
+        The same of m other samples; by default the same samples.
 
     Returns
     -------
@@ -46,6 +49,12 @@ def empirical_ntk(
         If the network has no `gradient_factors`.
     ValueError
         If data are malformed.
+
+    Examples
+    --------
+    >>> network = ib.DeepLinear.from_weights(np.array([[3.0, 4.0]]))
+    >>> ib.kernels.empirical_ntk(network, np.eye(2), None).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
     """
     from ..networks.protocols import HasGradientFactors
 
@@ -75,7 +84,7 @@ def activation_kernel(
     gates2: Any = None,
     jacobian2: Any = None,
 ) -> Floats:
-    r"""The part :math:`K^a` of the tangent kernel that belongs to the weights which set the gates.
+    r"""Compute the part :math:`K^a` of the tangent kernel that belongs to the gates' weights.
 
     .. math:: K^a(s, s') = \Big\langle \sum_u \frac{\partial f}{\partial G_u}(s)
               \frac{\partial G_u}{\partial \theta}(s),\;
@@ -87,16 +96,32 @@ def activation_kernel(
     Parameters
     ----------
     network : Module
-        Whose scores are differentiable in real gates (`DGN`).
-    X, gates : as for the network.
-    jacobian : (n, gates, weights)
+        Network with scores differentiable in real gates (`DGN`).
+    X : (n, D) array or tensor
+    gates : (n, gates) array or tensor
+        Soft gates.
+    jacobian : (n, gates, weights) array
         Derivatives of the gates, from `SoftGates.jacobian`.
-    X2, gates2, jacobian2 : the same of other samples, optional; all or none.
+    X2, gates2, jacobian2 : optional
+        The same of m other samples, all or none; by default the same samples.
+
+    Returns
+    -------
+    (n, m) float64 array
 
     Raises
     ------
     ValueError
         If shapes disagree.
+
+    Examples
+    --------
+    >>> network = ib.DGN(2, widths=(3,), random_state=0)
+    >>> X = np.array([[1.0, 0.0], [0.0, 1.0]])
+    >>> gating = ib.gates.SoftGates([np.ones((3, 2))]).fit(X)
+    >>> gates, slopes = gating.transform(X), gating.jacobian(X)
+    >>> ib.kernels.activation_kernel(network, X, gates, slopes).shape
+    (2, 2)
     """
     other = (X2, gates2, jacobian2)
     if len({part is None for part in other}) > 1:
@@ -123,7 +148,7 @@ def _factors(network: torch.nn.Module, X: Any, gates: Any) -> list[tuple[Floats,
 
 
 def _gate_gradients(network: torch.nn.Module, X: Any, gates: Any, jacobian: Any) -> Floats:
-    """(n, weights) gradients of the scores in the weights that set the gates."""
+    """Return the gradients (n, weights) of the scores in the gates' weights."""
     import torch
 
     from ..training.data import place_data
@@ -134,7 +159,7 @@ def _gate_gradients(network: torch.nn.Module, X: Any, gates: Any, jacobian: Any)
         wanted = None if data.gates is None else tuple(data.gates.shape)
         raise ValueError(
             f"`jacobian` must have shape (n, gates, weights) for gates {wanted}, got "
-            f"{slopes.shape}: it is that of the same soft gates on the same samples"
+            f"{slopes.shape}: pass the jacobian of the same soft gates on the same samples"
         )
     opened = data.gates.detach().clone().requires_grad_()
     scores = network(data.X, opened).sum()

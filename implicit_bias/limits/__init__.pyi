@@ -18,6 +18,7 @@ from ..models.heads.limit import HeadLimit as HeadLimit
 from ..models.orthosep.cones import ConePair as ConePair
 from ..models.orthosep.cones import solve_cone_pair as solve_cone_pair
 from ..models.orthosep.limit import OrthosepLimit as OrthosepLimit
+from .formulation import solve_limit as solve_limit
 from .frelu import FReLULimit as FReLULimit
 from .l1 import L1Limit as L1Limit
 from .l1 import solve_l1_svm as solve_l1_svm

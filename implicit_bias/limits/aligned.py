@@ -1,4 +1,4 @@
-"""A network out of path coefficients: layers of rank one, each aligned with the next."""
+"""Networks with given path coefficients: layers of rank one, each aligned with the next."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["aligned_weights", "forward", "network_value"]
 def aligned_weights(
     zeta: Floats, paths: NDArray[np.int64], widths: Sequence[int]
 ) -> tuple[Floats, ...]:
-    """Weights W_1 (H_1, D), .., W_L (1, H_(L-1)) with the path coefficients `zeta`, if any have.
+    """Return weights W_1 (H_1, D), .., W_L (1, H_(L-1)) with path coefficients `zeta`, if any have.
 
     With S the sum of the path norms and q_l(i) the share of those through unit i of layer l,
 
@@ -56,7 +56,7 @@ def aligned_weights(
 def _directions(
     zeta: Floats, norms: Floats, first: NDArray[np.int64], width: int
 ) -> tuple[Floats, Floats]:
-    """(H_1, D) unit vectors of the blocks of each first unit, and the sign (P,) of every block."""
+    """Return unit vectors (H_1, D) of the blocks of each first unit, and the sign (P,) of each."""
     strongest = np.full(width, -1)
     order = np.argsort(norms, kind="stable")
     strongest[first[order]] = order  # the last assignment, of the largest norm, stays
@@ -68,7 +68,7 @@ def _directions(
 
 
 def forward(weights: Sequence[Floats], X: Floats, gates: Sequence[NDArray[Any]]) -> Floats:
-    """(n,) scores `W_L G_(L-1) .. G_1 W_1 x` of the rows of `X` behind gates (n, H_l)."""
+    """Return the scores (n,) `W_L G_(L-1) .. G_1 W_1 x` of the rows of `X` under gates (n, H_l)."""
     signal = X
     for layer, opened in zip(weights, gates, strict=False):
         signal = opened * (signal @ layer.T)
@@ -76,7 +76,7 @@ def forward(weights: Sequence[Floats], X: Floats, gates: Sequence[NDArray[Any]])
 
 
 def network_value(squares: float, margins: Floats, depth: int) -> float:
-    """`(||w||^2 / L)^(L/2) / min margin`, the same at every scale; infinite without a margin.
+    """Return `(||w||^2 / L)^(L/2) / min margin`, independent of scale; infinite without a margin.
 
     Parameters
     ----------

@@ -30,19 +30,19 @@ class Formulation(LiteralProgram, Generic[LimitT]):
     """A max-margin program and how to read its solution: a frozen dataclass of its parameters.
 
     X is an (n, D) real array, NumPy or torch, whose constant column is the bias; y holds -1 and
-    +1; what gates are, or contexts, each class says.
+    +1; each class defines its gates or contexts.
     """
 
     @abstractmethod
     def program(self, X: Array, y: Array, gates: Array | None = None) -> MaxMarginProgram:
-        """The program of inputs `X` (n, D), labels `y` (n,) in {-1, +1} and `gates` (n, H).
+        """Build the program of inputs `X` (n, D), labels `y` (n,) in {-1, +1} and `gates` (n, H).
 
         Its design depends on inputs and gates alone, so that one serves several labellings.
 
         Raises
         ------
         TypeError, ValueError
-            If an array is not what the class says that it takes.
+            If an array is malformed for the class.
         """
 
     @abstractmethod
@@ -55,8 +55,8 @@ class Formulation(LiteralProgram, Generic[LimitT]):
         """State the program as the paper does; what is printed wrongly there is mended.
 
         Its optimum is that of `program`, unless the class says otherwise. Variables and constants
-        have the paper's letters, constraints are labelled "margins". `describe_program` tells
-        its text and its size.
+        have the paper's letters, constraints are labelled "margins". `describe_program` returns
+        its text and size.
 
         Parameters
         ----------
@@ -97,7 +97,7 @@ class Formulation(LiteralProgram, Generic[LimitT]):
 
 
 def real_data(X: Array, y: Array) -> tuple[Array, Array]:
-    """Inputs and labels in float64, the labels of the kind and on the device of the inputs.
+    """Return inputs and labels in float64, the labels of the inputs' kind and device.
 
     Raises
     ------
@@ -111,25 +111,25 @@ def real_data(X: Array, y: Array) -> tuple[Array, Array]:
 
 
 class Solving(TypedDict, total=False):
-    """How a program is solved: keywords of every `solve_*` of a max-margin limit.
+    """Solver keywords of every `solve_*` of a max-margin limit.
 
     Attributes
     ----------
     solver : str
         "interior-point", the default, or "cvxpy:NAME" with NAME one of CLARABEL, ECOS, SCS; OSQP
         for programs of one group, such as the linear SVM and SVM-L2; "highs" for programs with one
-        coefficient a group, such as the L1 margin, at a vertex. cvxpy is given
-        the standard form, `Formulation.program`; `Formulation.literal` is it in the paper's words.
+        coefficient a group, such as the L1 margin, at a vertex. cvxpy solves
+        the standard form, `Formulation.program`; `Formulation.literal` is the paper's form.
     tol : float
         Relative duality gap to reach, in (0, 1); by default 1e-8. A looser one saves iterations,
         yet little time above 2000 samples, where the first working set is large whatever the gap.
     max_iterations : int or None
-        Iterations of each run of the solver; by default None, as many as it thinks right.
+        Iterations of each run of the solver; by default None, its own limit.
     progress : callable or None
         `progress(iteration, gap)`, called once an iteration by the interior point.
     threads : int or None
-        Of BLAS, in the interior point; by default None, by the size of the work and by the cores
-        that stand idle.
+        Threads of BLAS in the interior point; by default None, chosen by problem size and idle
+        cores.
     """
 
     solver: str
@@ -146,27 +146,50 @@ def solve_limit(
     gates: Array | None = None,
     **solving: Unpack[Solving],
 ) -> LimitT:
-    """Formulate, solve, read: the limit of these data, with its certificate.
+    """Solve the program of a formulation on these data and return the certified limit.
 
     Parameters
     ----------
     formulation : Formulation
-    X, y, gates
-        As the formulation takes them; it says what they raise.
+    X : (n, D) real array
+        NumPy array or torch tensor; a bias is a constant column.
+    y : (n,) array
+        Labels in {-1, +1}.
+    gates : array, optional
+        Gates or contexts with one row a sample, as the formulation takes them.
     **solving
-        See `Solving`.
+        `solver`, `tol`, `max_iterations`, `progress`, `threads`: see `Solving`.
+
+    Returns
+    -------
+    Limit
+        Of the formulation's class; call `.require()` to insist on `SOLVED`.
 
     Raises
     ------
-    ValueError
-        If there is no such solver, or a setting is out of range.
+    TypeError, ValueError
+        If an array is malformed for the formulation, there is no such solver, or a setting is out
+        of range.
+
+    Examples
+    --------
+    >>> X, y = np.array([[2.0, 0.0], [0.0, 1.0]]), np.array([1.0, -1.0])
+    >>> limit = ib.limits.solve_limit(ib.programs.HardMarginSVM(), X, y)
+    >>> limit.status.name, limit.zeta.round(6).tolist()
+    ('SOLVED', [0.5, -1.0])
     """
     program = formulation.program(X, y, gates)
     return formulation.limit(program, solve_program(program, **solving), gates)
 
 
 def solve_program(program: MaxMarginProgram, **solving: Unpack[Solving]) -> Solution:
-    """Solve a program as the keywords of `Solving` say; raises as `solve_limit`."""
+    """Solve a program under the keywords of `Solving`.
+
+    Raises
+    ------
+    ValueError
+        If there is no such solver, or a setting is out of range.
+    """
     solver, settings = chosen(**solving)
     return solve(program, solver=solver, settings=settings)
 
@@ -179,7 +202,7 @@ def chosen(
     progress: Progress | None = None,
     threads: int | None = None,
 ) -> tuple[str, Settings]:
-    """The solver's name and its settings, as the keywords of `Solving` say."""
+    """Return the solver's name and settings from the keywords of `Solving`."""
     return solver, Settings(
         tol=tol, max_iterations=max_iterations, progress=progress, threads=threads
     )

@@ -33,7 +33,15 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FReLULimit(UnitsLimit):
-    """The group-lasso solution; `zeta` has shape (H, D)."""
+    """The group-lasso solution; `zeta` has shape (H, D).
+
+    Examples
+    --------
+    >>> X, y = np.array([[2.0, 0.0], [0.0, 1.0]]), np.array([1.0, -1.0])
+    >>> limit = ib.solve_frelu_svm(X, y, np.eye(2))
+    >>> limit.zeta.shape, limit.predictor.predict(X, np.eye(2)).tolist()
+    ((2, 2), [1, -1])
+    """
 
     @property
     def predictor(self) -> Predictor:
@@ -55,12 +63,19 @@ class SVMFReLU(Formulation[FReLULimit]):
     ----------
     S. Lippl, L. F. Abbott, S. Chung, "The implicit bias of gradient descent on generalized gated
     linear networks", equation (22), as printed.
+
+    Examples
+    --------
+    >>> X, y = np.array([[2.0, 0.0], [0.0, 1.0]]), np.array([1.0, -1.0])
+    >>> limit = ib.limits.solve_limit(ib.programs.SVMFReLU(), X, y, np.eye(2))
+    >>> round(limit.objective, 6)
+    1.5
     """
 
     name: ClassVar[str] = "SVM-FReLU"
 
     def program(self, X: Array, y: Array, gates: Array | None = None) -> MaxMarginProgram:
-        """Column h of its design, and group h, is unit h.
+        """Build the program with unit h as column h of its design and as group h.
 
         Raises
         ------
@@ -91,14 +106,20 @@ class SVMFReLU(Formulation[FReLULimit]):
 
 
 def solve_frelu_svm(X: Array, y: Array, gates: Array, **solving: Unpack[Solving]) -> FReLULimit:
-    """Where gradient descent takes a two-layer ReLU network with frozen gates, in direction.
+    """Solve the group lasso, the limit of two-layer ReLU networks with frozen gates.
+
+    Gradient descent takes the network in its direction.
 
     Parameters
     ----------
-    X, y, gates
-        As in `SVMFReLU`, whose `program` says what they raise.
+    X : (n, D) real array
+        NumPy array or torch tensor; a bias is a constant column.
+    y : (n,) array
+        Labels in {-1, +1}.
+    gates : (n, H) array
+        Exactly 0 (closed) or 1 (open), booleans included.
     **solving
-        See `Solving`.
+        `solver`, `tol`, `max_iterations`, `progress`, `threads`: see `Solving`.
 
     Returns
     -------
@@ -110,12 +131,11 @@ def solve_frelu_svm(X: Array, y: Array, gates: Array, **solving: Unpack[Solving]
 
     Examples
     --------
-    >>> import numpy as np
     >>> X, y = np.array([[3.0, 4.0], [0.0, -2.0]]), np.array([1.0, -1.0])
-    >>> limit = solve_frelu_svm(X, y, np.eye(2))
+    >>> limit = ib.solve_frelu_svm(X, y, np.eye(2))
     >>> limit.status.name, round(limit.objective, 7)
     ('SOLVED', 0.7)
-    >>> solve_frelu_svm(X, y, np.array([[1], [0]])).status.name
+    >>> ib.solve_frelu_svm(X, y, np.array([[1], [0]])).status.name
     'NOT_SEPARABLE'
     """
     return solve_limit(SVMFReLU(), X, y, gates, **solving)

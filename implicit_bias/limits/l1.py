@@ -18,6 +18,7 @@ from ..data.arrays import require_real
 from .formulation import Formulation, Solving, real_data, solve_limit
 from .limit import Limit
 from .literal import constant, max_margin
+from .predictors import DecisionFunction
 
 if TYPE_CHECKING:
     import cvxpy
@@ -26,13 +27,13 @@ __all__ = ["L1Limit", "L1Margin", "L1Predictor", "solve_l1_svm"]
 
 
 @dataclass(frozen=True, eq=False)
-class L1Predictor:
+class L1Predictor(DecisionFunction):
     """Scores of features: `f = sum_j features[j] zeta[j]`."""
 
     zeta: Array
 
     def __call__(self, features: Array, gates: Array | None = None) -> Array:
-        """(n,) float64 scores of `features` (n, m); there are no gates.
+        """Return the scores (n,), in float64, of `features` (n, m); there are no gates.
 
         Raises
         ------
@@ -52,7 +53,14 @@ class L1Predictor:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class L1Limit(Limit):
-    """The L1-margin solution; `zeta` has shape (m,), one coefficient a feature."""
+    """The L1-margin solution; `zeta` has shape (m,), one coefficient a feature.
+
+    Examples
+    --------
+    >>> limit = ib.limits.solve_l1_svm(np.array([[2.0, 1.0]]), np.array([1.0]), solver="highs")
+    >>> limit.zeta.tolist(), limit.predictor.decision_function([[4.0, 0.0]]).tolist()
+    ([0.5, 0.0], [2.0])
+    """
 
     @property
     def predictor(self) -> L1Predictor:
@@ -68,18 +76,24 @@ class L1Margin(Formulation[L1Limit]):
 
     It is the limit of two-layer networks `f = sum_j u_j v_j features[j]`: diagonal linear ones, and
     those of constant experts behind gates, whose features are the gates. There are no gates
-    beside the features, and those given are not looked at.
+    beside the features, and any others are ignored.
 
     References
     ----------
     S. Gunasekar, J. D. Lee, D. Soudry, N. Srebro, "Implicit bias of gradient descent on linear
     convolutional networks", theorem 2 and corollary 1, whose norm is this one at depth 2.
+
+    Examples
+    --------
+    >>> X, y = np.array([[2.0, 0.0], [0.0, 1.0]]), np.array([1.0, -1.0])
+    >>> round(ib.limits.solve_limit(ib.programs.L1Margin(), X, y).objective, 6)
+    1.5
     """
 
     name: ClassVar[str] = "L1 margin"
 
     def program(self, X: Array, y: Array, gates: Array | None = None) -> MaxMarginProgram:
-        """A column of ones for inputs, and a gate column and group a feature.
+        """Build the program of a constant input, with a gate column and group a feature.
 
         Raises
         ------
@@ -113,16 +127,18 @@ class L1Margin(Formulation[L1Limit]):
 
 
 def solve_l1_svm(features: Array, y: Array, **solving: Unpack[Solving]) -> L1Limit:
-    """The L1-margin machine over features, certified.
+    """Solve the L1 margin over features, with a certificate.
 
     Optima need not be unique: equal columns share a coefficient in any way. The interior point
-    ends in the midst of them, `solver="highs"` at a vertex with at most n coefficients that are
-    not zero; objective and certificate are the same.
+    ends in the interior of the set of optima, `solver="highs"` at a vertex with at most n nonzero
+    coefficients; objective and certificate are the same.
 
     Parameters
     ----------
-    features, y
-        As in `L1Margin`, whose `program` says what they raise.
+    features : (n, m) real array
+        NumPy array or torch tensor.
+    y : (n,) array
+        Labels in {-1, +1}.
     **solving
         See `Solving`; also `solver="highs"`.
 
@@ -133,9 +149,8 @@ def solve_l1_svm(features: Array, y: Array, **solving: Unpack[Solving]) -> L1Lim
 
     Examples
     --------
-    >>> import numpy as np
     >>> features = np.array([[2.0, 1.0, 0.0], [0.0, 1.0, 1.0]])
-    >>> limit = solve_l1_svm(features, np.array([1.0, 1.0]), solver="highs")
+    >>> limit = ib.limits.solve_l1_svm(features, np.array([1.0, 1.0]), solver="highs")
     >>> limit.status.name, round(limit.objective, 9), limit.zeta.tolist()
     ('SOLVED', 1.0, [0.0, 1.0, 0.0])
     """

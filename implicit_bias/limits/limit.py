@@ -1,10 +1,9 @@
-"""The predicted limit of a network: coefficients, multipliers, and the certificate of both."""
+"""Predicted limits of networks: coefficients, multipliers, and their certificate."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
@@ -21,6 +20,7 @@ from .._solve import (
     support_vectors,
     to_numpy,
 )
+from .predictors import DecisionFunction
 from .result import MaxMarginResult
 
 if TYPE_CHECKING:
@@ -34,10 +34,10 @@ _CLOSE = 1e-9
 
 @runtime_checkable
 class HasNorm(Protocol):
-    """Its norm is not the sum of the norms of a network's units."""
+    """Limits whose norm is not the sum of the norms of a network's units."""
 
     def norm_of(self, zeta: Any) -> float:
-        """The norm of coefficients in the limit's own shape."""
+        """Return the norm of coefficients `zeta` in the limit's own shape."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -105,7 +105,7 @@ class Limit(MaxMarginResult, ABC):
 
     @property
     @abstractmethod
-    def predictor(self) -> Callable[[Array, Array], Array]:
+    def predictor(self) -> DecisionFunction:
         """The limit as a function of new inputs and gates, at smallest margin 1."""
 
     @property
@@ -125,7 +125,7 @@ class Limit(MaxMarginResult, ABC):
         }
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the margins from small to large, on axes of their own unless `ax` is given."""
+        """Draw the margins in ascending order, on new axes unless `ax` is given."""
         return draw("drawing.results:plot_ordered_margins", self, ax=ax)
 
     def _fault(self) -> str:
@@ -151,11 +151,11 @@ class Limit(MaxMarginResult, ABC):
         return ""
 
     def _norm(self) -> float:
-        """Root of the sum of the squares of `unit_norms`, from `zeta`."""
+        """Return the root of the sum of squares of `unit_norms`, computed from `zeta`."""
         return float(np.linalg.norm(self.zeta))
 
     def _supports_certificate(self) -> bool:
-        """Whether norms, margins and multipliers give bounds as good as the certified ones."""
+        """Return whether norms, margins and multipliers support the certified bounds."""
         margin, total = float(self.margins.min()), float(self.dual.sum())
         above, below = float(self.unit_norms.sum()), float(self.dual_norms.max())
         return (
@@ -182,7 +182,7 @@ class UnitsLimit(Limit):
     """A limit of two layers, whose coefficients (H, ..., D) are those of H hidden units."""
 
     def balanced_weights(self) -> tuple[Array, Array]:
-        """Weights w1 (H, ..., D), w2 (H,) of the network of least norm with these coefficients.
+        """Return weights w1 (H, ..., D), w2 (H,) of least norm with these coefficients.
 
             w1[h] = zeta[h] / sqrt(||zeta[h]||),  w2[h] = sqrt(||zeta[h]||),
 

@@ -24,20 +24,30 @@ __all__ = [
 
 
 class Ungated:
-    """One column of ones: there are no gates, and those given are not looked at."""
+    """Gate columns without gates: one column of ones."""
 
     def check(self, gates: Array, X: Array) -> Array:
-        """The column itself; see `Columns.check`."""
+        """Return the column of ones itself, whatever the gates."""
         return array_namespace(X).ones_like(X[:, :1])
 
     def __call__(self, gates: Array) -> Array:
-        """(n, 1) ones."""
+        """Return the column of ones (n, 1)."""
         return gates
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LinearLimit(Limit):
-    """The hard-margin SVM solution; `zeta` is the end-to-end vector (D,), in one unit."""
+    """The hard-margin SVM solution; `zeta` is the end-to-end vector (D,), in one unit.
+
+    Examples
+    --------
+    >>> X, y = np.array([[2.0, 0.0], [0.0, 1.0]]), np.array([1.0, -1.0])
+    >>> limit = ib.solve_linear_svm(X, y)
+    >>> limit.predictor.predict([[1.0, 0.0]]).tolist(), limit.support.tolist()
+    ([1], [True, True])
+    >>> [W.shape for W in limit.balanced_weights((3,))]
+    [(3, 2), (1, 3)]
+    """
 
     @property
     def predictor(self) -> Predictor:
@@ -50,7 +60,7 @@ class LinearLimit(Limit):
             W_l = s u_l u_{l-1}^T,  s = ||zeta||^(1/L),  u_0 = zeta / ||zeta||,  u_L = 1,
 
         so that `W_L ... W_1 = zeta^T` and `sum_l ||W_l||^2 = L ||zeta||^(2/L)`, L one more than
-        the number of hidden layers. Hidden u_l weigh all units alike; any unit vector would do.
+        the number of hidden layers. Hidden u_l weigh all units equally; any unit vector would do.
 
         Parameters
         ----------
@@ -90,12 +100,18 @@ class HardMarginSVM(Formulation[LinearLimit]):
     D. Soudry et al., "The implicit bias of gradient descent on separable data", theorem 3, with the
     norm in place of its square, for one layer; Z. Ji, M. Telgarsky, "Gradient descent aligns the
     layers of deep linear networks", for any depth.
+
+    Examples
+    --------
+    >>> X, y = np.array([[2.0, 0.0], [0.0, 1.0]]), np.array([1.0, -1.0])
+    >>> round(ib.limits.solve_limit(ib.programs.HardMarginSVM(), X, y).objective, 6)
+    1.118034
     """
 
     name: ClassVar[str] = "hard-margin SVM"
 
     def program(self, X: Array, y: Array, gates: Array | None = None) -> MaxMarginProgram:
-        """One gate column of ones, one group.
+        """Build the program of one gate column of ones and one group.
 
         Raises
         ------
@@ -124,14 +140,18 @@ class HardMarginSVM(Formulation[LinearLimit]):
 
 
 def solve_linear_svm(X: Array, y: Array, **solving: Unpack[Solving]) -> LinearLimit:
-    """Where gradient descent takes a linear network of any depth, in direction, end to end.
+    """Solve the hard-margin SVM, the limit of linear networks of any depth.
+
+    Gradient descent takes the end-to-end vector of a linear network in its direction.
 
     Parameters
     ----------
-    X, y
-        As in `HardMarginSVM`, whose `program` says what they raise.
+    X : (n, D) real array
+        NumPy array or torch tensor; a bias is a constant column.
+    y : (n,) array
+        Labels in {-1, +1}.
     **solving
-        See `Solving`.
+        `solver`, `tol`, `max_iterations`, `progress`, `threads`: see `Solving`.
 
     Returns
     -------
@@ -141,8 +161,7 @@ def solve_linear_svm(X: Array, y: Array, **solving: Unpack[Solving]) -> LinearLi
 
     Examples
     --------
-    >>> import numpy as np
-    >>> limit = solve_linear_svm(np.array([[2.0, 0.0], [0.0, 1.0]]), np.array([1.0, -1.0]))
+    >>> limit = ib.solve_linear_svm(np.array([[2.0, 0.0], [0.0, 1.0]]), np.array([1.0, -1.0]))
     >>> np.round(limit.zeta, 6).tolist()
     [0.5, -1.0]
     """

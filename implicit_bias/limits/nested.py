@@ -1,4 +1,4 @@
-"""Limits along a path of more and more samples."""
+"""Limits of growing numbers of samples, each solve started from the one before."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def solve_path(
     sizes: Sequence[int],
     **solving: Unpack[Solving],
 ) -> tuple[LimitT, ...]:
-    """Limits of the first n samples, for every n of `sizes`, each begun where the last one ended.
+    """Solve for the first n samples, for every n of `sizes`, each from the solution before.
 
     From 1,500 samples on, the support vectors of one limit and the samples that it brings close to
     the margin are the first working set of the next.
@@ -29,12 +29,16 @@ def solve_path(
     ----------
     formulation : Formulation
         `HardMarginSVM()`, `SVMGLN(n_contexts)` or `SVMFReLU()`.
-    X, y, gates
-        As the formulation takes them; it says what they raise.
+    X : (n, D) real array
+        NumPy array or torch tensor.
+    y : (n,) array
+        Labels in {-1, +1}.
+    gates : array, optional
+        Gates or contexts with one row a sample, as the formulation takes them.
     sizes : sequence of int
-        Rising, from 1 to n.
+        Increasing, from 1 to n.
     **solving
-        See `Solving`.
+        `solver`, `tol`, `max_iterations`, `progress`, `threads`: see `Solving`.
 
     Returns
     -------
@@ -43,15 +47,15 @@ def solve_path(
 
     Raises
     ------
-    ValueError
-        If `sizes` does not rise or leaves the samples, or a setting is out of range.
+    TypeError, ValueError
+        If an array is malformed for the formulation, `sizes` does not increase or leaves the
+        samples, or a setting is out of range.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from implicit_bias.programs import HardMarginSVM
     >>> X, y = np.array([[1.0, 2.0], [3.0, 4.0], [-1.0, 0.0]]), np.array([1.0, 1.0, -1.0])
-    >>> [round(limit.objective, 6) for limit in solve_path(HardMarginSVM(), X, y, sizes=[1, 3])]
+    >>> path = ib.limits.solve_path(ib.programs.HardMarginSVM(), X, y, sizes=[1, 3])
+    >>> [round(limit.objective, 6) for limit in path]
     [0.447214, 1.0]
     """
     program = formulation.program(X, y, gates)

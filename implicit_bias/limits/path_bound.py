@@ -1,4 +1,4 @@
-"""The path-lasso bound from any multipliers, without a solve and without a list of paths."""
+"""The path-lasso lower bound from given multipliers, without solving or listing paths."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def path_lower_bound(
     widths: Sequence[int] | None = None,
     contexts: bool = False,
 ) -> float:
-    """A certified lower bound of the value of every network with these gates, from multipliers.
+    """Return a certified lower bound of the value of every network with these gates.
 
         sum_n lam[n] / max_p ||sum_n lam[n] y[n] A_p(n) x[n]||  <=  P*  <=  value(w),
 
@@ -39,10 +39,16 @@ def path_lower_bound(
     ----------
     lam : (n,) array
         Non-negative, not all zero, at any scale.
-    X, y : arrays
-        Inputs (n, D), labels (n,) in {-1, +1}.
-    gates, widths, contexts
-        As in `PathLasso`.
+    X : (n, D) array
+        Inputs.
+    y : (n,) array
+        Labels in {-1, +1}.
+    gates : sequence of (n, H_l) arrays, or one array (n, sum of widths)
+        Gates of the hidden layers, real numbers; integers from 0 if `contexts`.
+    widths : sequence of int, optional
+        Units of the hidden layers, if `gates` is one array; without them it is one layer.
+    contexts : bool
+        Whether `gates` holds contexts.
 
     Returns
     -------
@@ -56,6 +62,13 @@ def path_lower_bound(
     ValueError
         If shapes disagree, an entry is not finite, labels are not -1 and +1, a multiplier is
         negative or all are zero.
+
+    Examples
+    --------
+    >>> X, y, gates = np.array([[1.0], [-1.0]]), np.array([1.0, -1.0]), np.ones((2, 1))
+    >>> bound = ib.limits.path_lower_bound(np.ones(2), X, y, [gates, gates])
+    >>> round(bound, 12), round(ib.solve_path_lasso(X, y, [gates, gates]).objective, 6)
+    (1.0, 1.0)
     """
     X, y = checked_data(X, y)
     lam = _multipliers(lam, len(X))
@@ -77,7 +90,7 @@ def _multipliers(lam: Array, n_samples: int) -> Floats:
 
 
 def largest_path_norm(weights: Floats, X: Floats, layers: Layers) -> float:
-    """`max_p ||sum_n weights[n] A_p(n) x[n]||` over all paths, rounded up.
+    """Return `max_p ||sum_n weights[n] A_p(n) x[n]||` over all paths, rounded up.
 
     Products of the gates of all layers but the first are merged where they are equal and listed;
     those with the first layer's units are not: for s samples with a weight and r = min(s, D), all
@@ -110,7 +123,7 @@ def largest_path_norm(weights: Floats, X: Floats, layers: Layers) -> float:
 
 
 def _upper_columns(layers: Layers) -> Floats:
-    """(n, P, C) columns of the distinct products of all layers but the first."""
+    """Return columns (n, P, C) of the distinct products of all layers but the first."""
     above = layers.above()
     if not above.gates:
         return np.ones((len(layers.gates[0]), 1, 1))
@@ -120,7 +133,7 @@ def _upper_columns(layers: Layers) -> Floats:
 
 
 def _peaks(columns: Floats) -> Floats:
-    """(n,) what a unit's columns (n, H, C) can multiply a sample's norm with at most."""
+    """Return the largest factors (n,) of a sample's norm by a unit's columns (n, H, C)."""
     if columns.shape[1] == 0:
         return np.zeros(len(columns))
     return np.asarray(np.sqrt(np.max(np.sum(columns**2, axis=2), axis=1)))

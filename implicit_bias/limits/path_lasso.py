@@ -63,6 +63,13 @@ class PathLasso(Formulation[PathLimit]):
     networks convex (T. Ergen, M. Pilanci, "Path regularization"; Y. Wang, T. Ergen, M. Pilanci,
     "Parallel deep neural networks have zero duality gap") change the regulariser to such a path
     norm; gradient descent's own is the l2 norm of the weights, whose optimum is not smaller.
+
+    Examples
+    --------
+    >>> X, y = np.array([[2.0, 0.0], [0.0, 1.0]]), np.array([1.0, -1.0])
+    >>> limit = ib.limits.solve_limit(ib.programs.PathLasso(), X, y, [np.eye(2), np.ones((2, 3))])
+    >>> round(limit.objective, 6)
+    1.5
     """
 
     name: ClassVar[str] = "path lasso"
@@ -71,7 +78,7 @@ class PathLasso(Formulation[PathLimit]):
     contexts: bool = False
 
     def program(self, X: Array, y: Array, gates: Gates | None = None) -> MaxMarginProgram:
-        """Group p of its design is a path, one for all that no sample tells apart.
+        """Build the program with one group a path, merging paths equal on all samples.
 
         Raises
         ------
@@ -103,7 +110,7 @@ class PathLasso(Formulation[PathLimit]):
         )
 
     def literal(self, X: Array, y: Array, gates: Gates | None = None) -> cvxpy.Problem:
-        """State the program over all paths, also those that no sample tells apart or reaches.
+        """State the program over all paths, without merging or dropping any.
 
         The rows of its variable zeta are the blocks of the paths, in the order of their units.
 
@@ -124,8 +131,8 @@ class PathLasso(Formulation[PathLimit]):
         require_memory(
             n_paths * layers.n_columns * int(X.shape[0]) * (int(X.shape[1]) + 1),
             f"the program of {n_paths:,} paths in cvxpy",
-            "take fewer units or samples; `solve_path_lasso` merges paths that no sample tells "
-            "apart, and may solve it",
+            "take fewer units or samples; `solve_path_lasso` merges paths that are equal "
+            "on all samples, and may solve it",
         )
         return super().literal(X, y, gates)
 
@@ -172,14 +179,14 @@ def _program(X: Array, y: Array, layers: Layers, paths: Paths) -> MaxMarginProgr
 
 
 def _closed(layers: Layers, paths: Paths) -> np.ndarray:
-    """(n,) booleans: samples on which every path is closed, which contexts never are."""
+    """Return the samples (n,) on which every path is closed; with contexts there are none."""
     if layers.sizes is not None:
         return np.zeros(len(layers.gates[0]), dtype=bool)
     return np.asarray(~np.any(paths.activity != 0, axis=0))
 
 
 def _attained(program: MaxMarginProgram, solution: Solution, layers: Layers, paths: Paths) -> float:
-    """The value of the aligned network of these coefficients; infinite if there is none."""
+    """Return the value of the aligned network of these coefficients; infinite without one."""
     if not solution.certificate.proves_separability():
         return math.inf
     depth = len(layers.widths) + 1
@@ -200,14 +207,22 @@ def solve_path_lasso(
     contexts: bool = False,
     **solving: Unpack[Solving],
 ) -> PathLimit:
-    """The certified lower bound of the value of every deep network with these gates.
+    """Solve the path lasso, a lower bound of the value of every deep network with these gates.
 
     Parameters
     ----------
-    X, y, gates, widths, contexts
-        As in `PathLasso`, whose `program` says what they raise.
+    X : (n, D) real array
+        NumPy array or torch tensor; a bias is a constant column.
+    y : (n,) array
+        Labels in {-1, +1}.
+    gates : sequence of (n, H_l) arrays, or one array (n, sum of widths)
+        Gates of the hidden layers, real numbers; integers from 0 if `contexts`.
+    widths : sequence of int, optional
+        Units of the hidden layers, if `gates` is one array; without them it is one layer.
+    contexts : bool
+        Whether `gates` holds contexts.
     **solving
-        See `Solving`.
+        `solver`, `tol`, `max_iterations`, `progress`, `threads`: see `Solving`.
 
     Returns
     -------
@@ -218,9 +233,8 @@ def solve_path_lasso(
 
     Examples
     --------
-    >>> import numpy as np
     >>> X, y = np.array([[3.0, 4.0], [0.0, -2.0]]), np.array([1.0, -1.0])
-    >>> limit = solve_path_lasso(X, y, [np.eye(2), np.ones((2, 3))])
+    >>> limit = ib.solve_path_lasso(X, y, [np.eye(2), np.ones((2, 3))])
     >>> limit.status.name, round(limit.objective, 7), limit.is_tight()
     ('SOLVED', 0.7, True)
     """

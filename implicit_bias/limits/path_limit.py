@@ -1,4 +1,4 @@
-"""The path-lasso solution as a bound of networks: where it is attained, and how far one is."""
+"""The path-lasso solution as a bound on networks: whether it is attained, and a network's ratio."""
 
 from __future__ import annotations
 
@@ -30,10 +30,13 @@ _CLOSE = 1e-6
 
 
 class Network(Protocol):
-    """What `PathLimit.bound` asks of a network: its scores, and all its weights."""
+    """Interface of networks that `PathLimit.bound` takes: scores, and all weights."""
 
-    def __call__(self, X: Array, gates: Array) -> Array: ...
-    def parameters(self) -> Any: ...
+    def __call__(self, X: Array, gates: Array) -> Array:
+        """Return the scores (n,) of inputs (n, D) under gates (n, sum of widths)."""
+
+    def parameters(self) -> Any:
+        """Return all weight arrays, one a layer."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,7 +57,7 @@ class PathLimit(Limit):
     Attributes
     ----------
     paths : (P, L-1) int64 array
-        Units (i_1, .., i_(L-1)) of one path of each kind that the samples tell apart.
+        Units (i_1, .., i_(L-1)) of one path of each activity on the samples.
     multiplicity : (P,) int64 array
         How many paths are of that kind, by any of which `zeta[p]` may run.
     closed : (n,) bool array
@@ -67,6 +70,13 @@ class PathLimit(Limit):
     attained : float
         Value of a network that is made of `zeta`, with weights aligned from layer to layer: the
         least value of all networks lies in `[dual_objective, attained]`. Infinite if none is known.
+
+    Examples
+    --------
+    >>> X, y = np.array([[2.0, 0.0], [0.0, 1.0]]), np.array([1.0, -1.0])
+    >>> limit = ib.solve_path_lasso(X, y, [np.eye(2), np.ones((2, 3))])
+    >>> limit.paths.shape, limit.multiplicity.tolist(), limit.is_tight()
+    ((2, 2), [3, 3], True)
     """
 
     paths: Indices
@@ -92,7 +102,7 @@ class PathLimit(Limit):
         return tuple(int(width) for width in self.widths)
 
     def is_tight(self, tol: float = 1e-6) -> bool:
-        """Whether a network is known whose value is P*, to the relative tolerance `tol`.
+        """Return whether a network with value P*, to relative tolerance `tol`, is known.
 
         P* is attained exactly if the path norms of some optimum are those of aligned layers of
         rank one, `||zeta[p]|| = prod_l q_l(i_l)`, with directions that depend on i_1 alone up to
@@ -148,7 +158,7 @@ class PathLimit(Limit):
         return min(self.dual_objective / value, 1.0) if value > 0 else 1.0
 
     def _labels(self, X: Array, gates: Array) -> np.ndarray:
-        """Labels of the limit's own data, of which its coefficients classify all rightly."""
+        """Return the labels of the limit's own data, all of which its coefficients fit."""
         if not self.certificate.proves_separability():
             raise ValueError(
                 f"a bound needs data that paths separate, and this limit is {self.status.name}"
@@ -165,7 +175,7 @@ class PathLimit(Limit):
 
     @property
     def remark(self) -> str:
-        """Names the samples, by row number, for which every path is closed; empty without any."""
+        """Row numbers of samples for which every path is closed, in words; empty without any."""
         closed = np.flatnonzero(self.closed)
         if not len(closed):
             return ""
@@ -189,7 +199,7 @@ class PathLimit(Limit):
 
 
 def _scores(network: Network, weight: Array, X: Array, gates: Array) -> np.ndarray:
-    """(n,) scores of a network that is called with arrays of the kind of one of its weights."""
+    """Return the scores (n,) of a network that takes arrays of the kind of its weights."""
     X, gates = to_numpy(X), to_numpy(gates)
     if is_torch_array(weight):
         xp, place = array_namespace(weight), {"device": weight.device}

@@ -1,4 +1,4 @@
-"""Paths through layers of gates: what opens them, and which of them no sample tells apart."""
+"""Paths through layers of gates: their activities, and merging those equal on all samples."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ from ..data.arrays import require_real
 __all__ = ["Gates", "Layers", "PathColumns", "Paths", "distinct_paths", "gate_layers", "one_hot"]
 
 Gates = Sequence[Array] | Array
-"""An array (n, H_l) a layer, or one array (n, sum widths), layer after layer."""
+"""Gates as users pass them: one array (n, H_l) a layer, or one array (n, sum of widths)."""
 
-# Entries of the products that are compared at a time, and how many rows of distinct ones are kept
-# together with them before they are compared again.
+# Entries of the products that are compared at a time.
 _ENTRIES = 2**26
 
 
@@ -39,7 +38,7 @@ class Layers:
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """H_1, .., H_(L-1)."""
+        """Units H_1, .., H_(L-1) of the hidden layers."""
         return tuple(int(layer.shape[1]) for layer in self.gates)
 
     @property
@@ -48,7 +47,7 @@ class Layers:
         return 1 if self.sizes is None else int(np.prod(self.sizes))
 
     def columns(self, layer: int) -> NDArray[np.float64]:
-        """(n, H_l, C_l) gate columns of one layer, C_l = 1 without contexts."""
+        """Return the gate columns (n, H_l, C_l) of one layer, C_l = 1 without contexts."""
         gates = self.gates[layer]
         return (
             gates[:, :, None].astype(float)
@@ -57,19 +56,19 @@ class Layers:
         )
 
     def above(self) -> Layers:
-        """All layers but the first."""
+        """Return all layers but the first."""
         return Layers(self.gates[1:], None if self.sizes is None else self.sizes[1:])
 
 
 def one_hot(contexts: NDArray[Any], n_contexts: int) -> NDArray[np.float64]:
-    """(..., C) ones where a context is c."""
+    """Return contexts (...) as indicators (..., C) of each context."""
     return np.asarray(contexts[..., None] == np.arange(n_contexts), dtype=float)
 
 
 def gate_layers(
     gates: Gates, n_samples: int, *, widths: Sequence[int] | None = None, contexts: bool = False
 ) -> Layers:
-    """Gates as users give them, layer by layer.
+    """Check gates as users pass them and split them into layers.
 
     Parameters
     ----------
@@ -146,7 +145,7 @@ def _checked(layer: Array, number: int, n_samples: int, contexts: bool) -> NDArr
 
 @dataclass(frozen=True, eq=False)
 class Paths:
-    """Paths whose activities differ, each for all that no sample tells apart from it.
+    """Paths with distinct activities, each representing all with equal activity on every sample.
 
     Attributes
     ----------
@@ -164,7 +163,7 @@ class Paths:
 
 
 def distinct_paths(layers: Layers) -> Paths:
-    """All distinct paths, by merging equal ones layer by layer.
+    """Return all distinct paths, merging equal ones layer by layer.
 
     Raises
     ------
@@ -186,7 +185,7 @@ def _one_layer(layers: Layers, layer: int) -> Paths:
 
 
 def _extended(below: Paths, unit: Paths, layers: Layers, layer: int) -> Paths:
-    """Distinct ones among the paths `below`, each going on through every `unit` of a layer."""
+    """Return the distinct extensions of the paths `below` by every `unit` of a layer."""
     n_units, n_samples = unit.activity.shape
     step = max(1, _ENTRIES // max(1, n_units * n_samples))
     found: Paths | None = None
@@ -224,7 +223,7 @@ def _joined(one: Paths, other: Paths) -> Paths:
 
 
 def _merged(paths: Paths, layers: Layers) -> Paths:
-    """One of each kind, in the order of their first; without those that are always closed."""
+    """Return one path of each activity, in order of appearance, without those always closed."""
     activity = paths.activity
     if layers.sizes is None:
         opened = np.any(activity != 0, axis=1)
@@ -245,14 +244,14 @@ def _merged(paths: Paths, layers: Layers) -> Paths:
 
 
 def _by_first_use(codes: NDArray[Any]) -> NDArray[np.int64]:
-    """Codes renamed in the order in which samples use them: the same for equal partitions."""
+    """Return codes renumbered by first use: equal for equal partitions of the samples."""
     _, first, kind = np.unique(codes, return_index=True, return_inverse=True)
     return np.asarray(np.argsort(np.argsort(first))[kind])
 
 
 @dataclass(frozen=True, eq=False)
 class PathColumns:
-    """From the gates of new samples to the columns of paths, as `limits.predictors` wants it.
+    """Gate columns of paths, from the gates of new samples; a `Columns`.
 
     Parameters
     ----------
@@ -267,7 +266,13 @@ class PathColumns:
     sizes: tuple[int, ...] | None
 
     def check(self, gates: Gates, X: Array) -> Array:
-        """(n, sum widths) gates of the rows of `X`; see `Columns.check`."""
+        """Return gates (n, sum of widths) of the rows of `X`, checked.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If they are malformed, or a context is not one of the limit.
+        """
         layers = gate_layers(
             gates, int(X.shape[0]), widths=self.widths, contexts=self.sizes is not None
         )
@@ -281,7 +286,7 @@ class PathColumns:
         return array_namespace(X).asarray(whole, device=X.device) if is_torch_array(X) else whole
 
     def __call__(self, gates: Array) -> Array:
-        """(n, P) products of gates, or (n, P C) combinations of contexts."""
+        """Return products (n, P) of gates, or combinations (n, P C) of contexts."""
         ends = np.cumsum(self.widths) - np.array(self.widths)
         values = to_numpy(gates)
         chosen = [values[:, end + self.units[:, layer]] for layer, end in enumerate(ends)]

@@ -1,9 +1,12 @@
-"""Predictors: the design of new inputs and gates, with the coefficients of a limit."""
+"""Limits as functions of new inputs and gates: scores by a call, labels by `predict`."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Protocol
+
+import numpy as np
 
 from .._solve import (
     Array,
@@ -15,9 +18,17 @@ from .._solve import (
     require_shape,
     to_numpy,
 )
-from ..data.arrays import require_real
+from ..data.arrays import Floats, require_real
 
-__all__ = ["Columns", "ContextColumns", "ContextPredictor", "GateColumns", "Predictor"]
+__all__ = [
+    "Columns",
+    "ContextColumns",
+    "ContextPredictor",
+    "DecisionFunction",
+    "GateColumns",
+    "LinearPredictor",
+    "Predictor",
+]
 
 # Rows and gates of a block of the design: at most 32 MiB of gates. Of thousands of columns few rows
 # open few, so that with 10,000 rows of 785 inputs and 3000 columns 256 rows take 0.6 s, 1024 1.4 s.
@@ -36,11 +47,63 @@ def count_units(name: str, array: Any, n_samples: int) -> int:
     return int(shape[1])
 
 
+class DecisionFunction(ABC):
+    """A limit as a function of inputs and gates, which `Limit.predictor` returns.
+
+    A limit in one dimension has scores (n,), whose signs are the labels; one of K classes has
+    scores (n, K), whose largest is the class.
+    """
+
+    @abstractmethod
+    def __call__(self, X: Array, gates: Array | None = None) -> Array:
+        """Return the scores (n,) or (n, K) of inputs `X` (n, D) under their gates."""
+
+    def decision_function(self, X: Array, gates: Array | None = None) -> Array:
+        """Return the scores of a call, under the name that scikit-learn gives them."""
+        return self(X, gates)
+
+    def predict(self, X: Array, gates: Array | None = None) -> Array:
+        """Return the predicted labels (n,): -1 or +1 for one score, else classes from 0.
+
+        A score of exactly 0 is predicted -1, and of several largest scores the first counts.
+        """
+        scores = self(X, gates)
+        xp = array_namespace(scores)
+        if scores.ndim == 1:
+            return 2 * xp.astype(scores > 0, xp.int64) - 1
+        return xp.argmax(scores, axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class LinearPredictor(DecisionFunction):
+    """Scores `X zeta^T` of an ungated linear limit on NumPy data.
+
+    Parameters
+    ----------
+    zeta : (D,) or (K, D) array
+        Of one score a sample, or of one a class.
+    """
+
+    zeta: Floats
+
+    def __call__(self, X: Array, gates: Array | None = None) -> Floats:
+        """Return the scores (n,) or (n, K) of `X` (n, D); there are no gates.
+
+        Raises
+        ------
+        ValueError
+            If `X` has another shape.
+        """
+        inputs = np.asarray(to_numpy(X), dtype=np.float64)
+        require_columns("X", inputs, self.zeta.shape[-1])
+        return np.asarray(inputs @ self.zeta.T)
+
+
 class Columns(Protocol):
-    """How gates of one kind become the gate columns of a design."""
+    """Rule that makes gates of one kind the gate columns of a design."""
 
     def check(self, gates: Array, X: Array) -> Array:
-        """Gates of the rows of `X`, one row each, of its kind and on its device.
+        """Return the gates of the rows of `X`, one row each, of its kind and on its device.
 
         Raises
         ------
@@ -49,11 +112,11 @@ class Columns(Protocol):
         """
 
     def __call__(self, gates: Array) -> Array:
-        """(n, J) float64 gate columns of checked gates."""
+        """Return the gate columns (n, J), in float64, of checked gates."""
 
 
 @dataclass(frozen=True, eq=False)
-class Predictor:
+class Predictor(DecisionFunction):
     """Scores of a gated linear network: the design of new inputs times the coefficients.
 
         f(x) = sum_j z_j(x) <zeta[j], x>
@@ -71,7 +134,7 @@ class Predictor:
     columns: Columns
 
     def __call__(self, X: Array, gates: Array | None = None) -> Array:
-        """(n,) float64 scores of `X` (n, D) behind `gates`.
+        """Return the scores (n,), in float64, of `X` (n, D) under `gates`.
 
         Raises
         ------
@@ -97,7 +160,7 @@ class ContextColumns:
     n_contexts: int
 
     def check(self, gates: Array, X: Array) -> Array:
-        """Contexts as int64; see `Columns.check`."""
+        """Return contexts (n, H) as int64, checked against the rows of `X`."""
         require_real("contexts", gates, "integers")
         xp = array_namespace(X)
         contexts = xp.asarray(gates if is_torch_array(X) else to_numpy(gates), device=X.device)
@@ -112,7 +175,7 @@ class ContextColumns:
         return xp.astype(contexts, xp.int64)
 
     def __call__(self, gates: Array) -> Array:
-        """(n, H C) one-hot contexts."""
+        """Return one-hot contexts (n, H C)."""
         xp = array_namespace(gates)
         known = xp.arange(self.n_contexts, device=gates.device)
         one_hot = xp.astype(gates[:, :, None] == known, xp.float64)
@@ -127,7 +190,7 @@ class GateColumns:
     binary: bool
 
     def check(self, gates: Array, X: Array) -> Array:
-        """Gates as float64; see `Columns.check`."""
+        """Return gates (n, H) as float64, checked against the rows of `X`."""
         xp = array_namespace(X)
         require_real("gates", gates)
         gates = as_float64(gates, like=X)
@@ -140,7 +203,7 @@ class GateColumns:
         return gates
 
     def __call__(self, gates: Array) -> Array:
-        """(n, H) gates themselves."""
+        """Return the gates (n, H) themselves."""
         return gates
 
 
@@ -149,12 +212,20 @@ class ContextPredictor(Predictor):
 
         f(x) = sum_h <zeta[h, c_h(x)], x>
 
-    It is called with inputs (n, D) and contexts (n, H), integers in 0 .. C-1; see `Predictor`.
+    It is called with inputs (n, D) and contexts (n, H), integers in 0 .. C-1.
 
     Parameters
     ----------
     zeta : (H, C, D) float64 array
         NumPy array or torch tensor; inputs must be of the same kind.
+
+    Examples
+    --------
+    >>> zeta = np.array([[[1.0, 0.0], [0.0, 1.0]]])  # one unit, two contexts
+    >>> predictor = ib.limits.ContextPredictor(zeta)
+    >>> X, contexts = np.array([[2.0, -5.0], [2.0, -5.0]]), np.array([[0], [1]])
+    >>> predictor(X, contexts).tolist(), predictor.predict(X, contexts).tolist()
+    ([2.0, -5.0], [1, -1])
     """
 
     def __init__(self, zeta: Array) -> None:

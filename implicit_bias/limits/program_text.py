@@ -58,6 +58,13 @@ class ProgramText(Shown):
         Counted by entries.
     n_nonzero : int
         Entries of constants that are not zero, single numbers left out.
+
+    Examples
+    --------
+    >>> X, y = np.array([[2.0, 0.0], [0.0, 1.0]]), np.array([1.0, -1.0])
+    >>> text = ib.programs.describe_program(ib.programs.HardMarginSVM().literal(X, y))
+    >>> text.objective, text.n_variables, text.kind
+    ('minimise norm(b)', 2, 'second-order cone program')
     """
 
     objective: str
@@ -71,11 +78,11 @@ class ProgramText(Shown):
     n_nonzero: int
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields as plain Python values, ready for JSON."""
+        """Return the fields as plain Python values, ready for JSON."""
         return asdict(self)
 
     def rows(self) -> list[tuple[str, str]]:
-        """Label and text of every line."""
+        """Return label and text of every line."""
         sense, _, objective = self.objective.partition(" ")
         labels = ["subject to", *[""] * (len(self.constraints) - 1)]
         return [
@@ -87,7 +94,7 @@ class ProgramText(Shown):
         ]
 
     def __str__(self) -> str:
-        """Lines of at most 100 characters."""
+        """Return the text in lines of at most 100 characters."""
         lines = []
         for label, text in self.rows():
             lead = f"{label:<12}"
@@ -133,10 +140,8 @@ def describe_program(problem: cvxpy.Problem) -> ProgramText:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from implicit_bias.programs import HardMarginSVM
     >>> X, y = np.array([[2.0, 0.0], [0.0, 1.0]]), np.array([1.0, -1.0])
-    >>> print(describe_program(HardMarginSVM().literal(X, y)))
+    >>> print(ib.programs.describe_program(ib.programs.HardMarginSVM().literal(X, y)))
     minimise    norm(b)
     subject to  margins: multiply(y, X @ b) >= 1
     variables   b (2,)
@@ -159,7 +164,7 @@ def describe_program(problem: cvxpy.Problem) -> ProgramText:
 
 
 def _kind(problem: cvxpy.Problem) -> str:
-    """The simplest class of programs that it belongs to, by its atoms and constraints."""
+    """Return the simplest class of programs that it belongs to, by atoms and constraints."""
     whole = "mixed-integer " if problem.is_mixed_integer() else ""
     if not problem.is_dcp():
         return f"{whole}program that cvxpy does not know to be convex"
@@ -187,7 +192,7 @@ def _shapes(shapes: Mapping[str, tuple[int, ...]]) -> str:
 
 
 def _elided(texts: Sequence[str], most: int) -> tuple[str, ...]:
-    """All of a few texts; of more the first and the last, and how many stand between."""
+    """Return a few texts as they are; of many the first, the number between and the last."""
     if len(texts) <= most:
         return tuple(texts)
     return (texts[0], f"<{len(texts) - 2} more>", texts[-1])
@@ -208,7 +213,7 @@ def _constraint(constraint: cvxpy.Constraint) -> str:
 
 
 def _words(expression: cvxpy.Expression) -> str:
-    """An expression in the syntax of cvxpy."""
+    """Return an expression in the syntax of cvxpy."""
     kind, args = type(expression).__name__, expression.args
     if not args:
         return _leaf(expression)
@@ -251,7 +256,7 @@ def _leaf(expression: cvxpy.Expression) -> str:
 
 
 def _is_named(constant: cvxpy.Constant) -> bool:
-    """Whether it has a name of its own: without one its name is its numbers."""
+    """Return whether a constant was named; otherwise its name is its numbers."""
     return getattr(constant, "_name", None) is not None
 
 
@@ -260,7 +265,7 @@ def _is_promoted(expression: cvxpy.Expression) -> bool:
 
 
 def _tight(expression: cvxpy.Expression) -> str:
-    """In parentheses unless it binds as tightly as a name."""
+    """Return an expression in parentheses unless it binds as tightly as a name."""
     inner = expression
     while _is_promoted(inner):
         inner = inner.args[0]
@@ -297,7 +302,7 @@ def _axis(expression: cvxpy.Expression) -> str:
 
 
 def _key(key: Any) -> str:
-    """An index as it is typed; arrays of indices by their number."""
+    """Return an index as it is typed; arrays of indices by their number."""
     if isinstance(key, tuple):
         return ", ".join(map(_key, key))
     if isinstance(key, slice):

@@ -1,4 +1,4 @@
-"""The one kind of certified answer: its status and proof, as a record, as a file, in a notebook."""
+"""Certified answers: status and certificate, as a record, a file, and a notebook's table."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Result(Answer, Shown):
     """Base of every certified answer of this package, all of which are frozen dataclasses.
 
     A subclass declares its fields, `status` and `certificate` among them, and inherits the rest:
-    `require`, `advice`, `to_dict`, `save` and `load`, and the table of a notebook. What it measures
-    of itself beyond its fields it adds to the record by `_summary`; what its arrays must be, or a
-    file is refused, it says in `_fault`.
+    `require`, `advice`, `to_dict`, `save` and `load`, and the table of a notebook. Quantities
+    beyond its fields it adds to the record by `_summary`; `_fault` names inconsistent
+    arrays, which make `load` refuse a file.
 
     Attributes
     ----------
@@ -32,14 +32,13 @@ class Result(Answer, Shown):
 
     Examples
     --------
-    >>> import implicit_bias as ib
     >>> limit = ib.solve_linear_svm([[2.0], [-1.0]], [1, -1])
     >>> isinstance(limit, ib.Result), limit.status is ib.Status.SOLVED, limit.require() is limit
     (True, True, True)
     """
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but the large arrays, ready for JSON (infinities and NaN stay floats)."""
+        """Return all but the large arrays, ready for JSON (infinities and NaN stay floats)."""
         own = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
         return {
             "status": self.status.name,
@@ -71,18 +70,16 @@ class Result(Answer, Shown):
     def load(cls, path: str | os.PathLike[str], *, device: str | None = None) -> Self:
         """Read what `save` wrote.
 
-        A checksum tells whether the file is as it was written, and the certificate has to claim
-        no more than the arrays beside it say, where they say something. Only the data themselves
-        can prove it again: of a max-margin limit, `certify` a program with the coefficients and
-        multipliers for that.
+        A checksum detects any change of the file, and the stored arrays must be consistent with
+        the certificate. Proving it again takes the data: `certify` the program of a max-margin
+        limit with its coefficients and multipliers.
 
         Parameters
         ----------
         path : path
         device : str, optional
-            None: NumPy arrays. "saved": arrays of the kind and on the device of those that were
-            saved. Any other name: torch tensors on that device. Arrays that are NumPy's whatever
-            the inputs were stay that.
+            None: NumPy arrays. "saved": the kind and device at saving. Any other name: torch
+            tensors on that device. Fields that are always NumPy arrays stay so.
 
         Raises
         ------
@@ -110,15 +107,15 @@ class Result(Answer, Shown):
 
     @classmethod
     def _stored(cls) -> list[str]:
-        """Names of the fields that a file holds."""
+        """Return the names of the fields that a file holds."""
         return [f.name for f in fields(cls) if f.metadata.get("stored", True)]  # type: ignore[arg-type]
 
     def _summary(self) -> dict[str, Any]:
-        """Entries of the record that are no fields."""
+        """Return the entries of the record that are not fields."""
         return {}
 
     def _fault(self) -> str:
-        """What is wrong with the arrays of a result that was loaded; empty if nothing."""
+        """Return the inconsistency of a loaded result's arrays; empty without one."""
         return ""
 
     def __getstate__(self) -> dict[str, Any]:
@@ -133,7 +130,7 @@ class Result(Answer, Shown):
 
 
 class MaxMarginResult(Result):
-    """Base of results of max-margin programs: bounds of the optimum, and how the solve went.
+    """Base of results of max-margin programs: bounds of the optimum, solver and iterations.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Whether data are separable under gates, with the proof either way."""
+"""Separability of data under gates or contexts, with a proof either way."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ ENTRIES = 2**24
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Separability(Result):
-    """Whether a gated linear predictor separates data, and what proves it.
+    """Separability of data by a gated linear predictor, with its proof.
 
-    True in a condition if it is proved that one does; False if it is proved that none does, and
-    also where neither is proved: `separable` is None then, and `message` says why.
+    True as a condition exactly where separability is proved. Where neither answer is proved,
+    `separable` is None and `message` says why.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class Separability(Result):
     margin : float
         Smallest margin of `direction` at Frobenius norm 1, rounding at its worst; 0 without one.
     largest_margin : float
-        No coefficients of norm 1 have a larger one.
+        Upper bound of the smallest margin of any coefficients of norm 1.
     multipliers : (n,) array or None
         Farkas multipliers: lam >= 0 with sum 1 and ``sum_n lam_n y_n phi(x_n) = 0`` up to
         `residual`, phi the features. None unless they prove that nothing separates.
@@ -67,6 +67,12 @@ class Separability(Result):
         All bounds, recomputed from the arrays by code that knows no solver.
     message : str
         One sentence for people.
+
+    Examples
+    --------
+    >>> found = ib.is_separable([[2.0], [-1.0]], [1, -1])
+    >>> bool(found), found.direction.round(6).tolist(), round(found.margin, 6)
+    (True, [1.0], 1.0)
     """
 
     ADVICE: ClassVar[Mapping[Status, str]] = MappingProxyType(
@@ -101,7 +107,7 @@ class Separability(Result):
 def is_separable(
     X: Array, y: Array, gates: Array | None = None, *, contexts: Array | None = None
 ) -> Separability:
-    r"""Decide whether coefficients zeta exist with every sample on its own side.
+    r"""Decide whether coefficients zeta classify every sample correctly.
 
     .. math:: y_n \langle \zeta, x_n \rangle > 0, \qquad
               y_n \sum_h g_{nh} \langle \zeta_h, x_n \rangle > 0, \qquad
@@ -117,13 +123,14 @@ def is_separable(
     y : (n,) array
         Labels in {-1, +1}; one class alone is fine.
     gates : (n, H) array, optional
-        Real numbers, usually 0 and 1: what `HyperplaneGates` gives, or a ReLU network's gates.
+        Real numbers, usually 0 and 1: those of `HyperplaneGates`, or a ReLU network's gates.
     contexts : (n, H) integer array, optional
-        From 0 on: what `HyperplaneContexts` gives.
+        Numbers from 0 on, such as those of `HyperplaneContexts`.
 
     Returns
     -------
     Separability
+        Status, coefficients or Farkas multipliers, and the certificate.
 
     Raises
     ------
@@ -137,15 +144,14 @@ def is_separable(
 
     Examples
     --------
-    >>> import numpy as np
     >>> corners = np.array([[1.0, 1.0], [-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0]])
     >>> xor = np.array([1.0, 1.0, -1.0, -1.0])
-    >>> found = is_separable(corners, xor)
+    >>> found = ib.is_separable(corners, xor)
     >>> found.separable, found.multipliers.tolist()
     (False, [0.25, 0.25, 0.25, 0.25])
-    >>> bool(is_separable(corners, xor, corners[:, :1] > 0))
+    >>> bool(ib.is_separable(corners, xor, corners[:, :1] > 0))
     False
-    >>> bool(is_separable(corners, xor, contexts=(corners[:, :1] > 0).astype(int)))
+    >>> bool(ib.is_separable(corners, xor, contexts=(corners[:, :1] > 0).astype(int)))
     True
     """
     program, shape = _program(X, y, gates, contexts)
@@ -176,7 +182,7 @@ def is_separable(
 
 
 def _on_the_support(program: MaxMarginProgram, solution: Solution) -> tuple[Certificate, Array]:
-    """The coefficients of least norm with margin 1 where multipliers are, if they separate.
+    """Return the coefficients of least norm with margin 1 on the support, if they separate.
 
     An orthogonal factorisation loses eps / margin of a margin, where products of features, which
     the solver works with, lose eps / margin^2: margins between 1e-14 and 1e-8 of the data's size

@@ -1,7 +1,7 @@
-"""The fields of a result as arrays and a record that JSON can hold, and back.
+"""Encoding of a result's fields as arrays and a JSON record, and decoding by their types.
 
-Types of fields say what is what: arrays have names of their own in a file, a status is its name,
-dataclasses and mappings are objects, tuples are lists.
+Arrays are stored by name, a status by its name, dataclasses and mappings as objects, tuples as
+lists.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NOT_STORED = {"stored": False}
 
 
 def encoded(value: Any, name: str, arrays: Arrays) -> Any:
-    """The record of a value, whose arrays are added to `arrays` under names that begin with `name`.
+    """Return the JSON record of a value, and add its arrays to `arrays` under `name` and below.
 
     The record of an array is None.
     """
@@ -51,7 +51,7 @@ def encoded(value: Any, name: str, arrays: Arrays) -> Any:
 
 
 def decoded(hint: Any, record: Any, name: str, arrays: Arrays) -> Any:
-    """The value of type `hint` that `encoded` made a record of; its arrays leave `arrays`.
+    """Return the value of type `hint` that `encoded` recorded, and remove its arrays from `arrays`.
 
     Raises
     ------
@@ -82,22 +82,22 @@ def decoded(hint: Any, record: Any, name: str, arrays: Arrays) -> Any:
 
 
 def movable(cls: type) -> set[str]:
-    """Fields of arrays that are of the kind of the inputs: those that are typed `Array`."""
+    """Return the names of the fields typed `Array`, whose arrays are of the kind of the inputs."""
     return {name for name, hint in get_type_hints(cls).items() if _not_none(hint) is Array}
 
 
 def array_device(array: Array) -> str | None:
-    """The device of a torch tensor by its name; None of a NumPy array."""
+    """Return the name of a torch tensor's device; None for a NumPy array."""
     return str(array.device) if is_torch_array(array) else None
 
 
 def placed(array: Array, device: str | None) -> Array:
-    """A NumPy array as a tensor on the device of that name; as it is where that is None.
+    """Return a NumPy array as a tensor on the named device; unchanged where that is None.
 
     Raises
     ------
     ValueError
-        If there is no such device here.
+        If this machine has no such device.
     """
     if device is None:
         return array
@@ -113,7 +113,7 @@ def placed(array: Array, device: str | None) -> Array:
 
 
 def _not_none(hint: Any) -> Any:
-    """The type of what an optional value is if it is not None."""
+    """Return the type of an optional value that is not None."""
     if get_origin(hint) not in (Union, UnionType):
         return hint
     return next(kind for kind in get_args(hint) if kind is not type(None))

@@ -1,1 +1,5 @@
-"""The KKT point of the margin problem that a network is heading to, and what curvature proves."""
+"""Local limits: the KKT point of the margin problem near a network, with its curvature."""
+
+from .._lazy import lazy_names
+
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

@@ -1,4 +1,4 @@
-"""Second order at a KKT point: strict local optimum, saddle with its way out, or neither."""
+"""Second-order conditions at a KKT point: strict local optimum, saddle with escape, or neither."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LOWER = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Curvature:
-    """Lowest eigenvalues of the reduced Hessian, and what they belong to.
+    """Lowest eigenvalues of the reduced Hessian, with their eigenvectors.
 
     Attributes
     ----------
@@ -39,16 +39,17 @@ class Curvature:
 
     @property
     def n_zero_modes(self) -> int:
+        """Number of eigenvalues that are zero up to rounding."""
         return int((self.eigenvalues.abs() <= ZERO_MODE).sum())
 
     @property
     def unstable(self) -> Tensor:
-        """(P, u) directions of negative eigenvalues."""
+        """Eigenvectors (P, u) of negative eigenvalues."""
         return self.directions[:, self.eigenvalues < -ZERO_MODE]
 
 
 def measure_curvature(problem: MarginProblem, point: Point) -> Curvature:
-    """Lowest eigenvalues of the Hessian of the Lagrangian where active margins do not change."""
+    """Measure the Lagrangian's lowest curvature along directions that keep the active margins."""
     active = _active_gradients(problem, point)
     hessian = problem.hessian(point.w, point.lam)
     values, directions = ReducedHessian.of(hessian, active).lowest()
@@ -58,7 +59,7 @@ def measure_curvature(problem: MarginProblem, point: Point) -> Curvature:
 
 
 def escaped(problem: MarginProblem, point: Point, direction: Tensor) -> Tensor | None:
-    """Weights of a lower value, found along a direction (P,) or its opposite; None if none is.
+    """Find weights of lower value along a direction (P,) or its opposite; None without any.
 
     Second-order changes of the active margins are undone by the shortest step, so that what is
     gained is the curvature of the Lagrangian. Finding such weights proves that the point is no

@@ -1,4 +1,4 @@
-"""Networks of three layers as kernel machines whose layer weights are learned."""
+"""Networks of three layers as kernel machines with learned layer weights."""
 
 from __future__ import annotations
 
@@ -35,6 +35,12 @@ class Depth3Kernel(Shown):
         ``||W_1[i]||^2 / ||W_1||^2``: shares of the first layer's units, with sum 1.
     first : (H1, D) array
         ``W_1 / ||W_1||``.
+
+    Examples
+    --------
+    >>> kernel = ib.kernels.depth3_kernel(ib.DGN(2, widths=(3, 4), random_state=0))
+    >>> kernel.p.shape, kernel.t.shape, round(float(np.trace(kernel.S)), 6)
+    ((4,), (3,), 1.0)
     """
 
     p: Array
@@ -47,12 +53,12 @@ class Depth3Kernel(Shown):
 
     @property
     def S(self) -> Array:
-        """(D, D) ``W_1' W_1 / ||W_1||^2`` of trace 1: the metric, if the first layer is linear."""
+        """Metric (D, D) ``W_1' W_1 / ||W_1||^2`` of trace 1, if the first layer is linear."""
         metric: Array = self.first.T @ self.first
         return metric
 
     def __call__(self, X: Any, gates: Any, X2: Any = None, gates2: Any = None) -> Array:
-        """Kernel (n, m) of samples (n, D) with others (m, D), by default with themselves.
+        """Return the kernel (n, m) of samples (n, D) with others (m, D), by default the same.
 
         Raises
         ------
@@ -75,7 +81,7 @@ class Depth3Kernel(Shown):
 
 
 def depth3_kernel(network: torch.nn.Module) -> Depth3Kernel:
-    r"""Read off a network of three layers the layer weights of its kernel machine.
+    r"""Read the layer weights of the kernel machine off a network of three layers.
 
     With outer layers fixed the scores are linear in the middle one, so that for all weights
 
@@ -98,6 +104,13 @@ def depth3_kernel(network: torch.nn.Module) -> Depth3Kernel:
         If the network has no such layers.
     ValueError
         If an outer layer is 0 or not finite.
+
+    Examples
+    --------
+    >>> network = ib.DGN(2, widths=(3, 4), random_state=0)
+    >>> kernel = ib.kernels.depth3_kernel(network)
+    >>> round(float(kernel.p.sum()), 6), kernel(np.eye(2), np.ones((2, 7))).shape
+    (1.0, (2, 2))
     """
     layers = [to_numpy(p.detach().double()) for p in getattr(network, "layers", [])]
     if len(layers) != 3 or any(W.ndim != 2 for W in layers) or len(layers[2]) != 1:

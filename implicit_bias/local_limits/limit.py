@@ -1,9 +1,9 @@
-"""A local limit: the KKT point with its certificate, and whether two of them are the same."""
+"""Local limits: KKT points with their certificates, and equality of two of them."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._solve import Status, require_tolerance
+from ..limits.predictors import DecisionFunction
 from ..limits.result import Result
 from ..limits.stored import NOT_STORED
 
@@ -33,9 +34,9 @@ class LocalCertificate:
         ``||w - sum_n lam_n y_n grad f_n|| / ||w||``, or the largest ``|m_n - 1|`` of active
         samples if that is larger.
     smallest_margin : float
-        Of all samples; 1 up to rounding.
+        Smallest margin of all samples; 1 up to rounding.
     smallest_multiplier : float
-        Of active samples.
+        Smallest multiplier of the active samples.
     """
 
     residual: float
@@ -43,9 +44,27 @@ class LocalCertificate:
     smallest_multiplier: float
 
 
+@dataclass(frozen=True, eq=False)
+class NetworkPredictor(DecisionFunction):
+    """Scores of a PyTorch network of this package, in float64 on the CPU."""
+
+    network: Any
+
+    def __call__(self, X: Inputs, gates: Inputs | None = None) -> Array:
+        """Return the scores (n,) of inputs (n, D) under their gates."""
+        import torch
+
+        from ..training.data import place_data
+
+        data = place_data(self.network, X, None, gates)
+        with torch.no_grad():
+            scores: Array = self.network(data.X, data.gates).numpy()
+        return scores
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class LocalLimit(Result):
-    r"""The point that a network is heading to, of the margin problem in its own weights.
+    r"""The KKT point near a trained network, of the margin problem in its own weights.
 
     .. math:: \min_w \tfrac12 \|w\|^2 \quad\text{s.t.}\quad y_n f_w(x_n) \ge 1
 
@@ -87,13 +106,20 @@ class LocalLimit(Result):
     network : Module or None
         A copy of the network at `weights`, in float64 on the CPU. None in a limit that was loaded:
         a file holds the weights and not the class.
+
+    Examples
+    --------
+    >>> X, y = np.array([[2.0, 0.0], [0.0, 1.0]]), np.array([1.0, -1.0])
+    >>> limit = ib.local_limit(ib.DeepLinear.from_weights(np.array([[1.0, -0.5]])), X, y)
+    >>> limit.active.tolist(), limit.scores.round(6).tolist()
+    ([True, True], [1.0, -1.0])
     """
 
     ADVICE: ClassVar[Mapping[Status, str]] = MappingProxyType(
         {
             Status.FAILED: (
-                "failed: no point was found at which first-order conditions hold; `reason` tells "
-                "why. Train longer, so that the network is nearer to where it is heading"
+                "failed: no point was found at which first-order conditions hold; `reason` says "
+                "why. Train longer, so that the network is nearer to its limit"
             )
         }
     )
@@ -127,14 +153,14 @@ class LocalLimit(Result):
                 object.__setattr__(self, name, MappingProxyType(dict(mapping)))
 
     def __getstate__(self) -> dict[str, Any]:
-        """What pickle keeps: views of mappings as plain ones."""
+        """Return the state for pickle, with mappings as plain dictionaries."""
         plain = super().__getstate__()
         for name in ("weights", "escape"):
             plain[name] = None if plain[name] is None else dict(plain[name])
         return plain
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """What `__getstate__` gave, read-only again."""
+        """Restore the state of `__getstate__`, read-only."""
         super().__setstate__(state)
         self.__post_init__()
 
@@ -149,32 +175,20 @@ class LocalLimit(Result):
         return self.reason
 
     @property
-    def predictor(self) -> Callable[[Inputs, Inputs | None], Array]:
-        """Scores (n,) of new inputs (n, D) under their gates, at smallest margin 1.
+    def predictor(self) -> NetworkPredictor:
+        """The limit as a function of new inputs and their gates, at smallest margin 1.
 
         Raises
         ------
         ValueError
             If the limit was loaded from a file.
         """
-        import torch
-
-        from ..training.data import place_data
-
         if self.network is None:
             raise ValueError(
                 "a loaded local limit has weights and no network: set the parameters of yours to "
                 "its `weights`, by their names"
             )
-        network = copy.deepcopy(self.network)
-
-        def scores(X: Inputs, gates: Inputs | None = None) -> Array:
-            data = place_data(network, X, None, gates)
-            with torch.no_grad():
-                result: Array = network(data.X, data.gates).numpy()
-            return result
-
-        return scores
+        return NetworkPredictor(copy.deepcopy(self.network))
 
     def _summary(self) -> dict[str, Any]:
         return {
@@ -201,9 +215,9 @@ class LocalLimit(Result):
 
 
 def same_limit(a: LocalLimit, b: LocalLimit, tol: float = 1e-6) -> bool:
-    """Whether two local limits are one: equal values, and equal scores on the training data.
+    """Return whether two local limits agree in value and in scores on the training data.
 
-    Weights need not agree: units can be permuted or rotated. A limit that FAILED is nobody's.
+    Weights need not agree: units can be permuted or rotated. A limit that FAILED equals none.
 
     Parameters
     ----------
@@ -216,6 +230,14 @@ def same_limit(a: LocalLimit, b: LocalLimit, tol: float = 1e-6) -> bool:
     ------
     ValueError
         If they have different numbers of samples, or `tol` is not in (0, 1).
+
+    Examples
+    --------
+    >>> X, y = np.array([[2.0, 0.0], [-1.0, 1.0]]), np.array([1.0, -1.0])
+    >>> network = ib.DeepLinear.from_weights(np.array([[1.0, -0.5]]))
+    >>> limit = ib.local_limit(network, X, y)
+    >>> ib.limits.same_limit(limit, limit)
+    True
     """
     if len(a.scores) != len(b.scores):
         raise ValueError(

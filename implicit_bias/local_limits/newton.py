@@ -1,4 +1,4 @@
-"""Newton's method on the KKT conditions, with the active set corrected on the way."""
+"""Newton's method on the KKT conditions, with corrections of the active set."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Point:
     active: Tensor
 
     def residual(self, problem: MarginProblem) -> float:
-        """``||w - sum_n lam_n y_n grad f_n|| / ||w||``, or the largest ``|m_n - 1|`` if larger."""
+        """Return the KKT residual: the larger error of stationarity and of active margins."""
         return _conditions(problem, self).residual
 
 
@@ -48,16 +48,18 @@ class _Conditions:
 
     @property
     def merit(self) -> float:
+        """Sum of the relative stationarity error and the norm of the margins' errors."""
         return float(self.stationarity.norm() / self.size + self.excess.norm())
 
     @property
     def residual(self) -> float:
+        """Larger of the relative stationarity error and the largest margin's error."""
         largest = float(self.excess.abs().max()) if len(self.excess) else 0.0
         return max(float(self.stationarity.norm()) / self.size, largest)
 
 
 def polish(problem: MarginProblem, start: Point, tol: float) -> Point | None:
-    """Take a point to a KKT point of residual `tol`, or return None where Newton's method fails.
+    """Refine a point to a KKT point of residual `tol`; None where Newton's method fails.
 
     Multipliers that come out negative leave the active set, violated samples enter it.
     """

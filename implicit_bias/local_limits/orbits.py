@@ -1,4 +1,4 @@
-"""Local limits that differ by a symmetry alone, and what is known of one beyond its symmetries."""
+"""Local limits modulo rotations of units, and their curvature apart from these symmetries."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _SAME = 1e-6
 
 
 def same_orbit(a: LocalLimit, b: LocalLimit) -> bool:
-    """Tell if two local limits are one, up to rotations of units that no active sample sees.
+    """Return whether two local limits agree up to rotations of units that no active sample sees.
 
-    Along those rotations the value stays, and so do active samples and multipliers; scores of other
-    samples, whose gates tell these units apart, do not. `same_limit` asks for all scores.
+    Along those rotations value, active samples and multipliers stay the same; scores of other
+    samples, whose gates distinguish these units, do not. `same_limit` compares all scores.
 
     Parameters
     ----------
     a, b : LocalLimit
-        On the same data. A limit that FAILED is on nobody's orbit.
+        On the same data. A limit that FAILED is on no orbit.
 
     Raises
     ------
@@ -35,11 +35,9 @@ def same_orbit(a: LocalLimit, b: LocalLimit) -> bool:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from implicit_bias import FReLU, local_limit
     >>> X, y, gates = np.array([[3.0, 4.0], [0.0, -2.0]]), np.array([1.0, -1.0]), np.eye(2)
-    >>> network = FReLU.from_zeta(np.array([[1.0, 0.0], [0.0, 1.0]]))
-    >>> limit = local_limit(network, X, y, gates)
+    >>> network = ib.FReLU.from_zeta(np.array([[1.0, 0.0], [0.0, 1.0]]))
+    >>> limit = ib.local_limit(network, X, y, gates)
     >>> same_orbit(limit, limit)
     True
     """
@@ -53,7 +51,7 @@ def same_orbit(a: LocalLimit, b: LocalLimit) -> bool:
 
 
 def lowest_curvature(limit: LocalLimit) -> float:
-    """Lowest eigenvalue of the reduced Hessian but for zero modes.
+    """Return the lowest eigenvalue of the reduced Hessian apart from zero modes.
 
     NaN where curvature was not looked at, or there are zero modes alone.
     """

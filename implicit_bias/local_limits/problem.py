@@ -45,21 +45,22 @@ class MarginProblem:
 
     @property
     def n_samples(self) -> int:
+        """Number n of samples."""
         return len(self.data.y)
 
     @property
     def parameters(self) -> dict[str, Tensor]:
-        """The trained weights by name, in the order in which a flat vector holds them."""
+        """Trained weights by name, in the order of the flat vector."""
         named = self.network.named_parameters()
         return {name: p.detach() for name, p in named if p.requires_grad}
 
     @property
     def start(self) -> Tensor:
-        """(P,) the weights that the network was given with."""
+        """Weights (P,) of the network as passed."""
         return torch.cat([p.flatten() for p in self.parameters.values()])
 
     def unflatten(self, w: Tensor) -> dict[str, Tensor]:
-        """Views of a flat vector (P,) in the shapes of the parameters."""
+        """Return views of a flat vector (P,) in the shapes of the parameters."""
         shapes = {name: p.shape for name, p in self.parameters.items()}
         parts = torch.split(w, [prod(shape) for shape in shapes.values()])
         return {
@@ -68,12 +69,12 @@ class MarginProblem:
         }
 
     def margins(self, w: Tensor) -> Tensor:
-        """(n,) ``y_n f_w(x_n)``."""
+        """Return the margins (n,) ``y_n f_w(x_n)``."""
         with torch.no_grad():
             return self._margins(w, self.data)
 
     def gradients(self, w: Tensor, rows: Tensor | None = None) -> Tensor:
-        """(n, P) ``y_n grad f_w(x_n)`` of all samples, or of those with the indices `rows`."""
+        """Return gradients (n, P) ``y_n grad f_w(x_n)`` of all samples, or of those in `rows`."""
         data = self.data if rows is None else self.data.take(rows)
 
         def margin(w: Tensor, x: Tensor, y: Tensor, gate: Tensor | None) -> Tensor:
@@ -87,24 +88,24 @@ class MarginProblem:
         return gradients.detach()
 
     def hessian(self, w: Tensor, lam: Tensor) -> Tensor:
-        """(P, P) Hessian of the Lagrangian, ``I - sum_n lam_n y_n hess f_w(x_n)``."""
+        """Return the Lagrangian's Hessian (P, P), ``I - sum_n lam_n y_n hess f_w(x_n)``."""
         of_margins: Tensor = jacrev(grad(self._combined(lam)), chunk_size=_batch(len(w)))(w)
         symmetric = (of_margins + of_margins.T) / 2
         return torch.eye(len(w), dtype=w.dtype) - symmetric.detach()
 
     def value(self, w: Tensor) -> float:
-        r"""``(||w||^2 / L)^(L/2)`` over the smallest margin; infinite if that is not positive."""
+        """Return ``(||w||^2 / L)^(L/2)`` over the smallest margin; infinite if that is not > 0."""
         smallest = float(self.margins(w).min())
         norm = float(w @ w) / self.degree
         return norm ** (self.degree / 2) / smallest if smallest > 0 else float("inf")
 
     def rescaled(self, w: Tensor) -> Tensor:
-        """The weights with smallest margin 1 in the direction of `w`, whose margins are > 0."""
+        """Return weights of smallest margin 1 in the direction of `w`, whose margins are > 0."""
         scale: float = float(self.margins(w).min()) ** (1 / self.degree)
         return w / scale
 
     def at(self, w: Tensor) -> torch.nn.Module:
-        """A copy of the network with these weights."""
+        """Return a copy of the network with these weights."""
         network = copy.deepcopy(self.network)
         with torch.no_grad():
             for p, value in zip(trained_weights(network), self.unflatten(w).values(), strict=True):
@@ -165,7 +166,7 @@ def _require_separation(problem: MarginProblem) -> None:
         )
     raise ValueError(
         f"the smallest margin on (X, y) is {float(margins[worst]):g}, of sample {worst}, but a "
-        "network that is on its way to a limit has every training sample on the right side: train "
+        "local limit takes a network that classifies every training sample correctly: train "
         "longer, or check that the data are separable under these gates"
     )
 

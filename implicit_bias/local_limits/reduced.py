@@ -45,19 +45,19 @@ class ActiveGradients:
 
     @property
     def dependent(self) -> bool:
-        """Whether some active constraint follows from the others to first order."""
+        """True where an active constraint follows from the others to first order."""
         return len(self.s) < len(self.U)
 
     def project(self, d: Tensor) -> Tensor:
-        """The part of a direction (P,) that changes no active margin."""
+        """Return the part of a direction (P,) that changes no active margin."""
         return d - self.V @ (self.V.T @ d)
 
     def restoring(self, change: Tensor) -> Tensor:
-        """(P,) the shortest step that changes the active margins by `change` (a,)."""
+        """Return the shortest step (P,) that changes the active margins by `change` (a,)."""
         return self.V @ ((self.U.T @ change) / self.s)
 
     def multipliers(self, force: Tensor) -> Tensor:
-        """(a,) the shortest lam with ``A' lam = force`` up to the null space."""
+        """Return the shortest lam (a,) with ``A' lam = force`` up to the null space."""
         return self.U @ ((self.V.T @ force) / self.s)
 
 
@@ -79,7 +79,7 @@ class ReducedHessian:
 
     @classmethod
     def of(cls, hessian: Tensor, active: ActiveGradients) -> ReducedHessian:
-        """Restrict a symmetric matrix (P, P) to what changes no active margin."""
+        """Restrict a symmetric matrix (P, P) to directions that change no active margin."""
         V = active.V
         HV = hessian @ V
         inner = V.T @ HV
@@ -91,10 +91,11 @@ class ReducedHessian:
 
     @property
     def dimension(self) -> int:
+        """Dimension P - r of the null space."""
         return self.n_weights - self.n_constraints
 
     def solve(self, right: Tensor) -> Tensor:
-        """(P,) ``matrix^+ right``, modes of a zero eigenvalue left out where they would show."""
+        """Return ``matrix^+ right`` (P,), without the modes of (nearly) zero eigenvalues."""
         solution, info = torch.linalg.solve_ex(self.matrix, right)
         if int(info) == 0 and float(solution.norm()) <= _AMPLIFIED * float(right.norm()):
             answer: Tensor = solution
@@ -105,7 +106,7 @@ class ReducedHessian:
         return inverted
 
     def lowest(self) -> tuple[Tensor, Tensor]:
-        """Lowest eigenvalues (k,), all those up to zero among them, and eigenvectors (P, k)."""
+        """Return the lowest eigenvalues (k,), all those up to zero, and eigenvectors (P, k)."""
         count = min(_LOWEST, self.dimension)
         while True:
             if count == 0:

@@ -1,4 +1,4 @@
-"""From a trained network to the KKT point that it is heading to."""
+"""Search for the KKT point near a trained network."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def local_limit(
     tol: float = 1e-10,
     max_weights: int = 3000,
 ) -> LocalLimit:
-    r"""Find the KKT point of the margin problem next to a network, and certify it.
+    r"""Find the KKT point of the margin problem near a network, and certify it.
 
     .. math:: \min_w \tfrac12 \|w\|^2 \quad\text{s.t.}\quad y_n f_w(x_n; g(n)) \ge 1
 
@@ -62,17 +62,24 @@ def local_limit(
     ----------
     network : Module
         Homogeneous of degree ``network.degree``, with positive margins; it is not modified.
-    X : (n, D)
-    y : (n,)
+    X : (n, D) array or tensor
+        Inputs.
+    y : (n,) array or tensor
         Labels in {-1, +1}.
-    gates : (n, ...) or None
-        As in `training.train`.
+    gates : (n, ...) array or tensor, optional
+        Gates or contexts that the network takes; None for networks without.
     tol : float
         Residual to reach, in (0, 1).
     max_weights : int
         With more weights Newton's method and second order, which take matrices of (weights,
         weights), are left out: the answer is STATIONARY at best. With 200 weights a limit takes a
         second or two, with 3000 half a minute.
+
+    Returns
+    -------
+    LocalLimit
+        Weights at smallest margin 1, multipliers, curvature and status; `.require()` insists on a
+        certified one.
 
     Raises
     ------
@@ -95,6 +102,14 @@ def local_limit(
     Training of homogeneous networks ends at a KKT point: K. Lyu, J. Li, "Gradient descent
     maximizes the margin of homogeneous neural networks", theorem 4.4. It need not be a local
     optimum: G. Vardi, O. Shamir, N. Srebro, "On margin maximization in linear and ReLU networks".
+
+    Examples
+    --------
+    >>> X, y = np.array([[2.0, 0.0], [-1.0, 1.0]]), np.array([1.0, -1.0])
+    >>> network = ib.DeepLinear.from_weights(np.array([[1.0, -0.5]]))
+    >>> limit = ib.local_limit(network, X, y)
+    >>> limit.status.name, round(limit.value, 6), limit.predictor.predict(X).tolist()
+    ('LOCAL_OPTIMUM', 0.707107, [1, -1])
     """
     require_tolerance(tol)
     if max_weights < 0:

@@ -1,4 +1,4 @@
-"""Second-order steps: the quadratic programs of the Lagrangian, from near a KKT point into it."""
+"""Second-order steps: quadratic programs of the Lagrangian, started near a KKT point."""
 
 from __future__ import annotations
 
@@ -53,6 +53,7 @@ class _Here:
 
     @classmethod
     def at(cls, problem: MarginProblem, near: Approach) -> _Here:
+        """Evaluate the model of the Lagrangian at an iterate."""
         w, margins, rows = near.w, problem.margins(near.w), problem.gradients(near.w)
         active = rows[near.active]
         weight = _PENALTY / float(active.square().sum(1).max())

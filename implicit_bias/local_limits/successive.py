@@ -23,7 +23,7 @@ _HALVINGS = 20
 
 @dataclass(frozen=True, eq=False)
 class Approach:
-    """Weights on the way, scaled to smallest margin 1, and how far from a KKT point they are.
+    """An iterate: weights of smallest margin 1, multipliers, and the KKT residual.
 
     Attributes
     ----------

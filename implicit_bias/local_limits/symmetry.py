@@ -22,10 +22,10 @@ _WIDEST = 100
 
 
 def symmetry_tangents(problem: MarginProblem, point: Point) -> Tensor:
-    """(k, P) orthonormal tangents at a point of the rotations of units that no active sample sees.
+    """Return orthonormal tangents (k, P) of the rotations of units that no active sample sees.
 
     Where units i and j of a layer are open on the same active samples, rotating their incoming
-    weights (the first axis of one parameter) and outgoing ones (the last axis of another) alike
+    weights (the first axis of one parameter) and outgoing ones (the last axis of another) together
     changes neither active margins nor the norm of the weights; the other margins are above 1, so
     that the point is one of a whole orbit of equal value. That holds for all units of a linear
     layer and for units with the same gates; it is tried on random weights, plane by plane.

@@ -278,7 +278,7 @@ def stacked(
 
 def plain(value: Any) -> Any:
     """A value as JSON has it, but for infinities and NaN."""
-    if isinstance(value, Measured):
+    if hasattr(value, "to_dict"):
         return value.to_dict()
     if isinstance(value, Enum):
         return value.name

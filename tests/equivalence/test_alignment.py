@@ -8,9 +8,7 @@ import torch
 
 from implicit_bias import ReLU, Status
 from implicit_bias.equivalence import ReLUWeights, align, canonical_form
-from implicit_bias.networks.balanced_relu import BalancedReLU
-from implicit_bias.networks.deep_linear import DeepLinear
-from implicit_bias.networks.relu import DeepReLU
+from implicit_bias.networks import BalancedReLU, DeepLinear, DeepReLU
 
 SIZES = [(4, 20, 1), (4, 30, 30, 30, 1), (3, 7, 5, 2)]
 

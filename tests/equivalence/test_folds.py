@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from implicit_bias.data.sample import Sample
+from implicit_bias import Sample
 from implicit_bias.drawing.folds import fold_row, plot_folds
-from implicit_bias.equivalence import ReLUWeights, fold_set, transparent_at
-from implicit_bias.equivalence.folds import plane_of
+from implicit_bias.equivalence import ReLUWeights, fold_set, plane_of, transparent_at
 
 # relu(relu(x_1) + relu(x_2) - 1): it bends where the sum is 1, and on x_1 = 0 or x_2 = 0 only
 # where the other one is above 1.
@@ -114,7 +113,7 @@ def test_crossings_lie_on_zero_sets_and_bends_are_those_of_finite_differences() 
     assert 0 < bent.sum() < len(bent)
 
 
-def test_transparency_is_told_sample_by_sample() -> None:
+def test_transparency_is_decided_sample_by_sample() -> None:
     X = np.array([[2.0, -1.0], [0.4, 0.4], [-1.0, -1.0], [0.5, 0.5]])
     np.testing.assert_array_equal(transparent_at(HIDDEN, X), [True, False, False, True])
 

@@ -8,7 +8,7 @@ import torch
 
 from implicit_bias import ReLU, TrainingSettings, local_limit, train
 from implicit_bias.equivalence import ReLUWeights, align, group_networks, measure_distance
-from implicit_bias.networks.balanced_relu import BalancedReLU
+from implicit_bias.networks import BalancedReLU
 from tests.equivalence.test_alignment import act, draw
 from tests.oracles import PLANE, PLANE_LABELS
 

@@ -7,7 +7,7 @@ import pytest
 
 from implicit_bias import equivalence
 from implicit_bias.drawing.folds import plot_surface
-from implicit_bias.equivalence.identifiable import affine_pieces, check_general
+from implicit_bias.equivalence import affine_pieces, check_general
 from tests.equivalence.test_alignment import act, draw
 
 TURNS = 2 * np.pi * np.arange(40) / 40

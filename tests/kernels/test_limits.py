@@ -10,7 +10,6 @@ from scipy.linalg import expm
 from implicit_bias import DGN, NotCertified, Status, solve_kernel_svm, solve_linear_svm
 from implicit_bias.gates import LinearGates
 from implicit_bias.kernels import empirical_ntk, kernel_regression, neural_path_kernel
-from implicit_bias.training.data import place_data
 
 RNG = np.random.default_rng(8)
 
@@ -22,7 +21,7 @@ def test_the_machine_of_a_linear_kernel_is_the_linear_one() -> None:
     assert limit.gap <= 1e-8
     assert limit.objective >= linear.dual_objective and linear.objective >= limit.dual_objective
     np.testing.assert_allclose(limit.predictor(new @ X.T), new @ linear.zeta, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(limit.margins, y * (X @ X.T @ limit.coefficients), rtol=1e-10)
+    np.testing.assert_allclose(limit.margins, y * (X @ X.T @ limit.zeta), rtol=1e-10)
     assert limit.margins.min() == pytest.approx(1, rel=1e-12)
     assert limit.dual.sum() == pytest.approx(limit.dual_objective, rel=1e-8)
 
@@ -107,13 +106,13 @@ def distances_when_scaled(scale: float) -> tuple[float, float]:
     K = empirical_ntk(network, X[:n], gates[:n])
     cross = empirical_ntk(network, X[n:], gates[n:], X[:n], gates[:n])
     regression = kernel_regression(K, y)
-    data = place_data(network, X, None, gates)
+    data = torch.tensor(X), torch.tensor(gates)
     with torch.no_grad():
-        first = network(data.X, data.gates)
+        first = network(*data)
     rate, worst = 1 / float(regression.eigenvalues[-1]), 0.0
     parameters = list(network.parameters())
     for step in range(400):
-        outputs = scale * (network(data.X, data.gates) - first)[:n]
+        outputs = scale * (network(*data) - first)[:n]
         errors = outputs - torch.tensor(y)
         if step in (1, 3, 10, 40):
             law = regression.after(step, rate)
@@ -123,7 +122,7 @@ def distances_when_scaled(scale: float) -> tuple[float, float]:
             for p, g in zip(parameters, torch.autograd.grad(loss, parameters), strict=True):
                 p.sub_(rate * g)
     with torch.no_grad():
-        ended = scale * (network(data.X, data.gates) - first)[n:]
+        ended = scale * (network(*data) - first)[n:]
     law = -cross @ np.linalg.solve(K, regression.start - regression.after(400, rate))
     return worst, float(np.abs(ended.numpy() - law).max())
 

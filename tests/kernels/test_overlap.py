@@ -9,7 +9,6 @@ import pytest
 
 from implicit_bias.gates import RandomGates
 from implicit_bias.kernels import (
-    arrays,
     neural_path_kernel,
     nu,
     overlap_ratio,
@@ -33,9 +32,7 @@ def activities(gates: np.ndarray) -> np.ndarray:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("entries", [arrays._ENTRIES, 5])
-def test_overlap_and_path_kernel_are_gram_matrices_of_listed_paths(entries, monkeypatch) -> None:
-    monkeypatch.setattr(arrays, "_ENTRIES", entries)  # 5: blocks of a row
+def test_overlap_and_path_kernel_are_gram_matrices_of_listed_paths() -> None:
     A, A2 = activities(GATES), activities(GATES2)
     np.testing.assert_allclose(path_overlap(GATES, widths=WIDTHS), A @ A.T, rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(
@@ -46,6 +43,13 @@ def test_overlap_and_path_kernel_are_gram_matrices_of_listed_paths(entries, monk
     for others, expected in (((), features), ((X2, GATES2), features2)):
         kernel = neural_path_kernel(X, GATES, *others, widths=WIDTHS)
         np.testing.assert_allclose(kernel, features @ expected.T, rtol=1e-11, atol=1e-13)
+
+
+def test_a_kernel_of_more_than_one_block_of_rows_is_the_same() -> None:
+    n = 5001  # blocks have 25 million entries: the last row is one of its own
+    gates, X = RNG.normal(size=(n, 1)), RNG.normal(size=(n, 1))
+    kernel = neural_path_kernel(X, gates, widths=(1,))
+    np.testing.assert_allclose(kernel, np.outer(X * gates, X * gates), rtol=1e-12)
 
 
 def test_without_hidden_layers_there_is_one_path() -> None:

@@ -11,9 +11,7 @@ import torch
 from implicit_bias import DGN
 from implicit_bias.gates import SoftGates
 from implicit_bias.kernels import activation_kernel, empirical_ntk
-from implicit_bias.networks import DeepGLN
-from implicit_bias.networks.relu import DeepReLU
-from implicit_bias.training.data import place_data
+from implicit_bias.networks import DeepGLN, DeepReLU
 
 RNG = np.random.default_rng(3)
 N, M = 6, 4
@@ -21,8 +19,8 @@ N, M = 6, 4
 
 def jacobian(network: torch.nn.Module, X: np.ndarray, gates: np.ndarray | None) -> np.ndarray:
     """(n, weights) gradients of the scores."""
-    data, rows = place_data(network, X, None, gates), []
-    for score in network(data.X, data.gates):
+    data, rows = [None if a is None else torch.tensor(a) for a in (X, gates)], []
+    for score in network(*data):
         parts = torch.autograd.grad(score, list(network.parameters()), retain_graph=True)
         rows.append(torch.cat([part.flatten() for part in parts]).numpy())
     return np.stack(rows)
@@ -98,8 +96,8 @@ def test_it_is_the_sum_over_all_pairs_of_paths_not_those_of_one_input_alone(n_in
 def test_a_step_on_half_the_squared_errors_multiplies_them_by_one_less_the_kernel() -> None:
     network, gates = DGN(3, widths=(5, 4), random_state=2), RNG.uniform(size=(N, 9))
     X, y = RNG.normal(size=(N, 3)), RNG.normal(size=N)
-    K, data = empirical_ntk(network, X, gates), place_data(network, X, None, gates)
-    start = network(data.X, data.gates).detach().numpy() - y
+    K, data = empirical_ntk(network, X, gates), [torch.tensor(X), torch.tensor(gates)]
+    start = network(*data).detach().numpy() - y
     J = jacobian(network, X, gates)
 
     def missed(loss_slope: float, factor: float, rate: float) -> float:
@@ -112,7 +110,7 @@ def test_a_step_on_half_the_squared_errors_multiplies_them_by_one_less_the_kerne
                 strict=True,
             ):
                 p.sub_(step.view_as(p))
-        errors = stepped(data.X, data.gates).detach().numpy() - y
+        errors = stepped(*data).detach().numpy() - y
         return float(np.abs(errors - (start - factor * rate * K @ start)).max())
 
     half = [missed(1.0, 1.0, rate) for rate in (1e-4, 1e-5)]

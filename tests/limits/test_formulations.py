@@ -8,13 +8,14 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from implicit_bias._solve import Status
-from implicit_bias.data.orthants import is_orthogonally_separable
-from implicit_bias.limits.formulation import Formulation, solve_limit
+from implicit_bias import Status
+from implicit_bias.datasets import is_orthogonally_separable
+from implicit_bias.limits import solve_limit
 from implicit_bias.programs import (
     SVMGLN,
     SVML2,
     ContextSVMs,
+    Formulation,
     HardMarginSVM,
     OrthogonallySeparable,
     SVMFReLU,

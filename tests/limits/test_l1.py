@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from implicit_bias import Status
-from implicit_bias._solve import solve
+from implicit_bias import Status, solve_linear_svm
 from implicit_bias.limits import L1Limit, solve_l1_svm
-from implicit_bias.programs import HardMarginSVM, L1Margin
+from implicit_bias.programs import L1Margin
 
 RNG = np.random.default_rng(4)
 GATES = RNG.normal(size=(40, 60))
@@ -25,6 +24,7 @@ def test_highs_the_interior_point_and_the_literal_program_agree() -> None:
         assert inner.objective == pytest.approx(other, rel=1e-7)
     assert np.count_nonzero(vertex.zeta) <= len(Y) < np.count_nonzero(inner.zeta)
     np.testing.assert_allclose(Y * vertex.predictor(FEATURES), vertex.margins, rtol=1e-12)
+    np.testing.assert_array_equal(vertex.predictor.predict(FEATURES), Y)
     assert np.abs(vertex.zeta).sum() / vertex.margins.min() == pytest.approx(vertex.objective)
 
 
@@ -45,7 +45,7 @@ def test_tensors_and_files_hold_the_vertex(tmp_path) -> None:
 
 def test_highs_refuses_norms_that_are_no_absolute_values() -> None:
     with pytest.raises(ValueError, match=r"one coefficient a group.*use 'interior-point'"):
-        solve(HardMarginSVM().program(FEATURES, Y), solver="highs")
+        solve_linear_svm(FEATURES, Y, solver="highs")
 
 
 def test_malformed_features_are_named() -> None:

@@ -1,4 +1,4 @@
-"""Every program in cvxpy: the optimum that the library finds, and the text that tells it."""
+"""Every program in cvxpy: the optimum that the library finds, and its text."""
 
 import json
 import re
@@ -11,9 +11,8 @@ import pytest
 
 import implicit_bias as ib
 from implicit_bias import programs
-from implicit_bias.limits.formulation import Formulation, solve_limit
-from implicit_bias.models.gln.norms import gln_norm
-from implicit_bias.models.relu.machines import ReLUView
+from implicit_bias.limits import solve_limit
+from implicit_bias.programs import Formulation, gln_norm
 
 RNG = np.random.default_rng(5)
 N, H, C, D, K = 24, 3, 4, 5, 3
@@ -29,7 +28,6 @@ LABELS = RNG.integers(0, K, size=N)
 SOME_LABELS = np.where(np.arange(N) < N // 2, LABELS, -1)
 TEACHER = 2 * FEATURES @ RNG.normal(size=(2 * D, K))
 FAMILY = RNG.normal(size=(C, 1, 1, D)) + RNG.normal(size=(1, C, 1, D)) + RNG.normal(size=(C, D))
-MACHINES = ReLUView(X, Y, random_gates=GATES, learned_gates=GATES[::-1], features=X**3).machines()
 
 LINEAR, QUADRATIC, CONES = "linear program", "quadratic program", "second-order cone program"
 EXPONENTIAL = "exponential cone program"
@@ -68,7 +66,7 @@ def exits(share: float, labels, teacher) -> Case:
     def least() -> float:
         options = {"share": share, "temperature": 2.0, "tol": 1e-6}
         (head,) = ib.heads.solve_exit_heads([FEATURES], labels, teacher=teacher, **options)
-        logits = head.require().logits(FEATURES)
+        logits = head.require().predictor(FEATURES)
         return cross_entropies(logits, labels, teacher, share)
 
     return Case(
@@ -111,9 +109,9 @@ CASES: dict[str, Case] = {
         programs.PathLasso(contexts=True), X, [CONTEXTS[:, :2], CONTEXTS[:, 2:]]
     ),
     # `gates_only` sees one pattern of its four in each class and separates nothing.
-    "relu rc": margins(MACHINES["rc"][0], X, MACHINES["rc"][2]),
-    "relu lc": margins(MACHINES["lc"][0], X, MACHINES["lc"][2]),
-    "relu hl": margins(MACHINES["hl"][0], X**3, names="b"),
+    "relu rc": margins(programs.SVMFReLU(), X, GATES),
+    "relu lc": margins(programs.SVMFReLU(), X, GATES[::-1]),
+    "relu hl": margins(programs.HardMarginSVM(), X**3, names="b"),
     "orthosep": Case(
         programs.OrthogonallySeparable(), (MIRRORED, Y),
         lambda: ib.solve_orthosep(MIRRORED, Y).require().objective,
@@ -133,7 +131,7 @@ CASES: dict[str, Case] = {
     ),
     "joint margin": Case(
         programs.JointMargin(), (RNG.normal(size=(N, N + 1)), LABELS),
-        lambda: float(np.linalg.norm(direction().weights)), "W", CONES,
+        lambda: float(np.linalg.norm(direction().zeta)), "W", CONES,
     ),
     "hard labels": exits(1, LABELS, None),
     "soft labels": exits(0, None, TEACHER),
@@ -190,7 +188,13 @@ def test_every_program_of_the_library_is_public_and_stands_here() -> None:
         )
     }
     assert declared == {type(case.program).__name__ for case in CASES.values()}
-    assert declared == set(programs.__all__) - {"ProgramText", "describe_program", "to_cvxpy"}
+    assert declared == set(programs.__all__) - {
+        "Formulation",
+        "ProgramText",
+        "describe_program",
+        "gln_norm",
+        "to_cvxpy",
+    }
     assert all(isinstance(case.program.name, str) for case in CASES.values())
 
 

@@ -27,10 +27,13 @@ from implicit_bias import (
     train,
 )
 from implicit_bias.limits import same_limit
-from implicit_bias.local_limits.newton import Point, polish
-from implicit_bias.local_limits.problem import pose_problem
-from implicit_bias.local_limits.second_order import second_order_steps
-from implicit_bias.local_limits.successive import approaches
+from implicit_bias.local_limits import (
+    Point,
+    approaches,
+    polish,
+    pose_problem,
+    second_order_steps,
+)
 from tests.oracles import A, B, gln_problem, hard_margin, quadrants, quadrants_zeta
 
 N, D = 16, 5
@@ -149,7 +152,7 @@ def test_rotations_of_linear_layers_are_no_flatness() -> None:
     assert found.value == pytest.approx(solve_linear_svm(X, y).objective, rel=1e-7)
 
 
-def test_units_that_active_samples_do_not_tell_apart_rotate_too() -> None:
+def test_units_with_equal_gates_on_active_samples_rotate_too() -> None:
     once = GATES[:, :4].copy()
     once[:, 0] = 1
     gates, y = np.hstack([once, once]), np.sign(X @ np.arange(1, D + 1))
@@ -311,11 +314,12 @@ def test_the_network_stays_as_it_is_and_the_predictor_is_the_limit(run, limit) -
         assert torch.equal(value, before[name])
     assert same_limit(found, limit)
     np.testing.assert_allclose(found.predictor(X, GATES), found.scores, rtol=1e-12)
+    np.testing.assert_array_equal(found.predictor.predict(X, GATES), Y)
     assert json.loads(json.dumps(found.to_dict()))["status"] == "LOCAL_OPTIMUM"
     assert "LOCAL_OPTIMUM" in str(found) and f"{found.value:.10g}" in str(found)
 
 
-def test_limits_of_other_values_or_scores_are_others_and_failures_nobodys(limit) -> None:
+def test_limits_of_other_values_or_scores_differ_and_failures_equal_none(limit) -> None:
     assert same_limit(limit, limit)
     moved = limit.scores + 1e-5 * (np.arange(N) == 2)
     for change in (

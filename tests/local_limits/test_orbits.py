@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from implicit_bias import Status, local_limit
-from implicit_bias.local_limits.limit import same_limit
-from implicit_bias.local_limits.orbits import limits_reached, lowest_curvature, same_orbit
+from implicit_bias.local_limits import limits_reached, lowest_curvature, same_limit, same_orbit
 from implicit_bias.networks import FReLU
 
 # Two units with the same gate on both samples and different ones elsewhere: rotating what they

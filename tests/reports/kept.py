@@ -101,7 +101,8 @@ def parts_of(name: str) -> list[str]:
     if sort in ("panel", "function"):
         return list(inspect.signature(thing).parameters)
     if sort == "network":
-        return attributes(an(name)) if name in NETWORKS else []  # torch's containers of layers
+        containers = thing.__module__.startswith("torch.")
+        return [] if containers else attributes(an(name))
     if issubclass(thing, tuple):
         return list(thing._fields)
     return [one.name for one in dataclasses.fields(thing)]

@@ -114,7 +114,7 @@ def _predictions(regression: KernelRegression, svm: KernelLimit) -> Finding:
         "condition": regression.condition,
         "residual": regression.certificate.remaining,
     }
-    arrays = {"coefficients": regression.coefficients, "svm_coefficients": svm.coefficients}
+    arrays = {"coefficients": regression.coefficients, "svm_coefficients": svm.zeta}
     n = len(regression.start)
     return Finding(
         "limit",

@@ -159,7 +159,7 @@ def distillation_limit(
     )
     solved = certificate.proves_limit(tol)
     return DistillationLimit(
-        weights=weights,
+        zeta=weights,
         projection=projection,
         teacher=target,
         depth=depth,

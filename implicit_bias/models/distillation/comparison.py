@@ -125,9 +125,9 @@ def compare_with_distillation(
     if time[-1] > 0:
         flow = distillation_flow(task.X, task.teacher, path[0], time, depth=limit.depth)
     curves = _curves(limit, task, time, path, flow)
-    three = (limit.weights, flow[-1], path[-1])
+    three = (limit.zeta, flow[-1], path[-1])
     states = [_state(limit, task, w) for w in three]
-    scores = [task.X_val @ w.T for w in (limit.weights, path[-1])]
+    scores = [task.X_val @ w.T for w in (limit.zeta, path[-1])]
     sizes, distance = _lengths(flow), _lengths(path - flow)
     return DistillationComparison(
         time=float(time[-1]),
@@ -135,9 +135,9 @@ def compare_with_distillation(
         flow=states[1],
         network=states[2],
         path_error=float((distance / np.where(sizes > 0, sizes, 1.0)).max()),
-        weight_cosine=_cosine(limit.weights, path[-1]),
+        weight_cosine=_cosine(limit.zeta, path[-1]),
         score_cosine=_cosine(*scores),
-        agreement=1 - transfer_risk(path[-1], limit.weights, task.X_val),
+        agreement=1 - transfer_risk(path[-1], limit.zeta, task.X_val),
         curves=curves,
     )
 
@@ -168,11 +168,11 @@ def _lengths(path: Floats) -> Floats:
 
 
 def _state(limit: DistillationLimit, task: TransferTask, w: Floats) -> StudentState:
-    size = float(np.linalg.norm(limit.weights))
+    size = float(np.linalg.norm(limit.zeta))
     off = w - sample_span(task.X).project(_seen(w, task))
     return StudentState(
         loss=mean_loss(task.X, w, task.teacher, "cross-entropy"),
-        error=float(np.linalg.norm(w - limit.weights)) / size if size > 0 else float("nan"),
+        error=float(np.linalg.norm(w - limit.zeta)) / size if size > 0 else float("nan"),
         null_norm=float(np.linalg.norm(off)),
         angle=float("nan") if task.of_classes else angle(w, task.teacher),
         risk=transfer_risk(w, task.teacher, task.X_val),

@@ -40,7 +40,7 @@ def limit_alone(
 ) -> Finding:
     """Return the finding of the closed form and its certificate."""
     certificate = limit.certificate
-    risk = transfer_risk(limit.weights, task.teacher, task.X_val)
+    risk = transfer_risk(limit.zeta, task.teacher, task.X_val)
     between = None if task.of_classes else limit.angle
     shown = {"null_norm": limit.null_norm, "angle": between, "risk": risk}
     rows = (

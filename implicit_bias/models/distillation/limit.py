@@ -9,10 +9,10 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from ..._solve import Status, to_numpy
+from ..._solve import Status
 from ...data.arrays import Floats
+from ...limits.predictors import LinearPredictor
 from ...limits.result import Result
 from .risk import angle
 
@@ -55,12 +55,12 @@ class DistillationLimit(Result):
 
     Attributes
     ----------
-    weights : (D,) or (K, D) array
-        End to end.
-    projection : like `weights`
+    zeta : (D,) or (K, D) array
+        End-to-end weights.
+    projection : like `zeta`
         `w_hat`, the teacher's weights projected on the span of the samples (of K classes after
         their mean is taken away): the limit from an infinitesimal start.
-    teacher : like `weights`
+    teacher : like `zeta`
     depth, rank : int
         Layers L of the student; rank of the samples.
     start_norm, null_start : float
@@ -86,7 +86,7 @@ class DistillationLimit(Result):
         }
     )
 
-    weights: Floats
+    zeta: Floats
     projection: Floats
     teacher: Floats
     depth: int
@@ -101,7 +101,7 @@ class DistillationLimit(Result):
     @property
     def null_part(self) -> Floats:
         """Part of the weights that no sample sees, a multiple of that of the start."""
-        return self.weights - self.projection
+        return self.zeta - self.projection
 
     @property
     def null_norm(self) -> float:
@@ -129,22 +129,23 @@ class DistillationLimit(Result):
     @property
     def angle(self) -> float:
         """Between weights and teacher, in radians, 0 to pi; of two classes alone."""
-        return angle(self.weights, self.teacher)
+        return angle(self.zeta, self.teacher)
 
-    def scores(self, X: ArrayLike) -> Floats:
-        """(m,) or (m, K) scores of inputs (m, D)."""
-        return np.asarray(np.asarray(to_numpy(X), dtype=np.float64) @ self.weights.T)
+    @property
+    def predictor(self) -> LinearPredictor:
+        """Scores (m,) or (m, K) of inputs (m, D)."""
+        return LinearPredictor(self.zeta)
 
     def _summary(self) -> dict[str, Any]:
         return {
-            "norm": float(np.linalg.norm(self.weights)),
+            "norm": float(np.linalg.norm(self.zeta)),
             "projection_norm": float(np.linalg.norm(self.projection)),
             "null_norm": self.null_norm,
             "null_bound": self.null_bound,
         }
 
     def _fault(self) -> str:
-        arrays = (self.weights, self.projection, self.teacher)
+        arrays = (self.zeta, self.projection, self.teacher)
         shapes = {array.shape for array in arrays}
         if len(shapes) == 1 and all(np.isfinite(array).all() for array in arrays):
             return ""
@@ -152,7 +153,7 @@ class DistillationLimit(Result):
 
     def __repr__(self) -> str:
         return (
-            f"DistillationLimit({self.status.name}, weights {self.weights.shape}, depth "
+            f"DistillationLimit({self.status.name}, weights {self.zeta.shape}, depth "
             f"{self.depth}, rank {self.rank}\n  {self.null_norm:.4g} off the projection, of length "
             f"{np.linalg.norm(self.projection):.4g}; residual {self.certificate.residual:.2g} (tol "
             f"{self.tol:.2g}), {self.seconds:.3g} s)"

@@ -146,7 +146,7 @@ def _with_rates(setup: Setup, task: TransferTask, limit: DistillationLimit) -> S
     options = setup.options
     if options.learning_rate or not setup.trains:
         return setup
-    size = float(np.linalg.norm(limit.weights))
+    size = float(np.linalg.norm(limit.zeta))
     rates = stable_rates(
         task.X, options.depth, size, len(options.steps), of_classes=task.of_classes
     )

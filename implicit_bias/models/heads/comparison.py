@@ -149,7 +149,7 @@ def compare_heads(
     -------
     HeadsComparison
     """
-    ahead = [limit.weights for limit in limits]
+    ahead = [limit.zeta for limit in limits]
     scaled = [
         _scaled(limit, own, phi, exits)
         for limit, own, phi in zip(limits, weights, exits.features, strict=True)
@@ -194,8 +194,8 @@ def _distances(
         return {"error": np.nan, "excess": np.nan, "margin_ratio": ratio}
     loss, phi = exits.loss, exits.features[m]
     return {
-        "error": float(np.linalg.norm(weights - limit.weights) / np.linalg.norm(limit.weights)),
-        "excess": loss.value(phi @ weights.T) - loss.value(phi @ limit.weights.T),
+        "error": float(np.linalg.norm(weights - limit.zeta) / np.linalg.norm(limit.zeta)),
+        "excess": loss.value(phi @ weights.T) - loss.value(phi @ limit.zeta.T),
         "margin_ratio": np.nan,
     }
 

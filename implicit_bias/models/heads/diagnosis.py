@@ -32,7 +32,7 @@ def limits_alone(
     for (name, one), phi, average in zip(
         named.items(), exits.features_val[: len(limits)], averages, strict=True
     ):
-        right = one.logits(phi).argmax(axis=1) == exits.labels.val
+        right = one.predictor(phi).argmax(axis=1) == exits.labels.val
         together = average.argmax(axis=1) == exits.labels.val
         records[name] |= {"accuracy": float(right.mean()), "anytime": float(together.mean())}
         rows.append((name, *_cells(one), share(right.mean()), share(together.mean())))
@@ -111,7 +111,7 @@ def _cells(limit: HeadLimit) -> tuple[str, ...]:
         f"{proof.error:.1e}",
         f"{proof.gap:.1e}",
         str(limit.rank),
-        f"{float(np.linalg.norm(limit.weights)):.4g}",
+        f"{float(np.linalg.norm(limit.zeta)):.4g}",
         f"{limit.excess:.3g}",
     )
 

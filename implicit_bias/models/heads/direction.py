@@ -131,7 +131,7 @@ def direction_limit(
         return None
     gap = float(solution.certificate.gap)
     return HeadLimit(
-        weights=np.asarray(solution.primal),
+        zeta=np.asarray(solution.primal),
         kind="direction",
         rank=int(np.linalg.matrix_rank(features)),
         excess=0.0,

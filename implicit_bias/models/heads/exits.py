@@ -78,8 +78,8 @@ def solve_exit_heads(
     --------
     >>> teacher = [[2.0, 0.0], [0.0, 4.0]]
     >>> (head,) = ib.heads.solve_exit_heads([np.eye(2)], teacher=teacher, share=0)
-    >>> head.kind, head.logits(np.eye(2)).round(9).tolist()
-    ('interpolant', [[1.0, -1.0], [-2.0, 2.0]])
+    >>> head.kind, head.zeta.round(9).tolist()
+    ('interpolant', [[1.0, -2.0], [-1.0, 2.0]])
     """
     require_tolerance(tol)
     loss = exit_loss(labels, teacher, temperature=temperature, share=share)
@@ -118,7 +118,7 @@ def anytime_average(heads: Sequence[HeadLimit], features: Sequence[Any]) -> tupl
     """
     if len(heads) != len(features):
         raise ValueError(f"`features` must have {len(heads)} exits, got {len(features)}")
-    return averages([h.logits(phi) for h, phi in zip(heads, features, strict=True)])
+    return averages([h.predictor(phi) for h, phi in zip(heads, features, strict=True)])
 
 
 def averages(logits: Sequence[Floats]) -> tuple[Floats, ...]:

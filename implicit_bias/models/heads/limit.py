@@ -1,16 +1,17 @@
-"""Where a head on frozen features ends, with what is proved of it."""
+"""The limit of a linear head on frozen features, with its certificate."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from ..._solve import Status, require_columns
+from ..._solve import Status
 from ...data.arrays import Floats
+from ...limits.predictors import LinearPredictor
 from ...limits.result import Result
 
 __all__ = ["HeadCertificate", "HeadLimit"]
@@ -18,12 +19,12 @@ __all__ = ["HeadCertificate", "HeadLimit"]
 
 @dataclass(frozen=True)
 class HeadCertificate:
-    r"""Bounds of the error and the gap, recomputed from the weights.
+    r"""Certificate of a head's limit, recomputed from its coefficients.
 
     Attributes
     ----------
     error : float
-        A proved bound of the Frobenius distance of `weights` from the limit, relative to their
+        A proved bound of the Frobenius distance of `zeta` from the limit, relative to their
         norm where that is above 1. For a direction by the gap: sqrt(gap (2 + gap)).
     gradient : float
         Norm of the loss's gradient; 0 for a direction, which has none.
@@ -47,7 +48,7 @@ class HeadLimit(Result):
 
     Attributes
     ----------
-    weights : (K, D) array
+    zeta : (K, D) array
         Columns have mean zero over classes, rows lie in the span of the features. A direction
         has smallest relative margin 1.
     kind : str
@@ -76,7 +77,7 @@ class HeadLimit(Result):
         }
     )
 
-    weights: Floats
+    zeta: Floats
     kind: str
     rank: int
     excess: float
@@ -85,22 +86,21 @@ class HeadLimit(Result):
     tol: float
 
     def __post_init__(self) -> None:
-        self.weights.flags.writeable = False
+        self.zeta.flags.writeable = False
 
-    def logits(self, features: Any) -> Floats:
-        """(m, K) logits of features (m, D) of this exit; at margin 1 for a direction."""
-        phi = np.asarray(features, dtype=np.float64)
-        require_columns("features", phi, self.weights.shape[1])
-        return np.asarray(phi @ self.weights.T)
+    @property
+    def predictor(self) -> LinearPredictor:
+        """Logits (m, K) of features (m, D) of this exit; at margin 1 for a direction."""
+        return LinearPredictor(self.zeta)
 
     def _fault(self) -> str:
-        if self.weights.ndim == 2 and np.isfinite(self.weights).all():
+        if self.zeta.ndim == 2 and np.isfinite(self.zeta).all():
             return ""
-        return f"its weights are not finite (K, D), but {self.weights.shape}"
+        return f"its `zeta` is no finite (K, D) array: shape {self.zeta.shape}"
 
     def __repr__(self) -> str:
         return (
-            f"HeadLimit({self.status.name}, {self.kind}, weights {self.weights.shape[0]} x "
-            f"{self.weights.shape[1]}, rank {self.rank}, error at most "
+            f"HeadLimit({self.status.name}, {self.kind}, weights {self.zeta.shape[0]} x "
+            f"{self.zeta.shape[1]}, rank {self.rank}, error at most "
             f"{self.certificate.error:.2g} (tol {self.tol:.2g}))"
         )

@@ -98,7 +98,7 @@ def point_limit(features: Floats, loss: ExitLoss, tol: float) -> HeadLimit:
     solved = certificate.error <= tol
     unsolved = Status.NO_MINIMISER if loss.is_hard else Status.INACCURATE
     return HeadLimit(
-        weights=weights,
+        zeta=weights,
         kind="interpolant" if matched else "minimiser",
         rank=span.rank,
         excess=loss.value(span.rows @ coordinates.T @ centred) - loss.least,

@@ -216,7 +216,7 @@ def _comparison(limits: Sequence[HeadLimit], exits: Exits, paths: Sequence[Traje
     ways = [path.observed["weights"] for path in paths]
     found = compare_heads(limits, [way[-1] for way in ways], exits)
     angles = [
-        np.array([head_angle(W, limit.weights) for W in way])
+        np.array([head_angle(W, limit.zeta) for W in way])
         for way, limit in zip(ways, limits, strict=True)
     ]
     (heads, states), (titles, rows) = found.states(), found.table()

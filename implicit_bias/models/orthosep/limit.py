@@ -17,6 +17,7 @@ from ..._solve import (
     require_columns,
 )
 from ...limits.limit import Limit
+from ...limits.predictors import DecisionFunction
 from ...limits.result import Result
 
 __all__ = ["LABELS", "OneSidedSolution", "OrthosepLimit", "RampFunction"]
@@ -26,7 +27,7 @@ LABELS = {"positive": 1, "negative": -1}
 
 
 @dataclass(frozen=True, eq=False)
-class RampFunction:
+class RampFunction(DecisionFunction):
     """The function `f(x) = u relu(<w_plus, x>) - z relu(<w_minus, x>)`; call it with inputs.
 
     Parameters
@@ -42,7 +43,7 @@ class RampFunction:
     u: float = 1.0
     z: float = 1.0
 
-    def __call__(self, X: Array, gates: None = None) -> Array:
+    def __call__(self, X: Array, gates: Array | None = None) -> Array:
         """Return scores (n,) in float64 of inputs `X` (n, D); `gates` is not used."""
         xp = array_namespace(self.w_plus)
         X, n_inputs = as_float64(X, like=self.w_plus), int(self.w_plus.shape[0])

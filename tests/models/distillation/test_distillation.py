@@ -84,8 +84,8 @@ def test_theorem_5_1_one_layer_ends_at_the_projection_and_keeps_what_no_sample_s
 
     end = solve_ivp(velocity, (0, 3000), w0, method="DOP853", rtol=1e-12, atol=1e-14).y[:, -1]
     limit = distillation.distillation_limit(inputs, TEACHER, w0).require()
-    np.testing.assert_allclose(limit.weights, end, atol=1e-9)
-    at_zero = distillation.distillation_limit(inputs, TEACHER).weights
+    np.testing.assert_allclose(limit.zeta, end, atol=1e-9)
+    at_zero = distillation.distillation_limit(inputs, TEACHER).zeta
     onto = np.linalg.lstsq(inputs, inputs @ TEACHER)[0]
     np.testing.assert_allclose(at_zero, TEACHER if n > D else onto, atol=1e-12)
 
@@ -98,7 +98,7 @@ def test_theorem_5_2_the_limit_of_deep_students_is_exact(depth, loss) -> None:
     (end,) = distillation.distillation_flow(
         X, TEACHER, w0, [until], depth=depth, loss=loss, rtol=1e-13
     )
-    np.testing.assert_allclose(limit.weights, end, atol=1e-11)
+    np.testing.assert_allclose(limit.zeta, end, atol=1e-11)
     np.testing.assert_allclose(flow_of_layers(w0, depth, loss, until), end, atol=1e-10)
     assert 0.02 < limit.null_norm < limit.null_bound
     # What is printed as the limit of small starts is off by as much.
@@ -203,7 +203,7 @@ def test_a_start_above_the_loss_of_0_is_refused_since_the_flow_can_end_there() -
         rtol=1e-10, atol=1e-25,
     ).y[0, -1]  # fmt: skip
     assert -1e-12 < end < 0
-    assert distillation.distillation_limit([[1.0]], [2.0], [0.1], depth=2).weights == pytest.approx(
+    assert distillation.distillation_limit([[1.0]], [2.0], [0.1], depth=2).zeta == pytest.approx(
         [2.0]
     )
     with pytest.raises(ValueError, match="begin shorter, or elsewhere"):
@@ -221,11 +221,11 @@ def test_k_classes_end_at_the_centred_teacher_at_every_temperature(temperature) 
     for _ in range(12_000):  # steps that are as long in units of the temperature
         W -= temperature * (softmax(X @ W.T / temperature, axis=1) - labels).T @ X / N
     limit = distillation.distillation_limit(X, teacher, W0).require()
-    np.testing.assert_allclose(limit.weights, W, atol=1e-9)
+    np.testing.assert_allclose(limit.zeta, W, atol=1e-9)
     from_zero = distillation.distillation_limit(X, teacher).require()
-    np.testing.assert_allclose(from_zero.weights.sum(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(from_zero.zeta.sum(axis=0), 0, atol=1e-12)
     # The interpolant of the logits as they are, without their mean taken away, is another one.
-    assert np.linalg.norm(teacher @ np.linalg.pinv(X) @ X - from_zero.weights) > 0.5
+    assert np.linalg.norm(teacher @ np.linalg.pinv(X) @ X - from_zero.zeta) > 0.5
     assert distillation.transfer_risk(teacher + 5.0, teacher, X) == 0.0
     with pytest.raises(ValueError, match="no closed form is known"):
         distillation.distillation_limit(X, teacher, W0, depth=2)
@@ -247,9 +247,9 @@ def test_the_flow_of_k_classes_is_that_of_the_gradient_and_ends_at_the_limit(los
     np.testing.assert_allclose(path, [W0, *own.reshape(2, 3, D)], atol=1e-9)
     (end,) = distillation.distillation_flow(X, teacher, W0, [600.0], loss=loss)
     limit = distillation.distillation_limit(X, teacher, W0, loss=loss).require()
-    np.testing.assert_allclose(limit.weights, end, atol=1e-9)
+    np.testing.assert_allclose(limit.zeta, end, atol=1e-9)
     # The squared loss sees the mean over classes, which a softmax does not.
-    seen = limit.weights.mean(axis=0) - teacher.mean(axis=0)
+    seen = limit.zeta.mean(axis=0) - teacher.mean(axis=0)
     assert (np.linalg.norm(X @ seen) < 1e-9) == (loss == "squared")
 
 
@@ -279,7 +279,7 @@ def test_samples_that_repeat_or_depend_on_each_other_change_nothing() -> None:
     again = distillation.distillation_limit(
         np.concatenate([X, X, X[:1] - X[1:2], np.zeros((1, D))]), TEACHER, w0, depth=3
     )
-    np.testing.assert_allclose(again.require().weights, once.weights, atol=1e-12)
+    np.testing.assert_allclose(again.require().zeta, once.zeta, atol=1e-12)
     assert again.rank == once.rank == N
     # A start in the span of the samples leaves nothing to grow.
     seen = w0 @ np.linalg.pinv(X) @ X
@@ -287,7 +287,7 @@ def test_samples_that_repeat_or_depend_on_each_other_change_nothing() -> None:
     assert inside.null_norm < 1e-14
     # A teacher that no sample sees: one layer stays where it begins to be blind.
     blind = TEACHER - TEACHER @ np.linalg.pinv(X) @ X
-    assert np.linalg.norm(distillation.distillation_limit(X, blind).weights) < 1e-14
+    assert np.linalg.norm(distillation.distillation_limit(X, blind).zeta) < 1e-14
     assert math.isnan(distillation.distillation_limit(X, np.zeros(D)).angle)
 
 
@@ -387,7 +387,7 @@ def test_theorem_5_1_the_loss_falls_exponentially_and_the_weights_with_it() -> N
     mu = distillation.restricted_convexity(X, UNSURE, losses[0])
     assert mu > 0.05
     assert (losses[1:] <= losses[0] * np.exp(-2 * mu * times[1:]) + 1e-20).all()
-    off = path - distillation.distillation_limit(X, UNSURE).weights
+    off = path - distillation.distillation_limit(X, UNSURE).zeta
     assert ((off**2).sum(axis=1) <= 2 * losses / mu + 1e-20).all()
     # Lemma D.1: the way stays in the span of the samples.
     np.testing.assert_allclose(path @ np.linalg.pinv(X) @ X, path, atol=1e-12)
@@ -404,14 +404,14 @@ def test_bounds_d_33_and_d_39_of_theorem_5_2_hold_along_the_flow(depth) -> None:
     what = np.linalg.norm(limit.projection)
     share = 1 - (sizes[0] / what) ** (2 / depth)
     largest = what * share ** (-depth / (2 * (depth - 1)))
-    assert what < np.linalg.norm(limit.weights) < largest
+    assert what < np.linalg.norm(limit.zeta) < largest
     # Samples that span all inputs leave nothing unseen: the teacher itself.
     enough = np.concatenate([X, np.random.default_rng(depth).normal(size=(D, D))])
     short = 1e-3 * w0  # so short that one of two signs lowers the loss
     loss = [mean_loss(enough, w, TEACHER, "cross-entropy") for w in (short, -short)]
     start = short if loss[0] < loss[1] else -short
     whole = distillation.distillation_limit(enough, TEACHER, start, depth=depth).require()
-    np.testing.assert_allclose(whole.weights, TEACHER, atol=1e-12)
+    np.testing.assert_allclose(whole.zeta, TEACHER, atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -430,12 +430,12 @@ def test_theorem_5_3_and_corollary_5_2_bound_simulated_students(
     risks = []
     for seed in range(6):
         task = ib.datasets.make_angle_task(20, 60, kappa, n_val=400, random_state=seed)
-        w = distillation.distillation_limit(task.X, task.teacher).weights
+        w = distillation.distillation_limit(task.X, task.teacher).zeta
         risks.append(distillation.transfer_risk(w, task.teacher, task.X_val))
     assert np.mean(risks) < bound.sharper < bound.value
     # As many samples as inputs: no risk is left.
     task = ib.datasets.make_angle_task(20, 20, kappa, n_val=400)
-    w = distillation.distillation_limit(task.X, task.teacher).weights
+    w = distillation.distillation_limit(task.X, task.teacher).zeta
     assert distillation.transfer_risk(w, task.teacher, task.X_val) == 0
 
 
@@ -459,7 +459,7 @@ def test_corollary_5_1_bounds_students_of_tasks_with_a_margin() -> None:
     for task in tasks:
         tail = distillation.angle_tail(task.X_val, task.teacher)
         assert tail(math.pi / 2 - margin + 1e-9) == 0 < tail(math.pi / 2 - margin - 0.3)
-        w = distillation.distillation_limit(task.X, task.teacher).weights
+        w = distillation.distillation_limit(task.X, task.teacher).zeta
         risks.append(distillation.transfer_risk(w, task.teacher, task.X_val))
     assert 0.01 < np.mean(risks) < gamma**n < 0.75
     with pytest.raises(ValueError, match="`margin` must lie"):
@@ -496,7 +496,7 @@ def test_lemma_5_1_angles_never_rise_while_the_risk_does() -> None:
     np.testing.assert_allclose(
         curve.angles[[0, 8, 17, 21]], [one.angle for one in limits], atol=1e-7
     )
-    risks = [distillation.transfer_risk(one.weights, task.teacher, task.X_val) for one in limits]
+    risks = [distillation.transfer_risk(one.zeta, task.teacher, task.X_val) for one in limits]
     np.testing.assert_allclose(curve.risks[[0, 8, 17, 21]], risks, atol=1e-12)
     assert curve.rises[0] == 0 and (np.diff(curve.angles) < 1e-8).all()
     # Printed after the lemma: further data never harm the risk. Inputs near the boundary on the

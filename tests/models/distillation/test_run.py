@@ -103,9 +103,9 @@ def test_a_student_of_all_classes_follows_its_flow_at_every_temperature() -> Non
         assert row["n_classes"] == 10 and row["angle_limit"] is None
         assert row["risk"] == found.network.risk
     # The temperature changes the way, and not the limit; here warm students get on faster.
-    np.testing.assert_allclose(warm.limit.weights, cold.limit.weights, atol=1e-12)
+    np.testing.assert_allclose(warm.limit.zeta, cold.limit.zeta, atol=1e-12)
     assert warm.comparison.network.error < 0.6 < cold.comparison.network.error
-    assert warm.limit.weights.shape == (10, 65)
+    assert warm.limit.zeta.shape == (10, 65)
     figure = warm.figure()
     assert figure is not None and len(figure.axes) == 2
 
@@ -117,7 +117,7 @@ def test_what_is_kept_gives_its_numbers_again(tmp_path) -> None:
     path = load_file(tmp_path / "path.safetensors")
     rates = record["options"]["learning_rate"]
     assert path["time"][-1] == pytest.approx(40 * rates[0] + 60 * rates[1])
-    off = np.linalg.norm(path["weights"][-1] - limit.weights) / np.linalg.norm(limit.weights)
+    off = np.linalg.norm(path["weights"][-1] - limit.zeta) / np.linalg.norm(limit.zeta)
     assert off == pytest.approx(record["comparison"]["network"]["error"])
     layers = load_file(tmp_path / "network.safetensors")
     product = layers["layers.1"] @ layers["layers.0"]

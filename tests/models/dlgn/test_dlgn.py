@@ -194,7 +194,7 @@ def test_training_goes_to_the_l1_margin_and_not_to_the_overlap_kernel() -> None:
     assert machine.objective == pytest.approx(np.linalg.norm(hard_margin(Y[:, None] * GATES)))
     first, second = (layer.detach().numpy() for layer in network.layers)
     product = second[0] * first.sum(axis=1) / (Y * found).min()
-    free = GATES.T @ machine.coefficients / machine.margins.min()
+    free = GATES.T @ machine.zeta / machine.margins.min()
     # Each is best in its own norm, at margin 1; the L1 norm is sqrt(D) = 2 times the objective.
     assert np.abs(product).sum() < 1.03 * 2 * limit.objective < 0.95 * np.abs(free).sum()
     assert np.linalg.norm(free) < 0.95 * np.linalg.norm(product)

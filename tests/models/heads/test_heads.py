@@ -58,7 +58,7 @@ def test_soft_labels_with_few_samples_are_interpolated_at_least_norm_whatever_th
     (head,) = solve_exit_heads([phi], teacher=teacher, temperature=temperature, share=0)
     expected = (np.linalg.pinv(phi) @ centred(teacher)).T
     assert head.require().kind == "interpolant"
-    assert head.weights == pytest.approx(expected, abs=1e-11)
+    assert head.zeta == pytest.approx(expected, abs=1e-11)
     assert abs(head.excess) < 1e-12 and head.certificate.gap < 1e-12
 
 
@@ -68,7 +68,7 @@ def test_large_logits_of_a_teacher_do_not_underflow() -> None:
     (head,) = solve_exit_heads([phi], teacher=teacher, share=0)
     # Far out the loss is level: the closed form is right, and its certificate says it cannot tell.
     assert head.kind == "interpolant"
-    assert head.weights == pytest.approx((np.linalg.pinv(phi) @ centred(teacher)).T, rel=1e-9)
+    assert head.zeta == pytest.approx((np.linalg.pinv(phi) @ centred(teacher)).T, rel=1e-9)
     with pytest.raises(NotCertified, match="INACCURATE"):
         head.require()
 
@@ -83,10 +83,10 @@ def test_with_many_samples_the_minimiser_is_unique_and_depends_on_the_temperatur
             np.zeros(15), options={"gtol": 1e-9},
         )  # fmt: skip
         assert head.require().kind == "minimiser" and head.certificate.curvature > 0
-        assert centred(head.weights.T).T == pytest.approx(head.weights, abs=1e-13)
+        assert centred(head.zeta.T).T == pytest.approx(head.zeta, abs=1e-13)
         got = oracle.x.reshape(3, 5)
-        assert head.weights == pytest.approx(got - got.mean(axis=0), abs=1e-5)
-        ends.append(head.weights)
+        assert head.zeta == pytest.approx(got - got.mean(axis=0), abs=1e-5)
+        ends.append(head.zeta)
     assert np.abs(ends[0] - ends[1]).max() > 0.01
 
 
@@ -95,7 +95,7 @@ def test_a_teacher_that_the_head_can_match_is_matched_at_every_temperature() -> 
     teacher = np.random.default_rng(7).normal(size=(3, 5))
     for temperature in (0.5, 1.0, 4.0):
         (head,) = solve_exit_heads([phi], teacher=phi @ teacher.T, temperature=temperature, share=0)
-        assert head.require().weights == pytest.approx(centred(teacher.T).T, abs=1e-10)
+        assert head.require().zeta == pytest.approx(centred(teacher.T).T, abs=1e-10)
 
 
 def test_the_gap_is_a_bound_from_below_that_survives_labels_near_the_edge() -> None:
@@ -107,7 +107,7 @@ def test_the_gap_is_a_bound_from_below_that_survives_labels_near_the_edge() -> N
     least = head.excess + loss.least
     left = np.linalg.svd(phi, full_matrices=False)[0]
     for seed in range(5):
-        u = phi @ (head.weights + 0.01 * np.random.default_rng(seed).normal(size=(3, 5))).T
+        u = phi @ (head.zeta + 0.01 * np.random.default_rng(seed).normal(size=(3, 5))).T
         slopes = loss.gradient(u)
         assert loss.dual_value(u, -left @ (left.T @ slopes)) <= least + 1e-12
 
@@ -118,7 +118,7 @@ def test_nearly_dependent_features_leave_the_loss_at_its_least() -> None:
     heads = solve_exit_heads([phi, skewed], labels, teacher=teacher)
     assert heads[1].excess == pytest.approx(heads[0].excess, abs=1e-12)
     assert heads[1].certificate.gap < 1e-10
-    assert heads[1].logits(skewed) == pytest.approx(heads[0].logits(phi), abs=1e-6)
+    assert heads[1].predictor(skewed) == pytest.approx(heads[0].predictor(phi), abs=1e-6)
 
 
 @pytest.mark.parametrize(("n", "d"), [(8, 20), (40, 5)])
@@ -127,13 +127,13 @@ def test_mixed_labels_with_some_unlabelled_come_to_the_minimiser_of_the_definiti
     labels[::3] = -1
     (head,) = solve_exit_heads([phi], labels, teacher=teacher, temperature=2.0, share=0.3)
     head.require()
-    least = loss_of(head.weights, phi, labels, teacher, 2.0, 0.3)
+    least = loss_of(head.zeta, phi, labels, teacher, 2.0, 0.3)
     p = softmax(teacher / 2, axis=1)
     entropy = -0.7 * 4 * np.sum(p * np.log(p), axis=1).mean()
     assert head.excess == pytest.approx(least - entropy, abs=1e-12)
     rng = np.random.default_rng(0)
     for size in (1e-3, 0.1):
-        other = head.weights + size * rng.normal(size=head.weights.shape)
+        other = head.zeta + size * rng.normal(size=head.zeta.shape)
         assert loss_of(other, phi, labels, teacher, 2.0, 0.3) > least
 
 
@@ -144,7 +144,7 @@ def test_two_classes_are_logistic_regression_where_labels_overlap() -> None:
     oracle = LogisticRegression(C=np.inf, fit_intercept=False, tol=1e-10, max_iter=1000)
     expected = oracle.fit(phi, labels).coef_[0]
     assert head.require().kind == "minimiser"
-    assert head.weights[1] - head.weights[0] == pytest.approx(expected, abs=1e-5)
+    assert head.zeta[1] - head.zeta[0] == pytest.approx(expected, abs=1e-5)
 
 
 def test_hard_labels_alone_lead_along_the_joint_direction() -> None:
@@ -152,14 +152,14 @@ def test_hard_labels_alone_lead_along_the_joint_direction() -> None:
     (head,) = solve_exit_heads([phi], labels, share=1)
     norm = JointMargin().literal(phi, labels).solve(solver="CLARABEL")
     assert head.require().kind == "direction"
-    assert np.linalg.norm(head.weights) == pytest.approx(norm, rel=1e-6)
-    assert head.weights.sum(axis=0) == pytest.approx(np.zeros(20), abs=1e-10)
-    scores = head.logits(phi)
+    assert np.linalg.norm(head.zeta) == pytest.approx(norm, rel=1e-6)
+    assert head.zeta.sum(axis=0) == pytest.approx(np.zeros(20), abs=1e-10)
+    scores = head.predictor(phi)
     own = scores[np.arange(12), labels][:, None]
     assert np.min((own - scores)[np.arange(3) != labels[:, None]]) >= 1 - 1e-9
     # One orthonormal sample a class: W = I - 1 1' / K, of norm sqrt(K - 1).
     (collapse,) = solve_exit_heads([np.eye(4)], np.arange(4), share=1)
-    assert collapse.weights == pytest.approx(np.eye(4) - 0.25, abs=1e-6)
+    assert collapse.zeta == pytest.approx(np.eye(4) - 0.25, abs=1e-6)
 
 
 def test_the_joint_direction_of_two_classes_is_the_hard_margin_machine() -> None:
@@ -169,7 +169,7 @@ def test_the_joint_direction_of_two_classes_is_the_hard_margin_machine() -> None
     machine = SVC(kernel="linear", C=1e8, tol=1e-8)
     machine.fit(np.vstack([phi, -phi]), np.concatenate([labels, 1 - labels]))
     # <w_1 - w_0, phi> >= 1 with w_1 = -w_0 = v / 2, v the machine.
-    assert 2 * head.weights[1] == pytest.approx(machine.coef_[0], abs=1e-4)
+    assert 2 * head.zeta[1] == pytest.approx(machine.coef_[0], abs=1e-4)
 
 
 def test_a_direction_that_leaves_samples_undecided_is_no_limit() -> None:
@@ -196,7 +196,7 @@ def test_training_comes_to_the_predicted_heads_of_all_exits(n, d, share) -> None
         exits, labels, teacher=teacher, temperature=2.0, share=share, n_steps=800
     )
     for head, trained in zip(heads, run.weights, strict=True):
-        assert trained == pytest.approx(head.require().weights, abs=1e-6)
+        assert trained == pytest.approx(head.require().zeta, abs=1e-6)
 
 
 def test_annealing_the_temperature_changes_no_interpolant_and_holds_confidence() -> None:
@@ -206,7 +206,7 @@ def test_annealing_the_temperature_changes_no_interpolant_and_holds_confidence()
     assert run.temperature[0] == 1 and run.temperature[-1] > 1
     assert confidence([torch.as_tensor(teacher)], run.temperature[-1]) <= 0.4
     assert confidence([torch.as_tensor(teacher)], run.temperature[-1] / 1.05) > 0.4
-    assert run.weights[0] == pytest.approx(head.weights, abs=1e-6)
+    assert run.weights[0] == pytest.approx(head.zeta, abs=1e-6)
 
 
 def printed_loss(teacher, student, tau):
@@ -330,7 +330,8 @@ def test_exits_of_a_trained_and_a_random_trunk_on_digits() -> None:
         assert all(head.require().kind == "minimiser" for head in heads)
     averages = anytime_average(heads, trunk.features(X[60:]))
     assert all(p.sum(axis=1) == pytest.approx(1) for p in averages)
-    own = [softmax(h.logits(f), axis=1) for h, f in zip(heads, trunk.features(X[60:]), strict=True)]
+    logits = [h.predictor(f) for h, f in zip(heads, trunk.features(X[60:]), strict=True)]
+    own = [softmax(one, axis=1) for one in logits]
     assert averages[0] == pytest.approx(own[0]) and averages[1] == pytest.approx(sum(own) / 2)
     assert np.mean(averages[1].argmax(axis=1) == y[60:]) > 0.8
 

@@ -61,7 +61,7 @@ def test_few_samples_are_interpolated_and_training_comes_to_every_limit() -> Non
     assert limit.kind == "interpolant" and limit.rank == 40
     exits = report.objects["exits"]
     centred = exits.teacher - exits.teacher.mean(axis=1, keepdims=True)
-    np.testing.assert_allclose(exits.features[0] @ limit.weights.T, centred, atol=1e-6)
+    np.testing.assert_allclose(exits.features[0] @ limit.zeta.T, centred, atol=1e-6)
     assert one.score_cosine > 0.97
 
 
@@ -73,7 +73,7 @@ def test_hard_labels_alone_lead_along_the_joint_direction_far_enough_to_see() ->
     assert one.kind == "direction" and report.status.name == "SOLVED"
     assert 0.95 < one.margin_ratio <= 1 + 1e-6 and np.degrees(one.angle) < 8
     # The limit's margin is 1 over its norm: it is scaled to margin 1.
-    assert one.limit.margin == pytest.approx(1 / np.linalg.norm(report.limit[2].weights), rel=1e-3)
+    assert one.limit.margin == pytest.approx(1 / np.linalg.norm(report.limit[2].zeta), rel=1e-3)
     assert report.trajectory[2].loss[-1] < 1e-6
     assert "temperature" not in report.results["teacher"]
 
@@ -87,7 +87,7 @@ def test_unlabelled_samples_are_of_the_teacher_alone_and_classes_may_be_two() ->
         exits.features, exits.labels.train, teacher=exits.teacher, temperature=3.0, tol=1e-6
     )
     for head, limit in zip(alone, report.limit.values(), strict=True):
-        np.testing.assert_array_equal(head.weights, limit.weights)
+        np.testing.assert_array_equal(head.zeta, limit.zeta)
 
 
 def test_the_network_of_a_report_predicts_what_the_comparison_says(tmp_path) -> None:
@@ -98,7 +98,7 @@ def test_the_network_of_a_report_predicts_what_the_comparison_says(tmp_path) -> 
         for one, p in zip(report.comparison.exits, averages, strict=True):
             assert np.mean(p.argmax(axis=1) == exits.labels.val) == one.network.anytime_accuracy
     limit = ib.heads.HeadLimit.load(tmp_path / "limit-exit2.safetensors")
-    np.testing.assert_array_equal(limit.weights, report.limit[2].weights)
+    np.testing.assert_array_equal(limit.zeta, report.limit[2].zeta)
     path = load_file(tmp_path / "path.safetensors")
     np.testing.assert_array_equal(path["weights.2"][-1], report.network.heads[1].weight.detach())
 

@@ -279,10 +279,7 @@ BEGUN = {
         ("{gln} --plot no/such/run.png", "there is no folder 'no/such'"),
         ("--model orthosep --classes all", "is not for the model orthosep"),
         ("--model relu --classes all", "is not for the model relu"),
-        (
-            "--model gdln --classes all",
-            "take one of deep-linear, distillation, frelu, gln, gln-l2, heads, linear",
-        ),
+        ("--model gdln --classes all", "take one of deep-linear, "),
         ("{all} --data orthants", "needs data of several classes"),
         ("{all} --data mnist", "needs `--data-dir DIR`"),
         ("{all} --n-train 12", "the training part has no sample of class"),
