@@ -76,8 +76,7 @@ def solve_exit_heads(
 
     Examples
     --------
-    >>> teacher = [[2.0, 0.0], [0.0, 4.0]]
-    >>> (head,) = ib.heads.solve_exit_heads([np.eye(2)], teacher=teacher, share=0)
+    >>> (head,) = ib.heads.solve_exit_heads([np.eye(2)], teacher=[[2.0, 0.0], [0.0, 4.0]], share=0)
     >>> head.kind, head.zeta.round(9).tolist()
     ('interpolant', [[1.0, -2.0], [-1.0, 2.0]])
     """
