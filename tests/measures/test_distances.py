@@ -31,7 +31,7 @@ from implicit_bias import (
 from implicit_bias.data.sample import Sample
 from implicit_bias.measures import kkt as diagnostics
 from implicit_bias.measures.distances import Distances
-from implicit_bias.models.orthosep.diagnosis import OrthosepDistances
+from implicit_bias.models.orthosep import OrthosepDistances
 from implicit_bias.networks.balanced_relu import BalancedReLU
 from implicit_bias.networks.relu import DeepReLU
 from tests.oracles import quadrants, quadrants_zeta

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import pytest
 
 from implicit_bias import Status, __version__
-from implicit_bias.drawing.figures import Row
+from implicit_bias.drawing import Row
 from implicit_bias.models import MODELS
 from implicit_bias.reports.finding import Assumption, Finding, Table
 from implicit_bias.reports.formulas import mathml

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from implicit_bias import FReLU, TrainingSettings, kkt_distance, solve_frelu_svm, train
 from implicit_bias.data.sample import Sample
-from implicit_bias.drawing.unit_growth import plot_unit_growth
+from implicit_bias.drawing import plot_unit_growth
 from implicit_bias.quantities.formatting import of_log10, rounded
 from implicit_bias.reports.finding import Finding
 from implicit_bias.runs.slow_units import slow_units
