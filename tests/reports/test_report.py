@@ -16,7 +16,7 @@ from implicit_bias.reports.finding import Assumption, Finding, Table
 from implicit_bias.reports.heading import Heading
 from implicit_bias.reports.report import Report
 from implicit_bias.reports.text import render_text
-from implicit_bias.runs.gather import gather
+from implicit_bias.runs import gather
 
 ROWS = (("a", "1.5"), ("a long label", "2"), ("", "three"))
 HEADING = Heading("toy", "everything tends to 1", "min x", "ten points, seed 3", "a toy", {"x": 1})

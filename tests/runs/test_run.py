@@ -16,8 +16,7 @@ from implicit_bias.options.fields import flag
 from implicit_bias.options.values import kinds
 from implicit_bias.reports.page import render_html
 from implicit_bias.run_model import BROUGHT
-from implicit_bias.runs.seeds import Seeds
-from implicit_bias.runs.setup import training_settings
+from implicit_bias.runs import Seeds, training_settings
 from implicit_bias.training.catalogue import TRAINERS
 from tests import choices
 from tests.commands import results, without_times

@@ -16,7 +16,7 @@ from implicit_bias.data.sample import Sample
 from implicit_bias.drawing import plot_unit_growth
 from implicit_bias.quantities.formatting import of_log10, rounded
 from implicit_bias.reports.finding import Finding
-from implicit_bias.runs.slow_units import slow_units
+from implicit_bias.runs import slow_units
 
 # y x = (1, +-2.4), unit 1 open on the first sample alone: its dual norm is half of 2.6.
 SAMPLE = Sample(

@@ -17,7 +17,7 @@ import torch
 from threadpoolctl import threadpool_info
 
 import implicit_bias as ib
-from implicit_bias.runs.progress import Progress
+from implicit_bias.runs import Progress
 from implicit_bias.sweeps import cell_files, work
 from implicit_bias.sweeps.cell_files import NotWritten
 from tests.commands import environment
