@@ -16,7 +16,7 @@ from ..measures.kkt import KKTDistance
 from ..measures.scalars import unit_norms
 from ..measures.unit_growth import unit_growth
 from ..networks.protocols import HasDualNorms, Homogeneous
-from ..quantities.formatting import of_log10, rounded, share
+from ..quantities.formatting import power_of_ten, rounded, share
 from ..reports.finding import Finding, Table
 from ..training.settings import TrainingSettings
 from ..training.trajectory import Trajectory
@@ -142,7 +142,11 @@ def _row(change: UnitChange) -> tuple[str, str, str]:
         text += (
             f"; not yet on its way: power {change.growth_now:+.2g} now, {change.exponent:+.2g} then"
         )
-    return unit, text, "; ".join(f"{name}: {of_log10(steps)}" for name, steps in main.log10_steps)
+    return (
+        unit,
+        text,
+        "; ".join(f"{name}: {power_of_ten(steps)}" for name, steps in main.log10_steps),
+    )
 
 
 def _mark(arrival: Arrival, change: UnitChange) -> str:

@@ -40,12 +40,12 @@ class Outer(Measured):
     margin_ratio: float = quantity()
     own_gap: float = quantity(column="gap", doc="Its own gap.")
 
-    @derived("twice", "g", kept=True)
+    @derived("twice", "g", recorded=True)
     def doubled(self) -> float:
         """Twice the ratio."""
         return 2 * self.margin_ratio
 
-    weights: np.ndarray = part("(n,) weights.", kept=False)
+    weights: np.ndarray = part("(n,) weights.", recorded=False)
     cosines: np.ndarray = quantity("cosines", spread, ideal=1.0)
     largest_dual_norm: float | None = quantity(default=None)
     inner: Inner = part("A part.", default=Inner(0.25))

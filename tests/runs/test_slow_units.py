@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from implicit_bias import FReLU, TrainingSettings, kkt_distance, solve_frelu_svm, train
 from implicit_bias.data.sample import Sample
 from implicit_bias.drawing.unit_growth import plot_unit_growth
-from implicit_bias.quantities.formatting import of_log10, rounded
+from implicit_bias.quantities.formatting import power_of_ten, rounded
 from implicit_bias.reports.finding import Finding
 from implicit_bias.runs.slow_units import slow_units
 
@@ -90,4 +90,4 @@ def test_the_picture_goes_on_with_the_predicted_power() -> None:
     ],
 )
 def test_powers_of_ten_are_read_at_a_glance(value, text) -> None:
-    assert of_log10(value) == text
+    assert power_of_ten(value) == text

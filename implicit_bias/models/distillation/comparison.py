@@ -83,7 +83,7 @@ class DistillationComparison(Measured):
     )
     score_cosine: float = quantity(format=".6f")
     agreement: float = quantity()
-    curves: StudentCurves = part("Network and flow over training.", kept=False)
+    curves: StudentCurves = part("Network and flow over training.", recorded=False)
 
     def states(self) -> list[tuple[str, ...]]:
         """Label and value of limit, flow and network, of every line of a printed table."""
