@@ -241,7 +241,7 @@ def _takes_norms(name: str, program: MaxMarginProgram) -> bool:
     return conic(name)
 
 
-# How each solver spells its tolerances and its limit on iterations.
+# Names that each solver has for its tolerances and its limit on iterations.
 TOLERANCES = {
     "CLARABEL": ("tol_gap_abs", "tol_gap_rel", "tol_feas"),
     "ECOS": ("abstol", "reltol", "feastol"),

@@ -25,7 +25,7 @@ from .summation import rounding
 
 __all__ = ["KernelProgram", "KernelSolution", "certify_kernel"]
 
-# Of the largest entry: a kernel with eigenvalues further below zero is refused.
+# A kernel with eigenvalues further below zero, relative to its largest entry, is refused.
 INDEFINITE = 1e-9
 # Kernel, its signed copy, Newton matrix and factor.
 MATRICES = 4

@@ -9,8 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from implicit_bias.models import MODELS
-from implicit_bias.options import choices
-from implicit_bias.options.values import Kind, kinds
+from implicit_bias.options import Kind, choices, kinds
 
 WIDTH = 100
 PATH = Path(choices.__file__)

@@ -9,7 +9,7 @@ import os
 import struct
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,13 @@ import pandas as pd
 from click.testing import CliRunner, Result
 from safetensors.torch import load_file
 
-from implicit_bias import cli, load_digits
-from implicit_bias.data.dataset import Dataset
+from implicit_bias import Dataset, cli, load_digits
 from implicit_bias.data.images import load_digit_classes
 from implicit_bias.data.labelled import ClassDataset
 from implicit_bias.datasets import load_idx
-from implicit_bias.runs.progress import Progress
+from implicit_bias.models import MODELS
+from implicit_bias.options import flag
+from implicit_bias.runs import Progress
 
 ROOT = Path(__file__).parents[1]
 # Exit code 5: training ended before the network separates its data, as many short runs do.
@@ -44,6 +45,27 @@ def results(*arguments: object, code: int | tuple[int, ...] = DONE) -> dict[str,
     codes = code if isinstance(code, tuple) else (code,)
     assert result.exit_code in codes, result.stderr
     return dict(json.loads(result.stdout))
+
+
+def small_runs(
+    usual: Mapping[str, Any], own: Mapping[str, Mapping[str, Any]]
+) -> dict[str, dict[str, Any]]:
+    """Options of a short run of every model: the `usual` ones that it takes, changed by its `own`.
+
+    None leaves an option to the model.
+    """
+    assert set(own) <= set(MODELS)
+    runs = {}
+    for name, model in MODELS.items():
+        taken = {key: value for key, value in usual.items() if key in model.option_names}
+        changed = taken | dict(own.get(name, {}))
+        runs[name] = {key: value for key, value in changed.items() if value is not None}
+    return runs
+
+
+def typed(options: Mapping[str, Any]) -> list[str]:
+    """Options as they stand on a command line."""
+    return [word for name, value in options.items() for word in (flag(name), str(value))]
 
 
 def environment() -> dict[str, str]:

@@ -1,1 +1,5 @@
-"""Panels: functions of matplotlib axes, and figures put together from them."""
+"""Panels that are drawn on matplotlib axes, and figures composed of them."""
+
+from .._lazy import lazy_names
+
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

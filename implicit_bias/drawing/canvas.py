@@ -14,7 +14,7 @@ RESOLUTION = 100  # dots per inch of what a notebook shows
 
 
 class ShownFigure(Figure):
-    """A figure with a picture of itself."""
+    """A figure that notebooks display."""
 
     def _repr_png_(self) -> bytes:
         content = io.BytesIO()
@@ -23,7 +23,7 @@ class ShownFigure(Figure):
 
 
 class ShownAxes(Axes):
-    """Axes with a picture of the figure that they are in."""
+    """Axes for which notebooks display their figure."""
 
     def _repr_png_(self) -> bytes:
         figure: Any = self.figure
@@ -32,7 +32,7 @@ class ShownAxes(Axes):
 
 
 def own_axes() -> Axes:
-    """Axes on a figure of their own."""
+    """Return axes on a new figure."""
     figure = ShownFigure(figsize=(6.4, 4.0), layout="constrained")
     axes: Axes = figure.subplots(subplot_kw={"axes_class": ShownAxes})
     return axes

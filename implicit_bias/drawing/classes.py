@@ -1,4 +1,4 @@
-"""Pictures of a comparison class by class. Functions of axes take and return them."""
+"""Panels that compare networks with their limits class by class."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def plot_label_confusion(comparison: MulticlassComparison, ax: Axes) -> Axes:
 
 
 def class_row(comparisons: Mapping[int, Comparison], labels: MulticlassComparison | None) -> Row:
-    """Ratios of every class, at least one, and the confusion of labels where all have a network."""
+    """Return a row of panels: distances of every class, and the confusion of labels if known."""
 
     return Row(1 if labels is None else 2, partial(_draw, comparisons, labels), height=4.6)
 

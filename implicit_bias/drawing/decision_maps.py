@@ -1,4 +1,4 @@
-"""Decision maps: functions of the plane as colours, several of them on one scale."""
+"""Decision maps: functions of the plane drawn as colours, several of them on one scale."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _CLASSES = ((1.0, "o", POSITIVE), (-1.0, "^", NEGATIVE))
 
 @dataclass(frozen=True)
 class DecisionMap:
-    """One function of the plane, to be drawn beside others.
+    """A function of the plane to draw as a decision map, and its scale.
 
     Attributes
     ----------
@@ -219,7 +219,7 @@ def _centres(extent: Extent, resolution: int) -> tuple[Array, Array]:
 
 
 def _values(scorer: Callable[[Array], ArrayLike], X: Array, x1: Array, x2: Array) -> Array:
-    """(len(x2), len(x1)) scores, with the constant of `X` where it has one."""
+    """Return scores (len(x2), len(x1)) on a grid, with the constant column of `X` if it has one."""
     grid = np.stack(np.meshgrid(x1, x2), axis=-1).reshape(-1, 2)
     inputs = np.tile(X[0], (len(grid), 1))
     inputs[:, :2] = grid

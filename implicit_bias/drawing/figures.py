@@ -1,4 +1,4 @@
-"""Figures put together from rows of panels, without pyplot and its global state."""
+"""Figures composed of rows of panels, without pyplot and its global state."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _LETTERS, _LINE = 36, 13
 
 @dataclass(frozen=True)
 class Row:
-    """One row of a figure.
+    """A row of panels in a figure.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Row:
 
 
 def panel_rows(panels: Sequence[Panel]) -> list[Row]:
-    """Rows of at most three panels, as even as can be: four become 2 + 2 and five 3 + 2.
+    """Arrange panels in even rows of at most three: four become 2 + 2 and five 3 + 2.
 
     Each panel is a function that draws on the axes it is given.
     """

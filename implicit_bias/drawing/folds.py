@@ -1,4 +1,4 @@
-"""Where a ReLU network bends in a plane, layer by layer."""
+"""Folds of a ReLU network in a plane: the lines on which it is not differentiable, by layer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _CLASSES = ((1.0, "o", POSITIVE), (-1.0, "^", NEGATIVE))
 
 
 def fold_row(networks: Mapping[str, ReLUWeights], train: Sample) -> Row | None:
-    """Where networks bend in the plane of the samples, or of their two principal components.
+    """Return a row with the folds of networks, in the plane of the samples' principal components.
 
     None where the samples span no plane: a network of one input bends at points.
     """
@@ -55,7 +55,7 @@ def _draw(
 
 
 def plot_folds(folds: FoldSet, ax: Axes) -> Axes:
-    """Dots where lines cross zero sets, in the layer's colour; grey rings where nothing bends."""
+    """Draw folds as dots in the layer's colour, and zero sets without a fold as grey rings."""
     from matplotlib.lines import Line2D
 
     entries = []
@@ -80,7 +80,7 @@ def plot_folds(folds: FoldSet, ax: Axes) -> Axes:
 
 
 def plot_surface(surface: FoldSurface, ax: Axes) -> Axes:
-    """The pieces of a surface in the colour of their index, and its dependency graph as arrows.
+    """Draw the pieces of a fold surface coloured by index, and its dependency graph as arrows.
 
     An arrow leads from the middle of a piece to that of one that bends at it.
 

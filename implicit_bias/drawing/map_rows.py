@@ -1,4 +1,4 @@
-"""A row of decision maps: the limit's beside the network's at times of its training."""
+"""Rows of decision maps: of the limit, and of the network at steps of its training."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TIMES = 3
 
 
 def plane_snapshots(network: torch.nn.Module, X: Array, n_steps: int) -> NetworkSnapshots | None:
-    """A callback that keeps the network at times to be drawn; None if `X` is not of the plane."""
+    """Return a callback that stores the network at steps to draw; None if `X` is not planar."""
     # The start says little: without it, times are spread over the training itself.
     return (
         NetworkSnapshots(network, logarithmic_steps(n_steps, TIMES + 1)[1:])
@@ -47,19 +47,22 @@ def map_row(
     limit_title: str,
     lines: Callable[[torch.nn.Module | None], Array | None],
 ) -> Row:
-    """A row of decision maps, the limit's first, on one colour scale.
+    """Return a row of decision maps, the limit's first, on one colour scale.
 
     Parameters
     ----------
     limit : Limit
+        The predicted limit.
     snapshots : NetworkSnapshots
+        The network at steps of its training.
     train : Sample
         The samples to draw.
     transform : callable
         The limit's gates of new inputs.
     network_gates : callable, optional
-        The network's, where they differ.
+        The network's gates of new inputs, if they differ from the limit's.
     limit_title : str
+        Title of the limit's map.
     lines : callable
         `lines(network)` returns the hyperplanes (K, 3) where its gates change, those of the limit
         for None.
@@ -99,9 +102,9 @@ def _draw(maps: list[DecisionMap], train: Sample, axes: list[Axes]) -> None:
 
 
 def gating_lines(gating: Any, X: Array) -> Array | None:
-    """Hyperplanes (K, 3) of fitted contexts or gates on inputs of the plane; None without any.
+    """Return lines (K, 3) of fitted contexts or gates on planar inputs; None if there are none.
 
-    A gating of another kind has none to draw.
+    Gates that are no hyperplanes have no lines.
     """
     hyperplanes = getattr(gating, "contexts_", gating)
     if not hasattr(hyperplanes, "normals_"):
@@ -111,7 +114,7 @@ def gating_lines(gating: Any, X: Array) -> Array | None:
 
 
 def plane_lines(normals: Array, cutoffs: Array, X: Array) -> Array:
-    """Rows (a, b, c) of the lines `a x_1 + b x_2 = c` in which hyperplanes (K, D) cut the plane."""
+    """Return the lines `a x_1 + b x_2 = c`, rows (a, b, c), where hyperplanes cut the plane."""
     # <w, (x_1, x_2, constant)> = b is a line of the plane with the constant's share moved over.
     shift = normals[:, 2] * X[0, 2] if X.shape[1] == 3 else 0.0
     return np.column_stack([normals[:, :2], cutoffs - shift])

@@ -1,4 +1,4 @@
-"""Pictures of single results: what their method `plot` draws."""
+"""Pictures of single results, drawn by their method `plot`."""
 
 from __future__ import annotations
 
@@ -24,14 +24,16 @@ FEW = 8
 
 
 def plot_quantity(trajectory: Trajectory, name: str | None, ax: Axes) -> Axes:
-    """A quantity of a trajectory over its steps.
+    """Draw a quantity of a trajectory over its steps.
 
     Parameters
     ----------
     trajectory : Trajectory
-    name : str, optional
-        Of one of its arrays or of what was observed, with one number or a vector a checkpoint; the
-        normalised margin, or log(1/loss) where there is none, if it is left out.
+        Training to draw.
+    name : str or None
+        Name of one of its arrays or observed quantities, a number or a vector per checkpoint; None
+        for the normalised margin, or log(1/loss) if there is none.
+    ax : matplotlib axes
 
     Raises
     ------
@@ -50,7 +52,7 @@ def plot_quantity(trajectory: Trajectory, name: str | None, ax: Axes) -> Axes:
 
 
 def plot_ordered_margins(limit: Limit, ax: Axes) -> Axes:
-    """The margins of a limit from small to large: support vectors stand at 1."""
+    """Draw the margins of a limit from small to large: support vectors have margin 1."""
     margins, support = to_numpy(limit.margins), to_numpy(limit.support).astype(bool)
     order = np.argsort(margins, kind="stable")
     place = np.arange(1, len(margins) + 1)
@@ -68,7 +70,7 @@ def plot_ordered_margins(limit: Limit, ax: Axes) -> Axes:
 
 
 def plot_dual_norms(comparison: Comparison, ax: Axes) -> Axes:
-    """The dual norms of a network's units, at most 1 in the limit.
+    """Draw the dual norms of a network's units, at most 1 in the limit.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Pictures of a run: each function draws one panel on the axes that it is given and returns them.
+"""Panels of a training run: each function draws one on axes, and returns them.
 
 Step 0 has a place on the axis of steps, which is logarithmic from 1 on and linear below.
 """
@@ -51,7 +51,7 @@ KKT = {
 
 
 def plot_margins(trajectory: Trajectory, ax: Axes) -> Axes:
-    """Smallest margin over training, at the network's own scale."""
+    """Draw the smallest margin over training, at the network's own scale."""
     ax.plot(trajectory.step, trajectory.smallest_margin, color=BLUE, marker=".")
     ax.axhline(0, color="0.6", linewidth=0.8)
     ax.set_ylabel(TABLE["smallest_margin"].label)
@@ -59,7 +59,7 @@ def plot_margins(trajectory: Trajectory, ax: Axes) -> Axes:
 
 
 def plot_margin_ratio(trajectory: Trajectory, limit: Limit, ax: Axes) -> Axes:
-    """Plot the share of the predicted optimum that the exact and the smoothed margin still lack.
+    """Draw by how much the exact and the smoothed margin fall short of the predicted optimum.
 
     On a log axis: at the limit nothing is lacking. What an observer measured (`margin_ratio`,
     `smooth_margin_ratio`) comes first. Otherwise it is computed from the trajectory, for limits
@@ -76,10 +76,11 @@ def plot_margin_ratio(trajectory: Trajectory, limit: Limit, ax: Axes) -> Axes:
 
 
 def plot_agreement(trajectory: Trajectory, scores: Array, ax: Axes) -> Axes:
-    """Share of held-out labels that differ from the limit's; 1 - cosine of scores and coefficients.
+    """Draw the share of held-out labels unlike the limit's, and 1 - cosine with its scores.
 
-    `scores` (m,) are the limit's on the inputs that the trajectory has scores of; the cosine of
-    coefficients is an observer's `zeta_cosine`. On a log axis, where they are positive.
+    `scores` (m,) are the limit's on the inputs that the trajectory has scores of. 1 - cosine of the
+    coefficients is drawn too if an observer measured `zeta_cosine`. All on a log axis, where they
+    are positive.
     """
     predicted = to_numpy(scores)
     differ = np.sign(trajectory.scores) != np.sign(predicted)
@@ -94,10 +95,10 @@ def plot_agreement(trajectory: Trajectory, scores: Array, ax: Axes) -> Axes:
 
 
 def plot_kkt(trajectory: Trajectory, ax: Axes) -> Axes:
-    """Distance of the weights from a KKT point, as an observer measured it, on a log axis.
+    """Draw the distance of the weights from a KKT point, as an observer measured it.
 
-    Draws those of `kkt_residual`, `1 - kkt_cosine` and `kkt_complementarity` that there are, where
-    they are positive: all are 0 at a KKT point.
+    These are `kkt_residual`, `1 - kkt_cosine` and `kkt_complementarity`, as far as measured, on a
+    log axis where they are positive: all are 0 at a KKT point.
     """
     curves = {}
     for name, (label, color) in KKT.items():
@@ -110,7 +111,7 @@ def plot_kkt(trajectory: Trajectory, ax: Axes) -> Axes:
 def plot_unit_norms(
     trajectory: Trajectory, ax: Axes, limit: Limit | None = None, *, name: str = PREDICTED
 ) -> Axes:
-    """Each unit's share of the sum of norms; the limit's shares as asymptotes, dead units marked.
+    """Draw each unit's share of the sum of norms, the limit's shares as asymptotes.
 
     A unit of the network is dead with a norm of at most a thousandth of the largest; its line ends
     in a cross. Units that are dead in the limit have dotted grey lines. With many units the
@@ -142,7 +143,7 @@ def plot_unit_norms(
 
 
 def plot_growth(trajectory: Trajectory, ax: Axes) -> Axes:
-    """Weight norm and log(1/loss) on a log axis: both grow without bound on separable data."""
+    """Draw weight norm and log(1/loss), which grow without bound on separable data."""
     curves = {
         "weight norm": (trajectory.weight_norm, BLUE),
         TABLE["log_inverse_loss"].label: (-trajectory.log_loss, GREEN),
@@ -151,7 +152,7 @@ def plot_growth(trajectory: Trajectory, ax: Axes) -> Axes:
 
 
 def plot_gate_changes(step: ArrayLike, changed: ArrayLike, ax: Axes) -> Axes:
-    """Share of all gates of a ReLU network that differ from their start; (T,) arrays."""
+    """Draw the share of gates of a ReLU network that differ from their start; (T,) arrays."""
     ax.plot(step, changed, color=BLUE, marker=".")
     ax.set_ylim(bottom=0)
     ax.set_ylabel(TABLE["gate_changes"].label)
@@ -165,12 +166,10 @@ def run_panels(
     *,
     name: str = PREDICTED,
 ) -> list[Panel]:
-    """The panels that there are data for, each a function that draws on the axes it is given.
+    """Return the panels for which there are data, each a function that draws on axes.
 
-    `name` is what to call the limit, where it is not the one that is predicted of this network.
-
-    Without a limit, or with one whose norm the trajectory does not know, margins take the place
-    of the margin ratio.
+    The legend calls the limit `name`. Without a limit, or with one whose norm the trajectory does
+    not contain, margins are drawn instead of the margin ratio.
     """
     observed = trajectory.observed
     ratios = {} if limit is None else margin_ratios(trajectory, limit)
@@ -193,7 +192,7 @@ def run_panels(
 
 
 def margin_ratios(trajectory: Trajectory, limit: Limit) -> dict[str, Array]:
-    """Return the known ones of the exact and the smoothed margin ratio, (T,) arrays."""
+    """Return the exact and the smoothed margin ratio, (T,) arrays, as far as they are known."""
     optimum = float(limit.dual_objective)
     measured = {
         "exact": ("margin_ratio", trajectory.normalised_margin),
@@ -210,7 +209,7 @@ def margin_ratios(trajectory: Trajectory, limit: Limit) -> dict[str, Array]:
 
 
 def _cosines(rows: Array, vector: Array) -> Array:
-    """(T,) cosines of rows (T, m) with a vector; NaN for a row of zeros."""
+    """Return cosines (T,) of rows (T, m) with a vector; NaN for a row of zeros."""
     # Networks that were trained far have scores whose squares overflow.
     size = np.abs(rows).max(axis=1, keepdims=True)
     rows = np.divide(rows, size, out=np.zeros_like(rows), where=size > 0)
@@ -229,7 +228,7 @@ def _ramp(share: float) -> tuple[float, float, float, float]:
 
 
 def _predicted_shares(limit: Limit | None, n_units: int) -> tuple[NDArray[np.bool_], Array]:
-    """Which units live in the limit, and their shares; all and NaN if it has other units."""
+    """Return a mask of units live in the limit and their shares; all and NaN if not comparable."""
     predicted = None if limit is None else to_numpy(limit.unit_norms)
     if limit is None or predicted is None or predicted.shape != (n_units,):
         return np.ones(n_units, dtype=bool), np.full(n_units, np.nan)
@@ -270,7 +269,7 @@ def _unit_entries(
 def _log_curves(
     ax: Axes, trajectory: Trajectory, curves: dict[str, tuple[Array, str]], ylabel: str
 ) -> Axes:
-    """Draw every curve where it is positive on a log axis; one that never is is left out."""
+    """Draw curves on a log axis where they are positive; leave out those that never are."""
     for label, (values, color) in curves.items():
         shown = values > 0
         if not shown.any():
@@ -284,7 +283,7 @@ def _log_curves(
 
 
 def plain_ticks(ax: Axes) -> None:
-    """Decimal numbers along a logarithmic y axis that is short, at 1, 2 and 5 if very short."""
+    """Label a short logarithmic y axis by decimal numbers, at 1, 2 and 5 if very short."""
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
     low, high = ax.get_ylim()
@@ -299,7 +298,7 @@ def _steps(ax: Axes, trajectory: Trajectory) -> Axes:
 
 
 def step_axis(ax: Axes, last: float) -> Axes:
-    """Give a panel its axis of steps up to the last."""
+    """Set the x axis of a panel to steps up to the last."""
     ax.set_xscale("symlog", linthresh=1)
     ax.set_xlim(-0.15, 1.5 * max(last, 1.0))
     ax.set_xlabel(STEPS)

@@ -1,4 +1,4 @@
-"""Runs of several trainers from the same weights in one picture: a colour is a trainer."""
+"""Panels that compare several trainers from the same weights, one colour per trainer."""
 
 from __future__ import annotations
 
@@ -42,17 +42,18 @@ def panels_beside(
     *,
     name: str = PREDICTED,
 ) -> list[Panel]:
-    """Panels with a curve a trainer, and one of unit norms for each.
+    """Return panels with one curve per trainer, and a panel of unit norms for each trainer.
 
     Parameters
     ----------
     trajectories : mapping of trainer to Trajectory
         At least one.
     limit : Limit
-    scores : (m,)
-        The limit's on the inputs that the trajectories have scores of.
+        The limit that all are compared with.
+    scores : (m,) array
+        The limit's scores on the inputs that the trajectories have scores of.
     name : str
-        What to call the limit, where it is not the one that is predicted of these networks.
+        Name of the limit in legends.
     """
     runs = dict(trajectories)
     measured: dict[str, Mapping[str, Curves]] = {
@@ -76,7 +77,7 @@ def panels_beside(
 
 
 def of_trainer(trainer: str, panel: Panel) -> Panel:
-    """The panel, with the name of the trainer that it is about."""
+    """Return a panel with the name of its trainer as title."""
     return partial(_named, trainer, panel)
 
 
@@ -86,7 +87,7 @@ def plot_curves_beside(
     ylabel: str,
     ax: Axes,
 ) -> Axes:
-    """Draw every trainer's curves where they are positive, on logarithmic axes.
+    """Draw the curves of every trainer where they are positive, on logarithmic axes.
 
     Parameters
     ----------
@@ -131,7 +132,7 @@ def _colors(n: int) -> list[str]:
 
 
 def _lacking(run: Trajectory, limit: Limit) -> Curves:
-    """What the exact margin ratio lacks of 1; a ratio below 0 is no distance from the limit."""
+    """Return 1 - exact margin ratio; NaN for a ratio below 0, which is no distance."""
     ratio = margin_ratios(run, limit).get("exact")
     return {} if ratio is None else {"": np.where(ratio > 0, 1 - ratio, np.nan)}
 

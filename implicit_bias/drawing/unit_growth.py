@@ -1,4 +1,4 @@
-"""Shares of units against log(1/loss), and where their dual norms take them."""
+"""Shares of units against log(1/loss), and their growth as predicted by dual norms."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ POINTS = 100
 
 
 def plot_unit_growth(trajectory: Trajectory, growth: UnitGrowth, ax: Axes) -> Axes:
-    """Each unit's share of the norm over log(1/loss), and the powers that dual norms predict.
+    """Draw each unit's share of the norm over log(1/loss), and the powers that dual norms predict.
 
     Both axes are logarithmic: a power is a straight line. Units that will change have colours, and
     from the end of the run dashed lines with dots where they come to 1 %, 10 % and the share in the
@@ -57,7 +57,7 @@ def plot_unit_growth(trajectory: Trajectory, growth: UnitGrowth, ax: Axes) -> Ax
 
 
 def _end(growth: UnitGrowth) -> float:
-    """Where the axis ends: behind the last arrival that is near enough to be shown."""
+    """Return the end of the axis: twice the last arrival that is near enough to be shown."""
     now = growth.log_inverse_loss
     times = [one.log_inverse_loss for change in growth.changes for one in change.arrivals]
     near = [time for time in times if time < MOST * now]
@@ -65,7 +65,7 @@ def _end(growth: UnitGrowth) -> float:
 
 
 def _continue(ax: Axes, growth: UnitGrowth, change: UnitChange, end: float, color: str) -> None:
-    """The power from the end of the run to the share in the limit, and the marks on its way."""
+    """Draw the predicted power from the end of training to the limit's share, and its marks."""
     target = change.predicted_share
     # As arrivals are computed: its share over that of the others goes like the power.
     last = change.arrivals[-1].log_inverse_loss if change.arrivals else end

@@ -49,7 +49,7 @@ def matrix(name: str, values: Any, n_rows: int | None = None) -> Floats:
 
 
 def cross_matrix(k_cross: Any, n_train: int) -> Floats:
-    """The kernel (m, n) of new samples with n training samples, checked as `matrix` does."""
+    """Return the kernel (m, n) of new samples with n training samples, checked as a matrix."""
     cross = matrix("k_cross", k_cross)
     require_columns("k_cross", cross, n_train, "one column a training sample, one row a new one")
     return cross

@@ -60,7 +60,7 @@ class LinearLimit(Limit):
             W_l = s u_l u_{l-1}^T,  s = ||zeta||^(1/L),  u_0 = zeta / ||zeta||,  u_L = 1,
 
         so that `W_L ... W_1 = zeta^T` and `sum_l ||W_l||^2 = L ||zeta||^(2/L)`, L one more than
-        the number of hidden layers. Hidden u_l weigh all units alike; any unit vector would do.
+        the number of hidden layers. Hidden u_l weigh all units equally; any unit vector would do.
 
         Parameters
         ----------

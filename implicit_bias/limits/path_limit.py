@@ -57,7 +57,7 @@ class PathLimit(Limit):
     Attributes
     ----------
     paths : (P, L-1) int64 array
-        Units (i_1, .., i_(L-1)) of one path of each kind that the samples tell apart.
+        Units (i_1, .., i_(L-1)) of one path of each activity on the samples.
     multiplicity : (P,) int64 array
         How many paths are of that kind, by any of which `zeta[p]` may run.
     closed : (n,) bool array

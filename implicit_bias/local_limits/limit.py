@@ -119,7 +119,7 @@ class LocalLimit(Result):
         {
             Status.FAILED: (
                 "failed: no point was found at which first-order conditions hold; `reason` says "
-                "why. Train longer, so that the network is nearer to where it is heading"
+                "why. Train longer, so that the network is nearer to its limit"
             )
         }
     )

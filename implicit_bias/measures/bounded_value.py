@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -33,7 +33,7 @@ __all__ = [
 
 
 class BoundedValue(Measured):
-    """The value of a network beside its own local limit and a bound of all networks.
+    """The value of a network, its own local limit, and a bound of all networks.
 
     The value is ``(||w||^2 / L)^(L/2)`` over the smallest margin of L layers; smaller is better. It
     and what compares weights is measured; the bound, the local limit and the ratio of the two are
@@ -138,15 +138,10 @@ class BoundedValue(Measured):
 
 
 class BoundedComparison(BoundedValue):
-    """A network beside a bound, its own local limit, and classifiers on held-out data."""
+    """A network compared with a bound, its own local limit, and classifiers on held-out data."""
 
     error_network: float = quantity()
-    classifiers: Mapping[str, ClassifierComparison] = part("By their names.", recorded=False)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The quantities as plain Python values, nested."""
-        beside = {name: one.to_dict() for name, one in self.classifiers.items()}
-        return super().to_dict() | {"predicted": beside}
+    classifiers: Mapping[str, ClassifierComparison] = part("Comparisons by classifier name.")
 
 
 def value_of(network: torch.nn.Module, sample: Sample) -> float:
@@ -195,8 +190,10 @@ def measure_bounded_value(
 
     Parameters
     ----------
-    network, sample
-        As of `value_of`.
+    network : Module
+        Homogeneous of degree ``network.degree``.
+    sample : Sample
+        Inputs (n, D), labels (n,) in {-1, +1} and the gates behind which the network is.
     bound : float
         Certified lower bound of the value of all networks with the same gates.
     search : (Module, Sample), optional
@@ -215,7 +212,7 @@ def measure_bounded_value(
     Raises
     ------
     ValueError
-        As `local_limit`.
+        If the network is not homogeneous, or the sample is malformed.
 
     Examples
     --------

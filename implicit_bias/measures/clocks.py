@@ -78,7 +78,17 @@ class ConstantClock:
     Attributes
     ----------
     learning_rate : float
-        Over 1 - momentum, if there is momentum.
+        Size of the steps, divided by 1 - momentum if there is momentum.
+
+    References
+    ----------
+    K. Lyu, J. Li, "Gradient descent maximizes the margin of homogeneous neural networks", theorem
+    4.3, the rate of the loss.
+
+    Examples
+    --------
+    >>> ib.dynamics.ConstantClock(learning_rate=0.1).name
+    'constant (0.1)'
     """
 
     learning_rate: float = TRAINERS["constant"].learning_rates[-1]
@@ -94,7 +104,7 @@ class ConstantClock:
         return True
 
     def log10_steps(self, log_inverse_loss: float, state: State) -> float:
-        """See `Clock`; NaN where the mean margin would not be positive."""
+        """Predict the steps up to log(1/loss); NaN where the mean margin would not be positive."""
         margin = log_inverse_loss - state.offset
         if not 0 < margin < math.inf:
             return margin if margin > 0 else math.nan
@@ -106,17 +116,23 @@ class ConstantClock:
 
 @dataclass(frozen=True)
 class PowerClock:
-    """A run's own measure: log(1/loss) was growing like a power of the steps when it ended.
+    """The power of the steps like which log(1/loss) was growing when a run ended.
 
     Attributes
     ----------
     trainer : str
     steps, log_inverse_loss : float
-        At the end of the run.
+        Their values at the end of the run.
     exponent : float
         Slope of log(log(1/loss)) against log(steps) over the last half of the checkpoints.
     error : float
-        Of the exponent, see `Rate`.
+        Standard error of the exponent.
+
+    Examples
+    --------
+    >>> clock = ib.dynamics.PowerClock("normalised", 100.0, 50.0, exponent=1.0, error=0.01)
+    >>> clock.name
+    'normalised'
     """
 
     trainer: str
@@ -136,15 +152,34 @@ class PowerClock:
         return self.trainer in FLOWS
 
     def log10_steps(self, log_inverse_loss: float, state: State) -> float:
-        """See `Clock`; the state is the run's own, which its end stands for."""
+        """Predict the steps up to log(1/loss) from the end of the run, which is the state."""
         further = math.log10(log_inverse_loss / self.log_inverse_loss)
         return math.log10(self.steps) + further / self.exponent
 
 
 def clock_of(trajectory: Trajectory, settings: TrainingSettings) -> PowerClock | None:
-    """The clock that a run has measured; None for constant steps, or where it shows no power.
+    """Fit the clock of a run to its own log(1/loss).
 
-    Constant steps have a clock that is known: see `ConstantClock`.
+    Parameters
+    ----------
+    trajectory : Trajectory
+        The run, as `train` returns it.
+    settings : TrainingSettings
+        The settings that it was trained with.
+
+    Returns
+    -------
+    PowerClock or None
+        None where the run shows no power, and for constant steps, which follow `ConstantClock`.
+
+    Examples
+    --------
+    >>> X, y = np.array([[1.0, 0.2], [0.3, -1.0], [-0.8, 0.5]]), np.array([1.0, 1.0, -1.0])
+    >>> settings = ib.TrainingSettings(trainer="normalised", schedule=((100, 0.1),))
+    >>> network = ib.DeepLinear(2, hidden_widths=(3,), random_state=0)
+    >>> run = ib.train(network, X, y, settings=settings)
+    >>> ib.dynamics.clock_of(run, settings).name
+    'normalised'
     """
     if settings.trainer == "constant":
         return None
@@ -170,7 +205,7 @@ def pace_of(
     trainer: str,
     n_steps: int = 300,
 ) -> PowerClock | None:
-    """The clock of a trainer that a network was not trained with, measured by a short run of it.
+    """Measure the clock of another trainer by a short run of it from a trained network.
 
     A copy of the network begins at its direction and a smallest margin of 1, so that nothing but
     log(1/loss) has far to go, and takes `n_steps`; its steps count from there. What a run from
@@ -180,11 +215,16 @@ def pace_of(
     ----------
     network : Module
         Homogeneous, with positive margins; it is not modified.
-    X, y, gates
-        As in `training.train`.
-    trainer : str
-        One of `PACED`.
+    X : (n, D) array
+        Inputs, of any real dtype.
+    y : (n,) array
+        Labels in {-1, +1}.
+    gates : (n, ...) array, optional
+        Gate values or integer contexts of each sample, for networks that take them.
+    trainer : {"normalised", "momentum"}
+        The trainer whose clock is wanted: one whose steps follow gradient flow.
     n_steps : int
+        Steps of the short run.
 
     Returns
     -------
@@ -195,6 +235,16 @@ def pace_of(
     ------
     ValueError
         If the trainer is another, data are malformed, or some sample has no positive margin.
+
+    Examples
+    --------
+    >>> X, y = np.array([[1.0, 0.2], [0.3, -1.0], [-0.8, 0.5]]), np.array([1.0, 1.0, -1.0])
+    >>> network = ib.DeepLinear(2, hidden_widths=(3,), random_state=0)
+    >>> settings = ib.TrainingSettings(trainer="normalised", schedule=((100, 0.1),))
+    >>> run = ib.train(network, X, y, settings=settings)
+    >>> clock = ib.dynamics.pace_of(network, X, y, trainer="momentum", n_steps=100)
+    >>> clock.exponent > 1
+    True
     """
     if trainer not in PACED:
         raise ValueError(

@@ -37,7 +37,7 @@ __all__ = ["Comparison", "NetworkState", "compare", "measure_network"]
 # Non-negative least squares leaves multipliers of the size of rounding where zeros belong; those
 # below this share of the largest are taken for such.
 NO_SUPPORT = 1e-9
-# Margin ratios below this are told with what holds them back.
+# Comparisons with margin ratios below this name what keeps them there.
 NEAR = 0.99
 _OF_UNITS = ("n_dead", "largest_dual_norm", "n_wrongly_small")
 _FROM_DISTANCES = (
@@ -79,7 +79,17 @@ class NetworkState(Measured, eq=True):
 
 
 class Comparison(Measured, eq=True):
-    """A network beside a limit: how near it has come."""
+    """Distances between a trained network and a predicted limit, as `compare` returns them.
+
+    Examples
+    --------
+    >>> sample = ib.Sample(np.array([[3.0, 4.0]]), np.ones(1), np.ones((1, 1)))
+    >>> limit = ib.solve_frelu_svm(*sample)
+    >>> network = ib.FReLU.from_zeta(np.array([[6.0, 8.0]]))
+    >>> found = ib.compare(limit, network, sample, sample)
+    >>> found.n_dead, round(found.largest_dual_norm, 6), found.dual_condition
+    (0, 1.0, True)
+    """
 
     margin_ratio: float = quantity()
     network_norm: float = quantity(shown=False)
@@ -117,7 +127,7 @@ class Comparison(Measured, eq=True):
 
     @derived()
     def largest_dual_norm(self) -> float:
-        """Over all units; NaN where dual norms are not known."""
+        """Largest dual norm of all units; NaN where dual norms are not known."""
         return max(self.dual_norms, default=math.nan)
 
     @property
@@ -157,7 +167,7 @@ class Comparison(Measured, eq=True):
         return "time: the weights are not stationary yet"
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the dual norms of the network's units; see `Limit.plot` for `ax`."""
+        """Draw the dual norms of the network's units, into `ax` if one is given."""
         return draw("drawing.results:plot_dual_norms", self, ax=ax)
 
     @naming_extras()
@@ -202,7 +212,7 @@ def compare(
     train, val : Sample
         Data with the gates that limit and network use.
     kkt : KKTDistance, optional
-        Of the network on its training data, if it has been computed already.
+        `kkt_distance` of the network on its training data, if it has been computed already.
 
     Returns
     -------
@@ -216,6 +226,15 @@ def compare(
         do not fit.
     FloatingPointError
         If a score of the network is NaN.
+
+    Examples
+    --------
+    >>> sample = ib.Sample(np.array([[3.0, 4.0]]), np.ones(1), np.ones((1, 1)))
+    >>> limit = ib.solve_frelu_svm(*sample)
+    >>> network = ib.FReLU.from_zeta(np.array([[6.0, 8.0]]))
+    >>> found = ib.compare(limit, network, sample, sample)
+    >>> round(found.margin_ratio, 6), round(found.score_cosine, 6), found.agreement
+    (1.0, 1.0, 1.0)
     """
     distances = Distances(limit, train, val)
     now = distances(network, kkt=kkt)
@@ -236,7 +255,7 @@ def compare(
 def measure_network(
     network: torch.nn.Module, train: Sample, held_out: Sample, kkt: KKTDistance | None = None
 ) -> NetworkState:
-    """Margins, norms and accuracies of a network; `kkt` supplies its support vectors."""
+    """Measure margins, norms and accuracies of a network; `kkt` has its support vectors."""
     trained = scores(network, train)
     norms = unit_norms(network)
     group_norm = float(norms.sum()) if len(norms) else math.nan

@@ -55,7 +55,7 @@ class Distances:
     train, val : Sample
         Data with the gates that limit and network use.
     loss : {"logistic", "exponential"}
-        Of the smoothed margin.
+        Loss that defines the smoothed margin.
     kkt : bool
         Fit multipliers at every call. Everything else costs little more than a forward pass; the
         fit grows like the cube of the number of samples: milliseconds for hundreds of them,
@@ -88,13 +88,12 @@ class Distances:
     kkt_cosine           stationarity, relative residual and complementarity of `kkt_distance`;
     kkt_residual         NaN while the network does not separate the training data. ReLU networks
     kkt_complementarity  are measured with the gates that they have now
-    kkt_margin_bound     margin ratio that the network reaches at least, by all of these: see
-                         `KKTDistance.margin_bound`
+    kkt_margin_bound     margin ratio that the network reaches at least, proved by all of these
     dual_norms           (H,) of that fit, in units in which live units have 1
     n_dead               units with a norm of at most a thousandth of the largest
     n_wrongly_dead       those among them with a dual norm above 1: not optimal, however stationary
     n_wrongly_small      these, and units with a dual norm above 1.01 that hold less than half of
-                         the share of the norm that the limit gives them: see `wrongly_small`
+                         the share of the norm that the limit gives them
     balancedness         largest :math:`|\,\|\text{in}\|^2 - \|\text{out}\|^2\,|` of the weights of
                          a hidden unit, over :math:`\|w\|^2`; 0 for balanced weights
     balancedness_drift   the same of its change since the first call; gradient flow conserves it,
@@ -109,6 +108,15 @@ class Distances:
 
     One observer belongs to one run: the first call fixes what later ones are compared with.
     `state_dict` and `load_state_dict` carry that through a resumed run.
+
+    Examples
+    --------
+    >>> sample = ib.Sample(np.array([[3.0, 4.0]]), np.ones(1), np.ones((1, 1)))
+    >>> limit = ib.solve_frelu_svm(*sample)
+    >>> network = ib.FReLU.from_zeta(np.array([[6.0, 8.0]]))
+    >>> observer = ib.measures.Distances(limit, sample, sample)
+    >>> round(observer(network)["margin_ratio"], 6)
+    1.0
     """
 
     def __init__(

@@ -39,7 +39,7 @@ ROUNDING, LITTLE = 1e-9, 0.01
 
 # A unit is named as one that keeps a network from its limit if its dual norm exceeds 1 by more than
 # a fit's error and it holds less than this part of an equal share of the norm.
-ASLEEP = 0.1
+SLOW_SHARE = 0.1
 
 
 @dataclass(frozen=True)
@@ -184,28 +184,39 @@ def extrapolate(
 
     .. math:: y(u) = y_{upper} - \sum_p c_p u^p, \qquad c_p \ge 0,
 
-    among which the powers below that of the loss have no more weight than the units allow: see
-    `power_sums`.
+    among which the powers below that of the loss have no more weight than the units allow.
 
     Parameters
     ----------
-    u : (T,)
-        Of every checkpoint, in the order of the run; see `inverse_log_loss`.
-    values : (T,)
+    u : (T,) array
+        1 / log(1/loss) at every checkpoint, in the order of the run.
+    values : (T,) array
         Margin ratios, for instance. Checkpoints at which u or the value is NaN are left out. Where
         there is a bound the last value must be positive, as it is of a network that separates.
     upper : float, optional
         A proved bound of a series that rises towards it: 1 for margin ratios.
     degree : int
-        Of homogeneity of the network, for a series with a bound.
-    dual_norms, unit_norms : (H,), optional
-        Of the units at the last checkpoint, of a network whose limit attains the bound. Without
-        them, or where one is NaN, nothing is known of the units and the bar is wide.
+        Degree of homogeneity of the network, for a series with a bound.
+    dual_norms, unit_norms : (H,) arrays, optional
+        Norms of the units at the last checkpoint, of a network whose limit attains the bound.
+        Without them, or where one is NaN, nothing is known of the units and the bar is wide.
+
+    Returns
+    -------
+    Extrapolation
+        With a status that says why where there is no estimate.
 
     Raises
     ------
     ValueError
         If the shapes differ or are not one-dimensional, or `degree` is not positive.
+
+    Examples
+    --------
+    >>> u = np.linspace(0.4, 0.1, 30)
+    >>> found = ib.dynamics.extrapolate(u, 1 - u / 2 - u**2 / 4)
+    >>> found.status.name, round(found.value, 6)
+    ('ESTIMATED', 1.0)
     """
     x, y = np.asarray(u, dtype=np.float64), np.asarray(values, dtype=np.float64)
     if x.ndim != 1 or y.shape != x.shape:
@@ -216,7 +227,7 @@ def extrapolate(
     if upper is None:
         return _unbounded(x, y)
     units = _Units.of(dual_norms, unit_norms)
-    return _bounded(x, y, float(upper), Powers.of_network(degree, *units.known), units.asleep())
+    return _bounded(x, y, float(upper), Powers.of_network(degree, *units.known), units.slow())
 
 
 @dataclass(frozen=True)
@@ -239,13 +250,13 @@ class _Units:
         usable = len(nu) > 0 and np.isfinite(nu).all() and norms.sum() > 0
         return cls((nu, norms / norms.sum())) if usable else cls()
 
-    def asleep(self) -> tuple[int, ...]:
+    def slow(self) -> tuple[int, ...]:
         """Return the units that the dual condition wants larger and that are small still."""
         if not self.known:
             return ()
         nu, shares = self.known
-        asleep = (nu > 1 + DUAL_SLACK) & (shares < ASLEEP / len(nu))
-        return tuple(np.flatnonzero(asleep).tolist())
+        slow = (nu > 1 + DUAL_SLACK) & (shares < SLOW_SHARE / len(nu))
+        return tuple(np.flatnonzero(slow).tolist())
 
 
 def _unbounded(x: Array, y: Array) -> Extrapolation:
@@ -266,7 +277,7 @@ def _unbounded(x: Array, y: Array) -> Extrapolation:
 
 
 def _bounded(
-    x: Array, y: Array, upper: float, powers: Powers, asleep: tuple[int, ...]
+    x: Array, y: Array, upper: float, powers: Powers, slow: tuple[int, ...]
 ) -> Extrapolation:
     status, x, y = last_part(x, y, REACH)
     if status is Status.ESTIMATED and not y[-1] > 0:
@@ -274,7 +285,7 @@ def _bounded(
     if status is Status.ESTIMATED and not y.max() <= upper + ROUNDING:
         status = Status.ABOVE_BOUND
     if status is not Status.ESTIMATED:
-        return Extrapolation(Bar(), 0, "", math.nan, status, upper=upper, slow_units=asleep)
+        return Extrapolation(Bar(), 0, "", math.nan, status, upper=upper, slow_units=slow)
     reached = min(float(y[-1]), upper)
     sums = PowerSums(x, np.maximum(upper - y, ROUNDING), powers)
 
@@ -284,5 +295,5 @@ def _bounded(
         return Bar(*(min(max(upper - lack, reached), upper) for lack in (value, high, low)))
 
     return Extrapolation(
-        at(0.0), len(x), "sums of powers", sums.misfit, status, reached, upper, asleep, at
+        at(0.0), len(x), "sums of powers", sums.misfit, status, reached, upper, slow, at
     )

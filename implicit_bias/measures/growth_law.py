@@ -1,6 +1,6 @@
-"""The law by which units grow beside each other, and what it says of when.
+"""The law by which the shares of units in the norm grow, and the times that it predicts.
 
-Near a KKT point a unit whose dual norm is nu grows, beside the live ones with dual norm 1, like a
+Near a KKT point a unit whose dual norm is nu grows, relative to those of dual norm 1, like a
 power of log(1/loss): 2 (nu - 1) / L in a network of L layers. `docs/slow-units.md` derives it.
 """
 
@@ -22,7 +22,7 @@ __all__ = ["NEAR", "Arrival", "UnitChange", "UnitGrowth", "changes_of", "share_e
 
 Array = NDArray[np.float64]
 
-# Shares of the norm whose times are predicted, beside the one in the limit.
+# Shares of the norm whose times are predicted, in addition to the one in the limit.
 MARKS = (0.01, 0.1)
 # A unit's share changes if it will differ by more than this part of the whole norm.
 CHANGE = 1e-3
@@ -38,7 +38,7 @@ LARGEST = 600.0
 
 
 def share_exponents(dual_norms: ArrayLike, degree: int) -> Array:
-    """Powers (H,) of log(1/loss) by which units grow beside those with dual norm 1.
+    """Return the powers (H,) of log(1/loss) like which units grow relative to dual norm 1.
 
     Parameters
     ----------
@@ -128,11 +128,17 @@ class UnitGrowth(Shown):
         Mean of the margins in the weights that the samples have in that loss: what the norm is
         exactly proportional to while these weights stay.
     squared_norm : float
-        Of all trained weights.
+        Squared Euclidean norm of all trained weights.
     residual, complementarity : float
-        How far the network is from a KKT point, see `KKTDistance`.
-    shares, dual_norms, exponents, growth_now : (H,) arrays
-        See `UnitChange`. Read-only.
+        Relative residual and complementarity of the KKT conditions, 0 at a KKT point.
+    shares : (H,) array
+        Share of the norm that each unit has. Arrays are read-only.
+    dual_norms : (H,) array
+        Norm of each unit's dual vector, in units in which live units have 1.
+    exponents : (H,) array
+        Power of log(1/loss) like which the share grows by its dual norm.
+    growth_now : (H,) array
+        The same power by the present gradient.
     limit_shares : (H,) array
         NaN where no limit was given.
     changes : tuple of UnitChange
@@ -140,6 +146,14 @@ class UnitGrowth(Shown):
         `reason`.
     reason : str
         Why the law predicts nothing here; empty where it does.
+
+    Examples
+    --------
+    >>> X, y, gates = np.array([[3.0, 4.0]]), np.ones(1), np.array([[1.0, 1.0]])
+    >>> network = ib.FReLU.from_zeta(np.array([[6.0, 8.0], [3.0, 4.0]]))
+    >>> found = ib.dynamics.unit_growth(network, X, y, gates)
+    >>> found.degree, found.shares.round(6).tolist(), found.exponents.round(6).tolist()
+    (2, [0.666667, 0.333333], [0.0, 0.0])
     """
 
     degree: int

@@ -48,7 +48,15 @@ _ROUNDING = 1e-9
 
 
 class KKTDistance(Measured):
-    """Rescaled weights w, smallest margin 1, beside the KKT conditions of the margin problem."""
+    """Residuals of the KKT conditions of the margin problem at weights w of smallest margin 1.
+
+    Examples
+    --------
+    >>> network = ib.FReLU.from_zeta(np.array([[6.0, 8.0]]))
+    >>> found = ib.kkt_distance(network, np.array([[3.0, 4.0]]), np.ones(1), np.ones((1, 1)))
+    >>> found.multipliers.round(6).tolist(), found.dual_norms.round(6).tolist()
+    ([0.2], [1.0])
+    """
 
     cosine: float = quantity(
         column="kkt_cosine",
@@ -119,13 +127,19 @@ def kkt_distance(
     ----------
     network : Module
         Homogeneous of degree ``network.degree`` in its trained weights; computed with in float64.
-        With a method ``gradient_factors(X, gates)`` (see `GLN`) the fit never forms gradients of
-        single samples nor, above 2,000 samples, a matrix of all of them.
-    X : (n, D)
-    y : (n,)
+        With a method ``gradient_factors(X, gates)``, as `GLN` has it, the fit never forms
+        gradients of single samples nor, above 2,000 samples, a matrix of all of them.
+    X : (n, D) array
+        Inputs, of any real dtype.
+    y : (n,) array
         Labels in {-1, +1}.
-    gates : (n, ...) or None
-        As in `training.train`.
+    gates : (n, ...) array or None
+        Gate values or integer contexts of each sample; None for networks without.
+
+    Returns
+    -------
+    KKTDistance
+        Multipliers, residual and complementarity; all 0 but the multipliers at a KKT point.
 
     Raises
     ------
@@ -152,7 +166,7 @@ def kkt_distance(
     u - t w, with the largest t = <grad f, u> / <grad f, w> in place of 0, has it exactly, as
     y_n <grad f, w> = L m_n > 0.
 
-    Large fits exchange blocks of samples (`exchange_fit`); where that does not settle, and for
+    Large fits exchange blocks of samples (`exchange_fit`); where that does not converge, and for
     networks without `gradient_factors`, samples enter a dense problem as the conditions ask.
 
     References
@@ -161,6 +175,13 @@ def kkt_distance(
     linear networks", theorem 3.1 (equal degrees) and proposition B.8 with its condition on dead
     units. K. Lyu, J. Li, "Gradient descent maximizes the margin of homogeneous neural networks",
     definition C.4.
+
+    Examples
+    --------
+    >>> network = ib.FReLU.from_zeta(np.array([[6.0, 8.0]]))
+    >>> found = ib.kkt_distance(network, np.array([[3.0, 4.0]]), np.ones(1), np.ones((1, 1)))
+    >>> found.residual < 1e-9
+    True
     """
     data = to_float64(place_data(network, X, y, gates))
     network = with_gates(copy.deepcopy(network).double())

@@ -23,7 +23,7 @@ __all__ = ["LEVELS", "LayerSeparability", "layer_features", "separability_by_lay
 Floats = NDArray[np.float64]
 
 LEVELS = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
-"""Quantiles of cosines that are kept of every layer."""
+"""Quantiles of cosines that are recorded of every layer."""
 
 # Samples that pass through the network at once: all layers of a batch are in memory, of the whole
 # data one layer alone.
@@ -39,7 +39,7 @@ class LayerSeparability(Shown):
     layer : str
         Name of the submodule whose outputs they are; "inputs" for the data.
     n_features : int
-        Of one sample, images flattened.
+        Features of one sample, images flattened.
     separability : OrthogonalSeparability
         The verdict, the shares of offending pairs (`share_across`, `share_within`), the worst
         pair.
@@ -47,7 +47,16 @@ class LayerSeparability(Shown):
         Quantiles `LEVELS` of the cosines of pairs i < j across the classes, within class +1 and
         within class -1; NaN where there are no such pairs. A zero vector has cosine 0.
     singular_values : (min(n, n_features),) array
-        Of the features, descending, from their Gram matrix: known to about 1e-8 of the largest.
+        Singular values of the features, descending, from their Gram matrix: known to about 1e-8
+        of the largest.
+
+    Examples
+    --------
+    >>> from torch import nn
+    >>> network = nn.Sequential(nn.Linear(1, 1), nn.ReLU(), nn.Linear(1, 1))
+    >>> inputs = ib.measures.separability_by_layer(network, [[1.0], [-2.0]], [1, -1])[0]
+    >>> inputs.layer, inputs.n_features, inputs.separability.share_across
+    ('inputs', 1, 0.0)
     """
 
     layer: str
@@ -79,14 +88,16 @@ def separability_by_layer(
     Parameters
     ----------
     network : Module
-        Of torch modules; takes `(X, gates)` or `X` alone.
-    X : (n, ...)
-        Images too.
-    y : (n,)
+        A module of submodules; takes `(X, gates)` or `X` alone.
+    X : (n, ...) array
+        Inputs, vectors or images.
+    y : (n,) array
         Labels in {-1, +1}.
-    gates : (n, ...), optional
+    gates : (n, ...) array, optional
+        Gates of the samples, for a network that takes them.
     layers : sequence of str, optional
-        See `layer_features`.
+        Names of submodules, from `network.named_modules()`; by default all linear maps and
+        convolutions.
 
     Returns
     -------
@@ -97,7 +108,9 @@ def separability_by_layer(
     Raises
     ------
     ValueError
-        As `layer_features`, and if labels are not -1 and +1.
+        If data are malformed, labels are not -1 and +1, a name is none of the network's, by
+        default there is no layer, a layer is not called exactly once a pass, or its output is not
+        one tensor with a row a sample.
 
     Notes
     -----
@@ -112,8 +125,9 @@ def separability_by_layer(
     --------
     >>> from torch import nn
     >>> network = nn.Sequential(nn.Linear(1, 1), nn.ReLU(), nn.Linear(1, 1))
-    >>> [bool(layer) for layer in separability_by_layer(network, [[1.0], [-2.0]], [1, -1])][:1]
-    [True]
+    >>> layers = ib.measures.separability_by_layer(network, [[1.0], [-2.0]], [1, -1])
+    >>> bool(layers[0])
+    True
     """
     labels = np.asarray(to_numpy(Sample(X, y, gates).y), dtype=np.float64)
     return tuple(
@@ -129,18 +143,27 @@ def layer_features(
     *,
     layers: Sequence[str] | None = None,
 ) -> Iterator[tuple[str, Floats]]:
-    """Name and features (n, D_l) in float64 of the inputs, and of every layer, one at a time.
+    """Yield name and features of the inputs, then of every layer, one at a time.
 
     The network computes in its own dtype, once for each layer.
 
     Parameters
     ----------
-    network, X, gates
-        As in `separability_by_layer`.
+    network : Module
+        A module of submodules; takes `(X, gates)` or `X` alone.
+    X : (n, ...) array
+        Inputs, vectors or images.
+    gates : (n, ...) array, optional
+        Gates of the samples, for a network that takes them.
     layers : sequence of str, optional
-        Names of submodules, as in `network.named_modules()`, whose outputs are the features. By
+        Names of submodules, from `network.named_modules()`, whose outputs are the features. By
         default those that have no submodules and a weight of two or more axes: linear maps and
         convolutions, before what is applied to their outputs.
+
+    Yields
+    ------
+    (str, (n, D_l) float64 array)
+        "inputs" or the name of the submodule, and its features, flattened.
 
     Raises
     ------
@@ -148,6 +171,14 @@ def layer_features(
         If data are malformed, a name is none of the network's, or by default there is no layer; if
         a layer is not called exactly once a pass, or its output is not one tensor with a row a
         sample.
+
+    Examples
+    --------
+    >>> from torch import nn
+    >>> network = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1))
+    >>> features = ib.measures.layer_features(network, np.ones((5, 2)))
+    >>> [(name, values.shape) for name, values in features]
+    [('inputs', (5, 2)), ('0', (5, 3)), ('2', (5, 1))]
     """
     data = place_data(network, X, None, gates)
     yield "inputs", _rows(data.X)

@@ -42,7 +42,7 @@ __all__ = ["MarginFlow", "margin_flow"]
 Array = NDArray[np.float64]
 
 # A step ends when no margin is short of its target by more than this share; linearising again costs
-# one more fit, and two are usual. Where the rounds do not settle half the step is gone first.
+# one more fit, and two are usual. Where the rounds do not converge half the step is gone first.
 SHORT, MOST_ROUNDS, MOST_HALVINGS = 1e-6, 12, 6
 
 
@@ -63,11 +63,19 @@ class MarginFlow(Shown):
     unit_norms : (T, H)
         ``||zeta_h||``; (T, 0) for a network without `unit_norms`.
     observed : mapping of str to (T, ...)
-        What the observer measured.
+        Values that the observer measured.
     shortfall : float
         Largest share by which a margin missed its target: the residual of the steps' programs.
     network : Module
         A copy, in float64, with the weights at the end.
+
+    Examples
+    --------
+    >>> network = ib.FReLU.from_zeta(np.array([[12.0, 16.0]]))
+    >>> X, y, gates = np.array([[3.0, 4.0]]), np.ones(1), np.ones((1, 1))
+    >>> flow = ib.dynamics.margin_flow(network, X, y, gates, until=1e3)
+    >>> flow.unit_norms.shape == (len(flow.log_inverse_loss), 1), int(flow.support[-1])
+    (True, 1)
     """
 
     log_inverse_loss: Array
@@ -110,18 +118,25 @@ def margin_flow(
     Parameters
     ----------
     network : Module
-        Separates the data; not changed. Of a fixed gating: the gates that it is given.
-    X : (n, D)
-    y : (n,)
+        Separates the data; not changed. Its gates are the ones that it is given, fixed.
+    X : (n, D) array
+        Inputs, of any real dtype.
+    y : (n,) array
         Labels in {-1, +1}.
-    gates : (n, ...) or None
-        As in `training.train`.
+    gates : (n, ...) array, optional
+        Gate values or integer contexts of each sample, for networks that take them.
     until : float
         log(1 / loss) to end at; it begins at the network's own.
     step : float
-        Of :math:`\log\log(1/\mathrm{loss})`; halving 0.1 moves the labels of a GLN by 3 in 10,000.
+        Step of :math:`\log\log(1/\mathrm{loss})`; halving 0.1 moves the labels of a GLN by 3 in
+        10,000.
     observer : callable, optional
-        Measures the network at every entry, as in `training.train`.
+        Called with the network at every entry; returns a mapping of names to values.
+
+    Returns
+    -------
+    MarginFlow
+        One entry a step, the first one for the network as it is given.
 
     Raises
     ------
@@ -139,6 +154,14 @@ def margin_flow(
     Derived, not proved: late gradient flow obeys it up to terms of the order
     log(n) / log(1 / loss), so its first steps, which even out the margins, are the least exact.
     The program of a step is solved for its multipliers by `nonnegative_fit`: n^2 memory.
+
+    Examples
+    --------
+    >>> network = ib.FReLU.from_zeta(np.array([[12.0, 16.0]]))
+    >>> X, y, gates = np.array([[3.0, 4.0]]), np.ones(1), np.ones((1, 1))
+    >>> flow = ib.dynamics.margin_flow(network, X, y, gates, until=1e3)
+    >>> bool(flow.log_inverse_loss[-1] > 990), round(float(flow.normalised_margin[-1]), 6)
+    (True, 5.0)
     """
     if not (0 < step < math.inf and 0 < until < math.inf):
         raise ValueError(f"`until` and `step` must be positive, got {until} and {step}")

@@ -54,9 +54,9 @@ class NetworkCheck:
     Attributes
     ----------
     name : str
-        Of its class.
+        Name of its class.
     n_weights : int
-        Trained ones.
+        Number of trained weights.
     takes_gates : bool
         False for ``forward(X)``.
     stated, degree : int or None
@@ -67,6 +67,12 @@ class NetworkCheck:
         Those that it has not, and what each would give.
     faults : tuple of str
         What is wrong, and the way out of each; empty if nothing is.
+
+    Examples
+    --------
+    >>> found = ib.check_network(ib.DeepLinear(2, hidden_widths=(3,)), [[1.0, 2.0], [3.0, -1.0]])
+    >>> bool(found), found.name, found.n_weights, found.degree
+    (True, 'DeepLinear', 9, 2)
     """
 
     name: str
@@ -114,10 +120,11 @@ def check_network(module: torch.nn.Module, X: Inputs, gates: Inputs | None = Non
     Parameters
     ----------
     module : Module
-        ``forward(X, gates)`` or ``forward(X)``; see the protocol `Network`. It is not changed.
-    X : (n, D) or (n, ...)
+        Takes ``forward(X, gates)`` or ``forward(X)`` and returns scores (n,). It is not changed.
+    X : (n, D) or (n, ...) array
         Inputs, a few of them, as the network takes them.
-    gates : (n, ...), optional
+    gates : (n, ...) array, optional
+        Gates of these samples, for a network that takes them.
 
     Returns
     -------
@@ -134,7 +141,7 @@ def check_network(module: torch.nn.Module, X: Inputs, gates: Inputs | None = Non
     >>> import torch
     >>> linear = torch.nn.Linear
     >>> net = torch.nn.Sequential(linear(2, 3, bias=False), torch.nn.ReLU(), linear(3, 1))
-    >>> found = check_network(net, [[1.0, 2.0], [3.0, -1.0]])
+    >>> found = ib.check_network(net, [[1.0, 2.0], [3.0, -1.0]])
     >>> found.degree, found.faults[0]
     (None, 'scores are not homogeneous in the trained weights: take out the biases, 2.bias')
     """

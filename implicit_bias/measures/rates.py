@@ -1,4 +1,4 @@
-"""How fast a run approaches its limit: exponents with standard errors, beside those that are known.
+"""How fast a run approaches its limit: exponents with standard errors, and those that are known.
 
 A rate is the slope of log(distance) against log(variable) over the last part of a run.
 """
@@ -193,16 +193,16 @@ def measure_rates(
 
     Parameters
     ----------
-    step, log_loss : (T,)
+    step, log_loss : (T,) arrays
         Gradient steps done and natural logarithm of the mean loss.
-    distances : mapping of name to (T,)
-        What tends to 0. Rates are known of those named `MARGIN` and `ANGLE`.
-    weight_norm : (T,), optional
+    distances : mapping of str to (T,) array
+        Quantities that tend to 0. Rates are known of those named `MARGIN` and `ANGLE`.
+    weight_norm : (T,) array, optional
         Euclidean norm of all trained weights.
     degree : int
         Degree of homogeneity of the network.
     trainer : str, optional
-        The method of the run, to set known rates beside the measured ones: `proved_method` of its
+        The method of the run, to add the known rates to the measured ones: `proved_method` of its
         settings.
 
     Returns
@@ -220,6 +220,13 @@ def measure_rates(
     Rates of directions and margins are known for predictors linear in their weights: degree 1. The
     weights of a network of degree L grow like log(1/loss) and, as loss and steps go together, like
     log(t) to the power 1/L under constant steps.
+
+    Examples
+    --------
+    >>> t = np.arange(1.0, 200.0)
+    >>> rates = ib.dynamics.measure_rates(t, -2 * np.log(t), {"distance": t**-0.5})
+    >>> rates[0].variable, round(rates[0].exponent, 6)
+    ('t', -0.5)
     """
     if trainer is not None:
         get_trainer(trainer)

@@ -53,19 +53,20 @@ def unit_growth(
     Parameters
     ----------
     network : Module
-        Homogeneous of degree L, with `unit_norms` and `dual_norms`; see `training.network`.
-    X : (n, D)
-    y : (n,)
+        Homogeneous of degree L, with methods `unit_norms` and `dual_norms`.
+    X : (n, D) array
+        Inputs, of any real dtype.
+    y : (n,) array
         Labels in {-1, +1}.
-    gates : (n, ...) or None
-        As in `training.train`.
+    gates : (n, ...) array, optional
+        Gate values or integer contexts of each sample, for networks that take them.
     limit : Limit, optional
         Its shares are those that units come to. One whose norm is not the sum of the network's
         unit norms says nothing of them, nor does one with other units.
     clocks : sequence of Clock
         Trainers whose steps are wanted; those that do not follow the flow are passed over.
     kkt : KKTDistance, optional
-        Of the network on these data, if it has been computed already.
+        `kkt_distance` of the network on these data, if it has been computed already.
 
     Returns
     -------
@@ -87,6 +88,14 @@ def unit_growth(
     knows. A unit whose weights do not point along its dual vector yet grows more slowly at first:
     compare `growth_now` with `exponents`. One whose coefficients are exactly zero stays there. Of a
     ReLU network with gates of its own the law holds while these stay.
+
+    Examples
+    --------
+    >>> X, y, gates = np.array([[3.0, 4.0]]), np.ones(1), np.array([[1.0, 0.0]])
+    >>> network = ib.FReLU.from_zeta(np.array([[6.0, 8.0], [0.06, 0.08]]))  # the second is closed
+    >>> found = ib.dynamics.unit_growth(network, X, y, gates)
+    >>> found.dual_norms.round(6).tolist(), found.reason
+    ([1.0, 0.0], '')
     """
     if not isinstance(network, Homogeneous):
         raise TypeError(f"{_missing(network)} `degree`")

@@ -11,8 +11,8 @@ from enum import Enum
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 from .._shown import Shown
+from .definition import Format, Quantity, distance_from_ideal
 from .formatting import DASH, aligned
-from .quantity import Format, Quantity, distance_from_ideal
 from .table import TABLE
 
 __all__ = ["Declared", "Measured", "derived", "part", "quantity", "side_by_side", "stacked"]
@@ -280,7 +280,7 @@ def stacked(
 
 def plain(value: Any) -> Any:
     """Convert a value to what JSON has, but for infinities and NaN."""
-    if isinstance(value, Measured):
+    if hasattr(value, "to_dict"):
         return value.to_dict()
     if isinstance(value, Enum):
         return value.name

@@ -10,8 +10,8 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
+from .definition import Format, Quantity, Rule, Type, by_name
 from .formatting import degrees
-from .quantity import Format, Quantity, Rule, Type, by_name
 
 __all__ = ["MEASURED", "TABLE", "columns", "lines", "record_lines", "stacked", "title_of"]
 

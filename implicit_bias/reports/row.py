@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
 from ..options.choices import Choices
-from ..quantities.quantity import Quantity, Type
+from ..quantities.definition import Quantity, Type
 from ..quantities.table import MEASURED
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ class AgreementAhead:
     Attributes
     ----------
     level : float
-        The share of held-out labels that is asked for.
+        Share of held-out labels that is wanted.
     log_inverse_loss : float
         NaN where `reason` says why it is not known; infinite beyond `until`.
     until : float
@@ -67,7 +67,7 @@ def agreement_ahead(
 ) -> AgreementAhead:
     """Follow descent from a trained network until its held-out labels stay those of the limit.
 
-    The reason stands in place of the number where there are too many samples for a run to wait, or
+    There is a reason instead of a number where there are too many samples for a run to wait, or
     where the flow cannot begin: the network does not separate yet.
     """
     if len(train.y) > MOST_SAMPLES:

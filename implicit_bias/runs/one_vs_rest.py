@@ -1,4 +1,4 @@
-"""The run of several classes: every class against the rest, on one Gram matrix."""
+"""The one-vs-rest run of several classes, on one Gram matrix."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ..reports.findings import gating_file, usable
 from ..reports.report import Report
 from ..training.trainers import check_trainer
 from .fit import fit
-from .gather import gather
+from .gathering import gather
 from .parts import Parts
 from .setup import SampleSetup, data_record
 
@@ -34,7 +34,7 @@ __all__ = ["against_rest", "run_one_vs_rest"]
 
 
 def run_one_vs_rest(setup: SampleSetup, parts: Parts) -> Report:
-    """Predict the limits of one network a class, train these, and compare class by class.
+    """Predict the limit of one network a class, train these networks, and compare class by class.
 
     All networks and limits of a run share inputs and gates. Networks are trained if every limit
     separates its training data; a run that is interrupted keeps the classes that are done.

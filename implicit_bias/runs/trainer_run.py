@@ -24,7 +24,7 @@ from .label_agreement import AgreementAhead, agreement_ahead
 from .parts import Parts
 from .prospects import FOLLOWS, prospects
 from .setup import SampleSetup
-from .slow_units import slow_units
+from .unit_changes import slow_units
 
 if TYPE_CHECKING:
     import torch

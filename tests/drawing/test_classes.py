@@ -3,9 +3,8 @@
 import numpy as np
 from matplotlib.figure import Figure
 
-from implicit_bias.drawing.classes import class_row, plot_class_ratios, plot_label_confusion
-from implicit_bias.drawing.figures import compose
-from implicit_bias.measures.comparison import Comparison
+from implicit_bias.drawing import class_row, compose, plot_class_ratios, plot_label_confusion
+from implicit_bias.measures import Comparison
 from implicit_bias.measures.labels import MulticlassComparison
 
 UNITS = {"dead_units": (), "small_units": (), "dual_norms": ()}

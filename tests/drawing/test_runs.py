@@ -12,8 +12,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from implicit_bias import Trajectory, solve_gln_svm
-from implicit_bias.drawing.figures import Row, compose, legend_above, panel_rows
-from implicit_bias.drawing.runs import (
+from implicit_bias.drawing import (
+    Row,
+    compose,
+    legend_above,
+    panel_rows,
     plot_agreement,
     plot_gate_changes,
     plot_growth,

@@ -122,6 +122,6 @@ def test_the_record_the_table_and_the_row_say_the_same() -> None:
     assert cells["held-out error"] == [f"{error:.2%}" for error in errors]
     assert cells["held-out error, network"] == ["25.00%"] * 2
     assert known.row["error_limit"] == errors[1] and known.row["local_error"] == errors[0]
-    assert record["predicted"][LOCAL]["certificate"] == found.local.residual
+    assert record["classifiers"][LOCAL]["certificate"] == found.local.residual
     assert known.record["local_limit"]["value"] == found.local_value
     assert known.certificates[LOCAL]["status"] == found.local_status

@@ -13,28 +13,32 @@ from implicit_bias.data.bundled import TABLES
 from implicit_bias.data.catalogue import DRAWN, IMAGE_SETS
 from implicit_bias.data.names import NAMES, TableName
 from implicit_bias.models import MODELS
-from implicit_bias.options.command_line import model_parameters
-from implicit_bias.options.fields import ClassOptions, flag
-from implicit_bias.training.catalogue import MARGIN_LOSSES, TRAINERS
-from tests.commands import results, run, without_times, write_mnist
+from implicit_bias.options import ClassOptions, flag, model_parameters
+from implicit_bias.training import MARGIN_LOSSES, TRAINERS
+from tests.commands import results, run, small_runs, typed, without_times, write_mnist
 
 # Runs of a second, by trainers that take what is varied below.
 SMALL = {
-    "deep-linear": "--trainer constant --n-train 40 --n-val 40 --steps 20 --hidden-units 3",
-    "dgn": "--trainer constant --n-train 40 --n-val 40 --steps 20 --hidden-units 8",
-    "distillation": "--n-train 12 --n-val 40 --steps 20",
-    "dlgn": "--trainer constant --n-train 40 --n-val 40 --steps 20 --hidden-units 8 "
-    "--gate-steps 30",
-    "frelu": "--trainer constant --n-train 40 --n-val 40 --steps 20 --hidden-units 3",
-    "gdln": "--n-train 300 --steps 20 --hidden-units 3",
-    "gln": "--trainer constant --n-train 40 --n-val 40 --steps 20 --hidden-units 3",
-    "gln-l2": "--trainer constant --n-train 40 --n-val 40 --steps 20 --hidden-units 3",
-    "heads": "--n-train 60 --n-val 40 --steps 20 --hidden-units 6 --depth 2 --trunk-steps 30",
-    "linear": "--trainer constant --n-train 40 --n-val 40 --steps 20",
-    "orthosep": "--trainer constant --n-train 40 --n-val 40 --steps 20 --learning-rate 0.05 "
-    "--batch-size 0 --hidden-units 6",
-    "relu": "--n-train 40 --n-val 40 --steps 20 --hidden-units 4",
-    "shallow-gln": "--trainer constant --n-train 40 --n-val 40 --steps 20",
+    model: typed(options)
+    for model, options in small_runs(
+        {"trainer": "constant", "n_train": 40, "n_val": 40, "steps": 20, "hidden_units": 3},
+        {
+            "dgn": {"hidden_units": 8},
+            "distillation": {"n_train": 12},
+            "dlgn": {"hidden_units": 8, "gate_steps": 30},
+            "gdln": {"n_train": 300},
+            "heads": {
+                "trainer": None,
+                "n_train": 60,
+                "hidden_units": 6,
+                "depth": 2,
+                "trunk_steps": 30,
+            },
+            "orthosep": {"hidden_units": 6, "learning_rate": 0.05, "batch_size": 0},
+            "relu": {"trainer": None, "hidden_units": 4},
+            "shallow-gln": {"hidden_units": 2},
+        },
+    ).items()
 }
 # Another value of every option, typed after the small run's own.
 OTHER = {
@@ -124,7 +128,7 @@ def known_options() -> list[str]:
 def arguments(model: str, name: str, folder: Any) -> list[str]:
     value = WITH.get((model, name), OTHER[name]).format(mnist=folder)
     further = f"{WITH.get(name, '')} {NEEDS.get((model, name), '')}"
-    return [*SMALL[model].split(), *further.split(), flag(name), *value.split()]
+    return [*SMALL[model], *further.split(), flag(name), *value.split()]
 
 
 def answer(record: dict[str, Any]) -> dict[str, Any]:
@@ -153,7 +157,7 @@ def test_an_option_changes_what_is_found_or_is_refused(model, name, usual, tmp_p
     given = arguments(model, name, tmp_path)
     if name not in MODELS[model].option_names:
         typed = f"{flag(name)} {given[-1]}" if given[-1] != flag(name) else flag(name)
-        result = run("--model", model, *SMALL[model].split(), *typed.split())
+        result = run("--model", model, *SMALL[model], *typed.split())
         takers = [key for key, one in MODELS.items() if name in one.option_names]
         assert result.exit_code == 2
         assert f"`{typed}` is not for the model {model}" in result.stderr
@@ -163,7 +167,7 @@ def test_an_option_changes_what_is_found_or_is_refused(model, name, usual, tmp_p
         assert "torch cannot use device 'cuda:77' here" in run("--model", model, *given).stderr
         return
     if model not in usual:
-        usual[model] = results("--model", model, *SMALL[model].split(), code=REPORTED)
+        usual[model] = results("--model", model, *SMALL[model], code=REPORTED)
     record = results("--model", model, *given, code=REPORTED)
     assert answer(record) != answer(usual[model]), f"{flag(name)} is ignored by {model}"
     assert record["options"][name] != usual[model]["options"][name]

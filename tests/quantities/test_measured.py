@@ -10,17 +10,20 @@ import pickle
 import numpy as np
 import pytest
 
-from implicit_bias.quantities.formatting import spread
-from implicit_bias.quantities.measured import (
+from implicit_bias.quantities import (
+    TABLE,
     Measured,
+    Quantity,
+    by_name,
     derived,
+    distance_from_ideal,
+    lines,
     part,
     quantity,
     side_by_side,
+    spread,
     stacked,
 )
-from implicit_bias.quantities.quantity import Quantity, by_name, distance_from_ideal
-from implicit_bias.quantities.table import TABLE, lines
 
 
 class Inner(Measured, eq=True):

@@ -23,8 +23,7 @@ import numpy as np
 import torch
 
 import implicit_bias as ib
-from implicit_bias._names import PROMISED, found
-from implicit_bias._saved import FORMAT
+from implicit_bias.reports import FORMAT, PROMISED, found
 
 DATA = Path(__file__).parent / "data"
 NOW = DATA / f"format-{FORMAT}"
@@ -101,7 +100,8 @@ def parts_of(name: str) -> list[str]:
     if sort in ("panel", "function"):
         return list(inspect.signature(thing).parameters)
     if sort == "network":
-        return attributes(an(name)) if name in NETWORKS else []  # torch's containers of layers
+        containers = thing.__module__.startswith("torch.")
+        return [] if containers else attributes(an(name))
     if issubclass(thing, tuple):
         return list(thing._fields)
     return [one.name for one in dataclasses.fields(thing)]

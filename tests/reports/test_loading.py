@@ -15,8 +15,15 @@ from safetensors.numpy import load_file, save_file
 
 import implicit_bias as ib
 from implicit_bias import cli
-from implicit_bias._saved import FORMAT, Kind, read_saved, write_saved
-from implicit_bias.reports.encoding import Decoder, Encoder, NotSavable
+from implicit_bias.reports import (
+    FORMAT,
+    Decoder,
+    Encoder,
+    Kind,
+    NotSavable,
+    read_saved,
+    write_saved,
+)
 
 ANYTHING = Kind("Anything", "a test", "write it again")
 

@@ -9,27 +9,24 @@ import pytest
 
 import implicit_bias as ib
 from implicit_bias.models import MODELS
-from implicit_bias.options.fields import ClassOptions
-from tests.commands import DONE
+from implicit_bias.options import ClassOptions
+from tests.commands import DONE, small_runs, typed
 from tests.commands import run as run_command
 
 SEPARABLE = [name for name, model in MODELS.items() if issubclass(model.options, ClassOptions)]
-# Few steps, and for the models without defaults of their own a small problem.
-QUICK = {
-    "deep-linear": ("--steps", "300"),
-    "dgn": ("--n-train", "40", "--steps", "100", "--hidden-units", "4", "--starts", "2"),
-    "distillation": ("--steps", "100,300", "--n-val", "200"),
-    "dlgn": ("--n-train", "60", "--steps", "200", "--gate-steps", "100"),
-    "frelu": ("--n-train", "100", "--steps", "300"),
-    "gdln": ("--n-train", "600", "--steps", "60", "--hidden-units", "3"),
-    "gln": ("--n-train", "100", "--steps", "100,100", "--hidden-units", "3"),
-    "gln-l2": ("--n-train", "100", "--steps", "100,100", "--hidden-units", "3"),
-    "heads": ("--n-train", "60", "--steps", "100", "--hidden-units", "8", "--trunk-steps", "30"),
-    "linear": ("--steps", "300"),
-    "orthosep": ("--n-train", "60", "--steps", "100,100", "--hidden-units", "12"),
-    "relu": ("--n-train", "100", "--steps", "100,100", "--hidden-units", "8"),
-    "shallow-gln": ("--n-train", "120", "--steps", "300"),
-}
+QUICK = small_runs(
+    {"n_train": 60, "steps": 200, "hidden_units": 3},
+    {
+        "dgn": {"hidden_units": 4, "starts": 2},
+        "distillation": {"n_train": None, "steps": "100,300", "n_val": 200},
+        "dlgn": {"hidden_units": None, "gate_steps": 100},
+        "gdln": {"n_train": 600, "steps": 60},
+        "heads": {"steps": 100, "hidden_units": 8, "trunk_steps": 30},
+        "orthosep": {"steps": "100,100", "hidden_units": 12},
+        "relu": {"n_train": 100, "steps": "100,100", "hidden_units": 8},
+        "shallow-gln": {"hidden_units": 2},
+    },
+)
 
 
 def run(*arguments: str) -> tuple[int, dict[str, Any], str]:
@@ -42,8 +39,9 @@ def run(*arguments: str) -> tuple[int, dict[str, Any], str]:
 def test_every_model_predicts_trains_compares_and_draws(model, tmp_path) -> None:
     picture = tmp_path / "run.png"
     code, record, text = run(
-        "--model", model, *QUICK[model], "--plot", str(picture), "--save", str(tmp_path / "saved")
-    )
+        "--model", model, *typed(QUICK[model]), "--plot", str(picture),
+        "--save", str(tmp_path / "saved"),
+    )  # fmt: skip
     assert code in DONE, text
     assert record["model"] == model and record["theorem"] == MODELS[model].theorem
     assert " ".join(MODELS[model].theorem.split()) in " ".join(text.split())

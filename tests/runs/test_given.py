@@ -10,7 +10,7 @@ import pytest
 
 import implicit_bias as ib
 from implicit_bias.models import MODELS
-from implicit_bias.runs.seeds import Seeds
+from implicit_bias.runs import Seeds
 from tests.commands import without_times
 
 SMALL: dict[str, Any] = {"steps": 10, "seed": 2}

@@ -11,14 +11,11 @@ import pytest
 
 import implicit_bias as ib
 from implicit_bias.models import MODELS
-from implicit_bias.options.choices import Choices, ModelName, RunOptions
-from implicit_bias.options.fields import flag
-from implicit_bias.options.values import kinds
-from implicit_bias.reports.page import render_html
+from implicit_bias.options import Choices, ModelName, RunOptions, flag, kinds
+from implicit_bias.reports import render_html
 from implicit_bias.run_model import USER_DATA
-from implicit_bias.runs.seeds import Seeds
-from implicit_bias.runs.setup import training_settings
-from implicit_bias.training.catalogue import TRAINERS
+from implicit_bias.runs import Seeds, training_settings
+from implicit_bias.training import TRAINERS
 from tests import choices
 from tests.commands import results, without_times
 from tests.commands import run as run_command

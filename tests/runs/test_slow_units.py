@@ -11,12 +11,11 @@ import pytest
 import torch
 from matplotlib.figure import Figure
 
-from implicit_bias import FReLU, TrainingSettings, kkt_distance, solve_frelu_svm, train
-from implicit_bias.data.sample import Sample
-from implicit_bias.drawing.unit_growth import plot_unit_growth
-from implicit_bias.quantities.formatting import power_of_ten, rounded
-from implicit_bias.reports.finding import Finding
-from implicit_bias.runs.slow_units import slow_units
+from implicit_bias import FReLU, Sample, TrainingSettings, kkt_distance, solve_frelu_svm, train
+from implicit_bias.drawing import plot_unit_growth
+from implicit_bias.quantities import power_of_ten, rounded
+from implicit_bias.reports import Finding
+from implicit_bias.runs import slow_units
 
 # y x = (1, +-2.4), unit 1 open on the first sample alone: its dual norm is half of 2.6.
 SAMPLE = Sample(
@@ -34,14 +33,15 @@ def found(*, small: float = 1e-4, limit: bool = True) -> Finding:
     return slow_units(network, SAMPLE, predicted, (run, SETTINGS), kkt)
 
 
-def test_a_unit_that_descent_has_yet_to_wake_has_a_line_of_its_own() -> None:
+def test_a_unit_that_descent_has_yet_to_raise_has_a_line_of_its_own() -> None:
     finding = found()
     ((unit, words, steps),) = finding.tables[0].rows
     change = finding.objects["unit_growth"].changes[0]
     assert re.fullmatch(r"unit 1, 0\.0\d% of the norm, dual norm 1\.3", unit)
-    awake = next(one for one in change.arrivals if one.share == 0.1)
-    assert f"wakes it, to 10.00% at log(1/loss) about {rounded(awake.log_inverse_loss)}" in words
-    assert "the limit's 41.0" in words
+    active = next(one for one in change.arrivals if one.share == 0.1)
+    reached = rounded(active.log_inverse_loss)
+    assert words.startswith(f"predicted to reach 10.00% at about log(1/loss) = {reached} (")
+    assert "; its limiting share, 41.0" in words
     # At 1e11 and beyond a constant step is no way.
     assert re.match(r"constant \(0\.01\): 1e\(\de\d+\)", steps)
     assert "normalised: " in steps
@@ -55,7 +55,7 @@ def test_without_a_limit_a_unit_has_marks_but_no_end() -> None:
 
 def test_a_unit_of_exactly_zero_stays_and_nothing_is_said_of_what_does_not_separate() -> None:
     ((_, words, steps),) = found(small=0.0).tables[0].rows
-    assert (words, steps) == ("it is exactly zero, and descent leaves it there", "-")
+    assert (words, steps) == ("exactly zero, and gradient descent leaves it there", "-")
     network = FReLU(2, 2, random_state=0, dtype=torch.float64)
     run = train(network, *SAMPLE, settings=TrainingSettings("normalised", schedule=((1, 1e-9),)))
     assert slow_units(network, SAMPLE, None, (run, SETTINGS), None).tables == ()

@@ -17,9 +17,8 @@ import torch
 from threadpoolctl import threadpool_info
 
 import implicit_bias as ib
-from implicit_bias.runs.progress import Progress
-from implicit_bias.sweeps import cell_files, work
-from implicit_bias.sweeps.cell_files import NotWritten
+from implicit_bias.runs import Progress
+from implicit_bias.sweeps import NotWritten, cell_files, work
 from tests.commands import environment
 
 GRID = {"hidden_units": [1, 2], "seed": range(2)}

@@ -35,11 +35,12 @@ EPS = float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True, eq=False)
 class Span:
-    """The span of samples (n, D): an orthonormal basis (D, r) and what makes it of the samples.
+    """The span of samples (n, D): an orthonormal basis, and its coefficients in the samples.
 
     Attributes
     ----------
     basis : (D, r) array
+        Orthonormal columns.
     from_samples : (n, r) array
         `basis = X^T from_samples`.
     """
@@ -48,16 +49,16 @@ class Span:
     from_samples: Floats
 
     def project(self, w: Floats) -> Floats:
-        """The part of w (..., D) in the span."""
+        """Project w (..., D) on the span."""
         return np.asarray((w @ self.basis) @ self.basis.T)
 
     def multipliers(self, w: Floats) -> Floats:
-        """a (..., n) such that the part of w (..., D) in the span is `a X`."""
+        """Return a (..., n) such that the projection of w (..., D) on the span is `a X`."""
         return np.asarray((w @ self.basis) @ self.from_samples.T)
 
 
 def sample_span(X: Floats, rcond: float | None = None) -> Span:
-    """The span of samples; singular values up to `rcond` of the largest count as zero."""
+    """Return the span of samples; singular values up to `rcond` of the largest count as zero."""
     left, values, right = np.linalg.svd(X, full_matrices=False)
     cut = max(X.shape) * EPS if rcond is None else rcond
     kept = values > cut * values[0]
@@ -65,10 +66,10 @@ def sample_span(X: Floats, rcond: float | None = None) -> Span:
 
 
 def unseen_part(start: Floats, span: Span, loss: str) -> Floats:
-    """Part q_0 of the start (D,), or (K, D), that does not change the scores of the samples.
+    """Return the part q_0 of the start, (D,) or (K, D), that leaves the samples' scores unchanged.
 
-    It is zero for a start in the span up to rounding, which is no direction to grow along. Of K
-    classes the mean over classes belongs to it where the loss does not see it.
+    It is set to zero for a start in the span up to rounding. For K classes it contains the mean
+    over classes if the loss does not depend on it.
     """
     unseen = start - span.project(centred(start, loss))
     if np.linalg.norm(unseen) <= 100 * EPS * np.linalg.norm(start):
@@ -86,18 +87,19 @@ def distillation_limit(
     rcond: float | None = None,
     tol: float = 1e-8,
 ) -> DistillationLimit:
-    """Where gradient flow takes a linear student from w(0) on its teacher's soft labels.
+    """Return the limit of gradient flow of a linear student on its teacher's soft labels.
 
-    With P the projection on the span of the samples, `w_hat = P w_*` and `q_0 = (I - P) w(0)`:
+    The student begins at w(0). With P the projection on the span of the samples, `w_hat = P w_*`
+    and `q_0 = (I - P) w(0)`:
 
         w(inf) = w_hat + q_0                    one layer, any start
         w(inf) = w_hat + c q_0 / ||q_0||        L layers, balanced, the start below the loss of 0:
         c^2 = ||q_0||^2 ((||w_hat||^2 + c^2) / ||w(0)||^2)^((L-1)/L),    c > 0
 
-    which is w_* itself where the samples span all inputs. Of K classes with soft labels
+    which is w_* itself where the samples span all inputs. For K classes with soft labels
     softmax(t / temperature), at every temperature, w_hat is the projection of the teacher's weights
-    less their mean over classes, and one layer keeps what soft labels do not see of the start. The
-    squared loss sees the mean.
+    less their mean over classes, and the mean of a student of one layer stays that of its start.
+    Under the squared loss the mean over classes is learned too.
 
     Parameters
     ----------
@@ -115,12 +117,12 @@ def distillation_limit(
     rcond : float, optional
         Singular values of X up to this share of the largest count as zero, in [0, 1).
     tol : float
-        To what the status is judged, in (0, 1).
+        Tolerance of the residuals in the certificate, in (0, 1).
 
     Returns
     -------
     DistillationLimit
-        With its certificate; call `.require()` to insist on `SOLVED`.
+        With its certificate; call `.require()` to raise unless the status is `SOLVED`.
 
     Raises
     ------
@@ -135,9 +137,9 @@ def distillation_limit(
 
     Examples
     --------
-    >>> limit = distillation_limit([[2.0, 0.0]], [3.0, 4.0], [0.25, 0.25], depth=2)
+    >>> limit = ib.distillation.distillation_limit([[2.0, 0.0]], [3.0, 4.0], [0.25, 0.25], depth=2)
     >>> limit.status.name, limit.projection.tolist(), round(limit.null_norm, 4)
-    ('SOLVED', [3.0, 0.0], 0.749)
+    ('SOLVED', [3.0, 0.0], 0.739)
     """
     begun = time.perf_counter()
     X, target, start = checked_student(X, teacher, w0, depth, loss)
@@ -172,11 +174,29 @@ def distillation_limit(
 
 
 def largest_start(epsilon: float, norm: float, depth: int) -> float:
-    """Below which length of w(0) the limit is within `epsilon` of w_hat, of this norm.
+    """Return the length of w(0) below which the limit is within `epsilon` of w_hat.
 
         min(||w_hat||, epsilon^L (epsilon^2 ||w_hat||^(-2/L) + ||w_hat||^(2 - 2/L))^(-L/2))
 
-    where the bound (D.40) equals `epsilon`.
+    with `||w_hat|| = norm` and L = `depth`, where the bound (D.40) equals `epsilon`.
+
+    Parameters
+    ----------
+    epsilon : float
+        Distance from w_hat that is allowed, positive.
+    norm : float
+        `||w_hat||`, positive.
+    depth : int
+        Layers of the student, at least 2.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
 
     References
     ----------
@@ -194,12 +214,13 @@ def largest_start(epsilon: float, norm: float, depth: int) -> float:
 def checked_student(
     X: Any, teacher: Any, w0: Any, depth: int, loss: str
 ) -> tuple[Floats, Floats, Floats]:
-    """Inputs (n, D), teacher and start, in float64, of a student that has a limit.
+    """Check the arguments of `distillation_limit`, and return X, teacher and start in float64.
 
     Raises
     ------
     TypeError, ValueError
-        As `distillation_limit`.
+        If an argument is out of range, shapes disagree or values are not finite, or if a deep
+        student does not begin below the loss of 0.
     """
     get_student_loss(loss)
     X, target = _finite("X", X), _finite("teacher", teacher)
@@ -223,7 +244,7 @@ def checked_student(
 
 
 def _check_below_zero(X: Floats, target: Floats, start: Floats, loss: str) -> None:
-    """See that a deep student begins below the loss of 0, so that its flow stays away from 0."""
+    """Check that a deep student begins below the loss of 0, so that its flow stays away from 0."""
     begins, at_zero, flipped = (
         mean_loss(X, w, target, loss) for w in (start, np.zeros_like(start), -start)
     )
@@ -238,7 +259,7 @@ def _check_below_zero(X: Floats, target: Floats, start: Floats, loss: str) -> No
 
 
 def _growth(projection: Floats, start: Floats, unseen: Floats, depth: int) -> float:
-    """c / ||q_0||: by what the part of the start that the samples do not see is multiplied."""
+    """Return c / ||q_0||, the growth of the part of the start orthogonal to the samples."""
     q, w, p = (float(np.linalg.norm(v)) for v in (unseen, start, projection))
     if depth == 1 or q == 0:
         return 1.0 if q > 0 else 0.0
@@ -278,7 +299,7 @@ def _finite(name: str, value: Any) -> Floats:
 
 
 def _ratio(array: Floats, *sizes: Floats) -> float:
-    """The norm of an array over the product of others'; 0 for 0 / 0."""
+    """Return the norm of an array over the product of others'; 0 for 0 / 0."""
     norm, unit = np.linalg.norm(array), math.prod(float(np.linalg.norm(size)) for size in sizes)
     if unit > 0:
         return float(norm / unit)

@@ -23,7 +23,7 @@ __all__ = ["DistillationComparison", "StudentCurves", "StudentState", "compare_w
 
 
 class StudentState(Measured, eq=True):
-    """One student beside the teacher and the limit."""
+    """One student, compared with the teacher and the limit."""
 
     loss: float = quantity(
         "divergence from soft labels",
@@ -32,19 +32,19 @@ class StudentState(Measured, eq=True):
         doc="Mean divergence from the soft labels; 0 at the limit.",
     )
     error: float = quantity(column="limit_error", doc="`||w - w(inf)|| / ||w(inf)||`.")
-    null_norm: float = quantity(doc="Length of what the samples do not see of w.")
-    angle: float = quantity(doc="Angle with the teacher, in radians; NaN of K classes.")
-    risk: float = quantity(doc="Share of held-out inputs that it labels unlike the teacher.")
+    null_norm: float = quantity(doc="Length of the part of w orthogonal to the samples.")
+    angle: float = quantity(doc="Angle with the teacher, in radians; NaN for K classes.")
+    risk: float = quantity(doc="Share of held-out inputs whose label differs from the teacher's.")
 
     def shown(self) -> tuple[str, ...]:
-        """The attributes with a line in the table: no angle where there is none."""
+        """Return names of the attributes with a line in the table; the angle if known."""
         known = math.isfinite(self.angle)
         return tuple(name for name in super().shown() if known or name != "angle")
 
 
 @dataclass(frozen=True, eq=False)
 class StudentCurves:
-    """Over training, of the network and of the flow at the same times.
+    """Weights and distances over training, of the network and of the flow at the same times.
 
     Attributes
     ----------
@@ -86,14 +86,14 @@ class DistillationComparison(Measured):
     curves: StudentCurves = part("Network and flow over training.", recorded=False)
 
     def states(self) -> list[tuple[str, ...]]:
-        """Label and value of limit, flow and network, of every line of a printed table."""
+        """Return the lines of a table: a label, and the values of limit, flow and network."""
         ((label, time),) = self.lines("time")
         three = (self.limit, self.flow, self.network)
         names = dict.fromkeys(name for state in three for name in state.shown())
         return [(label, "inf", time, time), *side_by_side(three, *names)]
 
     def cells(self) -> dict[str, Any]:
-        """The values of the run's row, those of the network by itself among them."""
+        """Return the values of the run's row, among them those of the network by itself."""
         return super().cells() | self.network.cells()
 
 
@@ -108,12 +108,17 @@ def compare_with_distillation(
     Parameters
     ----------
     limit : DistillationLimit
-        From the weights that training began with.
+        The limit from the weights that training began with.
     task : TransferTask
+        The data of training, the teacher and held-out inputs.
     trajectory : Trajectory
-        With what `student_weights` observed.
+        Training of the student, observed by `student_weights`.
     settings : TrainingSettings
-        Those that it was trained with.
+        The settings of that training.
+
+    Returns
+    -------
+    DistillationComparison
     """
     path, time = trajectory.observed["weights"], settings.flow_times(trajectory.step)
     flow = path[:1]
@@ -153,12 +158,12 @@ def _curves(
 
 
 def _seen(w: Floats, task: TransferTask) -> Floats:
-    """What soft labels see of weights (..., D), or (..., K, D) of K classes."""
+    """Return the part of weights (..., D) or (..., K, D) that changes soft labels."""
     return centred(w, "cross-entropy") if task.of_classes else w
 
 
 def _lengths(path: Floats) -> Floats:
-    """(T,) of weights (T, ...)."""
+    """Return norms (T,) of weights (T, ...)."""
     return np.asarray(np.linalg.norm(path.reshape(len(path), -1), axis=1))
 
 

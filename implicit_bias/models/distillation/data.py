@@ -1,4 +1,4 @@
-"""Transfer tasks: inputs for a student, a teacher, and inputs on which they are held together."""
+"""Transfer tasks: inputs for a student, a teacher, and inputs on which both are compared."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ class TransferTask:
     Attributes
     ----------
     X, X_val : (n, D) and (m, D) read-only arrays
+        Inputs to learn from, and held-out inputs.
     teacher : (D,) or (K, D) read-only array
         `w_*`: the soft label of x is `sigmoid(<w_*, x>)`, or softmax of K scores.
     name, description : str
-        For tables, and for people.
+        A word for tables, and one line that describes the task.
 
     Raises
     ------
@@ -58,25 +59,25 @@ class TransferTask:
 
     @property
     def logits(self) -> Floats:
-        """(n,) or (n, K) the teacher's scores on the transfer set."""
+        """(n,) or (n, K) scores of the teacher on the transfer set."""
         return np.asarray(self.X @ self.teacher.T)
 
     @property
     def of_classes(self) -> bool:
-        """True if labels are of K classes, by K scores."""
+        """True if the teacher has K scores, one for each class."""
         return self.teacher.ndim == 2
 
     @property
     def soft_labels(self) -> Floats:
-        """(n,) `sigmoid` of them, in [0, 1], or (n, K) softmax."""
+        """(n,) `sigmoid` of the scores, in [0, 1], or (n, K) softmax."""
         logits = self.logits
         return np.asarray(softmax(logits, axis=1) if self.of_classes else expit(logits))
 
     def tempered(self, temperature: float) -> TransferTask:
-        """The task with soft labels at a temperature, which divides all scores.
+        """Return the task with soft labels at a temperature, which divides all scores.
 
-        That is what inputs over the temperature give teacher and student alike, and what the limit
-        does not see: its weights are the same.
+        Inputs are divided by the temperature, for teacher and student: the weights of the limit do
+        not depend on it.
 
         Raises
         ------
@@ -94,7 +95,7 @@ class TransferTask:
         )
 
     def digest(self) -> str:
-        """SHA-256 of the arrays, which names the same task on every machine."""
+        """Return the SHA-256 of the arrays, equal on every machine."""
         return digest(self.X, self.X_val, self.teacher)
 
 
@@ -107,11 +108,11 @@ def make_angle_task(
     n_val: int = 2000,
     random_state: int | np.random.Generator = 0,
 ) -> TransferTask:
-    """Inputs whose angle with the teacher has the tail `(1 - theta / (pi / 2 - margin))^kappa`.
+    """Draw inputs whose angle with a teacher has the tail `(1 - theta / (pi/2 - margin))^kappa`.
 
-    With a margin no input is nearer than that to the boundary of the classes, as an angle. An
-    unsigned angle is drawn from it, a direction of unit length uniformly from those at this
-    angle, and its length and sign from a standard normal. The teacher is a uniform unit vector.
+    The teacher is a uniform unit vector. The unsigned angle theta of an input is drawn from this
+    tail, its direction uniformly from those at that angle, its length and sign from a standard
+    normal. No input is at an angle of less than `margin` with the boundary of the classes.
 
     Parameters
     ----------
@@ -120,10 +121,16 @@ def make_angle_task(
     kappa : float
         Positive; the larger, the nearer inputs are to the teacher's direction.
     margin : float
-        In radians, in [0, pi/2).
+        Angle in radians, in [0, pi/2).
     n_val : int
-        Further inputs.
+        Number of held-out inputs.
     random_state : int or numpy.random.Generator
+        Seed of teacher and inputs.
+
+    Returns
+    -------
+    TransferTask
+        With inputs `X` (n, d), `X_val` (n_val, d) and `teacher` (d,).
 
     Raises
     ------
@@ -133,6 +140,12 @@ def make_angle_task(
     References
     ----------
     M. Phuong, "Underspecification in Deep Learning", section 5.4.1, and figure 5.2 with a margin.
+
+    Examples
+    --------
+    >>> task = ib.distillation.make_angle_task(5, 3, kappa=2.0, n_val=10)
+    >>> task.X.shape, task.X_val.shape, round(float(np.linalg.norm(task.teacher)), 9)
+    ((5, 3), (10, 3), 1.0)
     """
     if n < 1 or n_val < 1 or d < 2 or not 0 < kappa < math.inf:
         raise ValueError(
@@ -163,15 +176,16 @@ def make_angle_task(
 
 
 def image_task(dataset: Dataset | ClassDataset) -> TransferTask:
-    """Labelled data as a task: its teacher has learned from the first half of those held out.
+    """Make a transfer task of labelled data, its teacher trained on half of the held-out samples.
 
-    The teacher is a logistic regression without intercept (L2 penalty 1, scikit-learn's), of K
-    classes by softmax. The risk is for the second half, and no student sees a label.
+    The teacher is scikit-learn's logistic regression without intercept (L2 penalty 1; softmax for K
+    classes) on the first half of the held-out samples. The second half measures the risk; students
+    learn from soft labels alone.
 
     Raises
     ------
     ValueError
-        If the half that the teacher learns from has one label alone.
+        If the first half of the held-out samples has one label alone.
     """
     from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped,unused-ignore]
 

@@ -1,4 +1,4 @@
-"""What is known of a student before it trains: its limit, assumptions, bounds of its risk."""
+"""Findings about a student before it is trained: its limit, assumptions, bounds of its risk."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _VANISHED = {"float32": 87, "float64": 708}
 def limit_alone(
     limit: DistillationLimit, task: TransferTask, assumed: tuple[Assumption, ...]
 ) -> Finding:
-    """The closed form and its certificate."""
+    """Return the finding of the closed form and its certificate."""
     certificate = limit.certificate
     risk = transfer_risk(limit.zeta, task.teacher, task.X_val)
     between = None if task.of_classes else limit.angle
@@ -80,7 +80,7 @@ def limit_alone(
 def assumptions(
     task: TransferTask, options: Any, start: Floats, *, turned: bool
 ) -> tuple[Assumption, ...]:
-    """Check the assumptions of the theorem, and those that stand for them here."""
+    """Check the assumptions of the theorem, in the form in which a run can measure them."""
     found = [
         _apart(task, options.dtype),
         full_batches(options),
@@ -103,7 +103,7 @@ def assumptions(
 
 
 def _apart(task: TransferTask, dtype: str) -> Assumption:
-    """That soft labels in this precision have not lost the teacher's scores."""
+    """Check that soft labels in this precision determine the teacher's scores."""
     scores = task.logits
     if task.of_classes:
         largest, cut, what = float(np.ptp(scores, axis=1).max()), _VANISHED[dtype], "scores differ"
@@ -153,7 +153,7 @@ def risk_ahead(limit: DistillationLimit, task: TransferTask, kappa: float | None
 
 
 def _bound_off_projection(limit: DistillationLimit, n: int, tail: AngleTail) -> float:
-    """Theorem D.4 put right, for students whose relative error is that of this limit."""
+    """Return the bound of theorem D.4, corrected, at the relative error of this limit."""
     size = float(np.linalg.norm(limit.projection))
     if not limit.null_norm < size:
         return float("nan")

@@ -30,7 +30,7 @@ def plot_span_error(ax: Axes, curves: StudentCurves) -> Axes:
 
 
 def plot_null_part(ax: Axes, curves: StudentCurves, limit: DistillationLimit) -> Axes:
-    """Draw the length of what the samples do not see, its limit, and the published bound."""
+    """Draw the length of the part orthogonal to the samples, its limit, and the published bound."""
     for values, style in zip(curves.null_norm, _STYLES, strict=True):
         ax.plot(_times(curves.time), values, **style)  # type: ignore[arg-type]
     ax.axhline(limit.null_norm, color=GREEN, linestyle=":", label="limit c")

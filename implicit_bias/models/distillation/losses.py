@@ -19,7 +19,7 @@ __all__ = ["CLASS_LOSSES", "LOSSES", "StudentLoss", "centred", "get_student_loss
 
 @dataclass(frozen=True)
 class StudentLoss:
-    """A loss of scores that is 0 exactly where a student has learned its teacher's.
+    """A loss of scores that is 0 exactly where student and teacher agree.
 
     Attributes
     ----------
@@ -96,14 +96,14 @@ CLASS_LOSSES: Mapping[str, StudentLoss] = MappingProxyType(
 
 
 def get_student_loss(name: str, *, of_classes: bool = False) -> StudentLoss:
-    """Look a loss up in `LOSSES`, or that of K classes; raises ValueError for an unknown name."""
+    """Return the loss of this name, for one score or K; raise ValueError for an unknown name."""
     if name not in LOSSES:
         raise ValueError(f"`loss` must be one of {sorted(LOSSES)}, got {name!r}")
     return (CLASS_LOSSES if of_classes else LOSSES)[name]
 
 
 def mean_loss(X: Floats, w: Floats, teacher: Floats, loss: str) -> float:
-    """The mean loss of a linear student w (D,) or (K, D) beside its teacher on inputs (n, D)."""
+    """Return the mean loss of a linear student w (D,) or (K, D) on inputs (n, D)."""
     known = get_student_loss(loss, of_classes=w.ndim == 2)
     return float(known.value(X @ w.T, X @ teacher.T).mean())
 

@@ -16,9 +16,10 @@ __all__ = ["restricted_convexity"]
 
 
 def restricted_convexity(X: Any, teacher: Any, level: float) -> float:
-    """Return the mu of theorem D.3 for students w whose loss is at most `level`.
+    """Return the modulus mu of restricted strong convexity, for students of bounded loss.
 
-    With g the gradient, P the projection on the span of the samples, w and v both such students,
+    With g the gradient, P the projection on the span of the samples, and students w and v of loss
+    at most `level`,
 
         loss(v) >= loss(w) + <g(w), v - w> + mu / 2 ||P (v - w)||^2          (theorem D.3)
         ||g(w)||^2 >= 2 mu loss(w)                                           (corollary D.1)
@@ -29,20 +30,24 @@ def restricted_convexity(X: Any, teacher: Any, level: float) -> float:
     Parameters
     ----------
     X : (n, D) array
+        Inputs of the transfer set.
     teacher : (D,) array
+        The teacher's weights.
     level : float
-        Positive; the mean cross-entropy divergence from the teacher's soft labels.
+        Bound of the loss, the mean cross-entropy divergence from the teacher's soft labels;
+        positive.
 
     Returns
     -------
     float
-        The least curvature that scores with such a loss leave, on the span; 0 where it underflows.
-        A soft label near 0 or 1 hardly bounds its score, and makes it tiny.
+        mu, a lower bound of the curvature on the span; 0 if it underflows. It is tiny if a soft
+        label is near 0 or 1, since the loss then hardly bounds the score.
 
     Raises
     ------
     TypeError, ValueError
-        As `distillation_limit`, and if `level` is not positive, or the teacher is of K classes.
+        If shapes disagree, values are not finite, `level` is not positive, or the teacher has K
+        classes.
 
     References
     ----------
@@ -51,10 +56,9 @@ def restricted_convexity(X: Any, teacher: Any, level: float) -> float:
 
     Examples
     --------
-    Near a teacher that is not sure, a logistic loss of two orthonormal samples has curvature 1/8:
+    At a teacher of weights 0 the logistic loss of two orthonormal samples has curvature 1/8:
 
-    >>> import numpy as np
-    >>> round(restricted_convexity(np.eye(2), [0.0, 0.0], 1e-9), 6)
+    >>> round(ib.distillation.restricted_convexity(np.eye(2), [0.0, 0.0], 1e-9), 6)
     0.125
     """
     inputs, target, _ = checked_student(X, teacher, None, 1, "cross-entropy")

@@ -1,4 +1,4 @@
-"""How well a student imitates its teacher: risk on new inputs, its bounds, and angles."""
+"""Transfer risk: share of inputs on which student and teacher disagree, bounds of it, angles."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _ANGLES = 2001
 
 
 def angle(u: ArrayLike, v: ArrayLike) -> float:
-    """The angle between two vectors (D,) in radians, 0 to pi; NaN where one of them is 0."""
+    """Return the angle between two vectors (D,) in radians, 0 to pi; NaN if one of them is 0."""
     a, b = (np.asarray(to_numpy(w), dtype=np.float64) for w in (u, v))
     sizes = float(np.linalg.norm(a)), float(np.linalg.norm(b))
     if not all(size > 0 for size in sizes):
@@ -47,13 +47,28 @@ def angle(u: ArrayLike, v: ArrayLike) -> float:
 
 
 def transfer_risk(w: ArrayLike, teacher: ArrayLike, X: ArrayLike) -> float:
-    """Share of inputs X (m, D) that student and teacher put into different classes.
+    """Measure the share of inputs that student and teacher put into different classes.
 
-    The class is whether the score is at least 0; of K classes, weights (K, D), the largest score's.
+    Parameters
+    ----------
+    w, teacher : (D,) or (K, D) arrays
+        Weights. With one score the class is whether it is at least 0, with K scores the largest's.
+    X : (m, D) array
+        Inputs.
+
+    Returns
+    -------
+    float
+        Share in [0, 1].
 
     References
     ----------
     M. Phuong, "Underspecification in Deep Learning", (5.4), on a sample of inputs.
+
+    Examples
+    --------
+    >>> ib.distillation.transfer_risk([1.0, 1.0], [1.0, 0.0], [[1.0, 0.0], [1.0, -2.0]])
+    0.5
     """
     inputs = np.asarray(to_numpy(X), dtype=np.float64)
     labels = [_classes(inputs @ np.asarray(to_numpy(v), dtype=np.float64).T) for v in (w, teacher)]
@@ -66,25 +81,37 @@ def _classes(scores: Floats) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class AngleTail:
-    """`p(theta)`, the share of inputs at an unsigned angle of at least theta with the teacher.
+    """Tail `p(theta)`: share of inputs at an unsigned angle of at least theta with the teacher.
 
     Attributes
     ----------
     angles : (m,) array
-        Those of the inputs, ascending, in [0, pi/2].
+        Angles of the inputs in radians, ascending, in [0, pi/2].
     """
 
     angles: Floats
 
     def __call__(self, theta: ArrayLike) -> Floats:
-        """(...) shares at angles (...)."""
+        """Return the shares (...) at angles (...)."""
         return np.asarray(1 - np.searchsorted(self.angles, theta, side="left") / len(self.angles))
 
 
 def angle_tail(X: ArrayLike, teacher: ArrayLike) -> AngleTail:
-    """The empirical `p(theta)` of inputs (m, D) and a teacher (D,).
+    """Measure the share of inputs beyond each angle with the teacher.
 
-    An input of 0, which has no angle and teaches nothing, counts as one at a right angle.
+    An input of 0, which has no angle and carries no information, counts as one at a right angle.
+
+    Parameters
+    ----------
+    X : (m, D) array
+        Inputs.
+    teacher : (D,) array
+        The teacher's weights.
+
+    Returns
+    -------
+    AngleTail
+        The empirical `p(theta)`; call it with angles in radians.
 
     Raises
     ------
@@ -94,6 +121,12 @@ def angle_tail(X: ArrayLike, teacher: ArrayLike) -> AngleTail:
     References
     ----------
     M. Phuong, "Underspecification in Deep Learning", (5.17).
+
+    Examples
+    --------
+    >>> p = ib.distillation.angle_tail([[1.0, 0.0], [-1.0, 1.0]], [1.0, 0.0])
+    >>> p([0.0, 0.5, 1.0]).tolist()
+    [1.0, 0.5, 0.0]
     """
     inputs, w = (np.asarray(to_numpy(a), dtype=np.float64) for a in (X, teacher))
     if not len(inputs) or not w.any():
@@ -105,13 +138,20 @@ def angle_tail(X: ArrayLike, teacher: ArrayLike) -> AngleTail:
 
 
 def polynomial_tail(kappa: float) -> Tail:
-    """`p(theta) = (1 - 2 theta / pi)^kappa`, the angular alignment of degree kappa > 0."""
+    """Return the tail `p(theta) = (1 - 2 theta / pi)^kappa` of angular alignment kappa > 0."""
     require_positive("kappa", kappa)
     return lambda theta: np.clip(1 - 2 * np.asarray(theta) / math.pi, 0.0, 1.0) ** kappa
 
 
 class RiskBound(Measured, eq=True):
-    """Upper bounds of the expected transfer risk of a student on n samples."""
+    """Upper bounds of the expected transfer risk of a student on n samples.
+
+    Examples
+    --------
+    >>> bound = ib.distillation.risk_bound(lambda theta: np.where(theta > 0.1, 0.0, 1.0), 20)
+    >>> isinstance(bound, ib.distillation.RiskBound), bound.sharper <= bound.value
+    (True, True)
+    """
 
     value: float = quantity(
         "bound of the expected risk, as printed",
@@ -128,17 +168,22 @@ class RiskBound(Measured, eq=True):
 
 
 def risk_bound(p: Tail, n: int, *, delta: float = 0.0) -> RiskBound:
-    """Bound the transfer risk that students on n samples, fewer than inputs, have on average.
+    """Bound the expected transfer risk of students on n samples, fewer than input dimensions.
 
     Parameters
     ----------
     p : callable
-        `p(theta)` of arrays of angles in [0, pi/2]: `angle_tail` of a sample, which makes the
-        bound an estimate of itself, or a tail that is known, as `polynomial_tail`.
+        `p(theta)` for arrays of angles in [0, pi/2]: a known tail, or `angle_tail` of a sample,
+        which makes the bound an estimate.
     n : int
+        Number of samples.
     delta : float
-        By how much students are off the projection `w_hat(X)` at most, as an angle in
-        [0, pi/2): `error_angle` of a relative error.
+        Largest angle between a student and the projection `w_hat(X)`, in radians in [0, pi/2).
+
+    Returns
+    -------
+    RiskBound
+        The bound as published (`value`, at `beta`), and the sharper one of its proof.
 
     Raises
     ------
@@ -149,7 +194,13 @@ def risk_bound(p: Tail, n: int, *, delta: float = 0.0) -> RiskBound:
     ----------
     M. Phuong, "Underspecification in Deep Learning", theorem 5.3, and its last line of proof for
     the sharper one; theorem D.4, where the error has to be a share of ||w_hat(X)||: a length that
-    is the same for all X is no such share, since ||w_hat(X)|| comes as near to 0 as one likes.
+    is the same for all X is no such share, since ||w_hat(X)|| may be arbitrarily near to 0.
+
+    Examples
+    --------
+    >>> bound = ib.distillation.risk_bound(lambda theta: (1 - 2 * theta / np.pi) ** 3, 5)
+    >>> round(bound.value, 4), round(bound.sharper, 4)
+    (0.0285, 0.0283)
     """
     require_count("n", n)
     if not 0 <= delta < math.pi / 2:
@@ -170,7 +221,7 @@ def _sharper(far: Floats, near: Floats) -> Floats:
 
 
 def _least(bound: Tail, p: Tail, largest: float) -> Floats:
-    """() where a bound is least in [0, largest]: on a grid, then on one between its neighbours."""
+    """Minimise a bound over [0, largest]: on a grid, then on a finer one around the best point."""
     betas = np.linspace(0.0, largest, _ANGLES)
     if isinstance(p, AngleTail):
         # Right after a jump of p(beta), and where that of the other term is still to come.
@@ -184,7 +235,7 @@ def _least(bound: Tail, p: Tail, largest: float) -> Floats:
 
 
 def polynomial_risk_bound(kappa: float, n: int) -> float:
-    """`(1 + (log n)^kappa) / n^kappa`, the weaker bound for `polynomial_tail(kappa)`.
+    """Return `(1 + (log n)^kappa) / n^kappa`, a weaker bound for `polynomial_tail(kappa)`.
 
     References
     ----------
@@ -195,9 +246,9 @@ def polynomial_risk_bound(kappa: float, n: int) -> float:
 
 
 def error_angle(share: float) -> float:
-    """The largest angle between w and v with `||w - v|| <= share ||w||`, share below 1.
+    """Return the largest angle between w and v with `||w - v|| <= share ||w||`, share below 1.
 
-    It is arcsin(share), where v touches the cone; sqrt(2 pi share), as lemma D.3 prints, is above.
+    It is arcsin(share), where v touches the cone; sqrt(2 pi share), as lemma D.3 prints, is larger.
 
     Raises
     ------
@@ -215,7 +266,7 @@ class LearningCurve:
     Attributes
     ----------
     angles, risks : (n,) arrays
-        With the teacher, in radians, and on further inputs.
+        Angle with the teacher in radians, and transfer risk on held-out inputs.
     """
 
     angles: Floats
@@ -223,21 +274,41 @@ class LearningCurve:
 
     @property
     def rises(self) -> tuple[int, int]:
-        """Number of the n - 1 further samples that made the angle, and the risk, larger."""
+        """Numbers of samples after the first that made the angle, and the risk, larger."""
         # Angles near 0 are known to rounding of cosines: 1e-8.
         return int((np.diff(self.angles) > 1e-8).sum()), int((np.diff(self.risks) > 0).sum())
 
 
 def learning_curve(X: ArrayLike, teacher: ArrayLike, X_val: ArrayLike) -> LearningCurve:
-    """Angles and risks of the projection `w_hat` as samples X (n, D) are added one by one.
+    """Measure angle and risk of the projection `w_hat` as samples are added one by one.
 
-    Angles never increase, since `cos = ||P_k w_*|| / ||w_*||`. The risk on `X_val` (m, D) may: it
-    weighs directions by the inputs' distribution.
+    Angles never increase, since `cos = ||P_k w_*|| / ||w_*||`. The risk may: it weighs directions
+    by the distribution of inputs.
+
+    Parameters
+    ----------
+    X : (n, D) array
+        Samples, in the order in which they are added.
+    teacher : (D,) array
+        The teacher's weights.
+    X_val : (m, D) array
+        Held-out inputs, on which the risk is measured.
+
+    Returns
+    -------
+    LearningCurve
+        Angles and risks (n,).
 
     References
     ----------
-    M. Phuong, "Underspecification in Deep Learning", lemma 5.1; what is said of the risk after it
-    does not hold.
+    M. Phuong, "Underspecification in Deep Learning", lemma 5.1; the statement about the risk that
+    follows it does not hold.
+
+    Examples
+    --------
+    >>> curve = ib.distillation.learning_curve(np.eye(2), [1.0, 1.0], [[2.0, -1.0], [-1.0, 1.5]])
+    >>> curve.angles.round(4).tolist(), curve.risks.tolist()
+    ([0.7854, 0.0], [0.5, 0.0])
     """
     inputs, w, others = (np.asarray(to_numpy(a), dtype=np.float64) for a in (X, teacher, X_val))
     directions = _new_directions(inputs)
@@ -250,7 +321,7 @@ def learning_curve(X: ArrayLike, teacher: ArrayLike, X_val: ArrayLike) -> Learni
 
 
 def _new_directions(X: Floats) -> Floats:
-    """(n, D) what each sample adds to the span of those before it: unit vectors, or 0."""
+    """Return the direction (n, D) that each sample adds to the span of those before it, or 0."""
     found = np.zeros_like(X)
     for k, x in enumerate(X):
         left = x

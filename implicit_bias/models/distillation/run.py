@@ -21,7 +21,7 @@ from ...reports.findings import TOGETHER, trained
 from ...reports.report import Report
 from ...reports.writers import write_path
 from ...runs.fit import fit
-from ...runs.gather import gather
+from ...runs.gathering import gather
 from ...runs.setup import Setup, torch_dtype, training_settings
 from ...training.settings import TrainingSettings
 from .closed_form import distillation_limit
@@ -48,12 +48,15 @@ class DistillationSetup(Setup):
     Attributes
     ----------
     task : TransferTask
+        Inputs, teacher and held-out inputs.
     start : (D,) or (K, D) array
-        End-to-end weights that the student begins with.
+        Initial end-to-end weights of the student.
     turned : bool
-        True where the direction that was drawn is turned around.
+        True if the direction that was drawn is reversed.
     limit : DistillationLimit
+        The limit from `start`.
     settings : TrainingSettings
+        The settings of training, learning rates included.
     """
 
     task: TransferTask
@@ -103,7 +106,7 @@ def run_distillation(setup: Setup) -> Report:
 
 
 def _task(setup: Setup) -> TransferTask:
-    """Return the user's own data, or those that the options name."""
+    """Return the transfer task of the user's data, or of the data that the options name."""
     options, seed = setup.options, setup.seeds.data
     if options.kappa is not None and options.data != "angles":
         raise ValueError(f"`--kappa` is of `--data angles`, got {options.data!r}: leave it out")

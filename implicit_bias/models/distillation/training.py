@@ -1,4 +1,4 @@
-"""How a student is trained: its start, rates that are stable, and what is kept along the way."""
+"""Initial weights of a student, stable learning rates, and an observer of its weights."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ GLOBAL = 1e-6
 
 
 class DLGNComparison(BoundedComparison):
-    """A network with frozen gates beside its limit, or a bound where there are more hidden layers.
+    """A network with frozen gates compared with its limit, or a bound with more hidden layers.
 
     With one hidden layer the bound is the limit's own value, and `exact`.
     """
@@ -63,28 +63,6 @@ class DLGNComparison(BoundedComparison):
         """`bound_ratio` where the bound is the limit; None otherwise."""
         return self.bound_ratio if self.exact else None
 
-    def to_dict(self) -> dict[str, Any]:
-        """The quantities as plain Python values, nested."""
-        known = super().to_dict()
-        beside = {
-            name: {{"certificate": "residual"}.get(key, key): value for key, value in one.items()}
-            for name, one in known["predicted"].items()
-        }
-        return {
-            "exact": self.exact,
-            "value": self.value,
-            "lower": self.bound,
-            "upper": self.upper,
-            "local_value": self.local_value,
-            "margin_ratio": self.bound_ratio,
-            "local_ratio": self.local_ratio,
-            "local_bound_ratio": self.local_bound_ratio,
-            "machine_value": self.machine_value,
-            "error_network": self.error_network,
-            "interval": None if self.interval is None else self.interval.to_dict(),
-            "beside": beside,
-        }
-
     def rows(self) -> list[tuple[str, ...]]:
         """Label, text, and what it is, of every line of a table."""
         found = self.lines("margin_ratio", "machine_value")
@@ -96,18 +74,18 @@ class DLGNComparison(BoundedComparison):
 
 
 def distinct(sample: Sample) -> Sample:
-    """One sample of each kind that the value network cannot tell apart.
+    """Return one sample of each kind that the value network does not distinguish.
 
     Behind constant experts all samples of one activation pattern are one: as copies of each other
     they have one constraint, and multipliers that nothing decides between.
     """
     rows = np.column_stack([sample.X, np.asarray(sample.gates, dtype=float), sample.y])
-    kept = np.sort(np.unique(rows, axis=0, return_index=True)[1])
-    return Sample(sample.X[kept], sample.y[kept], np.asarray(sample.gates)[kept])
+    first = np.sort(np.unique(rows, axis=0, return_index=True)[1])
+    return Sample(sample.X[first], sample.y[first], np.asarray(sample.gates)[first])
 
 
 def along_the_ones(network: DGN) -> DGN:
-    """The network of one input `sqrt(D)` with the scores of one of D ones.
+    """Return the network of one input `sqrt(D)` with the scores of one of D ones.
 
     Gradients of the first layer's rows are along the ones, so that at every KKT point rows are,
     and only what lies along them ever grows. Its values are those of the network without the rest.
@@ -118,7 +96,7 @@ def along_the_ones(network: DGN) -> DGN:
 
 
 def one_input(sample: Sample) -> Sample:
-    """A sample of D ones as one of the input `sqrt(D)`."""
+    """Return a sample of D ones as one of the single input `sqrt(D)`."""
     X = np.full((len(sample.X), 1), math.sqrt(sample.X.shape[1]))
     return Sample(X, sample.y, sample.gates)
 
@@ -135,7 +113,7 @@ def bounded_value(network: DGN, limit: Limit, sample: Sample, *, constant: bool)
     sample : Sample
         Training data as the value network sees them. The local limit is that of distinct ones.
     constant : bool
-        True for constant experts, whose local limit has one input: see `along_the_ones`.
+        True for constant experts, whose local limit has the one input of `along_the_ones`.
     """
     posed = (along_the_ones(network), one_input(sample)) if constant else (network, sample)
     bound = float(limit.dual_objective)
@@ -160,7 +138,7 @@ def compare_dlgn(
     network : DGN
         With frozen gates; separates the training sample.
     value : BoundedValue
-        Of the network: `bounded_value`.
+        Answer of `bounded_value` for the network.
     limit : Limit
         The limit itself with one hidden layer, the path lasso with more.
     samples : pair of Sample
@@ -168,11 +146,11 @@ def compare_dlgn(
     widths : sequence of int
         Units of each hidden layer.
     name : str
-        Of the program.
+        Name of the program.
     constant : bool
         True for constant experts.
     tol : float
-        Gap of the kernel machine.
+        Relative duality gap of the kernel machine.
     """
     train, held_out = samples
     seen = [one_input(one) if constant else one for one in samples]
@@ -192,7 +170,7 @@ def compare_dlgn(
 
 
 def assumptions_of(comparison: DLGNComparison) -> tuple[Assumption, ...]:
-    """Assumptions of the theorem about one hidden layer, as far as they are known to hold."""
+    """Return the assumptions of the one-layer theorem, as far as they are known to hold."""
     found = (
         Assumption("gates do not depend on the weights that go on (by construction)", True),
         Assumption(
@@ -213,7 +191,7 @@ def assumptions_of(comparison: DLGNComparison) -> tuple[Assumption, ...]:
 
 
 def _machine_value(local: LocalLimit | None, train: Sample) -> float:
-    """Least norm at the local limit's own layer weights: its value, if it is a KKT point."""
+    """Return the least norm at the layer weights of the local limit; its value at a KKT point."""
     if local is None:
         return math.nan
     kernel = depth3_kernel(local.network)(train.X, train.gates)
@@ -240,7 +218,7 @@ def _classifiers(
     name: str,
     tol: float,
 ) -> dict[str, ClassifierComparison]:
-    """The program's solution, the SVM of the overlap kernel, and the local limit by its inputs."""
+    """Compare the program's solution, the SVM of the overlap kernel, and the local limit."""
     train, held_out = ((one.X, one.gates) for one in samples)
     y_train, y = (one.y for one in samples)
     compare = partial(compare_classifier, trained=trained, y=y)

@@ -57,8 +57,8 @@ class Depth3Interval(Result):
     Attributes
     ----------
     t, p : (H1,) and (H2,) arrays
-        Shares of the first and second layer's units, with sum 1: see `depth3_kernel`. Their
-        network attains `upper`.
+        Shares of the first and second layer's units in the squared norm, with sum 1. The network
+        that has them attains `upper`.
     status : Status
         SOLVED where the interval is as narrow as was asked for, else INACCURATE.
     certificate : Depth3Bounds
@@ -68,6 +68,14 @@ class Depth3Interval(Result):
     programs : int
         Convex programs solved.
     seconds : float
+        Wall time.
+
+    Examples
+    --------
+    >>> gates = np.array([[1, 0, 1], [0, 1, 1]])
+    >>> interval = ib.limits.certify_depth3(np.array([1.0, -1.0]), gates, widths=(2, 1))
+    >>> interval.t.round(6).tolist(), interval.p.round(6).tolist()
+    ([0.5, 0.5], [1.0])
     """
 
     ADVICE: ClassVar[Mapping[Status, str]] = MappingProxyType(
@@ -121,7 +129,7 @@ def certify_depth3(
     tol: float = 1e-2,
     max_programs: int = 400,
 ) -> Depth3Interval:
-    r"""The least value of two hidden layers of constant experts, by branch and bound.
+    r"""Bound the least value of two hidden layers of constant experts, by branch and bound.
 
     .. math:: V^{-2} = \max_{t, p} \min_\lambda \; \lambda' Y K_{t,p} Y \lambda, \qquad
               K_{t,p} = \Bigl(\sum_i t_i g^1_i {g^1_i}'\Bigr) \circ
@@ -138,9 +146,9 @@ def certify_depth3(
     y : (n,) array
         Labels in {-1, +1}.
     gates : (n, H1 + H2) array
-        One of the layers with at most three distinct gates.
+        Gate values of both hidden layers; one of the layers has at most three distinct gates.
     widths : sequence of int
-        (H1, H2).
+        Units of each hidden layer, (H1, H2).
     n_inputs : int
         D, the ones that the first layer sees: values fall by the factor `1 / sqrt(D)`.
     tol : float
@@ -151,11 +159,19 @@ def certify_depth3(
     Returns
     -------
     Depth3Interval
+        Proved lower and upper bounds, and the shares of the layers that attain the upper one.
 
     Raises
     ------
     TypeError, ValueError
         If shapes disagree, both layers have more gates, or no weights separate the data.
+
+    Examples
+    --------
+    >>> gates = np.array([[1, 0, 1], [0, 1, 1]])
+    >>> interval = ib.limits.certify_depth3(np.array([1.0, -1.0]), gates, widths=(2, 1))
+    >>> interval.status.name, round(interval.lower, 6), round(interval.upper, 6)
+    ('SOLVED', 2.0, 2.0)
     """
     start = time.perf_counter()
     search = _Search(*_checked(y, gates, widths), n_inputs, max_programs)

@@ -49,6 +49,13 @@ class ConstantExpertsLimit(UnitsLimit):
     `objective` is in the units of every other limit of two layers, the sum of unit norms
     ``||zeta[h]||`` at margin 1, so that a network of that value has ``||w||^2 / 2`` equal to it.
     In terms of the constants it is their L1 norm divided by ``sqrt(D)``.
+
+    Examples
+    --------
+    >>> X, y = np.array([[3.0, 4.0], [0.0, -2.0]]), np.array([1.0, -1.0])
+    >>> limit = ib.solve_dlgn_svm(X, y, np.eye(2), experts="constant")
+    >>> limit.zeta.shape, limit.experts.round(6).tolist()
+    ((2, 2), [1.0, -1.0])
     """
 
     @property
@@ -79,6 +86,13 @@ class ConstantExperts(Formulation[ConstantExpertsLimit]):
     The limit of two layers that are homogeneous, with one column of features a unit: S. Gunasekar,
     J. D. Lee, D. Soudry, N. Srebro, "Implicit bias of gradient descent on linear convolutional
     networks", theorem 2 at depth 2.
+
+    Examples
+    --------
+    >>> X, y = np.array([[3.0, 4.0], [0.0, -2.0]]), np.array([1.0, -1.0])
+    >>> program = ib.programs.ConstantExperts().program(X, y, np.eye(2))
+    >>> program.n_groups
+    2
     """
 
     name: ClassVar[str] = "L1 margin of gates"
@@ -89,7 +103,8 @@ class ConstantExperts(Formulation[ConstantExpertsLimit]):
         Raises
         ------
         ValueError
-            As `SVMFReLU.program`.
+            If shapes disagree, values are not finite, labels are not -1 and +1, or gates are not
+            0 and 1.
         """
         program = SVMFReLU().program(X, y, gates)
         design, xp = program.design, array_namespace(program.design.X)
@@ -127,8 +142,9 @@ def solve_dlgn_svm(
 
     Linear experts are the units of a frozen-gate ReLU network: the group lasso of
     `solve_frelu_svm`. Constant ones have the L1 margin over gates, up to the factor `1 / sqrt(D)`
-    of `ConstantExperts`. With several hidden layers neither is a limit: see `solve_path_lasso` for
-    a bound, `local_limit` for the point that one network is heading to, and `certify_depth3`.
+    of `ConstantExperts`. With several hidden layers neither is a limit: `solve_path_lasso` is
+    a bound then, `local_limit` finds the point that one network is heading to, and
+    `certify_depth3` bounds the least value of two hidden layers.
 
     Parameters
     ----------
@@ -138,11 +154,12 @@ def solve_dlgn_svm(
         Labels in {-1, +1}.
     gates : (n, H) array
         Exactly 0 (closed) or 1 (open).
-    experts : str
-        "linear" or "constant".
+    experts : {"linear", "constant"}
+        What the units compute where they are open.
     **solving
-        See `Solving`. For constant experts also `solver="highs"`, which ends at a vertex: at most
-        n experts that are not 0.
+        Keywords `solver`, `tol`, `max_iterations`, `progress` and `threads` of
+        `ib.limits.Solving`. For constant experts also `solver="highs"`, which ends at a vertex: at
+        most n experts that are not 0.
 
     Returns
     -------
@@ -153,13 +170,13 @@ def solve_dlgn_svm(
     Raises
     ------
     ValueError
-        If there are no such experts, and as `SVMFReLU.program`.
+        If there are no such experts, shapes disagree, values are not finite, labels are not -1
+        and +1, or gates are not 0 and 1.
 
     Examples
     --------
-    >>> import numpy as np
     >>> X, y = np.array([[3.0, 4.0], [0.0, -2.0]]), np.array([1.0, -1.0])
-    >>> limit = solve_dlgn_svm(X, y, np.eye(2), experts="constant")
+    >>> limit = ib.solve_dlgn_svm(X, y, np.eye(2), experts="constant")
     >>> limit.status.name, round(limit.objective, 7), limit.experts.round(7).tolist()
     ('SOLVED', 1.4142136, [1.0, -1.0])
     """

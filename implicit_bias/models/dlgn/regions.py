@@ -16,7 +16,7 @@ __all__ = ["active_paths", "closed_samples", "count_patterns", "most_patterns"]
 
 
 def active_paths(gates: Any, *, widths: Sequence[int]) -> Floats:
-    r"""Logarithm of the number of paths that are open on each sample, by their activities.
+    r"""Return the logarithm of the number of paths that are open on each sample.
 
     .. math:: \log \sum_p A_p(x) = \sum_l \log \sum_i G_l(x)_i
 
@@ -25,10 +25,10 @@ def active_paths(gates: Any, *, widths: Sequence[int]) -> Floats:
 
     Parameters
     ----------
-    gates : (n, sum of widths)
-        Not negative, layer after layer.
+    gates : (n, sum of widths) array
+        Gate values, not negative, layer after layer.
     widths : sequence of int
-        Of the hidden layers.
+        Units of each hidden layer.
 
     Returns
     -------
@@ -39,6 +39,12 @@ def active_paths(gates: Any, *, widths: Sequence[int]) -> Floats:
     ------
     TypeError, ValueError
         If gates are not real, negative, not finite, or do not have these widths.
+
+    Examples
+    --------
+    >>> gates = np.array([[1, 0, 1, 1], [0, 1, 1, 0]])
+    >>> np.exp(ib.gates.active_paths(gates, widths=(2, 2))).round(6).tolist()
+    [2.0, 1.0]
     """
     values = _matrix(gates)
     if values.shape[1] != sum(widths) or len(widths) == 0 or min(widths) < 1:
@@ -55,12 +61,26 @@ def active_paths(gates: Any, *, widths: Sequence[int]) -> Floats:
 
 
 def count_patterns(gates: Any) -> int:
-    """Number of different rows of gates (n, H): activation patterns that the samples realise.
+    """Count the activation patterns that the samples realise: distinct rows of the gates.
+
+    Parameters
+    ----------
+    gates : (n, H) array
+        Gate values of the samples.
+
+    Returns
+    -------
+    int
 
     Raises
     ------
     TypeError, ValueError
         If gates are not real, not finite, or no matrix.
+
+    Examples
+    --------
+    >>> ib.gates.count_patterns(np.array([[1, 0], [0, 1], [1, 0]]))
+    2
     """
     return len(np.unique(_matrix(gates), axis=0))
 
@@ -101,7 +121,7 @@ def closed_samples(inputs: Any, gates: Any, *, widths: Sequence[int]) -> NDArray
     Raises
     ------
     TypeError, ValueError
-        As `active_paths`.
+        If gates are not real, negative, not finite, or do not have these widths.
     """
     X = _matrix(inputs)
     dead = ~np.any(X != 0, axis=1) | np.isneginf(active_paths(gates, widths=widths))

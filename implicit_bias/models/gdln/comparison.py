@@ -31,7 +31,7 @@ Floats = NDArray[np.float64]
 
 
 class GatePrediction(Measured):
-    """The gated network's weights, had these gates held from the start."""
+    """Weights of a gated network whose gates are these from the first step on."""
 
     gates: str = part(
         '"initial" or "final": frozen as the ReLU network has them before or after training.'
@@ -56,7 +56,7 @@ class GatePrediction(Measured):
     )
 
     def rows(self) -> list[tuple[str, ...]]:
-        """Label and text of every line of a table, the label saying which prediction it is."""
+        """Return label and text of every line of a table; labels name gates and time."""
         name = f"{self.gates} gates, " + ("limit" if math.isinf(self.time) else "same time")
         return [(f"{name}: {label}", text) for label, text in super().rows()]
 
@@ -101,11 +101,11 @@ class GDLNComparison(Measured):
         raise ValueError(f"`gates` must be 'initial' or 'final', got {gates!r}")
 
     def plot(self, ax: Axes | None = None, *, unit: int = 0) -> Axes:
-        """Draw the weights of a unit beside their predictions; see `Limit.plot` for `ax`."""
+        """Draw the weights of a unit and their predictions on `ax`, or on axes of a new figure."""
         return draw("models.gdln.figure:plot_comparison", self, unit, ax=ax)
 
     def rows(self) -> list[tuple[str, ...]]:
-        """Label and text of every line of a table, predictions one after the other."""
+        """Return label and text of every line of a table, predictions one after the other."""
         return [*super().rows(), *(line for one in self.predictions for line in one.rows())]
 
 
@@ -117,26 +117,34 @@ def compare_with_gdln(
     *,
     rcond: float | None = None,
 ) -> GDLNComparison:
-    """Compare a trained `ReLUMean` with gated networks whose gates never moved.
+    """Compare a trained `ReLUMean` with gated networks of its first and of its last gates.
 
     Parameters
     ----------
     X, y : (n, D) and (n,) arrays
         The training data.
     trajectory : Trajectory
-        Of the ReLU network on these data, with what a `WeightsObserver` measured.
+        Training of the ReLU network on these data, observed by a `WeightsObserver`.
     settings : TrainingSettings
-        Those that it was trained with.
+        The settings of that training.
     rcond : float, optional
-        As in `gated_flow`.
+        Eigenvalues of the second moments at or below this share of the largest count as zero.
 
     Returns
     -------
     GDLNComparison
-        Where the loss of the ReLU network is differentiable and stationary, so is that of the
-        gated network with the final gates: the two differ by directions that no sample sees.
-        A network that descent has brought to a kink, with samples on the boundary of a gate
-        (`<w_k, x_n>` near 0), is stationary for neither side's gates and keeps a distance.
+
+    Raises
+    ------
+    ValueError
+        If training was not plain steps on the squared loss.
+
+    Notes
+    -----
+    Where the loss of the ReLU network is differentiable and stationary, so is that of the gated
+    network with the final gates: the two differ by directions orthogonal to all samples. A network
+    that descent has led to a kink, with samples on the boundary of a gate (`<w_k, x_n>` near 0),
+    is stationary for the gates of neither side, and a distance remains.
     """
     X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
     check_descent(settings)
@@ -159,15 +167,15 @@ def compare_with_gdln(
 
 
 def path_errors(path: Floats, predicted: Floats) -> Floats:
-    """(T,) distances of weights (T, K, D) along a run from predicted ones, relative to those."""
+    """Return relative distances (T,) of weights (T, K, D) along training from predicted ones."""
     return _norm(path - predicted, (1, 2)) / _norm(predicted, (1, 2))
 
 
 def inverse_participation_ratio(weights: NDArray[np.float64]) -> Floats:
-    """(...) localisation `sum_d w_d^4 / (sum_d w_d^2)^2` of weight vectors (..., D).
+    """Return the localisation `sum_d w_d^4 / (sum_d w_d^2)^2` (...) of weights (..., D).
 
-    1 for a single non-zero entry, 1/D for equal sizes, 3/(2 D) for a wave, 3/(D + 2) on average
-    for Gaussian noise; NaN for a zero vector.
+    It is 1 for a single non-zero entry, 1/D for equal sizes, 3/(2 D) for a wave, 3/(D + 2) on
+    average for Gaussian noise; NaN for a zero vector.
     """
     w = np.asarray(weights, dtype=np.float64)
     largest = np.abs(w).max(axis=-1, keepdims=True)

@@ -31,7 +31,7 @@ _NEGATIVE_SHARE = 0.01
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RingData(Shown):
-    """Inputs on a ring with targets 1 (length scale xi_1) and 0 (length scale xi_0).
+    """Inputs on a ring of D points, with targets 1 (length scale xi_1) and 0 (length scale xi_0).
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class RingData(Shown):
     y : (n,) read-only float64 array
         In {0, 1}.
     description : str
-        One line for people.
+        One line that names the distribution and its parameters.
 
     Raises
     ------
@@ -53,7 +53,7 @@ class RingData(Shown):
     description: str
 
     def digest(self) -> str:
-        """SHA-256 of inputs and targets, which names the same data on every machine."""
+        """Return the SHA-256 of inputs and targets, equal on every machine."""
         return digest(self.X, self.y)
 
     def __post_init__(self) -> None:
@@ -74,12 +74,12 @@ def make_ring(
     *,
     random_state: int,
 ) -> RingData:
-    """The data of that name, "ring" or "pulse", in sizes of their own where none are given.
+    """Draw the data set called "ring" or "pulse"; None stands for its default sizes.
 
     Raises
     ------
     ValueError
-        If the length scales are not two, or not such as these data have.
+        If there are not two length scales, or those of pulses are not whole numbers.
     """
     make = make_single_pulse if name == "pulse" else make_nlgp
     scales = _named(name, length_scales)
@@ -87,7 +87,7 @@ def make_ring(
 
 
 def _named(name: str, length_scales: tuple[float, ...] | None) -> dict[str, float]:
-    """Length scales as arguments of the data's maker."""
+    """Return length scales as keyword arguments of the function that draws the data."""
     if length_scales is None:
         return {}
     if len(length_scales) != 2:
@@ -107,7 +107,7 @@ def _named(name: str, length_scales: tuple[float, ...] | None) -> dict[str, floa
 
 
 def ring_kernel(n_inputs: int, xi: float) -> Floats:
-    """(D,) covariances `exp(-dist(0, j)^2 / xi^2)` of a Gaussian process on a ring of D points.
+    """Return covariances `exp(-dist(0, j)^2 / xi^2)` (D,) of a Gaussian process on D ring points.
 
     `dist` is the shorter way around. For xi not small beside D this is not positive semidefinite
     (the distance has a kink opposite to every point): negative Fourier components are then set
@@ -131,7 +131,7 @@ def make_nlgp(
     gain: float = 3.0,
     random_state: int | np.random.Generator = 0,
 ) -> RingData:
-    """Nonlinear Gaussian process: a Gaussian process on the ring, squashed by an error function.
+    """Draw a nonlinear Gaussian process: one on the ring, passed through an error function.
 
         x = erf(gain z / sqrt 2) / Z,   z ~ N(0, Sigma),   Sigma_ij = exp(-dist(i, j)^2 / xi^2),
         Z^2 = 2 / pi arcsin(gain^2 / (1 + gain^2)),
@@ -148,9 +148,13 @@ def make_nlgp(
     xi_1, xi_0 : float
         Length scales of the classes y = 1 and y = 0, in grid points.
     gain : float
-        Positive.
+        Slope of the error function, positive.
     random_state : int or numpy Generator
         The Gaussian draws depend neither on the gain nor on the length scales.
+
+    Returns
+    -------
+    RingData
 
     Raises
     ------
@@ -160,6 +164,12 @@ def make_nlgp(
     References
     ----------
     A. Ingrosso, S. Goldt, "Data-driven emergence of convolutional structure in neural networks".
+
+    Examples
+    --------
+    >>> data = ib.datasets.make_nlgp(6, n_inputs=10, xi_1=2.0)
+    >>> data.X.shape, sorted(data.y.tolist())
+    ((6, 10), [0.0, 0.0, 0.0, 1.0, 1.0, 1.0])
     """
     require_positive("gain", gain)
     s = gain * gain / (1 + gain * gain)
@@ -186,7 +196,7 @@ def make_single_pulse(
     xi_0: int = 5,
     random_state: int | np.random.Generator = 0,
 ) -> RingData:
-    """Single pulses: one run of ones on a ring of zeros, starting anywhere with equal chance.
+    """Draw single pulses: consecutive ones on a ring of zeros, starting anywhere at equal chance.
 
     Parameters
     ----------
@@ -195,13 +205,24 @@ def make_single_pulse(
     n_inputs : int
         D, points on the ring.
     xi_1, xi_0 : int
-        Lengths of the runs of the classes y = 1 and y = 0, in 1 .. D.
+        Lengths of the pulses of the classes y = 1 and y = 0, in 1 .. D.
     random_state : int or numpy Generator
+        Seed of the order of classes and of the positions.
+
+    Returns
+    -------
+    RingData
 
     Raises
     ------
     ValueError
         If a size is not positive or a length is not in 1 .. D.
+
+    Examples
+    --------
+    >>> data = ib.datasets.make_single_pulse(4, n_inputs=8, xi_1=3, xi_0=1)
+    >>> data.X.sum(axis=1).tolist() == np.where(data.y == 1, 3.0, 1.0).tolist()
+    True
     """
     rng = np.random.default_rng(random_state)
     if not all(1 <= length <= n_inputs for length in (xi_1, xi_0)):

@@ -58,12 +58,12 @@ def plot_unit(ax: Axes, comparison: GDLNComparison, unit: int) -> Axes:
 
 
 def plot_comparison(comparison: GDLNComparison, unit: int, ax: Axes) -> Axes:
-    """`plot_unit`, in the order in which results draw themselves."""
+    """Draw one unit of a comparison: `plot_unit` with the axes last, for `plot` methods."""
     return plot_unit(ax, comparison, unit)
 
 
 def plot_units(axes: Sequence[Axes], comparison: GDLNComparison) -> Sequence[Axes]:
-    """Draw the first units, one on each of the axes; one legend below is for all."""
+    """Draw the first units, one on each of the axes, with one legend below for all."""
     for unit, ax in enumerate(axes[: len(comparison.weights)]):
         plot_unit(ax, comparison, unit)
         ax.tick_params(labelsize=8)
@@ -96,7 +96,7 @@ def plot_loss(ax: Axes, trajectory: Trajectory, *, label: str) -> Axes:
 
 
 def plot_losses(relu: Trajectory, twin: Trajectory | None, ax: Axes) -> None:
-    """Loss of the ReLU network, and of its gated twin where there is one."""
+    """Draw the loss of the ReLU network, and of its gated twin if there is one."""
     plot_loss(ax, relu, label="ReLU")
     if twin is not None:
         plot_loss(ax, twin, label="gated linear, initial gates")

@@ -23,7 +23,7 @@ __all__ = ["GatedFlow", "gated_flow", "gated_flow_from_moments"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GatedFlow:
-    """The solution of `tau dw/dt = (b - A w / K) / K` from w(0), as a function of time.
+    """Gradient flow `tau dw/dt = (b - A w / K) / K` from w(0) in closed form; call it with a time.
 
         w(t) = w(0) + V (I - e^{-rates t}) displacement,    rates = eigenvalues / (K^2 tau)
 
@@ -38,11 +38,13 @@ class GatedFlow:
     rates : (r,) array
         Positive, one per direction of the range of A.
     basis : (K D, r) array
-        Orthonormal; row k D + d is input d of unit k.
+        The orthonormal eigenvectors V; row k D + d is input d of unit k.
     displacement : (r,) array
+        The limit less w(0), in the coordinates of `basis`.
     final_loss : float
         `1/2 <(y - f)^2>` at infinity.
     tau : float
+        Time constant.
     """
 
     initial: Array
@@ -58,9 +60,18 @@ class GatedFlow:
         return self(math.inf)
 
     def __call__(self, t: Any) -> Array:
-        """(..., K, D) weights at the times `t` (...), 0 to infinity inclusive, in units of tau's.
+        """Return the weights at given times.
 
         A gradient step of learning rate eta on the mean loss advances t by eta when tau = 1.
+
+        Parameters
+        ----------
+        t : float or (...) array
+            Times, 0 to infinity inclusive, in the unit of `tau`.
+
+        Returns
+        -------
+        (..., K, D) array
 
         Raises
         ------
@@ -72,10 +83,10 @@ class GatedFlow:
         return self._moved(-xp.expm1(-t[..., None] * self.rates))
 
     def descent(self, n_steps: Any, learning_rate: float) -> Array:
-        """(..., K, D) weights after `n_steps` (...) full-batch gradient steps, exactly.
+        """Return the weights (..., K, D) after `n_steps` (...) full-batch gradient steps, exactly.
 
-        Each step shrinks the distance along eigenvector i by `1 - learning_rate lambda_i / K^2`,
-        where the flow has an exponential.
+        Each step multiplies the distance from the limit along eigenvector i of A by
+        `1 - learning_rate lambda_i / K^2`, where the flow has an exponential.
 
         Raises
         ------
@@ -86,7 +97,7 @@ class GatedFlow:
         return self._moved(1 - (1 - learning_rate * self.tau * self.rates) ** steps[..., None])
 
     def loss(self, t: Any) -> Array:
-        """(...) losses `1/2 <(y - f)^2>` at the times `t` (...); NaN without `<y^2>`.
+        """Return the losses `1/2 <(y - f)^2>` (...) at times `t` (...); NaN if `<y^2>` is unknown.
 
             L(t) = L(inf) + 1/2 sum_i lambda_i (e^{-rates_i t} displacement_i / K)^2
 
@@ -124,18 +135,23 @@ class GatedFlow:
 def gated_flow(
     X: Array, y: Array, gates: Array, w0: Array, tau: float = 1.0, *, rcond: float | None = None
 ) -> GatedFlow:
-    """Gradient flow of `1/2 <(y - 1/K sum_k g_k <w_k, x>)^2>` over samples; call it with a time.
+    """Solve gradient flow of `1/2 <(y - 1/K sum_k g_k <w_k, x>)^2>` over samples in closed form.
 
     Parameters
     ----------
-    X, y, gates
-        As in `GatedLeastSquares.program`.
+    X : (n, D) real array
+        Inputs; NumPy array or torch tensor.
+    y : (n,) real array
+        Targets.
+    gates : (n, K) array
+        Gate of every sample in every unit: booleans, 0 and 1, or any real numbers.
     w0 : (K, D) array
         Initial weights.
     tau : float
         Time constant, positive: `tau dw/dt = -grad`.
     rcond : float, optional
-        As in `solve_gated_ols`. Directions below the cut-off stay where they start.
+        Eigenvalues of A at or below this share of the largest count as zero, in [0, 1); by default
+        `(max(n, K D) 2^-52)^2`. Weights do not move along their directions.
 
     Returns
     -------
@@ -144,7 +160,7 @@ def gated_flow(
 
     Raises
     ------
-    ValueError
+    TypeError, ValueError
         If shapes disagree, values are not finite, or `tau` is not positive.
 
     References
@@ -154,8 +170,8 @@ def gated_flow(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> flow = gated_flow(np.ones((1, 1)), np.ones(1), np.ones((1, 1)), np.zeros((1, 1)))
+    >>> one = np.ones((1, 1))
+    >>> flow = ib.dynamics.gated_flow(one, np.ones(1), one, np.zeros((1, 1)))
     >>> [round(float(flow(t)[0, 0]), 6) for t in (0, np.log(2), np.inf)]
     [0.0, 0.5, 1.0]
     """
@@ -171,15 +187,33 @@ def gated_flow_from_moments(
     second_moment: float = math.nan,
     rcond: float | None = None,
 ) -> GatedFlow:
-    """`gated_flow` for a population, given by its moments `A` and `b`; w0 tells K.
+    """Solve gradient flow of the squared loss of a population, given by its moments.
 
-    See `GatedLeastSquares.program_of_moments`.
+    Parameters
+    ----------
+    A : (K D, K D) array
+        `<xt xt^T>` for `xt = (g_1(x) x, ..., g_K(x) x)`; row k D + d is input d of unit k.
+    b : (K D,) array
+        `<xt y>`.
+    w0 : (K, D) array
+        Initial weights, one row per unit.
+    tau : float
+        Time constant, positive: `tau dw/dt = -grad`.
+    second_moment : float, optional
+        `<y^2>`; without it losses are NaN.
+    rcond : float, optional
+        Eigenvalues of A at or below this share of the largest count as zero; by default
+        `K D 2^-52`.
+
+    Returns
+    -------
+    GatedFlow
 
     Raises
     ------
     ValueError
-        As `gated_flow`, and if no distribution has these moments: with b outside the range of A
-        the flow would not settle.
+        If shapes disagree, values are not finite, `tau` is not positive, or b lies outside the
+        range of A: no distribution has such moments, and the flow would not converge.
     """
     start = as_float64(w0)
     n_units = int(start.shape[0]) if start.ndim == 2 else 1

@@ -33,12 +33,12 @@ __all__ = [
 
 @dataclass(frozen=True)
 class GatedLeastSquares(LiteralProgram):
-    """The mean squared error of a gated linear network over samples, as a program in zeta.
+    """Gated least squares: the mean squared error of a gated linear network, minimised in zeta.
 
         minimise  1/2 <(y - sum_k g_k(x) <zeta[k], x>)^2>
 
-    Of several minimisers `solve_gated_ols` takes the one of least norm, which is where descent from
-    zero ends; a solver of cvxpy may return any.
+    If there are several minimisers, `solve_gated_ols` returns the one of least norm, which is the
+    limit of gradient descent from zero; a solver of cvxpy may return any.
 
     References
     ----------
@@ -49,7 +49,7 @@ class GatedLeastSquares(LiteralProgram):
     name: ClassVar[str] = "gated least squares"
 
     def program(self, X: Array, y: Array, gates: Array) -> SampledLeastSquares:
-        """The program of samples.
+        """State the program in the form that the least-squares solver takes.
 
         Parameters
         ----------
@@ -59,6 +59,11 @@ class GatedLeastSquares(LiteralProgram):
             Targets. There is no bias: {0, 1} and {-1, 1} give different predictors.
         gates : (n, K) array
             Gate of every sample in every unit: booleans, 0 and 1, or any real numbers.
+
+        Returns
+        -------
+        SampledLeastSquares
+            Its coefficients are zeta (K, D).
 
         Raises
         ------
@@ -74,18 +79,24 @@ class GatedLeastSquares(LiteralProgram):
     def program_of_moments(
         self, A: Array, b: Array, n_units: int, *, second_moment: float = math.nan
     ) -> MomentLeastSquares:
-        """The same program from moments of `xt = (g_1(x) x, ..., g_K(x) x)`.
+        """State the same program for a population, from moments of `(g_1(x) x, ..., g_K(x) x)`.
 
         Parameters
         ----------
         A : (K D, K D) array
-            `<xt xt^T>`, positive semidefinite; row k D + d is input d of unit k.
+            `<xt xt^T>` for `xt = (g_1(x) x, ..., g_K(x) x)`, positive semidefinite; row k D + d is
+            input d of unit k.
         b : (K D,) array
             `<xt y>`.
         n_units : int
-            K.
+            Number of units K.
         second_moment : float, optional
-            `<y^2>`, which the loss needs.
+            `<y^2>`; without it the loss is NaN.
+
+        Returns
+        -------
+        MomentLeastSquares
+            Its coefficients are zeta (K, D).
 
         Raises
         ------
@@ -102,19 +113,26 @@ class GatedLeastSquares(LiteralProgram):
 
         Parameters
         ----------
-        X, y, gates
-            As `program` takes them, and raises of them.
+        X, y, gates : (n, D), (n,) and (n, K) real arrays
+            Inputs, targets and gates.
+
+        Returns
+        -------
+        cvxpy.Problem
+            Not yet solved.
 
         Raises
         ------
+        TypeError, ValueError
+            If shapes disagree, or values are not real and finite.
         MissingExtra
-            Without cvxpy.
+            If cvxpy is not installed.
 
         Examples
         --------
-        >>> import numpy as np
+        >>> program = ib.programs.GatedLeastSquares()
         >>> X, y, gates = np.array([[1.0], [1.0]]), np.array([1.0, 3.0]), np.ones((2, 1))
-        >>> round(float(GatedLeastSquares().literal(X, y, gates).solve(solver="CLARABEL")), 6)
+        >>> round(float(program.literal(X, y, gates).solve(solver="CLARABEL")), 6)
         0.5
         """
         cp = cvxpy_module()
@@ -129,31 +147,39 @@ class GatedLeastSquares(LiteralProgram):
 def solve_gated_ols(
     X: Array, y: Array, gates: Array, *, rcond: float | None = None, tol: float = 1e-8
 ) -> GatedOLS:
-    """Where gradient descent from zero takes a gated deep linear network under squared loss.
+    """Solve for the limit of gradient descent from zero on a gated deep linear network.
+
+    The loss is the mean squared error, the network `f = 1/K sum_k g_k(x) <w_k, x>`:
 
         zeta = A^+ b,   w = K zeta,    A = <xt xt^T>,  b = <xt y>,  xt = (g_1(x) x, ...)
 
     Parameters
     ----------
-    X, y, gates
-        As in `GatedLeastSquares.program`.
+    X : (n, D) real array
+        Inputs; NumPy array or torch tensor.
+    y : (n,) real array
+        Targets. There is no bias: {0, 1} and {-1, 1} give different predictors.
+    gates : (n, K) array
+        Gate of every sample in every unit: booleans, 0 and 1, or any real numbers.
     rcond : float, optional
         Eigenvalues of A at or below this share of the largest count as zero, in [0, 1); by
         default `(max(n, K D) 2^-52)^2`, which is `numpy.linalg.lstsq`'s cut-off of singular
         values.
     tol : float
-        To which the normal equations and the minimum norm are certified, in (0, 1).
+        Tolerance of the certificate: relative residual of the normal equations, and share of the
+        coefficients in the null space of A; in (0, 1).
 
     Returns
     -------
     GatedOLS
-        With its certificate; call `.require()` to insist on `SOLVED`.
+        Coefficients `zeta` (K, D) and weights `weights` (K, D) with their certificate; call
+        `.require()` to raise unless the status is `SOLVED`.
         `GatedLeastSquares.literal` states the program in cvxpy.
 
     Raises
     ------
-    ValueError
-        If an argument is out of range, shapes disagree, or values are not finite.
+    TypeError, ValueError
+        If an argument is out of range, shapes disagree, or values are not real and finite.
 
     References
     ----------
@@ -162,10 +188,9 @@ def solve_gated_ols(
 
     Examples
     --------
-    >>> import numpy as np
     >>> X, y = np.array([[1.0], [2.0], [-1.0]]), np.array([1.0, 2.0, 3.0])
     >>> gates = np.array([[1, 0], [1, 0], [0, 1]])
-    >>> solve_gated_ols(X, y, gates).weights.round(12).ravel().tolist()
+    >>> ib.solve_gated_ols(X, y, gates).weights.round(12).ravel().tolist()
     [2.0, -6.0]
     """
     return _solve(GatedLeastSquares().program(X, y, gates), rcond, tol)
@@ -180,11 +205,34 @@ def solve_gated_ols_from_moments(
     rcond: float | None = None,
     tol: float = 1e-8,
 ) -> GatedOLS:
-    """`solve_gated_ols` for a population, given by its moments `A` and `b`.
+    """Solve gated least squares for a population, given by its moments.
 
-    See `GatedLeastSquares.program_of_moments`. `rcond` defaults to `K D 2^-52`, the rounding of
-    the eigenvalues of A. Moments that no distribution has give the status INCONSISTENT, or a
-    ValueError if A is indefinite.
+    Parameters
+    ----------
+    A : (K D, K D) array
+        `<xt xt^T>` for `xt = (g_1(x) x, ..., g_K(x) x)`; row k D + d is input d of unit k.
+    b : (K D,) array
+        `<xt y>`.
+    n_units : int
+        Number of units K.
+    second_moment : float, optional
+        `<y^2>`; without it the loss is NaN.
+    rcond : float, optional
+        Eigenvalues of A at or below this share of the largest count as zero; by default
+        `K D 2^-52`, the rounding of the eigenvalues.
+    tol : float
+        Tolerance of the certificate, in (0, 1).
+
+    Returns
+    -------
+    GatedOLS
+        Its status is INCONSISTENT if b lies outside the range of A: no distribution has such
+        moments.
+
+    Raises
+    ------
+    ValueError
+        If shapes disagree, values are not finite, or A is not symmetric positive semidefinite.
     """
     program = GatedLeastSquares().program_of_moments(A, b, n_units, second_moment=second_moment)
     return _solve(program, rcond, tol)

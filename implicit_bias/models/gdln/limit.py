@@ -23,24 +23,33 @@ __all__ = ["GatedOLS"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GatedOLS(Result):
-    """The minimum-norm OLS solution on gated inputs, with its certificate.
+    """The minimum-norm ordinary least-squares solution on gated inputs, with its certificate.
 
     Attributes
     ----------
     zeta : (K, D) array
-        Effective predictors `A^+ b`: `f(x) = sum_k g_k(x) <zeta[k], x>`.
+        Coefficients `A^+ b`: `f(x) = sum_k g_k(x) <zeta[k], x>`.
     loss : float
         `1/2 <(y - f)^2>`; NaN from moments without `<y^2>`.
     rank : int
-        Rank of A, with eigenvalues at or below `rcond` times the largest taken for zero.
+        Rank of A.
     rcond : float
+        Eigenvalues of A at or below this share of the largest were taken for zero.
     condition : float
         Largest over smallest eigenvalue that counts.
     status : Status
+        Whether the certificate holds to `tol`, with advice where it does not.
     certificate : FitCertificate
         Stationarity and distance from minimum norm, recomputed from the arrays.
     tol, seconds : float
-        To what the status was judged; wall-clock time of the solve.
+        Tolerance of the status; wall-clock time of the solve.
+
+    Examples
+    --------
+    >>> X, y = np.array([[1.0], [2.0], [-1.0]]), np.array([1.0, 2.0, 3.0])
+    >>> limit = ib.solve_gated_ols(X, y, np.array([[1, 0], [1, 0], [0, 1]]))
+    >>> limit.status.name, limit.rank, limit.predictor([[2.0]], [[1, 0]]).round(9).tolist()
+    ('SOLVED', 2, [2.0])
     """
 
     ADVICE: ClassVar = LeastSquaresSolution.ADVICE
@@ -57,7 +66,7 @@ class GatedOLS(Result):
 
     @classmethod
     def from_solution(cls, solution: LeastSquaresSolution) -> Self:
-        """Read a least-squares solution as a limit."""
+        """Return the limit that a solution of the least-squares program states."""
         return cls(
             zeta=solution.coefficients,
             loss=solution.loss,
@@ -74,8 +83,8 @@ class GatedOLS(Result):
     def weights(self) -> Array:
         """(K, D) weights `w = K A^+ b` of the network `f = 1/K sum_k g_k <w_k, x>`.
 
-        Gradient flow from w(0) ends there plus the part of w(0) in the null space of A:
-        `gated_flow` has that.
+        Gradient flow from w(0) converges to these plus the part of w(0) in the null space of A;
+        `gated_flow` returns the sum.
         """
         return int(self.zeta.shape[0]) * self.zeta
 

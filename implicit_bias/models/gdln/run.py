@@ -20,7 +20,7 @@ from ...reports.finding import Assumption, Finding, Table
 from ...reports.report import Report
 from ...reports.writers import write_path
 from ...runs.fit import fit
-from ...runs.gather import gather
+from ...runs.gathering import gather
 from ...runs.programs import RunPrograms, stated
 from ...runs.setup import Setup, torch_dtype, training_settings
 from ...training.settings import TrainingSettings
@@ -50,12 +50,13 @@ class GDLNSetup(Setup):
     Attributes
     ----------
     data : RingData
+        The training samples.
     settings : TrainingSettings
         Plain steps on the squared loss.
     start : (K, D) array
-        The weights that both networks begin from.
+        Initial weights of both networks.
     gates : (n, K) boolean array
-        Those of the ReLU network with these weights, which its twin keeps.
+        Gates of the ReLU network at these weights, which are the gates of its twin throughout.
     """
 
     data: RingData

@@ -1,4 +1,4 @@
-"""What is kept of averaged units as they train, and when gradient flow would have been there."""
+"""Weights and gates of averaged units over training, and full-batch descent in closed form."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 
 
 class WeightsObserver:
-    """An observer for `train`: the weights of averaged units, and how their gates have moved.
+    """Observer for `train` of the weights of averaged units and of changes of their gates.
 
     It measures "weights" (K, D) and "sign_flips", the share of pairs (sample, unit) whose gate
     ``<w_k, x_n> >= 0`` differs from that of the first call; 0 for a network whose gates are given.
@@ -29,7 +29,7 @@ class WeightsObserver:
     Parameters
     ----------
     X : (n, D)
-        The samples.
+        The samples on which gates are compared.
     """
 
     def __init__(self, X: ArrayLike) -> None:
@@ -37,7 +37,7 @@ class WeightsObserver:
         self._first: NDArray[np.bool_] | None = None
 
     def __call__(self, network: torch.nn.Module) -> dict[str, Any]:
-        """Measure `network`, a `GDLN` or a `ReLUMean`."""
+        """Measure "weights" and "sign_flips" of a `GDLN` or a `ReLUMean`."""
         if not isinstance(network, GDLN | ReLUMean):
             raise TypeError(
                 "`network` must have averaged units, a GDLN or a ReLUMean, got "
@@ -51,21 +51,21 @@ class WeightsObserver:
         return {"weights": network.w.detach().double().cpu().numpy().copy(), "sign_flips": flips}
 
     def state_dict(self) -> dict[str, Any]:
-        """The gates of the first call, for a run that is resumed."""
+        """Return the gates of the first call, for resumed training."""
         return {} if self._first is None else {"gates": self._first}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from what `state_dict` gave."""
+        """Restore the gates of the first call from a `state_dict`."""
         self._first = np.asarray(state["gates"], dtype=bool) if "gates" in state else None
 
 
 def check_descent(settings: TrainingSettings) -> None:
-    """See that training is what the closed forms are of.
+    """Check that training is plain steps on the squared loss, as the closed forms assume.
 
     Raises
     ------
     ValueError
-        If it is not plain steps on the squared loss.
+        If it is not.
     """
     found = (settings.trainer, settings.loss, settings.momentum)
     if found != ("constant", "squared", 0):
@@ -76,7 +76,7 @@ def check_descent(settings: TrainingSettings) -> None:
 
 
 def descent_path(flow: GatedFlow, settings: TrainingSettings, step: ArrayLike) -> Floats:
-    """(T, K, D) weights after so many full-batch steps (T,) of a schedule, in closed form."""
+    """Return the weights (T, K, D) after full-batch steps (T,) of a schedule, in closed form."""
     left = np.asarray(step, dtype=np.float64)
     path = np.empty((len(left), *flow.initial.shape))
     for count, rate in settings.phases:

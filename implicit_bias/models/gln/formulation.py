@@ -32,7 +32,15 @@ __all__ = ["GLNLimit", "SVMGLN", "checked_contexts", "solve_gln_svm"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GLNLimit(UnitsLimit):
-    """The SVM-GLN solution; `zeta` has shape (H, C, D)."""
+    """The SVM-GLN solution; `zeta` has shape (H, C, D).
+
+    Examples
+    --------
+    >>> contexts = np.array([[0, 1]])
+    >>> limit = ib.solve_gln_svm(np.array([[3.0, 4.0]]), np.ones(1), contexts)
+    >>> limit.zeta.shape, limit.predictor(np.array([[3.0, 4.0]]), contexts).round(6).tolist()
+    ((2, 2, 2), [1.0])
+    """
 
     @property
     def predictor(self) -> ContextPredictor:
@@ -59,6 +67,15 @@ class SVMGLN(Formulation[GLNLimit]):
     S. Lippl, L. F. Abbott, S. Chung, "The implicit bias of gradient descent on generalized gated
     linear networks", equation (20), as printed, and proposition B.8, which leaves out that a dead
     unit has a dual norm of at most 1.
+
+    Examples
+    --------
+    >>> contexts = np.array([[0, 1]])
+    >>> program = ib.programs.SVMGLN(n_contexts=2).program(
+    ...     np.array([[3.0, 4.0]]), np.ones(1), contexts
+    ... )
+    >>> program.n_groups
+    2
     """
 
     name: ClassVar[str] = "SVM-GLN"
@@ -152,14 +169,21 @@ def solve_gln_svm(
     n_contexts: int | None = None,
     **solving: Unpack[Solving],
 ) -> GLNLimit:
-    """Where gradient descent takes a two-layer gated linear network, in direction.
+    """Solve for the limit direction of gradient descent on a two-layer gated linear network.
 
     Parameters
     ----------
-    X, y, contexts, n_contexts
-        As in `SVMGLN`, whose `program` says what they raise.
+    X : (n, D) array
+        Inputs.
+    y : (n,) array
+        Labels in {-1, +1}.
+    contexts : (n, H) array of int
+        Context of each sample in each unit, in 0 .. C-1.
+    n_contexts : int, optional
+        C; by default one more than the largest context that is given.
     **solving
-        See `Solving`.
+        Keywords `solver`, `tol`, `max_iterations`, `progress` and `threads` of
+        `ib.limits.Solving`.
 
     Returns
     -------
@@ -167,11 +191,21 @@ def solve_gln_svm(
         With its certificate; call `.require()` to insist on `SOLVED`.
         `SVMGLN.literal` states the program in cvxpy.
 
+    Raises
+    ------
+    ValueError
+        If shapes disagree, values are not finite, labels are not -1 and +1, or a context is out
+        of range.
+
+    References
+    ----------
+    S. Lippl, L. F. Abbott, S. Chung, "The implicit bias of gradient descent on generalized gated
+    linear networks", equation (20).
+
     Examples
     --------
-    >>> import numpy as np
     >>> X = np.array([[3.0, 4.0]])
-    >>> limit = solve_gln_svm(X, np.array([1.0]), np.array([[0]]))
+    >>> limit = ib.solve_gln_svm(X, np.array([1.0]), np.array([[0]]))
     >>> limit.status.name, round(limit.objective, 9)
     ('SOLVED', 0.2)
     """

@@ -46,6 +46,12 @@ class GLNL2Limit(Limit):
     that have them, `zeta` has the least `sum_h ||zeta[h]||`, which is `gln_norm`. The objective is
     the root mean square of `||beta[gamma]||` over all C^H global contexts; it is one group, so
     `unit_norms` and `dual_norms` have one entry.
+
+    Examples
+    --------
+    >>> limit = ib.solve_gln_l2_svm(np.array([[3.0, 4.0]]), np.ones(1), np.array([[0, 1]]))
+    >>> limit.zeta.shape, limit.unit_norms.shape
+    ((2, 2, 2), (1,))
     """
 
     @property
@@ -105,6 +111,14 @@ class SVML2(Formulation[GLNL2Limit]):
     S. Lippl, L. F. Abbott, S. Chung, "The implicit bias of gradient descent on generalized gated
     linear networks", equations (23) to (25), which print another matrix than the root that
     `gln_l2_root` is.
+
+    Examples
+    --------
+    >>> program = ib.programs.SVML2(n_contexts=2).program(
+    ...     np.array([[3.0, 4.0]]), np.ones(1), np.array([[0, 1]])
+    ... )
+    >>> program.n_groups, program.design.Z.shape[1]  # (C - 1) H + 1 columns
+    (1, 3)
     """
 
     name: ClassVar[str] = "SVM-L2"
@@ -117,7 +131,8 @@ class SVML2(Formulation[GLNL2Limit]):
         Raises
         ------
         TypeError, ValueError
-            As `SVMGLN.program`.
+            If shapes disagree, values are not finite, labels are not -1 and +1, or a context is
+            out of range.
         """
         standard = SVMGLN(self.n_contexts).program(X, y, gates)
         design = standard.design
@@ -163,17 +178,24 @@ def solve_gln_l2_svm(
     n_contexts: int | None = None,
     **solving: Unpack[Solving],
 ) -> GLNL2Limit:
-    """The predictors of a gated linear network with the least plain norm.
+    """Solve for the predictors of a gated linear network with the least Euclidean norm.
 
     No theorem says that gradient descent goes here: it is the control that shows how much of the
     network's generalisation is due to its norm and how much to its architecture alone.
 
     Parameters
     ----------
-    X, y, contexts, n_contexts
-        As in `SVML2`, whose `program` says what they raise.
+    X : (n, D) array
+        Inputs.
+    y : (n,) array
+        Labels in {-1, +1}.
+    contexts : (n, H) array of int
+        Context of each sample in each unit, in 0 .. C-1.
+    n_contexts : int, optional
+        C; by default one more than the largest context that is given.
     **solving
-        See `Solving`.
+        Keywords `solver`, `tol`, `max_iterations`, `progress` and `threads` of
+        `ib.limits.Solving`.
 
     Returns
     -------
@@ -181,11 +203,16 @@ def solve_gln_l2_svm(
         With its certificate; call `.require()` to insist on `SOLVED`.
         `SVML2.literal` states the program in cvxpy.
 
+    Raises
+    ------
+    ValueError
+        If shapes disagree, values are not finite, labels are not -1 and +1, or a context is out
+        of range.
+
     Examples
     --------
-    >>> import numpy as np
     >>> X, contexts = np.array([[3.0, 4.0]]), np.array([[0, 0, 1]])
-    >>> limit = solve_gln_l2_svm(X, np.array([1.0]), contexts, n_contexts=2)
+    >>> limit = ib.solve_gln_l2_svm(X, np.array([1.0]), contexts, n_contexts=2)
     >>> round(limit.objective * 5, 9)  # 1 / sqrt((C agree - H + 1) <x, x>), agree = H = 3
     0.5
     """

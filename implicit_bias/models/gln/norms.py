@@ -165,7 +165,7 @@ def predictor_family(zeta: ArrayLike) -> Floats:
 
 
 def gln_norm(beta: ArrayLike) -> float:
-    """The GLN norm `min { sum_h ||zeta[h]||_F : beta[gamma] = sum_h zeta[h, gamma_h] }`.
+    """Compute the GLN norm `min { sum_h ||zeta[h]||_F : beta[gamma] = sum_h zeta[h, gamma_h] }`.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ def gln_norm(beta: ArrayLike) -> float:
     Raises
     ------
     ValueError
-        As `MainEffects.of_predictors`.
+        If the predictors are not (C, ..., C, D), or no sum of one term a unit.
 
     Examples
     --------
@@ -205,6 +205,13 @@ class GLNNorm(LiteralProgram):
     ----------
     S. Lippl, L. F. Abbott, S. Chung, "The implicit bias of gradient descent on generalized gated
     linear networks", equation (20), as printed; (21) and (60) print twice its square.
+
+    Examples
+    --------
+    >>> beta = np.array([[[2.0], [0.0]], [[0.0], [-2.0]]])
+    >>> problem = ib.programs.GLNNorm().literal(beta)
+    >>> round(float(problem.solve(solver="CLARABEL")) ** 2, 6)
+    8.0
     """
 
     name: ClassVar[str] = "GLN norm"
@@ -229,13 +236,6 @@ class GLNNorm(LiteralProgram):
             Without cvxpy.
         ValueError
             If the shape is not that of a family.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> beta = np.array([[[2.0], [0.0]], [[0.0], [-2.0]]])
-        >>> round(float(GLNNorm().literal(beta).solve(solver="CLARABEL")) ** 2, 6)
-        8.0
         """
         cp = cvxpy_module()
         family = _family(beta)

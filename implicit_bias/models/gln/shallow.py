@@ -55,7 +55,7 @@ class GlobalContextColumns:
     table: Array
 
     def check(self, gates: Array, X: Array) -> Array:
-        """(n,) rows of the table, G for one that is not there; see `Columns.check`."""
+        """(n,) rows of the table, G for one that is not there; as `Columns.check` wants it."""
         rows, shape = self.rows(gates), (int(X.shape[0]), int(self.table.shape[1]))
         if len(rows) != shape[0]:
             raise ValueError(
@@ -99,6 +99,13 @@ class ShallowGLNLimit(Limit):
         the optima sum to the square of the whole program's. inf above and 0 below where the
         solution says nothing: if the data are not separable, perhaps nothing but the contexts
         that are not.
+
+    Examples
+    --------
+    >>> X, y, contexts = np.array([[3.0, 4.0], [0.0, 2.0]]), np.array([1, -1]), np.array([[0], [1]])
+    >>> limit = ib.solve_shallow_gln_svm(X, y, contexts)
+    >>> limit.global_contexts.tolist(), limit.zeta.shape
+    ([[0], [1]], (2, 2))
     """
 
     global_contexts: Array
@@ -134,6 +141,12 @@ class ContextSVMs(Formulation[ShallowGLNLimit]):
     S. Lippl, L. F. Abbott, S. Chung, "The implicit bias of gradient descent on generalized gated
     linear networks", theorem 3.1, equation (6) for the shallow network of section 4, with the norm
     in place of its square.
+
+    Examples
+    --------
+    >>> X, y, contexts = np.array([[3.0, 4.0], [0.0, 2.0]]), np.array([1, -1]), np.array([[0], [1]])
+    >>> ib.programs.ContextSVMs().program(X, y, contexts).n_groups
+    1
     """
 
     name: ClassVar[str] = "one SVM a context"
@@ -144,7 +157,8 @@ class ContextSVMs(Formulation[ShallowGLNLimit]):
         Raises
         ------
         TypeError, ValueError
-            As `SVMGLN.program`.
+            If shapes disagree, values are not finite, labels are not -1 and +1, or a context is
+            no integer from 0 on.
         """
         X, y = real_data(X, y)
         contexts, _ = checked_contexts(gates, X)
@@ -197,15 +211,20 @@ def _alone(program: MaxMarginProgram, solution: Solution, g: int, rows: Array) -
 def solve_shallow_gln_svm(
     X: Array, y: Array, contexts: Array, **solving: Unpack[Solving]
 ) -> ShallowGLNLimit:
-    """Where gradient descent takes a linear predictor per global context, in direction.
+    """Solve for the limit direction of gradient descent on a predictor per global context.
 
     Parameters
     ----------
-    X, y, contexts
-        As in `ContextSVMs`, whose `program` says what they raise.
+    X : (n, D) array
+        Inputs.
+    y : (n,) array
+        Labels in {-1, +1}.
+    contexts : (n, H) array of int
+        Context of each sample in each unit, in 0 .. C-1.
     **solving
-        See `Solving`. The gap is that of the whole program: a context whose optimum is a small
-        share of it may have a larger one of its own.
+        Keywords `solver`, `tol`, `max_iterations`, `progress` and `threads` of
+        `ib.limits.Solving`. The gap is that of the whole program: a context whose optimum is a
+        small share of it may have a larger one of its own.
 
     Returns
     -------
@@ -214,11 +233,16 @@ def solve_shallow_gln_svm(
         inputs in contexts that did not occur in training with 0.
         `ContextSVMs.literal` states the program in cvxpy.
 
+    Raises
+    ------
+    ValueError
+        If shapes disagree, values are not finite, labels are not -1 and +1, or a context is no
+        integer from 0 on.
+
     Examples
     --------
-    >>> import numpy as np
     >>> X, y, contexts = np.array([[3.0, 4.0], [0.0, 2.0]]), np.array([1, -1]), np.array([[0], [1]])
-    >>> limit = solve_shallow_gln_svm(X, y, contexts)
+    >>> limit = ib.solve_shallow_gln_svm(X, y, contexts)
     >>> np.round(limit.context_objectives, 6).tolist()
     [0.2, 0.5]
     """

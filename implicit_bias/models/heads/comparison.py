@@ -21,13 +21,13 @@ __all__ = ["ExitComparison", "HeadState", "HeadsComparison", "compare_heads", "h
 
 
 class HeadState(Measured, eq=True):
-    """One head."""
+    """Margin and accuracies of one head."""
 
     margin: float = quantity(
         "least margin over norm",
         head="margin",
         doc="Least `u_y - max_{k != y} u_k` of the labelled training samples over the weights' "
-        "norm: positive where it tells their classes apart.",
+        "norm: positive if it classifies all of them right.",
     )
     accuracy: float = quantity(
         column="val_accuracy", head="held out", doc="Share of held-out samples labelled right."
@@ -87,11 +87,11 @@ class HeadsComparison(Measured, eq=True):
     exits: tuple[ExitComparison, ...] = part("One an exit.")
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain Python values, by the name of the exit."""
+        """Return plain Python values, by the name of the exit."""
         return {name: one.to_dict() for name, one in self._by_name().items()}
 
     def states(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        """Heads and lines of a table of margins and accuracies, a line an exit."""
+        """Return column heads and lines of a table of margins and accuracies, one line per exit."""
         titles, limits = stacked({name: one.limit for name, one in self._by_name().items()})
         _, networks = stacked({name: one.network for name, one in self._by_name().items()})
         pairs = [zip(a[1:], b[1:], strict=True) for a, b in zip(limits, networks, strict=True)]
@@ -99,16 +99,16 @@ class HeadsComparison(Measured, eq=True):
         return ("", *chain(*((f"{title}: limit", "trained") for title in titles[1:]))), lines
 
     def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        """Heads and lines of a table of what sets them apart, a line an exit."""
+        """Return column heads and lines of a table of distances, one line per exit."""
         return stacked(self._by_name())
 
     def rows(self) -> list[tuple[str, ...]]:
-        """Lines of a table of what sets them apart, its heads first."""
+        """Return the lines of a table of distances, column heads first."""
         heads, lines = self.table()
         return [heads, *lines]
 
     def cells(self) -> dict[str, Any]:
-        """The values of the run's row: what is worst over exits."""
+        """Return the values of the run's row: the worst over exits."""
         return {
             "zeta_cosine": float(np.cos(self.largest("angle"))),
             "score_cosine": self.least("score_cosine"),
@@ -122,11 +122,11 @@ class HeadsComparison(Measured, eq=True):
         return {f"exit {one.exit}": one for one in self.exits}
 
     def least(self, name: str) -> float:
-        """The least of one of the numbers over exits."""
+        """Return the smallest value over exits of an attribute."""
         return float(min(getattr(one, name) for one in self.exits))
 
     def largest(self, name: str) -> float:
-        """The largest of one of the numbers over exits."""
+        """Return the largest value over exits of an attribute."""
         return float(max(getattr(one, name) for one in self.exits))
 
 
@@ -138,10 +138,16 @@ def compare_heads(
     Parameters
     ----------
     limits : sequence of HeadLimit
+        One per exit.
     weights : sequence of (K, D_m) arrays
-        As training has left them. Where the limit is a direction they count in averages at
-        relative margin 1, as it does, once they have a margin.
+        Weights after training. If the limit is a direction they are averaged at relative margin
+        1, like the limit, once their margin is positive.
     exits : Exits
+        Features and labels of all exits.
+
+    Returns
+    -------
+    HeadsComparison
     """
     ahead = [limit.zeta for limit in limits]
     scaled = [
@@ -176,7 +182,7 @@ def compare_heads(
 
 
 def head_angle(u: Floats, v: Floats) -> float:
-    """Between weights (K, D), in radians; NaN where one of them is 0."""
+    """Return the angle between weights (K, D) in radians; NaN if one of them is 0."""
     return float(np.arccos(np.clip(_cosine(u, v), -1.0, 1.0)))
 
 
@@ -205,7 +211,7 @@ def _state(weights: Floats, exits: Exits, m: int, average: Floats) -> HeadState:
 
 
 def _scaled(limit: HeadLimit, weights: Floats, features: Floats, exits: Exits) -> Floats:
-    """At relative margin 1 where the limit is a direction and there is a margin."""
+    """Scale weights to relative margin 1 if the limit is a direction and the margin positive."""
     is_direction = limit.kind == "direction"
     margin = _margin(features, weights, exits.labels.train) if is_direction else 0.0
     return np.asarray(weights / margin) if margin > 0 else weights

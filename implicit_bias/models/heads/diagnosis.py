@@ -1,4 +1,4 @@
-"""What is known of heads before they descend: limits, certificates, assumptions."""
+"""Findings about heads before they are trained: limits, certificates, assumptions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SATURATED = {"float32": 16, "float64": 36}
 def limits_alone(
     limits: Sequence[HeadLimit], exits: Exits, assumed: tuple[Assumption, ...], seconds: float
 ) -> Finding:
-    """The limits of all heads that are known, with what is proved of each."""
+    """Return the finding of the limits solved so far, with the certificate of each."""
     named = {f"exit {layer}": one for layer, one in zip(exits.layers, limits, strict=False)}
     records = {name: one.to_dict() for name, one in named.items()}
     averages = anytime_average(limits, exits.features_val[: len(limits)])
@@ -61,7 +61,7 @@ def limits_alone(
 
 
 def teacher_found(exits: Exits) -> Finding:
-    """The head that the trunk has had: who teaches, and how sure it is."""
+    """Return the finding of the teacher, the head that the trunk was trained with."""
     labels, teacher = exits.labels, exits.teacher
     known = labels.train >= 0
     right = float(np.mean(teacher[known].argmax(axis=1) == labels.train[known]))

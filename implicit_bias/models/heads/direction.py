@@ -23,7 +23,7 @@ __all__ = ["JointMargin", "direction_limit"]
 
 @dataclass(frozen=True)
 class JointMargin(LiteralProgram):
-    """The multi-class hard margin: scores of all classes at once, one norm.
+    """The multi-class hard-margin program: scores of all classes at once, one norm.
 
         minimise  ||W||_F   s.t.   <w[y[n]] - w[k], phi[n]> >= 1   for every n and k != y[n]
 
@@ -43,7 +43,7 @@ class JointMargin(LiteralProgram):
     n_classes: int | None = None
 
     def program(self, features: Any, labels: Any) -> MaxMarginProgram:
-        """Standard form: a row a pair of sample and wrong class, a column a class, one group.
+        """State the program: a row per pair of sample and wrong class, a column per class.
 
         Parameters
         ----------
@@ -54,7 +54,7 @@ class JointMargin(LiteralProgram):
         Returns
         -------
         MaxMarginProgram
-            Of n (K - 1) rows.
+            With n (K - 1) rows, and all columns in one group.
 
         Raises
         ------
@@ -77,17 +77,26 @@ class JointMargin(LiteralProgram):
 
         Parameters
         ----------
-        features, labels
-            As `program` takes them, and raises of them.
+        features : (n, D) real array
+            Features of the samples.
+        labels : (n,) ints
+            Classes from 0 to K - 1.
+
+        Returns
+        -------
+        cvxpy.Problem
+            Not yet solved.
 
         Raises
         ------
+        TypeError, ValueError
+            If shapes disagree, features are not finite, or labels are not whole numbers below K.
         MissingExtra
-            Without cvxpy.
+            If cvxpy is not installed.
 
         Examples
         --------
-        >>> problem = JointMargin().literal([[2.0, 0.0], [0.0, 2.0]], [0, 1])
+        >>> problem = ib.programs.JointMargin().literal([[2.0, 0.0], [0.0, 2.0]], [0, 1])
         >>> round(float(problem.solve(solver="CLARABEL")), 6)
         0.5
         """
@@ -115,7 +124,7 @@ class JointMargin(LiteralProgram):
 def direction_limit(
     features: Floats, classes: NDArray[np.int64], n_classes: int, tol: float
 ) -> HeadLimit | None:
-    """The joint direction with its certificate; None where it is proved that none separates."""
+    """Solve for the joint direction; None if it is proved that no weights separate the classes."""
     program = JointMargin(n_classes).program(features, classes)
     solution = solve(program, settings=Settings(tol=tol))
     if solution.status is Status.NOT_SEPARABLE:

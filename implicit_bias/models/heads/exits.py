@@ -27,11 +27,14 @@ def solve_exit_heads(
     share: float = 0.5,
     tol: float = 1e-8,
 ) -> tuple[HeadLimit, ...]:
-    r"""Where gradient descent from zero takes every linear head over a frozen trunk.
+    r"""Solve for the limits of gradient descent from zero on linear heads over a frozen trunk.
+
+    The loss of one head W on the features phi of its exit is
 
         share CE(labels, W phi) + (1 - share) tau^2 CE(softmax(t / tau), softmax(W phi / tau))
 
-    The sum over exits falls apart into convex problems, one a head:
+    with labels and teacher's logits t, tau the temperature. Heads share no weights, so that each
+    is a convex problem of its own:
 
     * soft labels alone, features of rank n: the minimum-norm interpolant of the teacher's centred
       logits, whatever the temperature;
@@ -43,21 +46,23 @@ def solve_exit_heads(
     Parameters
     ----------
     features : sequence of (n, D_m) arrays
-        One an exit.
+        Features of the samples at each exit.
     labels : (n,) ints, optional
-        Classes from 0; -1 for samples without a label, of which the teacher alone speaks.
+        Classes from 0; -1 for samples without a label, which the teacher alone labels.
     teacher : (n, K) array, optional
-        Its logits, frozen. An exit that has no teacher is a head with share 1: solve it apart.
+        The teacher's logits, frozen. Solve an exit that has no teacher apart, with share 1.
     temperature : float
+        tau, positive.
     share : float
         Weight of hard labels, in [0, 1].
     tol : float
-        To which every limit is certified.
+        Tolerance of every certificate, in (0, 1).
 
     Returns
     -------
     tuple of HeadLimit
-        With certificates; call `.require()` on each.
+        One per exit, with its certificate; call `.require()` on each to raise unless its status is
+        `SOLVED`.
 
     Raises
     ------
@@ -71,7 +76,7 @@ def solve_exit_heads(
 
     Examples
     --------
-    >>> head, = solve_exit_heads([np.eye(2)], teacher=[[2.0, 0.0], [0.0, 4.0]], share=0)
+    >>> (head,) = ib.heads.solve_exit_heads([np.eye(2)], teacher=[[2.0, 0.0], [0.0, 4.0]], share=0)
     >>> head.kind, head.zeta.round(9).tolist()
     ('interpolant', [[1.0, -2.0], [-1.0, 2.0]])
     """
@@ -85,19 +90,30 @@ def solve_exit_heads(
 
 
 def anytime_average(heads: Sequence[HeadLimit], features: Sequence[Any]) -> tuple[Floats, ...]:
-    """Class probabilities (m, K) of the first 1, 2, ... exits: the mean of their softmaxes.
+    """Average the class probabilities of the first 1, 2, ... exits.
 
     Parameters
     ----------
     heads : sequence of HeadLimit
-        A direction has no probabilities of its own: it counts at relative margin 1.
+        Limits of the heads. A direction, which has no scale of its own, counts at margin 1.
     features : sequence of (m, D_m) arrays
-        Of the samples to predict, one an exit.
+        Features at each exit of the samples to predict.
+
+    Returns
+    -------
+    tuple of (m, K) arrays
+        The mean of the softmaxes of the first 1, 2, ... exits.
 
     Raises
     ------
     ValueError
         If numbers of exits or shapes disagree.
+
+    Examples
+    --------
+    >>> heads = ib.heads.solve_exit_heads([np.eye(2), np.eye(2)], teacher=np.zeros((2, 2)), share=0)
+    >>> [p.tolist() for p in ib.heads.anytime_average(heads, [[[1.0, 2.0]], [[3.0, 4.0]]])]
+    [[[0.5, 0.5]], [[0.5, 0.5]]]
     """
     if len(heads) != len(features):
         raise ValueError(f"`features` must have {len(heads)} exits, got {len(features)}")
@@ -105,25 +121,30 @@ def anytime_average(heads: Sequence[HeadLimit], features: Sequence[Any]) -> tupl
 
 
 def averages(logits: Sequence[Floats]) -> tuple[Floats, ...]:
-    """Means (m, K) of the softmaxes of the first 1, 2, ... logits (m, K)."""
+    """Return means (m, K) of the softmaxes of the first 1, 2, ... logits (m, K)."""
     own = [softmax(u, axis=1) for u in logits]
     return tuple(np.mean(own[: m + 1], axis=0) for m in range(len(own)))
 
 
 def budget_exits(accuracies: Sequence[float]) -> tuple[int, ...]:
-    """Which exit answers where a budget allows the first 1, 2, ..., by accuracy on validation data.
+    """Choose the most accurate exit for each budget, which allows the first 1, 2, ... exits.
 
-    Of several that are equally accurate the first, which costs least.
+    The first of several equally accurate ones is chosen, which costs least.
 
     Parameters
     ----------
     accuracies : sequence of float
-        One an exit, on samples that are neither trained nor tested on.
+        Accuracy of each exit on validation samples, which neither train nor test it.
 
     Returns
     -------
     tuple of int
-        Indices from 0, one a budget.
+        Index of the exit from 0, one for each budget.
+
+    Raises
+    ------
+    ValueError
+        If there is no exit, or an accuracy is not finite.
 
     References
     ----------
@@ -131,7 +152,7 @@ def budget_exits(accuracies: Sequence[float]) -> tuple[int, ...]:
 
     Examples
     --------
-    >>> budget_exits([0.7, 0.9, 0.8])
+    >>> ib.heads.budget_exits([0.7, 0.9, 0.8])
     (0, 1, 1)
     """
     if len(accuracies) == 0 or not np.all(np.isfinite(accuracies)):

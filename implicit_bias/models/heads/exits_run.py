@@ -1,4 +1,4 @@
-"""What a run is given: a trunk that is frozen, its features, labels, and a teacher's logits."""
+"""Data of a run: a frozen trunk, its features, labels, and a teacher's logits."""
 
 from __future__ import annotations
 
@@ -26,10 +26,13 @@ class Labels:
     Attributes
     ----------
     X, X_val : (n, D) and (m, D) arrays
+        Training and held-out inputs.
     train : (n,) ints
-        -1 for samples without a label.
+        Classes of the training samples; -1 for samples without a label.
     val : (m,) ints
+        Classes of the held-out samples.
     n_classes : int
+        Number of classes K.
     """
 
     X: Floats
@@ -46,19 +49,22 @@ class Labels:
 
 @dataclass(frozen=True, eq=False)
 class Exits:
-    """A frozen trunk on these samples.
+    """A frozen trunk, its features of the samples, and the teacher's logits.
 
     Attributes
     ----------
     labels : Labels
+        Samples and their classes.
     trunk : Trunk
+        The frozen network.
     layers : tuple of int
-        Those with an exit, from 1.
+        Layers with an exit, from 1.
     features, features_val : tuples of (n, D_m) and (m, D_m) arrays
-        One an exit.
+        Features at each exit of training and of held-out samples.
     teacher : (n, K) array
-        Logits of the head that the last layer has had.
+        Logits of the head that the trunk was trained with.
     share, temperature : float
+        Weight of hard labels, and temperature of soft ones.
     """
 
     labels: Labels
@@ -87,12 +93,12 @@ class Exits:
 
 
 def read_labels(dataset: Dataset | ClassDataset, n_labelled: int | None) -> Labels:
-    """Classes of a data set as 0, 1, ..., those after the first `n_labelled` unknown.
+    """Number the classes of a data set 0, 1, ...; hide labels after the first `n_labelled`.
 
     Raises
     ------
     ValueError
-        If there are fewer samples, or a class is among the unknown alone.
+        If there are fewer samples, or a class has no labelled sample.
     """
     if isinstance(dataset, ClassDataset):
         classes = np.array(dataset.classes)
@@ -119,12 +125,12 @@ def read_labels(dataset: Dataset | ClassDataset, n_labelled: int | None) -> Labe
 
 
 def check_exits(options: Any) -> tuple[int, ...]:
-    """The layers with an exit, once all choices of heads are seen to go together.
+    """Check that the options of heads are consistent, and return the layers with an exit.
 
     Raises
     ------
     ValueError
-        If they do not.
+        If an option is out of range, or does not go with another.
     """
     layers = options.exits or tuple(range(1, options.depth + 1))
     if list(layers) != sorted(set(layers)) or layers[-1] > options.depth:

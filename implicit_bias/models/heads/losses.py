@@ -3,8 +3,8 @@ r"""The loss of one exit in its logits: hard labels, and a teacher's tempered on
     F_n(u) = a_n (lse(u) - u_{y_n}) + b_n (tau^2 lse(u / tau) - tau <p_n, u>),
 
 p_n = softmax(t_n / tau) of the teacher's logits t_n: cross entropy, and tau^2 cross entropy of p_n
-with softmax(u / tau), equations (6.2) to (6.5). Softmax and its logarithm know no common shift of
-the logits, so that everything happens in logits whose mean over classes is zero.
+with softmax(u / tau), equations (6.2) to (6.5). Softmax does not change if a number is added to all
+logits, so that logits here have mean zero over classes.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class ExitLoss:
         return (self.hard + self.soft) > 0
 
     def subset(self, rows: NDArray[np.bool_]) -> ExitLoss:
-        """The loss of some samples, their weights as they are."""
+        """Return the loss of some samples, with unchanged weights."""
         return ExitLoss(
             self.hard[rows],
             self.soft[rows],
@@ -89,19 +89,19 @@ class ExitLoss:
 
     @property
     def least(self) -> float:
-        """Entropies of the labels: the loss where soft labels alone are matched exactly."""
+        """Weighted entropies of the soft labels: the loss of logits that match them exactly."""
         entropies = -np.sum(xlogy(self.taught, self.taught), axis=1)
         return float(self.temperature**2 * self.soft @ entropies)
 
     def value(self, u: Floats) -> float:
-        """The loss of logits (n, K)."""
+        """Return the loss of logits (n, K)."""
         tau = self.temperature
         hard = logsumexp(u, axis=1) - np.sum(self.one_hot * u, axis=1)
         soft = tau**2 * logsumexp(u / tau, axis=1) - tau * np.sum(self.taught * u, axis=1)
         return float(self.hard @ hard + self.soft @ soft)
 
     def gradient(self, u: Floats) -> Floats:
-        """(n, K) derivative: `a (softmax(u) - e_y) + b tau (softmax(u / tau) - p)`."""
+        """Return the gradient (n, K): `a (softmax(u) - e_y) + b tau (softmax(u / tau) - p)`."""
         tau = self.temperature
         hard = self.hard[:, None] * (softmax(u, axis=1) - self.one_hot)
         return np.asarray(
@@ -109,7 +109,7 @@ class ExitLoss:
         )
 
     def curvature(self, u: Floats) -> Floats:
-        """(n, K, K) second derivatives of every sample; the temperature cancels in b's."""
+        """Return second derivatives (n, K, K) of every sample; tau cancels in the soft term."""
         total = np.zeros((*u.shape, self.n_classes))
         for weight, scale in ((self.hard, 1.0), (self.soft, self.temperature)):
             q = softmax(u / scale, axis=1)
@@ -118,11 +118,11 @@ class ExitLoss:
         return total
 
     def dual_value(self, u: Floats, correction: Floats) -> float:
-        """A lower bound of the least loss, from slopes at u once `correction` (n, K) is added.
+        """Return a lower bound of the least loss, from the gradient at u plus a correction (n, K).
 
         Fenchel's: `-sum_n F_n*(v_n)` for v = gradient + correction with `sum_n v_n phi_n' = 0`.
-        Conjugates of both terms are entropies; the correction goes into the soft term where there
-        is one. -inf if it leads out of the simplex.
+        Conjugates of both terms are entropies; the correction is added to the soft term if there
+        is one. -inf if the result is outside the simplex.
         """
         tau = self.temperature
         hard, soft = softmax(u, axis=1), softmax(u / tau, axis=1)
@@ -144,13 +144,14 @@ class ExitLoss:
 
 @dataclass(frozen=True)
 class HeadLoss(LiteralProgram):
-    """The loss of a linear head on frozen features, as a program in its weights W.
+    """The loss of a linear head on frozen features, minimised in its weights W.
 
         minimise  sum_n a_n (lse(u_n) - u_n[y_n]) + b_n (tau^2 lse(u_n / tau) - tau <p_n, u_n>),
         u_n = W phi_n,   p_n = softmax(t_n / tau),   lse = log sum exp
 
-    Of its minimisers, which differ by what samples or softmax do not see, `solve_exit_heads` takes
-    that of least norm. On hard labels alone that are separable it has none: see `JointMargin`.
+    If there are several minimisers, with equal probabilities on all samples, `solve_exit_heads`
+    returns the one of least norm. On hard labels alone that are separable there is none, and the
+    limit is the solution of `JointMargin`.
 
     Parameters
     ----------
@@ -179,21 +180,28 @@ class HeadLoss(LiteralProgram):
         Parameters
         ----------
         features : (n, D) real array
+            Features of the samples.
         labels : (n,) ints, optional
             Classes from 0, -1 for samples without a label; None if `share` is 0.
         teacher : (n, K) array, optional
-            Its logits; None if `share` is 1.
+            The teacher's logits; None if `share` is 1.
+
+        Returns
+        -------
+        cvxpy.Problem
+            Not yet solved.
 
         Raises
         ------
         MissingExtra
-            Without cvxpy.
+            If cvxpy is not installed.
         TypeError, ValueError
-            If something that has weight is missing, or shapes or values are none of these.
+            If labels or teacher are missing though they have weight, or shapes or values are wrong.
 
         Examples
         --------
-        >>> problem = HeadLoss(share=0).literal([[1.0], [2.0]], teacher=[[0.0, 1.0], [0.0, 2.0]])
+        >>> program = ib.programs.HeadLoss(share=0)
+        >>> problem = program.literal([[1.0], [2.0]], teacher=[[0.0, 1.0], [0.0, 2.0]])
         >>> round(float(problem.solve(solver="CLARABEL")), 4)  # the entropy of the teacher's labels
         0.4738
         """
@@ -217,7 +225,7 @@ class HeadLoss(LiteralProgram):
 def exit_loss(
     labels: Any | None, teacher: Any | None, *, temperature: float = 1.0, share: float = 0.5
 ) -> ExitLoss:
-    """Check labels and teacher and weigh them: means over labelled and over all samples, (6.6).
+    """Check labels and teacher, and return the loss: means over labelled and all samples, (6.6).
 
     Parameters
     ----------
@@ -233,7 +241,7 @@ def exit_loss(
     Raises
     ------
     TypeError, ValueError
-        If something that has weight is missing, or shapes or values are none of these.
+        If labels or teacher are missing though they have weight, or shapes or values are wrong.
     """
     if not 0 <= share <= 1:
         raise ValueError(f"`share` of hard labels must lie in [0, 1], got {share}")
@@ -260,7 +268,7 @@ def exit_loss(
 
 
 def _sizes(classes: NDArray[np.int64] | None, logits: Floats | None) -> tuple[int, int]:
-    """Numbers of samples and classes: the teacher's, or as many classes as labels name."""
+    """Return numbers of samples and classes: the teacher's, or one more than the largest label."""
     if logits is not None:
         return logits.shape[0], logits.shape[1]
     assert classes is not None  # one of the two has weight
@@ -278,12 +286,12 @@ def _logits(teacher: Any) -> Floats:
 
 
 def checked_features(name: str, given: Any, n_samples: int) -> Floats:
-    """Features (n, D) in float64, their argument called `name` in messages.
+    """Check features, called `name` in messages, and return them (n, D) in float64.
 
     Raises
     ------
     TypeError, ValueError
-        If they are not real and finite, or have another shape.
+        If they are not real and finite, or their shape is not (n_samples, D).
     """
     require_real(name, given)
     features = np.asarray(to_numpy(given), dtype=np.float64)
@@ -296,18 +304,18 @@ def checked_features(name: str, given: Any, n_samples: int) -> Floats:
 def checked_labels(
     labels: Any, *, n_samples: int | None = None, n_classes: int | None = None
 ) -> NDArray[np.int64]:
-    """Classes (n,) from 0 to K - 1, -1 for samples without a label.
+    """Check classes (n,) from 0 to K - 1, -1 for samples without a label, and return them.
 
     Parameters
     ----------
     labels : (n,) ints
     n_samples, n_classes : int, optional
-        Those of a teacher. Without a number of classes there must be two at least.
+        Numbers of the teacher. Without a number of classes, labels must hold two at least.
 
     Raises
     ------
     TypeError, ValueError
-        If they are no such numbers, or none is known.
+        If they are not such numbers, or all are -1.
     """
     require_real("labels", labels)
     given = np.asarray(to_numpy(labels))

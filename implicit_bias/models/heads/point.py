@@ -48,7 +48,7 @@ class Span:
 
     @cached_property
     def rows(self) -> Floats:
-        """(n, r) coordinates of the samples."""
+        """(n, r) coordinates of the samples in `basis`."""
         return self.left * self.sizes
 
     @property
@@ -58,7 +58,7 @@ class Span:
 
 
 def span_of(features: Floats) -> Span:
-    """Singular vectors above rounding, `max(n, D) 2^-52` of the largest singular value."""
+    """Return singular vectors of singular values above `max(n, D) 2^-52` of the largest."""
     left, sizes, basis = np.linalg.svd(features, full_matrices=False)
     kept = sizes > max(features.shape) * np.finfo(np.float64).eps * sizes[0]
     if not np.any(kept):
@@ -67,13 +67,21 @@ def span_of(features: Floats) -> Span:
 
 
 def point_limit(features: Floats, loss: ExitLoss, tol: float) -> HeadLimit:
-    """Where gradient descent from zero ends when the limit is finite.
+    """Solve for the limit of gradient descent from zero, if it is finite.
 
     Parameters
     ----------
     features : (n, D) array
+        Features of the samples.
     loss : ExitLoss
+        The loss in the head's logits.
     tol : float
+        Tolerance of the error bound.
+
+    Returns
+    -------
+    HeadLimit
+        An "interpolant" of soft labels, or a unique "minimiser".
     """
     used = loss.weighed
     span, loss = span_of(features[used]), loss.subset(used)
@@ -101,7 +109,7 @@ def point_limit(features: Floats, loss: ExitLoss, tol: float) -> HeadLimit:
 
 
 def _centred_basis(n_classes: int) -> Floats:
-    """(K - 1, K) orthonormal rows, orthogonal to ones (Helmert's)."""
+    """Return Helmert's orthonormal rows (K - 1, K), orthogonal to the vector of ones."""
     rows = np.zeros((n_classes - 1, n_classes))
     for k in range(1, n_classes):
         rows[k - 1, :k], rows[k - 1, k] = 1.0, -k
@@ -110,7 +118,7 @@ def _centred_basis(n_classes: int) -> Floats:
 
 
 def _derivatives(A: Floats, rows: Floats, loss: ExitLoss, centred: Floats) -> tuple[Floats, Floats]:
-    """Gradient (K - 1, r) and Hessian over its flattened entries."""
+    """Return the gradient (K - 1, r) and the Hessian over its flattened entries."""
     logits = rows @ A.T @ centred
     slopes = loss.gradient(logits) @ centred.T
     blocks = centred @ loss.curvature(logits) @ centred.T
@@ -123,7 +131,7 @@ def _derivatives(A: Floats, rows: Floats, loss: ExitLoss, centred: Floats) -> tu
 
 
 def _newton(A: Floats, rows: Floats, loss: ExitLoss, centred: Floats) -> Floats:
-    """Newton steps, shifted as Levenberg's where they do not lead down, to a level gradient."""
+    """Minimise by Newton steps, with Levenberg's shift where they do not decrease the loss."""
     gradient, hessian = _derivatives(A, rows, loss, centred)
     largest = float(np.trace(hessian))
     shift = FIRST_SHIFT * largest
@@ -146,7 +154,7 @@ def _newton(A: Floats, rows: Floats, loss: ExitLoss, centred: Floats) -> Floats:
 
 
 def _certify(A: Floats, span: Span, loss: ExitLoss, centred: Floats) -> HeadCertificate:
-    """Bounds from gradient and Hessian at A; see `distance_bound`."""
+    """Bound error and gap of A, from gradient and Hessian there."""
     gradient, hessian = _derivatives(A, span.rows, loss, centred)
     size = float(np.linalg.norm(gradient))
     curvature = float(np.linalg.eigvalsh(hessian)[0])

@@ -37,16 +37,18 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class HeadsRun:
-    """Heads that were trained.
+    """Trained heads, and the course of their training.
 
     Attributes
     ----------
     weights : tuple of (K, D_m) arrays
+        Weights of every head after training.
     loss : (n_steps,) array
-        Before every step.
+        Loss before every step.
     temperature : (n_steps,) array
+        Temperature of every step.
     confidence : (n_steps, 2) array
-        Of the teachers, at temperature 1 and at that of the step.
+        Mean confidence of the teachers, at temperature 1 and at that of the step.
     """
 
     weights: tuple[Floats, ...]
@@ -57,7 +59,7 @@ class HeadsRun:
 
 @dataclass(frozen=True)
 class _Course:
-    """What both kinds of training share; the names are those of the arguments."""
+    """Settings that both kinds of training share, under the names of the arguments."""
 
     temperature: float
     share: float
@@ -80,13 +82,20 @@ class _Course:
 
 
 def distillation_loss(teacher: Tensor, student: Tensor, temperature: float) -> Tensor:
-    """`-tau^2 sum_k p_k log softmax(s / tau)_k`, p = softmax(t / tau), meaned over samples.
+    """Return the mean over samples of `-tau^2 sum_k p_k log softmax(s / tau)_k`.
+
+    Here s are the student's logits, t the teacher's, and p = softmax(t / tau).
 
     Parameters
     ----------
     teacher, student : (n, K) tensors
         Logits, both at temperature 1. No gradient goes to the teacher.
     temperature : float
+        tau, positive.
+
+    Returns
+    -------
+    () tensor
     """
     taught = softmax(teacher.detach() / temperature, dim=1)
     return -(temperature**2) * (taught * log_softmax(student / temperature, dim=1)).sum(1).mean()
@@ -100,17 +109,28 @@ def exits_loss(
     temperature: float,
     share: float,
 ) -> Tensor:
-    """Mean over exits of `share` cross entropy and `1 - share` distillation, (6.1) to (6.6).
+    """Return the mean over exits of `share` cross entropy plus `1 - share` distillation loss.
 
     Parameters
     ----------
     logits : sequence of (n, K) tensors
-        One an exit.
+        Logits of each exit.
     labels : (n,) tensor
-        -1 where there is none.
+        Classes from 0; -1 for samples without a label.
     teachers : sequence of sequences of (n, K) tensors
         Logits of each exit's teachers; for an exit without any the term is left out.
-    temperature, share : float
+    temperature : float
+        tau, positive.
+    share : float
+        Weight of hard labels, in [0, 1].
+
+    Returns
+    -------
+    () tensor
+
+    References
+    ----------
+    Phuong, "Underspecification in Deep Learning" (2021), equations (6.1) to (6.6).
     """
     total = logits[0].new_zeros(())
     known = labels >= 0
@@ -124,7 +144,7 @@ def exits_loss(
 
 
 def confidence(teachers: Sequence[Tensor], temperature: float) -> float:
-    """Largest probability of the teachers' mean, tempered, averaged over samples: line 12."""
+    """Return the largest probability of the teachers' tempered mean, averaged over samples."""
     tempered = [softmax(t.detach() / temperature, dim=1) for t in teachers]
     return float(torch.stack(tempered).mean(dim=0).amax(dim=1).mean())
 
@@ -141,33 +161,54 @@ def train_exit_heads(
     most_confident: float | None = None,
     multiplier: float = 1.05,
 ) -> HeadsRun:
-    """Full-batch descent with Nesterov's momentum on all heads at once, from zero.
+    """Train all heads at once from zero, by full-batch descent with Nesterov's momentum.
 
-    Every head takes steps of 1 over a bound of its curvature. Nothing of the predicted limit is
+    The learning rate of a head is 1 over a bound of its curvature. The predicted limits are not
     used.
 
     Parameters
     ----------
     features : sequence of (n, D_m) arrays
+        Features of the samples at each exit.
     labels : (n,) ints
-        -1 for none.
+        Classes from 0; -1 for samples without a label.
     teacher : (n, K) array, optional
-        Frozen logits. Without them the last exit teaches the others and has no teacher itself.
+        Frozen logits of a teacher. Without them the last exit teaches the others, and learns from
+        labels alone itself.
     temperature : float
-        At the start.
+        Temperature of the first step, positive.
     share : float
-        Weight of hard labels.
+        Weight of hard labels, in [0, 1].
     n_steps : int
+        Number of steps.
     momentum : float
-        In [0, 1).
+        Nesterov's momentum, in [0, 1).
     most_confident : float, optional
         mu: the temperature is multiplied after every step whose teachers are more confident.
     multiplier : float
+        Factor of the temperature, at least 1.
+
+    Returns
+    -------
+    HeadsRun
 
     Raises
     ------
     ValueError
         If there is neither a label nor a teacher, or a number is out of range.
+
+    References
+    ----------
+    Phuong, "Underspecification in Deep Learning" (2021), algorithm 6.1 on a frozen trunk.
+
+    Examples
+    --------
+    >>> teacher = [[2.0, 0.0], [0.0, 4.0]]
+    >>> trained = ib.heads.train_exit_heads(
+    ...     [np.eye(2)], [-1, -1], teacher=teacher, share=0.0, n_steps=2000
+    ... )
+    >>> trained.weights[0].round(3).tolist()
+    [[1.0, -2.0], [-1.0, 2.0]]
     """
     course = _Course(temperature, share, n_steps, most_confident, multiplier)
     check_momentum(momentum)
@@ -197,31 +238,55 @@ def train_multi_exit(
     multiplier: float = 1.05,
     later_teach: bool = False,
 ) -> HeadsRun:
-    """Algorithm 6.1: a trunk and a head at each of its layers, trained together on full batches.
+    """Train a trunk and a head at each of its layers together, on full batches.
 
-    Nothing is predicted of where this goes. Steps are Adam's, the learning rate a tenth after a
-    half of them and a hundredth after three quarters: the thesis takes Nesterov's on a trunk with
-    batch normalisation, and without it slopes that grow with tau^2 kill units of ReLU.
+    No limit of this training is known. Steps are Adam's, the learning rate a tenth after a half of
+    them and a hundredth after three quarters: the thesis takes Nesterov's on a trunk with batch
+    normalisation, without which gradients that grow with tau^2 leave ReLU units inactive.
 
     Parameters
     ----------
     trunk : Trunk
-        Trained in place.
+        The trunk; its weights are changed in place.
     X : (n, D) array
+        Inputs.
     labels : (n,) ints
-        -1 for samples without a label, of which the teachers alone speak: (6.6).
-    temperature, n_steps, most_confident, multiplier
-        As of `train_exit_heads`.
+        Classes from 0; -1 for samples without a label, which the teachers alone label: (6.6).
+    temperature : float
+        Temperature of the first step, positive.
     share : float
-        In (0, 1]: 1/2 weighs labels and teachers alike, (6.1), and 1 is the exit-wise loss (6.7).
+        Weight of hard labels in (0, 1]: 1/2 weighs labels and teachers equally, (6.1), and 1 is
+        the exit-wise loss (6.7).
+    n_steps : int
+        Number of steps.
     learning_rate : float
+        Adam's, of the first half of the steps; positive.
+    most_confident : float, optional
+        mu: the temperature is multiplied after every step whose teachers are more confident.
+    multiplier : float
+        Factor of the temperature, at least 1.
     later_teach : bool
-        Whether all later exits teach an exit, and not the last alone.
+        If True all later exits teach an exit, else the last one alone.
+
+    Returns
+    -------
+    HeadsRun
 
     Raises
     ------
     ValueError
         If no sample has a label, or a number is out of range.
+
+    References
+    ----------
+    Phuong, "Underspecification in Deep Learning" (2021), algorithm 6.1.
+
+    Examples
+    --------
+    >>> trunk = ib.heads.Trunk(2, widths=(3, 4), random_state=0)
+    >>> trained = ib.heads.train_multi_exit(trunk, [[1.0, 0.0], [0.0, 1.0]], [0, 1], n_steps=5)
+    >>> [W.shape for W in trained.weights], trained.loss.shape
+    ([(2, 3), (2, 4)], (5,))
     """
     course = _Course(temperature, share, n_steps, most_confident, multiplier, later_teach)
     if not (share > 0 and 0 < learning_rate < np.inf):
@@ -246,7 +311,7 @@ def _descend(
     course: _Course,
     after: Callable[[], None] = lambda: None,
 ) -> HeadsRun:
-    """Lines 3 to 14, a full batch at a time."""
+    """Iterate lines 3 to 14 of algorithm 6.1, a full batch at a time."""
     tau, mu = course.temperature, course.most_confident
     losses, temperatures, sure = [], [], []
     for _ in range(course.n_steps):
@@ -287,7 +352,7 @@ def _count(classes: Tensor) -> int:
 
 
 def _rate(phi: Tensor, labels: Tensor, n_exits: int) -> float:
-    """1 over a bound of a head's curvature: softmax's is 1/2 at most, and tau cancels."""
+    """Return 1 over a bound of a head's curvature: softmax's is 1/2 at most, and tau cancels."""
     spread = [
         float(torch.linalg.matrix_norm(rows, 2)) ** 2 / len(rows)
         for rows in (phi, phi[labels >= 0])

@@ -1,4 +1,4 @@
-"""Two max-margin vectors, each silent on the other class: beyond orthogonal separability."""
+"""Two max-margin vectors, each inactive on the other class: beyond orthogonal separability."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["ConePair", "solve_cone_pair"]
 # Multipliers below this share of the largest are taken for zeros before the last solve.
 _ZERO = 1e-10
 # Cosines with the other class above this are no rounding: about 1e-15 is seen of solutions.
-_SILENT = 1e-8
+_INACTIVE = 1e-8
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -30,10 +30,10 @@ class ConePair(Result):
     Attributes
     ----------
     w_plus, w_minus : (D,) arrays
-        NaN where no vector is as asked.
+        The solution of each program; NaN where none was found.
     multipliers : (2, n) array
-        Of both programs, at block norm 1: `w / ||w||` is the sum of the samples of its own class
-        times these, less that of the others. NaN where there is no solution.
+        Dual variables of both programs, at block norm 1: `w / ||w||` is the sum of the samples of
+        its own class times these, less that of the others. NaN where none was found.
     certificates : pair of ConstrainedCertificate
         Bounds of `||w_plus||` and of `||w_minus||`; `violation` is the largest product with a
         sample of the other class, at unit length of both. The gap is infinite without a solution.
@@ -43,14 +43,20 @@ class ConePair(Result):
     status : Status
         SOLVED, INACCURATE, or UNDECIDED where a vector was not found.
     tol : float
-        The gap asked for.
+        The relative duality gap that was required.
+
+    Examples
+    --------
+    >>> pair = ib.limits.solve_cone_pair([[1.0, 0.5], [0.5, 1.0]], [1, -1])
+    >>> pair.status.name, round(pair.objective, 6)
+    ('SOLVED', 2.981424)
     """
 
     ADVICE: ClassVar[Mapping[Status, str]] = MappingProxyType(
         {
             Status.UNDECIDED: (
                 "undecided: for one class at least no vector was found that gives its samples "
-                "positive margins and is silent on the others; that there is none is not proved. "
+                "positive margins and is inactive on the others; that there is none is not proved. "
                 "`is_separable` tells whether one hyperplane separates the classes"
             )
         }
@@ -70,18 +76,18 @@ class ConePair(Result):
 
     @property
     def objective(self) -> float:
-        """`||w_plus|| + ||w_minus||`: what a network of these two neurons costs at margin 1."""
+        """`||w_plus|| + ||w_minus||`: `1/2 ||theta||^2` of a network of these two neurons."""
         return self.certificate.objective
 
     @property
     def excess(self) -> float:
         """Distance of the pair from a KKT point of a network, 0 if it is one.
 
-        The most by which the multiplier of a sample in the program it is silent in exceeds that in
-        its own, over the largest multiplier.
+        The most by which the multiplier of a sample in the program of the other class exceeds that
+        in its own, over the largest multiplier.
         """
-        own, silent = self.multipliers.max(axis=0), self.multipliers.min(axis=0)
-        return float(np.maximum(np.max(-silent - own) / np.max(own), 0.0)) + 0.0
+        own, other = self.multipliers.max(axis=0), self.multipliers.min(axis=0)
+        return float(np.maximum(np.max(-other - own) / np.max(own), 0.0)) + 0.0
 
     def _summary(self) -> dict[str, Any]:
         return {"excess": self.excess, "n_samples": int(self.multipliers.shape[1])}
@@ -90,36 +96,40 @@ class ConePair(Result):
 class _Solved(NamedTuple):
     w: Floats
     own: Floats
-    silent: Floats
+    other: Floats
     certificate: ConstrainedCertificate
 
 
 def solve_cone_pair(X: Array, y: Array, *, tol: float = 1e-8) -> ConePair:
-    r"""Where two layers near zero were seen to go on data that are separable, but not orthogonally.
+    r"""Solve for two max-margin vectors that are each inactive on the samples of the other class.
 
         w_plus  = argmin ||w||   s.t.  <w, x_i> >= 1 where y_i = +1,  <w, x_i> <= 0 where y_i = -1
 
-    and `w_minus` with the classes exchanged. On orthogonally separable data the products with the
-    other class are negative of themselves, and these are the two vectors of `solve_orthosep`.
+    and `w_minus` with the classes exchanged. Two-layer ReLU networks that begin near zero were
+    observed to converge to them on data that are separable, but not orthogonally. On orthogonally
+    separable data the second condition holds by itself, and these are the two vectors of
+    `solve_orthosep`.
 
     Parameters
     ----------
     X : (n, D) real array
+        Inputs.
     y : (n,) array
-        Labels in {-1, +1}, both.
+        Labels -1 and +1; both must occur.
     tol : float
-        Relative duality gap that is asked for, in (0, 1).
+        Relative duality gap that is required, in (0, 1).
 
     Returns
     -------
     ConePair
-        With a certificate each, of an active-set solve in float64; call `.require()` to insist on
-        `SOLVED`.
+        With a certificate for each program, which is solved in float64 by an active-set method;
+        call `.require()` to raise unless the status is `SOLVED`.
 
     Raises
     ------
-    ValueError
-        If data are malformed or of one class, or `tol` is out of range.
+    TypeError, ValueError
+        If shapes disagree, values are not finite, there is one class only, or `tol` is out of
+        range.
 
     Notes
     -----
@@ -131,11 +141,11 @@ def solve_cone_pair(X: Array, y: Array, *, tol: float = 1e-8) -> ConePair:
         w_plus / ||w_plus|| = sum_own lam_i x_i - sum_other s_j lam_j x_j,   s_j in [0, 1],
 
     where s_j may be other than 0 only at a kink, `<w_plus, x_j> = 0`: so `mu_j = s_j lam_j`, and
-    the condition is mu <= lam. It is no theorem that gradient flow comes to this point.
+    the condition is mu <= lam. No theorem says that gradient flow converges to this point.
 
     Examples
     --------
-    >>> pair = solve_cone_pair([[1.0, 0.5], [0.5, 1.0]], [1, -1])
+    >>> pair = ib.limits.solve_cone_pair([[1.0, 0.5], [0.5, 1.0]], [1, -1])
     >>> np.round(pair.w_plus, 6).tolist(), pair.excess
     ([1.333333, -0.666667], 0.0)
     """
@@ -146,7 +156,7 @@ def solve_cone_pair(X: Array, y: Array, *, tol: float = 1e-8) -> ConePair:
     solved = [_solve(X[y == label], X[y != label]) for label in (1.0, -1.0)]
     multipliers = np.empty((2, len(y)))
     for row, (label, part) in enumerate(zip((1.0, -1.0), solved, strict=True)):
-        multipliers[row, y == label], multipliers[row, y != label] = part.own, -part.silent
+        multipliers[row, y == label], multipliers[row, y != label] = part.own, -part.other
     plus, minus = solved
     certificates = (plus.certificate, minus.certificate)
     return ConePair(
@@ -172,12 +182,12 @@ def _joined(a: ConstrainedCertificate, b: ConstrainedCertificate) -> Constrained
 def _status(certificate: ConstrainedCertificate, tol: float) -> Status:
     if not math.isfinite(certificate.objective):
         return Status.UNDECIDED
-    solved = certificate.proves_optimality(tol, _SILENT)
+    solved = certificate.proves_optimality(tol, _INACTIVE)
     return Status.SOLVED if solved else Status.INACCURATE
 
 
 def _solve(own: Floats, other: Floats) -> _Solved:
-    """The program of one class.
+    """Solve the program of one class.
 
     Its dual is a least-squares problem: with `v = own' lam - other' mu`, minimise
     `||v||^2 + (1 - sum lam)^2` over nonnegative (lam, mu). There `<v, x> >= rho := 1 - sum lam`
@@ -198,7 +208,7 @@ def _solve(own: Floats, other: Floats) -> _Solved:
     length, block = float(np.linalg.norm(w)), float(np.linalg.norm(signed.T @ multipliers))
     smallest, violation = float(np.min(own @ w)) / scale, _largest_cosine(other, w)
     # Where there is no such vector least squares splits the difference.
-    if not (smallest > 0 and violation < _SILENT and block > 0):
+    if not (smallest > 0 and violation < _INACTIVE and block > 0):
         return _none(own, other)
     certificate = _certificate(
         length / smallest / scale, float(asked @ multipliers) / block / scale, violation, smallest

@@ -1,4 +1,4 @@
-"""A trained ReLU network beside its limit on orthogonally separable data, neuron by neuron."""
+"""Distances of a trained ReLU network from its limit on orthogonally separable data."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class OrthosepDiagnosis(Measured):
 
     @derived("neurons positive / negative / dead")
     def shares(self) -> str:
-        """The shares of the three groups in per cent."""
+        """Return the shares of the three groups in per cent."""
         groups = (self.share_positive, self.share_negative, self.share_dead)
         return " / ".join(number(share, ".0%") for share in groups)
 
@@ -111,7 +111,7 @@ class OrthosepDiagnosis(Measured):
 
     @derived("constants u, z")
     def constants(self) -> str | None:
-        """Both coefficients beside their limit; None where they are not known."""
+        """Return both coefficients and their limit as text; None if they are not known."""
         if math.isnan(self.normalised_margin):
             return None
         return f"{number(self.u)}, {number(self.z)} {self._in_the_limit()}"
@@ -134,16 +134,16 @@ class OrthosepDiagnosis(Measured):
                 value.flags.writeable = False
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the singular values of the weights; see `Limit.plot` for `ax`."""
+        """Draw the singular values of the weights on `ax`, or on axes of a new figure."""
         return draw("models.orthosep.figure:plot_singular_values", self, ax=ax)
 
     def shown(self) -> tuple[str, ...]:
-        """The attributes with a line in the table; constants of networks of degree 2 alone."""
+        """Return names of the attributes with a line in the table; constants for degree 2 only."""
         known = math.isfinite(self.normalised_margin)
         return tuple(name for name in super().shown() if known or name != "normalised_margin")
 
     def text(self, name: str) -> str:
-        """The value of an attribute as tables show it."""
+        """Return the value of an attribute as tables show it."""
         own = super().text(name)
         return f"{own} {self._in_the_limit()}" if name == "normalised_margin" else own
 
@@ -212,7 +212,7 @@ def diagnose_orthosep(
 
 
 class OrthosepDistances(Distances):
-    """An observer for `train`: `Distances`, and of `OrthosepDiagnosis` what runs are followed by.
+    """Observer for `train` of `Distances` and of some quantities of `OrthosepDiagnosis`.
 
     Keys beyond those of `Distances`: the floats `mean_cosine`, `smallest_cosine` (over live
     neurons), `share_positive`, `share_negative`, `share_dead`, `growth_positive`,
@@ -252,19 +252,19 @@ class OrthosepDistances(Distances):
 
 
 def neuron_groups(W: Float, a: Float, X: Float) -> NDArray[np.int64]:
-    """(p,) signs of `a` (p,), 0 for a neuron of `W` (p, D) inactive on every row of `X` (n, D)."""
+    """Return signs of `a` (p,), 0 for a neuron of `W` (p, D) inactive on all rows of `X`."""
     active = np.any(W @ X.T > 0, axis=1)
     groups: NDArray[np.int64] = np.where(active, np.sign(a), 0.0).astype(np.int64)
     return groups
 
 
 def _directions(limit: OrthosepLimit) -> Float:
-    """(2, D) unit `w_plus` and `w_minus`."""
+    """Return `w_plus` and `w_minus` (2, D), at unit length."""
     return np.stack([_unit(to_numpy(limit.w_plus)), _unit(to_numpy(limit.w_minus))])
 
 
 def _top_plane(W: Float) -> tuple[Float, Float]:
-    """All singular values, and the first two right singular vectors, with zeros for missing."""
+    """Return all singular values, and the first two right singular vectors, padded by zeros."""
     _, values, right = np.linalg.svd(W, full_matrices=False)
     basis = np.zeros((2, W.shape[1]))
     basis[: min(2, len(right))] = right[:2]
@@ -318,5 +318,5 @@ def _unit(v: Float) -> Float:
 
 
 def ratio(value: float, size: float) -> float:
-    """`value / size`; NaN where the size is 0."""
+    """Return `value / size`; NaN if the size is 0."""
     return float(value / size) if size > 0 else math.nan

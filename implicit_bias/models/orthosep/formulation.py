@@ -39,30 +39,51 @@ __all__ = [
 
 
 class NotOrthogonallySeparable(UserWarning):
-    """The programs are defined on these data, but the theorem does not cover them."""
+    """Warning: the data are not orthogonally separable, and the theorem does not cover them."""
 
 
 @dataclass(frozen=True)
 class OrthogonallySeparable(Formulation[OrthosepLimit]):
-    """Both one-sided programs as one, which they are since they share no coefficient.
+    """The two one-sided max-margin programs, stated as one: they share no coefficient.
 
         minimise ||zeta[0]|| + ||zeta[1]||
         s.t.  <zeta[0], x[n]> >= 1 where y[n] = +1,   -<zeta[1], x[n]> >= 1 where y[n] = -1
 
     It is the frozen-gate ReLU program for the gates that neurons have in the extremal sectors:
-    the first open on the positive samples, the second on the negative ones. There are no gates
-    to give. `literal` has the vectors w_positive = zeta[0] and w_negative = -zeta[1].
+    the first open on the positive samples, the second on the negative ones. The argument `gates`
+    is not used. The variables of `literal` are w_positive = zeta[0] and w_negative = -zeta[1].
 
     References
     ----------
     M. Phuong, "Underspecification in Deep Learning", equations (3.6) and (3.7), with norms in place
     of their squares, so that the sum of both has the optima of each.
+
+    Examples
+    --------
+    >>> X, y = np.array([[2.0, 0.0], [0.0, -4.0]]), np.array([1, -1])
+    >>> problem = ib.programs.OrthogonallySeparable().literal(X, y)
+    >>> round(float(problem.solve(solver="CLARABEL")), 6)
+    0.75
     """
 
     name: ClassVar[str] = "one-sided SVMs"
 
     def program(self, X: Array, y: Array, gates: Array | None = None) -> MaxMarginProgram:
-        """One gate column and one group a class, open on its samples.
+        """State the program: one gate column and one group per class, open on its samples.
+
+        Parameters
+        ----------
+        X : (n, D) real array
+            Inputs; NumPy array or torch tensor.
+        y : (n,) array
+            Labels in {-1, +1}.
+        gates : None
+            Not used.
+
+        Returns
+        -------
+        MaxMarginProgram
+            Its coefficients are zeta (2, D).
 
         Raises
         ------
@@ -78,14 +99,29 @@ class OrthogonallySeparable(Formulation[OrthosepLimit]):
         return MaxMarginProgram(design=GatedDesign(X=X, Z=Z, group=group), y=y)
 
     def one_sided(self, X: Array, y: Array, *, label: int) -> MaxMarginProgram:
-        """`minimise ||w||  s.t.  <w, x[n]> >= 1` over the samples with `y[n] = label`.
+        """State the program of one class: `minimise ||w||  s.t.  <w, x[n]> >= 1` on its samples.
 
-        Both classes have their margins at +1: `w_minus` points towards the negative samples.
+        Margins of both classes are positive: `w_minus` points towards the negative samples.
+
+        Parameters
+        ----------
+        X : (n, D) real array
+            Inputs of both classes.
+        y : (n,) array
+            Labels in {-1, +1}.
+        label : int
+            The class, -1 or +1.
+
+        Returns
+        -------
+        MaxMarginProgram
+            Its coefficients are w (1, D).
 
         Raises
         ------
         ValueError
-            As `program`; if `label` is neither -1 nor +1 or no sample has it.
+            If shapes disagree, values are not finite, labels are not -1 and +1, or no sample has
+            this label.
         """
         both = self.program(X, y)
         if label not in LABELS.values():
@@ -101,7 +137,7 @@ class OrthogonallySeparable(Formulation[OrthosepLimit]):
     def limit(
         self, program: MaxMarginProgram, solution: Solution, gates: Array | None = None
     ) -> OrthosepLimit:
-        """Read a solution as both vectors; `solve_orthosep` knows each class's certificate too."""
+        """Return the limit that a solution states, without the certificates of single classes."""
         shape = (len(LABELS), int(program.design.X.shape[1]))
         return OrthosepLimit.from_solution(program, solution, shape)
 
@@ -120,31 +156,39 @@ class OrthogonallySeparable(Formulation[OrthosepLimit]):
 
 
 def solve_orthosep(X: Array, y: Array, **solving: Unpack[Solving]) -> OrthosepLimit:
-    """Where gradient flow from near zero takes a two-layer ReLU network, in direction.
+    """Solve for the limit direction of gradient flow from near zero on a two-layer ReLU network.
 
-    Solves a one-sided max-margin program for each class that has samples. Every neuron that
-    survives turns to `w_plus` (positive output weight) or `w_minus` (negative), and the network
-    to `OrthosepLimit.limit_function`. That is a theorem for orthogonally separable data, small
-    balanced initialisation and an exponential-like loss (a loss with a polynomial tail has
-    another limit).
+    A one-sided max-margin program is solved for each class that has samples. Every neuron that
+    stays active on some sample converges in direction to `w_plus` (positive output weight) or
+    `w_minus` (negative), and the network to `OrthosepLimit.limit_function`. That is a theorem for
+    orthogonally separable data, small balanced initialisation and an exponential-like loss (a loss
+    with a polynomial tail has another limit).
 
     Parameters
     ----------
-    X, y
-        As in `OrthogonallySeparable`, whose `program` says what they raise.
+    X : (n, D) real array
+        Inputs; NumPy array or torch tensor.
+    y : (n,) array
+        Labels in {-1, +1}.
     **solving
-        See `Solving`. They hold for each program; both have one group.
+        Solver, tolerance and iterations of each of the two programs, the fields of `Solving`.
 
     Returns
     -------
     OrthosepLimit
-        With its certificate; call `.require()` to insist on `SOLVED`.
+        With its certificate; call `.require()` to raise unless the status is `SOLVED`.
         `OrthogonallySeparable.literal` states the program in cvxpy.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If shapes disagree, values are not finite, or labels are not -1 and +1.
 
     Warns
     -----
     NotOrthogonallySeparable
-        If the data are not: the programs are defined all the same, the theorem says nothing.
+        If the data are not orthogonally separable: the programs are solved all the same, but
+        the theorem does not apply.
 
     References
     ----------
@@ -152,8 +196,7 @@ def solve_orthosep(X: Array, y: Array, **solving: Unpack[Solving]) -> OrthosepLi
 
     Examples
     --------
-    >>> import numpy as np
-    >>> limit = solve_orthosep(np.array([[2.0, 0.0], [0.0, -4.0]]), np.array([1, -1]))
+    >>> limit = ib.solve_orthosep(np.array([[2.0, 0.0], [0.0, -4.0]]), np.array([1, -1]))
     >>> np.round(limit.w_plus, 6).tolist(), np.round(limit.w_minus, 6).tolist()
     ([0.5, 0.0], [0.0, -0.25])
     >>> round(limit.objective, 6), round(limit.limit_function().u, 6)
@@ -189,7 +232,7 @@ def solve_orthosep(X: Array, y: Array, **solving: Unpack[Solving]) -> OrthosepLi
 def _join(
     program: MaxMarginProgram, primal: Array, dual: Array, solutions: list[Solution]
 ) -> Solution:
-    """One solution of the joint program from those of its parts.
+    """Return one solution of the joint program from those of its parts.
 
     Multipliers of the parts come with block norm 1 and so do those of the whole, whose gap is then
     a mean of theirs, to rounding: two solved parts may make a whole just above the tolerance. A

@@ -28,13 +28,14 @@ LABELS = {"positive": 1, "negative": -1}
 
 @dataclass(frozen=True, eq=False)
 class RampFunction(DecisionFunction):
-    """`f(x) = u relu(<w_plus, x>) - z relu(<w_minus, x>)`.
+    """The function `f(x) = u relu(<w_plus, x>) - z relu(<w_minus, x>)`; call it with inputs.
 
     Parameters
     ----------
     w_plus, w_minus : (D,) float64 arrays
         NumPy arrays or torch tensors; inputs must be of the same kind.
     u, z : float
+        Factors of the two ramps.
     """
 
     w_plus: Array
@@ -66,10 +67,11 @@ class OneSidedSolution(Result):
     support_rank : int
         Dimension of what the support examples span; the theorem assumes D.
     status : Status
+        Whether the program of this class is solved.
     certificate : Certificate
-        Of this class's program alone; `certificate.objective` is `||w||`.
-    iterations, seconds
-        What the solve took.
+        Bounds of this class's program alone; `certificate.objective` is `||w||`.
+    iterations, seconds : int, float
+        Iterations of the solver and wall-clock time.
     """
 
     ADVICE: ClassVar = Solution.ADVICE
@@ -98,6 +100,14 @@ class OrthosepLimit(Limit):
     ----------
     classes : tuple of OneSidedSolution
         One for each class that has samples; see `positive`, `negative`.
+
+    Examples
+    --------
+    >>> limit = ib.solve_orthosep(np.array([[2.0, 0.0], [0.0, -4.0]]), np.array([1, -1]))
+    >>> limit.predictor([[2.0, 1.0], [1.0, -4.0]]).round(6).tolist()
+    [1.0, -0.5]
+    >>> limit.positive.n_support, limit.supports_span
+    (1, False)
     """
 
     classes: tuple[OneSidedSolution, ...] = ()
@@ -126,29 +136,34 @@ class OrthosepLimit(Limit):
     def supports_span(self) -> bool:
         """True if the support vectors of each class span R^D, which theorem 3.1 assumes.
 
-        The limit has been seen without it too: the data of `make_orthosep` lack it.
+        Networks converge to the limit in experiments without it too: on the data of
+        `make_orthosep` it is False.
         """
         rank = int(self.zeta.shape[1])
         return bool(self.classes) and all(part.support_rank == rank for part in self.classes)
 
     @property
     def predictor(self) -> RampFunction:
-        """`relu(<w_plus, x>) - relu(<w_minus, x>)`, at smallest margin 1."""
+        """The function `relu(<w_plus, x>) - relu(<w_minus, x>)`, of smallest margin 1."""
         return RampFunction(self.w_plus, self.w_minus)
 
     def limit_function(self, *, surviving: str = "both") -> RampFunction:
-        r"""Where `f_theta(x) / ||theta||^2` goes.
+        r"""Return the limit of `f_theta(x) / ||theta||^2`.
 
             [relu(<w_plus, x>) - relu(<w_minus, x>)] / (2 (||w_plus|| + ||w_minus||))
 
-        The constants u = z follow from both groups' margins growing alike, like log(1/loss), and
-        `||W_plus||^2 / log(1/loss) -> ||w_plus||`. If no neuron of one sign survives, that group's
-        ramp and its norm drop out: `u = 1 / (2 ||w_plus||)` and z = 0, or mirrored.
+        The constants u = z follow since the margins of both groups grow like log(1/loss), and
+        `||W_plus||^2 / log(1/loss) -> ||w_plus||`. If all neurons of one sign are inactive, that
+        group's ramp and its norm drop out: `u = 1 / (2 ||w_plus||)` and z = 0, or mirrored.
 
         Parameters
         ----------
         surviving : {"both", "positive", "negative"}
-            Groups of neurons that are not dead on all of the data.
+            Groups with neurons that are active on some sample.
+
+        Returns
+        -------
+        RampFunction
 
         Raises
         ------
@@ -164,18 +179,18 @@ class OrthosepLimit(Limit):
             raise ValueError(
                 f"`surviving` must be 'both', 'positive' or 'negative', got {surviving!r}"
             )
-        alive = [surviving in ("both", group) for group in LABELS]
-        total = sum(float(norm) for norm, kept in zip(self.unit_norms, alive, strict=True) if kept)
+        active = [surviving in ("both", group) for group in LABELS]
+        total = sum(float(norm) for norm, own in zip(self.unit_norms, active, strict=True) if own)
         if not total > 0:
             raise ValueError(
                 f"there is no limit for surviving={surviving!r}: its class has no samples, or no "
                 f"solution (status {self.status.name})"
             )
-        u, z = (0.5 / total if kept else 0.0 for kept in alive)
+        u, z = (0.5 / total if own else 0.0 for own in active)
         return RampFunction(self.w_plus, self.w_minus, u=u, z=z)
 
     def balanced_weights(self) -> tuple[Array, Array]:
-        """Weights W (2, D), a (2,) of the least norm with which two neurons give `predictor`.
+        """Return weights W (2, D), a (2,) of the least norm with which two neurons are `predictor`.
 
             W = (w_plus / sqrt(||w_plus||), w_minus / sqrt(||w_minus||)),
             a = (sqrt(||w_plus||), -sqrt(||w_minus||)),

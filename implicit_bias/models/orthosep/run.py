@@ -29,7 +29,7 @@ from ...reports.finding import Assumption, Finding, Table
 from ...reports.findings import compared, solved, trained, usable
 from ...reports.report import Report
 from ...runs.fit import fit
-from ...runs.gather import gather
+from ...runs.gathering import gather
 from ...runs.programs import RunPrograms, stated
 from ...runs.setup import SampleSetup, Setup, data_record, prepare, torch_dtype, training_settings
 from ...runs.starts import Start, starts_finding, train_starts
@@ -93,7 +93,7 @@ def orthosep_programs(setup: Setup) -> RunPrograms:
 
 
 def _with_phases(setup: SampleSetup) -> SampleSetup:
-    """Fill in phases that take the network to its limit on these data, if none were chosen."""
+    """Fill in phases by which the network reaches its limit on these data, if none were chosen."""
     if setup.options.steps is not None:
         return setup
     steps, rates = zip(*halving_phases(setup.train.X), strict=True)

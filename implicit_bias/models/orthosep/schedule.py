@@ -1,4 +1,4 @@
-"""Step sizes that take a two-layer network from near zero far along its gradient flow."""
+"""Step sizes by which a two-layer network near zero follows its gradient flow."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ def halving_phases(
     rate: float = 0.2,
     n_phases: int = 8,
 ) -> Phases:
-    """Steps and rates of the trainer "normalised": a rate that halves as steps double.
+    """Return phases of the trainer "normalised": learning rates halve as steps double.
 
     In the rescaled time of `d theta / ds = -grad(loss) / loss` a network of degree 2 near its
     limit has q = log(1/loss) grow like `dq/ds = 2 q / S`, S the optimum of its program, so that a
     step of size r changes the weights by the share r/S whatever their size. Phase k makes
     `2^k steps` steps at `2^-k rate` and multiplies q by `exp(2 steps rate / S)`. Where that is
-    about 2 the run follows the flow. Longer phases leave it for a normalised subgradient method,
-    which goes much further in as many steps: its limit has been seen to be the same, within an
-    error that falls with the last rate.
+    about 2 training follows the flow. Longer phases are a normalised subgradient method, which
+    proceeds much further in as many steps: in experiments its limit is the same, within an error
+    that falls with the last rate.
 
     Parameters
     ----------
@@ -36,8 +36,12 @@ def halving_phases(
     escape : (steps, rate)
         First phase, in which neurons turn and leave the neighbourhood of zero: its length is
         logarithmic in the initial scale.
-    steps, rate, n_phases
-        Of the phases after it.
+    steps, rate, n_phases : int, float, int
+        Steps and rate of the first of the phases after it, and their number.
+
+    Returns
+    -------
+    tuple of (steps, learning rate)
 
     Raises
     ------

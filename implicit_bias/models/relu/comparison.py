@@ -1,4 +1,4 @@
-"""A trained ReLU network beside the machines that stand in for it, and beside its frozen copy's."""
+"""Comparison of a trained ReLU network with four machines, and of its copy with frozen gates."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ __all__ = [
     "view_relu",
 ]
 
-SEES: Mapping[str, str] = MappingProxyType(
+INPUT_OF: Mapping[str, str] = MappingProxyType(
     {
         "rc": "random gates",
         "lc": "learned gates",
@@ -49,21 +49,17 @@ SEES: Mapping[str, str] = MappingProxyType(
         "gates_only": "gate pattern alone",
     }
 )
-"""What each machine is given of the network, in words."""
+"""Input of each machine, in words."""
 
-# Lines of a table about machines, and entries of the record of one.
+# Lines of a table about machines.
 LINES = (
     "status", "optimum", "certificate", "n_support", "margin_ratio", "score_cosine", "agreement",
     "agreement_independent", "error",
 )  # fmt: skip
-RECORD = (
-    "status", "optimum", "gap", "n_support", "margin_ratio", "error", "agreement",
-    "agreement_independent", "score_cosine",
-)  # fmt: skip
 
 
 class MachineComparison(ClassifierComparison):
-    """A max-margin machine beside a network; NaN in what it does not have."""
+    """A max-margin machine compared with a network; NaN where a quantity is not defined."""
 
     optimum: float = quantity(
         column="objective", format=".6g", doc="Least norm at margin 1, infinite if not separable."
@@ -76,13 +72,9 @@ class MachineComparison(ClassifierComparison):
     )
     agreement_independent: float = quantity()
 
-    def to_dict(self) -> dict[str, Any]:
-        """The quantities as plain Python values."""
-        return {name: getattr(self, {"gap": "certificate"}.get(name, name)) for name in RECORD}
-
 
 class ReLUComparison(Measured):
-    """The four machines beside one network, on the same held-out data."""
+    """The four machines compared with one network, on the same held-out data."""
 
     error_network: float = quantity()
     rc: MachineComparison = part("SVM on random gates.")
@@ -110,16 +102,16 @@ class ReLUComparison(Measured):
         """Lines of a table: a label and one value a machine, names first."""
         return [
             ("", *self.machines),
-            ("sees", *(SEES[key] for key in RELU_SVMS)),
+            ("sees", *(INPUT_OF[key] for key in RELU_SVMS)),
             *classifier_rows(self.machines, self.error_network, *LINES),
         ]
 
 
 class FrozenComparison(Measured):
-    """A network whose gates were frozen on the way, beside SVM-FReLU on these gates.
+    """A network whose gates were frozen during training, compared with SVM-FReLU on these gates.
 
-    Unlike the four machines this one is the limit of the network that it stands beside: of the
-    one that went on with the gates of step `freeze_at`, not of the ReLU network.
+    Unlike the four machines this one is the limit of the network that it is compared with: the
+    copy that went on with the gates of step `freeze_at`, not the ReLU network.
     """
 
     freeze_at: int = part("Step at which the gates were frozen.")
@@ -141,7 +133,7 @@ class FrozenComparison(Measured):
 
 
 def view_relu(network: torch.nn.Module, X: ArrayLike, y: ArrayLike, gating: Any) -> ReLUView:
-    """Samples as the four machines see them, by the network's gates and activations of now.
+    """Return samples as the four machines see them, by the network's present gates and activations.
 
     Parameters
     ----------
@@ -219,7 +211,7 @@ def compare_frozen(
     train, held_out : Sample
         Data with the gates as they were frozen.
     freeze_at : int
-        The step of that, for the record.
+        Step at which the gates were frozen, for the record.
 
     Raises
     ------
@@ -249,7 +241,7 @@ def compare_frozen(
 def _compare_machine(
     name: str, limit: Limit, seen: Any, trained: Floats, y: Floats, ratio: float
 ) -> MachineComparison:
-    """A machine on held-out data as it sees them, inputs and gates, beside a network's scores."""
+    """Compare a machine with the scores of a network, on the inputs and gates that it sees."""
     one = compare_classifier(name, limit, tuple(seen), trained, y)
     separates = limit.certificate.proves_separability()
     return MachineComparison(

@@ -51,7 +51,7 @@ def test_what_is_said_of_a_run_is_true_of_its_saved_files(tmp_path) -> None:
     new = gating.transform(data.X_val)
     cross = ib.kernels.neural_path_kernel(data.X_val, new, data.X_train, gates, widths=(6, 6))
     error = np.mean(machine.predictor(cross) * data.y_val <= 0)
-    assert comparison["predicted"]["NPK"]["error"] == error
+    assert comparison["classifiers"]["NPK"]["error"] == error
 
 
 def test_the_run_comes_nearer_to_the_limit_that_its_end_is_next_to() -> None:

@@ -12,11 +12,13 @@ from scipy.special import expit, softmax
 
 import implicit_bias as ib
 from implicit_bias import distillation
-from implicit_bias.models.distillation.closed_form import largest_start
-from implicit_bias.models.distillation.losses import CLASS_LOSSES, LOSSES, mean_loss
-from implicit_bias.models.distillation.risk import (
+from implicit_bias.models.distillation import (
+    CLASS_LOSSES,
+    LOSSES,
     angle,
     error_angle,
+    largest_start,
+    mean_loss,
     polynomial_risk_bound,
     polynomial_tail,
 )

@@ -9,8 +9,8 @@ from scipy.special import expit, softmax
 
 import implicit_bias as ib
 from implicit_bias.data.pairs import load_pair
-from implicit_bias.models.distillation.data import image_task
-from implicit_bias.networks.student import LinearStudent
+from implicit_bias.models.distillation import image_task
+from implicit_bias.networks import LinearStudent
 from tests.commands import cut, results, run, saved_arrays, without_times, write_mnist
 
 QUICK = ("--model", "distillation", "--n-train", "6", "--n-val", "200")

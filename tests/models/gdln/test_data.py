@@ -7,7 +7,8 @@ import pytest
 from numpy.polynomial.hermite_e import hermegauss
 from scipy.special import erf
 
-from implicit_bias.models.gdln.data import RingData, make_nlgp, make_single_pulse, ring_kernel
+from implicit_bias.datasets import make_nlgp, make_single_pulse
+from implicit_bias.models.gdln import RingData, ring_kernel
 from tests.oracles import nlgp_covariance, single_pulse_second_moment
 
 D = 12

@@ -8,15 +8,11 @@ import torch
 from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 
-from implicit_bias import NotCertified, Status
-from implicit_bias.limits.predictors import GateColumns, Predictor
-from implicit_bias.models.gdln.flow import gated_flow, gated_flow_from_moments
-from implicit_bias.models.gdln.formulation import (
-    GatedLeastSquares,
-    solve_gated_ols,
-    solve_gated_ols_from_moments,
-)
-from implicit_bias.models.gdln.limit import GatedOLS
+from implicit_bias import NotCertified, Status, solve_gated_ols
+from implicit_bias.dynamics import gated_flow
+from implicit_bias.limits import GatedOLS
+from implicit_bias.models.gdln import gated_flow_from_moments, solve_gated_ols_from_moments
+from implicit_bias.programs import GatedLeastSquares
 from tests.oracles import single_pulse_population
 
 D, K, N = 4, 3, 60
@@ -36,7 +32,6 @@ GATES = {
     "never open": COIN * [1, 0, 1],
     "soft": RNG.normal(size=(N, K)),
 }
-REAL = GateColumns(K, binary=False)
 EVERY_GATING = pytest.mark.parametrize("gates", GATES.values(), ids=GATES.keys())
 
 
@@ -197,6 +192,9 @@ def test_more_weights_than_samples_move_in_the_span_of_the_samples_alone() -> No
     assert flow.loss(math.inf) < 1e-25
 
 
+LIMIT = solve_gated_ols(X, Y, COIN)
+
+
 @EVERY_GATING
 def test_the_literal_program_has_the_same_optimum(gates) -> None:
     problem = GatedLeastSquares().literal(X, Y, gates)
@@ -204,9 +202,8 @@ def test_the_literal_program_has_the_same_optimum(gates) -> None:
     limit = solve_gated_ols(X, Y, gates)
     assert problem.value == pytest.approx(limit.loss, abs=1e-9)
     zeta = problem.variables()[0].value
-    np.testing.assert_allclose(
-        limit.predictor(X, gates), Predictor(zeta, REAL)(X, gates), atol=1e-4
-    )
+    scores = stacked(X, gates) @ zeta.ravel()
+    np.testing.assert_allclose(limit.predictor(X, gates), scores, atol=1e-4)
 
 
 PULSES = single_pulse_population(8, xi_1=4, xi_0=2)
@@ -411,8 +408,8 @@ def test_status_speaks_for_itself() -> None:
             lambda: gated_flow_from_moments(np.diag([1.0, 0.0]), np.ones(2), np.zeros((1, 2))),
             "no inputs and targets have these moments",
         ),
-        (lambda: Predictor(W0, REAL)(X[:, :2], COIN), r"`X` must have shape \(n, 4\)"),
-        (lambda: Predictor(W0, REAL)(X, COIN[:5]), r"`gates` must have shape \(60, 3\)"),
+        (lambda: LIMIT.predictor(X[:, :2], COIN), r"`X` must have shape \(n, 4\)"),
+        (lambda: LIMIT.predictor(X, COIN[:5]), r"`gates` must have shape \(60, 3\)"),
     ],
 )
 def test_bad_input_is_named(call, message) -> None:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from implicit_bias import cli
-from implicit_bias.models.gdln.data import make_nlgp, make_single_pulse
-from implicit_bias.models.gdln.limit import GatedOLS
-from implicit_bias.runs.progress import Progress
+import implicit_bias as ib
+from implicit_bias.datasets import make_nlgp, make_single_pulse
+from implicit_bias.limits import GatedOLS
 from tests.commands import cut, results, run
 
 QUICK = ("--model", "gdln", "--n-train", "600", "--steps", "60", "--hidden-units", "3")
@@ -65,13 +61,12 @@ def test_steps_that_are_done_are_not_done_again(stage, monkeypatch, tmp_path) ->
     cut(monkeypatch, there, stage, at=0.5)
     first: dict[str, int] = {}
 
-    @contextlib.contextmanager
-    def progress(quiet: bool) -> Iterator[Progress]:
-        stages: list[str] = []
-        yield Progress(stages.append, lambda done, of: first.setdefault(stages[-1], done))
+    def progress(text: str, done: int, of: int) -> None:
+        if of > 0:
+            first.setdefault(text, done)
 
-    monkeypatch.setattr(cli, "_progress", progress)
-    results(*there, "--resume")
+    options = {"n_train": 600, "steps": 60, "hidden_units": 3}
+    ib.run("gdln", save=tmp_path, resume=True, progress=progress, **options)
     (begun,) = [done for text, done in first.items() if text.startswith(stage)]
     assert begun == 31
 

@@ -8,15 +8,21 @@ import numpy as np
 import pytest
 import torch
 
-from implicit_bias.measures.kkt import kkt_distance
-from implicit_bias.models.gdln.comparison import compare_with_gdln, inverse_participation_ratio
-from implicit_bias.models.gdln.data import make_nlgp
-from implicit_bias.models.gdln.flow import gated_flow
-from implicit_bias.models.gdln.training import WeightsObserver, descent_path
-from implicit_bias.networks.relu_mean import GDLN, ReLUMean
-from implicit_bias.training.loop import train
-from implicit_bias.training.settings import TrainingSettings
-from implicit_bias.training.trajectory import Trajectory
+from implicit_bias import TrainingSettings, Trajectory, kkt_distance, train
+from implicit_bias.datasets import make_nlgp
+from implicit_bias.dynamics import gated_flow
+from implicit_bias.models.gdln import (
+    WeightsObserver,
+    compare_with_gdln,
+    descent_path,
+    inverse_participation_ratio,
+    plot_localisation,
+    plot_loss,
+    plot_sign_flips,
+    plot_unit,
+    plot_units,
+)
+from implicit_bias.networks import GDLN, ReLUMean
 
 matplotlib.use("Agg")
 
@@ -255,8 +261,6 @@ class TestPlots:
         plt.close(figure)
 
     def test_unit_plots_show_the_trained_and_both_predicted_weights(self, axes, converged) -> None:
-        from implicit_bias.models.gdln.figure import plot_units
-
         comparison = compare_with_gdln(X_TAUGHT, Y_TAUGHT, converged, LONG)
         assert plot_units(axes, comparison) is axes
         for unit in range(K):
@@ -275,26 +279,22 @@ class TestPlots:
         assert len(axes[0].figure.legends[0].get_texts()) == 3
 
     def test_curves_over_training_show_the_trajectory(self, axes, converged) -> None:
-        from implicit_bias.models.gdln import figure as plots
-
         for ax, draw, expected in (
-            (axes[0], plots.plot_localisation,
+            (axes[0], plot_localisation,
              inverse_participation_ratio(converged.observed["weights"]).mean(axis=1)),
-            (axes[1], plots.plot_loss, converged.loss),
-            (axes[2], plots.plot_sign_flips, converged.observed["sign_flips"]),
+            (axes[1], plot_loss, converged.loss),
+            (axes[2], plot_sign_flips, converged.observed["sign_flips"]),
         ):  # fmt: skip
             assert draw(ax, converged, label="name") is ax
             line = ax.get_lines()[0]
             np.testing.assert_array_equal(line.get_xdata(), converged.step)
             np.testing.assert_allclose(line.get_ydata(), expected)
             assert any("name" in text.get_text() for text in ax.get_legend().get_texts())
-        plots.plot_localisation(axes[0], converged, label="other")
+        plot_localisation(axes[0], converged, label="other")
         labels = [text.get_text() for text in axes[0].get_legend().get_texts()]
         assert labels == ["name, mean", "Gaussian noise", "other, mean"]
 
     def test_a_unit_that_is_not_there_is_refused(self, axes, converged) -> None:
-        from implicit_bias.models.gdln.figure import plot_unit
-
         with pytest.raises(ValueError, match=r"`unit` must lie in 0 \.\. 2"):
             plot_unit(axes[0], compare_with_gdln(X_TAUGHT, Y_TAUGHT, converged, LONG), 3)
 

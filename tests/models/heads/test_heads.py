@@ -21,9 +21,13 @@ from implicit_bias.heads import (
     train_multi_exit,
     train_trunk,
 )
-from implicit_bias.models.heads.losses import exit_loss
-from implicit_bias.models.heads.point import distance_bound
-from implicit_bias.models.heads.training import confidence, distillation_loss, exits_loss
+from implicit_bias.models.heads import (
+    confidence,
+    distance_bound,
+    distillation_loss,
+    exit_loss,
+    exits_loss,
+)
 from implicit_bias.programs import JointMargin
 
 

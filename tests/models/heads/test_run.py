@@ -10,7 +10,7 @@ from scipy.special import log_softmax, softmax
 from torch.nn.functional import cross_entropy, one_hot
 
 import implicit_bias as ib
-from implicit_bias.networks.exits import LabelledHead, SoftLabelHead
+from implicit_bias.networks import LabelledHead, SoftLabelHead
 from tests.commands import cut, results, run, saved_arrays, without_times
 
 QUICK = ("--model", "heads", "--n-train", "60", "--n-val", "200", "--hidden-units", "8",

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import implicit_bias as ib
-from implicit_bias.data.orthants import make_orthosep
-from implicit_bias.models.orthosep.schedule import halving_phases
-from implicit_bias.networks.balanced_relu import BalancedReLU
+from implicit_bias.datasets import make_orthosep
+from implicit_bias.models.orthosep import halving_phases
+from implicit_bias.networks import BalancedReLU
 
 
 def positive_data(n: int, d: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -117,7 +117,7 @@ def test_classes_that_no_vector_tells_apart_have_none_and_say_so() -> None:
     assert math.isinf(minus.gap) and np.isnan(pair.w_minus).all()
     np.testing.assert_allclose(pair.w_plus, [1.0, 0.0], atol=1e-12)
     assert plus.gap < 1e-12 and math.isinf(pair.objective) and math.isnan(pair.excess)
-    with pytest.raises(ib.NotCertified, match=r"UNDECIDED: .* silent on the others"):
+    with pytest.raises(ib.NotCertified, match=r"UNDECIDED: .* inactive on the others"):
         pair.require()
     # Of the smallest examples without a solution least squares makes one that satisfies nothing.
     neither = ib.limits.solve_cone_pair([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0]], [1, -1, 1])

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp
 
-from implicit_bias.data.orthants import is_orthogonally_separable, make_orthosep, orthosep_dataset
+from implicit_bias.data.orthants import orthosep_dataset
+from implicit_bias.datasets import is_orthogonally_separable, make_orthosep
 
 
 def test_the_check_agrees_with_the_definition_over_all_pairs() -> None:

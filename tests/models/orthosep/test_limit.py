@@ -9,16 +9,12 @@ import pytest
 import torch
 from sklearn.svm import SVC
 
-from implicit_bias._solve import GatedDesign, MaxMarginProgram, NotCertified, Status, solve
-from implicit_bias.data.orthants import make_orthosep
-from implicit_bias.measures.kkt import kkt_distance
-from implicit_bias.models.orthosep.formulation import (
-    NotOrthogonallySeparable,
-    OrthogonallySeparable,
-    solve_orthosep,
-)
-from implicit_bias.models.orthosep.limit import RampFunction
-from implicit_bias.networks.balanced_relu import BalancedReLU
+from implicit_bias import NotCertified, Status, kkt_distance, solve_orthosep
+from implicit_bias.datasets import make_orthosep
+from implicit_bias.models.orthosep import NotOrthogonallySeparable, RampFunction
+from implicit_bias.networks import BalancedReLU
+from implicit_bias.programs import OrthogonallySeparable
+from solvers import GatedDesign, MaxMarginProgram, solve
 from tests.oracles import PLANE, PLANE_LABELS, hard_margin
 
 NORMS = (math.sqrt(2) / 3, 1.0)

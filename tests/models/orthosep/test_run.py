@@ -10,9 +10,7 @@ from safetensors.numpy import load_file
 from implicit_bias import solve_orthosep
 from implicit_bias.data.orthants import orthosep_dataset
 from implicit_bias.models import MODELS
-from implicit_bias.models.orthosep.figure import plot_layers
-from implicit_bias.models.orthosep.run import layer_rows
-from implicit_bias.models.orthosep.schedule import halving_phases
+from implicit_bias.models.orthosep import halving_phases, layer_rows, plot_layers
 from tests.commands import results, run
 
 TWO_LAYER = ("--model", "orthosep", "--n-train", "40", "--hidden-units", "8")

@@ -8,19 +8,18 @@ import pytest
 import torch
 from scipy.optimize import minimize_scalar
 
-from implicit_bias._solve import GatedDesign, MaxMarginProgram, solve
-from implicit_bias.data.orthants import make_orthosep, orthosep_dataset
-from implicit_bias.data.sample import Sample
-from implicit_bias.measures.comparison import compare
-from implicit_bias.measures.kkt import kkt_distance
-from implicit_bias.models.orthosep.diagnosis import diagnose_orthosep, neuron_groups
-from implicit_bias.models.orthosep.figure import plot_orthosep
-from implicit_bias.models.orthosep.formulation import solve_orthosep
-from implicit_bias.models.orthosep.run import layer_singular_values
-from implicit_bias.models.orthosep.schedule import halving_phases
-from implicit_bias.networks.balanced_relu import BalancedReLU, ResidualReLU
-from implicit_bias.training.loop import train
-from implicit_bias.training.settings import TrainingSettings
+from implicit_bias import Sample, TrainingSettings, compare, kkt_distance, solve_orthosep, train
+from implicit_bias.data.orthants import orthosep_dataset
+from implicit_bias.datasets import make_orthosep
+from implicit_bias.models.orthosep import (
+    diagnose_orthosep,
+    halving_phases,
+    layer_singular_values,
+    neuron_groups,
+    plot_orthosep,
+)
+from implicit_bias.networks import BalancedReLU, ResidualReLU
+from solvers import GatedDesign, MaxMarginProgram, solve
 from tests.oracles import PLANE as X
 from tests.oracles import PLANE_LABELS as Y
 

@@ -211,7 +211,7 @@ def test_the_predictor_refuses_what_does_not_fit() -> None:
     predictor = Predictor(np.ones((4, 5)), GateColumns(4, binary=True))
     for args, message in [
         ((X[:, :4], gates), "made from 5 inputs"),
-        ((X, gates[:, :3]), "one column per unit of the limit"),
+        ((X, gates[:, :3]), r"got \(6, 3\): one row per row of X, one column per unit"),
         ((X, gates[:5]), r"shape \(6, 4\)"),
         ((X, gates + 1), "exactly 0"),
     ]:

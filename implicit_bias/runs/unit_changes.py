@@ -1,4 +1,4 @@
-"""Units that descent has yet to change: which grow, which die, at which loss, after what steps."""
+"""Units whose share of the norm has yet to change: predicted direction, loss and steps."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["slow_units"]
 
 TITLE = "units whose share of the norm descent has yet to change"
-COLUMNS = ("unit", "what descent does, to first order", "steps to that")
+COLUMNS = ("unit", "predicted to first order", "steps to that")
 # Lines of the table; what is left is in the record.
 MOST = 8
 # Samples times weights up to which 300 steps of another trainer are a matter of a second or two.
@@ -45,7 +45,7 @@ def slow_units(
     run: tuple[Trajectory, TrainingSettings],
     kkt: KKTDistance | None,
 ) -> Finding:
-    """Predict from dual norms which units change; empty for a network without, or not separating.
+    """Predict from dual norms which units change; empty without dual norms or separation.
 
     Parameters
     ----------
@@ -54,9 +54,9 @@ def slow_units(
     limit : Limit or None
         None where the limit is not that of the network.
     run : (Trajectory, TrainingSettings)
-        The training of the network, which its own clock is measured by.
+        The training of the network, by which its own clock is measured.
     kkt : KKTDistance or None
-        That of the network on `train`; None if it does not separate.
+        `kkt_distance` of the network on `train`; None if it does not separate.
     """
     trajectory, settings = run
     several = isinstance(network, Homogeneous) and isinstance(network, HasDualNorms)
@@ -121,26 +121,23 @@ def _row(change: UnitChange) -> tuple[str, str, str]:
         f"unit {change.unit}, {share(change.share)} of the norm, dual norm {change.dual_norm:.3g}"
     )
     if change.share == 0:
-        return unit, "it is exactly zero, and descent leaves it there", "-"
+        return unit, "exactly zero, and gradient descent leaves it there", "-"
     if not change.arrivals:
-        return unit, "it moves away from its share in the limit: dual norms must change first", "-"
+        return unit, "moves away from its limiting share until dual norms change", "-"
     grows = change.exponent > 0
     main = _first(change.arrivals, grows)
-    verb = "lets it fall to" if not grows else "raises it to"
-    if grows and change.share < ACTIVE:
-        verb = "wakes it, to"
     text = (
-        f"descent {verb} {_mark(main, change)} {rounded(main.log_inverse_loss)} "
+        f"predicted to {'reach' if grows else 'fall to'} {_mark(main, change)} "
         f"({rounded(main.earliest)} to {rounded(main.latest)})"
     )
     for one in change.arrivals:
         if one is not main:
-            text += f"; {_mark(one, change)} {rounded(one.log_inverse_loss)}"
+            text += f"; {_mark(one, change)}"
     if change.predicted_share == 0:
         text += "; it is dead in the limit"
     if abs(change.growth_now - change.exponent) > ALIGNED:
         text += (
-            f"; not yet on its way: power {change.growth_now:+.2g} now, {change.exponent:+.2g} then"
+            f"; grows like power {change.growth_now:+.2g} now, {change.exponent:+.2g} once aligned"
         )
     return (
         unit,
@@ -150,11 +147,14 @@ def _row(change: UnitChange) -> tuple[str, str, str]:
 
 
 def _mark(arrival: Arrival, change: UnitChange) -> str:
-    """Return a share and the words for its time: near the last the dual norm comes to 1."""
-    text = share(arrival.share)
+    """Return a share and its log(1/loss), a lower bound for the limit's share.
+
+    Near that the dual norm tends to 1, and growth slows down.
+    """
+    text, time = share(arrival.share), rounded(arrival.log_inverse_loss)
     if arrival.share == change.predicted_share:
-        return f"the limit's {text} at log(1/loss) not before"
-    return f"{text} at log(1/loss) about"
+        return f"its limiting share, {text}, no earlier than log(1/loss) = {time}"
+    return f"{text} at about log(1/loss) = {time}"
 
 
 def _first(arrivals: Sequence[Arrival], grows: bool) -> Arrival:
