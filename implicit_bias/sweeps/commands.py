@@ -19,9 +19,8 @@ from ..models import MODELS
 from ..options.command_line import MODEL, Choice, ModelCommand
 from ..options.fields import flag
 from ..options.values import Kind, kinds
-from ..runs.progress import Progress, bar
+from ..runs.progress import Lines, Progress, bar
 from .files import SweepFile, read_sweep_file
-from .progress import Lines
 
 if TYPE_CHECKING:
     from .sweep import Sweep
