@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from .gram_products import GramProducts, times
-from .panel_factor import PanelFactor
+from .panel_factor import PANEL, PanelFactor
 
 __all__ = ["BorderedFactor", "conjugate_gradients"]
 
@@ -43,21 +43,23 @@ class BorderedFactor:
         self._columns = torch.empty(len(members), 0, dtype=torch.float32, device=scale.device)
 
     @classmethod
-    def of(cls, gram: GramProducts, scale: Tensor, members: Tensor) -> "BorderedFactor | None":
-        """The factor on these samples, or None where K is too near to singular."""
-        factor = PanelFactor.of(gram, scale, members)
+    def of(
+        cls, gram: GramProducts, scale: Tensor, members: Tensor, panel: int = PANEL
+    ) -> "BorderedFactor | None":
+        """Factorise on these samples by panels of rows; None where K is nearly singular."""
+        factor = PanelFactor.of(gram, scale, members, panel)
         return None if factor is None else cls(gram, scale, members, factor)
 
     def change(self, index: Tensor) -> float:
         """Return the share of samples by which `index` differs from those in the factor."""
-        kept = int((self._place[index] >= 0).sum())
-        return (len(self._members) + len(index) - 2 * kept) / len(self._members)
+        common = int((self._place[index] >= 0).sum())
+        return (len(self._members) + len(index) - 2 * common) / len(self._members)
 
     def solver(self, index: Tensor) -> Callable[[Tensor], Tensor]:
         """Return the map from right sides (k,) to solutions (k,) on a set, in float32."""
         place = self._place[index]
-        kept, came = place >= 0, index[place < 0]
-        gone = self._members[_others(len(self._members), place[kept])]
+        common, came = place >= 0, index[place < 0]
+        gone = self._members[_others(len(self._members), place[common])]
         border = self._border(torch.cat([came, gone]))
         corner = -times(border.T, border)
         corner[: len(came), : len(came)] += self._gram.block(came, came, self._scale)
@@ -68,15 +70,15 @@ class BorderedFactor:
             """Solve for one right side (k,)."""
             scaled = (right * self._scale[index]).float()[:, None]
             inside = scaled.new_zeros(len(self._members), 1)
-            inside[place[kept]] = scaled[kept]
+            inside[place[common]] = scaled[common]
             inside = self._factor.forward(inside)
-            beside = torch.cat([scaled[~kept], scaled.new_zeros(len(gone), 1)])
-            if len(beside):
-                beside = torch.linalg.lu_solve(*corner_lu, beside - times(border.T, inside))
-            inside -= times(border, beside)
+            outside = torch.cat([scaled[~common], scaled.new_zeros(len(gone), 1)])
+            if len(outside):
+                outside = torch.linalg.lu_solve(*corner_lu, outside - times(border.T, inside))
+            inside -= times(border, outside)
             inside = self._factor.backward(inside)
             solution = torch.empty_like(scaled)
-            solution[kept], solution[~kept] = inside[place[kept]], beside[: len(came)]
+            solution[common], solution[~common] = inside[place[common]], outside[: len(came)]
             return solution[:, 0].double() * self._scale[index]
 
         return solve

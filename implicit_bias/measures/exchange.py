@@ -13,8 +13,8 @@ __all__ = ["exchange_fit"]
 _ROUGH, _FINE, _ENOUGH = 1e-4, 1e-14, 1e-12
 # Slopes as a share of <grad f, w>, and multipliers as a share of the largest, that are rounding.
 _SLOPE_ROUNDING, _ROUNDING = 1e-9, 1e-11
-# Exchanges in all; exchanges that may fail to lower the number of wrong signs.
-_MOST_EXCHANGES, _PATIENCE = 60, 5
+# Exchanges that may fail to lower the number of wrong signs.
+_PATIENCE = 5
 # Wrong signs, as a share of the set, from which on systems are solved exactly.
 _NEAR = 0.02
 # Samples that may enter in an exchange, as a share of those that are in: without a limit the
@@ -24,7 +24,9 @@ _GROWTH = 0.5
 _BORDER = 0.2
 
 
-def exchange_fit(gram: GramProducts, target: Tensor, first: Tensor) -> Tensor | None:
+def exchange_fit(
+    gram: GramProducts, target: Tensor, first: Tensor, *, max_exchanges: int = 60
+) -> Tensor | None:
     r"""Return the lam >= 0 (n,) of least :math:`\tfrac12 \lambda^T K \lambda - b^T \lambda`.
 
     Parameters
@@ -32,14 +34,16 @@ def exchange_fit(gram: GramProducts, target: Tensor, first: Tensor) -> Tensor | 
     gram : GramProducts
         K.
     target : (n,) float64 tensor
-        b, positive: what slopes are measured by.
+        b, positive: the scale of the slopes.
     first : (m,) int64 tensor
         The samples that are taken to have multipliers at first.
+    max_exchanges : int
+        Exchanges after which the fit is given up.
 
     Returns
     -------
     (n,) float64 tensor or None
-        None where the exchanges do not settle, a sample has no gradient, a set has more samples
+        None where the exchanges do not converge, a sample has no gradient, a set has more samples
         than there are weights, or a system cannot be solved to 1e-12.
 
     Notes
@@ -62,7 +66,7 @@ def exchange_fit(gram: GramProducts, target: Tensor, first: Tensor) -> Tensor | 
     systems = _Systems(gram, target, scale)
     index, lam, accuracy = first.sort().values, torch.zeros_like(target), _ROUGH
     fewest, patience = 2 * len(target), _PATIENCE
-    for _ in range(_MOST_EXCHANGES):
+    for _ in range(max_exchanges):
         if len(index) > n_weights:
             return None
         solved = systems.solve(index, lam, accuracy)

@@ -8,9 +8,6 @@ from torch import Tensor
 
 __all__ = ["GramProducts", "times"]
 
-# Samples that pass at once: what they leave behind in a layer of 785 inputs is 50 MB.
-_ROWS = 8192
-
 
 @dataclass(frozen=True)
 class GramProducts:
@@ -24,16 +21,20 @@ class GramProducts:
     ----------
     layers : tuple of pairs ((n, a), (n, b)) of float64 tensors
         `outer` with the labels in it, and `inner`.
+    rows : int
+        Samples that a product takes at a time: 8192 in a layer of 785 inputs are 50 MB.
     """
 
     layers: tuple[tuple[Tensor, Tensor], ...]
+    rows: int = 8192
 
     def __len__(self) -> int:
         return len(self.layers[0][0])
 
     def take(self, index: Tensor) -> "GramProducts":
         """The same for the samples with these indices."""
-        return GramProducts(tuple((outer[index], inner[index]) for outer, inner in self.layers))
+        layers = tuple((outer[index], inner[index]) for outer, inner in self.layers)
+        return GramProducts(layers, self.rows)
 
     def diagonal(self) -> Tensor:
         """Squared norms of the gradients (n,)."""
@@ -77,7 +78,7 @@ class GramProducts:
         ]
 
     def _parts(self) -> Iterator[slice]:
-        return (slice(start, start + _ROWS) for start in range(0, len(self), _ROWS))
+        return (slice(start, start + self.rows) for start in range(0, len(self), self.rows))
 
 
 def times(a: Tensor, b: Tensor) -> Tensor:

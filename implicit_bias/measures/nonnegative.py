@@ -12,12 +12,13 @@ __all__ = ["nonnegative_fit"]
 RIDGE = 1e-13
 # Signs of multipliers and slopes below this share of the largest are rounding.
 ROUNDING = 1e-11
-# Block exchanges that may fail to lower the number of wrong signs before single ones take over,
-# and exchanges in all; degenerate systems can cycle, and go to an active-set method.
-PATIENCE, MAX_EXCHANGES = 3, 100
+# Block exchanges that may fail to lower the number of wrong signs before single ones take over.
+PATIENCE = 3
 
 
-def nonnegative_fit(gram: Tensor, target: Tensor, guess: Tensor | None = None) -> Tensor:
+def nonnegative_fit(
+    gram: Tensor, target: Tensor, guess: Tensor | None = None, *, max_exchanges: int = 100
+) -> Tensor:
     r"""Return the lam >= 0 (n,) of least :math:`\tfrac12 \|A \lambda - b\|^2`.
 
     Parameters
@@ -27,8 +28,10 @@ def nonnegative_fit(gram: Tensor, target: Tensor, guess: Tensor | None = None) -
     target : (n,) float64 tensor
         :math:`A^T b`.
     guess : (n,) tensor, optional
-        Which entries of the answer are positive, for instance those of a neighbouring problem: a
+        Positive where the answer is expected to be, for instance those of a neighbouring problem: a
         good guess saves most rounds, a bad one costs a few. All of them without it.
+    max_exchanges : int
+        Rounds after which an active-set method takes over: degenerate systems can cycle.
 
     Notes
     -----
@@ -47,15 +50,18 @@ def nonnegative_fit(gram: Tensor, target: Tensor, guess: Tensor | None = None) -
     scale = torch.where(usable, 1 / torch.where(usable, sizes, 1.0), 0.0)
     # Unit columns: samples may differ in size by orders of magnitude.
     scaled, wanted = gram * scale[:, None] * scale, target * scale
-    lam = _pivot(scaled, wanted, usable, usable if guess is None else usable & (guess > 0))
+    positive = usable if guess is None else usable & (guess > 0)
+    lam = _pivot(scaled, wanted, usable, positive, max_exchanges)
     if lam is None:
         lam = _active_set(scaled, wanted)
     return lam * scale
 
 
-def _pivot(gram: Tensor, target: Tensor, usable: Tensor, positive: Tensor) -> Tensor | None:
+def _pivot(
+    gram: Tensor, target: Tensor, usable: Tensor, positive: Tensor, max_exchanges: int
+) -> Tensor | None:
     fewest, patience = len(target) + 1, PATIENCE
-    for _ in range(MAX_EXCHANGES):
+    for _ in range(max_exchanges):
         lam = _solve(gram, target, positive)
         if lam is None:
             return None
@@ -97,9 +103,9 @@ def _solve(gram: Tensor, target: Tensor, positive: Tensor) -> Tensor | None:
 def _active_set(gram: Tensor, target: Tensor) -> Tensor:
     # ||R lam - R^-T target|| for gram = R^T R, from eigenvectors: a singular matrix has no R.
     values, vectors = torch.linalg.eigh(gram)
-    kept = values > RIDGE * len(target) * values[-1].clamp(min=1.0)
-    roots = values[kept].sqrt()
-    columns = roots[:, None] * vectors[:, kept].T
-    right = (vectors[:, kept].T @ target) / roots
+    used = values > RIDGE * len(target) * values[-1].clamp(min=1.0)
+    roots = values[used].sqrt()
+    columns = roots[:, None] * vectors[:, used].T
+    right = (vectors[:, used].T @ target) / roots
     lam, _ = nnls(columns.cpu().numpy(), right.cpu().numpy(), maxiter=30 * len(target))
     return torch.as_tensor(np.asarray(lam)).to(gram)

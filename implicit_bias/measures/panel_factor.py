@@ -5,10 +5,10 @@ from torch import Tensor
 
 from .gram_products import GramProducts, times
 
-__all__ = ["PanelFactor"]
+__all__ = ["PANEL", "PanelFactor"]
 
 # Rows of a panel: products of panels run at the full rate from about 500 on.
-_PANEL = 768
+PANEL = 768
 # Of a unit diagonal: more than the rounding of float32 takes away.
 _RIDGE = 1e-6
 
@@ -16,7 +16,7 @@ _RIDGE = 1e-6
 class PanelFactor:
     """L of L L^T = K on some samples, K with its diagonal scaled to one, in float32.
 
-    Kept by panels of rows, each up to the diagonal: 2 m^2 bytes. Nearly all of the work is
+    Stored by panels of rows, each up to the diagonal: 2 m^2 bytes. Nearly all of the work is
     products of matrices, which BLAS does at twice the rate of its Cholesky factorisation.
     """
 
@@ -24,14 +24,16 @@ class PanelFactor:
         self._panels = panels
 
     @classmethod
-    def of(cls, gram: GramProducts, scale: Tensor, index: Tensor) -> "PanelFactor | None":
-        """The factor on the samples `index` (m,), or None where K is too near to singular."""
+    def of(
+        cls, gram: GramProducts, scale: Tensor, index: Tensor, rows: int = PANEL
+    ) -> "PanelFactor | None":
+        """Factorise on the samples `index` (m,) by panels of rows; None if nearly singular."""
         panels: list[Tensor] = []
-        for start in range(0, len(index), _PANEL):
-            stop = min(start + _PANEL, len(index))
+        for start in range(0, len(index), rows):
+            stop = min(start + rows, len(index))
             panel = gram.block(index[start:stop], index[:stop], scale)
-            for first, above in zip(range(0, start, _PANEL), panels, strict=True):
-                part = panel[:, first : first + _PANEL]
+            for first, above in zip(range(0, start, rows), panels, strict=True):
+                part = panel[:, first : first + rows]
                 part -= times(panel[:, :first], above[:, :first].T)
                 corner = above[:, first:].T
                 part.copy_(torch.linalg.solve_triangular(corner, part, upper=True, left=False))

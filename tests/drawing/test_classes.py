@@ -4,8 +4,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from implicit_bias.drawing import class_row, compose, plot_class_ratios, plot_label_confusion
-from implicit_bias.measures import Comparison
-from implicit_bias.measures.labels import MulticlassComparison
+from implicit_bias.measures import Comparison, MulticlassComparison
 
 UNITS = {"dead_units": (), "small_units": (), "dual_norms": ()}
 

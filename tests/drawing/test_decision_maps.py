@@ -20,7 +20,7 @@ from implicit_bias.drawing import (
     plot_decision_map,
     plot_decision_maps,
 )
-from implicit_bias.models.relu.figure import relu_lines
+from implicit_bias.models.relu import relu_lines
 from implicit_bias.training import NetworkSnapshots
 
 X = np.array([[1.0, 1.0], [-1.0, -1.0], [1.0, -0.5], [-0.5, 1.0]])

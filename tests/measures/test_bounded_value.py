@@ -10,13 +10,13 @@ import pytest
 import torch
 
 from implicit_bias import Sample, Status, solve_frelu_svm
-from implicit_bias.measures.bounded_value import (
+from implicit_bias.measures import (
     BoundedComparison,
+    compare_classifier,
     flat_weights,
     measure_bounded_value,
     value_of,
 )
-from implicit_bias.measures.classifiers import compare_classifier
 from implicit_bias.networks import DGN, FReLU
 from implicit_bias.reports.bounds import LASSO, LOCAL, comparison_finding, strict_local_optimum
 from implicit_bias.reports.finding import Finding

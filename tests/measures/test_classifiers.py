@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 
 from implicit_bias import Sample, Status, solve_kernel_svm, solve_linear_svm
-from implicit_bias.measures.bounded_value import measure_bounded_value
-from implicit_bias.measures.classifiers import classifier_rows, compare_classifier
-from implicit_bias.measures.scalars import agreement_independent
+from implicit_bias.measures import (
+    agreement_independent,
+    classifier_rows,
+    compare_classifier,
+    measure_bounded_value,
+)
 from implicit_bias.networks import FReLU
 
 X, Y = np.array([[2.0, 0.0], [0.0, -1.0]]), np.array([1.0, -1.0])

@@ -11,12 +11,9 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from implicit_bias import GLN, compare, kkt_distance, solve_gln_svm
-from implicit_bias.data.sample import Sample
+from implicit_bias import GLN, Sample, compare, kkt_distance, solve_gln_svm
 from implicit_bias.limits import GLNLimit
-from implicit_bias.measures import Comparison
-from implicit_bias.measures.comparison import measure_network
-from implicit_bias.measures.scalars import agreement, scores
+from implicit_bias.measures import Comparison, agreement, measure_network, scores
 from implicit_bias.quantities.formatting import aligned
 
 # More weights, H C D + H, than training samples: multipliers are determined.

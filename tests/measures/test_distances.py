@@ -17,6 +17,7 @@ from implicit_bias import (
     FReLU,
     HyperplaneGates,
     ReLU,
+    Sample,
     ShallowGLN,
     TrainingSettings,
     compare,
@@ -28,12 +29,10 @@ from implicit_bias import (
     solve_shallow_gln_svm,
     train,
 )
-from implicit_bias.data.sample import Sample
+from implicit_bias.measures import Distances
 from implicit_bias.measures import kkt as diagnostics
-from implicit_bias.measures.distances import Distances
 from implicit_bias.models.orthosep.diagnosis import OrthosepDistances
-from implicit_bias.networks.balanced_relu import BalancedReLU
-from implicit_bias.networks.relu import DeepReLU
+from implicit_bias.networks import BalancedReLU, DeepReLU
 from tests.oracles import quadrants, quadrants_zeta
 
 # More weights than training samples: multipliers are determined.

@@ -10,9 +10,8 @@ import pytest
 from scipy.stats import t as student
 
 from implicit_bias import DeepLinear, Status, TrainingSettings, solve_linear_svm, train
-from implicit_bias.measures.directions import extrapolate_direction
-from implicit_bias.measures.extrapolation import extrapolate, inverse_log_loss
-from implicit_bias.measures.series import OTHERS, fit_series
+from implicit_bias.dynamics import extrapolate, extrapolate_direction
+from implicit_bias.measures import OTHERS, fit_series, inverse_log_loss
 
 # log(1/loss) at the checkpoints of runs under constant and normalised steps.
 PACES = {

@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from implicit_bias import DeepLinear, solve_gln_svm
+from implicit_bias import GLN, DeepLinear, kkt_distance, solve_gln_svm
 from implicit_bias.measures import gradients
-from implicit_bias.measures.kkt import kkt_distance
-from implicit_bias.networks.gln import GLN
 from tests.oracles import A, B, quadrants, quadrants_zeta, rays
 
 QUADRANTS, RAYS = quadrants(), rays()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import confusion_matrix
 
-from implicit_bias.measures.labels import compare_argmax
+from implicit_bias.measures import compare_argmax
 
 CLASSES, TRUTH = [2, 5, 9], [2, 2, 5, 9, 9]
 LIMITS = np.array([[3, 1, 0], [0, 1, -1], [0, 2, 1], [0, 1, 2], [0, 0, 1.0]])

@@ -9,9 +9,8 @@ import pytest
 import torch
 from torch import nn
 
-from implicit_bias.measures import layer_features, separability_by_layer
-from implicit_bias.measures.layers import LEVELS
-from implicit_bias.networks.balanced_relu import BalancedReLU
+from implicit_bias.measures import LEVELS, layer_features, separability_by_layer
+from implicit_bias.networks import BalancedReLU
 
 RNG = np.random.default_rng(5)
 IMAGES = RNG.normal(size=(12, 1, 5, 5))

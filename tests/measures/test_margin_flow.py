@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import implicit_bias as ib
-from implicit_bias.measures.margin_flow import margin_flow
+from implicit_bias.dynamics import margin_flow
 
 
 def three_units(live: float, small: float, nu: float) -> tuple[ib.FReLU, tuple[np.ndarray, ...]]:

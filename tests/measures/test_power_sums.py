@@ -20,9 +20,8 @@ from implicit_bias import (
     train,
     train_many,
 )
-from implicit_bias.measures import Distances
-from implicit_bias.measures.extrapolation import extrapolate, inverse_log_loss
-from implicit_bias.measures.power_sums import STEEPER, Powers, PowerSums
+from implicit_bias.dynamics import extrapolate
+from implicit_bias.measures import STEEPER, Distances, Powers, PowerSums, inverse_log_loss
 
 U = 1 / np.geomspace(3, 60, 40)
 

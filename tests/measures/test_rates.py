@@ -9,14 +9,8 @@ import numpy as np
 import pytest
 
 from implicit_bias import DeepLinear, Status, TrainingSettings, solve_linear_svm, train
-from implicit_bias.measures.rates import (
-    ANGLE,
-    MARGIN,
-    WEIGHTS,
-    fit_rate,
-    measure_rates,
-    proved_method,
-)
+from implicit_bias.dynamics import measure_rates
+from implicit_bias.measures import ANGLE, MARGIN, WEIGHTS, fit_rate, proved_method
 
 T = np.geomspace(1, 1e6, 40)
 

@@ -109,14 +109,14 @@ def train_then_freeze(
     total = settings.n_steps
     first, second = _split(settings, freeze_at)
     if resume and states is None:
-        raise ValueError("`resume` needs `states`, the files that both parts were kept in")
-    kept = states or (None, None)
-    begun = [resume and path is not None and path.exists() for path in kept]
+        raise ValueError("`resume` needs `states`, the files of the states of both parts")
+    files = states or (None, None)
+    begun = [resume and path is not None and path.exists() for path in files]
     before = after = None
     if first is not None:
         before = train(
             network, X, y, None, settings=first, X_val=X_val,
-            callback=_shifted(callback, 0, total), state=kept[0], resume=begun[0],
+            callback=_shifted(callback, 0, total), state=files[0], resume=begun[0],
         )  # fmt: skip
     frozen, gating = _freeze(network, X)
     if second is not None and (before is None or before.finished):
@@ -124,7 +124,7 @@ def train_then_freeze(
         after = train(
             frozen, X, y, network.gates(X), settings=second, X_val=X_val,
             gates_val=None if X_val is None else network.gates(X_val),
-            callback=_shifted(callback, freeze_at, total), state=kept[1], resume=begun[1],
+            callback=_shifted(callback, freeze_at, total), state=files[1], resume=begun[1],
         )  # fmt: skip
     return PartlyTrained(network=frozen, gating=gating, before=before, after=after)
 
@@ -156,7 +156,7 @@ def _split(
 def _seeds(
     random_state: int | np.random.Generator,
 ) -> tuple[int | np.random.Generator, int | np.random.Generator]:
-    """Seeds of the two parts; an integer has a child, since kept parts share no generator."""
+    """Seeds of the two parts; an integer has a child, since saved parts share no generator."""
     if isinstance(random_state, np.random.Generator):
         return random_state, random_state
     child = np.random.SeedSequence(random_state).spawn(1)[0]

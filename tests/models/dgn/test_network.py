@@ -11,13 +11,19 @@ import numpy as np
 import pytest
 import torch
 
-from implicit_bias import DGN, DeepLinear, FReLU, Sample, kkt_distance, solve_linear_svm
+from implicit_bias import (
+    DGN,
+    DeepLinear,
+    FReLU,
+    Sample,
+    TrainingSettings,
+    kkt_distance,
+    solve_linear_svm,
+    train,
+    train_many,
+)
 from implicit_bias.measures import Distances
-from implicit_bias.networks import DeepGLN
-from implicit_bias.networks.dgn import initial_variance
-from implicit_bias.networks.relu import DeepReLU
-from implicit_bias.training.loop import train, train_many
-from implicit_bias.training.settings import TrainingSettings
+from implicit_bias.networks import DeepGLN, DeepReLU, initial_variance
 
 N, D, C = 12, 5, 3
 RNG = np.random.default_rng(1)

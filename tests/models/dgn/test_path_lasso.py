@@ -17,9 +17,9 @@ from implicit_bias import (
     solve_path_lasso,
 )
 from implicit_bias.limits import PathLimit, path_lower_bound
-from implicit_bias.limits.path_lasso import PathLasso
 from implicit_bias.limits.paths import distinct_paths, gate_layers
 from implicit_bias.networks import DeepGLN
+from implicit_bias.programs import PathLasso
 
 RNG = np.random.default_rng(2)
 N, D = 30, 6

@@ -9,7 +9,7 @@ import pytest
 from safetensors.numpy import load_file
 
 import implicit_bias as ib
-from implicit_bias.runs.seeds import Seeds
+from implicit_bias.runs import Seeds
 from tests.commands import dataset_of, results, without_times
 
 SMALL: dict[str, Any] = {"n_train": 30, "n_val": 40, "hidden_units": 6, "steps": 150}

@@ -11,6 +11,7 @@ import torch
 from implicit_bias import (
     DLGN,
     NotCertified,
+    Sample,
     Status,
     TrainingSettings,
     solve_dlgn_svm,
@@ -19,14 +20,21 @@ from implicit_bias import (
     solve_path_lasso,
     train,
 )
-from implicit_bias.data.sample import Sample
 from implicit_bias.gates import LinearGates, active_paths, count_patterns
 from implicit_bias.kernels import path_overlap
 from implicit_bias.limits import certify_depth3, solve_l1_svm
-from implicit_bias.models.dlgn.comparison import along_the_ones, distinct, one_input
-from implicit_bias.models.dlgn.formulation import ConstantExperts
-from implicit_bias.models.dlgn.regions import closed_samples, most_patterns
-from implicit_bias.models.dlgn.training import GateTraining, gating_of, steepening, train_gates
+from implicit_bias.models.dlgn import (
+    GateTraining,
+    along_the_ones,
+    closed_samples,
+    distinct,
+    gating_of,
+    most_patterns,
+    one_input,
+    steepening,
+    train_gates,
+)
+from implicit_bias.programs import ConstantExperts
 from tests.oracles import hard_margin
 
 RNG = np.random.default_rng(5)

@@ -11,8 +11,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from implicit_bias import GLN, NotCertified, TrainingSettings, compare, solve_gln_svm, train
-from implicit_bias.data.sample import Sample
+from implicit_bias import GLN, NotCertified, Sample, TrainingSettings, compare, solve_gln_svm, train
 from implicit_bias.limits import ContextPredictor, GLNLimit
 from implicit_bias.programs import SVMGLN
 from tests.oracles import RAYS_ZETA, A, B, quadrants, quadrants_zeta, rays

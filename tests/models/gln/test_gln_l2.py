@@ -7,15 +7,18 @@ import pytest
 import torch
 from sklearn.svm import SVC
 
-from implicit_bias.data.sample import Sample
-from implicit_bias.limits.linear import solve_linear_svm
-from implicit_bias.measures.comparison import compare
-from implicit_bias.models.gln.formulation import solve_gln_svm
-from implicit_bias.models.gln.l2 import SVML2, gln_l2_root, solve_gln_l2_svm
-from implicit_bias.models.gln.norms import predictor_family
-from implicit_bias.networks.gln import GLN
-from implicit_bias.training.loop import train
-from implicit_bias.training.settings import TrainingSettings
+from implicit_bias import (
+    GLN,
+    Sample,
+    TrainingSettings,
+    compare,
+    solve_gln_l2_svm,
+    solve_gln_svm,
+    solve_linear_svm,
+    train,
+)
+from implicit_bias.models.gln import gln_l2_root, predictor_family
+from implicit_bias.programs import SVML2
 from tests.oracles import all_contexts, l2_gate_kernel, l2_norm, membership
 from tests.oracles import gln_problem as problem
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from implicit_bias.models.gln.formulation import SVMGLN, solve_gln_svm
-from implicit_bias.models.gln.l2 import gln_l2_root, solve_gln_l2_svm
-from implicit_bias.models.gln.norms import GLNNorm, MainEffects, gln_norm, predictor_family
+from implicit_bias import solve_gln_l2_svm, solve_gln_svm
+from implicit_bias.models.gln import MainEffects, gln_l2_root, predictor_family
+from implicit_bias.programs import SVMGLN, GLNNorm, gln_norm
 from tests.oracles import gln_problem, l2_norm, membership
 
 D = 3

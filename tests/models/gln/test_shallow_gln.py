@@ -6,18 +6,16 @@ import numpy as np
 import pytest
 import torch
 
-from implicit_bias.data.sample import Sample
-from implicit_bias.limits.linear import solve_linear_svm
-from implicit_bias.limits.predictors import Predictor
-from implicit_bias.measures.comparison import compare
-from implicit_bias.models.gln.shallow import (
-    ContextSVMs,
-    GlobalContextColumns,
+from implicit_bias import (
+    Sample,
+    ShallowGLN,
+    TrainingSettings,
+    compare,
+    solve_linear_svm,
     solve_shallow_gln_svm,
+    train,
 )
-from implicit_bias.networks.shallow_gln import ShallowGLN
-from implicit_bias.training.loop import train
-from implicit_bias.training.settings import TrainingSettings
+from implicit_bias.programs import ContextSVMs
 from solvers import Status
 
 D = 4
@@ -164,7 +162,7 @@ def test_malformed_input_is_refused() -> None:
         solve_shallow_gln_svm(X, y, contexts.astype(float))
     with pytest.raises(ValueError, match="one row per row of X"):
         solve_shallow_gln_svm(X, y, contexts[1:])
-    predictor = Predictor(np.ones((4, D)), GlobalContextColumns(SORTED))
+    predictor = solve_shallow_gln_svm(X, y, contexts).require().predictor
     with pytest.raises(ValueError, match="one column per unit"):
         predictor(X, contexts[:, 1:])
     with pytest.raises(ValueError, match=r"must have shape \(30, 3\)"):

@@ -7,11 +7,7 @@ import pytest
 import torch
 from sklearn.svm import SVC
 
-from implicit_bias.limits.linear import Ungated, solve_linear_svm
-from implicit_bias.limits.predictors import Predictor
-from implicit_bias.networks.deep_linear import DeepLinear
-from implicit_bias.training.loop import train
-from implicit_bias.training.settings import TrainingSettings
+from implicit_bias import DeepLinear, TrainingSettings, solve_linear_svm, train
 
 DEPTHS = [(), (4,), (3, 6), (5, 2, 3)]
 # <w, (2, 0)> >= 1 and <w, (0, 1)> <= -1: w = (1/2, -1). The third sample is far from the margin.
@@ -124,6 +120,6 @@ def test_points_around_a_common_direction_are_separated_by_it_alone(seed: int) -
 
 def test_malformed_networks_and_inputs_are_refused() -> None:
     with pytest.raises(ValueError, match=r"`X` must have shape \(n, 2\), got \(3, 4\)"):
-        Predictor(LIMIT, Ungated())(np.ones((3, 4)))
+        solve_linear_svm(*CORNER).predictor(np.ones((3, 4)))
     with pytest.raises(ValueError, match="`hidden_widths`"):
         solve_linear_svm(*CORNER).balanced_weights((0,))

@@ -7,15 +7,18 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from implicit_bias._solve import Status
-from implicit_bias.data.sample import Sample
-from implicit_bias.limits.frelu import FReLULimit, SVMFReLU, solve_frelu_svm
-from implicit_bias.limits.predictors import GateColumns, Predictor
-from implicit_bias.measures.comparison import compare
-from implicit_bias.models.gln.formulation import solve_gln_svm
-from implicit_bias.networks.frelu import FReLU
-from implicit_bias.training.loop import train
-from implicit_bias.training.settings import TrainingSettings
+from implicit_bias import (
+    FReLU,
+    Sample,
+    Status,
+    TrainingSettings,
+    compare,
+    solve_frelu_svm,
+    solve_gln_svm,
+    train,
+)
+from implicit_bias.limits import FReLULimit
+from implicit_bias.programs import SVMFReLU
 from tests.oracles import frelu_kernels, hard_margin
 from tests.problems import Construction, constructed
 
@@ -207,8 +210,8 @@ def test_the_optimum_keeps_to_its_symmetries() -> None:
 
 
 def test_the_predictor_refuses_what_does_not_fit() -> None:
-    X, _, gates = random_problem(n=6)
-    predictor = Predictor(np.ones((4, 5)), GateColumns(4, binary=True))
+    X, y, gates = random_problem(n=6)
+    predictor = solve_frelu_svm(X, y, gates).require().predictor
     for args, message in [
         ((X[:, :4], gates), "made from 5 inputs"),
         ((X, gates[:, :3]), r"got \(6, 3\): one row per row of X, one column per unit"),

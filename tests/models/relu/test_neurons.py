@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import implicit_bias as ib
-from implicit_bias.models.relu.neurons_comparison import compare_with_limit
+from implicit_bias.models.relu import compare_with_limit
 from tests.commands import cut, results, run, saved_arrays, without_times
 from tests.oracles import PLANE, PLANE_LABELS
 

@@ -16,13 +16,11 @@ import torch
 from safetensors.torch import load_file
 
 import implicit_bias as ib
-from implicit_bias import TrainingSettings, solve_frelu_svm, train
+from implicit_bias import ReLU, Report, TrainingSettings, solve_frelu_svm, train
 from implicit_bias.gates import ReLUGates
 from implicit_bias.limits import FReLULimit
-from implicit_bias.models.relu import frozen_run
-from implicit_bias.models.relu.freezing import train_then_freeze
-from implicit_bias.networks.relu import DeepReLU, ReLU
-from implicit_bias.reports.report import Report
+from implicit_bias.models.relu import train_then_freeze
+from implicit_bias.networks import DeepReLU
 from implicit_bias.reports.text import render_text
 from tests.commands import cut, dataset_of, results, run
 
@@ -214,7 +212,7 @@ def test_training_that_diverges_ends_with_2_and_what_was_found_before(monkeypatc
     def diverge(*_: Any, **__: Any) -> None:
         raise FloatingPointError("the copy diverged")
 
-    monkeypatch.setattr(frozen_run, "train_then_freeze", diverge)
+    monkeypatch.setattr("implicit_bias.models.relu.frozen_run.train_then_freeze", diverge)
     result = run(*SMALL, "--json")
     assert result.exit_code == 2 and "Error: the copy diverged" in result.stderr
     record = json.loads(result.stdout)
