@@ -25,7 +25,7 @@ from implicit_bias.data.labelled import ClassDataset
 from implicit_bias.datasets import load_idx
 from implicit_bias.models import MODELS
 from implicit_bias.options.fields import flag
-from implicit_bias.runs.progress import Progress
+from implicit_bias.runs import Progress
 
 ROOT = Path(__file__).parents[1]
 # Exit code 5: training ended before the network separates its data, as many short runs do.

@@ -23,7 +23,7 @@ from ..reports.findings import gating_file, usable
 from ..reports.report import Report
 from ..training.trainers import check_trainer
 from .fit import fit
-from .gather import gather
+from .gathering import gather
 from .parts import Parts
 from .setup import SampleSetup, data_record
 
