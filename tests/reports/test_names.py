@@ -22,9 +22,10 @@ import implicit_bias as ib
 from implicit_bias._names import PROMISED, Unreadable, found, name_of
 from implicit_bias._saved import filled, kind_of, read_saved
 from implicit_bias.gates.saved import Gating
+from implicit_bias.limits.limit import Limit
 from implicit_bias.reports.writers import WEIGHTS
 from tests.commands import ROOT
-from tests.reports.kept import CORNERS, NAMES, PRODUCTS, parts_of
+from tests.reports.kept import CORNERS, NAMES, NETWORKS, PRODUCTS, parts_of
 
 SORTS = ("class", "enum", "network", "gating", "panel", "function")
 
@@ -104,6 +105,18 @@ def test_all_that_can_be_saved_by_itself_has_a_name() -> None:
     assert len(savers) > 20
 
 
+def test_every_network_and_limit_is_public_and_has_a_name() -> None:
+    bases = {"GatedStack", "GatedLayers", "GateFree", "Limit", "UnitsLimit"}
+    whole = [kind for kind in package_classes() if not kind.__name__.startswith("_")]
+    for names, base in ((ib.networks.__all__, torch.nn.Module), (ib.limits.__all__, Limit)):
+        kinds = {kind for kind in whole if issubclass(kind, base)}
+        concrete = {kind for kind in kinds if kind.__name__ not in bases}
+        assert {kind.__name__ for kind in concrete} - set(names) == set(), "in no stub"
+        assert [kind for kind in concrete if name_of(kind) is None] == []
+        networks = {name_of(kind) for kind in concrete if issubclass(kind, torch.nn.Module)}
+        assert networks <= set(NETWORKS), "tests.reports.kept has no example"
+
+
 def test_what_saved_classes_are_made_of_has_a_name_too() -> None:
     kinds = [kind for kind in package_classes()
              if is_dataclass(kind) or issubclass(kind, (tuple, Enum))]  # fmt: skip
@@ -154,7 +167,7 @@ def test_what_is_not_in_the_table_is_refused(name, sorts) -> None:
         found(name, *sorts)
 
 
-# Choices that change what reports are made of, beside those of `tests/pipeline/test_row.py`.
+# Choices that change what reports are made of, beside those of `tests/reports/test_row.py`.
 SMALL = {"n_train": 40, "steps": 30}
 PLANE = {"n_train": 40, "steps": 40, "data": "quadrants"}
 DGN = {"n_train": 20, "steps": 30, "hidden_units": 3, "data": "quadrants"}
