@@ -42,7 +42,7 @@ class TrainerRun:
         With the options and settings of this trainer.
     network : Module
     among : str
-        The name of the trainer where there are others beside it; empty otherwise.
+        Name of the trainer where the run has several; empty otherwise.
     first : bool
         True for the first that is trained.
     """
