@@ -161,10 +161,9 @@ def value_of(network: torch.nn.Module, sample: Sample) -> float:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from implicit_bias import FReLU, Sample
-    >>> network = FReLU.from_zeta(np.array([[3.0, 4.0]]))
-    >>> value_of(network, Sample(np.array([[3.0, 4.0]]), np.ones(1), np.ones((1, 1))))
+    >>> network = ib.FReLU.from_zeta(np.array([[3.0, 4.0]]))
+    >>> sample = ib.Sample(np.array([[3.0, 4.0]]), np.ones(1), np.ones((1, 1)))
+    >>> ib.measures.value_of(network, sample)
     0.2
     """
     margins = to_numpy(sample.y) * scores(network, sample)
@@ -216,10 +215,9 @@ def measure_bounded_value(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from implicit_bias import FReLU, Sample
-    >>> sample = Sample(np.array([[3.0, 4.0]]), np.ones(1), np.ones((1, 1)))
-    >>> found = measure_bounded_value(FReLU.from_zeta(np.array([[1.0, 0.0]])), sample, 0.2)
+    >>> sample = ib.Sample(np.array([[3.0, 4.0]]), np.ones(1), np.ones((1, 1)))
+    >>> network = ib.FReLU.from_zeta(np.array([[1.0, 0.0]]))
+    >>> found = ib.measures.measure_bounded_value(network, sample, 0.2)
     >>> round(found.value, 6), round(found.local_value, 6), found.local_status
     (0.333333, 0.2, 'LOCAL_OPTIMUM')
     """

@@ -70,7 +70,7 @@ def train_starts(
     first : int
         Number of the first that is trained: 1 where the run has trained number 0 itself.
     observer : callable, optional
-        As of `train`.
+        Measures each network at every checkpoint, as in `train`.
 
     Yields
     ------
