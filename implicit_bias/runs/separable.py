@@ -14,7 +14,7 @@ from ..reports.findings import gating_file, solved, usable
 from ..reports.report import Report
 from ..reports.side_by_side import side_by_side
 from ..training.trainers import check_trainer
-from .gather import gather
+from .gathering import gather
 from .model import imported
 from .one_vs_rest import against_rest, run_one_vs_rest
 from .parts import Parts

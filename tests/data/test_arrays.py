@@ -6,9 +6,8 @@ import torch
 from scipy.sparse import csr_array
 
 import implicit_bias as ib
+from implicit_bias import solve_gln_l2_svm, solve_shallow_gln_svm
 from implicit_bias.data.labelled import ClassDataset
-from implicit_bias.models.gln.l2 import solve_gln_l2_svm
-from implicit_bias.models.gln.shallow import solve_shallow_gln_svm
 from solvers import memory
 
 X = np.array([[2.0, 1.0], [0.0, 1.0], [1.0, 1.0]])

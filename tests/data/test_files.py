@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 import implicit_bias as ib
 from implicit_bias.data.names import files_of, is_file
-from implicit_bias.runs.seeds import Seeds
+from implicit_bias.runs import Seeds
 from implicit_bias.sweeps.cells import plan
 from tests.commands import write_mnist
 

@@ -21,7 +21,7 @@ from ...reports.findings import TOGETHER, trained
 from ...reports.report import Report
 from ...reports.writers import write_path
 from ...runs.fit import fit
-from ...runs.gather import gather
+from ...runs.gathering import gather
 from ...runs.setup import Setup, torch_dtype, training_settings
 from ...training.settings import TrainingSettings
 from .closed_form import distillation_limit

@@ -19,7 +19,7 @@ from ...reports.findings import TOGETHER, network_record
 from ...reports.report import Report
 from ...reports.writers import write_arrays, write_frame, write_weights
 from ...runs.fit import fit
-from ...runs.gather import gather
+from ...runs.gathering import gather
 from ...runs.programs import RunPrograms, stated
 from ...runs.setup import Setup, data_record
 from ...runs.user_data import load_chosen
