@@ -23,7 +23,7 @@ __all__ = ["DistillationComparison", "StudentCurves", "StudentState", "compare_w
 
 
 class StudentState(Measured, eq=True):
-    """One student, compared with the teacher and the limit."""
+    """A student, compared with the teacher and the limit."""
 
     loss: float = quantity(
         "divergence from soft labels",
