@@ -66,7 +66,7 @@ ib.TrainingSettings(trainer="annealed")
 ASK = """
 import numpy as np
 import implicit_bias as ib
-from implicit_bias.drawing.figures import Row, compose
+from implicit_bias.drawing import Row, compose
 from implicit_bias.programs import HardMarginSVM, KernelSVM
 from implicit_bias.training.trajectory import Trajectory
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..drawing.figures import Row
 from ..drawing.map_rows import gating_lines, map_row, plane_snapshots
 from ..drawing.runs import PREDICTED, run_panels
-from ..drawing.trainers import of_trainer
+from ..drawing.trainers import label_trainer
 from ..limits.limit import Limit
 from ..measures.comparison import compare, measure_network
 from ..measures.distances import Distances
@@ -150,7 +150,8 @@ def _slow_units(one: TrainerRun, limit: Limit | None, trajectory: Trajectory, kk
     if not one.among:
         return found
     panels = (
-        panel if isinstance(panel, Row) else of_trainer(one.among, panel) for panel in found.panels
+        panel if isinstance(panel, Row) else label_trainer(one.among, panel)
+        for panel in found.panels
     )
     return replace(found, panels=tuple(panels))
 
