@@ -31,7 +31,7 @@ import pandas as pd
 
 import implicit_bias as ib
 from implicit_bias.gates.layered import LinearGates
-from implicit_bias.gates.table import RandomGates
+from implicit_bias.gates.random_gates import RandomGates
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

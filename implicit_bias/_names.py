@@ -123,7 +123,7 @@ PROMISED = MappingProxyType(
         "gating:NetworkGates": ".gates.layered:NetworkGates",
         "gating:ReLUGates": ".gates.relu:ReLUGates",
         "gating:SoftGates": ".gates.soft:SoftGates",
-        "gating:RandomGates": ".gates.table:RandomGates",
+        "gating:RandomGates": ".gates.random_gates:RandomGates",
         # Panels and rows of pictures, and the functions that they are given.
         "panel:classes.row": ".drawing.classes:_draw",
         "panel:folds.row": ".drawing.folds:_draw",
