@@ -413,7 +413,7 @@ def test_the_python_blocks_of_the_readme_run_one_after_the_other(
 def test_every_option_that_the_readme_shows_exists() -> None:
     from implicit_bias.cli import compare
     from implicit_bias.models import MODELS
-    from implicit_bias.options.fields import flag
+    from implicit_bias.options import flag
 
     own = {name for option in compare.params for name in option.opts} | {"--help"}
     known = own | {flag(name) for model in MODELS.values() for name in model.option_names}

@@ -47,31 +47,31 @@ class BoundedValue(Measured):
         doc="Certified lower bound of the value of every network with these gates; NaN where none "
         "is known.",
     )
-    local: LocalLimit | None = part("The KKT point next to the network.", kept=False)
+    local: LocalLimit | None = part("The KKT point next to the network.", recorded=False)
 
-    @derived("bound / network", ".4f", at_most=1.0, kept=True)
+    @derived("bound / network", ".4f", at_most=1.0, recorded=True)
     def bound_ratio(self) -> float:
         """`bound / value`: 1 only if no network with these gates is better."""
         return self.bound / self.value
 
-    @derived(kept=True)
+    @derived(recorded=True)
     def local_value(self) -> float:
         """Value of the local limit."""
         return math.nan if self.limit is None else self.limit.value
 
-    @derived(kept=True)
+    @derived(recorded=True)
     def local_ratio(self) -> float:
         """`local_value / value`, 1 at the end of all training."""
         return self.local_value / self.value
 
-    @derived(kept=True)
+    @derived(recorded=True)
     def local_bound_ratio(self) -> float:
         """`bound / local_value`: the limit is at most 1 over this times the best of all."""
         return self.bound / self.local_value
 
     weight_cosine: float = quantity("cosine of weights", ".4f", ideal=1.0)
 
-    @derived("distance of weights", ideal=0.0, kept=True)
+    @derived("distance of weights", ideal=0.0, recorded=True)
     def distance(self) -> float:
         """Distance of the weights from those of the local limit, as a share of its length.
 

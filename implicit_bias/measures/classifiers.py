@@ -36,7 +36,7 @@ class ClassifierComparison(Measured):
     What needs scores is NaN where the classifier has none, or the held-out data have no gates.
     """
 
-    name: str = part("Name of the classifier.", kept=False)
+    name: str = part("Name of the classifier.", recorded=False)
     status: str = quantity()
     certificate: float = quantity()
     score_cosine: float = quantity()

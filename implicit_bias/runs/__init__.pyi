@@ -2,7 +2,8 @@
 
 from .gathering import gather as gather
 from .label_agreement import agreement_ahead as agreement_ahead
+from .progress import Lines as Lines
 from .progress import Progress as Progress
 from .seeds import Seeds as Seeds
 from .setup import training_settings as training_settings
-from .slow_units import slow_units_finding as slow_units_finding
+from .unit_changes import slow_units as slow_units

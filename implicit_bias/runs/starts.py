@@ -97,7 +97,7 @@ def train_starts(
 
 
 def start_files(starts: Sequence[Start]) -> dict[str, Writer]:
-    """Writers of weights and trajectories of all networks but the first, the run's own."""
+    """Return writers of weights and trajectories of all networks but the first, the run's own."""
     return {
         name: writer
         for index, one in enumerate(starts[1:], start=2)

@@ -24,7 +24,7 @@ from .label_agreement import AgreementAhead, agreement_ahead
 from .parts import Parts
 from .prospects import FOLLOWS, prospects
 from .setup import SampleSetup
-from .slow_units import slow_units_finding
+from .unit_changes import slow_units
 
 if TYPE_CHECKING:
     import torch
@@ -146,7 +146,7 @@ def _slow_units(one: TrainerRun, limit: Limit | None, trajectory: Trajectory, kk
     if one.among and not one.descends:
         return Finding("slow units", record={"unit_growth": None})
     run = (trajectory, one.setup.settings)
-    found = slow_units_finding(one.network, one.setup.train, limit, run, kkt)
+    found = slow_units(one.network, one.setup.train, limit, run, kkt)
     if not one.among:
         return found
     panels = (

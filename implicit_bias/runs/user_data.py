@@ -20,9 +20,9 @@ from ..options.fields import Options
 from .model import Model
 from .seeds import Seeds
 
-__all__ = ["GIVEN", "UserData", "bind_data", "gates_of", "load_chosen"]
+__all__ = ["USERS_OWN", "UserData", "bind_data", "gates_of", "load_chosen"]
 
-GIVEN = "given"  # the value of the options `data`, `gating` in the record of such a run
+USERS_OWN = "given"  # the value of the options `data`, `gating` in the record of such a run
 TRAINED = 0.75  # the share of the samples that are trained on, where nothing says how many
 ARRAYS = ("X", "y", "X_val", "y_val")
 # Options by which files are read and prepared.
@@ -95,7 +95,7 @@ def bind_data(
         unset = {name: None for name in sizes if choices.get(name) is None}
         options = replace(options, **unset)
         given, follow = _read_data(model, options, provided)
-        options = replace(options, data=GIVEN, **follow)
+        options = replace(options, data=USERS_OWN, **follow)
     if "gating" in provided:
         given = _with_gating(given, model, options, provided["gating"])
         if "gating" in model.option_names and "depth" in choices and given.widths is not None:
@@ -229,10 +229,10 @@ def _pair(provided: Mapping[str, Any], X: str, y: str) -> tuple[Any, Any]:
 
 def _dataset(options: Any, arrays: tuple[Any, Any, Any, Any]) -> Dataset | ClassDataset:
     if getattr(options, "classes", "two") == "all":
-        return ClassDataset(GIVEN, *arrays, "data of the caller's own")
+        return ClassDataset(USERS_OWN, *arrays, "data of the caller's own")
     n_train, n_val = len(arrays[0]), len(arrays[2])
     about = f"data of the caller's own; {parts_text(n_train, n_val)}"
-    return Dataset(GIVEN, *arrays, about)
+    return Dataset(USERS_OWN, *arrays, about)
 
 
 def _with_gating(given: UserData, model: Model, options: Any, gating: Any) -> UserData:
@@ -294,6 +294,6 @@ def _derived(given: UserData, options: Any) -> dict[str, Any]:
         "hidden_units": gating.n_units if isinstance(gating, HyperplaneGates) else n_columns,
         "contexts": getattr(gating, "n_contexts", 0) or 1 + max(int(g.max()) for g in given.gates),
         "cutoffs": gating.cutoffs if known else None,
-        "gating": GIVEN,
+        "gating": USERS_OWN,
     }
     return {name: value for name, value in values.items() if hasattr(options, name)}

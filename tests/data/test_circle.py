@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from implicit_bias.data.catalogue import load_data
+from implicit_bias import load_data
 from implicit_bias.data.circle import circle_values, is_easy, make_circle
 
 

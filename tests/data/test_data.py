@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits as load_bundled
 
-from implicit_bias.data.dataset import Dataset
-from implicit_bias.data.images import load_digit_classes, load_digits, load_idx
+from implicit_bias import Dataset, load_digits
+from implicit_bias.data.images import load_digit_classes, load_idx
 from implicit_bias.data.labelled import ClassDataset
 from tests.commands import write_idx
 

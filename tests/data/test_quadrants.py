@@ -5,10 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from implicit_bias import HyperplaneContexts, HyperplaneGates, Status, solve_gln_svm
+from implicit_bias import (
+    HyperplaneContexts,
+    HyperplaneGates,
+    Status,
+    solve_frelu_svm,
+    solve_gln_svm,
+    solve_linear_svm,
+)
 from implicit_bias.data.quadrants import make_quadrants, quadrant_dataset
-from implicit_bias.limits.frelu import solve_frelu_svm
-from implicit_bias.limits.linear import solve_linear_svm
 
 SEEDS = range(6)
 

@@ -13,9 +13,8 @@ from implicit_bias.data.bundled import TABLES
 from implicit_bias.data.catalogue import DRAWN, IMAGE_SETS
 from implicit_bias.data.names import NAMES, TableName
 from implicit_bias.models import MODELS
-from implicit_bias.options.command_line import model_parameters
-from implicit_bias.options.fields import ClassOptions, flag
-from implicit_bias.training.catalogue import MARGIN_LOSSES, TRAINERS
+from implicit_bias.options import ClassOptions, flag, model_parameters
+from implicit_bias.training import MARGIN_LOSSES, TRAINERS
 from tests.commands import results, run, small_runs, typed, without_times, write_mnist
 
 # Runs of a second, by trainers that take what is varied below.

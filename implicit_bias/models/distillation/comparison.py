@@ -83,7 +83,7 @@ class DistillationComparison(Measured):
     )
     score_cosine: float = quantity(format=".6f")
     agreement: float = quantity()
-    curves: StudentCurves = part("Network and flow over training.", kept=False)
+    curves: StudentCurves = part("Network and flow over training.", recorded=False)
 
     def states(self) -> list[tuple[str, ...]]:
         """Return the lines of a table: a label, and the values of limit, flow and network."""
