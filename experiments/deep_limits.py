@@ -31,7 +31,7 @@ import pandas as pd
 
 import implicit_bias as ib
 from implicit_bias.gates.layered import LinearGates
-from implicit_bias.gates.table import RandomGates
+from implicit_bias.gates.random_gates import RandomGates
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -121,7 +121,7 @@ def draw(frame: pd.DataFrame) -> Figure:
     """Values over the bound, one column a case, coloured by what is certified."""
     from matplotlib.figure import Figure
 
-    from implicit_bias.drawing.palette import BLUE, GREEN, ORANGE, VERMILLION
+    from implicit_bias.drawing import BLUE, GREEN, ORANGE, VERMILLION
 
     colours = {"LOCAL_OPTIMUM": BLUE, "FLAT": GREEN, "FAILED": VERMILLION}
     figure = Figure(figsize=(9, 4), layout="constrained")

@@ -10,24 +10,24 @@ BAD_INPUT = 2
 
 
 def main() -> None:
-    """The command `implicit-bias`."""
-    with _missing_told():
+    """Run the command `implicit-bias`."""
+    with _missing_packages_reported():
         from .cli import main as command
 
         command()
 
 
 def compare_main() -> None:
-    """The command `compare`, which is also installed by that name alone."""
-    with _missing_told():
+    """Run the command `compare`, which is also installed by that name alone."""
+    with _missing_packages_reported():
         from .cli import compare
 
         compare(prog_name="compare")
 
 
 @contextlib.contextmanager
-def _missing_told() -> Iterator[None]:
-    """One message where a package is missing or hidden, be it the one that reads the options."""
+def _missing_packages_reported() -> Iterator[None]:
+    """Exit with one message where a package is missing or hidden."""
     try:
         with naming_extras():
             yield

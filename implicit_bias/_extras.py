@@ -1,7 +1,7 @@
-"""What a plain installation leaves out, and the command that brings it.
+"""Optional packages: the extras that bring them, and the error where they are missing.
 
 The prediction side needs NumPy, SciPy, scikit-learn, safetensors and array-api-compat. All else is
-imported where it is used, and a module that is not there is told in one message.
+imported where it is used, and one error names the command that installs a missing package.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 __all__ = ["EXTRAS", "MissingExtra", "naming_extras", "require"]
 
-# By the module that is imported, the extra of pyproject.toml that a user is told to install.
+# Module that is imported: extra of pyproject.toml that installs it.
 EXTRAS = MappingProxyType(
     {
         "click": "cli",
@@ -32,12 +32,21 @@ EXTRAS = MappingProxyType(
 
 
 class MissingExtra(ImportError):
-    """Something asked for needs packages that are not installed; the message names the command.
+    """Error where packages are not installed; its message names the command that installs them.
 
     Parameters
     ----------
     *modules : str
-        Keys of `EXTRAS`.
+        Names of the missing packages, keys of `EXTRAS`.
+
+    Attributes
+    ----------
+    modules : tuple of str
+
+    Examples
+    --------
+    >>> print(ib.MissingExtra("cvxpy"))
+    this needs cvxpy, which is not installed: pip install 'implicit-bias[cvxpy]'
     """
 
     def __init__(self, *modules: str) -> None:
@@ -55,7 +64,7 @@ class MissingExtra(ImportError):
 
 
 def require(*modules: str) -> None:
-    """Refuse before any work what would end for want of a package, without loading any.
+    """Check, before any work, that packages are installed, without loading them.
 
     Raises
     ------
@@ -76,10 +85,10 @@ def _is_installed(module: str) -> bool:
 
 @contextmanager
 def naming_extras() -> Iterator[None]:
-    """Around imports, or a decorator: a missing package of an extra becomes `MissingExtra`.
+    """Turn the error of a missing package into `MissingExtra`; a context, or a decorator.
 
-    Any other missing module stays what it is: a part missing from an installed package is a broken
-    installation, which no extra mends.
+    That of any other missing module is not changed: a missing part of an installed package is a
+    broken installation, which no extra mends.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""Files: written whole or not at all, and read as what anybody may have written."""
+"""Files: written whole or not at all, and read without trust in their content."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ __all__ = ["check_writable", "from_json", "write_atomically"]
 
 # Levels of JSON that are read: reports have about 30.
 DEEPEST = 90
-# What a terminal may take for a command; tabs and line ends stay.
+# Control characters, which may command a terminal; tabs and line ends are not among them.
 _COMMANDS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def write_atomically(
     path: str | os.PathLike[str], content: bytes, *, beside: str | None = None
 ) -> None:
-    """Write `content` to `path` in place of what is there; never half of it.
+    """Write `content` to `path` in place of an earlier file; never half of it.
 
     Parameters
     ----------
     path : path
     content : bytes
     beside : str, optional
-        The name of the file that is written first, in the same folder: one of its own for every
-        writer, where several may write the same file.
+        Name of the file that is written first, in the same folder: each of several writers of the
+        same file needs its own.
 
     Raises
     ------
     OSError
-        If it cannot be written, with the path; what was there before is there still.
+        If it cannot be written, with the path; an earlier file stays as it was.
     """
     path = Path(path)
     new = path.with_name(beside or path.name + ".new")
@@ -46,12 +46,12 @@ def write_atomically(
 
 
 def check_writable(path: str | os.PathLike[str], *, folder: bool) -> None:
-    """See that a file or folder can be written, before any long work.
+    """Check that a file or folder can be written, before any long work.
 
     Raises
     ------
     ValueError
-        With what stands in the way.
+        With the reason why it cannot.
     """
     path = Path(path)
     if folder and path.exists() and not path.is_dir():
@@ -70,7 +70,7 @@ def check_writable(path: str | os.PathLike[str], *, folder: bool) -> None:
 
 
 def from_json(text: str | bytes) -> Any:
-    """JSON that anybody may have written: no texts in it command a terminal.
+    """Read JSON of unknown origin, without control characters in its texts.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Names that are imported when they are first used, listed once, in the stub beside a module."""
+"""Lazy imports: names that are loaded when first used, listed once, in the stub of a module."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ __all__ = ["lazy_names"]
 def lazy_names(
     module: str, file: str
 ) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
-    """Read `__getattr__`, `__dir__` and `__all__` of a module from the stub beside it.
+    """Return `__getattr__`, `__dir__` and `__all__` of a module, from the stub beside it.
 
-    The stub's ``from .place import name as name`` says where each name is loaded from; a module
-    that is named itself (``from . import name as name``) is imported whole. Type checkers and
-    editors read the same list.
+    The stub's ``from .module import name as name`` gives the module that each name is loaded from;
+    ``from . import name as name`` is a module itself. Type checkers and editors read the same list.
 
     Parameters
     ----------
@@ -33,7 +32,7 @@ def lazy_names(
     MissingExtra
         When a name is used that needs a package which is not installed.
     AttributeError
-        When a name is used that the stub has not.
+        When a name is used that is not in the stub.
     """
     stub = ast.parse(Path(file).with_suffix(".pyi").read_text(encoding="utf-8"))
     package = module if Path(file).stem == "__init__" else module.rpartition(".")[0]
@@ -45,6 +44,7 @@ def lazy_names(
     }
 
     def getattr_(name: str) -> object:
+        """Load a name."""
         if name not in places:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         place, whole = places[name]

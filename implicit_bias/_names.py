@@ -123,7 +123,7 @@ PROMISED = MappingProxyType(
         "gating:NetworkGates": ".gates.layered:NetworkGates",
         "gating:ReLUGates": ".gates.relu:ReLUGates",
         "gating:SoftGates": ".gates.soft:SoftGates",
-        "gating:RandomGates": ".gates.table:RandomGates",
+        "gating:RandomGates": ".gates.random_gates:RandomGates",
         # Panels and rows of pictures, and the functions that they are given.
         "panel:classes.row": ".drawing.classes:_draw",
         "panel:folds.row": ".drawing.folds:_draw",
@@ -135,7 +135,7 @@ PROMISED = MappingProxyType(
         "panel:runs.margin_ratio": ".drawing.runs:plot_margin_ratio",
         "panel:runs.margins": ".drawing.runs:plot_margins",
         "panel:runs.unit_norms": ".drawing.runs:plot_unit_norms",
-        "panel:trainers.curves": ".drawing.trainers:plot_curves_beside",
+        "panel:trainers.curves": ".drawing.trainers:plot_trainer_curves",
         "panel:trainers.named": ".drawing.trainers:_named",
         "panel:units.growth": ".drawing.unit_growth:plot_unit_growth",
         "panel:dgn.departure": ".models.dgn.figure:plot_departure",

@@ -1,8 +1,8 @@
-"""Checks of single numbers that users give."""
+"""Check of whole numbers, for modules that must stay light; all others use those of the solvers."""
 
 from __future__ import annotations
 
-import operator
+from numbers import Integral
 from typing import Any
 
 __all__ = ["whole_number"]
@@ -15,7 +15,7 @@ def whole_number(name: str, value: Any, *, least: int = 1) -> int:
     ----------
     name : str
         What messages call it, such as "`n_units`".
-    value : int or another object with `__index__`, such as NumPy's integers
+    value : int or numpy integer
     least : int
         The smallest that is allowed.
 
@@ -26,10 +26,8 @@ def whole_number(name: str, value: Any, *, least: int = 1) -> int:
     ValueError
         If it is below `least`.
     """
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} must be a whole number, got {value!r}") from None
-    if number < least:
-        raise ValueError(f"{name} must be at least {least}, got {number}")
-    return number
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be an integer, got {value!r}: give a whole number")
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}, got {value}")
+    return int(value)

@@ -1,4 +1,4 @@
-"""How a result draws itself: by a function that knows it, and that it knows by name alone."""
+"""Pictures of results, by functions that are known by name alone."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ __all__ = ["draw"]
 
 @naming_extras()
 def draw(drawer: str, *things: Any, ax: Axes | None) -> Axes:
-    """Draw by "module:function" of this package, on axes of their own where none are given.
+    """Draw things by a function of this package, and return the axes.
 
-    Returns
-    -------
-    Axes
-        Which a notebook shows, if they are their own.
+    Parameters
+    ----------
+    drawer : str
+        "module:function"; the function takes the things and the axes.
+    *things : object
+    ax : Axes or None
+        None for axes of a new figure, which a notebook shows.
     """
     module, _, name = drawer.partition(":")
     if ax is None:

@@ -1,4 +1,4 @@
-"""What a result shows of itself: one short line in a session, a table in a notebook."""
+"""Short representations of results: one line in a session, a table in a notebook."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from ._solve import html_table
 
 __all__ = ["Shown", "html_table", "in_brief"]
 
-# Entries of a sequence or mapping, and letters of a text, that are shown and not counted.
+# Longest sequence or mapping, and longest text, that are shown in full.
 FEW, LETTERS = 4, 60
 
 
 class Shown:
-    """A mixin for dataclasses with arrays: these are named by their shapes.
+    """A mixin for dataclasses, whose representation has arrays by their shapes.
 
-    A dataclass must say ``repr=False`` for it to have a say.
+    The dataclass must have ``repr=False``.
     """
 
     def __repr__(self) -> str:
@@ -34,7 +34,7 @@ class Shown:
 
 
 def in_brief(value: Any) -> str:
-    """A value in a few letters: six digits of a number, the shape of an array."""
+    """Return a short text of a value: six digits of a number, the shape of an array."""
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, Enum):

@@ -1,5 +1,6 @@
 """Names of `implicit_bias.datasets`, with the modules that they are loaded from."""
 
+from .data.catalogue import Loading as Loading
 from .data.catalogue import load_class_data as load_class_data
 from .data.catalogue import load_data as load_data
 from .data.circle import make_circle as make_circle
@@ -7,6 +8,7 @@ from .data.dataset import Dataset as Dataset
 from .data.images import load_digits as load_digits
 from .data.images import load_idx as load_idx
 from .data.labelled import ClassDataset as ClassDataset
+from .data.orthants import OrthogonalSeparability as OrthogonalSeparability
 from .data.orthants import is_orthogonally_separable as is_orthogonally_separable
 from .data.orthants import make_orthosep as make_orthosep
 from .data.quadrants import make_quadrants as make_quadrants

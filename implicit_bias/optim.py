@@ -1,6 +1,5 @@
 """Gradient methods of `train` as optimisers of torch, whose closures return margins."""
 
-from .training.margin_optimizer import MarginOptimizer
-from .training.optimisers import Annealed, Dual, Momentum, Normalised
+from ._lazy import lazy_names
 
-__all__ = ["Annealed", "Dual", "MarginOptimizer", "Momentum", "Normalised"]
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+import implicit_bias
 from implicit_bias.models import MODELS
-from implicit_bias.options import Kind, choices, kinds
+from implicit_bias.options import Kind, kinds
 
 WIDTH = 100
-PATH = Path(choices.__file__)
+PATH = Path(implicit_bias.__file__).parent / "options" / "choices.py"
 HEAD = '''"""The names and types of all that `run` takes: for editors, type checkers, rows of runs.
 
 Generated from the options of the models by `python -m tests.choices`: change them there.

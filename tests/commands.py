@@ -19,9 +19,8 @@ from click.testing import CliRunner, Result
 from safetensors.torch import load_file
 
 from implicit_bias import Dataset, cli, load_digits
-from implicit_bias.data.images import load_digit_classes
-from implicit_bias.data.labelled import ClassDataset
-from implicit_bias.datasets import load_idx
+from implicit_bias.data import load_digit_classes
+from implicit_bias.datasets import ClassDataset, load_idx
 from implicit_bias.models import MODELS
 from implicit_bias.options import flag
 from implicit_bias.runs import Progress

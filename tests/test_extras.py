@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import pickle
 import re
 import subprocess
@@ -12,7 +11,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from implicit_bias._extras import EXTRAS, MissingExtra, naming_extras, require
+from implicit_bias import MissingExtra
 from tests.commands import python
 from tests.test_package import ROOT, imports, modules
 
@@ -66,9 +65,7 @@ ib.TrainingSettings(trainer="annealed")
 ASK = """
 import numpy as np
 import implicit_bias as ib
-from implicit_bias.drawing.figures import Row, compose
 from implicit_bias.programs import HardMarginSVM, KernelSVM
-from implicit_bias.training.trajectory import Trajectory
 
 X, y = np.eye(2), np.array([1.0, -1.0])
 for ask in (
@@ -80,9 +77,9 @@ for ask in (
     lambda: HardMarginSVM().literal(X, y),
     lambda: KernelSVM().literal(X, y),
     lambda: ib.programs.to_cvxpy(HardMarginSVM().program(X, y)),
-    lambda: ib.optim,
-    lambda: Trajectory.to_frame(None),
-    lambda: compose([Row(1, print)], title=""),
+    lambda: ib.optim.Annealed,
+    lambda: ib.Trajectory.to_frame(None),
+    lambda: ib.solve_linear_svm(X, y).plot(),
     lambda: ib.load_data("table.csv"),
 ):
     try:
@@ -92,18 +89,41 @@ for ask in (
 """
 
 
+def requirements() -> dict[str, set[str]]:
+    """The modules that pyproject.toml brings, by extra; "" for those that come with any."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    # By what is installed, if not that alone.
+    brought = {"scikit_learn": {"sklearn", "joblib", "threadpoolctl"}}
+    required: dict[str, set[str]] = {}
+    for extra, lines in {"": project["dependencies"], **project["optional-dependencies"]}.items():
+        names = {re.split(r"[^\w-]", line, maxsplit=1)[0].replace("-", "_") for line in lines}
+        required[extra] = set().union(*(brought.get(name, {name}) for name in names))
+    return required
+
+
+def optional_modules() -> set[str]:
+    """The modules of other packages that the library imports and that do not come with any."""
+    imported = {
+        statement.module.split(".")[0]
+        for path in modules("implicit_bias", "solvers")
+        for statement in imports(path)
+    }
+    own = {"implicit_bias", "solvers"}
+    return imported - sys.stdlib_module_names - own - requirements()[""]
+
+
 def without(packages: Iterable[str], program: str) -> subprocess.CompletedProcess[str]:
     """Run `program` in an interpreter of its own where these packages are not to be found."""
     return python("-c", f"HIDDEN = {set(packages)!r}\n{HIDE}\n{program}")
 
 
 def test_the_prediction_side_works_where_every_extra_is_hidden(tmp_path) -> None:
-    done = without(EXTRAS, f"import os\nos.chdir({str(tmp_path)!r})\n{PREDICT}")
+    done = without(optional_modules(), f"import os\nos.chdir({str(tmp_path)!r})\n{PREDICT}")
     assert done.returncode == 0, done.stderr
 
 
 def test_whatever_is_asked_for_names_the_command_that_brings_it() -> None:
-    done = without(EXTRAS, ASK)
+    done = without(optional_modules(), ASK)
     assert done.returncode == 0, done.stderr
     torch = "this needs torch, which is not installed: pip install 'implicit-bias[train]'"
     cvxpy = "this needs cvxpy, which is not installed: pip install 'implicit-bias[cvxpy]'"
@@ -150,36 +170,29 @@ def test_a_command_that_lacks_a_package_says_so_and_does_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-def requirements() -> dict[str, set[str]]:
-    """The modules that pyproject.toml brings, by extra; "" for those that come with any."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    # By what is installed, if not that alone.
-    brought = {"scikit_learn": {"sklearn", "joblib", "threadpoolctl"}}
-    required: dict[str, set[str]] = {}
-    for extra, lines in {"": project["dependencies"], **project["optional-dependencies"]}.items():
-        names = {re.split(r"[^\w-]", line, maxsplit=1)[0].replace("-", "_") for line in lines}
-        required[extra] = set().union(*(brought.get(name, {name}) for name in names))
-    return required
-
-
 def test_everything_imported_is_required_by_the_extra_that_the_message_names() -> None:
     required = requirements()
-    assert all(module in required[extra] for module, extra in EXTRAS.items())
-    imported = {
-        statement.module.split(".")[0]
-        for path in modules("implicit_bias", "solvers")
-        for statement in imports(path)
-    }
-    own = {"implicit_bias", "solvers"}
-    assert imported - sys.stdlib_module_names - own <= required[""] | set(EXTRAS)
+    for module in optional_modules():
+        extra = re.search(r"implicit-bias\[(.*)\]", str(MissingExtra(module)))
+        assert extra and module in required[extra[1]]
 
 
-def test_only_a_package_of_an_extra_is_named_and_the_message_survives_a_pickle() -> None:
-    with pytest.raises(ModuleNotFoundError, match="no_such"), naming_extras():
-        importlib.import_module("no_such")
-    with pytest.raises(ModuleNotFoundError, match=r"torch\.no_such"), naming_extras():
-        importlib.import_module("torch.no_such")
+@pytest.mark.parametrize("missing", ["no_such", "torch.no_such"])
+def test_a_broken_installation_of_a_package_is_not_taken_for_a_missing_one(
+    missing, tmp_path
+) -> None:
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text(f"import {missing}\n")
+    program = (
+        f"import sys\nsys.path.insert(0, {str(tmp_path)!r})\nimport implicit_bias as ib\nib.GLN\n"
+    )
+    done = python("-c", program)
+    assert done.returncode == 1
+    assert f"ModuleNotFoundError: No module named '{missing}'" in done.stderr.splitlines()[-1]
+    assert "pip install" not in done.stderr
+
+
+def test_the_message_of_a_missing_package_survives_a_pickle() -> None:
     error = MissingExtra("pandas", "torch")
     assert str(error).endswith("pip install 'implicit-bias[sweep,train]'")
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
-    require(*(set(EXTRAS) - {"distributed", "submitit"}))  # which `all` leaves out

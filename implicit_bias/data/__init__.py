@@ -1,1 +1,5 @@
-"""What a run is given: inputs and labels, checked and read-only."""
+"""Data of a run: inputs and labels, checked and read-only, bundled, drawn or from files."""
+
+from .._lazy import lazy_names
+
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

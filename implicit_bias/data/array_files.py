@@ -1,4 +1,4 @@
-"""Samples in NumPy's files, .npz and a pair of .npy. Nothing is ever unpickled."""
+"""Readers of NumPy's files, .npz and a pair of .npy; nothing is ever unpickled."""
 
 from __future__ import annotations
 
@@ -17,6 +17,13 @@ __all__ = ["read_npy", "read_npz"]
 
 
 def read_npz(path: Path, label: str | None) -> Table:
+    """Read an .npz file with the arrays X (n, D) or (n, ...) and y (n,), or `label` in place of y.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If it is no such file, lacks an array, or an array is not one of numbers or classes.
+    """
     label = label or "y"
     try:
         with zipfile.ZipFile(path) as archive:
@@ -36,7 +43,7 @@ def read_npz(path: Path, label: str | None) -> Table:
             X, y = (_member(path, archive, name) for name in ("X", label))
     except zipfile.BadZipFile as error:
         raise ValueError(f"{str(path)!r} is no .npz file, or is damaged: {error}") from error
-    return _of_arrays(path, X, y, f"the labels {label!r} of {path.name}")
+    return _as_table(path, X, y, f"the labels {label!r} of {path.name}")
 
 
 def _member(path: Path, archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
@@ -47,6 +54,13 @@ def _member(path: Path, archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
 
 
 def read_npy(path: Path, label: str | None) -> Table:
+    """Read X from an .npy file and y from the one beside it; `label` must be None.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError, TypeError
+        If one of the files is missing or no such file, or is not one of numbers or classes.
+    """
     if label is not None:
         raise ValueError(
             f"`label` is of tables: the labels of {path.name} are {labels_beside(path).name}"
@@ -57,11 +71,11 @@ def read_npy(path: Path, label: str | None) -> Table:
             f"`data`: the labels of {str(path)!r} must be beside it as {pair[1].name}, and there "
             "is no such file"
         )
-    X, y = (_whole(one) for one in pair)
-    return _of_arrays(path, X, y, f"the labels in {pair[1].name}")
+    X, y = (_file(one) for one in pair)
+    return _as_table(path, X, y, f"the labels in {pair[1].name}")
 
 
-def _whole(path: Path) -> NDArray[Any]:
+def _file(path: Path) -> NDArray[Any]:
     with path.open("rb") as stream:
         _check_header(path, path.stem, stream)
         stream.seek(0)
@@ -69,7 +83,7 @@ def _whole(path: Path) -> NDArray[Any]:
 
 
 def _check_header(path: Path, name: str, stream: Any) -> None:
-    """Before anything is read: what an array holds, and whether memory can hold it."""
+    """Check the type of an array, and that memory can hold it, before it is read."""
     try:
         version = np.lib.format.read_magic(stream)
         one = version == (1, 0)
@@ -93,7 +107,7 @@ def _array(path: Path, stream: Any) -> NDArray[Any]:
     return array
 
 
-def _of_arrays(path: Path, X: NDArray[Any], y: NDArray[Any], where: str) -> Table:
+def _as_table(path: Path, X: NDArray[Any], y: NDArray[Any], where: str) -> Table:
     if X.dtype.kind not in "biuf":
         raise TypeError(f"X in {str(path)!r} must hold real numbers, got dtype {X.dtype}")
     if X.ndim < 2 or 0 in X.shape:

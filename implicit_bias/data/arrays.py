@@ -1,4 +1,4 @@
-"""Arrays of real numbers: what to call them, and checks of those that users give."""
+"""Checks of arrays of real numbers that users give."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ONE_LABEL = "one label per row of X"
 
 
 def require_real(name: str, value: Any, wanted: str = "real numbers") -> None:
-    """See that `value` is an array of real numbers, or what NumPy makes one of.
+    """Check that `value` is an array of real numbers, or one that NumPy converts to such.
 
     Raises
     ------
@@ -43,24 +43,14 @@ def require_real(name: str, value: Any, wanted: str = "real numbers") -> None:
 
 
 def refuse_disguised(name: str, value: Any) -> None:
-    """Refuse masked arrays, and strings, which NumPy and scikit-learn read as numbers silently.
-
-    Raises
-    ------
-    TypeError
-    """
+    """Raise TypeError for masked arrays, and strings, which NumPy reads as numbers silently."""
     refuse_masked(name, value)
     if isinstance(value, list | tuple | np.ndarray) and _dtype(name, value).kind in "US":
         raise TypeError(f"`{name}` must hold numbers, got strings: convert it to float64")
 
 
 def refuse_masked(name: str, value: Any) -> None:
-    """Refuse masked arrays, whose mask NumPy and scikit-learn drop silently.
-
-    Raises
-    ------
-    TypeError
-    """
+    """Raise TypeError for masked arrays, whose mask NumPy drops silently."""
     if isinstance(value, np.ma.MaskedArray):
         raise TypeError(
             f"`{name}` is a masked array, whose mask would be lost: drop the samples that it marks "
@@ -69,7 +59,14 @@ def refuse_masked(name: str, value: Any) -> None:
 
 
 def checked_data(X: Any, y: Any) -> tuple[Floats, Floats]:
-    """`X` (n, D) and `y` (n,) as checked float64 NumPy arrays."""
+    """Return `X` (n, D) and `y` (n,) as checked float64 NumPy arrays.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If one is no array of real numbers, shapes disagree, an input is not finite, or a label is
+        neither -1 nor +1.
+    """
     require_real("X", X)
     require_real("y", y)
     X, y = np.asarray(to_numpy(X), dtype=float), np.asarray(to_numpy(y), dtype=float)
@@ -81,11 +78,12 @@ def checked_data(X: Any, y: Any) -> tuple[Floats, Floats]:
 
 
 def checked_weights(sample_weight: Any, n_samples: int) -> Floats:
-    """Weights (n,) of samples: finite, none negative, one positive at least; None is ones.
+    """Return weights (n,) of samples as float64; None stands for ones.
 
     Raises
     ------
     TypeError, ValueError
+        If they are no numbers, one a sample, or one is negative or not finite, or all are zero.
     """
     if sample_weight is None:
         return np.ones(n_samples)

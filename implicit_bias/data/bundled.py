@@ -1,4 +1,4 @@
-"""The tables that scikit-learn bundles: no download."""
+"""Tables that scikit-learn bundles, without a download."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import numpy as np
 
 from .table import Table
 
-__all__ = ["POSITIVE", "TABLES", "bundled_table"]
+__all__ = ["DEFAULT_POSITIVE", "TABLES", "bundled_table"]
 
 TABLES: Mapping[str, str] = MappingProxyType(
     {"iris": "load_iris", "wine": "load_wine", "breast-cancer": "load_breast_cancer"}
 )
-# Of three classes: which is told from the two others where nobody says.
-POSITIVE: Mapping[str, tuple[str, ...]] = MappingProxyType(
+# The class that is +1 by default, of three.
+DEFAULT_POSITIVE: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"iris": ("setosa",), "wine": ("class_0",)}
 )
 
 
-@cache  # they are read from text
+@cache  # scikit-learn reads text
 def bundled_table(name: str) -> Table:
-    """One of `TABLES`, its labels numbered as scikit-learn does."""
+    """Return one of `TABLES`, with labels numbered as scikit-learn does."""
     from sklearn import datasets
 
     bunch = getattr(datasets, TABLES[name])()

@@ -1,4 +1,4 @@
-"""Data by name or by file, as a run asks for them."""
+"""Data by name or by file."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from .arrays import Floats
-from .bundled import POSITIVE, TABLES, bundled_table
+from .binary import with_binary_labels
+from .bundled import DEFAULT_POSITIVE, TABLES, bundled_table
 from .circle import circle_dataset
 from .dataset import Dataset
-from .files import read_table
-from .images import in_halves, load_digit_classes, load_idx_classes
+from .images import halves, load_digit_classes, load_idx_classes
 from .labelled import ClassDataset
 from .names import NAMES, is_file
 from .orthants import orthosep_dataset
-from .positive import two_labels
-from .preparing import Preparation, check_no_contradiction
+from .preprocessing import Preprocessing, check_no_contradiction
 from .quadrants import quadrant_dataset
+from .readers import read_table
 from .splitting import split
 from .table import Table, nearest
 
@@ -31,16 +30,16 @@ __all__ = ["DRAWN", "IMAGE_SETS", "Loading", "check_classes", "load_class_data",
 
 IMAGES = 500
 PLANE = 100  # more would hide the decision map that they are drawn on
-# Of a file or a table: the share that is trained on, and at most so many. The KKT distance, which
-# every run measures, takes seconds for thousands of samples and grows like their cube.
-TRAINED, AT_MOST = 0.75, 1000
+# Share of a file or a table that is trained on by default, and the most samples. The KKT distance,
+# which every run measures, takes seconds for thousands of samples and grows like their cube.
+TRAIN_SHARE, MAX_TRAIN = 0.75, 1000
 
 Folder = str | os.PathLike[str] | None
 Rows = NDArray[np.int64]
 
 
 class Loading(TypedDict, total=False):
-    """What can be said of data beside their name.
+    """Keywords of `load_data` and `load_class_data`.
 
     Attributes
     ----------
@@ -52,16 +51,22 @@ class Loading(TypedDict, total=False):
         Labels that are +1, all others being -1. By default the second of two, digits 0 to 4, and
         the first of the three classes of iris and wine.
     standardize : bool
-        Every column less its mean and over its deviation, those of the training part. By default
-        tables that scikit-learn bundles are, and nothing else.
+        Whether the mean of every column is subtracted and its standard deviation divided by, both
+        of the training part. True by default for tables that scikit-learn bundles.
     constant : bool
-        A constant 1 as the last column. By default what is bundled has it, and files are taken as
-        they are.
+        Whether a constant 1 is appended as the last column. True by default for bundled data, False
+        for files.
     n_train, n_val : int
         Sizes of the parts: by default 500 images, 100 points of the plane, three quarters of a
-        table or file but no more than 1000, and for validation what is left.
+        table or file but at most 1000, and all the rest for validation.
     random_state : int
-        Of the split, or of what is drawn; 0 by default.
+        Source of the split, or of drawn data; 0 by default.
+
+    Examples
+    --------
+    >>> how: ib.datasets.Loading = {"n_train": 20, "random_state": 1}
+    >>> ib.load_data("iris", **how).X_train.shape
+    (20, 5)
     """
 
     data_dir: Folder
@@ -76,7 +81,7 @@ class Loading(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class _Wanted:
-    """`Loading` with what is not said."""
+    """The keywords of `Loading`, with defaults."""
 
     data_dir: Folder = None
     label: str | None = None
@@ -88,7 +93,7 @@ class _Wanted:
     random_state: int = 0
 
     def sizes(self, n_train: int, n_val: int | None) -> dict[str, Any]:
-        """Sizes of the parts, these where none are given, and the seed."""
+        """Return the sizes of the parts, these by default, and the seed."""
         return {
             "n_train": self.n_train or n_train,
             "n_val": self.n_val or n_val,
@@ -96,7 +101,7 @@ class _Wanted:
         }
 
     def refuse(self, data: str, names: Sequence[str], reason: str) -> None:
-        """Raise ValueError for the first of `names` that is given with such data."""
+        """Raise ValueError for the first of `names` that was given, for this reason."""
         for name in names:
             if getattr(self, name) is not None:
                 option = f"--{name.replace('_', '-')}"
@@ -111,7 +116,7 @@ def _read(choices: Loading) -> _Wanted:
     return _Wanted(**choices)
 
 
-# Drawn with labels, scale and bias of their own: by how many samples, and which function.
+# Data drawn with labels, scale and bias of their own: default sizes, and the function that draws.
 DRAWN: Mapping[str, tuple[tuple[int, int], Callable[..., Dataset]]] = MappingProxyType(
     {
         "orthants": ((IMAGES, 2 * IMAGES), orthosep_dataset),
@@ -123,7 +128,7 @@ IMAGE_SETS = ("digits", "mnist")
 
 
 def load_data(data: str | os.PathLike[str], **choices: Unpack[Loading]) -> Dataset:
-    """Data of two labels: a bundled set, images in IDX files, or a file of your own.
+    """Load data of two classes: a bundled set, images in IDX files, or a file of your own.
 
     Parameters
     ----------
@@ -131,14 +136,14 @@ def load_data(data: str | os.PathLike[str], **choices: Unpack[Loading]) -> Datas
         A name, "digits", "iris", "wine", "breast-cancer", "mnist", "orthants", "quadrants" or
         "circle"; or a file: .npz with the arrays X and y, the X.npy of a pair X.npy and y.npy,
         .csv whose first line names the columns, .parquet; or a folder of IDX files.
-    **choices
-        See `Loading`: data_dir, label, positive, standardize, constant, n_train, n_val,
-        random_state.
+    **choices : Loading
+        `data_dir`, `label`, `positive`, `standardize`, `constant`, `n_train`, `n_val` and
+        `random_state`: labels, preprocessing and sizes.
 
     Returns
     -------
     Dataset
-        Its description says what was done to the data.
+        Its description names the preprocessing.
 
     Raises
     ------
@@ -151,7 +156,7 @@ def load_data(data: str | os.PathLike[str], **choices: Unpack[Loading]) -> Datas
 
     Examples
     --------
-    >>> load_data("wine", positive=["class_2"], n_train=100).X_train.shape
+    >>> ib.load_data("wine", positive=["class_2"], n_train=100).X_train.shape
     (100, 14)
     """
     name, wanted = os.fspath(data), _read(choices)
@@ -162,21 +167,43 @@ def load_data(data: str | os.PathLike[str], **choices: Unpack[Loading]) -> Datas
         dataset = draw(**wanted.sizes(*sizes))
     else:
         classes, rows = _classes(name, wanted)
-        positive = POSITIVE.get(name) if wanted.positive is None else wanted.positive
-        halves = rows is None and positive is None
-        dataset = in_halves(classes) if halves else two_labels(classes, positive)
-        _check_told_apart(dataset.X_train, dataset.y_train, rows)
+        positive = DEFAULT_POSITIVE.get(name) if wanted.positive is None else wanted.positive
+        by_halves = rows is None and positive is None
+        dataset = halves(classes) if by_halves else with_binary_labels(classes, positive)
+        if rows is not None:
+            check_no_contradiction(dataset.X_train, dataset.y_train, rows)
     _check_held_out(len(dataset.y_train), len(dataset.y_val))
     return dataset
 
 
 def load_class_data(data: str | os.PathLike[str], **choices: Unpack[Loading]) -> ClassDataset:
-    """Data with their classes, each to be told from the rest; arguments as of `load_data`.
+    """Load data with all their classes, for one-vs-rest classification.
+
+    Parameters
+    ----------
+    data : str or path
+        A name, "digits", "iris", "wine", "breast-cancer" or "mnist"; or a file, .npz, .npy, .csv or
+        .parquet; or a folder of IDX files, as `load_data` takes them.
+    **choices : Loading
+        `data_dir`, `label`, `standardize`, `constant`, `n_train`, `n_val` and `random_state`.
+
+    Returns
+    -------
+    ClassDataset
 
     Raises
     ------
-    FileNotFoundError, ValueError, TypeError, MissingExtra
-        As `load_data`; if data have two labels only, or a class or part is missing.
+    FileNotFoundError, ValueError, TypeError
+        If there are no such data, or not enough of them; if numbers or labels are missing, equal
+        inputs have different labels, or the training part lacks a class.
+    MissingExtra
+        If a .csv or .parquet file needs packages that are not installed.
+
+    Examples
+    --------
+    >>> data = ib.datasets.load_class_data("iris", n_train=100)
+    >>> data.classes, data.name_of(2)
+    ((0, 1, 2), 'virginica')
     """
     name, wanted = os.fspath(data), _read(choices)
     if name in DRAWN:
@@ -188,14 +215,15 @@ def load_class_data(data: str | os.PathLike[str], **choices: Unpack[Loading]) ->
     if wanted.positive is not None:
         raise ValueError("`--positive` names one of two labels: leave it out of `--classes all`")
     dataset, rows = _classes(name, wanted)
-    _check_told_apart(dataset.X_train, dataset.labels_train, rows)
+    if rows is not None:
+        check_no_contradiction(dataset.X_train, dataset.labels_train, rows)
     _check_held_out(len(dataset.labels_train), len(dataset.labels_val))
     check_classes(dataset)
     return dataset
 
 
 def check_classes(dataset: ClassDataset) -> None:
-    """See that every class can be trained on; raises ValueError if one is held out alone."""
+    """Check that the training part has all of several classes; raises ValueError if not."""
     if len(dataset.classes) < 2:
         raise ValueError(f"the labels have one class only, {dataset.name_of(dataset.classes[0])!r}")
     missing = sorted(set(dataset.classes) - set(dataset.labels_train.tolist()))
@@ -207,22 +235,22 @@ def check_classes(dataset: ClassDataset) -> None:
 
 
 def _classes(name: str, wanted: _Wanted) -> tuple[ClassDataset, Rows | None]:
-    """The samples with their classes, and which of a table's samples are trained on."""
+    """The samples with their classes, and the rows of a table that are trained on."""
     folder = _folder(name, wanted)
     if folder is not None or name in IMAGE_SETS:
         wanted.refuse(name, ("label",), "which has no columns to name")
         return _images(folder, wanted), None
     own = is_file(name)
     default = not own  # files are taken as they are
-    prepared = Preparation(
+    preprocessing = Preprocessing(
         default if wanted.standardize is None else wanted.standardize,
         default if wanted.constant is None else wanted.constant,
     )
-    return _split_table(_table(name, wanted), prepared, wanted)
+    return _split_table(_table(name, wanted), preprocessing, wanted)
 
 
 def _folder(name: str, wanted: _Wanted) -> Path | None:
-    """Of the IDX files, where data are such a folder."""
+    """The folder of IDX files, where data are one."""
     if name == "mnist":
         if wanted.data_dir is None:
             raise ValueError("`--data mnist` needs `--data-dir DIR`, the folder of its IDX files")
@@ -254,31 +282,27 @@ def _images(folder: Path | None, wanted: _Wanted) -> ClassDataset:
     dataset = load_digit_classes(**how) if folder is None else load_idx_classes(folder, **how)
     if not wanted.standardize:
         return dataset
-    prepared = Preparation(True, constant)
+    preprocessing = Preprocessing(True, constant)
     pixels = [f"pixel {d}" for d in range(dataset.X_train.shape[1])]
-    X_train, X_val = prepared.apply(dataset.X_train, dataset.X_val, pixels)
-    source = f"{dataset.source}, {prepared.text}"
+    X_train, X_val = preprocessing.apply(dataset.X_train, dataset.X_val, pixels)
+    source = f"{dataset.source}, {preprocessing.text}"
     return replace(dataset, X_train=X_train, X_val=X_val, source=source)
 
 
-def _split_table(table: Table, prepared: Preparation, wanted: _Wanted) -> tuple[ClassDataset, Rows]:
-    n_train = min(max(1, round(TRAINED * len(table.X))), AT_MOST)
+def _split_table(
+    table: Table, preprocessing: Preprocessing, wanted: _Wanted
+) -> tuple[ClassDataset, Rows]:
+    n_train = min(max(1, round(TRAIN_SHARE * len(table.X))), MAX_TRAIN)
     if wanted.n_val is not None and wanted.n_train is None:
         n_train = max(1, min(n_train, len(table.X) - wanted.n_val))
     sizes = wanted.sizes(n_train, None)
     train, val = split(len(table.X), **sizes)
-    X_train, X_val = prepared.apply(table.X[train], table.X[val], table.columns)
+    X_train, X_val = preprocessing.apply(table.X[train], table.X[val], table.columns)
     labels = table.labels[train], table.labels[val]
-    source = f"{table.source}, {prepared.text}"
+    source = f"{table.source}, {preprocessing.text}"
     return ClassDataset(
         table.name, X_train, labels[0], X_val, labels[1], source, table.names
     ), train
-
-
-def _check_told_apart(X: Floats, labels: NDArray[Any], rows: Rows | None) -> None:
-    """Of files and tables: whether equal inputs have equal labels."""
-    if rows is not None:
-        check_no_contradiction(X, labels, rows)
 
 
 def _check_held_out(n_train: int, n_val: int) -> None:

@@ -17,10 +17,11 @@ LOW, HIGH = 2, 10
 def make_circle(
     n: int, *, gap: float = 0.03, random_state: int | np.random.Generator = 0
 ) -> tuple[Floats, Floats]:
-    r"""Draw points of the circle, labelled by the sign of `circle_values`.
+    r"""Draw points of the unit circle, labelled by the sign of a function of their angle a.
 
-    The source of this task fits the values themselves, by least squares; their signs make two
-    classes of it, eleven arcs and a twelfth that is cut in two by the angle 0.
+    It is sin(2 a) for points above the horizontal axis and sin(10 a) below it. Works on this task
+    fit the function itself, by least squares; its signs make two classes of it, eleven arcs and a
+    twelfth that is cut in two by the angle 0.
 
     Parameters
     ----------
@@ -30,11 +31,13 @@ def make_circle(
         Least angle between a point and a change of the label, in [0, pi / 20): arcs of the hard
         half are pi / 10 long.
     random_state : int or numpy Generator
+        Source of the points.
 
     Returns
     -------
     X : (n, 2) array
-        Of length 1: a point and its opposite are in complementary half-spaces through the origin.
+        Points of length 1: one and its opposite are in complementary half-spaces through the
+        origin.
     y : (n,) array
         Labels in {-1, +1}.
 
@@ -45,7 +48,7 @@ def make_circle(
 
     Examples
     --------
-    >>> X, y = make_circle(100)
+    >>> X, y = ib.datasets.make_circle(100)
     >>> X.shape, sorted(set(y.tolist()))
     ((100, 2), [-1.0, 1.0])
     """
@@ -67,16 +70,16 @@ def make_circle(
 
 
 def circle_values(X: Floats) -> Floats:
-    """(n,) values of the angle a of points (n, 2): sin(2 a) on the upper, sin(10 a) on the lower.
+    """Return sin(2 a) of the angles a of points (n, 2) above the axis, sin(10 a) below it.
 
-    Two frequencies on two halves are those of the source; the very function is not given there.
+    The two frequencies on two halves are those of the source, which does not give the function.
     """
     angle = np.arctan2(X[:, 1], X[:, 0])
     return np.asarray(np.where(is_easy(X), np.sin(LOW * angle), np.sin(HIGH * angle)))
 
 
 def is_easy(X: Floats) -> np.ndarray:
-    """(n,) booleans: whether points (n, 2) are of the half of low frequency."""
+    """Return which points (n, 2) are in the half of low frequency, boolean (n,)."""
     return np.asarray(X[:, 1] >= 0)
 
 

@@ -1,4 +1,4 @@
-"""A two-class data set in its training and its validation part, checked and read-only."""
+"""Data set of two classes in a training and a validation part, checked and read-only."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Dataset(Shown):
     y_train, y_val : array of float64, shapes (n,) and (m,)
         Labels in {-1, +1}; both occur in `y_train`.
     description : str
-        One line for people: which images, classes, scaling.
+        One line: source, classes, scaling, sizes.
 
     Raises
     ------
@@ -43,6 +43,12 @@ class Dataset(Shown):
     ValueError
         If shapes disagree, a number is not finite, a label is neither -1 nor +1, or the
         training part lacks a class.
+
+    Examples
+    --------
+    >>> data = ib.Dataset("toy", [[1.0, 0.0], [0.0, 1.0]], [1, -1], [[2.0, 1.0]], [1], "3 points")
+    >>> data.X_train.shape, data.y_val.tolist(), data.digest()[:8]
+    ((2, 2), [1.0], '53f65f6e')
     """
 
     name: str
@@ -67,16 +73,16 @@ class Dataset(Shown):
             )
 
     def digest(self) -> str:
-        """SHA-256, in hexadecimal, of the shapes and the bytes of the four arrays.
+        """Return SHA-256, in hexadecimal, of the shapes and the bytes of the four arrays.
 
-        Numbers enter as little-endian float64 in row order, so the digest names the same data
+        Numbers enter as little-endian float64 in row order, so that equal data have equal digests
         on every machine. Name and description do not enter.
         """
         return digest(*(getattr(self, key) for key in _ARRAYS))
 
 
 def digest(*arrays: NDArray[Any]) -> str:
-    """SHA-256, in hexadecimal, of the shapes and the bytes of arrays in row order.
+    """Return SHA-256, in hexadecimal, of the shapes and the bytes of arrays in row order.
 
     Floats enter as little-endian float64, integers as little-endian int64.
     """
@@ -89,17 +95,17 @@ def digest(*arrays: NDArray[Any]) -> str:
 
 
 def frozen(name: str, value: object, n_axes: int) -> Floats:
-    """`value` as a finite, read-only float64 array of so many axes.
+    """Return `value` as a finite, read-only float64 array with `n_axes` axes, 1 or 2.
 
     Raises
     ------
     TypeError, ValueError
-        If it is no such array; the message calls it `name`.
+        If it is no such array; messages call it `name`.
     """
     require_real(name, value)
-    # One that nobody can write to any more is shared, which saves a copy of large data.
-    kept = isinstance(value, np.ndarray) and value.base is None and not value.flags.writeable
-    array = np.array(value, dtype=np.float64, order="C", copy=None if kept else True)
+    # A read-only array is shared, which saves a copy of large data.
+    shared = isinstance(value, np.ndarray) and value.base is None and not value.flags.writeable
+    array = np.array(value, dtype=np.float64, order="C", copy=None if shared else True)
     if array.ndim != n_axes:
         wanted = "(n, D): one row per sample" if n_axes == 2 else "(n,): one label per row of X"
         raise ValueError(f"`{name}` must have shape {wanted}; got shape {array.shape}: reshape it")
@@ -113,7 +119,7 @@ def frozen(name: str, value: object, n_axes: int) -> Floats:
 
 
 def check_same_inputs(X_train: Floats, X_val: Floats) -> None:
-    """See that both parts have as many columns; raises ValueError if they do not."""
+    """Check that both parts have as many columns; raises ValueError if they do not."""
     if X_train.shape[1] != X_val.shape[1]:
         raise ValueError(
             f"`X_val` must have {X_train.shape[1]} columns like `X_train`, "

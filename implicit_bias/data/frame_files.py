@@ -1,4 +1,4 @@
-"""Samples in tables, .csv and .parquet, one column of which is the label."""
+"""Readers of tables, .csv and .parquet, one column of which is the label."""
 
 from __future__ import annotations
 
@@ -15,11 +15,18 @@ from .table import FEWER, Table, listed, numbered
 
 __all__ = ["read_csv", "read_parquet"]
 
-# What a column of labels is called where nobody says.
+# Names of the column of labels by default.
 LABELS = ("label", "labels", "target", "class", "y")
 
 
 def read_csv(path: Path, label: str | None) -> Table:
+    """Read a .csv file whose first line names its columns, `label` that of the labels.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If it is no such table, or a column holds no numbers.
+    """
     import pandas as pd
 
     # Numbers as text take about as many bytes as float64.
@@ -47,10 +54,17 @@ def read_csv(path: Path, label: str | None) -> Table:
             f"the first line of {str(path)!r} holds numbers, and must name the columns: put a line "
             "such as a,b,label before it"
         )
-    return _of_frame(path, frame, label)
+    return _as_table(path, frame, label)
 
 
 def read_parquet(path: Path, label: str | None) -> Table:
+    """Read a .parquet file, `label` the name of its column of labels.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If it is no such table, or a column holds no numbers.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -60,10 +74,10 @@ def read_parquet(path: Path, label: str | None) -> Table:
         frame = pq.read_table(path).to_pandas()
     except (pa.ArrowException, OSError) as error:
         raise ValueError(f"{str(path)!r} is no Parquet file, or is damaged: {error}") from error
-    return _of_frame(path, frame, label)
+    return _as_table(path, frame, label)
 
 
-def _of_frame(path: Path, frame: Any, label: str | None) -> Table:
+def _as_table(path: Path, frame: Any, label: str | None) -> Table:
     columns = [str(name) for name in frame.columns]
     twice = [name for name in columns if columns.count(name) > 1]
     if twice:
@@ -95,7 +109,7 @@ def _label_column(path: Path, columns: Sequence[str], label: str | None) -> str:
 
 
 def _plain(series: Any) -> NDArray[Any]:
-    """Labels as NumPy has them; strings and missing ones among them as objects."""
+    """Labels as a NumPy array; strings and missing ones among them as objects."""
     from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
     plain = is_numeric_dtype(series.dtype) and not series.isna().any()

@@ -1,4 +1,4 @@
-"""The IDX files of MNIST-like data sets, gzipped or not."""
+"""Readers of the IDX files of MNIST-like data sets, gzipped or not."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ _UNSIGNED_BYTE = 8  # the third byte of an IDX file: its element type
 
 
 def find_idx(folder: Path, stem: str) -> Path:
+    """Return the path of an IDX file; raises FileNotFoundError where there is none."""
     for path in (folder / stem, folder / f"{stem}.gz"):
         if path.is_file():
             return path
@@ -28,9 +29,16 @@ def find_idx(folder: Path, stem: str) -> Path:
 
 
 def read_idx(path: Path, *, n_axes: int) -> NDArray[np.uint8]:
-    """The array of bytes in one IDX file: magic number, axis lengths (big-endian), data."""
+    """Read the array of bytes in one IDX file: magic number, axis lengths (big-endian), data.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged, or its array has another number of axes.
+    """
 
     def damaged(problem: str) -> ValueError:
+        """Return the error of a file with this problem."""
         return ValueError(f"the IDX file {str(path)!r} is damaged: {problem}; fetch it again")
 
     content = path.read_bytes()

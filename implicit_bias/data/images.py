@@ -1,7 +1,7 @@
 """Images: scikit-learn's bundled digits, and MNIST-like sets in IDX files.
 
 Inputs are scaled to [-1, 1] and end in a constant column of ones, which is the only bias that the
-theory knows. Of two classes, digits 0-4 become +1 and 5-9 become -1.
+theory knows. In data of two classes, 0-4 are +1 and 5-9 are -1.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .idx import find_idx, read_idx
 from .labelled import ClassDataset
 from .splitting import split
 
-__all__ = ["in_halves", "load_digit_classes", "load_digits", "load_idx", "load_idx_classes"]
+__all__ = ["halves", "load_digit_classes", "load_digits", "load_idx", "load_idx_classes"]
 
 
 def load_digits(
@@ -30,7 +30,7 @@ def load_digits(
     n_val: int | None = None,
     random_state: int | np.random.Generator = 0,
 ) -> Dataset:
-    """Scikit-learn's bundled 8x8 digits (1,797 images, no download), 0-4 against 5-9.
+    """Load scikit-learn's bundled 8x8 digits (1,797 images, no download), 0-4 against 5-9.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def load_digits(
         Number of validation samples, disjoint from the training part; None: all the rest.
         A given `n_val` selects the same samples for every `n_train`.
     random_state : int or numpy.random.Generator
-        Seeds the one shuffle that both parts are cut from.
+        Source of the one shuffle that both parts are cut from.
 
     Returns
     -------
@@ -56,10 +56,10 @@ def load_digits(
 
     Examples
     --------
-    >>> load_digits(n_train=200, n_val=100).X_train.shape
+    >>> ib.load_digits(n_train=200, n_val=100).X_train.shape
     (200, 65)
     """
-    return in_halves(load_digit_classes(n_train=n_train, n_val=n_val, random_state=random_state))
+    return halves(load_digit_classes(n_train=n_train, n_val=n_val, random_state=random_state))
 
 
 def load_idx(
@@ -69,7 +69,7 @@ def load_idx(
     n_val: int | None = None,
     random_state: int | np.random.Generator = 0,
 ) -> Dataset:
-    """MNIST or a set in the same files (Fashion-MNIST, KMNIST), classes 0-4 against 5-9.
+    """Load MNIST or a set in the same files (Fashion-MNIST, KMNIST), classes 0-4 against 5-9.
 
     Both parts come from one pair of files: ``train-images-idx3-ubyte`` and
     ``train-labels-idx1-ubyte`` if the folder has either, else the ``t10k-`` pair. Each may be
@@ -79,8 +79,12 @@ def load_idx(
     ----------
     data_dir : path
         Folder with the files.
-    n_train, n_val, random_state
-        As in `load_digits`.
+    n_train : int
+        Number of training samples. One `random_state` gives nested training parts.
+    n_val : int or None
+        Number of validation samples, disjoint from the training part; None: all the rest.
+    random_state : int or numpy.random.Generator
+        Source of the one shuffle that both parts are cut from.
 
     Returns
     -------
@@ -91,18 +95,30 @@ def load_idx(
     ------
     FileNotFoundError
         If the folder or a file is missing.
+    TypeError
+        If a sample number is not an integer.
     ValueError
-        If a file is damaged, images and labels differ in number or a label is above 9.
-    TypeError, ValueError
-        Further as in `load_digits`.
+        If a file is damaged, images and labels differ in number, a label is above 9, more samples
+        are wanted than there are, or the training part lacks a class.
+
+    Examples
+    --------
+    >>> import pathlib, struct, tempfile
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> images = struct.pack(">4B3I", 0, 0, 8, 3, 4, 1, 2) + bytes(range(8))  # 4 of 1 x 2 pixels
+    >>> labels = struct.pack(">4BI", 0, 0, 8, 1, 4) + bytes([0, 9, 1, 8])
+    >>> _ = (folder / "train-images-idx3-ubyte").write_bytes(images)
+    >>> _ = (folder / "train-labels-idx1-ubyte").write_bytes(labels)
+    >>> ib.datasets.load_idx(folder, n_train=3).X_train.shape
+    (3, 3)
     """
-    return in_halves(
+    return halves(
         load_idx_classes(data_dir, n_train=n_train, n_val=n_val, random_state=random_state)
     )
 
 
-def in_halves(dataset: ClassDataset) -> Dataset:
-    """Ten digits in two: 0-4 are +1."""
+def halves(dataset: ClassDataset) -> Dataset:
+    """Return data of ten classes with the label +1 for 0-4 and -1 for 5-9."""
     return dataset.two_classes(range(5), "classes 0-4 (+1) against 5-9 (-1)")
 
 
@@ -113,10 +129,21 @@ def load_digit_classes(
     random_state: int | np.random.Generator = 0,
     constant: bool = True,
 ) -> ClassDataset:
-    """Scikit-learn's bundled 8x8 digits (1,797 images, no download) with their ten classes.
+    """Load scikit-learn's bundled 8x8 digits with their ten classes.
 
-    The samples are those of `load_digits`, which says what the arguments mean and what is raised
-    for numbers that are out of range. Without `constant` there is no column of ones.
+    Parameters
+    ----------
+    n_train : int
+    n_val : int or None
+    random_state : int or numpy.random.Generator
+        The samples are those that `load_digits` has for these arguments.
+    constant : bool
+        Whether a column of ones is appended.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a sample number is not an integer, or more samples are wanted than there are.
     """
     images, labels = _bundled()
     rows = split(len(labels), n_train, n_val, random_state)
@@ -124,7 +151,7 @@ def load_digit_classes(
     return _dataset(about, images, labels, rows, 16, constant)
 
 
-@cache  # they are read from text, in 70 ms
+@cache  # scikit-learn reads text, in 70 ms
 def _bundled() -> tuple[NDArray[Any], NDArray[Any]]:
     from sklearn.datasets import (  # type: ignore[import-untyped,unused-ignore]
         load_digits as load_bundled,
@@ -142,10 +169,26 @@ def load_idx_classes(
     random_state: int | np.random.Generator = 0,
     constant: bool = True,
 ) -> ClassDataset:
-    """MNIST or a set in the same files, with its classes.
+    """Load MNIST or a set in the same files, with its classes.
 
-    The samples are those of `load_idx`, which says which files are read, what the arguments mean
-    and what is raised. Without `constant` there is no column of ones.
+    Parameters
+    ----------
+    data_dir : path
+        Folder with the files.
+    n_train : int
+    n_val : int or None
+    random_state : int or numpy.random.Generator
+        The samples are those that `load_idx` has for these arguments.
+    constant : bool
+        Whether a column of ones is appended.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the folder or a file is missing.
+    TypeError, ValueError
+        If a file is damaged, images and labels differ in number, a label is above 9, a sample
+        number is not an integer, or more samples are wanted than there are.
     """
     folder = Path(data_dir)
     if not folder.is_dir():
@@ -189,7 +232,7 @@ def _dataset(
 
 
 def _inputs(images: NDArray[Any], brightest: int, constant: bool) -> Floats:
-    """Pixels from [0, brightest] to [-1, 1] with the constant last, if it is wanted; read-only."""
+    """Pixels scaled from [0, brightest] to [-1, 1], with the constant last; read-only."""
     n_images, n_pixels = len(images), math.prod(images.shape[1:])
     X = np.ones((n_images, n_pixels + constant))
     X[:, :n_pixels] = images.reshape(n_images, n_pixels, order="C") / (brightest / 2) - 1

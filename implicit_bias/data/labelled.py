@@ -1,4 +1,4 @@
-"""A data set of several classes in its training and its validation part, checked, read-only."""
+"""Data set of several classes in a training and a validation part, checked and read-only."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class ClassDataset(Shown):
     X_train, X_val : array of float64, shapes (n, D) and (m, D)
         Inputs, one row a sample; m may be 0. A bias is a constant column.
     labels_train, labels_val : integer arrays, shapes (n,) and (m,)
-        Class of every sample, any integers; kept as int64.
+        Class of every sample, any integers; stored as int64.
     source : str
-        For people: which images, at which scaling.
+        Description of the samples and their scaling.
     names : mapping of int to str
-        What classes are called, where that is not their number.
+        Names of classes, where these are not their numbers.
 
     Raises
     ------
@@ -44,6 +44,13 @@ class ClassDataset(Shown):
         If inputs are not numeric or labels not integers.
     ValueError
         If shapes disagree or an input is not finite.
+
+    Examples
+    --------
+    >>> X = [[0.0], [1.0], [2.0]]
+    >>> data = ib.datasets.ClassDataset("toy", X, [0, 1, 2], [[3.0]], [2], "points")
+    >>> data.classes, data.two_classes({2}, "2 against the rest").y_train.tolist()
+    ((0, 1, 2), [-1.0, -1.0, 1.0])
     """
 
     name: str
@@ -70,26 +77,27 @@ class ClassDataset(Shown):
 
     @property
     def description(self) -> str:
-        """One line for people: images, scaling, classes, sizes."""
+        """One line: source, scaling, classes, sizes."""
         named = {k: f"{k} ({self.names[k]})" if k in self.names else str(k) for k in self.classes}
         return self._described("classes " + ", ".join(named.values()))
 
     def name_of(self, label: int) -> str:
-        """What a class is called, as a user names it."""
+        """Return the name of a class, its number where it has none."""
         return self.names.get(label, str(label))
 
     def digest(self) -> str:
-        """SHA-256 of inputs and class labels, which names the same data on every machine."""
+        """Return SHA-256, in hexadecimal, of inputs and class labels, equal on every machine."""
         return digest(*(getattr(self, key) for key in _ARRAYS))
 
     def two_classes(self, positive: Collection[int], text: str) -> Dataset:
-        """The same inputs with the label +1 for the classes in `positive`, -1 for all others.
+        """Return the same inputs with the label +1 for some classes and -1 for all others.
 
         Parameters
         ----------
         positive : collection of int
+            Classes that are +1.
         text : str
-            Which classes these are, for the description.
+            The two sets of classes, for the description.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""What data are called: the sets that there are, and files. Loads nothing, not even NumPy."""
+"""Names of data: the sets that there are, and files. Loads nothing, not even NumPy."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ ENDINGS = (".npz", ".npy", ".csv", ".parquet")
 
 
 def is_file(data: str) -> bool:
-    """Whether `data` names a file or a folder and none of the sets in `NAMES`."""
+    """Return whether `data` names a file or a folder and none of the sets in `NAMES`."""
     looks = data.lower().endswith(ENDINGS) or any(mark in data for mark in "./\\")
     return bool(data) and data not in NAMES and (looks or Path(data).exists())
 
 
 def has_own_size(data: str) -> bool:
-    """Whether there are as many samples as there are, so that sizes meant for images do not fit."""
+    """Return whether the data are a table of a fixed size, for which image sizes do not fit."""
     return data in get_args(TableName) or is_file(data)
 
 
 def files_of(data: str) -> tuple[Path, ...]:
-    """All files that data are read from, themselves there or not; of a folder its IDX files."""
+    """Return the files that data are read from, there or not; for a folder its IDX files."""
     path = Path(data)
     if path.is_dir():
         return tuple(sorted(path.glob("*-idx[13]-ubyte*")))
@@ -45,7 +45,7 @@ def files_of(data: str) -> tuple[Path, ...]:
 
 
 def labels_beside(path: Path) -> Path:
-    """The labels of inputs in an .npy file: X becomes y in its name, train_X.npy train_y.npy.
+    """Return the path of the labels of an .npy file: train_X.npy has its labels in train_y.npy.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Orthogonally separable data: the check that names an offending pair, and a generator."""
+"""Orthogonally separable data: a check that names an offending pair, and a generator."""
 
 from __future__ import annotations
 
@@ -23,32 +23,38 @@ __all__ = [
     "separability_of_products",
 ]
 
-# Rows of the Gram matrix that are held at once.
+# Rows of the Gram matrix that are formed at once.
 _BLOCK = 1024
 
 
 @dataclass(frozen=True)
 class OrthogonalSeparability:
-    """Whether data are orthogonally separable, and the pair that says no; true if they are.
+    """Result of `is_orthogonally_separable`, with an offending pair; true if there is none.
 
     Attributes
     ----------
     smallest_within : float
-        Least `<x_i, x_j>` over samples of equal labels, i = j included; has to be above 0.
+        Least `<x_i, x_j>` over samples of equal labels, i = j included; above 0 if separable.
     largest_across : float
-        Largest `<x_i, x_j>` over samples of different labels, `-inf` if there are none; has to
-        be at most 0.
+        Largest `<x_i, x_j>` over samples of different labels, `-inf` if there are none; at most 0
+        if separable.
     pair : (int, int) or None
         The offending pair with the largest absolute cosine, i <= j; None if there is none. A
         zero row offends together with itself.
     product : float
         Its inner product; NaN without a pair.
     n_offending, n_pairs : int
-        Pairs i <= j that offend, and all of them.
+        Numbers of pairs i <= j that offend, and of all.
     n_offending_across, n_across : int
         Those of different labels among them.
     message : str
-        One sentence for people, with the pair and its inner product.
+        One sentence, with the pair and its inner product.
+
+    Examples
+    --------
+    >>> found = ib.datasets.is_orthogonally_separable([[1.0, 0.0], [1.0, 1.0]], [1, -1])
+    >>> bool(found), found.pair, found.product
+    (False, (0, 1), 1.0)
     """
 
     smallest_within: float
@@ -106,7 +112,7 @@ def is_orthogonally_separable(X: Array, y: Array) -> OrthogonalSeparability:
 
     Examples
     --------
-    >>> print(is_orthogonally_separable([[1.0, 0.0], [1.0, 1.0]], [1, -1]).message)
+    >>> print(ib.datasets.is_orthogonally_separable([[1.0, 0.0], [1.0, 1.0]], [1, -1]).message)
     not orthogonally separable: samples 0 and 1 have different labels but <x_0, x_1> = 1 > 0 \
 (1 of 3 pairs offend); the largest product across classes must be at most 0
     """
@@ -116,7 +122,18 @@ def is_orthogonally_separable(X: Array, y: Array) -> OrthogonalSeparability:
 
 
 def separability_of_products(products: Floats, y: Floats) -> OrthogonalSeparability:
-    """`is_orthogonally_separable` of samples that are known by their `inner_products` (n, n)."""
+    """Check orthogonal separability from the `inner_products` (n, n) of samples.
+
+    Parameters
+    ----------
+    products : (n, n) array
+    y : (n,) array
+        Labels in {-1, +1}.
+
+    Returns
+    -------
+    OrthogonalSeparability
+    """
     norms = np.sqrt(np.maximum(np.diagonal(products), 0.0))
     return _judge((products[rows] for rows in _blocks(len(y))), norms, y)
 
@@ -126,7 +143,7 @@ def _blocks(n: int) -> list[slice]:
 
 
 def _judge(blocks: Iterable[Floats], norms: Floats, y: Floats) -> OrthogonalSeparability:
-    """The verdict from the rows of the Gram matrix, `_BLOCK` by `_BLOCK`."""
+    """The result, from the rows of the Gram matrix, `_BLOCK` at a time."""
     n = len(y)
     least, largest, n_offending, n_offending_across = math.inf, -math.inf, 0, 0
     worst, pair, product = -1.0, None, math.nan
@@ -162,7 +179,7 @@ def _judge(blocks: Iterable[Floats], norms: Floats, y: Floats) -> OrthogonalSepa
 
 
 def _worst(offends: NDArray[np.bool_], products: Floats, size: Floats) -> tuple[float, int, int]:
-    """Largest absolute cosine of an offending pair, and where it is; -1 without one."""
+    """Largest absolute cosine of an offending pair, and its place; -1 without one."""
     cosines = np.abs(np.divide(products, size, out=np.zeros_like(products), where=size > 0))
     shown = np.where(offends, cosines, -1.0)
     i, j = np.unravel_index(np.argmax(shown), shown.shape)
@@ -172,17 +189,18 @@ def _worst(offends: NDArray[np.bool_], products: Floats, size: Floats) -> tuple[
 def make_orthosep(
     n: int = 500, d: int = 20, *, random_state: int | np.random.Generator = 0
 ) -> tuple[Floats, Floats]:
-    """Orthogonally separable data in two opposite orthants, cut by one half-space.
+    """Draw orthogonally separable data in two opposite orthants, cut by one half-space.
 
-    The law is that of rows x ~ N(0, I) kept with label +1 in the positive orthant and with label
-    -1 in the negative one, in both cases if `<x, z> >= 0` with z = (1, -1, 1, -1, ...), which
-    keeps the two max-margin directions from being opposite.
+    Rows x ~ N(0, I) are accepted with label +1 in the positive orthant and with label -1 in the
+    negative one, in both cases if `<x, z> >= 0` with z = (1, -1, 1, -1, ...), so that the two
+    max-margin directions are not opposite.
 
     Parameters
     ----------
     n, d : int
-        Samples and inputs.
+        Numbers of samples and inputs.
     random_state : int or numpy.random.Generator
+        Source of the samples.
 
     Returns
     -------
@@ -197,13 +215,19 @@ def make_orthosep(
     References
     ----------
     M. Phuong, "Underspecification in Deep Learning", section 3.4.1.
+
+    Examples
+    --------
+    >>> X, y = ib.datasets.make_orthosep(50, 4)
+    >>> X.shape, bool(ib.datasets.is_orthogonally_separable(X, y))
+    ((50, 4), True)
     """
     for name, size in (("n", n), ("d", d)):
         require_count(name, size)
     rng = np.random.default_rng(random_state)
-    # Of the two points +|g| and -|g| that a draw has in the orthants, the half-space keeps exactly
-    # one, sign(<|g|, z>) |g|, and both are equally likely. So conditioning on being kept leaves
-    # the law of |g| as it is, and nothing needs to be rejected.
+    # Of the two points +|g| and -|g| that a draw has in the orthants, exactly one is in the
+    # half-space, sign(<|g|, z>) |g|, and both are equally likely. So conditioning on it does not
+    # change the law of |g|, and nothing needs to be rejected.
     g = np.abs(rng.normal(size=(n, d)))
     z = np.where(np.arange(d) % 2 == 0, 1.0, -1.0)
     y = np.where(g @ z >= 0, 1.0, -1.0)
@@ -237,7 +261,7 @@ def orthosep_dataset(
 
 
 def inner_products(A: Floats, B: Floats) -> Floats:
-    """(n, m) inner products of rows, 0 where rounding cannot tell them from 0."""
+    """Return the inner products (n, m) of rows, 0 where rounding alone can account for them."""
     products = np.asarray(A @ B.T, dtype=np.float64)
     # |fl(<a, b>) - <a, b>| <= D eps ||a|| ||b||, whatever the order of summation.
     size = np.linalg.norm(A, axis=1)[:, None] * np.linalg.norm(B, axis=1)

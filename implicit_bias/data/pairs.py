@@ -21,18 +21,20 @@ def load_pair(
     n_val: int | None = None,
     random_state: int | np.random.Generator = 0,
 ) -> Dataset:
-    """The images of two classes, -1 and +1 in this order.
+    """Load the images of two classes, -1 and +1 in this order.
 
     Parameters
     ----------
     data_dir : path, optional
         Folder of IDX files, as `load_idx` reads them; scikit-learn's bundled digits without it.
     classes : pair of int
+        The classes that are -1 and +1.
     n_train : int
-        One `random_state` gives nested training parts.
+        Number of training images. One `random_state` gives nested training parts.
     n_val : int, optional
-        Held-out images, the last of the shuffle; all the rest unless given.
+        Number of held-out images, the last of the shuffle; all the rest by default.
     random_state : int or numpy.random.Generator
+        Source of the shuffle.
 
     Returns
     -------
@@ -41,8 +43,10 @@ def load_pair(
 
     Raises
     ------
-    FileNotFoundError, TypeError, ValueError
-        As `load_idx`, and if the two classes have not so many images.
+    FileNotFoundError
+        If the folder or a file is missing.
+    TypeError, ValueError
+        If a file is damaged, or the two classes have not so many images.
     """
     if data_dir is None:
         whole = load_digit_classes(n_train=1, random_state=random_state)

@@ -1,4 +1,4 @@
-"""Points of the plane that four tied predictors label, one predictor a quadrant."""
+"""Points of the plane labelled by four linear predictors, one a quadrant, that are tied."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from .splitting import parts_text
 
 __all__ = ["make_quadrants", "quadrant_dataset"]
 
-# The labels of |x_1| > |x_2| as a network, and the most that is added to its weights at random:
-# below 1/2 no slope changes its sign, and it stays an hourglass.
+# A network with the labels of |x_1| > |x_2|, and the largest random addition to its weights: below
+# 1/2 no slope changes its sign, and it stays an hourglass.
 _HOURGLASS = np.array([[[-1.0, 0, 0], [1, 0, 0]], [[0, 1, 0], [0, -1, 0]]])
 _LEAN = 0.3
 
@@ -28,10 +28,10 @@ def make_quadrants(
     .. math:: y = \operatorname{sign} \langle \beta_{c(x)}, x \rangle, \qquad
               \beta_{c} = \zeta_{1, c_1} + \zeta_{2, c_2}, \qquad c_h(x) = [x_h \ge 0]
 
-    with zeta_1 near (-1, 0, 0), (1, 0, 0) and zeta_2 near (0, 1, 0), (0, -1, 0): an hourglass,
-    whose arms lean as the draw will have it. The four predictors are tied,
-    beta_00 + beta_11 = beta_01 + beta_10, as they are in every network with these gates, which
-    therefore separates the points. One linear predictor hardly ever does.
+    with zeta_1 near (-1, 0, 0), (1, 0, 0) and zeta_2 near (0, 1, 0), (0, -1, 0): an hourglass with
+    random slopes. The four predictors are tied, beta_00 + beta_11 = beta_01 + beta_10, as they are
+    in every network with these gates, which therefore separates the points. One linear predictor
+    hardly ever does.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def make_quadrants(
 
     Examples
     --------
-    >>> X, y = make_quadrants(100)
+    >>> X, y = ib.datasets.make_quadrants(100)
     >>> X.shape, sorted(set(y.tolist()))
     ((100, 3), [-1.0, 1.0])
     """
@@ -69,7 +69,7 @@ def make_quadrants(
     require_fraction("gap", gap, "the square has a half-width of 1")
     rng = np.random.default_rng(random_state)
     zeta = _HOURGLASS + rng.uniform(-_LEAN, _LEAN, size=_HOURGLASS.shape)
-    kept = np.empty((0, 3))
+    points = np.empty((0, 3))
     labels = np.empty(0)
     for _ in range(_ROUNDS):
         X = np.ones((_SURPLUS * n, 3))
@@ -78,12 +78,12 @@ def make_quadrants(
         beta = zeta[0, side[:, 0]] + zeta[1, side[:, 1]]
         distance = np.einsum("nd,nd->n", beta, X) / np.linalg.norm(beta[:, :2], axis=1)
         clear = np.abs(distance) > gap
-        kept = np.concatenate([kept, X[clear]])[:n]
+        points = np.concatenate([points, X[clear]])[:n]
         labels = np.concatenate([labels, np.sign(distance[clear])])[:n]
-        if len(kept) == n:
-            return kept, labels
+        if len(points) == n:
+            return points, labels
     raise ValueError(
-        f"`gap` {gap:g} leaves room for {len(kept)} of {n} points only: take a smaller one"
+        f"`gap` {gap:g} leaves room for {len(points)} of {n} points only: take a smaller one"
     )
 
 

@@ -1,4 +1,4 @@
-"""One part of the data with its gates, as limits and networks are given it."""
+"""One part of the data with its gates, for limits and networks."""
 
 from __future__ import annotations
 
@@ -20,18 +20,24 @@ class _Parts(NamedTuple):
 class Sample(_Parts):
     """Inputs (n, D) or (n, ...), labels (n,) in {-1, +1}, gates (n, ...) of one part of the data.
 
-    A tuple of these three, checked when it is made: they need as many rows as each other.
+    A tuple of these three with equal numbers of rows, checked when it is made.
 
     Parameters
     ----------
     X, y : arrays or tensors
     gates : array or tensor, optional
-        Left out for networks and limits without gates.
+        None for networks and limits without gates.
 
     Raises
     ------
     ValueError
         If `y` is not one label a row of `X`, or `gates` not one row a row of `X`.
+
+    Examples
+    --------
+    >>> X, y, gates = ib.Sample([[1.0, 2.0], [3.0, 4.0]], [1, -1], gates=[[0], [1]])
+    >>> ib.Sample(X, y).gates is None
+    True
     """
 
     __slots__ = ()

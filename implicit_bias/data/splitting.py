@@ -1,4 +1,4 @@
-"""One shuffle, cut into a training and a validation part."""
+"""Split of samples into a training and a validation part."""
 
 from __future__ import annotations
 
@@ -13,7 +13,23 @@ __all__ = ["parts_text", "split"]
 def split(
     n_total: int, n_train: int, n_val: int | None, random_state: int | np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows for training (a prefix of the shuffle) and for validation (a suffix of it)."""
+    """Return rows for training, the first of a shuffle, and for validation, the last of it.
+
+    Parameters
+    ----------
+    n_total, n_train : int
+    n_val : int or None
+        None: all that are not trained on.
+    random_state : int or numpy.random.Generator
+        Source of the shuffle.
+
+    Raises
+    ------
+    TypeError
+        If a number is not whole.
+    ValueError
+        If more samples are wanted than there are.
+    """
     n_held_out = 0 if n_val is None else n_val
     for name, number, least in (("n_train", n_train, 1), ("n_val", n_held_out, 0)):
         require_count(name, number, least=least)
@@ -28,5 +44,5 @@ def split(
 
 
 def parts_text(n_train: int, n_val: int) -> str:
-    """The sizes of both parts, as a description of data ends."""
+    """Return the text of both sizes, with which descriptions of data end."""
     return f"{n_train} training and {n_val} validation samples"

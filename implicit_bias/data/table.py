@@ -1,4 +1,4 @@
-"""All samples of a source with their classes, before they are split; and words as classes."""
+"""Tables: all samples of a source with their classes, before they are split."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ class Table:
     Attributes
     ----------
     name : str
+        Short name of the source.
     X : (n, D) float64 array
     labels : (n,) int64 array
         Classes; words are numbered in their order.
     names : mapping of int to str
         The words; empty where classes are whole numbers.
     columns : tuple of str
-        What the columns of X are called.
+        Names of the columns of X.
     source : str
-        For people.
+        Description of the source.
     """
 
     name: str
@@ -45,13 +46,20 @@ class Table:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """`: did you mean ...?`, empty where nothing is near."""
+    """Return ``: did you mean ...?`` with the nearest known name, empty where none is near."""
     close = get_close_matches(name, list(known), n=1)
     return f": did you mean {close[0]!r}?" if close else ""
 
 
 def numbered(where: str, values: Any) -> tuple[NDArray[np.int64], dict[int, str]]:
-    """Labels as whole numbers, and what they stand for where they were words.
+    """Return labels as whole numbers (n,), and the words that these stand for, if any.
+
+    Parameters
+    ----------
+    where : str
+        Where the labels come from, for messages.
+    values : (n,) array
+        Words, whole numbers or booleans.
 
     Raises
     ------
@@ -60,7 +68,7 @@ def numbered(where: str, values: Any) -> tuple[NDArray[np.int64], dict[int, str]
     """
     values = np.asarray(values)
     if values.dtype.kind == "O":
-        values = _of_objects(where, values)
+        values = _plain(where, values)
     if values.dtype.kind == "b":
         return values.astype(np.int64), {0: "False", 1: "True"}
     if values.dtype.kind in "US":
@@ -81,7 +89,7 @@ def numbered(where: str, values: Any) -> tuple[NDArray[np.int64], dict[int, str]
     return whole, {}
 
 
-def _of_objects(where: str, values: NDArray[Any]) -> NDArray[Any]:
+def _plain(where: str, values: NDArray[Any]) -> NDArray[Any]:
     missing = np.array([value is None or value != value for value in values], dtype=bool)
     if missing.any():
         row = int(np.flatnonzero(missing)[0])
@@ -96,5 +104,6 @@ def _of_objects(where: str, values: NDArray[Any]) -> NDArray[Any]:
 
 
 def listed(names: Sequence[str]) -> str:
+    """Return the first names, and the number of the others, as one text."""
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return (", ".join(map(repr, names[:SHOWN])) or "none") + more

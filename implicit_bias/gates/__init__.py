@@ -1,4 +1,4 @@
-"""Which units are open: gatings fitted to data, and how gates change."""
+"""Gates and contexts of units: transformers fitted to data, and measures of open gates."""
 
 from .._lazy import lazy_names
 

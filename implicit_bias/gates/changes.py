@@ -1,4 +1,4 @@
-"""How the gates of a ReLU network change: between two times, and along training."""
+"""Changes of the gates of a ReLU network: between two times, and along training."""
 
 from __future__ import annotations
 
@@ -16,17 +16,27 @@ __all__ = ["GateChanges", "gate_changes"]
 
 
 def gate_changes(before: Any, after: Any) -> Floats:
-    """(H,) share of samples on which each unit's gate differs: its mean is the share of all gates.
+    """Return the share of samples on which each unit's gate differs between two times.
 
     Parameters
     ----------
     before, after : (n, H) arrays or tensors
-        Gates of the same samples and units at two times.
+        Gates of the same samples and units, 0 or 1.
+
+    Returns
+    -------
+    (H,) float64 array
+        Its mean is the share of all gates.
 
     Raises
     ------
     ValueError
         If the shapes differ or there is no sample.
+
+    Examples
+    --------
+    >>> ib.gates.gate_changes([[1, 0], [1, 1]], [[1, 1], [1, 0]]).tolist()
+    [0.0, 1.0]
     """
     a, b = np.asarray(to_numpy(before)), np.asarray(to_numpy(after))
     if a.shape != b.shape or a.ndim != 2 or a.shape[0] == 0:
@@ -39,15 +49,22 @@ def gate_changes(before: Any, after: Any) -> Floats:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GateChanges(Shown):
-    """How gates changed along training: one entry a report of the trainer, read-only.
+    """Changes of gates along training: read-only arrays, one entry a report of the trainer.
 
     Attributes
     ----------
     step : (T,) int64 array
+        Gradient steps done.
     since_start : (T,) float64 array
         Share of all gates that differ from the first report's.
     since_last : (T,) float64 array
-        Share that differ from the report before: gates that flip to and fro count each time.
+        Share that differ from the report before: gates that flip back and forth count each time.
+
+    Examples
+    --------
+    >>> changes = ib.gates.GateChanges(np.array([0, 10]), np.array([0.0, 0.2]), np.zeros(2))
+    >>> changes.to_dict()["since_start"]
+    [0.0, 0.2]
     """
 
     step: NDArray[np.int64]
@@ -59,5 +76,5 @@ class GateChanges(Shown):
             array.flags.writeable = False
 
     def to_dict(self) -> dict[str, list[float]]:
-        """Lists, ready for JSON."""
+        """Return the arrays as lists."""
         return {name: array.tolist() for name, array in asdict(self).items()}

@@ -1,8 +1,7 @@
-"""Units gated by hyperplanes: contexts of gated linear units, gates of ReLU-like ones."""
+"""Hyperplanes that gate units: contexts of gated linear units, and gates of ReLU-like ones."""
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -14,8 +13,8 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
 
 from .._solve import require_memory
 from ..data.arrays import Floats, checked_weights, refuse_disguised
+from .gating import Gating, seed_from, seed_text
 from .planes import coordinate_planes, count_hyperplanes, median_cutoffs, projections
-from .saved import Gating
 
 __all__ = ["HyperplaneContexts", "HyperplaneGates"]
 
@@ -24,7 +23,7 @@ _CUTOFF_SCALE = 9.0
 
 
 class HyperplaneContexts(Gating):
-    r"""Contexts from k = log2(C) hyperplanes a unit.
+    r"""Contexts of units from k = log2(C) random hyperplanes each.
 
     .. math:: c_h(x) = \sum_{j<k} 2^j \, [\langle w_{hj}, x \rangle - b_{hj} \ge 0],
               \qquad w_{hj} \sim N(0, 36^2 I)
@@ -60,7 +59,7 @@ class HyperplaneContexts(Gating):
     Examples
     --------
     >>> X = np.random.default_rng(0).normal(size=(50, 3))
-    >>> contexts = HyperplaneContexts(n_units=2, n_contexts=4).fit_transform(X)
+    >>> contexts = ib.HyperplaneContexts(n_units=2, n_contexts=4).fit_transform(X)
     >>> contexts.shape, contexts.dtype
     ((50, 2), dtype('int64'))
     """
@@ -87,8 +86,14 @@ class HyperplaneContexts(Gating):
     def fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Draw the hyperplanes; the reference data `X` (n, D) set the median cutoffs.
 
-        With `sample_weight` (n,), none negative, these halve the weight: a row of weight 2 counts
-        as two rows, one of weight 0 as none.
+        Parameters
+        ----------
+        X : (n, D) array
+        y : None
+            Not used.
+        sample_weight : (n,) array, optional
+            None negative; median cutoffs halve the weight: a row of weight 2 counts as two rows,
+            one of weight 0 as none.
 
         Raises
         ------
@@ -121,7 +126,7 @@ class HyperplaneContexts(Gating):
         return self
 
     def transform(self, X: ArrayLike) -> NDArray[np.int64]:
-        """Contexts of the rows of `X` (n, D): int64, shape (n, H), in {0, ..., C-1}.
+        """Return the contexts of the rows of `X` (n, D): int64, shape (n, H), in {0, ..., C-1}.
 
         Raises
         ------
@@ -142,19 +147,18 @@ class HyperplaneContexts(Gating):
         return len(self.normals_)
 
     def _arrays(self) -> dict[str, Any]:
-        seed = self.random_state
         values = (
             self.normals_,
             self.cutoffs_,
             np.array(self.cutoffs),
-            np.array(str(seed) if isinstance(seed, Integral) else ""),
+            seed_text(self.random_state),
             np.array(getattr(self, "feature_names_in_", []), dtype=np.str_),
         )
         return dict(zip(self.saved, values, strict=True))
 
     @classmethod
-    def _made_from(cls, arrays: dict[str, NDArray[Any]], wanted: str) -> Self:
-        normals, cutoffs, seed = arrays["normals"], arrays["cutoffs"], str(arrays["random_state"])
+    def _from_checked_arrays(cls, arrays: dict[str, NDArray[Any]], wanted: str) -> Self:
+        normals, cutoffs = arrays["normals"], arrays["cutoffs"]
         if normals.ndim != 3 or cutoffs.shape != normals.shape[:2]:
             raise ValueError(
                 f"{wanted}, got normals of shape {normals.shape} and cutoffs of shape "
@@ -164,7 +168,7 @@ class HyperplaneContexts(Gating):
             normals.shape[0],
             2 ** normals.shape[1],
             cutoffs=str(arrays["cutoff_rule"]),
-            random_state=int(seed) if seed else None,
+            random_state=seed_from(arrays["random_state"]),
         )
         contexts.normals_, contexts.cutoffs_ = normals, cutoffs
         contexts.n_features_in_ = normals.shape[2]
@@ -174,7 +178,7 @@ class HyperplaneContexts(Gating):
 
 
 class HyperplaneGates(Gating):
-    r"""Gates of one random hyperplane a unit, and of one unit that is always open.
+    r"""Gates of units from one random hyperplane each, and of one unit that is always open.
 
     .. math:: g_h(x) = [\langle w_h, x \rangle - b_h \ge 0], \qquad w_h \sim N(0, 36^2 I)
 
@@ -188,10 +192,11 @@ class HyperplaneGates(Gating):
     always_open : bool
         Whether one more unit follows that is open everywhere: H = n_units + 1.
     cutoffs : {"median", "random", "axes"}
-        As in `HyperplaneContexts`; "median" opens each gate for half the reference data, "axes"
-        gate h where input h is not negative.
+        "median": each gate is open for half the reference data; "random": b ~ N(0, 9^2); "axes":
+        gate h is open where input h is not negative, and nothing is drawn.
     random_state : int, numpy.random.Generator or None
-        Hyperplanes are those of `HyperplaneContexts(n_units, 2, ...)` for the same value.
+        Hyperplanes are those of `HyperplaneContexts(n_units, 2, ...)` for the same value. None
+        draws afresh at each fit.
 
     Attributes
     ----------
@@ -208,7 +213,7 @@ class HyperplaneGates(Gating):
     Examples
     --------
     >>> X = np.random.default_rng(0).normal(size=(50, 3))
-    >>> gates = HyperplaneGates(n_units=2).fit_transform(X)
+    >>> gates = ib.HyperplaneGates(n_units=2).fit_transform(X)
     >>> gates.shape, gates.mean(axis=0).tolist()
     ((50, 3), [0.5, 0.5, 1.0])
     """
@@ -232,22 +237,31 @@ class HyperplaneGates(Gating):
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Draw the hyperplanes; `X` (n, D) and `sample_weight` as in `HyperplaneContexts.fit`.
+        """Draw the hyperplanes; the reference data `X` (n, D) set the median cutoffs.
+
+        Parameters
+        ----------
+        X : (n, D) array
+        y : None
+            Not used.
+        sample_weight : (n,) array, optional
+            None negative; median cutoffs halve the weight.
 
         Raises
         ------
         TypeError
             If `n_units` is not an integer.
         ValueError
-            As there.
+            If a parameter is out of range, `X` is empty, not finite, or too narrow for "axes", or
+            `sample_weight` holds no weights.
         """
         contexts = HyperplaneContexts(
             self.n_units, 2, cutoffs=self.cutoffs, random_state=self.random_state
         )
-        return self._adopt(contexts.fit(X, sample_weight=sample_weight))
+        return self._set_contexts(contexts.fit(X, sample_weight=sample_weight))
 
     def transform(self, X: ArrayLike) -> NDArray[np.int64]:
-        """Gates of the rows of `X` (n, D): int64, shape (n, H), in {0, 1}.
+        """Return the gates of the rows of `X` (n, D): int64, shape (n, H), in {0, 1}.
 
         Raises
         ------
@@ -271,17 +285,17 @@ class HyperplaneGates(Gating):
         return self.contexts_._arrays() | {"always_open": np.array(bool(self.always_open))}
 
     @classmethod
-    def _made_from(cls, arrays: dict[str, NDArray[Any]], wanted: str) -> Self:
-        contexts = HyperplaneContexts._made_from(arrays, wanted)
+    def _from_checked_arrays(cls, arrays: dict[str, NDArray[Any]], wanted: str) -> Self:
+        contexts = HyperplaneContexts._from_checked_arrays(arrays, wanted)
         gates = cls(
             contexts.n_units,
             always_open=bool(arrays["always_open"]),
             cutoffs=contexts.cutoffs,
             random_state=contexts.random_state,
         )
-        return gates._adopt(contexts)
+        return gates._set_contexts(contexts)
 
-    def _adopt(self, contexts: HyperplaneContexts) -> Self:
+    def _set_contexts(self, contexts: HyperplaneContexts) -> Self:
         self.contexts_ = contexts
         self.n_features_in_ = contexts.n_features_in_
         if hasattr(contexts, "feature_names_in_"):

@@ -1,10 +1,9 @@
-"""Gates of every layer, from the pre-activations of a network of their own."""
+"""Gates of several layers, from the pre-activations of a gating network."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,13 +15,20 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
 
 from .._solve import require_columns, require_count, to_numpy
 from ..data.arrays import Floats, refuse_disguised
-from .saved import MADE_FOR, Gating
+from .gating import MADE_FOR, Gating, seed_from, seed_text
 
-__all__ = ["LayeredGates", "LinearGates", "NetworkGates", "check_widths", "pack", "unpack"]
+__all__ = [
+    "LayeredGates",
+    "LinearGates",
+    "NetworkGates",
+    "check_widths",
+    "pack_layers",
+    "unpack_layers",
+]
 
 
 class LayeredGates(Gating):
-    """Gates `[q_l >= 0]` of layers q_l = W_l h(q_{l-1}), q_0 = x, without biases.
+    """Base of gates `[q_l >= 0]` of layers q_l = W_l h(q_{l-1}), q_0 = x, without biases.
 
     Attributes
     ----------
@@ -39,16 +45,18 @@ class LayeredGates(Gating):
 
     @staticmethod
     def activate(q: Floats) -> Floats:
-        """What a layer hands on of its pre-activations."""
+        """Return h of pre-activations."""
         raise NotImplementedError
 
     @staticmethod
     def slopes(q: Floats) -> Floats:
-        """The derivative of `activate`."""
+        """Return the derivative of h at pre-activations."""
         raise NotImplementedError
 
     def transform(self, X: ArrayLike) -> NDArray[np.int64]:
-        """Gates of the rows of `X` (n, D): int64 (n, sum of widths) in {0, 1}, layer after layer.
+        """Return the gates (n, sum of widths) of the rows of `X` (n, D), layer after layer.
+
+        They are int64, 0 or 1.
 
         Raises
         ------
@@ -61,7 +69,15 @@ class LayeredGates(Gating):
         return np.concatenate(parts, axis=1).astype(np.int64)
 
     def pre_activations(self, X: ArrayLike) -> list[Floats]:
-        """q_l (n, width_l) of every layer; raises as `transform` does."""
+        """Return q_l (n, width_l) of every layer.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If it has not been fitted.
+        ValueError
+            If `X` is not finite or has another width than the layers.
+        """
         check_is_fitted(self)
         refuse_disguised("X", X)
         inputs: Floats = validate_data(self, X, dtype=np.float64, reset=False)
@@ -72,15 +88,15 @@ class LayeredGates(Gating):
 
     @property
     def widths_(self) -> tuple[int, ...]:
-        """Gates of every layer."""
+        """Number of gates of every layer."""
         return tuple(len(layer) for layer in self.layers_)
 
     @property
     def _n_features_out(self) -> int:
         return sum(self.widths_)
 
-    def _adopt(self, layers: list[Floats], X: ArrayLike) -> Self:
-        """Take these layers if `X` (n, D) fits them."""
+    def _set_layers(self, layers: list[Floats], X: ArrayLike) -> Self:
+        """Set the layers if `X` (n, D) fits them."""
         refuse_disguised("X", X)
         inputs = validate_data(self, X, dtype=np.float64)
         require_columns("X", inputs, layers[0].shape[1], MADE_FOR)
@@ -88,29 +104,32 @@ class LayeredGates(Gating):
         return self
 
     def _arrays(self) -> dict[str, Any]:
-        weights, shapes = pack(self.layers_)
+        weights, shapes = pack_layers(self.layers_)
         return {"weights": weights, "shapes": shapes}
 
 
 class NetworkGates(LayeredGates):
     """Gates copied from a ReLU network without biases: learned ones, or those of a random network.
 
-    Another network behind these gates is a gated linear unit network (GaLU): its gates depend on
-    the input and not on its own weights.
+    Another network with these gates is a gated linear unit network (GaLU): its gates depend on the
+    input and not on its own weights.
 
     Parameters
     ----------
     network : module or sequence of arrays
         A network with `layers`, the last of which makes the score (`DeepReLU`, `ReLU`), or the
-        weights (width, width below) of its hidden layers. What they are at `fit` is copied.
+        weights (width, width below) of its hidden layers, which `fit` copies.
 
     Attributes
     ----------
-    layers_, n_features_in_ : see `LayeredGates`
+    layers_ : list of arrays (width, width below)
+        The weights of the hidden layers.
+    n_features_in_ : int
+        D.
 
     Examples
     --------
-    >>> gating = NetworkGates([np.eye(2), [[1.0, -1.0]]]).fit(np.zeros((1, 2)))
+    >>> gating = ib.gates.NetworkGates([np.eye(2), [[1.0, -1.0]]]).fit(np.zeros((1, 2)))
     >>> gating.transform([[2.0, 1.0], [1.0, 2.0], [-1.0, 2.0]]).tolist()
     [[1, 1, 1], [1, 1, 0], [0, 1, 0]]
     """
@@ -120,27 +139,30 @@ class NetworkGates(LayeredGates):
 
     @staticmethod
     def activate(q: Floats) -> Floats:
+        """Return relu(q)."""
         return np.maximum(q, 0.0)
 
     @staticmethod
     def slopes(q: Floats) -> Floats:
+        """Return the slopes of relu, 1 at 0."""
         return np.where(q >= 0, 1.0, 0.0)
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Copy the weights that the network has now; of `X` (n, D) the width alone counts.
+        """Copy the present weights of the network; of `X` (n, D) only the width counts.
 
         Raises
         ------
         ValueError
-            If the weights do not chain, are not finite, or `X` does not fit them.
+            If the shapes of the weights do not fit each other, one is not finite, or `X` does not
+            fit them.
         """
         layers = list(getattr(self.network, "layers", self.network))
         hidden = layers[:-1] if hasattr(self.network, "layers") else layers
-        return self._adopt(_chained(hidden), X)
+        return self._set_layers(_chained(hidden), X)
 
     @classmethod
-    def _made_from(cls, arrays: dict[str, NDArray[Any]], wanted: str) -> Self:
-        layers = unpack(arrays, wanted)
+    def _from_checked_arrays(cls, arrays: dict[str, NDArray[Any]], wanted: str) -> Self:
+        layers = unpack_layers(arrays, wanted)
         return cls(layers).fit(np.zeros((1, layers[0].shape[1])))
 
 
@@ -154,20 +176,23 @@ class LinearGates(LayeredGates):
     n_inputs : int
         D, the constant column counted.
     widths : sequence of int
-        Gates of every layer.
+        Number of gates of every layer.
     layers : sequence of arrays (width, width below), optional
         Weights W_1, ... of a gating network that has been trained; by default they are drawn from
         N(0, 1 / width below).
     random_state : int, numpy.random.Generator or None
-        Of the draw. None draws afresh at each fit.
+        Source of drawn weights. None draws afresh at each fit.
 
     Attributes
     ----------
-    layers_, n_features_in_ : see `LayeredGates`
+    layers_ : list of arrays (width, width below)
+        W_1 (width_1, D), ..., one a layer of gates.
+    n_features_in_ : int
+        D.
 
     Examples
     --------
-    >>> gating = LinearGates(2, (3, 2)).fit(np.zeros((1, 2)))
+    >>> gating = ib.gates.LinearGates(2, widths=(3, 2)).fit(np.zeros((1, 2)))
     >>> X = np.array([[1.0, 0.5], [-2.0, 3.0]])
     >>> bool(np.all(gating.transform(X) == (X @ gating.normals().T >= 0)))
     True
@@ -190,14 +215,16 @@ class LinearGates(LayeredGates):
 
     @staticmethod
     def activate(q: Floats) -> Floats:
+        """Return q itself."""
         return q
 
     @staticmethod
     def slopes(q: Floats) -> Floats:
+        """Return ones."""
         return np.ones_like(q)
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Draw the gating network, or take the one given; of `X` (n, D) the width alone counts.
+        """Draw the gating network, or copy the given one; of `X` (n, D) only the width counts.
 
         Raises
         ------
@@ -206,7 +233,8 @@ class LinearGates(LayeredGates):
         ValueError
             If a size is not positive, given layers have others, or `X` is not as wide.
         """
-        check_widths((self.n_inputs, *self.widths))
+        require_count("n_inputs", self.n_inputs)
+        check_widths(self.widths)
         sizes = [(high, low) for low, high in pairwise((self.n_inputs, *self.widths))]
         if self.layers is not None:
             layers = _chained(self.layers)
@@ -215,12 +243,12 @@ class LinearGates(LayeredGates):
                     f"`layers` must have shapes {sizes}, got {[layer.shape for layer in layers]}: "
                     "one matrix a layer of gates"
                 )
-            return self._adopt(layers, X)
+            return self._set_layers(layers, X)
         rng = np.random.default_rng(self.random_state)
-        return self._adopt([rng.normal(size=size) / size[1] ** 0.5 for size in sizes], X)
+        return self._set_layers([rng.normal(size=size) / size[1] ** 0.5 for size in sizes], X)
 
     def normals(self) -> Floats:
-        """(sum of widths, D) normals of the half-spaces: the rows of W_l ... W_1, all layers."""
+        """Return the normals (sum of widths, D) of the half-spaces: the rows of all W_l ... W_1."""
         check_is_fitted(self)
         products = [self.layers_[0]]
         for layer in self.layers_[1:]:
@@ -228,24 +256,23 @@ class LinearGates(LayeredGates):
         return np.concatenate(products)
 
     def _arrays(self) -> dict[str, Any]:
-        drawn = self.layers is None and isinstance(self.random_state, Integral)
-        seed = str(self.random_state) if drawn else ""
-        return super()._arrays() | {"random_state": np.array(seed)}
+        seed = seed_text(self.random_state if self.layers is None else None)
+        return super()._arrays() | {"random_state": seed}
 
     @classmethod
-    def _made_from(cls, arrays: dict[str, NDArray[Any]], wanted: str) -> Self:
-        layers, seed = unpack(arrays, wanted), str(arrays["random_state"])
+    def _from_checked_arrays(cls, arrays: dict[str, NDArray[Any]], wanted: str) -> Self:
+        layers, seed = unpack_layers(arrays, wanted), seed_from(arrays["random_state"])
         n_inputs, widths = layers[0].shape[1], tuple(len(layer) for layer in layers)
         gating = (
-            cls(n_inputs, widths=widths, random_state=int(seed))
-            if seed
-            else cls(n_inputs, widths=widths, layers=layers)
+            cls(n_inputs, widths=widths, layers=layers)
+            if seed is None
+            else cls(n_inputs, widths=widths, random_state=seed)
         )
-        return gating._adopt(layers, np.zeros((1, n_inputs)))
+        return gating._set_layers(layers, np.zeros((1, n_inputs)))
 
 
 def check_widths(widths: Sequence[int]) -> None:
-    """See that layers have whole, positive sizes, and that there is one.
+    """Check that layers have whole, positive sizes, and that there is one.
 
     Raises
     ------
@@ -271,14 +298,20 @@ def _chained(layers: Sequence[Any]) -> list[Floats]:
     return matrices
 
 
-def pack(layers: Sequence[Floats]) -> tuple[Floats, NDArray[np.int64]]:
-    """Layers as one array, and their shapes: what an archive of fixed names holds."""
+def pack_layers(layers: Sequence[Floats]) -> tuple[Floats, NDArray[np.int64]]:
+    """Return layers as one array (sum of sizes,), and their shapes (n_layers, 2)."""
     shapes = np.array([layer.shape for layer in layers], dtype=np.int64)
     return np.concatenate([layer.ravel() for layer in layers]), shapes
 
 
-def unpack(arrays: dict[str, NDArray[Any]], wanted: str) -> list[Floats]:
-    """The layers that `pack` made `weights` and `shapes` of; ValueError if they are not."""
+def unpack_layers(arrays: dict[str, NDArray[Any]], wanted: str) -> list[Floats]:
+    """Return the layers that `pack_layers` made the arrays "weights" and "shapes" of.
+
+    Raises
+    ------
+    ValueError
+        If the arrays do not fit each other; its message begins with `wanted`.
+    """
     weights, shapes = arrays["weights"], arrays["shapes"]
     fits = shapes.ndim == 2 and shapes.shape[1:] == (2,) and len(shapes) > 0
     if not fits or np.any(shapes < 1) or np.prod(shapes, axis=1).sum() != weights.size:

@@ -1,4 +1,4 @@
-"""Hyperplanes and where they cut: through the coordinates, or through the middle of data."""
+"""Hyperplanes along the coordinates, and cutoffs through the median of data."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _CUTOFF_RULES = ("median", "random", "axes")
 
 
 def count_hyperplanes(n_units: int, n_contexts: int, cutoffs: str) -> int:
-    """Hyperplanes a unit, log2 of its contexts.
+    """Return the number of hyperplanes a unit, log2 of its contexts.
 
     Raises
     ------
@@ -36,7 +36,7 @@ def count_hyperplanes(n_units: int, n_contexts: int, cutoffs: str) -> int:
 
 
 def coordinate_planes(shape: tuple[int, int, int]) -> tuple[Floats, Floats]:
-    """Normals (H, k, D) that are the first H k unit vectors, and cutoffs (H, k) of 0.
+    """Return the first H k unit vectors as normals (H, k, D), and cutoffs (H, k) of 0.
 
     Raises
     ------
@@ -54,12 +54,12 @@ def coordinate_planes(shape: tuple[int, int, int]) -> tuple[Floats, Floats]:
 
 
 def projections(X: Floats, normals: Floats) -> Floats:
-    """(n, H, k) inner products of inputs (n, D) with normals (H, k, D)."""
+    """Return the inner products (n, H, k) of inputs (n, D) with normals (H, k, D)."""
     return np.tensordot(X, normals, axes=(1, 2))
 
 
 def median_cutoffs(X: Floats, normals: Floats, weights: Floats) -> Floats:
-    """The cutoff of each hyperplane, shape (H, k), that splits the weight (n,) of X's rows in half.
+    """Return the cutoffs (H, k) of hyperplanes that split the weight (n,) of X's rows in half.
 
     An inner product of D terms is computed to within D u ||w|| ||x||, u half the machine
     epsilon, and its rounding may differ between batches. A cutoff in the middle of a gap keeps

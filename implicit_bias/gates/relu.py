@@ -1,4 +1,4 @@
-"""Gates of ReLU units: as a network has learned them."""
+"""Gates of ReLU units with given weights."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
 
 from .._solve import require_columns, to_numpy
 from ..data.arrays import Floats, refuse_disguised
-from .saved import MADE_FOR, Gating
+from .gating import MADE_FOR, Gating
 
 __all__ = ["ReLUGates"]
 
@@ -21,16 +21,16 @@ __all__ = ["ReLUGates"]
 class ReLUGates(Gating):
     """Gates of ReLU units with given weights: `g_h(x) = [<weights[h], x> >= 0]`.
 
-    It stands wherever a fitted gating does; there is nothing to fit.
+    It can be used wherever fitted gates can; there is nothing to fit.
 
     Parameters
     ----------
     weights : (H, D) array
-        First-layer weights, finite; looked at when used.
+        First-layer weights, finite; checked when used.
 
     Examples
     --------
-    >>> ReLUGates(np.array([[1.0, -1.0]])).transform([[2.0, 1.0], [1.0, 2.0]]).tolist()
+    >>> ib.gates.ReLUGates(np.array([[1.0, -1.0]])).transform([[2.0, 1.0], [1.0, 2.0]]).tolist()
     [[1], [0]]
     """
 
@@ -43,11 +43,11 @@ class ReLUGates(Gating):
 
     @classmethod
     def from_network(cls, network: Any) -> Self:
-        """The gates that a network's first layer `w1` (H, D) has now, whatever becomes of it."""
+        """Return the present gates of a network's first layer `w1` (H, D), which is copied."""
         return cls(np.array(to_numpy(network.w1), dtype=np.float64))
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
-        """These gates themselves; of `X` (n, D) the names are kept, after the checks."""
+        """Check `X` (n, D), keep the names of its columns, and return these gates."""
         for name in ("n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
         self.transform(X)
@@ -55,7 +55,7 @@ class ReLUGates(Gating):
         return self
 
     def transform(self, X: ArrayLike) -> NDArray[np.int64]:
-        """Gates of the rows of `X` (n, D): int64, shape (n, H), in {0, 1}.
+        """Return the gates of the rows of `X` (n, D): int64, shape (n, H), in {0, 1}.
 
         Raises
         ------
@@ -87,7 +87,7 @@ class ReLUGates(Gating):
         return {"weights": self._matrix()}
 
     @classmethod
-    def _made_from(cls, arrays: dict[str, NDArray[Any]], wanted: str) -> Self:
+    def _from_checked_arrays(cls, arrays: dict[str, NDArray[Any]], wanted: str) -> Self:
         gating = cls(arrays["weights"])
         gating._matrix()
         return gating

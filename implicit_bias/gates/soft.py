@@ -1,4 +1,4 @@
-"""Soft gates: how far a unit is open, as a smooth function of the weights that decide it."""
+"""Soft gates: smooth functions of the inputs and of the weights of a gating network."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
 
 from .._solve import require_memory
 from ..data.arrays import Floats, refuse_disguised
-from .layered import LayeredGates, LinearGates, NetworkGates, pack, unpack
-from .saved import Gating
+from .gating import Gating
+from .layered import LayeredGates, LinearGates, NetworkGates, pack_layers, unpack_layers
 
 __all__ = ["SoftGates"]
 
@@ -30,7 +30,8 @@ class SoftGates(Gating):
     Parameters
     ----------
     network : LinearGates, NetworkGates, module or sequence of arrays
-        Whose pre-activations: a gating, or what `NetworkGates` takes. Copied at `fit`.
+        The gating network: gates of layers, a network with `layers`, or the weights
+        (width, width below) of its hidden layers. `fit` copies it.
     beta : float
         Steepness, positive. Infinity is the hard gate ``(1 + eps) [q > 0]``.
     eps : float
@@ -48,7 +49,7 @@ class SoftGates(Gating):
 
     Examples
     --------
-    >>> gating = SoftGates([[[2.0]]], beta=np.log(3) / 2).fit([[0.0]])
+    >>> gating = ib.gates.SoftGates([[[2.0]]], beta=np.log(3) / 2).fit([[0.0]])
     >>> gating.transform([[0.0], [1.0], [-1.0]]).round(12).tolist()
     [[0.5], [0.75], [0.25]]
     """
@@ -69,7 +70,8 @@ class SoftGates(Gating):
         Raises
         ------
         ValueError
-            If `beta` or `eps` is out of range, or as `fit` of the gating does.
+            If `beta` or `eps` is out of range, the gating network's weights do not fit each other,
+            or `X` does not fit them.
         """
         if not self.beta > 0 or not 0 <= self.eps < np.inf:
             raise ValueError(
@@ -89,7 +91,7 @@ class SoftGates(Gating):
         return self
 
     def transform(self, X: ArrayLike) -> Floats:
-        """Gates of the rows of `X` (n, D): float64 (n, sum of widths), layer after layer.
+        """Return the gates (n, sum of widths) of the rows of `X` (n, D), layer after layer.
 
         Raises
         ------
@@ -101,23 +103,31 @@ class SoftGates(Gating):
         return np.concatenate([self._gate(q) for q in self._pre_activations(X)[1]], axis=1)
 
     def _pre_activations(self, X: ArrayLike) -> tuple[Floats, list[Floats]]:
-        """The inputs, checked, and what every layer makes of them."""
+        """The checked inputs, and the pre-activations of every layer."""
         check_is_fitted(self)
         refuse_disguised("X", X)
         inputs: Floats = validate_data(self, X, dtype=np.float64, reset=False)
         return inputs, self.gating_.pre_activations(inputs)
 
     def jacobian(self, X: ArrayLike) -> Floats:
-        """(n, sum of widths, weights) derivatives of every gate in the gating network's weights.
+        """Return the derivatives of every gate in the gating network's weights.
 
-        Weights are those of `gating_.layers_`, each flattened, layer after layer. For small
-        networks: that many numbers are formed.
+        Parameters
+        ----------
+        X : (n, D) array
+
+        Returns
+        -------
+        (n, sum of widths, weights) float64 array
+            Weights are those of `gating_.layers_`, each flattened, layer after layer.
 
         Raises
         ------
+        sklearn.exceptions.NotFittedError
+            If it has not been fitted.
         ValueError
-            If `beta` is infinite (hard gates have no gradient), memory does not hold it, or as
-            `transform`.
+            If `beta` is infinite (hard gates have no gradient), memory does not hold the result, or
+            `X` is not finite or has another width than the layers.
         """
         check_is_fitted(self)
         if np.isinf(self.beta):
@@ -142,12 +152,12 @@ class SoftGates(Gating):
         return found
 
     def _fill(self, found: Floats, layer: int, before: list[Floats], below: list[Floats]) -> None:
-        """Derivatives of a layer's gates into `found`, by the weights at and below it."""
+        """Fill in the derivatives of a layer's gates, in the weights at and below it."""
         layers = self.gating_.layers_
         ends = np.cumsum([weights.size for weights in layers])
         n, width = before[layer].shape
         slope = self._slope(before[layer])
-        # Of q_layer in the outputs of the layers below, from the top down.
+        # Derivatives of q_layer in the outputs of the layers below, from the top down.
         back = np.broadcast_to(np.eye(width), (n, width, width))
         for k in range(layer, -1, -1):
             part = (slope[:, :, None] * back)[..., None] * below[k][:, None, None, :]
@@ -171,7 +181,7 @@ class SoftGates(Gating):
         return self.gating_._n_features_out
 
     def _arrays(self) -> dict[str, Any]:
-        weights, shapes = pack(self.gating_.layers_)
+        weights, shapes = pack_layers(self.gating_.layers_)
         linear = np.array(isinstance(self.gating_, LinearGates))
         # Infinity is written as zero, which no beta is: archives hold finite numbers.
         beta = 0.0 if np.isinf(self.beta) else self.beta
@@ -179,8 +189,8 @@ class SoftGates(Gating):
         return dict(zip(self.saved, values, strict=True))
 
     @classmethod
-    def _made_from(cls, arrays: dict[str, NDArray[Any]], wanted: str) -> Self:
-        layers = unpack(arrays, wanted)
+    def _from_checked_arrays(cls, arrays: dict[str, NDArray[Any]], wanted: str) -> Self:
+        layers = unpack_layers(arrays, wanted)
         network = _of_layers(layers, bool(arrays["linear"]))
         beta, eps = float(arrays["beta"]), float(arrays["eps"])
         return cls(network, beta or np.inf, eps).fit(np.zeros((1, layers[0].shape[1])))

@@ -110,7 +110,7 @@ class ReducedHessian:
         count = min(_LOWEST, self.dimension)
         while True:
             if count == 0:
-                return torch.zeros(0), torch.zeros(self.n_weights, 0)
+                return self.matrix.new_zeros(0), self.matrix.new_zeros(self.n_weights, 0)
             found = eigh(self.matrix.numpy(), subset_by_index=(0, count - 1))
             values, vectors = (torch.from_numpy(array) for array in found)
             if count == self.dimension or float(values[-1]) > ZERO_MODE:

@@ -1,4 +1,4 @@
-"""Modules of inputs alone, such as `torch.nn.Sequential`, called as all other networks are."""
+"""Adapter that calls modules of inputs alone, such as `torch.nn.Sequential`, with gates too."""
 
 from __future__ import annotations
 
@@ -9,18 +9,17 @@ from torch import Tensor
 
 __all__ = ["OPTIONAL", "GateFree", "plain", "takes_gates", "with_gates"]
 
-# What a network may have beside `forward`: see `training.network`.
+# Attributes that a network may have beside `forward`: see the protocols.
 OPTIONAL = (
     "degree", "zeta", "unit_norms", "dual_norms", "imbalance", "gradient_factors", "gates",
 )  # fmt: skip
 
 
 class GateFree(torch.nn.Module):
-    """A module with ``forward(X)`` as one with ``forward(X, gates)``, its gates being None.
+    """A module with ``forward(X)`` as one with ``forward(X, gates)``, whose gates are None.
 
-    It shares the weights. One score a sample may come in any shape: (n,), (n, 1), (n, 1, 1, 1).
-    What the module has of `OPTIONAL`, it has too, as attributes of its own: protocols do not ask
-    `__getattr__`.
+    It shares the weights, and has the module's attributes among `OPTIONAL` as its own: protocols do
+    not ask `__getattr__`. One score a sample may come in any shape: (n,), (n, 1), (n, 1, 1, 1).
     """
 
     def __init__(self, module: torch.nn.Module) -> None:
@@ -31,25 +30,25 @@ class GateFree(torch.nn.Module):
                 object.__setattr__(self, name, getattr(module, name))
 
     def forward(self, X: Tensor, gates: Tensor | None = None) -> Tensor:
-        """Scores (n,) of inputs (n, ...)."""
+        """Return the scores (n,) of inputs (n, ...)."""
         scores: Tensor = self.module(X)
         return scores.flatten() if scores.numel() == len(X) else scores
 
 
 def with_gates(network: torch.nn.Module) -> torch.nn.Module:
-    """The network itself if it takes gates, and as `GateFree` if it takes inputs alone."""
+    """Return the network itself if it takes gates, a `GateFree` of it if it takes inputs alone."""
     return network if takes_gates(network) or isinstance(network, GateFree) else GateFree(network)
 
 
 def plain(network: torch.nn.Module) -> torch.nn.Module:
-    """The user's own module behind `with_gates`."""
+    """Return the user's own module inside what `with_gates` returned."""
     inner = network.module if isinstance(network, GateFree) else network
     assert isinstance(inner, torch.nn.Module)
     return inner
 
 
 def takes_gates(network: torch.nn.Module) -> bool:
-    """Whether ``forward`` has a place for gates, after that of the inputs."""
+    """Return whether ``forward`` has a positional parameter for gates, after the inputs."""
     if isinstance(network, GateFree):
         return False
     kinds = [one.kind for one in inspect.signature(network.forward).parameters.values()]

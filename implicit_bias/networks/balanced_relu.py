@@ -1,4 +1,4 @@
-"""ReLU networks near zero: two balanced layers, and the deeper residual net of the conjecture."""
+"""ReLU networks near zero: two balanced layers, and a deeper residual network."""
 
 import itertools
 import math
@@ -32,13 +32,16 @@ class BalancedReLU(torch.nn.Module):
         lambda; the theorem needs it small.
     random_state : int or numpy Generator
         Source of the initial weights, drawn in float64 on the CPU and then converted.
-    dtype, device
-        Of the weights.
+    dtype : torch.dtype
+    device : torch.device or str
+        Dtype and device of the weights.
 
     Attributes
     ----------
     W : Parameter (p, D)
+        Neurons w_j, one a row.
     a : Parameter (p,)
+        Weights of the neurons in the score.
 
     Raises
     ------
@@ -48,6 +51,13 @@ class BalancedReLU(torch.nn.Module):
     References
     ----------
     M. Phuong, "Underspecification in Deep Learning", equation (3.2) and section 3.1.
+
+    Examples
+    --------
+    >>> import torch
+    >>> network = ib.networks.BalancedReLU(3, n_units=5)
+    >>> network(torch.ones(2, 3).double()).shape, bool(network.imbalance().abs().max() < 1e-15)
+    (torch.Size([2]), True)
     """
 
     degree = 2
@@ -93,7 +103,7 @@ class BalancedReLU(torch.nn.Module):
         return network
 
     def forward(self, X: Tensor, gates: None = None) -> Tensor:
-        """Return the scores (n,) of X (n, D); a ReLU has no gates to be given."""
+        """Return the scores (n,) of X (n, D); `gates` are not used."""
         check_inputs(X, self.W, self.W.shape[1])
         return torch.relu(X @ self.W.T) @ self.a
 
@@ -108,12 +118,12 @@ class BalancedReLU(torch.nn.Module):
     def zeta(self) -> Tensor:
         """Return ``sum_j a_j w_j`` over the positive and over the negative a_j: (2, D).
 
-        What the network is, as two linear maps, on data that each neuron sees one class of.
+        On data of which each neuron is active on one class, the network is these two linear maps.
         """
         products = self.a[:, None] * self.W
         positive = (self.a > 0)[:, None]
         zeros = torch.zeros_like(products)
-        parts = [torch.where(kept, products, zeros).sum(0) for kept in (positive, ~positive)]
+        parts = [torch.where(part, products, zeros).sum(0) for part in (positive, ~positive)]
         return torch.stack(parts)
 
     def unit_norms(self) -> Tensor:
@@ -122,7 +132,7 @@ class BalancedReLU(torch.nn.Module):
         return self.a.abs() * norms
 
     def dual_norms(self, coefficients: Tensor, X: Tensor, gates: None = None) -> Tensor:
-        """Return ``||sum_n coefficients_n [<w_j, x_n> > 0] x_n||`` (p,) under the own gates."""
+        """Return ``||sum_n coefficients_n [<w_j, x_n> > 0] x_n||`` (p,)."""
         open_gates = (X @ self.W.T > 0).to(X.dtype)
         norms: Tensor = ((open_gates * coefficients[:, None]).T @ X).norm(dim=1)
         return norms
@@ -137,13 +147,13 @@ class BalancedReLU(torch.nn.Module):
         return self.W.square().sum(1) - self.a.square()
 
     def gradient_factors(self, X: Tensor, gates: None = None) -> list[tuple[Tensor, Tensor]]:
-        """Each layer's factors of the gradients: see `HasGradientFactors`."""
+        """Return each layer's factors (n, a) and (n, b) of the gradients of single scores."""
         hidden = X @ self.W.T
         return [((hidden > 0) * self.a, X), (X.new_ones(len(X), 1), torch.relu(hidden))]
 
 
 class ResidualReLU(torch.nn.Module):
-    r"""ReLU network with skip connections, whose layers are seen to approach rank two.
+    r"""ReLU network with skip connections, whose layers are observed to approach rank two.
 
     .. math:: h_1 = W_1 x, \qquad h_l = h_{l-1} + W_l \mathrm{relu}(h_{l-1}), \qquad
               f(x) = W_L \mathrm{relu}(h_{L-1}) .
@@ -159,8 +169,11 @@ class ResidualReLU(torch.nn.Module):
     init_scale : float
         Factor on weights drawn like those of `torch.nn.Linear`, uniform in
         ``+- 1 / sqrt(fan_in)``.
-    random_state, dtype, device
-        As in `BalancedReLU`.
+    random_state : int or numpy Generator
+        Source of the initial weights, drawn in float64 on the CPU and then converted.
+    dtype : torch.dtype
+    device : torch.device or str
+        Dtype and device of the weights.
 
     Attributes
     ----------
@@ -175,6 +188,12 @@ class ResidualReLU(torch.nn.Module):
     References
     ----------
     M. Phuong, "Underspecification in Deep Learning", equation (3.30).
+
+    Examples
+    --------
+    >>> network = ib.networks.ResidualReLU(3, n_units=5, n_layers=3)
+    >>> [tuple(layer.shape) for layer in network.layers]
+    [(5, 3), (5, 5), (1, 5)]
     """
 
     def __init__(
@@ -200,7 +219,7 @@ class ResidualReLU(torch.nn.Module):
         )
 
     def forward(self, X: Tensor, gates: None = None) -> Tensor:
-        """Return the scores (n,) of X (n, D); a ReLU has no gates to be given."""
+        """Return the scores (n,) of X (n, D); `gates` are not used."""
         first, *middle, last = self.layers
         check_inputs(X, first, first.shape[1])
         hidden = X @ first.T

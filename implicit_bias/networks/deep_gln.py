@@ -7,6 +7,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from .._numbers import whole_number
 from .dgn import GatedStack, chained
 from .protocols import check_contexts
 from .weights import Starting, as_tensor, copy_weights
@@ -29,10 +30,11 @@ class DeepGLN(GatedStack):
     widths : sequence of int
         Units of the L - 1 hidden layers, first to last.
     n_contexts : int
-        C, of every unit.
-    **start
-        See `Starting`, and `DGN` for what `init` may be; one weight vector a unit is used for each
-        sample, so that the "sign" and "gaussian" starts are those of a `DGN` of open gates.
+        C, the contexts of every unit.
+    **start : Starting
+        `init`: "sign" (default), "gaussian", "kaiming", "orthogonal" or "balanced", as `DGN` has
+        them with open gates, since one weight vector a unit is used for each sample; `init_scale`,
+        `random_state`, `dtype`, `device`.
 
     Attributes
     ----------
@@ -43,9 +45,17 @@ class DeepGLN(GatedStack):
     ------
     ValueError
         If a size is not positive, `init` is unknown or `init_scale` is not positive and finite.
+
+    Examples
+    --------
+    >>> import torch
+    >>> network = ib.networks.DeepGLN(3, widths=(4, 2), n_contexts=2)
+    >>> contexts = torch.tensor([[0, 1, 0, 1, 1, 0]])
+    >>> network(torch.ones(1, 3).double(), contexts).shape, network.degree
+    (torch.Size([1]), 3)
     """
 
-    given = "context"
+    gates_name = "context"
 
     def __init__(
         self,
@@ -55,9 +65,7 @@ class DeepGLN(GatedStack):
         n_contexts: int,
         **start: Unpack[Starting],
     ) -> None:
-        if n_contexts < 1:
-            raise ValueError(f"`n_contexts` must be at least 1, got {n_contexts}")
-        self.n_contexts = n_contexts
+        self.n_contexts = whole_number("`n_contexts`", n_contexts)
         super().__init__(n_inputs, widths=widths, gate_rate=1.0, **start)
 
     @classmethod

@@ -34,10 +34,10 @@ class DeepLinear(torch.nn.Module):
     n_inputs : int
         D, the constant column counted.
     hidden_widths : sequence of int
-        Widths between the layers; ``()`` is one layer, the plain linear predictor.
-    **start
-        See `Starting`; `init` is "orthogonal" by default. "balanced" is Gaussian with
-        ``W_{l+1}^T W_{l+1} = W_l W_l^T`` exactly.
+        Widths between the layers; ``()`` is one layer, the linear predictor.
+    **start : Starting
+        `init`: "orthogonal" (default), "kaiming", or "balanced", which is Gaussian with
+        ``W_{l+1}^T W_{l+1} = W_l W_l^T`` exactly; `init_scale`, `random_state`, `dtype`, `device`.
 
     Attributes
     ----------
@@ -53,6 +53,12 @@ class DeepLinear(torch.nn.Module):
     ----------
     The end-to-end vector converges in direction to the hard-margin SVM, whatever the depth
     (Z. Ji, M. Telgarsky, "Gradient descent aligns the layers of deep linear networks").
+
+    Examples
+    --------
+    >>> network = ib.DeepLinear(3, hidden_widths=(4,), init="balanced")
+    >>> network.zeta().shape, network.degree, bool(network.imbalance().abs().max() < 1e-15)
+    (torch.Size([3]), 2, True)
     """
 
     def __init__(
@@ -116,7 +122,7 @@ class DeepLinear(torch.nn.Module):
         return len(self.layers)
 
     def forward(self, X: Tensor, gates: object = None) -> Tensor:
-        """Return the scores (n,) of X (n, D); `gates` are not looked at."""
+        """Return the scores (n,) of X (n, D); `gates` are not used."""
         check_inputs(X, self.layers[0], self.n_inputs)
         return X @ self.zeta()
 
@@ -135,13 +141,13 @@ class DeepLinear(torch.nn.Module):
         return norm.view(1)
 
     def imbalance(self) -> Tensor:
-        """Of every unit between the layers, (sum of hidden widths,): see `HasImbalance`."""
+        """Return ``||incoming||^2 - ||outgoing||^2`` of every hidden unit, (sum of widths,)."""
         return layer_imbalance(list(self.layers))
 
     def gradient_factors(
         self, X: Tensor, gates: Tensor | None = None
     ) -> list[tuple[Tensor, Tensor]]:
-        """Each layer's factors of the gradients: see `HasGradientFactors`."""
+        """Return each layer's factors (n, a) and (n, b) of the gradients of single scores."""
         return linear_factors(X, list(self.layers))
 
 

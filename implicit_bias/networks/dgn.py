@@ -1,4 +1,4 @@
-"""Deep gated network: every hidden unit of every layer has a gate that is given with the data."""
+"""Deep gated network: the gates of all hidden units are given with the data."""
 
 import math
 from collections.abc import Sequence
@@ -9,6 +9,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from .._numbers import whole_number
 from .protocols import check_inputs
 from .weights import (
     Start,
@@ -22,37 +23,53 @@ from .weights import (
 
 __all__ = ["DGN", "GatedStack", "initial_variance"]
 
-# Most entries of path strengths that are listed: half a gigabyte of float64.
+# Most entries of path coefficients that are listed: half a gigabyte of float64.
 _MAX_ENTRIES = 2**26
 
 
 def initial_variance(*, widths: Sequence[int], gate_rate: float = 0.5) -> float:
-    r"""Variance of every weight of a "sign" or "gaussian" start with `init_scale` 1.
+    r"""Return the variance of each weight of a "sign" or "gaussian" start with `init_scale` 1.
 
-    It is 1 over the number of units of a layer that are open, widths by their geometric mean. The
+    It is 1 over the number of open units of a layer, with the geometric mean of the widths. The
     tangent kernel of a sample x with a share `gate_rate` of open gates then has the mean
     :math:`L \|x\|^2` for L layers of weights, whatever depth and widths.
 
     Parameters
     ----------
     widths : sequence of int
-        Units of the hidden layers; for none, one layer of weights, it is 1.
+        Units of the hidden layers; for none, one layer of weights, the variance is 1.
     gate_rate : float
         Share of gates that are open, in (0, 1].
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    TypeError
+        If a width is not a whole number.
+    ValueError
+        If a width is not positive or `gate_rate` is out of range.
+
+    Examples
+    --------
+    >>> ib.networks.initial_variance(widths=(8, 8), gate_rate=0.5)
+    0.25
     """
     if not 0 < gate_rate <= 1:
         raise ValueError(
             f"`gate_rate` must lie in (0, 1], got {gate_rate}: the share of gates that are open"
         )
-    if len(widths) == 0:
-        return 1.0
-    return float(1 / (gate_rate * math.prod(widths) ** (1 / len(widths))))
+    units = [whole_number(f"`widths[{i}]`", width) for i, width in enumerate(widths)]
+    return float(1 / (gate_rate * math.prod(units) ** (1 / len(units)))) if units else 1.0
 
 
 class GatedStack(torch.nn.Module):
-    """Layers of units gated from outside, without biases: homogeneous in their weights.
+    """Base of networks whose layers are gated from outside, without biases.
 
-    A kind says by `_shape` what weights a layer has, by `_open` which of them gates let through.
+    They are homogeneous in their weights. A subclass defines by `_shape` which weights a layer has,
+    by `_through` what it computes, and by `_open` which of its weights the gates select.
 
     Attributes
     ----------
@@ -62,11 +79,11 @@ class GatedStack(torch.nn.Module):
         Units of the hidden layers.
     layers : ParameterList
         W_1 (width_1, ..., D) to W_L (1, width_{L-1}).
-    given : str
-        What the gates are called in messages.
+    gates_name : str
+        Name of the gates in messages.
     """
 
-    given: ClassVar[str]
+    gates_name: ClassVar[str]
 
     def __init__(
         self,
@@ -104,11 +121,11 @@ class GatedStack(torch.nn.Module):
         return last.view(-1) @ hidden
 
     def imbalance(self) -> Tensor:
-        """Of every hidden unit, (sum of widths,): see `HasImbalance`."""
+        """Return ``||incoming||^2 - ||outgoing||^2`` of every hidden unit, (sum of widths,)."""
         return layer_imbalance(list(self.layers))
 
     def gradient_factors(self, X: Tensor, gates: Tensor) -> list[tuple[Tensor, Tensor]]:
-        """Each layer's factors of the gradients: see `HasGradientFactors`."""
+        """Return each layer's factors (n, a) and (n, b) of the gradients of single scores."""
         parts = self._parts(gates)
         inner = [X]
         for index, part in enumerate(parts):
@@ -154,13 +171,13 @@ class GatedStack(torch.nn.Module):
     def _check_shape(self, gates: Tensor, n: int) -> None:
         if tuple(gates.shape) != (n, sum(self.widths)):
             raise ValueError(
-                f"`{self.given}s` must have shape ({n}, {sum(self.widths)}), got "
-                f"{tuple(gates.shape)}: one {self.given} a sample and hidden unit, layer after "
-                "layer"
+                f"`{self.gates_name}s` must have shape ({n}, {sum(self.widths)}), got "
+                f"{tuple(gates.shape)}: one {self.gates_name} a sample and hidden unit, layer "
+                "after layer"
             )
 
     def _shape(self, width: int, below: int) -> tuple[int, ...]:
-        """Of a hidden layer's weights."""
+        """Shape of a hidden layer's weights."""
         raise NotImplementedError
 
     def _through(self, weight: Tensor, below: Tensor, part: Tensor) -> Tensor:
@@ -168,7 +185,7 @@ class GatedStack(torch.nn.Module):
         raise NotImplementedError
 
     def _open(self, part: Tensor) -> Tensor:
-        """(n, width, columns) share that a layer's gates let through of each weight vector."""
+        """(n, width, columns) share of each weight vector that a layer's gates select."""
         raise NotImplementedError
 
 
@@ -177,9 +194,9 @@ class DGN(GatedStack):
 
     .. math:: z_0 = x, \qquad z_l = G_l(x) \circ W_l z_{l-1}, \qquad f(x) = W_L z_{L-1}
 
-    One score: gates that are given make classes of their own no easier to share. It is homogeneous
-    of degree L in its weights; a bias is a constant column of X. A trained ReLU network with its
-    own gates, ``DGN.from_weights(*relu.layers)``, has its scores.
+    It has one score and is homogeneous of degree L in its weights; a bias is a constant column of
+    X. With the layers and gates of a ReLU network, ``DGN.from_weights(*relu.layers)``, it has the
+    scores of that network.
 
     Parameters
     ----------
@@ -189,12 +206,12 @@ class DGN(GatedStack):
         Units of the L - 1 hidden layers, first to last; ``()`` is a linear predictor.
     gate_rate : float
         Share of gates that are expected to be open, in (0, 1]: it sets the size of the "sign" and
-        "gaussian" starts, see `initial_variance`. By default one half, as of half-spaces.
-    **start
-        See `Starting`. `init`: "sign", by default, has weights of one size and random signs;
-        "gaussian" has normal ones of the same variance; "kaiming" and "orthogonal" are those of
-        each matrix by itself; "balanced" has every hidden unit's incoming and outgoing weights of
-        equal norms.
+        "gaussian" starts, see `initial_variance`. By default one half, as for half-spaces.
+    **start : Starting
+        `init`: "sign" (default) has weights of one size and random signs; "gaussian" has normal
+        ones of the same variance; "kaiming" and "orthogonal" fill each matrix by itself; "balanced"
+        gives every hidden unit incoming and outgoing weights of equal norms; `init_scale`,
+        `random_state`, `dtype`, `device`.
 
     Attributes
     ----------
@@ -212,9 +229,18 @@ class DGN(GatedStack):
     C. Lakshminarayanan, A. V. Singh, "Neural path features and neural path kernel: understanding
     the role of gates in deep learning" (NeurIPS 2020): deep gated networks, and those with random
     gates (FRG) and gates of another network (GaLU).
+
+    Examples
+    --------
+    >>> import torch
+    >>> X, gates = torch.ones(1, 3).double(), torch.tensor([[1.0, 0.0, 1.0, 1.0, 0.0]]).double()
+    >>> network = ib.DGN(3, widths=(3, 2))
+    >>> strengths = network.path_strengths()  # of all 3 x 2 paths
+    >>> strengths.shape, bool(torch.isclose(network(X, gates), (strengths @ X.T)[[0, 4]].sum()))
+    (torch.Size([6, 3]), True)
     """
 
-    given = "gate"
+    gates_name = "gate"
 
     def __init__(
         self,
@@ -271,12 +297,13 @@ class DGN(GatedStack):
 
 
 def chained(layers: Sequence[ArrayLike | Tensor], ndim: int) -> list[Tensor]:
-    """Layers (width, ..., below), hidden ones of `ndim` axes, the last a row, in the first's dtype.
+    """Return layers (width, ..., below) as tensors, in the dtype of the first.
 
     Raises
     ------
     ValueError
-        If they are not that, or do not chain.
+        If hidden layers do not have `ndim` axes, the last one is not a row, or the shapes do not
+        fit each other.
     """
     given = [as_tensor(layer) for layer in layers]
     shapes = [tuple(layer.shape) for layer in given]

@@ -1,4 +1,4 @@
-"""Deep linearly gated network: a linear network decides which units of another one are open."""
+"""Deep linearly gated network: a linear network opens the units of another one."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -27,8 +27,8 @@ class DLGN(torch.nn.Module):
     The gate of a unit is :math:`[\eta \ge 0]`, a half-space through the origin; a path is open on
     the intersection of L - 1 of them, a cone. Hard gates have the gradient zero in V, so that
     training moves the value weights alone. Soft ones, :math:`1 / (1 + e^{-\beta\eta})`, train V as
-    well, and make another function: see `harden`. Scores are homogeneous in the value weights of a
-    network with frozen gates, and not in all weights of this one.
+    well; `harden` makes them hard, which changes the function. Scores are homogeneous in the value
+    weights of a network with frozen gates, and not in all weights of this one.
 
     Parameters
     ----------
@@ -41,11 +41,12 @@ class DLGN(torch.nn.Module):
         (DLGN-PWC).
     beta : float, optional
         Steepness of soft gates, positive; None for hard ones. May be set at any time.
-    **start
-        See `Starting`: of the value weights, as in `DGN`, but `init` is "gaussian" by default:
-        "sign" leaves constant experts of one hidden layer at starts of equal sizes, from which
-        some die that the limit needs. The gating weights are drawn from
-        N(0, 1 / width below) by the same `random_state`, whatever `init_scale` is.
+    **start : Starting
+        `init` of the value weights: "gaussian" (default), "sign", "kaiming", "orthogonal" or
+        "balanced", as `DGN` has them ("sign" leaves constant experts of one hidden layer at starts
+        of equal sizes, from which some die that the limit needs); `init_scale`, `random_state`,
+        `dtype`, `device`. The gating weights are drawn from N(0, 1 / width below) by the same
+        `random_state`, whatever `init_scale` is.
 
     Attributes
     ----------
@@ -66,6 +67,14 @@ class DLGN(torch.nn.Module):
     C. Lakshminarayanan, A. V. Singh, A. Rajkumar, "Explicitising the implicit interpretability of
     deep neural networks via duality": DLGN and DLGN-PWC. The gates printed there are hard and have
     no gradient; which soft ones were trained is not said.
+
+    Examples
+    --------
+    >>> import torch
+    >>> network, X = ib.DLGN(3, widths=(4, 2)), torch.ones(5, 3).double()
+    >>> frozen = network.freeze_gates()
+    >>> bool(torch.allclose(network(X), frozen(X, frozen.prepare(network.gates(X)))))
+    True
     """
 
     def __init__(
@@ -101,6 +110,7 @@ class DLGN(torch.nn.Module):
 
     @beta.setter
     def beta(self, value: float | None) -> None:
+        """Set the steepness; raises ValueError if it is not positive and finite."""
         if value is not None and not 0 < value < np.inf:
             raise ValueError(
                 f"`beta` must be positive and finite, got {value}: None is for hard gates"
@@ -118,7 +128,7 @@ class DLGN(torch.nn.Module):
         return self.value.widths
 
     def forward(self, X: Tensor, gates: None = None) -> Tensor:
-        """Return the scores (n,) of X (n, D) behind the gates of now, soft or hard."""
+        """Return the scores (n,) of X (n, D) with the present gates, soft or hard."""
         if gates is not None:
             raise ValueError(
                 "`gates` must be None for a DLGN, which sets its own: a network with given gates "
@@ -129,9 +139,9 @@ class DLGN(torch.nn.Module):
         return scores
 
     def soft_gates(self, X: Tensor) -> Tensor:
-        """Return what gates let through, (n, sum of widths) layer after layer, with its gradient.
+        """Return the gates (n, sum of widths), layer after layer, with their gradient.
 
-        In {0, 1} if `beta` is None.
+        In [0, 1], and 0 or 1 if `beta` is None.
         """
         eta = torch.cat(self._pre_activations(X), dim=1)
         if self.beta is None:
@@ -141,7 +151,8 @@ class DLGN(torch.nn.Module):
     def gates(self, X: ArrayLike | Tensor) -> Tensor:
         """Return which hidden units are open, boolean (n, sum of widths), layer after layer.
 
-        Whatever `beta` is. On its hyperplane a unit is open, so that all are at x = 0.
+        Those of hard gates, whatever `beta` is. On its hyperplane a unit is open, so that all are
+        at x = 0.
         """
         with torch.no_grad():
             parts = self._pre_activations(as_tensor(X).to(self.gating[0]))
@@ -155,15 +166,15 @@ class DLGN(torch.nn.Module):
         return torch.cat(products)
 
     def expert_inputs(self, X: Tensor) -> Tensor:
-        """Return what the value network sees of X (n, D): X, or ones behind constant experts."""
+        """Return the inputs (n, D) of the value network: X, or ones with constant experts."""
         return torch.ones_like(X) if self.constant_experts else X
 
     def harden(self) -> None:
-        """Take hard gates from now on: the function changes, by how much is to be looked at."""
+        """Make the gates hard from now on, which changes the function."""
         self.beta = None
 
     def freeze_gates(self) -> DGN:
-        """Return a copy of the value network, whose gates are given and stay.
+        """Return a copy of the value network, whose gates are given with the data.
 
         ``freeze_gates()(self.expert_inputs(X), self.gates(X))`` are the scores of this network
         with hard gates. Training the copy leaves this network as it is.

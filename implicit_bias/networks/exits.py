@@ -1,4 +1,4 @@
-"""A trunk of ReLU layers with linear heads behind some, the trunk drawn or trained, then frozen."""
+"""Multi-exit networks: a trunk of ReLU layers with linear heads behind some of them."""
 
 from __future__ import annotations
 
@@ -10,28 +10,48 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, log_softmax, softmax
 
+from .._numbers import whole_number
+
 __all__ = ["ExitNetwork", "LabelledHead", "SoftLabelHead", "Trunk", "train_trunk"]
 
 
 class Trunk(torch.nn.Module):
-    """Layers `h_l = relu(W_l h_{l-1})` without biases; an exit's features are the h of its layer.
+    """Layers `h_l = relu(W_l h_{l-1})` without biases, whose outputs are the features of exits.
 
     Parameters
     ----------
     n_inputs : int
+        D, the constant column counted.
     widths : sequence of int
-        One a layer.
+        Units of every layer, one layer at least.
     random_state : int
-        Seeds Gaussian weights of variance 2 over the number of inputs of a layer.
+        Source of Gaussian weights of variance 2 over the number of inputs of a layer.
+
+    Attributes
+    ----------
+    layers : ParameterList
+        W_1 (width_1, D), W_2 (width_2, width_1), ..., in float64.
+
+    Raises
+    ------
+    TypeError
+        If a size is not a whole number.
+    ValueError
+        If a size is not positive, or there is no layer.
+
+    Examples
+    --------
+    >>> trunk = ib.heads.Trunk(3, widths=(4, 2))
+    >>> [h.shape for h in trunk.features(np.ones((5, 3)))]
+    [(5, 4), (5, 2)]
     """
 
     def __init__(self, n_inputs: int, *, widths: Sequence[int], random_state: int = 0) -> None:
         super().__init__()
-        sizes = [n_inputs, *widths]
-        if len(sizes) < 2 or min(sizes) < 1:
-            raise ValueError(
-                f"`n_inputs` and `widths` must be positive, one exit at least, got {sizes}"
-            )
+        if len(widths) == 0:
+            raise ValueError("`widths` must name a layer at least, got none")
+        sizes = [whole_number("`n_inputs`", n_inputs)]
+        sizes += [whole_number(f"`widths[{i}]`", width) for i, width in enumerate(widths)]
         rng = np.random.default_rng(random_state)
         self.layers = torch.nn.ParameterList(
             torch.as_tensor(rng.normal(scale=(2 / below) ** 0.5, size=(above, below)))
@@ -39,7 +59,7 @@ class Trunk(torch.nn.Module):
         )
 
     def forward(self, X: Tensor) -> tuple[Tensor, ...]:
-        """Features (n, width) of every layer."""
+        """Return the features (n, width) of every layer, for inputs X (n, D)."""
         exits = []
         for weight in self.layers:
             X = torch.relu(X @ weight.T)
@@ -47,7 +67,7 @@ class Trunk(torch.nn.Module):
         return tuple(exits)
 
     def features(self, X: object) -> tuple[np.ndarray, ...]:
-        """Features of every layer as NumPy arrays: frozen, without a gradient."""
+        """Return the features (n, width) of every layer as NumPy arrays, without a gradient."""
         with torch.no_grad():
             return tuple(h.numpy() for h in self(_tensor(X)))
 
@@ -63,8 +83,8 @@ def train_trunk(
 ) -> np.ndarray:
     """Train a trunk under one head at its last layer by Adam on cross entropy.
 
-    Adam, which is no trainer of the package: nothing is predicted of what comes out, which is
-    frozen. Any weights will do that tell classes apart.
+    Nothing is predicted of these weights: the heads behind a frozen trunk are, and any weights
+    will do that separate the classes.
 
     Parameters
     ----------
@@ -74,15 +94,22 @@ def train_trunk(
     labels : (n,) ints
         Classes from 0; samples labelled -1 are not trained on.
     n_steps : int
-        Full batches.
+        Steps with all samples.
     learning_rate : float
+        Adam's.
     head_alone : bool
-        Leave the trunk as it was drawn, under a head that is trained.
+        Train the head and leave the trunk as it is.
 
     Returns
     -------
-    (n, K) array
+    (n, K) float64 array
         Logits of that head on X: a teacher for the exits before it.
+
+    Examples
+    --------
+    >>> trunk, X = ib.heads.Trunk(2, widths=(8,)), np.array([[1.0, 0.2], [-1.0, 0.1]])
+    >>> ib.heads.train_trunk(trunk, X, [0, 1]).argmax(axis=1).tolist()
+    [0, 1]
     """
     inputs = _tensor(X)
     classes = torch.tensor(np.asarray(labels), dtype=torch.int64)
@@ -103,7 +130,7 @@ def train_trunk(
 
 
 class _Head(torch.nn.Module):
-    """Weights (K, D) that begin at 0."""
+    """A linear head: weights (K, D), 0 at first."""
 
     def __init__(
         self,
@@ -118,35 +145,75 @@ class _Head(torch.nn.Module):
         self.weight = torch.nn.Parameter(zeros)
 
     def logits(self, X: Tensor) -> Tensor:
-        """(n, K) of features (n, D)."""
+        """Return the logits (n, K) of features (n, D)."""
         return X @ self.weight.T
 
 
 class LabelledHead(_Head):
-    """A head that learns from hard labels: its score is the margin of which cross entropy is made.
+    """A linear head for hard labels, whose score is a margin with cross entropy as logistic loss.
 
         log(1 + exp(-m)) = -log softmax(u)_y     for  m = u_y - log sum_{k != y} exp(u_k),
 
-    so that the logistic loss of m is cross entropy, and trainers that work with the logarithm of a
-    loss of margins can descend it.
+    so that trainers that work with the logarithm of a loss of margins can descend cross entropy.
+
+    Parameters
+    ----------
+    n_classes, n_features : int
+        K and D.
+    dtype : torch.dtype
+    device : str
+        Dtype and device of the weights.
+
+    Attributes
+    ----------
+    weight : Parameter (K, D)
+        0 at first.
+
+    Examples
+    --------
+    >>> import torch
+    >>> head, labels = ib.networks.LabelledHead(3, 2), torch.eye(3).double()
+    >>> losses = torch.log1p(torch.exp(-head(torch.ones(3, 2).double(), labels)))
+    >>> bool(torch.allclose(losses, torch.tensor(3.0).double().log()))
+    True
     """
 
     def forward(self, X: Tensor, gates: Tensor) -> Tensor:
-        """m (n,) of features (n, D) and one-hot labels (n, K)."""
+        """Return the margins m (n,) of features (n, D) under one-hot labels (n, K)."""
         u = self.logits(X)
         others = u.masked_fill(gates > 0, -torch.inf)
         return (gates * u).sum(dim=1) - torch.logsumexp(others, dim=1)
 
 
 class SoftLabelHead(_Head):
-    """A head that learns from soft labels, and perhaps from hard ones: its score is the loss.
+    """A linear head for soft labels, and for hard ones beside them, whose score is its loss.
+
+    The loss is cross entropy under the hard labels, plus tau^2 times cross entropy under the soft
+    ones at temperature tau.
 
     Parameters
     ----------
-    n_classes, n_features, dtype, device
-        As of the weights (K, D).
+    n_classes, n_features : int
+        K and D.
     temperature : float
         tau, of teacher and student.
+    dtype : torch.dtype
+    device : str
+        Dtype and device of the weights.
+
+    Attributes
+    ----------
+    weight : Parameter (K, D)
+        0 at first.
+
+    Examples
+    --------
+    >>> import torch
+    >>> head = ib.networks.SoftLabelHead(2, 3, temperature=1.0)
+    >>> labels = torch.tensor([[0.0, 0.0, 0.3, 0.7]]).double()  # no hard label
+    >>> losses = head(torch.ones(1, 3).double(), labels)  # log 2 each
+    >>> losses.exp().detach().numpy().round(12).tolist()
+    [2.0]
     """
 
     def __init__(
@@ -162,7 +229,7 @@ class SoftLabelHead(_Head):
         self.temperature = temperature
 
     def forward(self, X: Tensor, gates: Tensor) -> Tensor:
-        """Losses (n,) of features (n, D) under weighed labels (n, 2 K), hard ones first."""
+        """Return the losses (n,) of features (n, D) under labels (n, 2 K), the hard ones first."""
         u = self.logits(X)
         hard, soft = gates.chunk(2, dim=1)
         tau = self.temperature
@@ -171,15 +238,23 @@ class SoftLabelHead(_Head):
 
 
 class ExitNetwork(torch.nn.Module):
-    """A frozen trunk with a head behind each of several layers.
+    """A frozen trunk with a linear head behind each of several layers.
 
     Parameters
     ----------
     trunk : Trunk
-        Its weights ask for no gradient any more.
+        Its weights no longer require a gradient.
     heads : sequence of LabelledHead or SoftLabelHead
     exits : sequence of int
         The layer of each head, from 1.
+
+    Examples
+    --------
+    >>> trunk = ib.heads.Trunk(3, widths=(4, 2))
+    >>> heads = [ib.networks.LabelledHead(5, width) for width in (4, 2)]
+    >>> network = ib.networks.ExitNetwork(trunk, heads, exits=(1, 2))
+    >>> [p.shape for p in network.predict(np.ones((7, 3)))]
+    [(7, 5), (7, 5)]
     """
 
     def __init__(self, trunk: Trunk, heads: Sequence[_Head], exits: Sequence[int]) -> None:
@@ -188,7 +263,7 @@ class ExitNetwork(torch.nn.Module):
         self.exits = tuple(exits)
 
     def forward(self, X: Tensor) -> tuple[Tensor, ...]:
-        """Logits (n, K) of every exit, of inputs (n, D)."""
+        """Return the logits (n, K) of every exit, for inputs X (n, D)."""
         features = self.trunk(X.to(self.trunk.layers[0]))
         return tuple(
             features[layer - 1].to(weight) @ weight.T
@@ -196,12 +271,12 @@ class ExitNetwork(torch.nn.Module):
         )
 
     def predict(self, X: object) -> tuple[np.ndarray, ...]:
-        """Class probabilities (n, K) of the first 1, 2, ... exits: the mean of their softmaxes."""
+        """Return class probabilities (n, K): means over the first 1, 2, ... exits."""
         with torch.no_grad():
             own = [softmax(u, dim=1).double().cpu().numpy() for u in self(_tensor(X))]
         return tuple(np.mean(own[: m + 1], axis=0) for m in range(len(own)))
 
 
 def _tensor(X: object) -> Tensor:
-    """A copy in float64: arrays of data sets are read-only, which torch warns of."""
+    """A copy in float64: torch warns of the read-only arrays of data sets."""
     return torch.tensor(np.asarray(X), dtype=torch.float64)

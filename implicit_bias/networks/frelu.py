@@ -25,9 +25,16 @@ class FReLU(GatedLayers):
         D and H, the constant column counted in D.
     upper_widths : sequence of int
         Widths of linear layers between the gated layer and the score; ``()`` is two layers.
-    **start
-        See `Starting`; `init` may be "balanced" too, see `GatedLayers`, and is "kaiming" by
-        default. `w1` has shape (H, D).
+    **start : Starting
+        `init`: "kaiming" (default) and "orthogonal" fill each layer's matrix by itself; "balanced"
+        is a Gaussian `w1` with upper layers that make ``|head[h]| = ||w1[h]||`` and
+        ``V_{l+1}^T V_{l+1} = V_l V_l^T``; `init_scale`, `random_state`, `dtype`, `device`.
+
+    Attributes
+    ----------
+    w1 : Parameter (H, D)
+    upper : ParameterList
+        V_1 (width_1, H), ..., V_L (1, width_{L-1}); w2 (1, H) if there are two layers.
 
     Raises
     ------
@@ -39,6 +46,13 @@ class FReLU(GatedLayers):
     Limit of training: minimum of ``sum_h ||zeta_h||`` under the margin constraints (S. Lippl,
     L. F. Abbott, S. Chung, "The implicit bias of gradient descent on generalized gated linear
     networks", equation 22); upper linear layers do not change it.
+
+    Examples
+    --------
+    >>> import torch
+    >>> network = ib.FReLU.from_weights([[1.0, 0.0], [0.0, 1.0]], [2.0, -1.0])
+    >>> network(torch.tensor([[3.0, 5.0]]).double(), torch.tensor([[1.0, 0.0]]).double()).tolist()
+    [6.0]
     """
 
     axes = ("H", "D")
@@ -86,7 +100,7 @@ class FReLU(GatedLayers):
         return norms
 
     def gradient_factors(self, X: Tensor, gates: Tensor) -> list[tuple[Tensor, Tensor]]:
-        """Each layer's factors of the gradients: see `HasGradientFactors`."""
+        """Return each layer's factors (n, a) and (n, b) of the gradients of single scores."""
         hidden = gates * linear(X, self.w1)
         return [(gates * self.head(), X), *linear_factors(hidden, list(self.upper))]
 

@@ -1,4 +1,4 @@
-"""A gated layer below linear ones, whatever opens its gates."""
+"""Base of networks with one gated layer below linear ones."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self, Unpack
@@ -25,22 +25,22 @@ __all__ = ["GatedLayers"]
 class GatedLayers(torch.nn.Module):
     r"""Weights of a gated layer (H, ..., D) and of linear layers on it: ``head = V_L \cdots V_1``.
 
-    As functions the networks of this kind depend on ``zeta[h] = head[h] w1[h]`` alone. They have
-    no biases, so they are homogeneous of degree `degree` in the weights; a bias is a constant
-    column of X.
+    As functions such networks depend on ``zeta[h] = head[h] w1[h]`` alone. They have no biases, so
+    they are homogeneous of degree `degree` in the weights; a bias is a constant column of X.
 
     Parameters
     ----------
     sizes : mapping of str to int
-        n_inputs D, n_units H, and what axes lie between them in `w1`, by the arguments' names.
+        n_inputs D, n_units H, and the sizes of axes between them in `w1`, by the arguments' names.
     upper_widths : sequence of int
         Widths of linear layers between the gated layer and the score; ``()`` is two layers.
     inits : sequence of str
-        The default first: "orthogonal" and "kaiming" fill each layer's matrix by itself, the
-        gated one as (H ..., D). "balanced" is a Gaussian gated layer with upper layers that make
-        ``|head's share of unit h| = ||w1[h]||`` and ``V_{l+1}^T V_{l+1} = V_l V_l^T`` hold exactly.
-    **start
-        See `Starting`.
+        Values that `init` may have, the default first: "orthogonal" and "kaiming" fill each layer's
+        matrix by itself, the gated one as (H ..., D). "balanced" is a Gaussian gated layer with
+        upper layers that make ``|head[h]| = ||w1[h]||`` and ``V_{l+1}^T V_{l+1} = V_l V_l^T`` hold
+        exactly.
+    **start : Starting
+        `init`, `init_scale`, `random_state`, `dtype`, `device`.
 
     Attributes
     ----------
@@ -143,5 +143,5 @@ class GatedLayers(torch.nn.Module):
         return self.head().abs() * first
 
     def imbalance(self) -> Tensor:
-        """Of every gated unit and those above, (H + widths above,): see `HasImbalance`."""
+        """Return ``||incoming||^2 - ||outgoing||^2`` of all hidden units, (H + widths above,)."""
         return layer_imbalance([self.w1.flatten(1), *self.upper])

@@ -24,9 +24,16 @@ class GLN(GatedLayers):
         D, H and C, the constant column counted in D.
     upper_widths : sequence of int
         Widths of linear layers between the gated layer and the score; ``()`` is two layers.
-    **start
-        See `Starting`; `init` may be "balanced" too, see `GatedLayers`, and is "orthogonal" by
-        default. `w1` has shape (H, C, D).
+    **start : Starting
+        `init`: "orthogonal" (default) and "kaiming" fill each layer's matrix by itself; "balanced"
+        is a Gaussian `w1` with upper layers that make ``|head[h]| = ||w1[h]||`` and
+        ``V_{l+1}^T V_{l+1} = V_l V_l^T``; `init_scale`, `random_state`, `dtype`, `device`.
+
+    Attributes
+    ----------
+    w1 : Parameter (H, C, D)
+    upper : ParameterList
+        V_1 (width_1, H), ..., V_L (1, width_{L-1}); w2 (1, H) if there are two layers.
 
     Raises
     ------
@@ -38,6 +45,13 @@ class GLN(GatedLayers):
     Theorem for two layers: minimum of ``sum_h ||zeta_h||_F`` under the margin constraints
     (S. Lippl, L. F. Abbott, S. Chung, "The implicit bias of gradient descent on generalized gated
     linear networks", equations 14-20); the same limit holds for any number of upper layers.
+
+    Examples
+    --------
+    >>> import torch
+    >>> network = ib.GLN(3, n_units=2, n_contexts=2)
+    >>> network(torch.ones(1, 3).double(), torch.tensor([[0, 1]])).shape, network.zeta().shape
+    (torch.Size([1]), torch.Size([2, 2, 3]))
     """
 
     axes = ("H", "C", "D")
@@ -58,7 +72,7 @@ class GLN(GatedLayers):
     def prepare(self, contexts: ArrayLike | Tensor) -> Tensor:
         """Check contexts (n, H) once and place them as int64 on the network's device.
 
-        `forward` leaves the range to the gather it does, so that it never has to wait for a GPU.
+        `forward` does not check the range again, so that it never has to wait for a GPU.
 
         Raises
         ------
@@ -88,7 +102,7 @@ class GLN(GatedLayers):
         return torch.stack(norms)
 
     def gradient_factors(self, X: Tensor, contexts: Tensor) -> list[tuple[Tensor, Tensor]]:
-        """Each layer's factors of the gradients: see `HasGradientFactors`."""
+        """Return each layer's factors (n, a) and (n, b) of the gradients of single scores."""
         one_hot = torch.nn.functional.one_hot(contexts.to(torch.int64), self.n_contexts).to(X)
         outer = (one_hot * self.head()[:, None]).flatten(1)
         return [(outer, X), *linear_factors(self._hidden(X, contexts).T, list(self.upper))]

@@ -1,4 +1,4 @@
-"""A network at an output scale, counted from its start."""
+"""A network whose scores are scaled, and measured from those at its initial weights."""
 
 import copy
 
@@ -17,14 +17,22 @@ class ScaledNetwork(torch.nn.Module):
     Parameters
     ----------
     network : Module
-        With gates that are given; a copy is trained, another one stays at the start.
+        A network whose gates are given with the data; a copy is trained, another one stays as it
+        is.
     scale : float
-        alpha, positive: the larger, the less weights have to move for a score.
+        alpha, positive: the larger, the less the weights have to move for a score.
 
     References
     ----------
     L. Chizat, E. Oyallon, F. Bach, "On lazy training in differentiable programming" (NeurIPS
     2019).
+
+    Examples
+    --------
+    >>> import torch
+    >>> network = ib.networks.ScaledNetwork(ib.DGN(3, widths=(2,)), scale=10.0)
+    >>> network(torch.ones(1, 3).double(), torch.ones(1, 2).double()).tolist()
+    [0.0]
     """
 
     def __init__(self, network: torch.nn.Module, scale: float) -> None:
@@ -33,11 +41,11 @@ class ScaledNetwork(torch.nn.Module):
         self.start = copy.deepcopy(network).requires_grad_(False)
 
     def prepare(self, gates: ArrayLike | Tensor) -> Tensor:
-        """Gates as the network takes them."""
+        """Check gates (n, ...) and return them as the network takes them."""
         assert isinstance(self.network, Gated)
         return self.network.prepare(gates)
 
     def forward(self, X: Tensor, gates: Tensor) -> Tensor:
-        """Return the scores (n,)."""
+        """Return the scores (n,) of X (n, D) under gates (n, ...)."""
         scores: Tensor = self.scale * (self.network(X, gates) - self.start(X, gates))
         return scores

@@ -1,7 +1,7 @@
-"""What a network may offer, each thing as a protocol, and the checks that all networks share.
+"""Protocols of networks, and the checks that all networks share.
 
 To be trained a torch module needs `Network` alone. Everything else is used where it is there: ask
-by ``isinstance(network, Homogeneous)``. `check_network` says of a module what it has.
+by ``isinstance(network, Homogeneous)``. `check_network` reports which of them a module has.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 from torch.func import functional_call
 
+from .._numbers import whole_number
 from .adapted import plain
 
 __all__ = [
@@ -42,20 +43,33 @@ class Network(Protocol):
     """A torch module with one score a sample.
 
     A module of inputs alone, ``forward(X)``, such as `torch.nn.Sequential`, is one too: it is
-    called without gates, and may return its scores as a column. Where theory speaks of it, it is
-    `Homogeneous` in its trained weights as well: no biases but a constant input.
+    called without gates, and may return its scores as a column. Theory covers those that are
+    `Homogeneous` in their trained weights as well: no biases but a constant input.
+
+    Examples
+    --------
+    >>> import torch
+    >>> isinstance(torch.nn.Linear(3, 1), ib.protocols.Network)
+    True
     """
 
     def forward(self, X: Tensor, gates: Tensor | None) -> Tensor:
-        """Scores (n,) of inputs X (n, D), or (n, c, h, w), ...; each sample's by itself.
+        """Return the scores (n,) of inputs X (n, D), or (n, c, h, w), each sample's by itself.
 
-        Gates (n, ...) are those given with the data, of any meaning; None where there are none.
+        Gates (n, ...) are given with the data, and mean what the network takes them to mean; they
+        are None where there are none.
         """
 
 
 @runtime_checkable
 class Homogeneous(Protocol):
-    """Scores at weights times a factor a > 0 are those at the weights times ``a ** degree``."""
+    """A network whose scores at weights times a > 0 are ``a ** degree`` times those at the weights.
+
+    Examples
+    --------
+    >>> isinstance(ib.DeepLinear(3, hidden_widths=(2,)), ib.protocols.Homogeneous)
+    True
+    """
 
     @property
     def degree(self) -> int:
@@ -64,46 +78,76 @@ class Homogeneous(Protocol):
 
 @runtime_checkable
 class Gated(Protocol):
-    """Its gates are given with the data: ``forward(X, gates)`` needs them."""
+    """A network whose gates are given with the data: ``forward(X, gates)`` needs them.
+
+    Examples
+    --------
+    >>> [isinstance(n, ib.protocols.Gated) for n in (ib.GLN(3, 2, 2), ib.ReLU(3, 2))]
+    [True, False]
+    """
 
     def prepare(self, gates: ArrayLike | Tensor) -> Tensor:
-        """Check gates (n, ...) once and place them as `forward` takes them.
+        """Check gates (n, ...) and return them as `forward` takes them.
 
-        Preparing twice does no harm. Raises ValueError or TypeError for what are no gates of this
-        network.
+        Prepared gates are returned as they are. Raises ValueError or TypeError for others that this
+        network cannot take.
         """
 
 
 @runtime_checkable
 class HasZeta(Protocol):
-    """As a function it is linear in coefficients zeta, however many layers make them."""
+    """A network that is linear, as a function, in coefficients zeta of several layers together.
+
+    Examples
+    --------
+    >>> isinstance(ib.GLN(3, 2, 2), ib.protocols.HasZeta)
+    True
+    """
 
     def zeta(self) -> Tensor:
-        """The coefficients, in the shape that the limit has them in."""
+        """Return the coefficients, in the shape of the limit's."""
 
 
 @runtime_checkable
 class HasUnitNorms(Protocol):
-    """Its coefficients come in groups, the units of the limit's norm."""
+    """A network whose coefficients form groups, the units of the limit's norm.
+
+    Examples
+    --------
+    >>> ib.GLN(3, n_units=2, n_contexts=2).unit_norms().shape
+    torch.Size([2])
+    """
 
     def unit_norms(self) -> Tensor:
-        """Norms (H,) of the coefficients of every unit."""
+        """Return the norms (H,) of the coefficients of every unit."""
 
 
 @runtime_checkable
 class HasDualNorms(Protocol):
-    """The dual norm of its units is known, and with it which unit is wrongly small."""
+    """A network with known dual norms of its units, which show the units that are wrongly small.
+
+    Examples
+    --------
+    >>> isinstance(ib.FReLU(3, 2), ib.protocols.HasDualNorms)
+    True
+    """
 
     def dual_norms(self, coefficients: Tensor, X: Tensor, gates: Tensor | None) -> Tensor:
-        """Norms (H,) of ``sum_n coefficients_n phi_h(x_n)``, phi_h the features of unit h."""
+        """Return the norms (H,) of ``sum_n coefficients_n phi_h(x_n)``, of unit features phi_h."""
 
 
 @runtime_checkable
 class HasImbalance(Protocol):
-    """Its hidden units are homogeneous in what comes in and in what goes out."""
+    """A network whose hidden units are homogeneous in their incoming and outgoing weights.
+
+    Examples
+    --------
+    >>> ib.ReLU(3, 2, init="balanced").imbalance().abs().round().tolist()
+    [0.0, 0.0]
+    """
 
     def imbalance(self) -> Tensor:
-        """``||incoming weights||^2 - ||outgoing weights||^2`` of every hidden unit, (units,).
+        """Return ``||incoming weights||^2 - ||outgoing weights||^2`` of hidden units, (units,).
 
         Gradient flow conserves it; it is 0 for balanced weights.
         """
@@ -111,10 +155,18 @@ class HasImbalance(Protocol):
 
 @runtime_checkable
 class HasGradientFactors(Protocol):
-    """Inner products of the gradients of its scores are cheap."""
+    """A network for which inner products of the gradients of its scores are cheap.
+
+    Examples
+    --------
+    >>> import torch
+    >>> factors = ib.ReLU(3, 2).gradient_factors(torch.ones(5, 3).double(), None)
+    >>> [(tuple(outer.shape), tuple(inner.shape)) for outer, inner in factors]
+    [((5, 2), (5, 3)), ((5, 1), (5, 2))]
+    """
 
     def gradient_factors(self, X: Tensor, gates: Tensor | None) -> list[tuple[Tensor, Tensor]]:
-        """A layer, what each sample's gradient is made of: (n, a) and (n, b).
+        """Return two factors (n, a) and (n, b) for each layer of weights.
 
         The gradient of the score f(x_n) in that layer's weights, as a matrix (a, b), is the outer
         product of the two rows n. Inner products of gradients follow without forming one.
@@ -123,10 +175,16 @@ class HasGradientFactors(Protocol):
 
 @runtime_checkable
 class HasGates(Protocol):
-    """It sets its gates itself."""
+    """A network that sets its gates itself.
+
+    Examples
+    --------
+    >>> ib.ReLU(3, 2).gates(np.zeros((1, 3))).tolist()
+    [[True, True]]
+    """
 
     def gates(self, X: ArrayLike | Tensor) -> Tensor:
-        """Which hidden units are open, boolean (n, units)."""
+        """Return which hidden units are open, boolean (n, units)."""
 
 
 def check_start(
@@ -138,27 +196,31 @@ def check_start(
     device: torch.device | str = "cpu",
     zero: bool = False,
 ) -> None:
-    """See that a network can begin: sizes positive, start known, factor positive, device there.
+    """Check sizes, initial weights and device of a network.
 
     Parameters
     ----------
     sizes : mapping of str to int
-        By the names of the arguments.
+        Sizes by the names of the arguments.
     init_scale : float
         Factor on the initial weights; may be 0 if `zero`.
-    init, inits
-        How the weights begin, and the ways that there are; None where there is one.
+    init : str, optional
+        Name of the initialisation, where there are several.
+    inits : collection of str
+        The names that there are.
     device : device
-        Where they go.
+        That of the weights.
 
     Raises
     ------
+    TypeError
+        If a size is not a whole number.
     ValueError
-        With the first that does not hold.
+        If a size is not positive, `init` is unknown, `init_scale` is out of range, or torch has no
+        such device.
     """
     for name, size in sizes.items():
-        if size < 1:
-            raise ValueError(f"`{name}` must be at least 1, got {size}")
+        whole_number(f"`{name}`", size)
     if init is not None and init not in inits:
         raise ValueError(f"`init` must be one of {sorted(inits)}, got {init!r}")
     if not (0 < init_scale < math.inf or (zero and init_scale == 0)):
@@ -168,7 +230,7 @@ def check_start(
 
 
 def check_device(device: torch.device | str) -> None:
-    """See that torch can compute on a device; raises ValueError if it cannot."""
+    """Check that torch can compute on a device; raises ValueError if it cannot."""
     try:
         torch.zeros(1, device=device).item()
     except (RuntimeError, AssertionError, NotImplementedError) as error:
@@ -176,7 +238,7 @@ def check_device(device: torch.device | str) -> None:
 
 
 def check_contexts(contexts: Tensor, n_contexts: int) -> None:
-    """See that contexts are numbered from 0 to `n_contexts` - 1; raises ValueError if not."""
+    """Check that contexts are numbered from 0 to `n_contexts` - 1; raises ValueError if not."""
     if contexts.numel() and not (0 <= int(contexts.min()) and int(contexts.max()) < n_contexts):
         raise ValueError(
             f"`contexts` must lie in 0..{n_contexts - 1}, got values from "
@@ -186,7 +248,7 @@ def check_contexts(contexts: Tensor, n_contexts: int) -> None:
 
 
 def check_inputs(X: Tensor, weight: Tensor, n_inputs: int) -> None:
-    """See that inputs fit a network: (n, D) in the dtype of its weights; ValueError if not."""
+    """Check that inputs are (n, D) in the dtype of the weights; raises ValueError if not."""
     if X.ndim != 2 or X.shape[1] != n_inputs or X.dtype != weight.dtype:
         raise ValueError(
             f"`X` must be a {weight.dtype} tensor of shape (n, {n_inputs}), got {X.dtype} "
@@ -195,7 +257,7 @@ def check_inputs(X: Tensor, weight: Tensor, n_inputs: int) -> None:
 
 
 def check_scores(scores: Tensor, shape: tuple[int, ...], network: torch.nn.Module) -> None:
-    """See that a network has one score a sample, or a class; raises ValueError if it has not."""
+    """Check that scores have this shape, one a sample (and class); raises ValueError if not."""
     if tuple(scores.shape) != shape:
         way = ": let `forward` end with .squeeze(-1) if it gives one column"
         raise ValueError(
@@ -206,12 +268,18 @@ def check_scores(scores: Tensor, shape: tuple[int, ...], network: torch.nn.Modul
 
 
 def check_homogeneous(network: torch.nn.Module, X: Tensor, gates: Tensor | None) -> int:
-    """See that scores are homogeneous in the trained weights, on data that `place_data` placed.
+    """Check that scores are homogeneous in the trained weights, and return their degree.
 
         f(2 w) = 2 ** degree f(w)     for every sample
 
-    Returns the degree. The margin problem of mixed degrees is another: its samples of the lower
-    degree alone decide where training goes, while those of the higher one bind after rescaling.
+    The margin problem of mixed degrees is another: its samples of the lower degree alone decide
+    where training goes, while those of the higher one bind after rescaling.
+
+    Parameters
+    ----------
+    network : Module
+    X, gates : tensors
+        Data as `place_data` returns them.
 
     Raises
     ------
@@ -242,7 +310,7 @@ def check_homogeneous(network: torch.nn.Module, X: Tensor, gates: Tensor | None)
 
 
 def sample_of_other_degree(expected: Tensor, got: Tensor) -> int | None:
-    """The first sample whose score (n,) at doubled weights is not what the degree has it be."""
+    """Return the first sample whose score (n,) at doubled weights is not as expected, or None."""
     eps = torch.finfo(got.dtype).eps
     # Doubling is exact, so that polynomials have no error at all; norms and roots leave rounding.
     error = (got - expected).abs()

@@ -1,4 +1,4 @@
-"""ReLU networks without biases, and the frozen-gate network that one of them turns into."""
+"""ReLU networks without biases."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -28,7 +28,7 @@ class DeepReLU(torch.nn.Module):
     .. math:: f(x) = W_{L+1} \operatorname{relu}(W_L \cdots \operatorname{relu}(W_1 x))
 
     It has no biases, so it is homogeneous of degree L + 1 in its weights; a bias is a constant
-    column of X. It sets its gates itself: wherever gates are asked for, give None.
+    column of X. It sets its gates itself: functions that take gates get None for it.
 
     Parameters
     ----------
@@ -36,10 +36,11 @@ class DeepReLU(torch.nn.Module):
         D, the constant column counted.
     widths : sequence of int
         Units of the hidden layers, first to last.
-    **start
-        See `Starting`; `init` is "kaiming" by default, Kaiming-normal for the fan-in. "balanced":
+    **start : Starting
+        `init`: "kaiming" (default), Kaiming-normal for the fan-in, "orthogonal", or "balanced":
         every hidden unit's incoming and outgoing weights have equal norms, which gradient flow
-        conserves; rows of W_1 have norms near 1.
+        conserves, and rows of W_1 have norms near 1; `init_scale`, `random_state`, `dtype`,
+        `device`.
 
     Attributes
     ----------
@@ -51,6 +52,13 @@ class DeepReLU(torch.nn.Module):
     ValueError
         If a size is not positive, there is no hidden layer, `init` is unknown or `init_scale` is
         not positive and finite.
+
+    Examples
+    --------
+    >>> import torch
+    >>> network = ib.networks.DeepReLU(3, widths=(4, 2))
+    >>> network(torch.ones(5, 3).double()).shape, network.gates(np.ones((5, 3))).shape
+    (torch.Size([5]), torch.Size([5, 6]))
     """
 
     def __init__(
@@ -109,18 +117,18 @@ class DeepReLU(torch.nn.Module):
     def gates(self, X: ArrayLike | Tensor) -> Tensor:
         """Return which hidden units are open, boolean (n, sum of widths), layer after layer.
 
-        A unit with pre-activation exactly 0 counts as open, which leaves the function what it is.
+        A unit with pre-activation exactly 0 counts as open, which does not change the function.
         """
         return torch.cat([z >= 0 for z in self._pre_activations(X)], dim=1)
 
     def imbalance(self) -> Tensor:
-        """Of every hidden unit, (sum of widths,): see `HasImbalance`."""
+        """Return ``||incoming||^2 - ||outgoing||^2`` of every hidden unit, (sum of widths,)."""
         return layer_imbalance(list(self.layers))
 
     def gradient_factors(
         self, X: Tensor, gates: Tensor | None = None
     ) -> list[tuple[Tensor, Tensor]]:
-        """Each layer's factors of the gradients: see `HasGradientFactors`."""
+        """Return each layer's factors (n, a) and (n, b) of the gradients of single scores."""
         before = self._pre_activations(X)
         inner = [X, *(z.clamp(min=0) for z in before)]
         outer = [X.new_ones(len(X), 1)]
@@ -151,8 +159,26 @@ class ReLU(DeepReLU):
     ----------
     n_inputs, n_units : int
         D and H, the constant column counted in D.
-    **start
-        As in `DeepReLU`.
+    **start : Starting
+        `init`: "kaiming" (default), "orthogonal", or "balanced": every unit's incoming and outgoing
+        weights have equal norms; `init_scale`, `random_state`, `dtype`, `device`.
+
+    Attributes
+    ----------
+    layers : ParameterList
+        w1 (H, D) and w2 (1, H).
+
+    Raises
+    ------
+    ValueError
+        If a size is not positive, `init` is unknown or `init_scale` is not positive and finite.
+
+    Examples
+    --------
+    >>> import torch
+    >>> network = ib.ReLU.from_weights([[1.0, 0.0], [0.0, 1.0]], [2.0, -1.0])
+    >>> network(torch.tensor([[3.0, -5.0]]).double()).tolist()
+    [6.0]
     """
 
     def __init__(self, n_inputs: int, n_units: int, **start: Unpack[Starting]) -> None:
@@ -176,10 +202,10 @@ class ReLU(DeepReLU):
         return network
 
     def freeze_gates(self) -> FReLU:
-        """Return a copy that no longer sets its gates: `freeze_gates()(X, self.gates(X))` is f(X).
+        """Return a copy with gates given from outside: `freeze_gates()(X, self.gates(X))` is f(X).
 
-        Training the copy leaves this network as it is. Its gates are those of
-        `ReLUGates.from_network` taken now.
+        Training the copy leaves this network as it is. `ReLUGates.from_network(self)` keeps the
+        present gates.
         """
         first, second = (W.detach().clone() for W in self.layers)
         return FReLU.from_weights(first, second, device=first.device)
@@ -194,7 +220,7 @@ class ReLU(DeepReLU):
         return self.head().abs() * first
 
     def dual_norms(self, coefficients: Tensor, X: Tensor, gates: None = None) -> Tensor:
-        """Return ``||v_h||`` (H,), ``v_h = sum_n coefficients_n g_h(x_n) x_n``, current gates."""
+        """Return ``||v_h||`` (H,), ``v_h = sum_n coefficients_n g_h(x_n) x_n``, present gates."""
         v = (self.gates(X).to(X.dtype) * coefficients[:, None]).T @ X
         norms: Tensor = torch.linalg.vector_norm(v, dim=1)
         return norms

@@ -1,4 +1,4 @@
-"""One hidden layer whose units are averaged: behind given gates, or rectified."""
+"""Networks of one hidden layer whose score is the mean of its units, gated or rectified."""
 
 import math
 from typing import Self
@@ -90,8 +90,9 @@ class GDLN(_UnitMean):
         The weights are Gaussian with standard deviation ``init_scale / sqrt(D)``.
     random_state : int or numpy Generator
         One seed gives the same weights in every dtype, on every device, and in `ReLUMean`.
-    dtype, device
-        Of the weights.
+    dtype : torch.dtype
+    device : torch.device or str
+        Dtype and device of the weights.
 
     Attributes
     ----------
@@ -105,6 +106,13 @@ class GDLN(_UnitMean):
     References
     ----------
     Notes on gated deep linear networks, equation (3).
+
+    Examples
+    --------
+    >>> import torch
+    >>> network = ib.networks.GDLN.from_weights([[1.0, 0.0], [0.0, 1.0]])
+    >>> network(torch.tensor([[3.0, 5.0]]).double(), torch.tensor([[1.0, 0.0]]).double()).tolist()
+    [1.5]
     """
 
     def prepare(self, gates: ArrayLike | Tensor) -> Tensor:
@@ -127,7 +135,7 @@ class GDLN(_UnitMean):
         return placed
 
     def forward(self, X: Tensor, gates: Tensor) -> Tensor:
-        """Return the scores (n,) of X (n, D) behind gates (n, K) as `prepare` gives them."""
+        """Return the scores (n,) of X (n, D) under gates (n, K) as `prepare` returns them."""
         scores: Tensor = (self._projections(X) * gates).mean(dim=1)
         return scores
 
@@ -143,15 +151,43 @@ class ReLUMean(_UnitMean):
 
     .. math:: f(x) = \frac1K \sum_k \max(\langle w_k, x \rangle, 0)
 
-    Its parameters are those of `GDLN`, which it equals as long as its gates `open_gates` do.
+    Its function is that of a `GDLN` with the same weights and the gates that `open_gates` returns.
+
+    Parameters
+    ----------
+    n_inputs, n_units : int
+        D and K.
+    init_scale : float
+        The weights are Gaussian with standard deviation ``init_scale / sqrt(D)``.
+    random_state : int or numpy Generator
+        One seed gives the same weights in every dtype, on every device, and in `GDLN`.
+    dtype : torch.dtype
+    device : torch.device or str
+        Dtype and device of the weights.
+
+    Attributes
+    ----------
+    w : Parameter (K, D)
+
+    Raises
+    ------
+    ValueError
+        If a size is not positive or `init_scale` is negative or not finite.
 
     References
     ----------
     Notes on gated deep linear networks, equations (1) and (2).
+
+    Examples
+    --------
+    >>> import torch
+    >>> network = ib.networks.ReLUMean.from_weights([[1.0, 0.0], [0.0, 1.0]])
+    >>> network(torch.tensor([[3.0, -5.0]]).double()).tolist()
+    [1.5]
     """
 
     def forward(self, X: Tensor, gates: Tensor | None = None) -> Tensor:
-        """Return the scores (n,) of X (n, D); it needs no `gates`, which must be None."""
+        """Return the scores (n,) of X (n, D); `gates` must be None."""
         if gates is not None:
             raise ValueError("`gates` must be None: this network opens its own, see `open_gates`")
         scores: Tensor = torch.relu(self._projections(X)).mean(dim=1)

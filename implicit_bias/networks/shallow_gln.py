@@ -1,4 +1,4 @@
-"""Shallow gated linear network: a linear predictor of its own for every global context."""
+"""Shallow gated linear network: one linear predictor for every global context."""
 
 from typing import Self, Unpack
 
@@ -11,7 +11,7 @@ from .weights import Start, Starting, as_tensor, draw_matrices, layer_imbalance
 
 
 class ShallowGLN(torch.nn.Module):
-    r"""One layer of free predictors: ``f(x) = <weight[g(x)], x>``, g(x) x's global context.
+    r"""One layer of free predictors: ``f(x) = <weight[g(x)], x>``, g(x) the global context of x.
 
     A global context is the tuple of the contexts of all units. Only those that occur in the
     contexts given here have a predictor; inputs in any other one get the score 0, which is on
@@ -24,14 +24,15 @@ class ShallowGLN(torch.nn.Module):
     contexts : (n, H) integers
         Contexts of the training data; their distinct rows, in lexicographic order, are the
         global contexts with a predictor.
-    **start
-        See `Starting`; `init` is "orthogonal" by default.
+    **start : Starting
+        `init`: "orthogonal" (default) or "kaiming"; `init_scale`, `random_state`, `dtype`,
+        `device`.
 
     Attributes
     ----------
     weight : Parameter (G, D)
     global_contexts : buffer (G, H) of int64
-        Saved with the weights: without it they say nothing.
+        Context of every row of `weight`; saved with the weights.
 
     Raises
     ------
@@ -45,6 +46,14 @@ class ShallowGLN(torch.nn.Module):
     Its limit is the least ``sum_g ||weight[g]||^2`` under the margin constraints, which
     separates into one hard-margin SVM per global context (S. Lippl, L. F. Abbott, S. Chung, "The
     implicit bias of gradient descent on generalized gated linear networks", theorem 3.1).
+
+    Examples
+    --------
+    >>> import torch
+    >>> network = ib.ShallowGLN(3, contexts=[[0, 1], [1, 1], [0, 1]])
+    >>> unseen = network(torch.ones(1, 3).double(), torch.tensor([[0, 0]]))
+    >>> network.weight.shape, bool(unseen == 0)
+    (torch.Size([2, 3]), True)
     """
 
     global_contexts: Tensor
@@ -103,8 +112,8 @@ class ShallowGLN(torch.nn.Module):
     def prepare(self, contexts: ArrayLike | Tensor) -> Tensor:
         """Replace contexts (n, H) by the rows (n,) of `weight` that they select.
 
-        G, one past the last row, stands for a context without predictor. Rows are returned as
-        they are, so that preparing twice does no harm.
+        G, one past the last row, stands for a context without predictor. Prepared contexts are
+        returned as they are.
 
         Raises
         ------
@@ -134,7 +143,7 @@ class ShallowGLN(torch.nn.Module):
         return row[which[len(table) :]]
 
     def forward(self, X: Tensor, contexts: Tensor) -> Tensor:
-        """Return the scores (n,) of X (n, D) in contexts (n, H), or in what `prepare` made."""
+        """Return the scores (n,) of X (n, D) in contexts (n, H), or in prepared ones (n,)."""
         check_inputs(X, self.weight, self.n_inputs)
         rows = contexts if contexts.ndim == 1 else self.prepare(contexts)
         if rows.shape[0] != X.shape[0]:
@@ -163,11 +172,11 @@ class ShallowGLN(torch.nn.Module):
         return norm.view(1)
 
     def imbalance(self) -> Tensor:
-        """Of no hidden units, (0,): see `HasImbalance`."""
+        """Return an empty tensor (0,): the network has no hidden units."""
         return layer_imbalance([self.weight])
 
     def gradient_factors(self, X: Tensor, contexts: Tensor) -> list[tuple[Tensor, Tensor]]:
-        """Each layer's factors of the gradients: see `HasGradientFactors`."""
+        """Return each layer's factors (n, a) and (n, b) of the gradients of single scores."""
         rows = torch.nn.functional.one_hot(self.prepare(contexts), len(self.weight) + 1)
         return [(rows[:, :-1].to(X), X)]
 

@@ -1,4 +1,4 @@
-"""A linear student of several classes."""
+"""Linear network with one score for each of several classes."""
 
 import torch
 from numpy.typing import ArrayLike
@@ -16,7 +16,7 @@ class LinearStudent(torch.nn.Module):
     Parameters
     ----------
     zeta : (K, D) array or Tensor
-        The weights to begin with, copied, in their dtype.
+        Initial weights, which are copied; the dtype is theirs.
     device : torch.device or str
 
     Attributes
@@ -27,6 +27,13 @@ class LinearStudent(torch.nn.Module):
     ------
     ValueError
         If there is no class or no input.
+
+    Examples
+    --------
+    >>> import torch
+    >>> network = ib.networks.LinearStudent(np.eye(2))
+    >>> network(torch.tensor([[3.0, 5.0]]).double()).tolist()
+    [[3.0, 5.0]]
     """
 
     degree = 1
@@ -39,7 +46,7 @@ class LinearStudent(torch.nn.Module):
         self.weight = torch.nn.Parameter(given.detach().clone().to(device))
 
     def forward(self, X: Tensor, gates: object = None) -> Tensor:
-        """Return the scores (n, K) of X (n, D); `gates` are not looked at."""
+        """Return the scores (n, K) of X (n, D); `gates` are not used."""
         check_inputs(X, self.weight, self.weight.shape[1])
         return X @ self.weight.T
 

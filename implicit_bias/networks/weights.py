@@ -1,4 +1,4 @@
-"""What the networks share: tensors, seeds, how weights begin, and layers given from outside."""
+"""Weights of networks: how they are initialised, checked where given, and multiplied."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -33,7 +33,7 @@ __all__ = [
     "upper_layers",
 ]
 
-# Of each matrix by itself; "balanced" makes the layers fit each other.
+# Those that fill each matrix by itself; "balanced" makes the layers fit each other.
 _FILLS: Mapping[str, Callable[..., Tensor]] = MappingProxyType(
     {"orthogonal": torch.nn.init.orthogonal_, "kaiming": torch.nn.init.kaiming_normal_}
 )
@@ -41,29 +41,38 @@ INITS = ("orthogonal", "kaiming", "balanced")
 
 
 def as_tensor(values: ArrayLike | Tensor) -> Tensor:
+    """Return a tensor as it is, and anything else as a tensor of its own memory."""
     # A copy: torch warns about sharing memory with read-only arrays.
     return values if isinstance(values, Tensor) else torch.tensor(np.asarray(values))
 
 
-# How weights begin
+# Initial weights
 
 
 class Starting(TypedDict, total=False):
-    """How a network begins: keywords of every network that has a choice of `init`.
+    """Keywords for the initial weights of a network, of all networks with a choice of `init`.
 
     Attributes
     ----------
     init : str
-        "orthogonal" and "kaiming" as in `torch.nn.init` on each layer's matrix; further ways, and
-        the default, are the network's.
+        "orthogonal" and "kaiming" as in `torch.nn.init` on each layer's matrix; each network names
+        further ones, and its default.
     init_scale : float
         Factor on every layer, positive and finite; by default 1. Small values start near the
         saddle at zero, where gates are learned.
     random_state : int or numpy Generator
         Source of the initial weights, by default 0. They are drawn in float64 on the CPU and then
         converted: one seed gives the same network in every dtype and on every device.
-    dtype, device
-        Of the weights; by default float64 on the CPU.
+    dtype : torch.dtype
+        Dtype of the weights, float64 by default.
+    device : torch.device or str
+        Device of the weights, the CPU by default.
+
+    Examples
+    --------
+    >>> start: ib.networks.Starting = {"init": "balanced", "init_scale": 0.1, "random_state": 3}
+    >>> ib.GLN(3, n_units=2, n_contexts=2, **start).w1.shape
+    torch.Size([2, 2, 3])
     """
 
     init: str
@@ -75,7 +84,7 @@ class Starting(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Start:
-    """What `Starting` says, checked."""
+    """The choices of `Starting`, checked and with their defaults."""
 
     init: str
     init_scale: float = 1.0
@@ -87,26 +96,34 @@ class Start:
     def checked(
         cls, sizes: Mapping[str, int], inits: Sequence[str], **start: Unpack[Starting]
     ) -> Self:
-        """The start of a network of these sizes, whose `inits` name the default first.
+        """Return the choices for a network, checked by `check_start`.
+
+        Parameters
+        ----------
+        sizes : mapping of str to int
+            Sizes of the network by the names of its arguments.
+        inits : sequence of str
+            The initialisations that it has, the default first.
+        **start : Starting
 
         Raises
         ------
-        ValueError
-            As `check_start`.
+        TypeError, ValueError
+            If a size or a choice is not one that the network takes.
         """
         begin = replace(cls(inits[0]), **start)
         check_start(sizes, begin.init_scale, init=begin.init, inits=inits, device=begin.device)
         return begin
 
     def generator(self) -> torch.Generator:
-        """A generator of its own, seeded by `random_state`."""
+        """Return a torch generator, seeded by `random_state`."""
         seed = self.random_state
         if isinstance(seed, np.random.Generator):
             seed = int(seed.integers(2**63 - 1))
         return torch.Generator().manual_seed(seed)
 
     def parameters(self, drawn: Iterable[Tensor]) -> list[torch.nn.Parameter]:
-        """What was drawn, scaled and placed."""
+        """Return drawn weights as parameters, scaled and placed."""
         return [
             torch.nn.Parameter((self.init_scale * W).to(device=self.device, dtype=self.dtype))
             for W in drawn
@@ -116,13 +133,13 @@ class Start:
 def draw_matrices(
     init: str, shapes: Iterable[tuple[int, int]], rng: torch.Generator
 ) -> list[Tensor]:
-    """Matrices of these shapes, each filled by itself: "orthogonal" or "kaiming"."""
+    """Return matrices of these shapes, each filled by itself: "orthogonal" or "kaiming"."""
     fill = _FILLS[init]
     return [fill(torch.empty(shape, dtype=torch.float64), generator=rng) for shape in shapes]
 
 
 def draw_units(widths: Sequence[int], rng: torch.Generator) -> list[Tensor]:
-    """Random vectors of length 1, one a width, and the score's: (1,)."""
+    """Return random vectors of length 1, one a width, and the number 1 of the score, (1,)."""
     draws = [torch.randn(width, generator=rng, dtype=torch.float64) for width in widths]
     return [*(draw / draw.norm() for draw in draws), torch.ones(1, dtype=torch.float64)]
 
@@ -130,7 +147,7 @@ def draw_units(widths: Sequence[int], rng: torch.Generator) -> list[Tensor]:
 def draw_gated(
     init: str, shape: tuple[int, ...], upper_widths: Sequence[int], rng: torch.Generator
 ) -> list[Tensor]:
-    """A gated layer (H, ..., D) and the linear layers above it: see `GatedLayers`."""
+    """Return initial weights of `GatedLayers`: a gated layer (H, ..., D), linear ones above it."""
     n_units, n_columns = shape[0], math.prod(shape[1:])
     if init == "balanced":
         w1 = torch.randn(shape, generator=rng, dtype=torch.float64) / math.sqrt(n_columns)
@@ -143,6 +160,7 @@ def draw_gated(
 
 
 def rank_one_chain(a: Tensor, units: list[Tensor]) -> list[Tensor]:
+    """Return balanced matrices V_1, ..., V_L of rank one whose product is a multiple of a (H,)."""
     # V_1 = u_1 a^T and V_{l+1} = ||a|| u_{l+1} u_l^T: V_{l+1}^T V_{l+1} = ||a||^2 u_l u_l^T is
     # V_l V_l^T, and head = ||a||^(L-1) a.
     upper = [torch.outer(units[0], a)]
@@ -152,13 +170,13 @@ def rank_one_chain(a: Tensor, units: list[Tensor]) -> list[Tensor]:
 
 
 def balanced_chain(a: Tensor, hidden_widths: Sequence[int]) -> list[Tensor]:
-    """`rank_one_chain` through units that are all alike."""
+    """Return a `rank_one_chain` for a (H,) through units of equal weights."""
     units = [torch.full((w,), w**-0.5, dtype=a.dtype, device=a.device) for w in hidden_widths]
     return rank_one_chain(a, [*units, a.new_ones(1)])
 
 
 def balanced_gated(zeta: Tensor, upper_widths: Sequence[int]) -> list[Tensor]:
-    """The shortest of all layers whose coefficients are zeta (H, ..., D): w1, V_1, ..., V_L."""
+    """Return the shortest layers w1, V_1, ..., V_L with the coefficients zeta (H, ..., D)."""
     norms = zeta.flatten(1).norm(dim=1)
     total, depth = norms.sum(), 1 + len(upper_widths)
     # Upper matrices s u_l u_{l-1}^T, V_1 = u_1 a^T with ||a|| = s and |a_h| = ||w1[h]||: then
@@ -171,10 +189,10 @@ def balanced_gated(zeta: Tensor, upper_widths: Sequence[int]) -> list[Tensor]:
 
 
 def balanced_units(shapes: Sequence[tuple[int, ...]], rng: torch.Generator) -> list[Tensor]:
-    """Gaussian layers (above, ..., below) whose hidden units have equal norms in and out.
+    """Return Gaussian layers (above, ..., below) whose hidden units are balanced.
 
-    Each unit is balanced by itself, which gradient flow conserves; rows of the first layer have
-    norms near 1.
+    Incoming and outgoing weights of each unit have equal norms, which gradient flow conserves; rows
+    of the first layer have norms near 1.
     """
     # Weights out of unit j get the norm of those into it; those into the units above follow.
     draws = [torch.randn(shape, generator=rng, dtype=torch.float64) for shape in shapes]
@@ -185,13 +203,13 @@ def balanced_units(shapes: Sequence[tuple[int, ...]], rng: torch.Generator) -> l
     return layers
 
 
-# Layers given from outside
+# Given weights
 
 
 def upper_layers(layers: Sequence[ArrayLike | Tensor], first: Tensor) -> list[Tensor]:
-    """Matrices (width_1, H), ..., (1, width) on top of `first` (H, ...), in its dtype.
+    """Return matrices (width_1, H), ..., (1, width) on top of `first` (H, ...), in its dtype.
 
-    A single one may have shape (H,).
+    A single one may be given as (H,).
 
     Raises
     ------
@@ -219,11 +237,11 @@ def copy_weights(parameters: Iterable[Tensor], values: Iterable[Tensor]) -> None
         parameter.copy_(value)
 
 
-# What layers make together
+# Products of layers
 
 
 def end_to_end(layers: Sequence[Tensor]) -> Tensor:
-    """The product (width,) of matrices (above, below) up to one score, multiplied from the top."""
+    """Return the product (width,) of matrices (above, below) up to one score, from the top."""
     product = layers[-1]
     for layer in range(len(layers) - 2, -1, -1):
         product = product @ layers[layer]
@@ -231,8 +249,11 @@ def end_to_end(layers: Sequence[Tensor]) -> Tensor:
 
 
 def layer_imbalance(layers: Sequence[Tensor]) -> Tensor:
-    # Squared norm of what comes into each hidden unit less that of what goes out, (width_1 + ...,):
-    # for homogeneous units gradient flow changes both alike. One array (above, ..., below) a layer.
+    """Return ``||incoming||^2 - ||outgoing||^2`` of every hidden unit, (width_1 + ...,).
+
+    Gradient flow changes both by the same amount where units are homogeneous. There is one array
+    (above, ..., below) a layer.
+    """
     squares = [layer.new_empty(0) for layer in layers[:1]]
     for below, above in pairwise(layers):
         squares.append(below.square().flatten(1).sum(1) - above.square().flatten(0, -2).sum(0))
@@ -240,8 +261,9 @@ def layer_imbalance(layers: Sequence[Tensor]) -> Tensor:
 
 
 def linear_factors(hidden: Tensor, layers: Sequence[Tensor]) -> list[tuple[Tensor, Tensor]]:
-    # Of linear layers on top of `hidden` (n, H): the score's gradient in V_l is the product of the
-    # layers above, the same for every sample, times the input of V_l.
+    """Return the gradient factors of linear layers V_1, ..., V_L on top of `hidden` (n, H)."""
+    # The score's gradient in V_l is the product of the layers above, the same for every sample,
+    # times the input of V_l.
     factors = []
     above = [layers[-1].new_ones(1, 1)]
     for layer in reversed(layers[1:]):

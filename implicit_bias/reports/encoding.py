@@ -26,7 +26,7 @@ from .._saved import filled, text_array
 if TYPE_CHECKING:
     from torch.nn import Module
 
-    from ..gates.saved import Gating
+    from ..gates.gating import Gating
 
 __all__ = ["Decoder", "Encoder", "NotSavable", "entry"]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from .._solve import Status
 from ..data.sample import Sample
 from ..drawing.figures import Panel, Row
-from ..gates.saved import Gating
+from ..gates.gating import Gating
 from ..limits.limit import Limit
 from ..measures.comparison import Comparison, NetworkState
 from ..measures.scalars import accuracy

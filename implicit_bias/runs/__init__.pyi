@@ -6,4 +6,4 @@ from .progress import Lines as Lines
 from .progress import Progress as Progress
 from .seeds import Seeds as Seeds
 from .setup import training_settings as training_settings
-from .unit_changes import slow_units as slow_units
+from .unit_changes import slow_units_finding as slow_units_finding

@@ -24,7 +24,7 @@ from ..training.trajectory import Trajectory
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["slow_units"]
+__all__ = ["slow_units_finding"]
 
 TITLE = "units whose share of the norm descent has yet to change"
 COLUMNS = ("unit", "predicted to first order", "steps to that")
@@ -38,7 +38,7 @@ ACTIVE = 0.1
 ALIGNED = 0.02
 
 
-def slow_units(
+def slow_units_finding(
     network: torch.nn.Module,
     train: Sample,
     limit: Limit | None,

@@ -98,7 +98,7 @@ def train(
     """
     settings = _checked(settings)
     if resume and state is None:
-        raise ValueError("`resume` needs `state`, the file that the run was kept in")
+        raise ValueError("`resume` needs `state`, the file that the run was saved in")
     network = with_gates(network)
     with deferred_interrupts() as check:
         samples = _place(network, X, y, gates, (X_val, gates_val), settings.loss)

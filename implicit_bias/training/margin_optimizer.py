@@ -212,7 +212,7 @@ class MarginOptimizer(torch.optim.Optimizer):
             if self._expected != digest_of(network.weights):
                 raise ValueError(
                     "the optimiser's state is of other weights than the network has: load those "
-                    "that were kept beside it, or make a new optimiser for these"
+                    "that were saved with it, or make a new optimiser for these"
                 )
             self._expected = ""
         else:
@@ -236,7 +236,7 @@ class MarginOptimizer(torch.optim.Optimizer):
             raise ValueError(
                 f"the weights are not those that the last step of {type(self).__name__} left: "
                 "something else changed, froze or moved them, or that step was cut short. Load a "
-                "state_dict with the weights kept beside it, or make a new optimiser for these"
+                "state_dict with the weights saved with it, or make a new optimiser for these"
             )
 
 

@@ -186,7 +186,7 @@ def _fingerprint(
     """A digest of what must be the same for a run to go on."""
     if isinstance(settings.random_state, np.random.Generator):
         raise ValueError(
-            "a run that is kept needs an integer `random_state`: a Generator cannot be compared "
+            "a run that is saved needs an integer `random_state`: a Generator cannot be compared "
             "with the one it began with"
         )
     fixed = [p for p in network.parameters() if not p.requires_grad]

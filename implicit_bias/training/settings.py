@@ -129,7 +129,7 @@ class TrainingSettings:
 
         Examples
         --------
-        >>> TrainingSettings(schedule=((60, 0.05), (40, 0.01))).split_phases(70)
+        >>> ib.TrainingSettings(schedule=((60, 0.05), (40, 0.01))).split_phases(70)
         (((60, 0.05), (10, 0.01)), ((30, 0.01),))
         """
         first, second, start = [], [], 0
@@ -158,7 +158,7 @@ class TrainingSettings:
 
         Examples
         --------
-        >>> settings = TrainingSettings(schedule=((10, 0.5), (10, 0.1)))
+        >>> settings = ib.TrainingSettings(schedule=((10, 0.5), (10, 0.1)))
         >>> settings.flow_times([0, 10, 15]).tolist()
         [0.0, 5.0, 5.5]
         """

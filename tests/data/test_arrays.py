@@ -1,14 +1,13 @@
 """Arrays that NumPy would convert without a word, and sizes that no memory holds, are refused."""
 
+import os
+
 import numpy as np
 import pytest
 import torch
 from scipy.sparse import csr_array
 
 import implicit_bias as ib
-from implicit_bias import solve_gln_l2_svm, solve_shallow_gln_svm
-from implicit_bias.data.labelled import ClassDataset
-from solvers import memory
 
 X = np.array([[2.0, 1.0], [0.0, 1.0], [1.0, 1.0]])
 Y = np.array([1.0, -1.0, 1.0])
@@ -19,8 +18,8 @@ LIMIT = ib.solve_gln_svm(X, Y, ONES)
 ENTRIES = {
     "linear": ib.solve_linear_svm,
     "gln": lambda X, y: ib.solve_gln_svm(X, y, ONES),
-    "gln-l2": lambda X, y: solve_gln_l2_svm(X, y, ONES),
-    "shallow-gln": lambda X, y: solve_shallow_gln_svm(X, y, ONES),
+    "gln-l2": lambda X, y: ib.solve_gln_l2_svm(X, y, ONES),
+    "shallow-gln": lambda X, y: ib.solve_shallow_gln_svm(X, y, ONES),
     "frelu": lambda X, y: ib.solve_frelu_svm(X, y, ONES),
     "orthosep": ib.solve_orthosep,
     "separability": ib.datasets.is_orthogonally_separable,
@@ -28,7 +27,9 @@ ENTRIES = {
     "dataset": lambda X, y: ib.Dataset("name", X, y, X, y, "description"),
 }
 INPUTS_ONLY = {
-    "class dataset": lambda X: ClassDataset("name", X, [0, 1, 2], X, [0, 1, 2], "source"),
+    "class dataset": lambda X: ib.datasets.ClassDataset(
+        "name", X, [0, 1, 2], X, [0, 1, 2], "source"
+    ),
     "predictor": lambda X: LIMIT.predictor(X, ONES),
     "distillation": lambda X: ib.distillation.distillation_limit(X, np.ones(2)),
     "contexts": ib.HyperplaneContexts(1).fit,
@@ -88,18 +89,30 @@ def test_hyperplanes_that_no_memory_holds_are_refused_with_their_size(gating) ->
         gating(10**12).fit(X)
 
 
-def test_contrasts_that_no_memory_holds_are_refused(monkeypatch) -> None:
-    monkeypatch.setattr(memory, "_memory", lambda: 8.0 * 10**4)
-    solve_gln_l2_svm(X, Y, ONES, n_contexts=100)
+@pytest.fixture
+def memory_of(monkeypatch):
+    """Let the machine have so many bytes."""
+    usual = os.sysconf
+
+    def limit(n_bytes):
+        known = {"SC_PHYS_PAGES": n_bytes, "SC_PAGE_SIZE": 1}
+        monkeypatch.setattr(os, "sysconf", lambda name: known.get(name) or usual(name))
+
+    return limit
+
+
+def test_contrasts_that_no_memory_holds_are_refused(memory_of) -> None:
+    memory_of(8 * 10**4)
+    ib.solve_gln_l2_svm(X, Y, ONES, n_contexts=100)
     with pytest.raises(ValueError, match="contrasts of 101 contexts"):
-        solve_gln_l2_svm(X, Y, ONES, n_contexts=101)
+        ib.solve_gln_l2_svm(X, Y, ONES, n_contexts=101)
 
 
 def test_the_least_that_a_program_takes_is_compared_with_the_memory_of_the_machine(
-    monkeypatch,
+    memory_of,
 ) -> None:
     # 3 samples, 2 inputs, 8 contexts: (3 + 2) * 8 numbers of 8 bytes.
-    monkeypatch.setattr(memory, "_memory", lambda: 320.0)
+    memory_of(320)
     ib.solve_gln_svm(X, Y, ONES, n_contexts=8)
     with pytest.raises(ValueError, match="1 units x 9 contexts would take"):
         ib.solve_gln_svm(X, Y, ONES, n_contexts=9)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from implicit_bias import load_data
-from implicit_bias.data.circle import circle_values, is_easy, make_circle
+from implicit_bias.data import circle_values, is_easy
+from implicit_bias.datasets import make_circle
 
 
 def test_labels_are_the_signs_of_two_frequencies_on_two_halves() -> None:

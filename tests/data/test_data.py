@@ -6,8 +6,8 @@ import pytest
 from sklearn.datasets import load_digits as load_bundled
 
 from implicit_bias import Dataset, load_digits
-from implicit_bias.data.images import load_digit_classes, load_idx
-from implicit_bias.data.labelled import ClassDataset
+from implicit_bias.data import load_digit_classes
+from implicit_bias.datasets import ClassDataset, load_idx
 from tests.commands import write_idx
 
 

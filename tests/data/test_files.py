@@ -11,9 +11,7 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.preprocessing import StandardScaler
 
 import implicit_bias as ib
-from implicit_bias.data.names import files_of, is_file
-from implicit_bias.runs import Seeds
-from implicit_bias.sweeps.cells import plan
+from implicit_bias.data import files_of, is_file
 from tests.commands import write_mnist
 
 RNG = np.random.default_rng(3)
@@ -55,7 +53,7 @@ def test_a_run_on_a_file_is_the_run_on_its_arrays(files) -> None:
     own = {"seed": 2, "steps": 0}
     path = files / "data.csv"
     report = ib.run("linear", data=path, **own)
-    rows = np.random.default_rng(Seeds.from_seed(2).data).permutation(40)
+    rows = np.random.default_rng(report.results["seeds"]["data"]).permutation(40)
     y = np.where(WORDS == "yes", 1.0, -1.0)
     parts = {"X": X[rows[:30]], "y": y[rows[:30]], "X_val": X[rows[30:]], "y_val": y[rows[30:]]}
     assert report.row()["data_digest"] == ib.run("linear", **parts, **own).row()["data_digest"]
@@ -111,16 +109,17 @@ def test_a_folder_of_idx_files_is_data_by_itself(tmp_path) -> None:
 
 
 def test_a_sweep_knows_a_file_by_what_it_holds(files) -> None:
-    def digest(name):
-        return plan("linear", {}, {"data": str(files / name), "steps": 0})[0].digest
+    def cell(name):
+        done = ib.sweep("linear", {"data": [files / name]}, out=files / "sweep", steps=0)
+        return done.cells[0], done.n_skipped
 
-    before = digest("data.csv"), digest("X_all.npy")
+    before = cell("data.csv")[0], cell("X_all.npy")[0]
     table().to_csv(files / "copy.csv", index=False)
-    assert digest("copy.csv") == before[0]
+    assert cell("copy.csv") == (before[0], 1)
     table(c=X[:, 2] + 1).to_csv(files / "copy.csv", index=False)
-    assert digest("copy.csv") != before[0]
+    assert cell("copy.csv")[0] != before[0]
     np.save(files / "y_all.npy", WORDS[::-1])
-    assert digest("X_all.npy") != before[1]
+    assert cell("X_all.npy")[0] != before[1]
 
 
 def test_wrong_names_come_with_the_nearest_right_one() -> None:

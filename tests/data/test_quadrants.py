@@ -13,7 +13,8 @@ from implicit_bias import (
     solve_gln_svm,
     solve_linear_svm,
 )
-from implicit_bias.data.quadrants import make_quadrants, quadrant_dataset
+from implicit_bias.data import quadrant_dataset
+from implicit_bias.datasets import make_quadrants
 
 SEEDS = range(6)
 

@@ -7,12 +7,14 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from implicit_bias._solve import Status
-from implicit_bias.gates.changes import GateChanges, gate_changes
-from implicit_bias.gates.hyperplanes import HyperplaneContexts, HyperplaneGates
-from implicit_bias.gates.relu import ReLUGates
-from implicit_bias.limits.frelu import solve_frelu_svm
-from implicit_bias.limits.predictors import GateColumns, Predictor
+from implicit_bias import FReLU, Status, solve_frelu_svm
+from implicit_bias.gates import (
+    GateChanges,
+    HyperplaneContexts,
+    HyperplaneGates,
+    ReLUGates,
+    gate_changes,
+)
 
 
 def inputs(n, d, *, seed=0, shift=0.0):
@@ -57,9 +59,11 @@ def test_loaded_gates_give_the_same_gates_and_the_same_scores(tmp_path, cutoffs,
     loaded = HyperplaneGates.load(tmp_path / "gates")
     assert np.array_equal(loaded.transform(X), gating.transform(X))
     assert loaded.get_params() == gating.get_params()
-    zeta = inputs(4 + always_open, 5, seed=2)
-    predictor = Predictor(zeta, GateColumns(len(zeta), binary=True))
-    assert np.array_equal(predictor(X, loaded.transform(X)), predictor(X, gating.transform(X)))
+    network = FReLU.from_zeta(inputs(4 + always_open, 5, seed=2))
+    scores = [
+        network(torch.tensor(X), network.prepare(one.transform(X))) for one in (loaded, gating)
+    ]
+    assert torch.equal(*scores)
     again = clone(loaded).fit(inputs(31, 5, shift=2.0))
     assert np.array_equal(again.transform(X), gating.transform(X))
 

@@ -1,4 +1,4 @@
-"""Gates of every layer: whose they are, what they are on other inputs, and what is kept of them."""
+"""Gates of every layer: of which network, on other inputs, and from a file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 
 from implicit_bias import DGN
 from implicit_bias.gates import LinearGates, NetworkGates, RandomGates, SoftGates, gate_activity
-from implicit_bias.networks.relu import DeepReLU
+from implicit_bias.networks import DeepReLU
 
 RNG = np.random.default_rng(2)
 X, OTHER = RNG.normal(size=(40, 3)), RNG.normal(size=(15, 3))

@@ -16,13 +16,18 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from implicit_bias.networks.balanced_relu import BalancedReLU, ResidualReLU
-from implicit_bias.networks.deep_linear import DeepLinear
-from implicit_bias.networks.frelu import FReLU
-from implicit_bias.networks.gln import GLN
-from implicit_bias.networks.relu import DeepReLU, ReLU
-from implicit_bias.networks.relu_mean import GDLN, ReLUMean
-from implicit_bias.networks.shallow_gln import ShallowGLN
+from implicit_bias.networks import (
+    GDLN,
+    GLN,
+    BalancedReLU,
+    DeepLinear,
+    DeepReLU,
+    FReLU,
+    ReLU,
+    ReLUMean,
+    ResidualReLU,
+    ShallowGLN,
+)
 
 H, C, D, N = 3, 4, 5, 11
 RNG = np.random.default_rng(7)

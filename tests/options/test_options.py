@@ -9,9 +9,7 @@ import pandas as pd
 import pytest
 from click import Choice
 
-from implicit_bias.data.bundled import TABLES
-from implicit_bias.data.catalogue import DRAWN, IMAGE_SETS
-from implicit_bias.data.names import NAMES, TableName
+from implicit_bias.data import DRAWN, IMAGE_SETS, NAMES, TABLES, TableName
 from implicit_bias.models import MODELS
 from implicit_bias.options import ClassOptions, flag, model_parameters
 from implicit_bias.training import MARGIN_LOSSES, TRAINERS

@@ -19,7 +19,7 @@ import pytest
 import torch
 
 import implicit_bias as ib
-from implicit_bias.gates.saved import Gating
+from implicit_bias.gates.gating import Gating
 from implicit_bias.limits.limit import Limit
 from implicit_bias.reports import (
     PROMISED,

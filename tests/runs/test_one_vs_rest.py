@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 from sklearn.metrics import confusion_matrix
 
 from implicit_bias import GLN, HyperplaneContexts, cli
-from implicit_bias.data.images import load_idx_classes
+from implicit_bias.data import load_idx_classes
 from implicit_bias.limits import GLNLimit, LinearLimit
 from implicit_bias.models import MODELS
 from implicit_bias.options import ClassOptions

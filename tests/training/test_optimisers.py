@@ -234,7 +234,7 @@ def test_bad_arguments_are_refused_when_it_is_made(make, match) -> None:
 @pytest.mark.parametrize("name", ["degree", "n_samples"])
 @pytest.mark.parametrize("value", [1.5, None, "2"])
 def test_counts_that_are_no_whole_numbers_are_refused(name, value) -> None:
-    with pytest.raises(TypeError, match=f"`{name}` must be a whole number, got {value!r}"):
+    with pytest.raises(TypeError, match=f"`{name}` must be an integer, got {value!r}"):
         bad(**{name: value})()
 
 

@@ -84,9 +84,9 @@ def test_settings_that_do_not_go_together_are_refused(kwargs, message) -> None:
 @pytest.mark.parametrize(
     ("kwargs", "message"),
     [
-        ({"batch_size": 2.5}, "`batch_size` must be a whole number, got 2.5"),
-        ({"n_checkpoints": "9"}, "`n_checkpoints` must be a whole number, got '9'"),
-        ({"schedule": ((10.5, 0.1),)}, "steps of `schedule` must be a whole number, got 10.5"),
+        ({"batch_size": 2.5}, "`batch_size` must be an integer, got 2.5"),
+        ({"n_checkpoints": "9"}, "`n_checkpoints` must be an integer, got '9'"),
+        ({"schedule": ((10.5, 0.1),)}, "steps of `schedule` must be an integer, got 10.5"),
     ],
 )
 def test_counts_that_are_no_whole_numbers_are_refused(kwargs, message) -> None:

@@ -364,14 +364,14 @@ def test_an_annealed_step_is_shortened_until_it_falls_by_what_the_slope_promises
     def log_loss() -> torch.Tensor:
         return torch.logsumexp(-y * (X @ w), 0) - math.log(3)
 
-    before, start = float(log_loss()), w.detach().clone()
+    before, start = float(log_loss().detach()), w.detach().clone()
     (gradient,) = torch.autograd.grad(log_loss(), w)
     optim.Annealed([w], degree=1, n_samples=3, loss="exponential").step(lambda: y * (X @ w))
     moved = (w - start).detach()
     whole = min(1 / float(gradient.norm()), 0.3 * float(start.norm()))
     assert (float(moved.norm()) < 0.9 * whole) == shortened
     slope = float(gradient @ moved)
-    assert float(log_loss()) <= before + 1e-4 * slope < before
+    assert float(log_loss().detach()) <= before + 1e-4 * slope < before
 
 
 @pytest.mark.parametrize("model", ["linear", "gln"])

@@ -11,7 +11,7 @@ from ...data.arrays import Floats
 from ...data.sample import Sample
 from ...gates.hyperplanes import HyperplaneContexts
 from ...gates.layered import LinearGates, NetworkGates
-from ...gates.table import RandomGates
+from ...gates.random_gates import RandomGates
 from ...networks.deep_gln import DeepGLN
 from ...networks.dgn import DGN
 from ...networks.relu import DeepReLU

@@ -1,4 +1,4 @@
-"""The run of gated linear networks: gradient flow in closed form beside ReLU training."""
+"""The run of gated linear networks: gradient flow in closed form and ReLU training."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from safetensors.numpy import load_file
 from scipy.special import expit, softmax
 
 import implicit_bias as ib
-from implicit_bias.data.pairs import load_pair
+from implicit_bias.data import load_pair
 from implicit_bias.models.distillation import image_task
 from implicit_bias.networks import LinearStudent
 from tests.commands import cut, results, run, saved_arrays, without_times, write_mnist

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp
 
-from implicit_bias.data.orthants import orthosep_dataset
+from implicit_bias.data import orthosep_dataset
 from implicit_bias.datasets import is_orthogonally_separable, make_orthosep
 
 

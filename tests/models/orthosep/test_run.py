@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from safetensors.numpy import load_file
 
 from implicit_bias import solve_orthosep
-from implicit_bias.data.orthants import orthosep_dataset
+from implicit_bias.data import orthosep_dataset
 from implicit_bias.models import MODELS
 from implicit_bias.models.orthosep import halving_phases, layer_rows, plot_layers
 from tests.commands import results, run

@@ -9,7 +9,7 @@ import torch
 from scipy.optimize import minimize_scalar
 
 from implicit_bias import Sample, TrainingSettings, compare, kkt_distance, solve_orthosep, train
-from implicit_bias.data.orthants import orthosep_dataset
+from implicit_bias.data import orthosep_dataset
 from implicit_bias.datasets import make_orthosep
 from implicit_bias.models.orthosep import (
     diagnose_orthosep,

@@ -1,9 +1,10 @@
-"""What gatings share: integer output, and files that they are made from again."""
+"""Base of the transformers from inputs to gates: data frames, and files."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -22,13 +23,13 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
 from .._names import Unreadable
 from .._saved import Kind, read_saved, text_array, write_saved
 
-__all__ = ["MADE_FOR", "Gating"]
+__all__ = ["MADE_FOR", "Gating", "seed_from", "seed_text"]
 
 MADE_FOR = "the units were made for that many inputs, the constant column included"
 
 
 class Gating(Named, TransformerMixin, BaseEstimator):  # type: ignore[misc,unused-ignore]
-    """A transformer from inputs to gates or contexts, that can be saved: integers, if not soft.
+    """A transformer from inputs to gates or contexts: integers, unless they are soft gates.
 
     `set_output(transform="pandas")`, or "polars", gives data frames; their columns are called by
     `get_feature_names_out()`, the class's name and the number of the gate.
@@ -36,7 +37,7 @@ class Gating(Named, TransformerMixin, BaseEstimator):  # type: ignore[misc,unuse
     Attributes
     ----------
     saved : tuple of str
-        Names of the arrays that it is made from again.
+        Names of the arrays in its files.
     """
 
     saved: ClassVar[tuple[str, ...]]
@@ -48,11 +49,11 @@ class Gating(Named, TransformerMixin, BaseEstimator):  # type: ignore[misc,unuse
 
     @property
     def _n_features_out(self) -> int:
-        """How many columns `transform` has; AttributeError where nothing is fitted yet."""
+        """Number of columns of `transform`; AttributeError where nothing is fitted yet."""
         raise NotImplementedError
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write what is fitted and the parameters to one safetensors file.
+        """Write the fitted attributes and the parameters to one safetensors file.
 
         A Generator as `random_state` is not stored; it loads as None.
 
@@ -71,7 +72,7 @@ class Gating(Named, TransformerMixin, BaseEstimator):  # type: ignore[misc,unuse
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a fitted gating that `save` wrote: the same inputs get the same gates.
+        """Read a file that `save` wrote: the same inputs get the same gates.
 
         Raises
         ------
@@ -89,7 +90,7 @@ class Gating(Named, TransformerMixin, BaseEstimator):  # type: ignore[misc,unuse
             )
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return all that it is made from again, by the names `saved`: numbers and texts.
+        """Return parameters and fitted attributes as arrays, numbers and texts, named in `saved`.
 
         Raises
         ------
@@ -101,14 +102,19 @@ class Gating(Named, TransformerMixin, BaseEstimator):  # type: ignore[misc,unuse
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], wanted: str = "") -> Self:
-        """Make a fitted gating from what `to_arrays` returned; more than that is left out.
+        """Make a fitted gating from the arrays that `to_arrays` returned.
 
-        `wanted` begins the message where it is none.
+        Parameters
+        ----------
+        arrays : mapping of str to array
+            Those named in `saved`; others are ignored.
+        wanted : str, optional
+            Beginning of the message where they are not such arrays.
 
         Raises
         ------
         Unreadable, ValueError
-            If an array is missing, or is none of such a gating.
+            If an array is missing, or does not fit the others.
         """
         lacking = [name for name in cls.saved if name not in arrays]
         if lacking:
@@ -118,16 +124,26 @@ class Gating(Named, TransformerMixin, BaseEstimator):  # type: ignore[misc,unuse
         for name, array in made.items():
             if array.dtype.kind == "f" and not np.all(np.isfinite(array)):
                 raise ValueError(f"{wanted}, got numbers in {name!r} that are not finite")
-        return cls._made_from(made, wanted)
+        return cls._from_checked_arrays(made, wanted)
 
     def _arrays(self) -> dict[str, Any]:
-        """What is saved, under the names `saved`."""
+        """The arrays of the file, under the names in `saved`."""
         raise NotImplementedError
 
     @classmethod
-    def _made_from(cls, arrays: dict[str, NDArray[Any]], wanted: str) -> Self:
-        """A gating from what `_arrays` gave; `wanted` begins the message where it is no gating."""
+    def _from_checked_arrays(cls, arrays: dict[str, NDArray[Any]], wanted: str) -> Self:
+        """The transformer of what `_arrays` returned; `wanted` begins the message if it is none."""
         raise NotImplementedError
+
+
+def seed_text(random_state: Any) -> NDArray[Any]:
+    """Return a seed as an array of text, which is empty for what is no seed."""
+    return np.array(str(random_state) if isinstance(random_state, Integral) else "")
+
+
+def seed_from(text: NDArray[Any]) -> int | None:
+    """Return the seed that `seed_text` wrote, None where there was none."""
+    return int(str(text)) if str(text) else None
 
 
 def _kind(gating_class: type[Gating]) -> Kind:

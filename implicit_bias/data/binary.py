@@ -1,4 +1,4 @@
-"""Which classes are +1, where data have more than one way to be told in two."""
+"""Binary labels of data with several classes."""
 
 from __future__ import annotations
 
@@ -9,13 +9,19 @@ from .dataset import Dataset
 from .labelled import ClassDataset
 from .table import listed, nearest
 
-__all__ = ["two_labels"]
+__all__ = ["with_binary_labels"]
 
 
-def two_labels(dataset: ClassDataset, positive: Sequence[str | int] | str | int | None) -> Dataset:
-    """The data with +1 for the classes in `positive` and -1 for all others.
+def with_binary_labels(
+    dataset: ClassDataset, positive: Sequence[str | int] | str | int | None
+) -> Dataset:
+    """Return the data with the label +1 for some classes and -1 for all others.
 
-    Where nobody says it is the second of two classes.
+    Parameters
+    ----------
+    dataset : ClassDataset
+    positive : name or number of a class, or a sequence of them, or None
+        Classes that are +1; None for the second of two.
 
     Raises
     ------
@@ -25,7 +31,7 @@ def two_labels(dataset: ClassDataset, positive: Sequence[str | int] | str | int 
     names = {dataset.name_of(k): k for k in dataset.classes}
     if len(names) < 2:
         raise ValueError(
-            f"the labels have one class only, {listed(list(names))}: two are needed to tell apart"
+            f"the labels have one class only, {listed(list(names))}: give samples of two classes"
         )
     if positive is None:
         chosen = _by_default(list(names))
@@ -45,8 +51,8 @@ def two_labels(dataset: ClassDataset, positive: Sequence[str | int] | str | int 
             f"`positive` must leave some of the classes {listed(list(names))} to be -1, and name "
             f"others, got {listed(chosen)}"
         )
-    kept = [name for name in names if name in chosen]
-    text = f"classes {', '.join(kept)} (+1) against {', '.join(rest)} (-1)"
+    plus = [name for name in names if name in chosen]
+    text = f"classes {', '.join(plus)} (+1) against {', '.join(rest)} (-1)"
     return dataset.two_classes([names[name] for name in chosen], text)
 
 

@@ -1,4 +1,4 @@
-"""What is done to inputs: a standard scale, by the training part, and a constant column."""
+"""Preprocessing of inputs: a standard scale, by the training part, and a constant column."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ from numpy.typing import NDArray
 from .arrays import Floats
 from .table import listed
 
-__all__ = ["Preparation", "check_no_contradiction"]
+__all__ = ["Preprocessing", "check_no_contradiction"]
 
-# Of the largest entry: a column that varies by no more is constant but for its own rounding.
+# A column that varies by no more than this share of its largest entry is constant to rounding.
 ROUNDING = 8 * np.finfo(np.float64).eps
 
 
 @dataclass(frozen=True)
-class Preparation:
-    """What is done to inputs.
+class Preprocessing:
+    """Preprocessing of inputs.
 
     Attributes
     ----------
     standardize : bool
-        Every column less its mean and over its deviation, those of the training part.
+        Whether the mean of each column is subtracted and its standard deviation divided by, both of
+        the training part.
     constant : bool
-        A column of ones at the end, the only bias that the theory knows.
+        Whether a column of ones is appended, the only bias that the theory knows.
     """
 
     standardize: bool
@@ -36,7 +37,19 @@ class Preparation:
     def apply(
         self, X_train: Floats, X_val: Floats, columns: Sequence[str]
     ) -> tuple[Floats, Floats]:
-        """Both parts, prepared; raises ValueError where a column is constant and must not be."""
+        """Return both parts, preprocessed.
+
+        Parameters
+        ----------
+        X_train, X_val : (n, D) and (m, D) arrays
+        columns : sequence of str
+            Names of the columns, for messages.
+
+        Raises
+        ------
+        ValueError
+            If a column is constant and has no deviation, or there would be two constant ones.
+        """
         largest = np.abs(X_train).max(axis=0)
         still = np.flatnonzero(X_train.max(axis=0) - X_train.min(axis=0) <= ROUNDING * largest)
         if self.standardize:
@@ -63,7 +76,7 @@ class Preparation:
 
     @property
     def text(self) -> str:
-        """For people."""
+        """Description of the preprocessing."""
         scale = "standardised by the training part" if self.standardize else "columns as they are"
         return (
             f"{scale}, {'constant 1 in the last column' if self.constant else 'no constant added'}"
@@ -71,16 +84,15 @@ class Preparation:
 
 
 def check_no_contradiction(X: Floats, labels: NDArray[Any], rows: NDArray[np.int64]) -> None:
-    """See that equal inputs have equal labels: nothing could tell them apart.
+    """Check that equal inputs have equal labels.
 
     Parameters
     ----------
     X : (n, D) array
         The training part.
     labels : (n,) array
-        As they are to be told apart.
     rows : (n,) array
-        Which samples of their source these are, for the message.
+        Numbers of these samples in their source, for the message.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Which soft gates are open, and which of them the gating network's weights still move."""
+"""Soft gates that are open, and those that the gating network's weights still change."""
 
 from __future__ import annotations
 
@@ -25,6 +25,12 @@ class GateActivity:
         Above the threshold of activity.
     sensitive : (n, units) boolean
         With a derivative in some weight above the threshold of sensitivity, in magnitude.
+
+    Examples
+    --------
+    >>> found = ib.gates.GateActivity(np.array([[True, True]]), np.array([[True, False]]))
+    >>> found.both.tolist()
+    [[True, False]]
     """
 
     active: Mask
@@ -41,7 +47,7 @@ class GateActivity:
 
 
 def gate_activity(gates: Any, jacobian: Any, *, active: float, sensitive: float) -> GateActivity:
-    r"""Active gates, above `active`, and sensitive ones, ``max |dG / dtheta|`` above `sensitive`.
+    r"""Return the gates above `active`, and those with ``max |dG / dtheta|`` above `sensitive`.
 
     For ``G = (1 + eps) / (1 + exp(-beta q))`` the chain rule gives
 
@@ -54,12 +60,16 @@ def gate_activity(gates: Any, jacobian: Any, *, active: float, sensitive: float)
 
     Parameters
     ----------
-    gates : (n, units)
-        From `SoftGates.transform`.
-    jacobian : (n, units, weights)
-        From `SoftGates.jacobian`.
+    gates : (n, units) array
+        As `SoftGates.transform` returns them.
+    jacobian : (n, units, weights) array
+        Derivatives in the gating network's weights, as `SoftGates.jacobian` returns them.
     active, sensitive : float
         Thresholds.
+
+    Returns
+    -------
+    GateActivity
 
     Raises
     ------
@@ -72,18 +82,18 @@ def gate_activity(gates: Any, jacobian: Any, *, active: float, sensitive: float)
 
     Examples
     --------
-    >>> found = gate_activity([[0.9, 0.5]], [[[0.1], [1.0]]], active=0.6, sensitive=0.2)
+    >>> found = ib.gates.gate_activity([[0.9, 0.5]], [[[0.1], [1.0]]], active=0.6, sensitive=0.2)
     >>> found.active.tolist(), found.sensitive.tolist()
     ([[True, False]], [[False, True]])
     """
-    opened = np.asarray(to_numpy(gates), dtype=float)
+    values = np.asarray(to_numpy(gates), dtype=float)
     slopes = np.asarray(to_numpy(jacobian), dtype=float)
-    if opened.ndim != 2 or slopes.ndim != 3 or slopes.shape[:2] != opened.shape:
+    if values.ndim != 2 or slopes.ndim != 3 or slopes.shape[:2] != values.shape:
         raise ValueError(
             "`gates` must have shape (n, units) and `jacobian` (n, units, weights), got "
-            f"{opened.shape} and {slopes.shape}: the derivatives of the same gates"
+            f"{values.shape} and {slopes.shape}: the derivatives of the same gates"
         )
-    if not (np.isfinite(opened).all() and np.isfinite(slopes).all()):
+    if not (np.isfinite(values).all() and np.isfinite(slopes).all()):
         raise ValueError("`gates` and `jacobian` must be finite: look for NaN among them")
     if not (np.isfinite(active) and 0 <= sensitive < np.inf):
         raise ValueError(
@@ -91,4 +101,4 @@ def gate_activity(gates: Any, jacobian: Any, *, active: float, sensitive: float)
             f"{active} and {sensitive}"
         )
     steepest = np.abs(slopes).max(axis=2, initial=0.0)
-    return GateActivity(opened > active, steepest > sensitive)
+    return GateActivity(values > active, steepest > sensitive)

@@ -1,10 +1,9 @@
-"""Random gates of single samples, which say nothing of any other input."""
+"""Random gates of single samples, which are not functions of the input."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -15,8 +14,8 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
 )
 
 from ..data.arrays import Floats, refuse_disguised
+from .gating import Gating, seed_from, seed_text
 from .layered import check_widths
-from .saved import Gating
 
 __all__ = ["RandomGates"]
 
@@ -30,11 +29,11 @@ class RandomGates(Gating):
     Parameters
     ----------
     widths : sequence of int
-        Gates of every layer.
+        Number of gates of every layer.
     rate : float
-        In [0, 1].
+        Share of open gates, in [0, 1].
     random_state : int, numpy.random.Generator or None
-        None draws afresh at each fit.
+        Source of the gates. None draws afresh at each fit.
 
     Attributes
     ----------
@@ -49,7 +48,7 @@ class RandomGates(Gating):
 
     Examples
     --------
-    >>> RandomGates((2, 3), rate=1.0).fit_transform(np.ones((4, 1))).tolist()[0]
+    >>> ib.gates.RandomGates(widths=(2, 3), rate=1.0).fit_transform(np.ones((4, 1))).tolist()[0]
     [1, 1, 1, 1, 1]
     """
 
@@ -91,14 +90,14 @@ class RandomGates(Gating):
         return self
 
     def transform(self, X: ArrayLike) -> NDArray[np.int64]:
-        """The gates of the samples that were there at `fit`, all of them in their order.
+        """Return the gates (n, sum of widths) of the samples of `fit`, all of them in their order.
 
         Raises
         ------
         sklearn.exceptions.NotFittedError
             If no gates have been drawn.
         ValueError
-            If `X` is anything else: these gates say nothing of it.
+            If `X` is anything else: it has no gates.
         """
         check_is_fitted(self)
         refuse_disguised("X", X)
@@ -106,7 +105,7 @@ class RandomGates(Gating):
         if _digest(inputs) != self._samples:
             raise ValueError(
                 f"random gates belong to the {len(self.table_)} samples that they were drawn for, "
-                f"and `X` ({len(inputs)} rows) is not these: a network behind them does not "
+                f"and `X` ({len(inputs)} rows) is not these: a network with such gates does not "
                 "predict other inputs. For gates that are functions of the input take LinearGates "
                 "or NetworkGates"
             )
@@ -117,19 +116,18 @@ class RandomGates(Gating):
         return int(self.table_.shape[1])
 
     def _arrays(self) -> dict[str, Any]:
-        seed = self.random_state
         return {
             "table": self.table_,
             "widths": np.array(self.widths, dtype=np.int64),
             "rate": np.array(float(self.rate)),
-            "random_state": np.array(str(seed) if isinstance(seed, Integral) else ""),
+            "random_state": seed_text(self.random_state),
             "n_inputs": np.array(self.n_features_in_),
             "samples": np.array(self._samples),
         }
 
     @classmethod
-    def _made_from(cls, arrays: dict[str, NDArray[Any]], wanted: str) -> Self:
-        table, widths, seed = arrays["table"], arrays["widths"], str(arrays["random_state"])
+    def _from_checked_arrays(cls, arrays: dict[str, NDArray[Any]], wanted: str) -> Self:
+        table, widths = arrays["table"], arrays["widths"]
         if table.ndim != 2 or widths.ndim != 1 or table.shape[1] != widths.sum():
             raise ValueError(
                 f"{wanted}, got a table of shape {table.shape} for widths {widths.tolist()}: save "
@@ -138,7 +136,7 @@ class RandomGates(Gating):
         gating = cls(
             widths=tuple(widths.tolist()),
             rate=float(arrays["rate"]),
-            random_state=int(seed) if seed else None,
+            random_state=seed_from(arrays["random_state"]),
         )
         gating.table_, gating._samples = table.astype(np.int64), str(arrays["samples"])
         gating.n_features_in_ = int(arrays["n_inputs"])
@@ -146,6 +144,6 @@ class RandomGates(Gating):
 
 
 def _digest(X: Floats) -> str:
-    """Of the shape and the values, minus zero as zero."""
+    """SHA-256 of the shape and the values, minus zero as zero."""
     values = np.ascontiguousarray(X) + 0.0
     return hashlib.sha256(str(X.shape).encode() + values.tobytes()).hexdigest()

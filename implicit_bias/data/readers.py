@@ -1,4 +1,4 @@
-"""Files of a user's own, each read by its ending."""
+"""Readers of a user's own files, by their endings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["read_table"]
 READERS: Mapping[str, Callable[[Path, str | None], Table]] = MappingProxyType(
     dict(zip(ENDINGS, (read_npz, read_npy, read_csv, read_parquet), strict=True))
 )
-# What tables need beside what everything here does.
+# Packages that tables need.
 NEEDS = MappingProxyType({".csv": ("pandas",), ".parquet": ("pandas", "pyarrow")})
 
 
