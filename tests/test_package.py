@@ -339,7 +339,6 @@ REACH_INSIDE = {
     "tests/measures/test_kkt.py",
     "tests/models/dgn/test_path_lasso.py",
     "tests/reports/test_names.py",
-    "tests/solvers/test_one_vs_rest.py",
 }
 
 
