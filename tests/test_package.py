@@ -334,22 +334,11 @@ def test_importing_the_package_or_building_the_command_line_loads_nothing_heavy(
 
 # Test files that do not yet keep to it.
 REACH_INSIDE = {
-    "tests/data/test_arrays.py",
-    "tests/data/test_circle.py",
-    "tests/data/test_data.py",
-    "tests/data/test_files.py",
-    "tests/data/test_quadrants.py",
-    "tests/gates/test_gates.py",
-    "tests/gates/test_hyperplanes.py",
-    "tests/gates/test_layered.py",
     "tests/measures/test_distances.py",
     "tests/measures/test_exchange.py",
     "tests/measures/test_kkt.py",
     "tests/models/dgn/test_path_lasso.py",
-    "tests/models/test_networks.py",
     "tests/reports/test_names.py",
-    "tests/solvers/test_one_vs_rest.py",
-    "tests/test_extras.py",
 }
 
 

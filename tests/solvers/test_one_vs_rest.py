@@ -11,7 +11,7 @@ from sklearn.datasets import load_digits
 
 import solvers.one_vs_rest
 from implicit_bias import solve_gln_svm
-from implicit_bias.gates.hyperplanes import HyperplaneContexts
+from implicit_bias.gates import HyperplaneContexts
 from implicit_bias.programs import SVMGLN
 from solvers import GatedDesign, MaxMarginProgram, Settings, Status, certify, solve
 from solvers.group_kernels import group_kernels
