@@ -6,8 +6,7 @@ import numpy as np
 
 from .._solve import require_count
 from .arrays import Floats
-from .dataset import Dataset
-from .splitting import parts_text
+from .dataset import Dataset, drawn_dataset
 
 __all__ = ["circle_dataset", "circle_values", "is_easy", "make_circle"]
 
@@ -94,12 +93,5 @@ def circle_dataset(
         If a size is not positive, or the training part lacks a class.
     """
     X, y = make_circle(n_train + n_val, random_state=random_state)
-    return Dataset(
-        "circle",
-        X[:n_train],
-        y[:n_train],
-        X[n_train:],
-        y[n_train:],
-        f"synthetic, points of the unit circle labelled by the sign of sin {LOW}a on its upper "
-        f"half, sin {HIGH}a on its lower; {parts_text(n_train, n_val)}",
-    )
+    text = f"points of the unit circle labelled by the sign of sin {LOW}a on its upper half, "
+    return drawn_dataset("circle", X, y, n_train, f"{text}sin {HIGH}a on its lower")

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from .._shown import Shown
 from .._solve import require_shape
 from .arrays import Floats, require_real
+from .splitting import parts_text
 
-__all__ = ["Dataset", "check_same_inputs", "digest", "frozen"]
+__all__ = ["Dataset", "check_same_inputs", "digest", "drawn_dataset", "frozen"]
 
 _ARRAYS = ("X_train", "y_train", "X_val", "y_val")
 
@@ -79,6 +80,18 @@ class Dataset(Shown):
         on every machine. Name and description do not enter.
         """
         return digest(*(getattr(self, key) for key in _ARRAYS))
+
+
+def drawn_dataset(name: str, X: Floats, y: Floats, n_train: int, text: str) -> Dataset:
+    """Return drawn samples X (n, D), y (n,) as a data set, the first `n_train` for training.
+
+    Raises
+    ------
+    ValueError
+        If the training part lacks a class.
+    """
+    about = f"synthetic, {text}; {parts_text(n_train, len(y) - n_train)}"
+    return Dataset(name, X[:n_train], y[:n_train], X[n_train:], y[n_train:], about)
 
 
 def digest(*arrays: NDArray[Any]) -> str:

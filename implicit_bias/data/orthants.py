@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from .._solve import Array, require_count
 from .arrays import Floats, checked_data
-from .dataset import Dataset
-from .splitting import parts_text
+from .dataset import Dataset, drawn_dataset
 
 __all__ = [
     "OrthogonalSeparability",
@@ -249,15 +248,8 @@ def orthosep_dataset(
         If a size is not positive, or the training part lacks a class (take more samples).
     """
     X, y = make_orthosep(n_train + n_val, d, random_state=random_state)
-    return Dataset(
-        "orthosep",
-        X[:n_train],
-        y[:n_train],
-        X[n_train:],
-        y[n_train:],
-        f"synthetic, orthogonally separable: two opposite orthants of R^{d} (+1 and -1) cut by "
-        f"one half-space; {parts_text(n_train, n_val)}",
-    )
+    text = f"orthogonally separable: two opposite orthants of R^{d} (+1 and -1) cut by "
+    return drawn_dataset("orthosep", X, y, n_train, f"{text}one half-space")
 
 
 def inner_products(A: Floats, B: Floats) -> Floats:

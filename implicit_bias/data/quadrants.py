@@ -6,8 +6,7 @@ import numpy as np
 
 from .._solve import require_count, require_fraction
 from .arrays import Floats
-from .dataset import Dataset
-from .splitting import parts_text
+from .dataset import Dataset, drawn_dataset
 
 __all__ = ["make_quadrants", "quadrant_dataset"]
 
@@ -99,12 +98,5 @@ def quadrant_dataset(
         another seed).
     """
     X, y = make_quadrants(n_train + n_val, random_state=random_state)
-    return Dataset(
-        "quadrants",
-        X[:n_train],
-        y[:n_train],
-        X[n_train:],
-        y[n_train:],
-        "synthetic, points of the square [-1, 1]^2 labelled by four tied predictors, one a "
-        f"quadrant, constant 1 in the last column; {parts_text(n_train, n_val)}",
-    )
+    text = "points of the square [-1, 1]^2 labelled by four tied predictors, one a quadrant"
+    return drawn_dataset("quadrants", X, y, n_train, f"{text}, constant 1 in the last column")

@@ -8,7 +8,7 @@ from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import (  # type: ignore[import-untyped,unused-ignore]
     BaseEstimator,
     TransformerMixin,
@@ -18,10 +18,12 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ignore]
     check_is_fitted,
+    validate_data,
 )
 
 from .._names import Unreadable
 from .._saved import Kind, read_saved, text_array, write_saved
+from ..data.arrays import Floats, refuse_disguised
 
 __all__ = ["MADE_FOR", "Gating", "seed_from", "seed_text"]
 
@@ -125,6 +127,14 @@ class Gating(Named, TransformerMixin, BaseEstimator):  # type: ignore[misc,unuse
             if array.dtype.kind == "f" and not np.all(np.isfinite(array)):
                 raise ValueError(f"{wanted}, got numbers in {name!r} that are not finite")
         return cls._from_checked_arrays(made, wanted)
+
+    def _inputs(self, X: ArrayLike, *, reset: bool = False) -> Floats:
+        """Return `X` (n, D) as checked float64; with `reset` remember its width and names."""
+        if not reset:
+            check_is_fitted(self)
+        refuse_disguised("X", X)
+        inputs: Floats = validate_data(self, X, dtype=np.float64, reset=reset)
+        return inputs
 
     def _arrays(self) -> dict[str, Any]:
         """The arrays of the file, under the names in `saved`."""

@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ignore]
     check_is_fitted,
-    validate_data,
 )
 
 from .._solve import require_memory
-from ..data.arrays import Floats, checked_weights, refuse_disguised
+from ..data.arrays import Floats, checked_weights
 from .gating import Gating, seed_from, seed_text
 from .planes import coordinate_planes, count_hyperplanes, median_cutoffs, projections
 
@@ -104,8 +103,7 @@ class HyperplaneContexts(Gating):
             `sample_weight` holds no weights.
         """
         n_hyperplanes = count_hyperplanes(self.n_units, self.n_contexts, self.cutoffs)
-        refuse_disguised("X", X)
-        reference: Floats = validate_data(self, X, dtype=np.float64)
+        reference = self._inputs(X, reset=True)
         weights = checked_weights(sample_weight, len(reference))
         reference, weights = reference[weights > 0], weights[weights > 0]
         shape = (self.n_units, n_hyperplanes, reference.shape[1])
@@ -135,10 +133,7 @@ class HyperplaneContexts(Gating):
         ValueError
             If `X` is not finite or has another width than the reference data.
         """
-        check_is_fitted(self)
-        refuse_disguised("X", X)
-        inputs: Floats = validate_data(self, X, dtype=np.float64, reset=False)
-        bits = projections(inputs, self.normals_) >= self.cutoffs_
+        bits = projections(self._inputs(X), self.normals_) >= self.cutoffs_
         weights = 2 ** np.arange(self.normals_.shape[1], dtype=np.int64)
         return bits.astype(np.int64) @ weights
 

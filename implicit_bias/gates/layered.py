@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ignore]
     check_is_fitted,
-    validate_data,
 )
 
 from .._solve import require_columns, require_count, to_numpy
-from ..data.arrays import Floats, refuse_disguised
+from ..data.arrays import Floats
 from .gating import MADE_FOR, Gating, seed_from, seed_text
 
 __all__ = [
@@ -78,10 +77,7 @@ class LayeredGates(Gating):
         ValueError
             If `X` is not finite or has another width than the layers.
         """
-        check_is_fitted(self)
-        refuse_disguised("X", X)
-        inputs: Floats = validate_data(self, X, dtype=np.float64, reset=False)
-        found = [inputs @ self.layers_[0].T]
+        found = [self._inputs(X) @ self.layers_[0].T]
         for layer in self.layers_[1:]:
             found.append(self.activate(found[-1]) @ layer.T)
         return found
@@ -97,9 +93,7 @@ class LayeredGates(Gating):
 
     def _set_layers(self, layers: list[Floats], X: ArrayLike) -> Self:
         """Set the layers if `X` (n, D) fits them."""
-        refuse_disguised("X", X)
-        inputs = validate_data(self, X, dtype=np.float64)
-        require_columns("X", inputs, layers[0].shape[1], MADE_FOR)
+        require_columns("X", self._inputs(X, reset=True), layers[0].shape[1], MADE_FOR)
         self.layers_ = layers
         return self
 

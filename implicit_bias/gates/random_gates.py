@@ -8,12 +8,8 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ignore]
-    check_is_fitted,
-    validate_data,
-)
 
-from ..data.arrays import Floats, refuse_disguised
+from ..data.arrays import Floats
 from .gating import Gating, seed_from, seed_text
 from .layered import check_widths
 
@@ -82,8 +78,7 @@ class RandomGates(Gating):
         check_widths(self.widths)
         if not 0 <= self.rate <= 1:
             raise ValueError(f"`rate` must lie in [0, 1], got {self.rate}: the share of open gates")
-        refuse_disguised("X", X)
-        inputs: Floats = validate_data(self, X, dtype=np.float64)
+        inputs = self._inputs(X, reset=True)
         rng = np.random.default_rng(self.random_state)
         drawn = rng.random((len(inputs), sum(self.widths))) < self.rate
         self.table_, self._samples = drawn.astype(np.int64), _digest(inputs)
@@ -99,9 +94,7 @@ class RandomGates(Gating):
         ValueError
             If `X` is anything else: it has no gates.
         """
-        check_is_fitted(self)
-        refuse_disguised("X", X)
-        inputs: Floats = validate_data(self, X, dtype=np.float64, reset=False)
+        inputs = self._inputs(X)
         if _digest(inputs) != self._samples:
             raise ValueError(
                 f"random gates belong to the {len(self.table_)} samples that they were drawn for, "

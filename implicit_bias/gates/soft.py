@@ -9,11 +9,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ignore]
     check_is_fitted,
-    validate_data,
 )
 
 from .._solve import require_memory
-from ..data.arrays import Floats, refuse_disguised
+from ..data.arrays import Floats
 from .gating import Gating
 from .layered import LayeredGates, LinearGates, NetworkGates, pack_layers, unpack_layers
 
@@ -78,8 +77,7 @@ class SoftGates(Gating):
                 f"`beta` must be positive and `eps` at least 0 and finite, got {self.beta} and "
                 f"{self.eps}"
             )
-        refuse_disguised("X", X)
-        inputs: Floats = validate_data(self, X, dtype=np.float64)
+        inputs = self._inputs(X, reset=True)
         source = self.network
         if not isinstance(source, LayeredGates):
             source = NetworkGates(source)
@@ -104,9 +102,7 @@ class SoftGates(Gating):
 
     def _pre_activations(self, X: ArrayLike) -> tuple[Floats, list[Floats]]:
         """The checked inputs, and the pre-activations of every layer."""
-        check_is_fitted(self)
-        refuse_disguised("X", X)
-        inputs: Floats = validate_data(self, X, dtype=np.float64, reset=False)
+        inputs = self._inputs(X)
         return inputs, self.gating_.pre_activations(inputs)
 
     def jacobian(self, X: ArrayLike) -> Floats:

@@ -108,8 +108,6 @@ class DeepGLN(GatedStack):
         """
         c = as_tensor(contexts)
         self._check_shape(c, c.shape[0] if c.ndim else 0)
-        if c.is_floating_point() or c.dtype == torch.bool:
-            raise TypeError(f"`contexts` must be integers, got {c.dtype}")
         check_contexts(c, self.n_contexts)
         return c.to(device=self.layers[0].device, dtype=torch.int64)
 

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from .gated import GatedLayers
-from .protocols import check_contexts, check_inputs
+from .protocols import check_contexts, check_inputs, check_integers
 from .weights import INITS, Starting, as_tensor, linear_factors
 
 
@@ -119,5 +119,4 @@ class GLN(GatedLayers):
                 f"`contexts` must have shape ({n}, {self.n_units}), got {tuple(contexts.shape)}: "
                 "one context a sample and unit"
             )
-        if contexts.is_floating_point() or contexts.dtype == torch.bool:
-            raise TypeError(f"`contexts` must be integers, got {contexts.dtype}")
+        check_integers(contexts)

@@ -32,6 +32,7 @@ __all__ = [
     "check_device",
     "check_homogeneous",
     "check_inputs",
+    "check_integers",
     "check_scores",
     "check_start",
     "sample_of_other_degree",
@@ -238,13 +239,28 @@ def check_device(device: torch.device | str) -> None:
 
 
 def check_contexts(contexts: Tensor, n_contexts: int) -> None:
-    """Check that contexts are numbered from 0 to `n_contexts` - 1; raises ValueError if not."""
+    """Check that contexts are integers from 0 to `n_contexts` - 1.
+
+    Raises
+    ------
+    TypeError
+        If they are no integers.
+    ValueError
+        If one is out of range.
+    """
+    check_integers(contexts)
     if contexts.numel() and not (0 <= int(contexts.min()) and int(contexts.max()) < n_contexts):
         raise ValueError(
             f"`contexts` must lie in 0..{n_contexts - 1}, got values from "
             f"{int(contexts.min())} to {int(contexts.max())}: gating and network must agree on "
             "n_contexts"
         )
+
+
+def check_integers(contexts: Tensor) -> None:
+    """Check that contexts are integers; raises TypeError if not."""
+    if contexts.is_floating_point() or contexts.dtype == torch.bool:
+        raise TypeError(f"`contexts` must be integers, got {contexts.dtype}")
 
 
 def check_inputs(X: Tensor, weight: Tensor, n_inputs: int) -> None:

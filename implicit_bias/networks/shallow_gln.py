@@ -6,7 +6,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .protocols import check_inputs
+from .protocols import check_inputs, check_integers
 from .weights import Start, Starting, as_tensor, draw_matrices, layer_imbalance
 
 
@@ -183,8 +183,7 @@ class ShallowGLN(torch.nn.Module):
 
 def _integers(contexts: ArrayLike | Tensor) -> Tensor:
     c = as_tensor(contexts)
-    if c.is_floating_point() or c.dtype == torch.bool:
-        raise TypeError(f"`contexts` must be integers, got {c.dtype}")
+    check_integers(c)
     if c.ndim != 2:
         raise ValueError(f"`contexts` must have shape (n, H), got {tuple(c.shape)}")
     return c.to(torch.int64)
