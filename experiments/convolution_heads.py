@@ -14,9 +14,13 @@ from torch import nn
 
 import implicit_bias as ib
 from implicit_bias.measures.scalars import error_rate, scores
-from implicit_bias.models.orthosep.diagnosis import OrthosepDiagnosis, diagnose_orthosep, ratio
-from implicit_bias.models.orthosep.formulation import NotOrthogonallySeparable
-from implicit_bias.models.orthosep.schedule import halving_phases
+from implicit_bias.models.orthosep import (
+    NotOrthogonallySeparable,
+    OrthosepDiagnosis,
+    diagnose_orthosep,
+    halving_phases,
+    ratio,
+)
 from implicit_bias.networks.balanced_relu import BalancedReLU
 
 from .spectra import Array

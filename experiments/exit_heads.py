@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 
 from implicit_bias.data.catalogue import load_class_data
 from implicit_bias.heads import Trunk, budget_exits, solve_exit_heads, train_multi_exit, train_trunk
-from implicit_bias.models.heads.exits import averages
-from implicit_bias.models.heads.training import confidence, distillation_loss
+from implicit_bias.models.heads import averages, confidence, distillation_loss
 
 from .tables import keep_rows
 
@@ -270,8 +269,8 @@ def draw_all(folder: Path) -> None:
     """Reported gains beside those of limits; training together; confidence and temperature."""
     import pandas as pd
 
-    from implicit_bias.drawing.figures import Row as FigureRow
-    from implicit_bias.drawing.figures import compose
+    from implicit_bias.drawing import Row as FigureRow
+    from implicit_bias.drawing import compose
 
     names = ("limits", "together", "sureness")
     paths = [folder / f"exit_heads_{name}.csv" for name in names]
@@ -287,7 +286,7 @@ def draw_all(folder: Path) -> None:
 
 
 def _draw_gains(axes: list[Axes], tables: Any, limited: Any) -> None:
-    from implicit_bias.drawing.figures import legend_above
+    from implicit_bias.drawing import legend_above
 
     left, middle, right = axes
     for name in ("CIFAR(150)", "CIFAR(250)", "CIFAR(500)", "ImageNet(100)", "ImageNet(full)"):
@@ -311,7 +310,7 @@ def _draw_gains(axes: list[Axes], tables: Any, limited: Any) -> None:
 
 
 def _draw_together(axes: list[Axes], joint: Any, sure: Any) -> None:
-    from implicit_bias.drawing.figures import legend_above
+    from implicit_bias.drawing import legend_above
 
     by_exit, confident, names = axes
     for method in COURSES:

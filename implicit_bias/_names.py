@@ -135,7 +135,7 @@ PROMISED = MappingProxyType(
         "panel:runs.margin_ratio": ".drawing.runs:plot_margin_ratio",
         "panel:runs.margins": ".drawing.runs:plot_margins",
         "panel:runs.unit_norms": ".drawing.runs:plot_unit_norms",
-        "panel:trainers.curves": ".drawing.trainers:plot_curves_beside",
+        "panel:trainers.curves": ".drawing.trainers:plot_trainer_curves",
         "panel:trainers.named": ".drawing.trainers:_named",
         "panel:units.growth": ".drawing.unit_growth:plot_unit_growth",
         "panel:dgn.departure": ".models.dgn.figure:plot_departure",

@@ -67,12 +67,12 @@ class Kind:
 
     @classmethod
     def of(cls, saved_class: type, again: str = "save the result again") -> Kind:
-        """The kind of a class with a method `save`; one of a user's own is known by its name."""
+        """Return the kind of a class with a method `save`, a user's own class by its name."""
         name = saved_class.__name__
         return cls(name_of(saved_class) or name, f"{name}.save", again)
 
     def refused(self, path: str | os.PathLike[str], why: str) -> ValueError:
-        """The error of a file that is not what is written."""
+        """Return the error for a file that is not what is written."""
         return ValueError(
             f"{os.fspath(path)!r} must be a file as {self.writer} writes it, but {why}: it has "
             f"been damaged or changed, {self.again}"
@@ -121,7 +121,7 @@ def write_saved(
 def read_saved(
     path: str | os.PathLike[str], kind: Kind
 ) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """The arrays and the record that `write_saved` wrote.
+    """Read the arrays and the record that `write_saved` wrote.
 
     Raises
     ------
@@ -142,7 +142,7 @@ def read_saved(
 
 
 def filled(saved_class: Any, state: Mapping[str, Any]) -> dict[str, Any]:
-    """All fields of a dataclass or named tuple, from what a file has of them.
+    """Return all fields of a dataclass or named tuple, from those of them that a file has.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ def filled(saved_class: Any, state: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def text_array(texts: Any) -> NDArray[np.str_]:
-    """An array of texts, from lists of them as `tolist` gives them.
+    """Return an array of texts, from lists of them as `tolist` gives them.
 
     Raises
     ------
@@ -192,7 +192,7 @@ def text_array(texts: Any) -> NDArray[np.str_]:
 
 
 def kind_of(path: str | os.PathLike[str]) -> str:
-    """The promised name of what a file holds, or the word for it, not looking at its arrays.
+    """Return the promised name of a file's contents, or the word for them, without its arrays.
 
     Raises
     ------
@@ -205,7 +205,7 @@ def kind_of(path: str | os.PathLike[str]) -> str:
 
 
 def check_format(path: str | os.PathLike[str], header: Mapping[str, Any]) -> None:
-    """See that a header names the format that this version reads.
+    """Refuse a header that names another format than this version reads.
 
     Raises
     ------
@@ -227,7 +227,7 @@ def check_format(path: str | os.PathLike[str], header: Mapping[str, Any]) -> Non
 def _open(
     path: str | os.PathLike[str], kind: Kind, *, arrays: bool = True
 ) -> tuple[dict[str, str], dict[str, NDArray[Any]]]:
-    """The metadata of a file, and its arrays."""
+    """Read the metadata of a file, and its arrays."""
     from safetensors import SafetensorError, safe_open
 
     if not Path(path).is_file():
@@ -271,7 +271,7 @@ def _header(
 
 
 def _checksum(arrays: Arrays, header: str) -> str:
-    """SHA-256, in hexadecimal, of names, types, shapes and bytes of arrays, and of the header."""
+    """Return the SHA-256, in hexadecimal, of the arrays and of the header."""
     sha = hashlib.sha256(header.encode())
     for name in sorted(arrays):
         array = arrays[name]

@@ -156,7 +156,7 @@ def _open_streams() -> None:
 
 
 def _check_files(plot: Path | None, page: Path | None) -> None:
-    """See that all files asked for can be made and written, before any work."""
+    """Check that all files asked for can be made and written, before any work."""
     for file, modules in ((plot, DRAWN), (page, PAGED)):
         if file is not None:
             require(*modules)

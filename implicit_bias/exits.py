@@ -105,7 +105,7 @@ def print_notices(report: Report) -> None:
 
 @contextlib.contextmanager
 def terminated_like_interrupted() -> Iterator[None]:
-    """SIGTERM, which cluster schedulers send, ends a run as Ctrl-C does: reported and saved."""
+    """End a run at SIGTERM, which cluster schedulers send, as at Ctrl-C: reported and saved."""
 
     def interrupt(number: int, frame: object) -> None:
         """Pass the signal on as SIGINT."""
@@ -123,7 +123,7 @@ def terminated_like_interrupted() -> Iterator[None]:
 
 
 def width() -> int:
-    """Columns of the terminal; of a page where there is none."""
+    """Return the columns of the terminal; of a page where there is none."""
     import shutil
 
     return shutil.get_terminal_size((100, 24)).columns

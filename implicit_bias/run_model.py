@@ -1,4 +1,4 @@
-"""`run`: what the command `compare` does, as a function that returns its report."""
+"""Runs of models from Python: the function `run`, and the parts that the commands share."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from .runs.programs import RunPrograms
     from .runs.setup import Setup
 
-__all__ = ["BROUGHT", "NotSaved", "resolve", "run", "run_programs", "run_setup", "running"]
+__all__ = ["USER_DATA", "NotSaved", "resolve", "run", "run_programs", "run_setup", "running"]
 
-BROUGHT = ("X", "y", "X_val", "y_val", "gating")
+USER_DATA = ("X", "y", "X_val", "y_val", "gating")
 
 
 class NotSaved(OSError):
@@ -46,7 +46,7 @@ def run(
     resume: bool = False,
     **options: Unpack[RunOptions],
 ) -> Report:
-    """Predict the limit of a network, train one, compare them: `compare --model MODEL` as a value.
+    """Predict the limit of a network, train one, and compare them, as ``compare --model`` does.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def run(
     save : path, optional
         Folder for the results; an unfinished run keeps its state there.
     resume : bool
-        Whether to go on with the unfinished run in `save`.
+        True to continue the unfinished run in `save`.
     **options
         The options of the model, by the names and with the defaults of the command:
         `hidden_units=20` is `--hidden-units 20`, and None leaves one to the model. Beside them
@@ -105,7 +105,7 @@ def running(
     save: str | os.PathLike[str] | None = None,
     resume: bool = False,
 ) -> Iterator[Report]:
-    """Run a model and hand out its report; afterwards it is saved, its folder held until then.
+    """Run a model and yield its report, which is saved afterwards; its folder is locked until then.
 
     Parameters and errors are those of `run`, but for `progress`, which is opened here.
     """
@@ -168,24 +168,24 @@ def resolve(name: str, options: Mapping[str, Any]) -> Setup:
     if name not in MODELS:
         raise ValueError(f"`model`: {not_one_of(name, MODELS)}")
     model = MODELS[name]
-    brought = {name: options[name] for name in BROUGHT if options.get(name) is not None}
-    choices = {name: value for name, value in options.items() if name not in BROUGHT}
-    if isinstance(brought.get("gating"), str):  # a kind of gates, not gates of the user's own
-        choices["gating"] = brought.pop("gating")
+    supplied = {name: options[name] for name in USER_DATA if options.get(name) is not None}
+    choices = {name: value for name, value in options.items() if name not in USER_DATA}
+    if isinstance(supplied.get("gating"), str):  # a kind of gates, not gates of the user's own
+        choices["gating"] = supplied.pop("gating")
     if not isinstance(choices.get("data", ""), str | os.PathLike | None):
-        brought["data"] = choices.pop("data")
+        supplied["data"] = choices.pop("data")
     known = takers(MODELS)
     for name, value in choices.items():
         if name not in model.option_names:
             typed = f"{name}={value!r}"
-            raise TypeError(no_such_option(name, typed, model.name, known, BROUGHT))
+            raise TypeError(no_such_option(name, typed, model.name, known, USER_DATA))
     own: dict[str, Any]
-    if not brought:
+    if not supplied:
         own = {"options": model.choose(**choices)}  # refused before anything heavy is imported
     else:
         from .runs.user_data import bind_data
 
-        user_data, chosen = bind_data(model, brought, choices)
+        user_data, chosen = bind_data(model, supplied, choices)
         own = {"options": chosen, "user_data": user_data}
     from .runs.setup import Setup
 
@@ -211,7 +211,7 @@ def _save(report: Report, folder: RunFolder) -> None:
 
 def _call(name: str, options: Mapping[str, Any]) -> str:
     """Return the call in Python; data and gates of the user's own by the names of the arguments."""
-    own = {*BROUGHT, "data"}
+    own = {*USER_DATA, "data"}
     own -= {name for name in ("data", "gating") if isinstance(options.get(name), str | os.PathLike)}
     words = [repr(name)]
     for key, value in options.items():

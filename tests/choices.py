@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+import implicit_bias
 from implicit_bias.models import MODELS
-from implicit_bias.options import choices
-from implicit_bias.options.values import Kind, kinds
+from implicit_bias.options import Kind, kinds
 
 WIDTH = 100
-PATH = Path(choices.__file__)
+PATH = Path(implicit_bias.__file__).parent / "options" / "choices.py"
 HEAD = '''"""The names and types of all that `run` takes: for editors, type checkers, rows of runs.
 
 Generated from the options of the models by `python -m tests.choices`: change them there.
@@ -41,22 +41,22 @@ class Choices(TypedDict, total=False):
 RUN = '''
 
 class RunOptions(Choices, total=False):
-    """The options, and what a user may bring in place of bundled data and drawn gates."""
+    """The options, and data and gates of the user in place of bundled and drawn ones."""
 
 '''
-# What may be brought beside the values of an option, and options that can be brought alone.
-BROUGHT = {"data": ["Dataset", "ClassDataset"], "gating": ["Any"]}
+# What may be supplied beside the values of an option, and options that can be supplied alone.
+USER_DATA = {"data": ["Dataset", "ClassDataset"], "gating": ["Any"]}
 ARRAYS = ("X", "y", "X_val", "y_val")
 
 
 def source() -> str:
     """Return the text of the module."""
     own = {name: hint(kinds) for name, kinds in sorted(options().items())}
-    shared = [line(name, parts) for name, parts in own.items() if name not in BROUGHT]
-    brought = [line(name, [*own[name], *more]) for name, more in BROUGHT.items()]
+    shared = [line(name, parts) for name, parts in own.items() if name not in USER_DATA]
+    supplied = [line(name, [*own[name], *more]) for name, more in USER_DATA.items()]
     arrays = [line(name, ["Any"]) for name in ARRAYS]
     names = f"ModelName = {broken(literal(MODELS), 0)}\n"
-    return "".join([HEAD, names, CHOICES, *shared, RUN, *arrays, *brought])
+    return "".join([HEAD, names, CHOICES, *shared, RUN, *arrays, *supplied])
 
 
 def options() -> dict[str, list[Kind]]:

@@ -22,8 +22,8 @@ from implicit_bias import Dataset, cli, load_digits
 from implicit_bias.data import load_digit_classes
 from implicit_bias.datasets import ClassDataset, load_idx
 from implicit_bias.models import MODELS
-from implicit_bias.options.fields import flag
-from implicit_bias.runs.progress import Progress
+from implicit_bias.options import flag
+from implicit_bias.runs import Progress
 
 ROOT = Path(__file__).parents[1]
 # Exit code 5: training ended before the network separates its data, as many short runs do.

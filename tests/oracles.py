@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
-from implicit_bias.models.gdln.data import RingData, ring_kernel
-from implicit_bias.models.gln.norms import MainEffects
+from implicit_bias.models.gdln import RingData, ring_kernel
+from implicit_bias.models.gln import MainEffects
 
 Floats = NDArray[np.float64]
 

@@ -18,7 +18,7 @@ from implicit_bias.limits.linear import HardMarginSVM
 from implicit_bias.models.gln.formulation import SVMGLN
 from implicit_bias.models.gln.l2 import SVML2
 from implicit_bias.models.gln.shallow import ContextSVMs
-from implicit_bias.models.orthosep.formulation import OrthogonallySeparable
+from implicit_bias.models.orthosep import OrthogonallySeparable
 from solvers import GatedDesign, MaxMarginProgram, Settings
 
 Array = np.ndarray[Any, np.dtype[np.float64]]

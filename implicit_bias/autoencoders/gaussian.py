@@ -278,6 +278,7 @@ def plot_gaussian_mae(runs: Sequence[GaussianMAERun]) -> Figure:
         raise ValueError("`runs` must not be empty: there is nothing to draw")
 
     def draw(axes: list[Axes]) -> None:
+        """Draw every run on these axes."""
         for i, run in enumerate(runs):
             label = f"M = {run.information:g}"
             axes[0].plot(run.steps, run.information_bound, label=label)

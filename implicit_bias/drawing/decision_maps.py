@@ -147,7 +147,7 @@ def plot_decision_maps(
     Returns
     -------
     list of Axes
-        Those given; a colour bar is added to their figure.
+        The same axes; a colour bar is added to their figure.
 
     Raises
     ------

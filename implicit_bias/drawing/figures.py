@@ -59,7 +59,7 @@ class Row:
 def panel_rows(panels: Sequence[Panel]) -> list[Row]:
     """Arrange panels in even rows of at most three: four become 2 + 2 and five 3 + 2.
 
-    Each panel is a function that draws on the axes it is given.
+    Each panel is a function that draws on axes.
     """
     n_rows = -(-len(panels) // _ABREAST)
     rows: list[Row] = []

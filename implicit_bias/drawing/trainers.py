@@ -28,14 +28,14 @@ from .runs import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["of_trainer", "panels_beside", "plot_curves_beside"]
+__all__ = ["label_trainer", "trainer_panels", "plot_trainer_curves"]
 
 Array = NDArray[np.float64]
 Curves = Mapping[str, Array]  # (T,) values by what they are, the first drawn solid
 STYLES = ("-", "--", ":")
 
 
-def panels_beside(
+def trainer_panels(
     trajectories: Mapping[str, Trajectory],
     limit: Limit,
     scores: Array,
@@ -65,23 +65,23 @@ def panels_beside(
         TABLE["log_inverse_loss"].label: {key: {"": -run.log_loss} for key, run in runs.items()},
     }
     panels: list[Panel] = [
-        partial(plot_curves_beside, runs, curves, ylabel)
+        partial(plot_trainer_curves, runs, curves, ylabel)
         for ylabel, curves in measured.items()
         if any(np.any(values > 0) for of_run in curves.values() for values in of_run.values())
     ]
     several = {key: run for key, run in runs.items() if run.unit_norms.shape[1] > 1}
     return panels + [
-        of_trainer(trainer, partial(plot_unit_norms, run, limit=limit, name=name))
+        label_trainer(trainer, partial(plot_unit_norms, run, limit=limit, name=name))
         for trainer, run in several.items()
     ]
 
 
-def of_trainer(trainer: str, panel: Panel) -> Panel:
-    """Return a panel with the name of its trainer as title."""
+def label_trainer(trainer: str, panel: Panel) -> Panel:
+    """Return a panel whose y label ends in the name of its trainer."""
     return partial(_named, trainer, panel)
 
 
-def plot_curves_beside(
+def plot_trainer_curves(
     trajectories: Mapping[str, Trajectory],
     curves: Mapping[str, Curves],
     ylabel: str,

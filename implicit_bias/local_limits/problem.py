@@ -78,6 +78,7 @@ class MarginProblem:
         data = self.data if rows is None else self.data.take(rows)
 
         def margin(w: Tensor, x: Tensor, y: Tensor, gate: Tensor | None) -> Tensor:
+            """Return the margin of one sample."""
             one = GatedData(x[None], y[None], None if gate is None else gate[None])
             score: Tensor = self._margins(w, one)[0]
             return score

@@ -55,6 +55,7 @@ def _free_planes(
     allowed = _SAME * float(scores.abs().max())
 
     def free(rotation: Tensor) -> bool:
+        """Return whether a rotation leaves every margin as it is."""
         turned = problem.margins(_rotated(problem, weights, lower, upper, rotation))
         return float((turned - scores).abs().max()) <= allowed
 

@@ -1,4 +1,4 @@
-"""How near a network is to a predicted limit: in numbers, along training and at its end."""
+"""Distances of a network from a predicted limit, along training and at its end."""
 
 from .._lazy import lazy_names
 

@@ -97,7 +97,7 @@ class BorderedFactor:
 
 
 def _places(every: Tensor, samples: Tensor) -> Tensor:
-    """Where each of all samples stands among some, -1 where it does not."""
+    """Positions of all samples in a subset, -1 for those outside."""
     place = torch.full_like(every, -1, dtype=torch.int64)
     place[samples] = torch.arange(len(samples), device=samples.device)
     return place

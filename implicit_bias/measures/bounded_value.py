@@ -47,31 +47,31 @@ class BoundedValue(Measured):
         doc="Certified lower bound of the value of every network with these gates; NaN where none "
         "is known.",
     )
-    local: LocalLimit | None = part("The KKT point next to the network.", kept=False)
+    local: LocalLimit | None = part("The KKT point next to the network.", recorded=False)
 
-    @derived("bound / network", ".4f", at_most=1.0, kept=True)
+    @derived("bound / network", ".4f", at_most=1.0, recorded=True)
     def bound_ratio(self) -> float:
         """`bound / value`: 1 only if no network with these gates is better."""
         return self.bound / self.value
 
-    @derived(kept=True)
+    @derived(recorded=True)
     def local_value(self) -> float:
         """Value of the local limit."""
         return math.nan if self.limit is None else self.limit.value
 
-    @derived(kept=True)
+    @derived(recorded=True)
     def local_ratio(self) -> float:
         """`local_value / value`, 1 at the end of all training."""
         return self.local_value / self.value
 
-    @derived(kept=True)
+    @derived(recorded=True)
     def local_bound_ratio(self) -> float:
         """`bound / local_value`: the limit is at most 1 over this times the best of all."""
         return self.bound / self.local_value
 
     weight_cosine: float = quantity("cosine of weights", ".4f", ideal=1.0)
 
-    @derived("distance of weights", ideal=0.0, kept=True)
+    @derived("distance of weights", ideal=0.0, recorded=True)
     def distance(self) -> float:
         """Distance of the weights from those of the local limit, as a share of its length.
 
@@ -161,10 +161,9 @@ def value_of(network: torch.nn.Module, sample: Sample) -> float:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from implicit_bias import FReLU, Sample
-    >>> network = FReLU.from_zeta(np.array([[3.0, 4.0]]))
-    >>> ib.measures.value_of(network, Sample(np.array([[3.0, 4.0]]), np.ones(1), np.ones((1, 1))))
+    >>> network = ib.FReLU.from_zeta(np.array([[3.0, 4.0]]))
+    >>> sample = ib.Sample(np.array([[3.0, 4.0]]), np.ones(1), np.ones((1, 1)))
+    >>> ib.measures.value_of(network, sample)
     0.2
     """
     margins = to_numpy(sample.y) * scores(network, sample)
@@ -216,7 +215,6 @@ def measure_bounded_value(
 
     Examples
     --------
-    >>> import numpy as np
     >>> sample = ib.Sample(np.array([[3.0, 4.0]]), np.ones(1), np.ones((1, 1)))
     >>> network = ib.FReLU.from_zeta(np.array([[1.0, 0.0]]))
     >>> found = ib.measures.measure_bounded_value(network, sample, 0.2)

@@ -36,7 +36,7 @@ class ClassifierComparison(Measured):
     What needs scores is NaN where the classifier has none, or the held-out data have no gates.
     """
 
-    name: str = part("Name of the classifier.", kept=False)
+    name: str = part("Name of the classifier.", recorded=False)
     status: str = quantity()
     certificate: float = quantity()
     score_cosine: float = quantity()
@@ -73,12 +73,10 @@ def compare_classifier(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from implicit_bias import solve_kernel_svm
-    >>> machine = solve_kernel_svm(np.eye(2), np.array([1.0, -1.0]))
+    >>> machine = ib.solve_kernel_svm(np.eye(2), np.array([1.0, -1.0]))
     >>> new = np.array([[1.0, 0.0], [0.5, 1.0]])
-    >>> scores, labels = np.array([3.0, 1.0]), np.ones(2)
-    >>> found = ib.measures.compare_classifier("SVM", machine, (new,), scores, labels)
+    >>> scores, y = np.array([3.0, 1.0]), np.ones(2)
+    >>> found = ib.measures.compare_classifier("SVM", machine, (new,), scores, y)
     >>> found.status, found.agreement, found.error
     ('SOLVED', 0.5, 0.5)
     """

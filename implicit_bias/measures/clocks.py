@@ -1,4 +1,4 @@
-"""Which step of a training run has which log(1/loss): the steps that a trainer takes to get there.
+"""Steps that a trainer takes to a given log(1/loss), by a law or as a run has shown.
 
 Under gradient flow what happens to a direction is a function of log(1/loss); a clock says when.
 """

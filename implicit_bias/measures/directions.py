@@ -1,4 +1,4 @@
-"""Where the direction of a network is heading, with a cone that says what it holds."""
+"""Extrapolated direction of a network, with a cone as its error bar."""
 
 from __future__ import annotations
 

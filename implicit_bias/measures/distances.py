@@ -1,4 +1,4 @@
-"""How far a network is from its limit, at every checkpoint of a run."""
+"""Distances of a network from its limit, at every checkpoint of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a run is heading: limits of recorded series, with error bars that say what they hold."""
+"""Extrapolated limits of recorded series, with error bars."""
 
 from __future__ import annotations
 

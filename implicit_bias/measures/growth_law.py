@@ -231,7 +231,7 @@ def changes_of(growth: UnitGrowth, clocks: Sequence[Clock]) -> tuple[UnitChange,
 
 
 def _matters(growth: UnitGrowth, h: int) -> bool:
-    """Whether the share will differ by more than `CHANGE`, as far as that is known."""
+    """True if the share will differ by more than `CHANGE`, as far as that is known."""
     if not abs(growth.dual_norms[h] - 1) > max(DUAL_SLACK, growth.uncertainty):
         return False
     share, predicted = growth.shares[h], growth.limit_shares[h]
@@ -251,7 +251,7 @@ def _ahead(growth: UnitGrowth, h: int) -> list[float]:
 
 
 def _arrival(growth: UnitGrowth, h: int, mark: float, clocks: Sequence[Clock]) -> Arrival:
-    """Of the share over that of all others, which goes like a power exactly if they stand."""
+    """Arrival by the power law of the share over that of all others, exact if these stay."""
     log_ratio = _log_odds(mark) - _log_odds(float(growth.shares[h]))
     exponent = float(growth.exponents[h])
     error = math.copysign(2 * growth.uncertainty / growth.degree, exponent)

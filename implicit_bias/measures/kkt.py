@@ -1,4 +1,4 @@
-"""How far trained weights are from a KKT point of the margin problem, at any depth.
+"""Distance of trained weights from a KKT point of the margin problem, at any depth.
 
 Needs no formulation: frozen gates and homogeneity in the weights are enough.
 """
@@ -223,7 +223,7 @@ def kkt_distance(
 
 
 def _residual_bound(w: Tensor, off: Tensor, wanted: Tensor, slope: Tensor) -> float:
-    """What ``||w - fit|| / ||w||`` is at least; `slope` is that of `off` along the gradients."""
+    """Lower bound of ``||w - fit|| / ||w||``; `slope` is that of `off` along the gradients."""
     polar = off - max(float((slope / wanted).max()), 0.0) * w
     size = float(polar.norm()) * float(w.norm())
     return max(float(polar @ w) / size, 0.0) if size > 0 else 0.0

@@ -1,4 +1,4 @@
-"""Several classes, one against the rest: the labels of the limits beside those of the networks."""
+"""Labels of several classes, one-vs-rest: those of the limits compared with the networks'."""
 
 from __future__ import annotations
 

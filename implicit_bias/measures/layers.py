@@ -1,4 +1,4 @@
-"""What each layer of a network makes of the data: are its features orthogonally separable?"""
+"""Orthogonal separability of the features of every layer of a network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""Where descent goes once the loss is small: the flow that its smallest margin obeys.
+r"""Flow of the smallest margin, which gradient descent follows once the loss is small.
 
 Gradient flow on log(loss) moves weights by :math:`\sum_n p_n y_n \nabla f_n`, p the softmax of the
 negative margins. As margins grow, p lives on samples within O(1) of the smallest margin q, and q is

@@ -1,4 +1,4 @@
-"""What a user's own network has, what it lacks, and whether its degree is what it says."""
+"""Check of a user's own network: methods that it has and lacks, and its degree."""
 
 from __future__ import annotations
 

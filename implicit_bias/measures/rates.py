@@ -1,4 +1,4 @@
-"""How fast a run approaches its limit: exponents with standard errors, and those that are known.
+"""Rates at which a run approaches its limit: exponents with standard errors, and known ones.
 
 A rate is the slope of log(distance) against log(variable) over the last part of a run.
 """

@@ -167,7 +167,7 @@ def dead_units(norms: Array) -> NDArray[np.intp]:
 
 
 def above_one(dual_norms: Array) -> NDArray[np.bool_]:
-    """Which dual norms exceed 1: a dead unit with such a one would be alive at the optimum."""
+    """Mask of the dual norms above 1: a dead unit with such a one would be alive at the optimum."""
     return dual_norms > 1 + DUAL_ROUNDING
 
 

@@ -126,7 +126,7 @@ def _fit_window(model: str, u: Array, values: Array, window: tuple[float, int]) 
 
 
 def _points(u: Array, window: tuple[float, int]) -> int:
-    """How many of the last points a window has: an unbroken run of them below its reach."""
+    """Count the last points of a window: an unbroken run of them below its reach."""
     reach, least = window
     beyond = np.flatnonzero(u > reach * u[-1])
     return max(len(u) - 1 - int(beyond[-1]) if len(beyond) else len(u), least)

@@ -1,4 +1,4 @@
-"""Which units of a network are still to grow or to die, how fast, and when: what finite time hides.
+"""Predicted growth and decay of a network's units: which, how fast, and when.
 
 The law is that of `growth_law`; here it is read off a network and its data.
 """

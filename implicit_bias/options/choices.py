@@ -82,7 +82,7 @@ class Choices(TypedDict, total=False):
 
 
 class RunOptions(Choices, total=False):
-    """The options, and what a user may bring in place of bundled data and drawn gates."""
+    """The options, and data and gates of the user in place of bundled and drawn ones."""
 
     X: Any
     y: Any

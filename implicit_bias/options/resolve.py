@@ -20,7 +20,7 @@ SIZES = ("n_train", "n_val")
 
 @dataclass(frozen=True)
 class OptionTable:
-    """The options of one model, and what each is unless it is given.
+    """The options of one model, and their defaults.
 
     Attributes
     ----------
@@ -29,13 +29,12 @@ class OptionTable:
     options : type
         The dataclass of the options that its run obeys; a model without a field has no such option.
     defaults : mapping
-        Choices that differ from those of the fields unless they are given, so that the
-        assumptions of the theorem hold on the bundled data.
+        The defaults that differ from those of the fields, so that the assumptions of the
+        theorem hold on the bundled data.
     variants : mapping of (option, value) to mapping
         Further ones where that option has that value.
     refuses : mapping of "data", "gating" or "trainers" to str
-        The reason why a user cannot bring data or a gating of their own, or name several trainers,
-        where it is the model's.
+        The reason why the model refuses the user's own data or gating, or several trainers.
     """
 
     name: str

@@ -66,7 +66,7 @@ class Kind:
         return self._one(value, value)
 
     def parse(self, text: str) -> Any:
-        """`read` of what was typed: lists have commas between their entries."""
+        """Read what was typed: lists have commas between their entries."""
         if text in self.about.words:
             return self.about.words[text]
         if self.base is bool:
@@ -88,7 +88,7 @@ class Kind:
         return ",".join(read)
 
     def _as_typed(self, value: Any) -> Any:
-        """Paths and numbers, where they stand for strings, as these."""
+        """Return paths and numbers, where they stand for strings, as strings."""
         if self.about.files and isinstance(value, os.PathLike):
             return os.fspath(value)
         # True is the label "True".

@@ -1,1 +1,5 @@
-"""What a measured number is called, how it is shown, and what it is where theory is right."""
+"""Declarations of measured numbers: name, format, ideal value; tables and records of them."""
+
+from .._lazy import lazy_names
+
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

@@ -14,7 +14,7 @@ __all__ = [
     "degrees",
     "loss_in_words",
     "number",
-    "of_log10",
+    "power_of_ten",
     "rounded",
     "share",
     "spread",
@@ -25,7 +25,7 @@ DASH = "-"
 
 
 def number(value: float, style: str = ".4g") -> str:
-    """A number in a format of Python's, a dash where it is NaN or infinite.
+    """Format a number, a dash where it is NaN or infinite.
 
     Quantities are NaN where they are not defined, and bounds of a program without a solution are
     infinite.
@@ -34,17 +34,17 @@ def number(value: float, style: str = ".4g") -> str:
 
 
 def share(value: float) -> str:
-    """A share in per cent, to two digits behind the point."""
+    """Format a share in per cent, to two decimal places."""
     return number(value, ".2%")
 
 
 def degrees(radians: float) -> str:
-    """An angle in degrees, to three digits behind the point."""
+    """Format an angle in degrees, to three decimal places."""
     return number(math.degrees(radians), ".3f")
 
 
 def spread(values: ArrayLike) -> str:
-    """Mean, smallest and largest of several numbers."""
+    """Format the mean, the smallest and the largest of several numbers."""
     values = np.asarray(values, dtype=np.float64)
     mean, least, most = (
         number(float(v), ".4f") for v in (values.mean(), values.min(), values.max())
@@ -53,7 +53,7 @@ def spread(values: ArrayLike) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Rows of equally many cells as text, each column as wide as its longest cell."""
+    """Lay out rows of equally many cells as text, each column as wide as its longest cell."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -62,22 +62,22 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
 
 
 def loss_in_words(log_loss: float) -> str:
-    """exp(log_loss), as a power of ten where that underflows."""
+    """Format exp(log_loss), as a power of ten where that underflows."""
     if log_loss > -700:
         return f"{math.exp(log_loss):.4g}" if log_loss < 700 else "inf"
     return f"1e{log_loss / math.log(10):.0f}"
 
 
 def rounded(value: float) -> str:
-    """A positive number to one digit, a power of ten beyond thousands: 40, 3e9."""
+    """Round a positive number to one digit, to a power of ten beyond thousands: 40, 3e9."""
     if not math.isfinite(value):
         return "more than 1e250" if value > 0 else DASH
     mantissa, exponent = f"{value:.0e}".split("e")
     return f"{value:.0f}" if value < 1e4 else f"{mantissa}e{int(exponent)}"
 
 
-def of_log10(value: float) -> str:
-    """10 to the power of `value`, which may itself be large: 3e9, 1e(4e8)."""
+def power_of_ten(value: float) -> str:
+    """Format 10 to the power of `value`, which may itself be large: 3e9, 1e(4e8)."""
     if not math.isfinite(value):
         return DASH if math.isnan(value) else "no number of steps"
     if value < 300:

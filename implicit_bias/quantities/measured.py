@@ -11,8 +11,8 @@ from enum import Enum
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 from .._shown import Shown
+from .definition import Format, Quantity, distance_from_ideal
 from .formatting import DASH, aligned
-from .quantity import Format, Quantity, distance_from_ideal
 from .table import TABLE
 
 __all__ = ["Declared", "Measured", "derived", "part", "quantity", "side_by_side", "stacked"]
@@ -31,26 +31,26 @@ class Declared:
         Of `TABLE`, or the attribute's own.
     shown : bool
         Whether tables have a line of it.
-    kept : bool
+    recorded : bool
         Whether the record has an entry of it.
     """
 
     quantity: Quantity
     shown: bool
-    kept: bool
+    recorded: bool
 
 
 @dataclass(frozen=True)
 class _Draft:
     """A declaration before its attribute has a name; `column` is its name in the table."""
 
-    given: Mapping[str, Any]
+    values: Mapping[str, Any]
     column: str | None
     shown: bool
-    kept: bool
+    recorded: bool
 
     def completed(self, name: str) -> Declared:
-        """The declaration of the attribute `name`.
+        """Return the declaration of the attribute `name`.
 
         Raises
         ------
@@ -58,13 +58,13 @@ class _Draft:
             If it has no label and the table does not know it.
         """
         column = self.column or name
-        if self.column is None and "label" in self.given:
-            found = Quantity(name, **self.given)
+        if self.column is None and "label" in self.values:
+            found = Quantity(name, **self.values)
         elif column in TABLE:
-            found = replace(TABLE[column], **self.given)
+            found = replace(TABLE[column], **self.values)
         else:
             raise TypeError(f"`{column}` is not declared: give it a label, or a line in the table")
-        return Declared(found, self.shown, self.kept)
+        return Declared(found, self.shown, self.recorded)
 
 
 def quantity(
@@ -77,10 +77,10 @@ def quantity(
     head: str | None = None,
     column: str | None = None,
     shown: bool = True,
-    kept: bool = True,
+    recorded: bool = True,
     default: Any = MISSING,
 ) -> Any:
-    """A field of a `Measured` that holds a quantity.
+    """Declare a field of a `Measured` that holds a quantity.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def quantity(
         name, and what is given takes the place of what stands there.
     column : str, optional
         The name in `TABLE`, where it differs from the field's.
-    shown, kept : bool
+    shown, recorded : bool
         Whether the table and the record have it.
     default
         The field's default.
@@ -104,24 +104,26 @@ def quantity(
     margin ratio (1)     0.9900
     loss of the fit (0)  0.250
     """
-    given = {"label": label, "format": format, "ideal": ideal, "at_most": at_most, "doc": doc,
+    values = {"label": label, "format": format, "ideal": ideal, "at_most": at_most, "doc": doc,
              "head": head}  # fmt: skip
-    return field(default=default, metadata={KEY: _draft(given, column, shown=shown, kept=kept)})
+    return field(
+        default=default, metadata={KEY: _draft(values, column, shown=shown, recorded=recorded)}
+    )
 
 
-def part(doc: str, *, kept: bool = True, default: Any = MISSING) -> Any:
-    """A field of a `Measured` that has no line in its table: an array, or a result of its own.
+def part(doc: str, *, recorded: bool = True, default: Any = MISSING) -> Any:
+    """Declare a field of a `Measured` without a line in its table: an array, or another result.
 
     Parameters
     ----------
     doc : str
         One sentence.
-    kept : bool
+    recorded : bool
         Whether the record has it.
     default
         The field's default.
     """
-    draft = _draft({"label": "", "doc": doc}, None, shown=False, kept=kept)
+    draft = _draft({"label": "", "doc": doc}, None, shown=False, recorded=recorded)
     return field(default=default, metadata={KEY: draft})
 
 
@@ -139,28 +141,28 @@ def derived(
     at_most: float | None = None,
     column: str | None = None,
     shown: bool = True,
-    kept: bool = False,
+    recorded: bool = False,
 ) -> Callable[[Callable[[Any], T]], T]:
-    """A property of a `Measured` that is a quantity; parameters as of `quantity`.
+    """Declare a property of a `Measured` that is a quantity; parameters as of `quantity`.
 
-    Its docstring takes the place of `doc`. The record has it only if `kept` says so, since it
+    Its docstring takes the place of `doc`. The record has it only if `recorded` says so, since it
     follows from the fields.
     """
 
     def decorate(function: Callable[[Any], T]) -> Any:
         """Make the property a quantity."""
         found = _Derived(function)
-        given = {"label": label, "format": format, "ideal": ideal, "at_most": at_most,
+        values = {"label": label, "format": format, "ideal": ideal, "at_most": at_most,
                  "doc": inspect.getdoc(function)}  # fmt: skip
-        found.draft = _draft(given, column, shown=shown, kept=kept)
+        found.draft = _draft(values, column, shown=shown, recorded=recorded)
         return found
 
     return decorate
 
 
-def _draft(given: Mapping[str, Any], column: str | None, *, shown: bool, kept: bool) -> _Draft:
-    known = {name: value for name, value in given.items() if value is not None}
-    return _Draft(known, column, shown, kept)
+def _draft(values: Mapping[str, Any], column: str | None, *, shown: bool, recorded: bool) -> _Draft:
+    known = {name: value for name, value in values.items() if value is not None}
+    return _Draft(known, column, shown, recorded)
 
 
 @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(quantity, part))
@@ -189,29 +191,29 @@ class Measured(Shown):
         dataclass(frozen=True, eq=eq, repr=False)(cls)
 
     def to_dict(self) -> dict[str, Any]:
-        """The quantities as plain Python values: arrays as lists, results as dictionaries."""
+        """Return quantities as plain Python values: arrays as lists, results as dictionaries."""
         return {name: plain(getattr(self, name))
-                for name, one in self.declared.items() if one.kept}  # fmt: skip
+                for name, one in self.declared.items() if one.recorded}  # fmt: skip
 
     def shown(self) -> tuple[str, ...]:
-        """The attributes with a line in the table, where they are not None."""
+        """Return the attributes with a line in the table, where they are not None."""
         return tuple(name for name, one in self.declared.items() if one.shown)
 
     def rows(self) -> list[tuple[str, ...]]:
-        """Label and text of every line of the table."""
+        """Return the label and text of every line of the table."""
         return self.lines(*self.shown())
 
     def lines(self, *names: str) -> list[tuple[str, ...]]:
-        """Label and text of these attributes; no line of one that is None."""
+        """Return the label and text of these attributes; no line of one that is None."""
         known = [name for name in names if getattr(self, name) is not None]
         return [(self.declared[name].quantity.title, self.text(name)) for name in known]
 
     def text(self, name: str) -> str:
-        """The value of an attribute as tables show it; a dash for None."""
+        """Return the value of an attribute as tables show it; a dash for None."""
         return self.declared[name].quantity.text(getattr(self, name))
 
     def cells(self) -> dict[str, Any]:
-        """The values of the run's row, by their columns."""
+        """Return the values of the run's row, by their columns."""
         return {
             one.quantity.name: getattr(self, name)
             for name, one in self.declared.items()
@@ -219,7 +221,7 @@ class Measured(Shown):
         }
 
     def distances_from_ideal(self) -> dict[str, float]:
-        """Distances of the quantities from their ideal values, where known, the largest first."""
+        """Measure how far quantities are from their ideal values, the largest distance first."""
         found = {
             name: distance_from_ideal(one.quantity, getattr(self, name))
             for name, one in self.declared.items()
@@ -235,7 +237,7 @@ class Measured(Shown):
 
 
 def side_by_side(results: Sequence[Measured | None], *names: str) -> list[tuple[str, ...]]:
-    """Lines of a table with one column a result of one class, a dash where that is None.
+    """Return the lines of a table with one column for each result of one class.
 
     Parameters
     ----------
@@ -258,7 +260,7 @@ def side_by_side(results: Sequence[Measured | None], *names: str) -> list[tuple[
 def stacked(
     results: Mapping[str, Measured | None], *names: str
 ) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Heads and lines of a table with one line a result of one class, dashes where that is None.
+    """Return heads and lines of a table with one line for each result of one class.
 
     Parameters
     ----------
@@ -277,7 +279,7 @@ def stacked(
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON has it, but for infinities and NaN."""
+    """Convert a value to what JSON has, but for infinities and NaN."""
     if hasattr(value, "to_dict"):
         return value.to_dict()
     if isinstance(value, Enum):
@@ -290,7 +292,7 @@ def plain(value: Any) -> Any:
 
 
 def _draft_of(value: Any) -> _Draft | None:
-    """The declaration that an attribute of a class carries."""
+    """Return the declaration that an attribute of a class carries."""
     if isinstance(value, Field):
         found: _Draft | None = value.metadata.get(KEY)
         return found
@@ -298,13 +300,13 @@ def _draft_of(value: Any) -> _Draft | None:
 
 
 def _fields_of(cls: type) -> dict[str, Any]:
-    """The annotations of a class that are fields of it."""
+    """Return the annotations of a class that are fields of it."""
     hints = inspect.get_annotations(cls).items()
     return {name: hint for name, hint in hints if "ClassVar" not in str(hint)}
 
 
 def _documented(cls: type[Measured]) -> str | None:
-    """The docstring of a class with its section on attributes."""
+    """Return the docstring of a class with its section on attributes."""
     if cls.__doc__ is None:
         return None
     text = inspect.cleandoc(cls.__doc__)

@@ -10,8 +10,8 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
+from .definition import Format, Quantity, Rule, Type, by_name
 from .formatting import degrees
-from .quantity import Format, Quantity, Rule, Type, by_name
 
 __all__ = ["MEASURED", "TABLE", "columns", "lines", "record_lines", "stacked", "title_of"]
 
@@ -32,7 +32,7 @@ def _column(
 
 
 def _like(name: str, other: Quantity, doc: str) -> Quantity:
-    """The column of a quantity that another column has of another network."""
+    """Return the column of a quantity that another column has of another network."""
     return replace(other, name=name, doc=doc, over_classes=None)
 
 
@@ -440,7 +440,7 @@ RECORDED = {"dual_objective": "lower_bound", "loss": "optimal_loss", "seconds": 
 
 
 def title_of(entry: str) -> str:
-    """The title of an entry of a result's record; its name as words where none is declared.
+    """Return the title of an entry of a result's record; its name as words where none is declared.
 
     Examples
     --------
@@ -452,7 +452,7 @@ def title_of(entry: str) -> str:
 
 
 def record_lines(record: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Titles and texts of the single values of a result's record, to ten digits."""
+    """Return the titles and texts of the single values of a result's record, to ten digits."""
     return [
         (title_of(name), f"{value:.10g}" if isinstance(value, float) else str(value))
         for name, value in record.items()
@@ -461,7 +461,7 @@ def record_lines(record: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def lines(values: Mapping[str, Any], *names: str) -> list[tuple[str, ...]]:
-    """Titles and texts of values under names of `TABLE`, as cells of a run's row have them.
+    """Return titles and texts of values under names of `TABLE`, as in the cells of a run's row.
 
     Parameters
     ----------
@@ -479,7 +479,7 @@ def lines(values: Mapping[str, Any], *names: str) -> list[tuple[str, ...]]:
 
 
 def columns(several: Sequence[Mapping[str, Any]], *names: str) -> list[tuple[str, ...]]:
-    """`lines` with one column a mapping, a dash where that has no value and another has one.
+    """Return `lines` with one column for each mapping, a dash where it has no value.
 
     Examples
     --------
@@ -497,7 +497,7 @@ def columns(several: Sequence[Mapping[str, Any]], *names: str) -> list[tuple[str
 def stacked(
     several: Mapping[str, Mapping[str, Any]], *names: str
 ) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Heads and lines of a table with one line a mapping, by its label, and one column a name.
+    """Return heads and lines of a table: a line for each mapping, a column for each name.
 
     Examples
     --------

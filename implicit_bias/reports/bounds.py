@@ -31,7 +31,7 @@ BOUND, LASSO, LOCAL = "path lasso (bound)", "path lasso", "local limit"
 
 
 def bound_finding(bound: PathLimit) -> Finding:
-    """Tell the path lasso as a bound of every network with its gates.
+    """Report the path lasso as a bound of every network with its gates.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def comparison_finding(
 
 
 def local_columns(one: BoundedValue) -> dict[str, Any]:
-    """Columns of a run's row about the local limit of a network.
+    """Return the columns of a run's row about the local limit of a network.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ def strict_local_optimum(local: LocalLimit | None) -> Assumption:
     Parameters
     ----------
     local : LocalLimit or None
-        None where none was found: nothing tells.
+        None where none was found: there is nothing to compare.
     """
     why = f"; {local.reason}" if local is not None and local.reason else ""
     known = {Status.LOCAL_OPTIMUM: True, Status.SADDLE: False}

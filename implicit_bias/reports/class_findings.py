@@ -113,7 +113,7 @@ def class_columns(done: Progressed) -> dict[str, Any]:
 
 
 def _table(classes: Sequence[int], done: Progressed) -> Table:
-    """One line a class, with dashes for what is not done yet."""
+    """Return a table with one line for each class, dashes for what is not done yet."""
     known: dict[str, dict[str, Any]] = {str(label): {} for label in classes}
     for label, limit in done.limits.items():
         known[str(label)] |= limit_columns(limit, "") | {

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..limits.limit import Limit
-from ..quantities.quantity import Rule
+from ..quantities.definition import Rule
 from ..quantities.table import MEASURED
 from ..training.trajectory import Trajectory
 from .row import NAMES

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from ..gates.gating import Gating
 
-__all__ = ["Decoder", "Encoder", "NotKept", "entry"]
+__all__ = ["Decoder", "Encoder", "NotSavable", "entry"]
 
 # The key of a mapping that stands for something else, with what that is.
 TAG = "#"
@@ -39,7 +39,7 @@ SEQUENCES = MappingProxyType({"tuple": tuple, "set": set, "frozenset": frozenset
 Node = dict[str, Any]
 
 
-class NotKept(TypeError):
+class NotSavable(TypeError):
     """Something that no file can hold: it has no promised name."""
 
 
@@ -54,22 +54,22 @@ class Encoder:
         self._known: dict[int, tuple[str, Any]] = {}
 
     def attempt(self, value: Any) -> Any:
-        """`encode`, leaving nothing behind where it fails.
+        """Encode a value, leaving nothing behind where that fails.
 
         Raises
         ------
-        NotKept
+        NotSavable
             With the class of what has no promised name.
         """
         arrays, known = dict(self.arrays), dict(self._known)
         try:
             return self.encode(value)
-        except NotKept:
+        except NotSavable:
             self.arrays, self._known = arrays, known
             raise
 
     def encode(self, value: Any) -> Any:
-        """The tree of a value."""
+        """Return the tree of a value."""
         if value is None or type(value) in (bool, int, float, str):
             return value
         if type(value) is list:
@@ -80,7 +80,7 @@ class Encoder:
             return {TAG: "known", "id": self._known[id(value)][0]}
         node = self._node(value)
         if _sort(node) in _SHARED:
-            # Kept beside its name: no other object may get its address.
+            # Held beside its name: no other object may get its address.
             node["id"] = str(len(self._known))
             self._known[id(value)] = (node["id"], value)
         return node
@@ -93,7 +93,7 @@ class Encoder:
         for fits, write in _PLAIN:
             if fits(value):
                 return write(self, value)
-        raise NotKept(f"{thing.__module__}.{thing.__qualname__}")
+        raise NotSavable(f"{thing.__module__}.{thing.__qualname__}")
 
     def _add(self, array: NDArray[Any]) -> str:
         name = f"a{len(self.arrays)}"
@@ -109,9 +109,9 @@ class Encoder:
                 "scalar": isinstance(value, np.generic)}  # fmt: skip
 
     def _tensor(self, value: Any) -> Node:
-        kept = self._add(value.detach().cpu().numpy())
+        name = self._add(value.detach().cpu().numpy())
         parameter = type(value).__name__ == "Parameter"
-        return {TAG: "tensor", "name": kept, "grad": value.requires_grad, "parameter": parameter}
+        return {TAG: "tensor", "name": name, "grad": value.requires_grad, "parameter": parameter}
 
     def _mapping(self, value: Any) -> Node:
         items = [[self.encode(key), self.encode(one)] for key, one in value.items()]
@@ -158,7 +158,7 @@ class Decoder:
         self._known: dict[str, Any] = {}
 
     def decode(self, tree: Any) -> Any:
-        """The value of a tree.
+        """Return the value of a tree.
 
         Raises
         ------
@@ -185,14 +185,14 @@ class Decoder:
             raise Unreadable(f"it speaks of a part {name!r} before it has one")
         return self._known[name]
 
-    def _kept(self, node: Node) -> NDArray[Any]:
+    def _stored(self, node: Node) -> NDArray[Any]:
         name = entry(node, "name", str)
         if name not in self._arrays:
             raise Unreadable(f"it has no array {name!r}")
         return self._arrays[name]
 
     def _array(self, node: Node) -> Any:
-        array = self._kept(node)
+        array = self._stored(node)
         if entry(node, "scalar", bool):
             return array[()]
         if entry(node, "fixed", bool):
@@ -205,7 +205,7 @@ class Decoder:
     def _tensor(self, node: Node) -> Any:
         import torch
 
-        tensor, grad = torch.from_numpy(self._kept(node)), entry(node, "grad", bool)
+        tensor, grad = torch.from_numpy(self._stored(node)), entry(node, "grad", bool)
         if entry(node, "parameter", bool):
             return torch.nn.Parameter(tensor, requires_grad=grad)
         return tensor.requires_grad_(grad)
@@ -260,7 +260,7 @@ class Decoder:
 
 
 def entry(tree: Any, name: str, *kinds: type) -> Any:
-    """What a mapping in a file has under a name.
+    """Return the value that a mapping in a file has under a name.
 
     Raises
     ------
@@ -288,7 +288,7 @@ def _fresh_module() -> Mapping[str, Any]:
 
 
 def _is_tensor(value: Any) -> bool:
-    """Loads no torch: where it is not loaded nothing is a tensor."""
+    """Test for a tensor without loading torch: where it is not loaded nothing is one."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
 

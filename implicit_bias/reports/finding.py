@@ -96,7 +96,7 @@ class Finding(Shown):
 
     @classmethod
     def measured(cls, key: str, found: Measured, **further: Any) -> Self:
-        """A finding about one result of declared quantities.
+        """Return a finding about one result of declared quantities.
 
         Parameters
         ----------

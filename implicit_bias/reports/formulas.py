@@ -19,7 +19,7 @@ SPACED = {"s.t.", "min", "argmin"}
 
 
 def mathml(text: str) -> list[str]:
-    """Every formula of a line, the parts between its semicolons, as an element `math`.
+    """Convert every formula of a line, the parts between its semicolons, to an element `math`.
 
     Names of one letter and the Greek ones are variables, `_` and `^` bind a script to what stands
     before them, `<a, b>` is an inner product, and every other word is a word. A line without an
@@ -41,7 +41,7 @@ class _Formula:
         self._tokens = TOKEN.findall(text)
 
     def row(self, end: str = "") -> list[str]:
-        """Elements up to the token `end`, which is taken too."""
+        """Return the elements up to the token `end`, which is consumed too."""
         found: list[str] = []
         while self._tokens and self._tokens[0] != end:
             if self._tokens[0].isspace():

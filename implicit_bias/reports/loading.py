@@ -29,28 +29,31 @@ FILE_NAME = re.compile(r"\w[^/\\:]*\.(safetensors|parquet)")
 
 @naming_extras()
 def load(path: str | os.PathLike[str]) -> Any:
-    """What was saved: the report of a run's folder, or what else a file of this package holds.
+    """Load what was saved: the report of a run's folder, or a single result from its file.
 
     Parameters
     ----------
     path : path
-        The folder that `run(..., save=path)`, ``compare --save`` or `Report.save` wrote: its report
-        comes back, with limits, networks (on the CPU), trajectories and comparisons, and draws its
-        pictures. Or a file: a limit, a gating or a trajectory that its `save` wrote.
+        The folder that `run(..., save=path)`, ``compare --save`` or `Report.save` wrote, or the
+        file of a limit, a gating or a trajectory, which its `save` wrote.
+
+    Returns
+    -------
+    Report or object
+        Of a folder the report, with limits, networks (on the CPU), trajectories and comparisons;
+        it draws its pictures. Of a file an object of the class that saved it.
 
     Raises
     ------
     FileNotFoundError
-        If there is nothing.
+        If there is no such folder or file.
     ValueError
         If it is something else, of another version, damaged, or a run that is not finished.
 
     Examples
     --------
-    >>> import tempfile
-    >>> folder = tempfile.mkdtemp()
-    >>> report = ib.run("linear", n_train=40, steps=200, save=folder)
-    >>> ib.load(folder).limit.objective == report.limit.objective
+    >>> report = ib.run("linear", n_train=40, steps=200, save="runs/x")
+    >>> ib.load("runs/x").limit.objective == report.limit.objective
     True
     """
     path = Path(path)
@@ -71,7 +74,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 def is_run(folder: str | os.PathLike[str]) -> bool:
-    """Whether a folder is that of a run, finished or not."""
+    """Return True for the folder of a run, finished or not."""
     return any((Path(folder) / name).is_file() for name in (INDEX, RESULTS, REPORT))
 
 
@@ -125,7 +128,7 @@ def _finding(decoder: Decoder, tree: Any, folder: Path) -> Finding:
 
 
 def _plain_name(name: Any) -> str:
-    """The name of a file beside the report, so that a copy of it lies beside the copy."""
+    """Return the name of a file beside the report, so that a copy of it lies beside the copy."""
     if not (isinstance(name, str) and FILE_NAME.fullmatch(name)):
         raise Unreadable(f"{name!r} is no plain name of a file")
     return name
@@ -160,7 +163,7 @@ def _check_folder(folder: Path) -> None:
 
 
 def _version(results: Path) -> str:
-    """The version that wrote these results."""
+    """Return the version that wrote these results."""
     try:
         record = from_json(results.read_bytes())
     except (OSError, ValueError) as error:

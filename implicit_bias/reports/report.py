@@ -22,7 +22,16 @@ __all__ = ["Report"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Report(Contents):
-    """The outcome of one run: its attributes are those of `Contents`."""
+    """The outcome of one run, which prints, draws and saves itself.
+
+    Its attributes and its methods `row`, `to_json` and `figure` are those of `Contents`.
+
+    Examples
+    --------
+    >>> report = ib.run("linear", n_train=40, steps=0)
+    >>> report.status.name, report.finished, report.row()["n_train"]
+    ('SOLVED', True, 40)
+    """
 
     def __str__(self) -> str:
         return render_text(self)
@@ -39,13 +48,16 @@ class Report(Contents):
         return render_cell(self)
 
     def plot(self) -> Figure | None:
-        """Draw the picture of the run: `figure`, under the name that single results have for it."""
+        """Draw the picture of the run; None where nothing was trained. The same as `figure`."""
         return self.figure()
 
     def save(self, folder: str | os.PathLike[str]) -> list[str]:
-        """Write every file and `results.json` into `folder`, made if it is not there.
+        """Write the results into a folder, last of all the report itself, which `load` reads.
 
-        Last of all the report itself, which `load` gives back.
+        Parameters
+        ----------
+        folder : path
+            Made if it is not there.
 
         Returns
         -------

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
 from ..options.choices import Choices
-from ..quantities.quantity import Quantity, Type
+from ..quantities.definition import Quantity, Type
 from ..quantities.table import MEASURED
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Column:
 
 
 def _of_option(name: str, hint: Any) -> Column:
-    """The column of an option; lists are strings, as they are typed: they group and sort."""
+    """Return the column of an option; lists are strings, as they are typed: they group and sort."""
     parts = (hint,) if get_origin(hint) in (None, Literal) else get_args(hint)
     if any(get_origin(part) is Sequence for part in parts):
         return Column(name, "string", f"The option `{name}`, as it is typed on the command line.")
@@ -48,7 +48,7 @@ def _of_option(name: str, hint: Any) -> Column:
 
 
 def _of_quantity(quantity: Quantity) -> Column:
-    """The column of a quantity; `MEASURED` has those with a type alone."""
+    """Return the column of a quantity; `MEASURED` has those with a type alone."""
     assert quantity.type is not None
     rule = quantity.over_classes
     words = {"least": "the least", "largest": "the largest", "sum": "the sum", None: ""}[rule]
@@ -87,7 +87,7 @@ NAMES = frozenset(column.name for column in COLUMNS)
 
 
 def make_row(values: Mapping[str, Any]) -> dict[str, Any]:
-    """All columns in their order, each a value of its type or None, NaN being None.
+    """Return all columns in their order, each a value of its type or None; NaN is None.
 
     Raises
     ------
@@ -102,11 +102,22 @@ def make_row(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def row_schema() -> pa.Schema:
-    """The columns as a schema of pyarrow, with what they hold as metadata.
+    """Return the columns of `Report.row` as a pyarrow schema, descriptions as metadata.
+
+    Returns
+    -------
+    pyarrow.Schema
+        One nullable field for each column, its description under ``b"doc"``, and the version of
+        the columns under ``b"row_version"``.
 
     Examples
     --------
-    `pa.Table.from_pylist([report.row() for report in reports], schema=row_schema())`
+    >>> import pyarrow as pa
+    >>> reports = [ib.run("linear", n_train=40, steps=0, seed=seed) for seed in range(2)]
+    >>> schema = ib.sweeps.row_schema()
+    >>> table = pa.Table.from_pylist([report.row() for report in reports], schema=schema)
+    >>> table["status"].to_pylist()
+    ['SOLVED', 'SOLVED']
     """
     import pyarrow as pa
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from .._saved import Kind, write_saved
 from .contents import Contents
-from .encoding import Encoder, NotKept
+from .encoding import Encoder, NotSavable
 from .finding import Finding
 
 __all__ = ["KIND", "PLAIN", "write_report"]
@@ -48,8 +48,8 @@ def write_report(report: Contents, path: str | os.PathLike[str]) -> None:
 
 
 def _tree(encoder: Encoder, finding: Finding) -> dict[str, Any]:
-    objects = _kept(encoder, finding.objects.items())
-    panels = _kept(encoder, ((f"a panel of {finding.key}", panel) for panel in finding.panels))
+    objects = _encoded(encoder, finding.objects.items())
+    panels = _encoded(encoder, ((f"a panel of {finding.key}", panel) for panel in finding.panels))
     return {name: encoder.encode(getattr(finding, name)) for name in PLAIN} | {
         "objects": objects,
         "panels": [tree for _, tree in panels],
@@ -58,11 +58,11 @@ def _tree(encoder: Encoder, finding: Finding) -> dict[str, Any]:
     }
 
 
-def _kept(encoder: Encoder, named: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
+def _encoded(encoder: Encoder, named: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
     found = []
     for name, value in named:
         try:
             found.append((name, encoder.attempt(value)))
-        except NotKept as error:
+        except NotSavable as error:
             log.warning("the saved run leaves out %s: no file can hold %s", name, error)
     return found

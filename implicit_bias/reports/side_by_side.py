@@ -16,7 +16,7 @@ ASKED = "options"
 
 
 def side_by_side(parts: Mapping[str, Finding]) -> Finding:
-    """One finding of those of several trainers, by their names; of one trainer, its own.
+    """Join the findings of several trainers in one; of one trainer, return its own.
 
     Its entries of the record, its objects and its row are those of the last trainer; the record has
     all of them under `networks`. Tables about a network get a column a trainer.
@@ -44,7 +44,7 @@ def side_by_side(parts: Mapping[str, Finding]) -> Finding:
 
 
 def _tables(parts: Mapping[str, tuple[Table, ...]]) -> tuple[Table, ...]:
-    """Tables of a network with the columns of all; the others one after the other."""
+    """Return the tables of a network with the columns of all; the others one after the other."""
     titles: dict[str, dict[str, Table]] = {}
     for trainer, tables in parts.items():
         for table in tables:
@@ -62,7 +62,7 @@ def _tables(parts: Mapping[str, tuple[Table, ...]]) -> tuple[Table, ...]:
 
 
 def _one_table(parts: Mapping[str, Table]) -> Table:
-    """One table: the columns that all share, and of each its last."""
+    """Return one table: the columns that all share, and the last column of each."""
     first = next(iter(parts.values()))
     last = {trainer: {row[0]: row[-1] for row in table.rows} for trainer, table in parts.items()}
     shared = {row[0]: row[:-1] for table in reversed(list(parts.values())) for row in table.rows}
@@ -74,7 +74,7 @@ def _one_table(parts: Mapping[str, Table]) -> Table:
 
 
 def _in_order(lists: Sequence[Sequence[str]]) -> list[str]:
-    """Every label once, one that the lists before have not behind the one it follows."""
+    """Return every label once; a label new to a list follows the label before it in that list."""
     found: list[str] = []
     for labels in lists:
         place = 0
@@ -88,7 +88,7 @@ def _in_order(lists: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _assumptions(parts: Mapping[str, tuple[Assumption, ...]]) -> tuple[Assumption, ...]:
-    """Those that all share once; the others by trainer."""
+    """Return those that all share once; the others by trainer."""
     found: list[Assumption] = []
     for one in zip(*parts.values(), strict=True):
         if len(set(one)) == 1:
@@ -102,7 +102,7 @@ def _assumptions(parts: Mapping[str, tuple[Assumption, ...]]) -> tuple[Assumptio
 
 
 def joined(entries: Mapping[str, Any], further: Mapping[str, Any]) -> dict[str, Any]:
-    """Both, mappings of one name joined likewise, the further ones taking the place of others."""
+    """Merge two mappings, mappings of one name likewise; `further` takes precedence."""
     found = dict(entries)
     for name, entry in further.items():
         both = isinstance(entry, Mapping) and isinstance(found.get(name), Mapping)

@@ -1,8 +1,9 @@
 """Names of `implicit_bias.runs`, with the modules that they are loaded from."""
 
-from .gather import gather as gather
+from .gathering import gather as gather
 from .label_agreement import agreement_ahead as agreement_ahead
+from .progress import Lines as Lines
 from .progress import Progress as Progress
 from .seeds import Seeds as Seeds
 from .setup import training_settings as training_settings
-from .slow_units import slow_units as slow_units
+from .unit_changes import slow_units_finding as slow_units_finding

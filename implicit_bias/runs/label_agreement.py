@@ -46,11 +46,11 @@ class AgreementAhead:
     reason: str = ""
 
     def row(self) -> tuple[str, str]:
-        """A line of a table of text."""
+        """Return a line of a table of text."""
         return f"labels agree with the limit's to {self.level:.0%}", self._words()
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, NaN and infinity where there is no number."""
+        """Return the plain values, NaN and infinity where there is no number."""
         return asdict(self)
 
     def _words(self) -> str:

@@ -23,7 +23,7 @@ from ..reports.findings import gating_file, usable
 from ..reports.report import Report
 from ..training.trainers import check_trainer
 from .fit import fit
-from .gather import gather
+from .gathering import gather
 from .parts import Parts
 from .setup import SampleSetup, data_record
 
@@ -54,7 +54,7 @@ def run_one_vs_rest(setup: SampleSetup, parts: Parts) -> Report:
         for (label, (sample, _)), child in zip(samples.items(), children, strict=True)
     }
     check_trainer(setup.options.trainer, next(iter(networks.values())))
-    title = f"one against the rest: {parts.network_name} beside {parts.formulation.name}"
+    title = f"one-vs-rest: {parts.network_name} beside {parts.formulation.name}"
     found = (
         class_finding(_data(setup).classes, done)
         for done in _progress(setup, parts, design, samples, networks)

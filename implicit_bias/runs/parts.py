@@ -33,7 +33,7 @@ class Parts:
     gating : callable, optional
         `gating(seed)` returns an unfitted transformer of inputs to gates, if there are gates.
     control : bool
-        True where the limit is not that of the network, which it stands beside as a control.
+        True where the limit is not that of the network but a control.
     """
 
     formulation: Formulation[Any]

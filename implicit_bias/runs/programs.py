@@ -72,7 +72,7 @@ class RunPrograms:
         }
 
     def __str__(self) -> str:
-        """Lines of at most 100 characters."""
+        """Format the programs in lines of at most 100 characters."""
         head = [
             *_wrapped(f"model {self.model.name}: {self.model.theorem}", 2),
             *_wrapped(f"program: {self.model.program}", 2),

@@ -1,14 +1,16 @@
-"""The progress of a run, as calls of functions or as a bar."""
+"""The progress of a run: calls of functions, a bar, or lines with the time that is left."""
 
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-__all__ = ["Progress", "ProgressCallback", "bar", "progress_of"]
+__all__ = ["Lines", "Progress", "ProgressCallback", "bar", "progress_of"]
 
 ProgressCallback = Callable[[str, int, int], None]
+SECONDS = 10.0  # between two lines
 
 
 @dataclass(frozen=True)
@@ -95,3 +97,41 @@ class _Calls:
 
     def _advance(self, done: int, of: int) -> None:
         self._function(self._stage, done, of)
+
+
+class Lines:
+    """Lines about a number of cells.
+
+    Parameters
+    ----------
+    say : callable
+        `say(text)` prints a line.
+    clock : callable
+        Return the time in seconds.
+    """
+
+    def __init__(
+        self, say: Callable[[str], None], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._say, self._clock = say, clock
+        self._begun = self._said = clock()
+
+    def progress(self) -> Progress:
+        """Return the progress of a sweep, as lines."""
+        return Progress(stage=self._say, advance=self._advance)
+
+    def _advance(self, done: int, of: int) -> None:
+        now = self._clock()
+        if done == 0:
+            self._begun = self._said = now
+        elif now - self._said >= SECONDS or done == of:
+            left = (now - self._begun) / done * (of - done)
+            self._say(f"{done} of {of} cells, about {_in_words(left)} left")
+            self._said = now
+
+
+def _in_words(seconds: float) -> str:
+    minutes = seconds / 60
+    if minutes < 1.5:
+        return f"{seconds:.0f} s"
+    return f"{minutes:.0f} min" if minutes < 90 else f"{minutes / 60:.1f} h"

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 from .._solve import MaxMarginProgram
 from ..data.labelled import ClassDataset
-from ..drawing.trainers import panels_beside
+from ..drawing.trainers import trainer_panels
 from ..limits.limit import Limit
 from ..reports.finding import Finding
 from ..reports.findings import gating_file, solved, usable
 from ..reports.report import Report
 from ..reports.side_by_side import side_by_side
 from ..training.trainers import check_trainer
-from .gather import gather
+from .gathering import gather
 from .model import imported
 from .one_vs_rest import against_rest, run_one_vs_rest
 from .parts import Parts
@@ -106,5 +106,5 @@ def _together(
     if len(of_each) == 1 or whole.key != "network":
         return whole
     runs = {trainer: one.objects["trajectory"] for trainer, one in of_each.items()}
-    panels = panels_beside(runs, limit, predicted(setup, limit), name=known_as(parts))
+    panels = trainer_panels(runs, limit, predicted(setup, limit), name=known_as(parts))
     return replace(whole, panels=tuple(panels))

@@ -70,7 +70,7 @@ def train_starts(
     first : int
         Number of the first that is trained: 1 where the run has trained number 0 itself.
     observer : callable, optional
-        As of `train`.
+        Measures each network at every checkpoint, as in `train`.
 
     Yields
     ------
@@ -97,7 +97,7 @@ def train_starts(
 
 
 def start_files(starts: Sequence[Start]) -> dict[str, Writer]:
-    """Writers of weights and trajectories of all networks but the first, the run's own."""
+    """Return writers of weights and trajectories of all networks but the first, the run's own."""
     return {
         name: writer
         for index, one in enumerate(starts[1:], start=2)

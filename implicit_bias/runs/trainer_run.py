@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..drawing.figures import Row
 from ..drawing.map_rows import gating_lines, map_row, plane_snapshots
 from ..drawing.runs import PREDICTED, run_panels
-from ..drawing.trainers import of_trainer
+from ..drawing.trainers import label_trainer
 from ..limits.limit import Limit
 from ..measures.comparison import compare, measure_network
 from ..measures.distances import Distances
@@ -24,7 +24,7 @@ from .label_agreement import AgreementAhead, agreement_ahead
 from .parts import Parts
 from .prospects import FOLLOWS, prospects
 from .setup import SampleSetup
-from .slow_units import slow_units
+from .unit_changes import slow_units_finding
 
 if TYPE_CHECKING:
     import torch
@@ -42,7 +42,7 @@ class TrainerRun:
         With the options and settings of this trainer.
     network : Module
     among : str
-        The name of the trainer where there are others beside it; empty otherwise.
+        Name of the trainer where the run has several; empty otherwise.
     first : bool
         True for the first that is trained.
     """
@@ -146,11 +146,12 @@ def _slow_units(one: TrainerRun, limit: Limit | None, trajectory: Trajectory, kk
     if one.among and not one.descends:
         return Finding("slow units", record={"unit_growth": None})
     run = (trajectory, one.setup.settings)
-    found = slow_units(one.network, one.setup.train, limit, run, kkt)
+    found = slow_units_finding(one.network, one.setup.train, limit, run, kkt)
     if not one.among:
         return found
     panels = (
-        panel if isinstance(panel, Row) else of_trainer(one.among, panel) for panel in found.panels
+        panel if isinstance(panel, Row) else label_trainer(one.among, panel)
+        for panel in found.panels
     )
     return replace(found, panels=tuple(panels))
 

@@ -20,14 +20,14 @@ from ..options.fields import Options
 from .model import Model
 from .seeds import Seeds
 
-__all__ = ["GIVEN", "UserData", "bind_data", "gates_of", "load_chosen"]
+__all__ = ["USERS_OWN", "UserData", "bind_data", "gates_of", "load_chosen"]
 
-GIVEN = "given"  # the value of the options `data`, `gating` in the record of such a run
+USERS_OWN = "given"  # the value of the options `data`, `gating` in the record of such a run
 TRAINED = 0.75  # the share of the samples that are trained on, where nothing says how many
 ARRAYS = ("X", "y", "X_val", "y_val")
 # Options by which files are read and prepared.
 OF_FILES = ("label", "positive", "standardize", "constant")
-# Options that follow from data and gates of a user, so that they cannot be chosen beside them.
+# Options that follow from data and gates of a user, so that they cannot be chosen as well.
 OF_DATA = ("data", "data_dir", *OF_FILES, "n_train", "n_val")
 OF_GATING = ("hidden_units", "contexts", "cutoffs")
 
@@ -69,35 +69,35 @@ class UserData:
 
 
 def bind_data(
-    model: Model, brought: Mapping[str, Any], choices: Mapping[str, Any]
+    model: Model, provided: Mapping[str, Any], choices: Mapping[str, Any]
 ) -> tuple[UserData, Options]:
     """Check data and gates of a user, and fill in the options that follow from them.
 
     Parameters
     ----------
     model : Model
-    brought : mapping
-        Those of `X`, `y`, `X_val`, `y_val`, `data` and `gating` that there are.
+    provided : mapping
+        Data and gates: those of `X`, `y`, `X_val`, `y_val`, `data` and `gating` that there are.
     choices : mapping
-        The user's, of options.
+        Options that the user has set.
 
     Raises
     ------
     TypeError, ValueError
         If the model does not take them, a choice contradicts them, or they are no such things.
     """
-    _check_taken(model, brought, choices)
+    _check_taken(model, provided, choices)
     options: Any = model.choose(**choices)
     given = UserData()
-    if len(brought) > ("gating" in brought):
+    if len(provided) > ("gating" in provided):
         # The model's own sizes are of bundled data.
         sizes = {"n_train", "n_val"} & set(model.option_names)
         unset = {name: None for name in sizes if choices.get(name) is None}
         options = replace(options, **unset)
-        given, follow = _read_data(model, options, brought)
-        options = replace(options, data=GIVEN, **follow)
-    if "gating" in brought:
-        given = _with_gating(given, model, options, brought["gating"])
+        given, follow = _read_data(model, options, provided)
+        options = replace(options, data=USERS_OWN, **follow)
+    if "gating" in provided:
+        given = _with_gating(given, model, options, provided["gating"])
         if "gating" in model.option_names and "depth" in choices and given.widths is not None:
             raise ValueError("`depth` follows from the layers of your `gating`: leave it out")
         options = replace(options, **_derived(given, options))
@@ -110,7 +110,7 @@ def load_chosen(options: Any) -> Dataset | ClassDataset:
     Raises
     ------
     FileNotFoundError, ValueError, TypeError, MissingExtra
-        As `load_data`.
+        If the data are not there, an option is out of range, or a package is not installed.
     """
     load = load_class_data if getattr(options, "classes", "two") == "all" else load_data
     choices = {name: getattr(options, name) for name in OF_DATA if name != "data"}
@@ -148,16 +148,16 @@ def _checked_gates(gating: Any, X: Any) -> NDArray[np.int64]:
     return whole
 
 
-def _check_taken(model: Model, brought: Mapping[str, Any], choices: Mapping[str, Any]) -> None:
-    names = [name for name in brought if name != "gating"]
+def _check_taken(model: Model, provided: Mapping[str, Any], choices: Mapping[str, Any]) -> None:
+    names = [name for name in provided if name != "gating"]
     for kind, of_kind, follow in (("data", names, OF_DATA), ("gating", ["gating"], OF_GATING)):
-        if not of_kind or of_kind[0] not in brought:
+        if not of_kind or of_kind[0] not in provided:
             continue
         reason = model.refusal(kind)
         if reason:
             raise ValueError(f"the model {model.name} takes no `{of_kind[0]}`: {reason}")
         # Samples without held-out ones are split here, in the sizes that are asked for.
-        free = {"n_train", "n_val"} if "X" in brought and "X_val" not in brought else set()
+        free = {"n_train", "n_val"} if "X" in provided and "X_val" not in provided else set()
         for name in (name for name in follow if name in choices and name not in free):
             if name in OF_FILES:
                 raise ValueError(f"`{name}` is of data by name or file: prepare your own before")
@@ -165,17 +165,17 @@ def _check_taken(model: Model, brought: Mapping[str, Any], choices: Mapping[str,
 
 
 def _read_data(
-    model: Model, options: Any, brought: Mapping[str, Any]
+    model: Model, options: Any, provided: Mapping[str, Any]
 ) -> tuple[UserData, dict[str, int]]:
     """Return the samples, and the options that follow from them."""
-    if "data" in brought and any(name in brought for name in ARRAYS):
+    if "data" in provided and any(name in provided for name in ARRAYS):
         raise ValueError("`data` and arrays were both given: give a Dataset, or `X` and `y`")
     if "n_val" not in model.option_names:
-        X, y = _all_samples(model, brought)
+        X, y = _all_samples(model, provided)
         if options.n_train is not None:
             raise ValueError("`n_train` follows from `X` of your own: leave it out")
         return UserData(X=X, y=y), {"n_train": len(X)}
-    dataset = brought["data"] if "data" in brought else _split(options, brought)
+    dataset = provided["data"] if "data" in provided else _split(options, provided)
     several = getattr(options, "classes", "two") == "all"
     wanted = ClassDataset if several else Dataset
     if not isinstance(dataset, wanted):
@@ -192,19 +192,19 @@ def _read_data(
     return UserData(dataset=dataset), {"n_train": n_train, "n_val": n_val}
 
 
-def _all_samples(model: Model, brought: Mapping[str, Any]) -> tuple[Any, Any]:
-    if "data" in brought or "X_val" in brought or "y_val" in brought:
+def _all_samples(model: Model, provided: Mapping[str, Any]) -> tuple[Any, Any]:
+    if "data" in provided or "X_val" in provided or "y_val" in provided:
         raise ValueError(
             f"the model {model.name} holds no samples out: give all of them as `X` and `y`"
         )
-    return _pair(brought, "X", "y")
+    return _pair(provided, "X", "y")
 
 
-def _split(options: Any, brought: Mapping[str, Any]) -> Dataset | ClassDataset:
+def _split(options: Any, provided: Mapping[str, Any]) -> Dataset | ClassDataset:
     """Return both parts of the data; one array without held-out ones is cut at random."""
-    X, y = _pair(brought, "X", "y")
-    if "X_val" in brought or "y_val" in brought:
-        return _dataset(options, (X, y, *_pair(brought, "X_val", "y_val")))
+    X, y = _pair(provided, "X", "y")
+    if "X_val" in provided or "y_val" in provided:
+        return _dataset(options, (X, y, *_pair(provided, "X_val", "y_val")))
     X, y = frozen("X", X, 2), np.asarray(to_numpy(y))
     n_train = options.n_train or max(1, round(TRAINED * len(X)))
     n_val = options.n_val or len(X) - n_train
@@ -220,19 +220,19 @@ def _split(options: Any, brought: Mapping[str, Any]) -> Dataset | ClassDataset:
     return _dataset(options, (X[train], y[train], X[held_out], y[held_out]))
 
 
-def _pair(brought: Mapping[str, Any], X: str, y: str) -> tuple[Any, Any]:
-    missing = [name for name in (X, y) if name not in brought]
+def _pair(provided: Mapping[str, Any], X: str, y: str) -> tuple[Any, Any]:
+    missing = [name for name in (X, y) if name not in provided]
     if missing:
         raise ValueError(f"`{missing[0]}` is missing: give `{X}` (n, D) and `{y}` (n,) together")
-    return to_numpy(brought[X]), to_numpy(brought[y])
+    return to_numpy(provided[X]), to_numpy(provided[y])
 
 
 def _dataset(options: Any, arrays: tuple[Any, Any, Any, Any]) -> Dataset | ClassDataset:
     if getattr(options, "classes", "two") == "all":
-        return ClassDataset(GIVEN, *arrays, "data of the caller's own")
+        return ClassDataset(USERS_OWN, *arrays, "data of the caller's own")
     n_train, n_val = len(arrays[0]), len(arrays[2])
     about = f"data of the caller's own; {parts_text(n_train, n_val)}"
-    return Dataset(GIVEN, *arrays, about)
+    return Dataset(USERS_OWN, *arrays, about)
 
 
 def _with_gating(given: UserData, model: Model, options: Any, gating: Any) -> UserData:
@@ -294,6 +294,6 @@ def _derived(given: UserData, options: Any) -> dict[str, Any]:
         "hidden_units": gating.n_units if isinstance(gating, HyperplaneGates) else n_columns,
         "contexts": getattr(gating, "n_contexts", 0) or 1 + max(int(g.max()) for g in given.gates),
         "cutoffs": gating.cutoffs if known else None,
-        "gating": GIVEN,
+        "gating": USERS_OWN,
     }
     return {name: value for name, value in values.items() if hasattr(options, name)}

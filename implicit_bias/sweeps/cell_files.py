@@ -68,11 +68,11 @@ class CellFiles:
                 path.unlink(missing_ok=True)
 
     def path(self, cell: str) -> Path:
-        """The file of a cell."""
+        """Return the file of a cell."""
         return self.folder / f"{cell}.parquet"
 
     def done(self) -> set[str]:
-        """The digests of all cells whose files are there."""
+        """Return the digests of all cells whose files are there."""
         return {path.stem for path in self.folder.glob(PART)}
 
     def write(self, cell: str, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -102,18 +102,30 @@ class CellFiles:
             self.path(cell).unlink(missing_ok=True)
 
     def errors(self, cells: Iterable[str]) -> dict[str, str]:
-        """The messages of those of these cells that failed."""
+        """Return the messages of those of these cells that failed."""
         table = _read([self.path(cell) for cell in cells], ["cell", "cell_error"])
         rows = table.to_pylist()
         return {row["cell"]: row["cell_error"] for row in rows if row["cell_error"] is not None}
 
     def frame(self, cells: Iterable[str]) -> pd.DataFrame:
-        """The rows of these cells, in this order."""
+        """Return the rows of these cells, in this order."""
         return _read([self.path(cell) for cell in cells]).to_pandas()
 
 
 def sweep_schema() -> pa.Schema:
-    """The columns of a sweep: those of its cells before those of `row_schema`."""
+    """Return the columns of a sweep as a pyarrow schema, descriptions as metadata.
+
+    Returns
+    -------
+    pyarrow.Schema
+        The columns of a cell, ``cell``, ``cell_error`` and ``cell_seconds``, before those of
+        `row_schema`.
+
+    Examples
+    --------
+    >>> ib.sweeps.sweep_schema().names[:3]
+    ['cell', 'cell_error', 'cell_seconds']
+    """
     import pyarrow as pa
 
     types = {"string": pa.string(), "float64": pa.float64()}
@@ -141,7 +153,7 @@ def _read(paths: Sequence[Path], columns: list[str] | None = None) -> pa.Table:
 
 @cache
 def _columns() -> pa.Schema:
-    """The columns, without what they mean."""
+    """Return the columns, without their descriptions."""
     import pyarrow as pa
 
     return pa.schema([field.remove_metadata() for field in sweep_schema()])

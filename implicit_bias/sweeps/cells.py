@@ -18,10 +18,10 @@ from ..limits.linear import solve_linear_svm
 from ..models import MODELS
 from ..options.resolve import takers
 from ..options.values import Kind, kinds, no_such_option, not_one_of
-from ..run_model import BROUGHT, resolve, run_setup
+from ..run_model import USER_DATA, resolve, run_setup
 from ..runs.folder import RunFolder
 from ..runs.setup import Setup
-from ..runs.user_data import GIVEN, UserData
+from ..runs.user_data import USERS_OWN, UserData
 
 __all__ = ["Cell", "entries_of", "plan"]
 
@@ -54,7 +54,7 @@ def plan(
     fixed: Mapping[str, Any],
     done: Collection[str] = (),
 ) -> tuple[Cell, ...]:
-    """Every combination of the values of `grid` beside the `fixed` options, checked.
+    """List every combination of the values of `grid` beside the `fixed` options, checked.
 
     Every value of every option is tried as far as a run goes before its work, for one cell that
     has it and is not `done`: data are loaded, networks made, solvers asked.
@@ -88,7 +88,7 @@ def plan(
 
 
 def entries_of(kind: Kind, values: Any) -> tuple[Any, ...]:
-    """The values of one option: those of an iterable, of a range such as "0:10", or one alone.
+    """List the values of one option: those of an iterable, of a range such as "0:10", or one alone.
 
     Raises
     ------
@@ -121,7 +121,7 @@ def _axes(
     for name in grid:
         if name in fixed:
             raise ValueError(f"`{name}` is in the grid and fixed: leave one of them out")
-        if name in BROUGHT:
+        if name in USER_DATA:
             raise TypeError(f"`{name}` is not swept: give one, beside the grid, or sweep each")
         if name not in known:
             raise TypeError(no_such_option(name, name, model, takers(MODELS)))
@@ -170,23 +170,23 @@ def _rehearse(setup: Setup) -> None:
 
 @cache
 def _ask_solver(solver: str, tol: float) -> None:
-    """See that there is such a solver, by two points on a line."""
+    """Check that there is such a solver, by two points on a line."""
     solve_linear_svm([[1.0], [-1.0]], [1, -1], solver=solver, tol=tol)
 
 
 def _digest(setup: Setup) -> str:
     """Return the digest of all that the outcome of a run follows from, the machine aside."""
     known = {"model": setup.model.name, "options": dict(_named(setup.options))}
-    known |= _brought(setup.user_data)
+    known |= _user_data(setup.user_data)
     text = json.dumps(known, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:LETTERS]
 
 
 def _named(options: Any) -> Iterator[tuple[str, Any]]:
-    """Options as they enter a digest: files and folders of data by what they hold."""
+    """Return options as they enter a digest: files and folders of data by their contents."""
     known = kinds(type(options))
     for name, value in asdict(options).items():
-        of_files = known[name].about.files and value != GIVEN and is_file(value)
+        of_files = known[name].about.files and value != USERS_OWN and is_file(value)
         if of_files or isinstance(value, Path):
             yield name, _digest_of_files(str(Path(value).resolve()))
         else:
@@ -197,14 +197,14 @@ def _named(options: Any) -> Iterator[tuple[str, Any]]:
 def _digest_of_files(data: str) -> str:
     sha = hashlib.sha256()
     for path in files_of(data):
-        if path.is_file():  # what is missing is told when it is read
+        if path.is_file():  # a missing file is reported when it is read
             with path.open("rb") as content:
                 held = hashlib.file_digest(content, "sha256").digest()
             sha.update((path.name if Path(data).is_dir() else path.suffix).encode() + held)
     return sha.hexdigest()
 
 
-def _brought(own: UserData) -> dict[str, Any]:
+def _user_data(own: UserData) -> dict[str, Any]:
     """Return what enters a digest of the user's data and gates: their bytes."""
     if own.dataset is not None:
         return own.record | {"data": own.dataset.digest()}

@@ -19,9 +19,8 @@ from ..models import MODELS
 from ..options.command_line import MODEL, Choice, ModelCommand
 from ..options.fields import flag
 from ..options.values import Kind, kinds
-from ..runs.progress import Progress, bar
+from ..runs.progress import Lines, Progress, bar
 from .files import SweepFile, read_sweep_file
-from .progress import Lines
 
 if TYPE_CHECKING:
     from .sweep import Sweep
@@ -80,7 +79,7 @@ class _Entries(click.ParamType):  # type: ignore[type-arg]
 def named_values(
     context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]
 ) -> dict[str, str]:
-    """Options of the form NAME=VALUE."""
+    """Read options of the form NAME=VALUE."""
     found = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -146,7 +145,7 @@ def sweep(
 
 
 def _wanted(file: Path | None, model: str | None, choices: Mapping[str, Any]) -> SweepFile:
-    """The sweep of a file, or of options."""
+    """Return the sweep of a file, or of options."""
     if (file is None) == (model is None):
         raise click.UsageError("give a FILE, or `--model` and options: one of them")
     if file is not None:
@@ -158,7 +157,7 @@ def _wanted(file: Path | None, model: str | None, choices: Mapping[str, Any]) ->
 
 
 def _merged(of_file: Mapping[str, Any], typed: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of an engine: what is typed comes before what a file says."""
+    """Return the arguments of an engine: what is typed comes before what a file says."""
     given = {
         "name": typed["engine"],
         "scheduler": typed["scheduler"],
@@ -169,7 +168,7 @@ def _merged(of_file: Mapping[str, Any], typed: Mapping[str, Any]) -> dict[str, A
 
 
 def _number(text: str) -> Any:
-    """A whole number where it is one."""
+    """Return a whole number where it is one."""
     return int(text) if text.removeprefix("-").isdecimal() else text
 
 

@@ -18,7 +18,7 @@ from .cell_files import CellFiles, NotWritten
 from .cells import Cell
 from .work import Outcome, Work, own_threads
 
-__all__ = ["Engine", "engine_of"]
+__all__ = ["Engine", "as_engine"]
 
 ENDED = "the process that ran the cell was ended from outside: by lack of memory, or by hand"
 # Seconds between two looks at the folder for what the jobs of a cluster have written.
@@ -36,9 +36,10 @@ class Engine:
     scheduler : str, optional
         The address of the Dask scheduler. For slurm "local" runs the jobs on this machine.
     threads : int
-        Of BLAS and PyTorch, in every process. Rounding depends on it, and on nothing else here.
+        Threads of BLAS and PyTorch in every process; of an engine's settings, rounding depends on
+        this one alone.
     options : mapping
-        Further ones of `joblib.Parallel`, `distributed.Client`, or of submitit's
+        Further arguments of `joblib.Parallel`, `distributed.Client`, or of submitit's
         `update_parameters`: ``{"slurm_partition": "long", "timeout_min": 600}``.
 
     Raises
@@ -46,7 +47,14 @@ class Engine:
     ValueError
         If there is no such engine, or its scheduler is missing.
     MissingExtra
-        If what it needs is not installed.
+        If a package that it needs is not installed.
+
+    Examples
+    --------
+    >>> engine = ib.sweeps.Engine("joblib", threads=2)
+    >>> grid = {"seed": [0, 1]}
+    >>> ib.sweep("linear", grid, out="runs", engine=engine, n_train=20, steps=0).finished
+    True
     """
 
     name: Literal["joblib", "dask", "slurm"] = "joblib"
@@ -72,23 +80,23 @@ class Engine:
 
     @naming_extras()
     def outcomes(self, work: Work, cells: Sequence[Cell], jobs: int) -> Generator[Outcome]:
-        """The outcomes of all cells, `jobs` at a time."""
+        """Yield the outcomes of all cells, `jobs` at a time."""
         return ENGINES[self.name].run(work, cells, jobs, self)
 
 
-def engine_of(wanted: str | Engine) -> Engine:
-    """An engine, or that of a name.
+def as_engine(wanted: str | Engine) -> Engine:
+    """Return an engine, or the engine of that name.
 
     Raises
     ------
     ValueError, MissingExtra
-        As `Engine`.
+        For the reasons of `Engine`.
     """
     return wanted if isinstance(wanted, Engine) else Engine(wanted)  # type: ignore[arg-type]
 
 
 def _joblib(work: Work, cells: Sequence[Cell], jobs: int, engine: Engine) -> Generator[Outcome]:
-    """Processes of this machine; one that is killed costs the cell that it ran."""
+    """Run cells in processes of this machine; one that is killed costs the cell that it ran."""
     if jobs == 1:
         with own_threads(engine.threads):
             yield from map(work, cells)
@@ -105,7 +113,7 @@ def _joblib(work: Work, cells: Sequence[Cell], jobs: int, engine: Engine) -> Gen
 
 
 def _pool(work: Work, cells: Sequence[Cell], jobs: int, engine: Engine) -> Generator[Outcome]:
-    """The outcomes of a pool of processes, those that there were if one of them has died."""
+    """Yield the outcomes of a pool of processes, those that there were if one of them has died."""
     from joblib import Parallel, delayed
     from joblib.externals.loky.process_executor import BrokenProcessPool
 
@@ -117,7 +125,7 @@ def _pool(work: Work, cells: Sequence[Cell], jobs: int, engine: Engine) -> Gener
 
 
 def _dask(work: Work, cells: Sequence[Cell], jobs: int, engine: Engine) -> Generator[Outcome]:
-    """The workers of a scheduler, `jobs` cells at a time."""
+    """Run cells on the workers of a scheduler, `jobs` at a time."""
     from distributed import Client, as_completed
 
     with Client(engine.scheduler, **engine.options) as client:
@@ -138,7 +146,7 @@ def _dask(work: Work, cells: Sequence[Cell], jobs: int, engine: Engine) -> Gener
 
 
 def _arrived(work: Work, cell: Cell, error: BaseException | None) -> Outcome:
-    """The outcome of a cell that another machine has run, or died of."""
+    """Return the outcome of a cell that another machine has run, or died of."""
     if isinstance(error, NotWritten):
         raise error
     if error is not None:
@@ -153,7 +161,7 @@ def _arrived(work: Work, cell: Cell, error: BaseException | None) -> Outcome:
 
 
 def _slurm(work: Work, cells: Sequence[Cell], jobs: int, engine: Engine) -> Generator[Outcome]:
-    """An array of `jobs` jobs, each with its share of the cells."""
+    """Run cells in an array of `jobs` jobs, each with its share of them."""
     import submitit
 
     # Beside the folder, which holds nothing but the files of cells.
@@ -176,7 +184,7 @@ def _slurm(work: Work, cells: Sequence[Cell], jobs: int, engine: Engine) -> Gene
 def _watched(
     files: CellFiles, handles: Sequence[Any], shares: Sequence[Sequence[Cell]]
 ) -> Iterator[tuple[Any, Cell]]:
-    """Every cell as its file comes; with its job if that is over and there is none."""
+    """Yield every cell as its file comes, with its job if that is over and there is none."""
     waiting = [(handle, cell) for handle, share in zip(handles, shares, strict=True)
                for cell in share]  # fmt: skip
     while waiting:

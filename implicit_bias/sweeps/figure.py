@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_groups", "sweep_figure"]
 
-# More lines in one panel cannot be told apart.
+# More lines in one panel cannot be distinguished.
 LINES = 8
 
 
 def sweep_figure(groups: Sequence[Group], by: Sequence[str], columns: Sequence[str]) -> Figure:
-    """A panel a column: its mean, with the spread as bars, against the first choice of `by`.
+    """Draw columns, a panel each: mean and spread against the first choice of `by`.
 
     Raises
     ------
@@ -32,7 +32,7 @@ def sweep_figure(groups: Sequence[Group], by: Sequence[str], columns: Sequence[s
     lines = {group.choices[1:] for group in groups}
     if len(lines) > LINES:
         raise ValueError(
-            f"{len(lines)} lines in a panel cannot be told apart: pick one value of "
+            f"{len(lines)} lines in a panel cannot be distinguished: pick one value of "
             f"{', '.join(by[1:])} by --where NAME=VALUE, or name fewer by --by"
         )
     panels = [partial(plot_groups, groups, by, name) for name in columns]
@@ -40,7 +40,7 @@ def sweep_figure(groups: Sequence[Group], by: Sequence[str], columns: Sequence[s
 
 
 def plot_groups(groups: Sequence[Group], by: Sequence[str], column: str, ax: Axes) -> None:
-    """One column of groups against their first choice, a line for each of the others."""
+    """Draw one column of groups against their first choice, a line for each of the others."""
     order = list(dict.fromkeys(group.choices[0] for group in groups))
     numeric = all(isinstance(value, int | float) for value in order)
     for line in dict.fromkeys(group.choices[1:] for group in groups):

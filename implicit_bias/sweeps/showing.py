@@ -20,7 +20,7 @@ __all__ = ["show"]
 def _names(
     context: click.Context, parameter: click.Parameter, text: str | None
 ) -> tuple[str, ...] | None:
-    """Columns between commas."""
+    """Return the columns between commas."""
     return None if text is None else tuple(one.strip().replace("-", "_") for one in text.split(","))
 
 

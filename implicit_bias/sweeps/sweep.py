@@ -16,7 +16,7 @@ from ..options.choices import ModelName, RunOptions
 from ..runs.progress import Progress, ProgressCallback, progress_of
 from .cell_files import CellFiles
 from .cells import plan
-from .engines import Engine, engine_of
+from .engines import Engine, as_engine
 from .work import Outcome, Work
 
 if TYPE_CHECKING:
@@ -43,6 +43,12 @@ class Sweep(Shown):
         The messages of cells that failed, now or earlier, by digest.
     finished : bool
         False if Ctrl-C came: what was done by then is in the folder.
+
+    Examples
+    --------
+    >>> done = ib.sweep("linear", {"n_train": [20, 40]}, out="runs", steps=0)
+    >>> done.finished, len(done.cells), done.failures
+    (True, 2, {})
     """
 
     folder: Path
@@ -52,7 +58,7 @@ class Sweep(Shown):
     finished: bool = True
 
     def frame(self) -> pd.DataFrame:
-        """The rows of the cells that are done, in the order of the grid; NaN where null.
+        """Return the rows of the cells that are done, in the order of the grid; NaN where null.
 
         Columns are those of `Report.row`, and before them ``cell``, ``cell_error`` (the message of
         a cell that failed, whose results are null) and ``cell_seconds``.
@@ -79,7 +85,7 @@ def sweep(
     Parameters
     ----------
     model : str
-        As of `run`.
+        A name of the table of models: "gln", "frelu", "linear", ...
     grid : mapping
         Options by their names, with the values that each takes in turn: a list, a range, or one
         such as "0:10".
@@ -89,19 +95,21 @@ def sweep(
     jobs : int
         Cells at a time.
     engine : str or Engine
-        Processes of this machine, or a cluster.
+        The engine that runs the cells, or its name: "joblib" for processes of this machine.
     retry : bool
-        Whether cells that failed earlier are run again.
+        True to run cells again that failed before.
     progress : bool or callable
-        As of `run`; `advance` counts cells.
+        True: a bar. A function is called as ``progress(stage, done, of)``, counting cells, with
+        0, 0 as a stage begins.
     **options
-        Of `run`, the same for all cells: also `X`, `y`, `data`, `gating`. With ``steps=0`` the
-        limits alone are computed.
+        Options of `run` that all cells share, `X`, `y`, `data` and `gating` among them. With
+        ``steps=0`` the limits alone are computed.
 
     Returns
     -------
     Sweep
-        Also if Ctrl-C has ended it. A cell that fails is a row with its message and ends no other.
+        Also of a sweep that Ctrl-C has ended, `finished` then being False. A cell that fails is a
+        row with its message and ends no other.
 
     Raises
     ------
@@ -112,14 +120,13 @@ def sweep(
 
     Examples
     --------
-    >>> import tempfile
-    >>> done = ib.sweep("linear", {"seed": "0:3"}, out=tempfile.mkdtemp(), n_train=20, steps=0)
+    >>> done = ib.sweep("linear", {"seed": "0:3"}, out="runs", n_train=20, steps=0)
     >>> done.frame()["status"].tolist()
     ['SOLVED', 'SOLVED', 'SOLVED']
     """
     shown = progress_of(progress)
     return sweeping(
-        model, grid, options, CellFiles(out), (engine_of(engine), jobs), shown, retry=retry
+        model, grid, options, CellFiles(out), (as_engine(engine), jobs), shown, retry=retry
     )
 
 
@@ -133,12 +140,12 @@ def sweeping(
     *,
     retry: bool = False,
 ) -> Sweep:
-    """`sweep`, with what the command line has read; its engine goes with how many cells at a time.
+    """Run a sweep from arguments that have been read; the engine comes with its number of jobs.
 
     Raises
     ------
     TypeError, ValueError, FileNotFoundError, NotWritten, MissingExtra
-        As `sweep`.
+        For the reasons of `sweep`.
     """
     runs_with, jobs = engine
     if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:

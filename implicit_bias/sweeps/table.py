@@ -62,7 +62,7 @@ class Group:
 
 @naming_extras()
 def read_rows(folder: str | os.PathLike[str]) -> pd.DataFrame:
-    """All rows in the folder of one or several sweeps.
+    """Read all rows in the folder of one or several sweeps.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def read_rows(folder: str | os.PathLike[str]) -> pd.DataFrame:
 
 
 def matching(frame: pd.DataFrame, where: Mapping[str, str]) -> pd.DataFrame:
-    """The rows whose columns have these values, as they are typed.
+    """Select the rows whose columns have these values, as they are typed.
 
     Raises
     ------
@@ -112,7 +112,7 @@ def check_columns(names: Iterable[str], frame: pd.DataFrame, known: Sequence[str
 
 
 def varying(frame: pd.DataFrame) -> list[str]:
-    """The choices in which rows differ, numbers first, without the seed and what it changes."""
+    """Return the choices in which rows differ, numbers first, without those that seeds change."""
     by_seed = {"seed", "data_digest", "gating_digest"}
     found = [name for name in CHOICES if name in frame and frame[name].nunique(dropna=False) > 1]
     found.sort(key=lambda name: name not in NUMBERS)
@@ -120,7 +120,7 @@ def varying(frame: pd.DataFrame) -> list[str]:
 
 
 def measured(frame: pd.DataFrame) -> list[str]:
-    """The usual columns that hold something."""
+    """Return the usual columns that hold something."""
     return [name for name in USUAL if frame[name].notna().any()]
 
 
@@ -131,7 +131,7 @@ def failures_of(frame: pd.DataFrame) -> dict[str, int]:
 
 
 def groups_of(frame: pd.DataFrame, by: Sequence[str], columns: Sequence[str]) -> list[Group]:
-    """Means and spreads of columns, over the rows that share the choices `by`; sorted by them.
+    """Average columns over the rows that share the choices `by`, sorted by them.
 
     Raises
     ------
@@ -157,7 +157,7 @@ def groups_of(frame: pd.DataFrame, by: Sequence[str], columns: Sequence[str]) ->
 
 
 def summary_table(groups: Sequence[Group], by: Sequence[str], columns: Sequence[str]) -> Table:
-    """Groups as text: a line a group, mean and spread in one cell."""
+    """Format groups as text: a line a group, mean and spread in one cell."""
     rows = tuple(
         (
             *map(_shown, group.choices),
@@ -171,7 +171,7 @@ def summary_table(groups: Sequence[Group], by: Sequence[str], columns: Sequence[
 
 
 def rows_table(frame: pd.DataFrame, by: Sequence[str], columns: Sequence[str]) -> Table:
-    """A line a row."""
+    """Format rows as text, a line each."""
     check_columns([*by, *columns], frame)
     head = list(dict.fromkeys([*by, "seed", "status", *columns]))
     values = frame.sort_values([*by, "seed"])[head].values.tolist()
@@ -193,7 +193,7 @@ def _shown(value: Any) -> str:
 
 
 def _typed(value: Any) -> Any:
-    """A number where it is one, so that 10, 10.0 and 1e1 are the same; null is `none`."""
+    """Return a number where it is one, so that 10, 10.0 and 1e1 are the same; null is `none`."""
     if value is None or value != value or value == "none":
         return None
     try:

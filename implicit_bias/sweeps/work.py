@@ -39,7 +39,7 @@ class Work:
     ----------
     model : str
     fixed : mapping
-        Options that all cells share, and what the user has brought.
+        Options that all cells share, and data and gates of the user.
     folder : Path
         Where the files of the cells are.
     threads : int
@@ -109,7 +109,7 @@ def fix_threads(threads: int, process: int) -> None:
 
 @contextmanager
 def own_threads(threads: int) -> Iterator[None]:
-    """The same for cells that run in the caller's process, which gets its threads back."""
+    """Fix the threads of cells in the caller's process, which gets its own back afterwards."""
     import torch
 
     before = torch.get_num_threads()

@@ -22,7 +22,7 @@ from safetensors.torch import load_file
 from implicit_bias import GLN, HyperplaneContexts, TrainingSettings, __version__, cli, train
 from implicit_bias.limits import GLNLimit
 from implicit_bias.models import MODELS
-from implicit_bias.options.fields import flag
+from implicit_bias.options import flag
 from tests.commands import (
     dataset_of,
     entry_point,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from implicit_bias import equivalence
-from implicit_bias.drawing.folds import plot_surface
+from implicit_bias.drawing import plot_surface
 from implicit_bias.equivalence import affine_pieces, check_general
 from tests.equivalence.test_alignment import act, draw
 

@@ -20,7 +20,6 @@ from implicit_bias import (
     solve_orthosep,
     solve_shallow_gln_svm,
 )
-from implicit_bias._saved import Kind, read_saved, write_saved
 from implicit_bias.distillation import distillation_limit
 from implicit_bias.heads import solve_exit_heads
 from implicit_bias.limits import (
@@ -34,6 +33,7 @@ from implicit_bias.limits import (
     OrthosepLimit,
     ShallowGLNLimit,
 )
+from implicit_bias.reports import Kind, read_saved, write_saved
 
 RNG = np.random.default_rng(6)
 N, H, C, D = 20, 2, 3, 4

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from implicit_bias import GLN, Sample, compare, kkt_distance, solve_gln_svm
 from implicit_bias.limits import GLNLimit
 from implicit_bias.measures import Comparison, agreement, measure_network, scores
-from implicit_bias.quantities.formatting import aligned
+from implicit_bias.quantities import aligned
 
 # More weights, H C D + H, than training samples: multipliers are determined.
 H, C, D = 3, 2, 12

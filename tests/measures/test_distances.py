@@ -31,7 +31,7 @@ from implicit_bias import (
 )
 from implicit_bias.measures import Distances
 from implicit_bias.measures import kkt as diagnostics
-from implicit_bias.models.orthosep.diagnosis import OrthosepDistances
+from implicit_bias.models.orthosep import OrthosepDistances
 from implicit_bias.networks import BalancedReLU, DeepReLU
 from tests.oracles import quadrants, quadrants_zeta
 

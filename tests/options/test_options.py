@@ -11,8 +11,7 @@ from click import Choice
 
 from implicit_bias.data import DRAWN, IMAGE_SETS, NAMES, TABLES, TableName
 from implicit_bias.models import MODELS
-from implicit_bias.options.command_line import model_parameters
-from implicit_bias.options.fields import ClassOptions, flag
+from implicit_bias.options import ClassOptions, flag, model_parameters
 from implicit_bias.training import MARGIN_LOSSES, TRAINERS
 from tests.commands import results, run, small_runs, typed, without_times, write_mnist
 

@@ -7,9 +7,8 @@ import collections
 import importlib
 from pathlib import Path
 
-from implicit_bias.quantities.measured import Measured
-from implicit_bias.quantities.table import MEASURED, TABLE
-from implicit_bias.reports.row import COLUMNS, OPTIONS
+from implicit_bias.quantities import MEASURED, TABLE, Measured
+from implicit_bias.reports import COLUMNS, OPTIONS
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = [ROOT / name for name in ("implicit_bias", "solvers")]

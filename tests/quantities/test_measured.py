@@ -10,17 +10,20 @@ import pickle
 import numpy as np
 import pytest
 
-from implicit_bias.quantities.formatting import spread
-from implicit_bias.quantities.measured import (
+from implicit_bias.quantities import (
+    TABLE,
     Measured,
+    Quantity,
+    by_name,
     derived,
+    distance_from_ideal,
+    lines,
     part,
     quantity,
     side_by_side,
+    spread,
     stacked,
 )
-from implicit_bias.quantities.quantity import Quantity, by_name, distance_from_ideal
-from implicit_bias.quantities.table import TABLE, lines
 
 
 class Inner(Measured, eq=True):
@@ -40,12 +43,12 @@ class Outer(Measured):
     margin_ratio: float = quantity()
     own_gap: float = quantity(column="gap", doc="Its own gap.")
 
-    @derived("twice", "g", kept=True)
+    @derived("twice", "g", recorded=True)
     def doubled(self) -> float:
         """Twice the ratio."""
         return 2 * self.margin_ratio
 
-    weights: np.ndarray = part("(n,) weights.", kept=False)
+    weights: np.ndarray = part("(n,) weights.", recorded=False)
     cosines: np.ndarray = quantity("cosines", spread, ideal=1.0)
     largest_dual_norm: float | None = quantity(default=None)
     inner: Inner = part("A part.", default=Inner(0.25))

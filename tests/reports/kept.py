@@ -23,8 +23,7 @@ import numpy as np
 import torch
 
 import implicit_bias as ib
-from implicit_bias._names import PROMISED, found
-from implicit_bias._saved import FORMAT
+from implicit_bias.reports import FORMAT, PROMISED, found
 
 DATA = Path(__file__).parent / "data"
 NOW = DATA / f"format-{FORMAT}"

@@ -15,8 +15,15 @@ from safetensors.numpy import load_file, save_file
 
 import implicit_bias as ib
 from implicit_bias import cli
-from implicit_bias._saved import FORMAT, Kind, read_saved, write_saved
-from implicit_bias.reports.encoding import Decoder, Encoder, NotKept
+from implicit_bias.reports import (
+    FORMAT,
+    Decoder,
+    Encoder,
+    Kind,
+    NotSavable,
+    read_saved,
+    write_saved,
+)
 
 ANYTHING = Kind("Anything", "a test", "write it again")
 
@@ -142,7 +149,7 @@ def test_what_is_met_twice_is_one_thing_when_it_comes_back() -> None:
     found, plain = Decoder(encoder.arrays).decode(json.loads(json.dumps(tree)))
     assert found["a"] is found[1][0] is plain["a"] and found[1][1:] == (2.5, {"x"})
     np.testing.assert_array_equal(plain["texts"], [["b", "ü"]])
-    with pytest.raises(NotKept, match=r"builtins\.complex"):
+    with pytest.raises(NotSavable, match=r"builtins\.complex"):
         encoder.attempt([1j])
 
 

@@ -19,11 +19,18 @@ import pytest
 import torch
 
 import implicit_bias as ib
-from implicit_bias._names import PROMISED, Unreadable, found, name_of
-from implicit_bias._saved import filled, kind_of, read_saved
 from implicit_bias.gates import Gating
 from implicit_bias.limits.limit import Limit
-from implicit_bias.reports.writers import WEIGHTS
+from implicit_bias.reports import (
+    PROMISED,
+    WEIGHTS,
+    Unreadable,
+    filled,
+    found,
+    kind_of,
+    name_of,
+    read_saved,
+)
 from tests.commands import ROOT
 from tests.reports.kept import CORNERS, NAMES, NETWORKS, PRODUCTS, parts_of
 

@@ -13,13 +13,18 @@ from xml.etree import ElementTree
 import pytest
 
 from implicit_bias import Status, __version__
-from implicit_bias.drawing.figures import Row
+from implicit_bias.drawing import Row
 from implicit_bias.models import MODELS
-from implicit_bias.reports.finding import Assumption, Finding, Table
-from implicit_bias.reports.formulas import mathml
-from implicit_bias.reports.heading import Heading
-from implicit_bias.reports.page import render_html, write_html
-from implicit_bias.reports.report import Report
+from implicit_bias.reports import (
+    Assumption,
+    Finding,
+    Heading,
+    Report,
+    Table,
+    mathml,
+    render_html,
+    write_html,
+)
 from tests.commands import DONE, run
 
 VOID = {"meta", "img", "br", "link", "hr", "input"}

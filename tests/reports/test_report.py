@@ -11,11 +11,15 @@ from pathlib import Path
 import pytest
 
 from implicit_bias import Status
-from implicit_bias._files import check_writable
-from implicit_bias.reports.finding import Assumption, Finding, Table
-from implicit_bias.reports.heading import Heading
-from implicit_bias.reports.report import Report
-from implicit_bias.reports.text import render_text
+from implicit_bias.reports import (
+    Assumption,
+    Finding,
+    Heading,
+    Report,
+    Table,
+    check_writable,
+    render_text,
+)
 from implicit_bias.runs import gather
 
 ROWS = (("a", "1.5"), ("a long label", "2"), ("", "three"))

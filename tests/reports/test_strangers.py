@@ -19,11 +19,16 @@ from safetensors.torch import save_file
 
 import implicit_bias as ib
 from implicit_bias import cli
-from implicit_bias._files import from_json
-from implicit_bias._names import Unreadable
-from implicit_bias._saved import FORMAT, Kind, read_saved, write_saved
-from implicit_bias.reports.encoding import Decoder
-from implicit_bias.reports.saving import KIND
+from implicit_bias.reports import (
+    FORMAT,
+    KIND,
+    Decoder,
+    Kind,
+    Unreadable,
+    from_json,
+    read_saved,
+    write_saved,
+)
 from tests.reports.kept import CORNERS, NOW
 
 REPORT = "report.safetensors"

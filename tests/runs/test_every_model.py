@@ -9,7 +9,7 @@ import pytest
 
 import implicit_bias as ib
 from implicit_bias.models import MODELS
-from implicit_bias.options.fields import ClassOptions
+from implicit_bias.options import ClassOptions
 from tests.commands import DONE, small_runs, typed
 from tests.commands import run as run_command
 

@@ -15,10 +15,9 @@ from sklearn.metrics import confusion_matrix
 
 from implicit_bias import GLN, HyperplaneContexts, cli
 from implicit_bias.data import load_idx_classes
-from implicit_bias.limits import GLNLimit
-from implicit_bias.limits.linear import LinearLimit
+from implicit_bias.limits import GLNLimit, LinearLimit
 from implicit_bias.models import MODELS
-from implicit_bias.options.fields import ClassOptions
+from implicit_bias.options import ClassOptions
 from tests.commands import DONE, classes_of, interrupting, results, run, without_times, write_idx
 
 EVERY_CLASS = [name for name, model in MODELS.items() if issubclass(model.options, ClassOptions)]

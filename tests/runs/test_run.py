@@ -11,11 +11,9 @@ import pytest
 
 import implicit_bias as ib
 from implicit_bias.models import MODELS
-from implicit_bias.options.choices import Choices, ModelName, RunOptions
-from implicit_bias.options.fields import flag
-from implicit_bias.options.values import kinds
-from implicit_bias.reports.page import render_html
-from implicit_bias.run_model import BROUGHT
+from implicit_bias.options import Choices, ModelName, RunOptions, flag, kinds
+from implicit_bias.reports import render_html
+from implicit_bias.run_model import USER_DATA
 from implicit_bias.runs import Seeds, training_settings
 from implicit_bias.training import TRAINERS
 from tests import choices
@@ -136,7 +134,7 @@ def test_editors_know_every_model_and_every_option_from_their_dataclasses() -> N
     assert sorted(get_args(ModelName)) == sorted(MODELS)
     options = {field.name for model in MODELS.values() for field in fields(model.options)}
     assert set(Choices.__annotations__) | {"data", "gating"} == options
-    assert set(RunOptions.__annotations__) == options | set(BROUGHT)
+    assert set(RunOptions.__annotations__) == options | set(USER_DATA)
 
 
 def test_choices_that_editors_offer_are_those_that_there_are() -> None:

@@ -12,10 +12,10 @@ import torch
 from matplotlib.figure import Figure
 
 from implicit_bias import FReLU, Sample, TrainingSettings, kkt_distance, solve_frelu_svm, train
-from implicit_bias.drawing.unit_growth import plot_unit_growth
-from implicit_bias.quantities.formatting import of_log10, rounded
-from implicit_bias.reports.finding import Finding
-from implicit_bias.runs import slow_units
+from implicit_bias.drawing import plot_unit_growth
+from implicit_bias.quantities import power_of_ten, rounded
+from implicit_bias.reports import Finding
+from implicit_bias.runs import slow_units_finding
 
 # y x = (1, +-2.4), unit 1 open on the first sample alone: its dual norm is half of 2.6.
 SAMPLE = Sample(
@@ -30,7 +30,7 @@ def found(*, small: float = 1e-4, limit: bool = True) -> Finding:
     run = train(network, *SAMPLE, settings=SETTINGS)
     predicted = solve_frelu_svm(*SAMPLE, tol=1e-10) if limit else None
     kkt = kkt_distance(network, *SAMPLE)
-    return slow_units(network, SAMPLE, predicted, (run, SETTINGS), kkt)
+    return slow_units_finding(network, SAMPLE, predicted, (run, SETTINGS), kkt)
 
 
 def test_a_unit_that_descent_has_yet_to_raise_has_a_line_of_its_own() -> None:
@@ -58,7 +58,7 @@ def test_a_unit_of_exactly_zero_stays_and_nothing_is_said_of_what_does_not_separ
     assert (words, steps) == ("exactly zero, and gradient descent leaves it there", "-")
     network = FReLU(2, 2, random_state=0, dtype=torch.float64)
     run = train(network, *SAMPLE, settings=TrainingSettings("normalised", schedule=((1, 1e-9),)))
-    assert slow_units(network, SAMPLE, None, (run, SETTINGS), None).tables == ()
+    assert slow_units_finding(network, SAMPLE, None, (run, SETTINGS), None).tables == ()
 
 
 def test_the_picture_goes_on_with_the_predicted_power() -> None:
@@ -90,4 +90,4 @@ def test_the_picture_goes_on_with_the_predicted_power() -> None:
     ],
 )
 def test_powers_of_ten_are_read_at_a_glance(value, text) -> None:
-    assert of_log10(value) == text
+    assert power_of_ten(value) == text

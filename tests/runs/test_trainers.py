@@ -14,7 +14,7 @@ import torch
 import implicit_bias as ib
 from implicit_bias import Sample
 from implicit_bias.models import MODELS
-from implicit_bias.options.resolve import each_trainer
+from implicit_bias.options import each_trainer
 from implicit_bias.runs import Seeds, agreement_ahead
 from tests.commands import cut, results, run, saved_arrays, without_times
 

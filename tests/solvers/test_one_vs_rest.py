@@ -10,8 +10,9 @@ import torch
 from sklearn.datasets import load_digits
 
 import solvers.one_vs_rest
-from implicit_bias import HyperplaneContexts
-from implicit_bias.models.gln.formulation import SVMGLN, solve_gln_svm
+from implicit_bias import solve_gln_svm
+from implicit_bias.gates import HyperplaneContexts
+from implicit_bias.programs import SVMGLN
 from solvers import GatedDesign, MaxMarginProgram, Settings, Status, certify, solve
 from solvers.group_kernels import group_kernels
 from solvers.one_vs_rest import one_vs_rest_programs, solve_one_vs_rest

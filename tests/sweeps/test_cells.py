@@ -5,33 +5,39 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from implicit_bias.sweeps.cells import plan
+import implicit_bias as ib
 from tests.commands import python
 
 SMALL = {"n_train": 12, "steps": 0}
 
 
-def digests(model, grid, **fixed):
-    return [cell.digest for cell in plan(model, grid, SMALL | fixed)]
+@pytest.fixture
+def digests(tmp_path):
+    """The digests of the cells of a sweep."""
+
+    def run(model, grid, **fixed):
+        return ib.sweep(model, grid, out=tmp_path / "runs", **SMALL | fixed).cells
+
+    return run
 
 
-def test_a_digest_is_the_same_in_another_process_and_however_its_choices_are_written() -> None:
+def test_a_digest_is_the_same_in_another_process_and_however_its_choices_are_written(
+    tmp_path, digests
+) -> None:
     program = (
-        "from implicit_bias.sweeps.cells import plan\n"
-        "class Done:  # nothing is rehearsed, and PyTorch not loaded\n"
-        "    def __contains__(self, cell): return True\n"
-        "cells = plan('gln', {'seed': '0:2', 'hidden_units': [2]}, "
-        "{'steps': (0,), 'n_train': 12, 'tol': 1e-8, 'init': 'orthogonal'}, Done())\n"
-        "print(*(cell.digest for cell in cells))"
+        "import implicit_bias as ib\n"
+        "choices = {'steps': (0,), 'n_train': 12, 'tol': 1e-8, 'init': 'orthogonal'}\n"
+        "grid = {'seed': '0:2', 'hidden_units': [2]}\n"
+        f"print(*ib.sweep('gln', grid, out={str(tmp_path / 'there')!r}, **choices).cells)"
     )
     done = python("-c", program)
     assert done.returncode == 0, done.stderr
     here = digests("gln", {"hidden_units": np.array([2]), "seed": range(2)})
-    assert done.stdout.split() == here
+    assert done.stdout.split() == list(here)
     assert len(set(here)) == 2
 
 
-def test_a_digest_is_of_the_data_and_not_of_the_folder_that_they_lie_in(tmp_path) -> None:
+def test_a_digest_is_of_the_data_and_not_of_the_folder_that_they_lie_in(tmp_path, digests) -> None:
     from tests.commands import write_mnist
 
     places = [tmp_path / name for name in ("here", "there", "other")]
@@ -44,7 +50,7 @@ def test_a_digest_is_of_the_data_and_not_of_the_folder_that_they_lie_in(tmp_path
     assert here == there != other
 
 
-def test_a_digest_changes_with_the_last_bit_of_data_of_ones_own() -> None:
+def test_a_digest_changes_with_the_last_bit_of_data_of_ones_own(digests) -> None:
     X, y = np.random.default_rng(0).normal(size=(20, 3)), np.resize([1.0, -1.0], 20)
     close = X.copy()
     close[0, 0] = np.nextafter(close[0, 0], np.inf)
@@ -52,9 +58,10 @@ def test_a_digest_changes_with_the_last_bit_of_data_of_ones_own() -> None:
     assert own[0] != own[1]
 
 
-def test_choices_that_come_to_the_same_run_are_one_cell() -> None:
-    cells = plan("linear", {"seed": [0, 1, 0], "steps": [0, (0,)]}, {"n_train": 12})
-    assert [cell.choices["seed"] for cell in cells] == [0, 1]
+def test_choices_that_come_to_the_same_run_are_one_cell(tmp_path) -> None:
+    grid = {"seed": [0, 1, 0], "steps": [0, (0,)]}
+    done = ib.sweep("linear", grid, out=tmp_path, n_train=12)
+    assert done.frame()["seed"].tolist() == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -74,7 +81,8 @@ def test_choices_that_come_to_the_same_run_are_one_cell() -> None:
         ({"learning_rate": ["auto", 0.1]}, {"steps": 5}, "must be None"),
     ],
 )
-def test_one_wrong_value_anywhere_in_the_grid_is_refused(grid, fixed, message) -> None:
+def test_one_wrong_value_anywhere_in_the_grid_is_refused(grid, fixed, message, tmp_path) -> None:
     given = {name: value for name, value in (SMALL | fixed).items() if value is not None}
     with pytest.raises((TypeError, ValueError), match=message):
-        plan("gln", grid, given)
+        ib.sweep("gln", grid, out=tmp_path / "runs", **given)
+    assert not (tmp_path / "runs").exists()

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
 
 import pandas as pd
 import pytest
 
 import implicit_bias as ib
 from implicit_bias import MissingExtra
-from implicit_bias.sweeps import engines
-from implicit_bias.sweeps.cell_files import CellFiles
-from implicit_bias.sweeps.cells import Cell
-from implicit_bias.sweeps.work import Outcome, Work
 from tests.commands import ROOT
+from tests.sweeps.trap import Trap
 
 GRID = {"hidden_units": [1, 2], "seed": range(2)}
 SMALL = {"n_train": 12, "steps": 0}
@@ -66,51 +66,74 @@ def test_jobs_of_submitit_do_what_one_process_does(tmp_path, expected) -> None:
     assert {path.suffix for path in out.iterdir()} == {".parquet"}
 
 
-class Deadly:
-    """Work of which one cell ends the process that does it."""
-
-    def __call__(self, cell: Cell) -> Outcome:
-        if cell.digest == "3":
-            os.kill(os.getpid(), signal.SIGKILL)
-        return Outcome(cell.digest)
-
-    def fail(self, cell: Cell, error: str) -> Outcome:
-        return Outcome(cell.digest, error)
+def end_process() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.mark.usefixtures("found")
-def test_a_cell_that_kills_its_process_fails_alone() -> None:
-    cells = [Cell(str(number), {}, {}) for number in range(6)]
-    outcomes = engines._joblib(Deadly(), cells, 2, ib.sweeps.Engine())
-    errors = {outcome.cell: outcome.error for outcome in outcomes}
-    assert errors == {str(number): None for number in range(6)} | {"3": engines.ENDED}
-
-
-def test_a_worker_whose_folder_is_another_one_is_told(tmp_path) -> None:
-    work = Work("gln", {}, tmp_path, 1)
-    with pytest.raises(OSError, match="name a folder that all share"):
-        engines._arrived(work, Cell("a", {}, {}), None)
+def test_a_cell_that_kills_its_process_fails_alone(tmp_path) -> None:
+    trap = Trap(15, end_process)
+    grid = {"n_train": range(12, 18)}
+    done = ib.sweep("gln", grid, out=tmp_path, jobs=2, gating=trap, progress=trap.spring,
+                    n_val=5, steps=0)  # fmt: skip
+    errors = done.frame().set_index("n_train")["cell_error"]
+    assert errors.notna().tolist() == [size == 15 for size in grid["n_train"]]
+    assert errors[15].startswith("the process that ran the cell was ended from outside")
 
 
 class Job:
-    """A job of a cluster that has ended without a word."""
+    """A job of a cluster that ends after one cell, or none, of its share."""
+
+    def __init__(self, written: int, error: Exception | None, function, share) -> None:
+        function(share[:written])
+        self.error = error
 
     def done(self) -> bool:
         return True
 
-    def exception(self) -> Exception:
-        return RuntimeError("out of time")
+    def exception(self) -> Exception | None:
+        return self.error
+
+    def cancel(self) -> None:
+        pass
 
 
-def test_cells_of_a_job_that_ended_early_fail_and_those_that_it_wrote_do_not(tmp_path) -> None:
-    work, cells = Work("gln", {}, tmp_path, 1), [Cell(name, {}, {}) for name in ("a", "b")]
-    work.write(cells[0], [{}], error=None, seconds=1.0)
-    job = Job()
-    watched = list(engines._watched(CellFiles(tmp_path), [job], [cells]))
-    assert watched == [(None, cells[0]), (job, cells[1])]
-    lost = engines._arrived(work, cells[1], job.exception())
-    assert lost == Outcome("b", "RuntimeError: out of time")
-    assert CellFiles(tmp_path).errors(["a", "b"]) == {"b": "RuntimeError: out of time"}
+@pytest.fixture
+def cluster(monkeypatch):
+    """A cluster whose jobs end early, in place of submitit's."""
+
+    def install(written: int, error: Exception | None) -> ib.sweeps.Engine:
+        class AutoExecutor:
+            def __init__(self, folder, cluster) -> None:
+                pass
+
+            def update_parameters(self) -> None:
+                pass
+
+            def map_array(self, function, shares):
+                return [Job(written, error, function, share) for share in shares]
+
+        module = ModuleType("submitit")
+        module.__spec__ = ModuleSpec("submitit", None)
+        module.AutoExecutor = AutoExecutor
+        monkeypatch.setitem(sys.modules, "submitit", module)
+        return ib.sweeps.Engine("slurm", scheduler="local")
+
+    return install
+
+
+def test_a_worker_whose_folder_is_another_one_is_reported(tmp_path, cluster) -> None:
+    with pytest.raises(ib.sweeps.NotWritten, match="name a folder that all share"):
+        ib.sweep("gln", GRID, out=tmp_path, engine=cluster(0, None), **SMALL)
+
+
+def test_cells_of_a_job_that_ended_early_fail_and_those_that_it_wrote_do_not(
+    tmp_path, cluster
+) -> None:
+    engine = cluster(1, RuntimeError("out of time"))
+    done = ib.sweep("linear", {"seed": [0, 1]}, out=tmp_path, engine=engine, **SMALL)
+    assert done.failures == {done.cells[1]: "RuntimeError: out of time"}
+    assert done.frame()["status"].notna().tolist() == [True, False]
 
 
 @pytest.mark.parametrize(
@@ -128,7 +151,7 @@ def test_an_engine_that_cannot_be_is_refused(arguments, message) -> None:
 
 
 def test_an_engine_that_is_not_installed_names_its_extra(monkeypatch) -> None:
-    monkeypatch.setattr("implicit_bias._extras.find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "submitit", None)
     with pytest.raises(MissingExtra, match=r"pip install 'implicit-bias\[slurm\]'"):
         ib.sweeps.Engine("slurm")
 
@@ -138,5 +161,5 @@ def test_what_a_killed_writer_has_left_is_cleared_away(tmp_path: Path) -> None:
     for path in (old, young):
         path.write_bytes(b"half")
     os.utime(old, (0, 0))
-    CellFiles(tmp_path).open()
+    ib.sweep("linear", {"seed": [0]}, out=tmp_path, **SMALL)
     assert not old.exists() and young.exists()

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import signal
+import subprocess
+import sys
+import time
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
+from matplotlib.figure import Figure
+from pyarrow import parquet
 
 import implicit_bias as ib
 from implicit_bias import cli
-from implicit_bias.sweeps import work
-from implicit_bias.sweeps.cell_files import CellFiles
-from implicit_bias.sweeps.figure import sweep_figure
-from implicit_bias.sweeps.progress import Lines
-from implicit_bias.sweeps.table import groups_of, read_rows, varying
+from implicit_bias.runs import Lines
+from tests.commands import environment
 
 SMALL = ["--n-train", "12", "--steps", "0"]
 
@@ -29,25 +32,16 @@ def command(*words: object, code: int = 0):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A folder of rows by hand: width 1 and 10, three seeds each, one of which failed."""
-    files = CellFiles(tmp_path_factory.mktemp("rows") / "runs")
-    files.open()
+    path = tmp_path_factory.mktemp("rows")
     for units, objectives in ((1, (1.0, 2.0, 3.0)), (10, (5.0, 7.0, None))):
         for seed, objective in enumerate(objectives):
             row = {"cell": f"{units}-{seed}", "model": "gln", "hidden_units": units, "seed": seed}
             failed = objective is None
             row |= {"objective": objective, "status": None if failed else "SOLVED"}
-            files.write(row["cell"], [row | {"cell_error": "ValueError: no" if failed else None}])
-    return files.folder
-
-
-def test_groups_are_over_the_seeds_and_leave_failures_out(folder) -> None:
-    rows = read_rows(folder)
-    assert varying(rows) == ["hidden_units"]
-    one, ten = groups_of(rows, ["hidden_units"], ["objective"])
-    assert (one.choices, one.count, one.solved) == ((1,), 3, 3)
-    assert (one.mean["objective"], one.spread["objective"]) == (2.0, 1.0)
-    assert (ten.count, ten.mean["objective"]) == (2, 6.0)
-    assert ten.spread["objective"] == pytest.approx(np.std([5, 7], ddof=1))
+            row["cell_error"] = "ValueError: no" if failed else None
+            table = pa.Table.from_pylist([row], schema=ib.sweeps.sweep_schema())
+            parquet.write_table(table, path / f"{row['cell']}.parquet")
+    return path
 
 
 def test_show_prints_means_and_spreads_and_the_failures(folder) -> None:
@@ -80,10 +74,12 @@ def test_show_refuses_with_the_way_out(folder, words, message) -> None:
     assert message in " ".join(result.stderr.split())
 
 
-def test_a_picture_has_the_means_with_their_spreads(folder, tmp_path) -> None:
-    by = ["hidden_units"]
-    groups = groups_of(read_rows(folder), by, ["objective"])
-    (ax,) = [ax for part in sweep_figure(groups, by, ["objective"]).subfigs for ax in part.axes]
+def test_a_picture_has_the_means_with_their_spreads(folder, tmp_path, monkeypatch) -> None:
+    drawn: list[Figure] = []
+    with monkeypatch.context() as patched:
+        patched.setattr(Figure, "savefig", lambda figure, path, **how: drawn.append(figure))
+        command("show", folder, "--columns", "objective", "--plot", tmp_path / "a.svg")
+    (ax,) = [ax for part in drawn[0].subfigs for ax in part.axes]
     (bars,) = ax.containers
     np.testing.assert_array_equal(bars.lines[0].get_xydata(), [[1, 2], [10, 6]])
     low, high = bars.lines[2][0].get_segments()[0][:, 1]
@@ -112,7 +108,7 @@ def test_an_option_of_several_numbers_is_given_once_a_value(tmp_path) -> None:
     out = tmp_path / "runs"
     command("sweep", "--model", "linear", "--steps", "2,3", "--steps", "4,1", "--n-train", "12",
             "--trainer", "constant", "--out", out)  # fmt: skip
-    assert sorted(read_rows(out)["steps"]) == ["2,3", "4,1"]
+    assert sorted(pd.read_parquet(out)["steps"]) == ["2,3", "4,1"]
 
 
 @pytest.mark.parametrize(
@@ -133,24 +129,32 @@ def test_a_file_that_says_something_else_is_refused(tmp_path, content, message) 
     assert not (tmp_path / "runs").exists()
 
 
-def test_sigterm_ends_a_sweep_as_ctrl_c_does_and_failures_have_a_code(
-    tmp_path, monkeypatch
-) -> None:
-    usual = work.run
+def test_sigterm_ends_a_sweep_as_ctrl_c_does(tmp_path) -> None:
+    out = tmp_path / "runs"
+    words = [sys.executable, "-m", "implicit_bias", "sweep", "--model", "linear", "--seed",
+             "0:400", "--n-train", "12", "--steps", "40", "--out", str(out)]  # fmt: skip
+    process = subprocess.Popen(words, env=environment(), stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 120
+    while not list(out.glob("*.parquet")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.terminate()
+    said = process.communicate(timeout=60)[1]
+    assert process.returncode == 130, said
+    there = len(list(out.glob("*.parquet")))
+    assert f"{there} of 400 cells are in" in said and "the same command goes on" in said
 
-    def run(model, **options):
-        if options["seed"] == 2:
-            signal.raise_signal(signal.SIGTERM)
-        if options["seed"] == 1:
-            raise ValueError("no such luck")
-        return usual(model, **options)
 
-    monkeypatch.setattr(work, "run", run)
-    words = ["sweep", "--model", "linear", *SMALL, "--out", tmp_path / "runs"]
-    said = command(*words, "--seed", "0:4", code=130).stderr
-    assert "2 of 4 cells are in" in said and "the same command goes on" in said
-    said = command(*words, "--seed", "0:2", code=6).stderr
-    assert "1 x ValueError: no such luck" in said
+def test_failures_have_a_code(tmp_path) -> None:
+    out = tmp_path / "runs"
+    words = ["sweep", "--model", "linear", *SMALL, "--seed", "0:2", "--out", out]
+    command(*words)
+    path = min(out.glob("*.parquet"))
+    (row,) = parquet.read_table(path).to_pylist()
+    failed = row | {"cell_error": "ValueError: no such luck", "status": None}
+    table = pa.Table.from_pylist([failed], schema=ib.sweeps.sweep_schema())
+    parquet.write_table(table, path)
+    assert "1 x ValueError: no such luck" in command(*words, code=6).stderr
+    command(*words, "--retry")
 
 
 def test_lines_tell_the_time_that_is_left() -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import os
+import resource
 import signal
 import subprocess
 import sys
 import time
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -17,10 +16,8 @@ import torch
 from threadpoolctl import threadpool_info
 
 import implicit_bias as ib
-from implicit_bias.runs import Progress
-from implicit_bias.sweeps import cell_files, work
-from implicit_bias.sweeps.cell_files import NotWritten
 from tests.commands import environment
+from tests.sweeps.trap import Trap, interrupt, no_such_luck
 
 GRID = {"hidden_units": [1, 2], "seed": range(2)}
 SMALL = {"n_train": 12, "steps": 0}
@@ -31,16 +28,10 @@ def files(folder):
     return {path.name: path.stat().st_mtime_ns for path in folder.glob("*.parquet")}
 
 
-def failing(monkeypatch, error, *, seed) -> None:
-    """Runs with this seed end by `error`."""
-    usual = work.run
-
-    def run(model, **options):
-        if options["seed"] == seed:
-            raise error
-        return usual(model, **options)
-
-    monkeypatch.setattr(work, "run", run)
+def caught(out, sizes, trap, **further):
+    """A sweep of as many training samples each, gated by a trap."""
+    return ib.sweep("gln", {"n_train": sizes}, out=out, gating=trap, progress=trap.spring,
+                    n_val=5, steps=0, **further)  # fmt: skip
 
 
 def test_the_rows_of_a_sweep_are_those_of_run(tmp_path) -> None:
@@ -64,62 +55,66 @@ def test_pandas_and_polars_read_the_folder_as_one_frame(tmp_path) -> None:
     assert polars.read_parquet(tmp_path).columns == list(frame)
 
 
-def test_what_is_there_is_not_run_again(tmp_path, monkeypatch) -> None:
-    ib.sweep("gln", {"seed": [0, 1]}, out=tmp_path, **SMALL)
+def test_what_is_there_is_not_run_again(tmp_path) -> None:
+    caught(tmp_path, [12, 13], Trap(0, no_such_luck))
     before = files(tmp_path)
-    failing(monkeypatch, AssertionError("run again"), seed=1)
-    done = ib.sweep("gln", {"seed": range(3)}, out=tmp_path, **SMALL)
+    done = caught(tmp_path, [12, 13, 14], Trap(13, no_such_luck))
     assert done.n_skipped == 2 and not done.failures and len(done.cells) == 3
     assert files(tmp_path).items() >= before.items()
 
 
-def test_a_failed_cell_is_a_row_with_its_message_and_ends_no_other(tmp_path, monkeypatch) -> None:
-    with monkeypatch.context() as patched:
-        failing(patched, ValueError("no such luck"), seed=1)
-        done = ib.sweep("gln", {"seed": range(3)}, out=tmp_path, **SMALL)
+def test_a_failed_cell_is_a_row_with_its_message_and_ends_no_other(tmp_path) -> None:
+    sizes = [12, 13, 14]
+    done = caught(tmp_path, sizes, Trap(13, no_such_luck))
     frame = done.frame()
-    assert frame["cell_error"].tolist()[1] == "ValueError: no such luck"
+    assert frame["cell_error"].tolist()[1] == "RuntimeError: no such luck"
     assert frame["status"].notna().tolist() == [True, False, True]
-    assert frame["seed"].tolist() == [0, 1, 2]
-    assert list(done.failures.values()) == ["ValueError: no such luck"]
-    again = ib.sweep("gln", {"seed": range(3)}, out=tmp_path, **SMALL)
+    assert frame["n_train"].tolist() == sizes
+    assert list(done.failures.values()) == ["RuntimeError: no such luck"]
+    again = caught(tmp_path, sizes, Trap(0, no_such_luck))
     assert again.n_skipped == 3 and again.failures == done.failures
-    retried = ib.sweep("gln", {"seed": range(3)}, out=tmp_path, retry=True, **SMALL)
+    retried = caught(tmp_path, sizes, Trap(0, no_such_luck), retry=True)
     assert retried.n_skipped == 2 and not retried.failures
 
 
-def test_an_interrupt_keeps_the_cells_before_it(tmp_path, monkeypatch) -> None:
-    with monkeypatch.context() as patched:
-        failing(patched, KeyboardInterrupt(), seed=2)
-        done = ib.sweep("gln", {"seed": range(4)}, out=tmp_path, **SMALL)
-    assert not done.finished and done.frame()["seed"].tolist() == [0, 1]
-    assert ib.sweep("gln", {"seed": range(4)}, out=tmp_path, **SMALL).n_skipped == 2
+def test_an_interrupt_keeps_the_cells_before_it(tmp_path) -> None:
+    sizes = [12, 13, 14, 15]
+    done = caught(tmp_path, sizes, Trap(14, interrupt))
+    assert not done.finished and done.frame()["n_train"].tolist() == [12, 13]
+    assert caught(tmp_path, sizes, Trap(0, interrupt)).n_skipped == 2
 
 
-def test_a_run_that_was_cut_short_is_no_result(tmp_path, monkeypatch) -> None:
-    def cut(done: int, of: int) -> None:
-        raise KeyboardInterrupt
+def test_a_run_that_was_cut_short_is_no_result(tmp_path) -> None:
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
 
-    run = partial(work.run, progress=Progress(advance=cut))
-    monkeypatch.setattr(work, "run", run)
-    done = ib.sweep("linear", {"seed": [0]}, out=tmp_path, n_train=12, steps=50)
+    def soon(stage: str, done: int, of: int) -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0.5)
+
+    try:
+        # Ten million steps take minutes.
+        done = ib.sweep(
+            "linear", {"seed": [0]}, out=tmp_path, n_train=12, steps=10**7, progress=soon
+        )
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
     assert not done.finished and files(tmp_path) == {}
 
 
-def test_a_full_disk_ends_the_sweep_and_takes_no_file_with_it(tmp_path, monkeypatch) -> None:
-    usual, count = cell_files.write_atomically, iter(range(9))
+def test_a_full_disk_ends_the_sweep_and_takes_no_file_with_it(tmp_path) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
 
-    def write(path, content, **how):
-        if next(count) == 2:
-            raise OSError(errno.ENOSPC, "No space left on device", str(path))
-        usual(path, content, **how)
+    def fill() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
 
-    with monkeypatch.context() as patched:
-        patched.setattr(cell_files, "write_atomically", write)
-        with pytest.raises(NotWritten, match="No space left"):
-            ib.sweep("gln", {"seed": range(4)}, out=tmp_path, **SMALL)
-    assert sorted(pd.read_parquet(tmp_path)["seed"]) == [0, 1]
-    assert ib.sweep("gln", {"seed": range(4)}, out=tmp_path, **SMALL).n_skipped == 2
+    sizes = [12, 13, 14, 15]
+    try:
+        with pytest.raises(ib.sweeps.NotWritten, match="File too large"):
+            caught(tmp_path, sizes, Trap(14, fill))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert sorted(pd.read_parquet(tmp_path)["n_train"]) == [12, 13]
+    assert caught(tmp_path, sizes, Trap(0, fill)).n_skipped == 2
 
 
 def test_a_killed_sweep_goes_on_where_it_was(tmp_path) -> None:
@@ -143,22 +138,13 @@ def test_a_killed_sweep_goes_on_where_it_was(tmp_path) -> None:
     assert done.frame()["status"].notna().all()
 
 
-def test_cells_have_the_threads_that_were_asked_for_and_the_caller_keeps_its_own(
-    tmp_path, monkeypatch
-) -> None:
+def test_cells_have_the_threads_that_were_asked_for_and_the_caller_keeps_its_own(tmp_path) -> None:
     seen = []
     before = torch.get_num_threads(), threads_of_blas()
-    usual = work.run
-
-    def run(*args, **kwargs):
-        seen.append((torch.get_num_threads(), threads_of_blas()))
-        return usual(*args, **kwargs)
-
-    monkeypatch.setattr(work, "run", run)
-    engine = ib.sweeps.Engine(threads=2)
-    ib.sweep("linear", {"seed": [0]}, out=tmp_path, engine=engine, **SMALL)
+    trap = Trap(12, lambda: seen.append((torch.get_num_threads(), threads_of_blas())))
+    caught(tmp_path, [12], trap, engine=ib.sweeps.Engine(threads=2))
     # A library that was built for one thread, as some solvers bring, stays at one.
-    assert [(torch_threads, max(blas)) for torch_threads, blas in seen] == [(2, 2)]
+    assert {(torch_threads, max(blas)) for torch_threads, blas in seen} == {(2, 2)}
     assert (torch.get_num_threads(), threads_of_blas()) == before
 
 

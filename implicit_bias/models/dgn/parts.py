@@ -18,7 +18,7 @@ from ...networks.relu import DeepReLU
 from ...options.fields import flag
 from ...runs.fit import fit
 from ...runs.setup import SampleSetup, start
-from ...runs.user_data import GIVEN, UserData, gates_of
+from ...runs.user_data import USERS_OWN, UserData, gates_of
 from .model import DGNOptions
 
 __all__ = [
@@ -140,7 +140,7 @@ def network_name(options: DGNOptions) -> str:
     n_hidden = len(widths)
     units = widths[0] if len(set(widths)) == 1 else "-".join(map(str, widths))
     behind = {
-        GIVEN: "gates of the caller's own",
+        USERS_OWN: "gates of the caller's own",
         "random": "random gates",
         "relu": "the gates of an untrained ReLU network",
         "learned": "gates that a ReLU network has learned",
@@ -183,7 +183,7 @@ def train_gates(setup: SampleSetup) -> tuple[DeepReLU | None, bool]:
 def gated(setup: SampleSetup, relu: DeepReLU | None) -> SampleSetup:
     """The run with its gates: of the training inputs, and of held-out ones where there are any."""
     options, X = setup.options, setup.dataset.X_train
-    if options.gating == GIVEN:
+    if options.gating == USERS_OWN:
         return setup
     widths, seed = widths_of(options), setup.seeds.gating
     gating: Any

@@ -48,6 +48,7 @@ def find_rich(setup: SampleSetup) -> Iterator[Finding]:
     starts: list[Start] = []
 
     def make(seed: int) -> torch.nn.Module:
+        """Return an untrained network drawn by a seed."""
         return make_network(options, sample.X.shape[1], seed)
 
     observer = ValueObserver(sample)

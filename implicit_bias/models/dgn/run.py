@@ -13,7 +13,7 @@ from ...measures.scalars import scores
 from ...reports.finding import Assumption, Finding
 from ...reports.findings import gating_file
 from ...reports.report import Report
-from ...runs.gather import gather
+from ...runs.gathering import gather
 from ...runs.programs import RunPrograms
 from ...runs.setup import SampleSetup, Setup, data_record, prepare
 from ...training.trainers import check_trainer

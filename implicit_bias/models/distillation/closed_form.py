@@ -27,7 +27,7 @@ __all__ = [
     "distillation_limit",
     "largest_start",
     "sample_span",
-    "unseen_part",
+    "orthogonal_part",
 ]
 
 EPS = float(np.finfo(np.float64).eps)
@@ -61,11 +61,11 @@ def sample_span(X: Floats, rcond: float | None = None) -> Span:
     """Return the span of samples; singular values up to `rcond` of the largest count as zero."""
     left, values, right = np.linalg.svd(X, full_matrices=False)
     cut = max(X.shape) * EPS if rcond is None else rcond
-    kept = values > cut * values[0]
-    return Span(right[kept].T, left[:, kept] / values[kept])
+    large = values > cut * values[0]
+    return Span(right[large].T, left[:, large] / values[large])
 
 
-def unseen_part(start: Floats, span: Span, loss: str) -> Floats:
+def orthogonal_part(start: Floats, span: Span, loss: str) -> Floats:
     """Return the part q_0 of the start, (D,) or (K, D), that leaves the samples' scores unchanged.
 
     It is set to zero for a start in the span up to rounding. For K classes it contains the mean
@@ -108,7 +108,7 @@ def distillation_limit(
     teacher : (D,) or (K, D) real array
         The teacher's weights: soft labels `sigmoid(<w_*, x>)`, or softmax of K scores.
     w0 : array like `teacher`, optional
-        The student's end-to-end weights at the start; zero, for one layer alone, unless given.
+        The student's end-to-end weights at the start; zero by default, for one layer only.
     depth : int
         Layers of the student, balanced: `W_{l+1}^T W_{l+1} = W_l W_l^T`. One for K classes.
     loss : str
@@ -148,7 +148,7 @@ def distillation_limit(
     require_tolerance(tol)
     span = sample_span(X, rcond)
     projection = span.project(centred(target, loss))
-    unseen = unseen_part(start, span, loss)
+    unseen = orthogonal_part(start, span, loss)
     growth = _growth(projection, start, unseen, depth)
     weights = projection + growth * unseen
     multipliers = span.multipliers(centred(target - growth * start, loss))

@@ -1,4 +1,4 @@
-"""A trained student beside the flow that it descends along, and beside its limit."""
+"""A trained student compared with its gradient flow and with its limit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["DistillationComparison", "StudentCurves", "StudentState", "compare_w
 
 
 class StudentState(Measured, eq=True):
-    """One student, compared with the teacher and the limit."""
+    """A student, compared with the teacher and the limit."""
 
     loss: float = quantity(
         "divergence from soft labels",
@@ -83,7 +83,7 @@ class DistillationComparison(Measured):
     )
     score_cosine: float = quantity(format=".6f")
     agreement: float = quantity()
-    curves: StudentCurves = part("Network and flow over training.", kept=False)
+    curves: StudentCurves = part("Network and flow over training.", recorded=False)
 
     def states(self) -> list[tuple[str, ...]]:
         """Return the lines of a table: a label, and the values of limit, flow and network."""
@@ -147,7 +147,7 @@ def _curves(
 ) -> StudentCurves:
     span = sample_span(task.X)
     both = np.stack([path, flow])
-    seen = span.project(_seen(both, task))
+    seen = span.project(_effective(both, task))
     return StudentCurves(
         time=time,
         network=path,
@@ -157,7 +157,7 @@ def _curves(
     )
 
 
-def _seen(w: Floats, task: TransferTask) -> Floats:
+def _effective(w: Floats, task: TransferTask) -> Floats:
     """Return the part of weights (..., D) or (..., K, D) that changes soft labels."""
     return centred(w, "cross-entropy") if task.of_classes else w
 
@@ -169,7 +169,7 @@ def _lengths(path: Floats) -> Floats:
 
 def _state(limit: DistillationLimit, task: TransferTask, w: Floats) -> StudentState:
     size = float(np.linalg.norm(limit.zeta))
-    off = w - sample_span(task.X).project(_seen(w, task))
+    off = w - sample_span(task.X).project(_effective(w, task))
     return StudentState(
         loss=mean_loss(task.X, w, task.teacher, "cross-entropy"),
         error=float(np.linalg.norm(w - limit.zeta)) / size if size > 0 else float("nan"),

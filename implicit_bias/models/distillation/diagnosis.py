@@ -26,7 +26,7 @@ from .risk import (
     transfer_risk,
 )
 
-__all__ = ["assumptions", "limit_alone", "risk_ahead"]
+__all__ = ["assumptions", "limit_finding", "risk_finding"]
 
 NAME = "distillation limit"
 # |score| from which a soft label is 0 or 1 to rounding: 1 - sigmoid(s) is half a unit of 1. Of K
@@ -35,7 +35,7 @@ _SATURATED = {"float32": 16, "float64": 36}
 _VANISHED = {"float32": 87, "float64": 708}
 
 
-def limit_alone(
+def limit_finding(
     limit: DistillationLimit, task: TransferTask, assumed: tuple[Assumption, ...]
 ) -> Finding:
     """Return the finding of the closed form and its certificate."""
@@ -82,7 +82,7 @@ def assumptions(
 ) -> tuple[Assumption, ...]:
     """Check the assumptions of the theorem, in the form in which a run can measure them."""
     found = [
-        _apart(task, options.dtype),
+        _check_resolution(task, options.dtype),
         full_batches(options),
     ]
     if options.depth == 1:
@@ -102,7 +102,7 @@ def assumptions(
     )
 
 
-def _apart(task: TransferTask, dtype: str) -> Assumption:
+def _check_resolution(task: TransferTask, dtype: str) -> Assumption:
     """Check that soft labels in this precision determine the teacher's scores."""
     scores = task.logits
     if task.of_classes:
@@ -119,7 +119,7 @@ def _apart(task: TransferTask, dtype: str) -> Assumption:
     )
 
 
-def risk_ahead(limit: DistillationLimit, task: TransferTask, kappa: float | None) -> Finding:
+def risk_finding(limit: DistillationLimit, task: TransferTask, kappa: float | None) -> Finding:
     """Bound the risk by the angles of the inputs, and measure its decay sample by sample."""
     n, tail = len(task.X), angle_tail(task.X_val, task.teacher)
     bound = risk_bound(tail, n)

@@ -1,4 +1,4 @@
-"""Pictures of students and teachers; every function draws on axes it is given."""
+"""Pictures of students and teachers; every function draws on axes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def plot_null_part(ax: Axes, curves: StudentCurves, limit: DistillationLimit) ->
 
 
 def plot_tail(ax: Axes, tail: AngleTail, known: Floats | None = None) -> Axes:
-    """Draw the share p(theta) of inputs beyond an angle with the teacher; `known` (2, A) beside."""
+    """Draw the share p(theta) of inputs beyond an angle with the teacher; a known one is (2, A)."""
     m = len(tail.angles)
     ax.step(
         np.degrees(tail.angles),

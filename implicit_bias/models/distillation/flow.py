@@ -9,7 +9,7 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from ...data.arrays import Floats
-from .closed_form import checked_student, sample_span, unseen_part
+from .closed_form import checked_student, orthogonal_part, sample_span
 from .losses import centred, get_student_loss
 
 __all__ = ["distillation_flow"]
@@ -85,7 +85,7 @@ def distillation_flow(
     if not np.isfinite(when).all() or not 1e-13 <= rtol < 1:
         raise ValueError(f"`times` must be finite, and `rtol` in [1e-13, 1), got rtol={rtol}")
     span = sample_span(X)
-    seen, unseen = centred(start, loss) @ span.basis, unseen_part(start, span, loss)
+    seen, unseen = centred(start, loss) @ span.basis, orthogonal_part(start, span, loss)
     inputs = X @ span.basis
     if target.ndim == 2:  # one layer, which leaves the unseen part as it is
         moving = _integrate(_of_classes(inputs, X @ target.T, loss), seen, when, rtol)

@@ -51,7 +51,7 @@ class DistillationCertificate:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DistillationLimit(Result):
-    """Where gradient flow takes a linear student that sees its teacher's soft labels.
+    """The limit of gradient flow of a linear student on its teacher's soft labels.
 
     Attributes
     ----------
@@ -69,6 +69,12 @@ class DistillationLimit(Result):
     certificate : DistillationCertificate
     tol, seconds : float
         To what the status was judged; wall-clock time.
+
+    Examples
+    --------
+    >>> limit = ib.distillation.distillation_limit([[2.0, 0.0]], [3.0, 4.0], [0.0, 0.5])
+    >>> limit.zeta.tolist(), round(limit.null_norm, 9), limit.rank
+    ([3.0, 0.5], 0.5, 1)
     """
 
     ADVICE: ClassVar[Mapping[Status, str]] = MappingProxyType(
@@ -100,7 +106,7 @@ class DistillationLimit(Result):
 
     @property
     def null_part(self) -> Floats:
-        """Part of the weights that no sample sees, a multiple of that of the start."""
+        """Part of the weights orthogonal to all samples, a multiple of that of the start."""
         return self.zeta - self.projection
 
     @property
@@ -128,7 +134,7 @@ class DistillationLimit(Result):
 
     @property
     def angle(self) -> float:
-        """Between weights and teacher, in radians, 0 to pi; of two classes alone."""
+        """Angle between weights and teacher in radians, 0 to pi; for teachers (D,) only."""
         return angle(self.zeta, self.teacher)
 
     @property

@@ -1,4 +1,4 @@
-"""The losses of a student beside its teacher, as functions of both their scores.
+"""Losses of a student as functions of its own and its teacher's scores.
 
 In terms of the teacher's logits nothing is lost where a soft label rounds to 0 or 1.
 """

@@ -21,13 +21,13 @@ from ...reports.findings import TOGETHER, trained
 from ...reports.report import Report
 from ...reports.writers import write_path
 from ...runs.fit import fit
-from ...runs.gather import gather
+from ...runs.gathering import gather
 from ...runs.setup import Setup, torch_dtype, training_settings
 from ...training.settings import TrainingSettings
 from .closed_form import distillation_limit
 from .comparison import DistillationComparison, compare_with_distillation
 from .data import TransferTask, image_task, make_angle_task
-from .diagnosis import assumptions, limit_alone, risk_ahead
+from .diagnosis import assumptions, limit_finding, risk_finding
 from .figure import plot_null_part, plot_span_error
 from .limit import DistillationLimit
 from .training import draw_start, stable_rates, student_weights
@@ -164,10 +164,10 @@ def _find(setup: DistillationSetup) -> Iterator[Finding]:
     """Yield the findings of the run, each as soon as it is known."""
     task, options = setup.task, setup.options
     assumed = assumptions(task, options, setup.start, turned=setup.turned)
-    yield limit_alone(setup.limit, task, assumed)
+    yield limit_finding(setup.limit, task, assumed)
     if not task.of_classes:  # angles are of two classes
         setup.progress.stage("bounding the risk")
-        yield risk_ahead(setup.limit, task, options.kappa)
+        yield risk_finding(setup.limit, task, options.kappa)
     if not setup.trains:
         return
     setup.progress.stage(f"training a student for {setup.settings.n_steps} steps")
@@ -193,7 +193,7 @@ def _student(setup: DistillationSetup) -> DeepLinear | LinearStudent:
 
 
 def _comparison(setup: DistillationSetup, found: DistillationComparison) -> Finding:
-    """Return the finding of the student beside its flow and its limit."""
+    """Return the finding that compares the student with its flow and its limit."""
     return Finding.measured(
         "comparison",
         found,

@@ -112,7 +112,7 @@ class Depth3Interval(Result):
 
     @property
     def finished(self) -> bool:
-        """Whether the interval is as narrow as was asked for."""
+        """True if the interval is as narrow as was asked for."""
         return self.status is Status.SOLVED
 
     def _summary(self) -> dict[str, Any]:

@@ -33,7 +33,7 @@ from ...reports.finding import Finding, Table
 from ...reports.findings import gating_file, solved, trained, usable
 from ...reports.report import Report
 from ...runs.fit import fit
-from ...runs.gather import gather
+from ...runs.gathering import gather
 from ...runs.programs import RunPrograms, stated
 from ...runs.setup import SampleSetup, Setup, data_record, prepare, start
 from ...training.settings import TrainingSettings

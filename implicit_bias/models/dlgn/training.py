@@ -42,10 +42,10 @@ class GateTraining(Measured):
 
     betas: tuple[float, ...] = part("Steepness in each part of the training; none without a step.")
     trajectories: tuple[Trajectory, ...] = part(
-        "One a part that was begun, with what `GateObserver` measures.", kept=False
+        "One a part that was begun, with what `GateObserver` measures.", recorded=False
     )
 
-    @derived("steps with soft gates", "d", kept=True)
+    @derived("steps with soft gates", "d", recorded=True)
     def n_steps(self) -> int:
         """Gradient steps done."""
         return sum(int(one.step[-1]) for one in self.trajectories)

@@ -1,4 +1,4 @@
-"""Trained units beside what gated OLS predicts for gates frozen at the start and at the end."""
+"""Trained units compared with gated OLS for the gates before and after training."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class GatePrediction(Measured):
 
 
 class GDLNComparison(Measured):
-    """A trained ReLU network of averaged units beside gated linear predictions."""
+    """A trained ReLU network of averaged units, compared with gated linear predictions."""
 
     weights: Floats = part("(K, D) trained weights.")
 

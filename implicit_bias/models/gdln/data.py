@@ -109,9 +109,9 @@ def _named(name: str, length_scales: tuple[float, ...] | None) -> dict[str, floa
 def ring_kernel(n_inputs: int, xi: float) -> Floats:
     """Return covariances `exp(-dist(0, j)^2 / xi^2)` (D,) of a Gaussian process on D ring points.
 
-    `dist` is the shorter way around. For xi not small beside D this is not positive semidefinite
-    (the distance has a kink opposite to every point): negative Fourier components are then set
-    to zero and the rest rescaled to unit variance.
+    `dist` is the shorter way around the ring. For xi not small against D this is not positive
+    semidefinite (the distance has a kink opposite to every point): negative Fourier components are
+    then set to zero and the rest rescaled to unit variance.
 
     Raises
     ------
@@ -255,8 +255,8 @@ def _spectrum(n_inputs: int, xi: float) -> Floats:
             f"length scale {xi:g} is too large for a ring of {n_inputs} points: "
             "exp(-dist^2 / xi^2) is no covariance there. Use a shorter scale or more inputs"
         )
-    kept = np.clip(eigenvalues, 0.0, None)
-    half: Floats = (kept * (n_inputs / kept.sum()))[: n_inputs // 2 + 1]
+    clipped = np.clip(eigenvalues, 0.0, None)
+    half: Floats = (clipped * (n_inputs / clipped.sum()))[: n_inputs // 2 + 1]
     return half
 
 

@@ -1,4 +1,4 @@
-"""Pictures of gated and rectified units on a ring; every function draws on axes it is given."""
+"""Pictures of gated and rectified units on a ring; every function draws on axes."""
 
 from __future__ import annotations
 

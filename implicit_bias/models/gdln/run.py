@@ -1,4 +1,4 @@
-"""The run of gated linear networks: gradient flow in closed form beside ReLU training."""
+"""The run of gated linear networks: gradient flow in closed form and ReLU training."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ...reports.finding import Assumption, Finding, Table
 from ...reports.report import Report
 from ...reports.writers import write_path
 from ...runs.fit import fit
-from ...runs.gather import gather
+from ...runs.gathering import gather
 from ...runs.programs import RunPrograms, stated
 from ...runs.setup import Setup, torch_dtype, training_settings
 from ...training.settings import TrainingSettings

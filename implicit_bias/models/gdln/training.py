@@ -24,7 +24,7 @@ class WeightsObserver:
     """Observer for `train` of the weights of averaged units and of changes of their gates.
 
     It measures "weights" (K, D) and "sign_flips", the share of pairs (sample, unit) whose gate
-    ``<w_k, x_n> >= 0`` differs from that of the first call; 0 for a network whose gates are given.
+    ``<w_k, x_n> >= 0`` differs from that of the first call; 0 for a `GDLN`.
 
     Parameters
     ----------

@@ -184,7 +184,6 @@ def gln_norm(beta: ArrayLike) -> float:
 
     Examples
     --------
-    >>> import numpy as np
     >>> beta = np.zeros((2, 2, 1))
     >>> beta[0, 0], beta[1, 1] = 2.0, -2.0  # b12 = b21 = 0, and ||b11 - b12|| = ||b11 - b21|| = 2
     >>> round(ib.programs.gln_norm(beta) ** 2, 12)

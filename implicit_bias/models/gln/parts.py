@@ -1,4 +1,4 @@
-"""What gated linear networks add to a run: contexts, formulations, networks."""
+"""Parts of a run of gated linear networks: contexts, formulations, networks."""
 
 from __future__ import annotations
 

@@ -200,7 +200,7 @@ class ContextSVMs(Formulation[ShallowGLNLimit]):
 
 
 def _alone(program: MaxMarginProgram, solution: Solution, g: int, rows: Array) -> Certificate:
-    """What the solution proves of global context g alone, whose samples are `rows`."""
+    """Bounds that the solution proves for global context g alone, whose samples are `rows`."""
     # Empty columns of the design stay out: the norm of the context's own predictor alone.
     design = program.design.subset(rows)
     own = GatedDesign(X=design.X, Z=design.Z[:, g : g + 1], group=program.design.group[:1])

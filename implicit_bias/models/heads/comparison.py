@@ -1,4 +1,4 @@
-"""Trained heads beside their limits, exit by exit, and the averages of the first of them."""
+"""Trained heads compared with their limits at every exit, and averages of the first exits."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class HeadState(Measured, eq=True):
 
 
 class ExitComparison(Measured, eq=True):
-    """A trained head beside its limit."""
+    """A trained head, compared with its limit."""
 
     exit: int = part("The layer, from 1.")
     kind: str = part("Kind of the limit.")
@@ -149,32 +149,32 @@ def compare_heads(
     -------
     HeadsComparison
     """
-    ahead = [limit.zeta for limit in limits]
+    predicted = [limit.zeta for limit in limits]
     scaled = [
         _scaled(limit, own, phi, exits)
         for limit, own, phi in zip(limits, weights, exits.features, strict=True)
     ]
     average = [
         averages([phi @ W.T for phi, W in zip(exits.features_val, heads, strict=True)])
-        for heads in (ahead, scaled)
+        for heads in (predicted, scaled)
     ]
     found = []
     for m, layer in enumerate(exits.layers):
         states = [
             _state(heads[m], exits, m, own[m])
-            for heads, own in zip((ahead, weights), average, strict=True)
+            for heads, own in zip((predicted, weights), average, strict=True)
         ]
-        said = [exits.features_val[m] @ heads[m].T for heads in (ahead, weights)]
+        logits = [exits.features_val[m] @ heads[m].T for heads in (predicted, weights)]
         found.append(
             ExitComparison(
                 exit=layer,
                 kind=limits[m].kind,
                 limit=states[0],
                 network=states[1],
-                angle=head_angle(weights[m], ahead[m]),
+                angle=head_angle(weights[m], predicted[m]),
                 **_distances(limits[m], weights[m], exits, m, states),
-                score_cosine=_cosine(*(u - u.mean(axis=1, keepdims=True) for u in said)),
-                agreement=_agreement(*said),
+                score_cosine=_cosine(*(u - u.mean(axis=1, keepdims=True) for u in logits)),
+                agreement=_agreement(*logits),
                 anytime_agreement=_agreement(*(own[m] for own in average)),
             )
         )

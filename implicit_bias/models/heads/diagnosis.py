@@ -15,13 +15,13 @@ from .exits import anytime_average
 from .exits_run import Exits
 from .limit import HeadLimit
 
-__all__ = ["assumptions", "limits_alone", "teacher_found"]
+__all__ = ["assumptions", "limits_finding", "teacher_finding"]
 
 # Spread of tempered logits from which a soft label is 0 or 1 to rounding.
 _SATURATED = {"float32": 16, "float64": 36}
 
 
-def limits_alone(
+def limits_finding(
     limits: Sequence[HeadLimit], exits: Exits, assumed: tuple[Assumption, ...], seconds: float
 ) -> Finding:
     """Return the finding of the limits solved so far, with the certificate of each."""
@@ -60,7 +60,7 @@ def limits_alone(
     )
 
 
-def teacher_found(exits: Exits) -> Finding:
+def teacher_finding(exits: Exits) -> Finding:
     """Return the finding of the teacher, the head that the trunk was trained with."""
     labels, teacher = exits.labels, exits.teacher
     known = labels.train >= 0

@@ -30,7 +30,7 @@ class JointMargin(LiteralProgram):
     Parameters
     ----------
     n_classes : int, optional
-        K; by default one more than the largest class that is given.
+        K; by default one more than the largest label.
 
     References
     ----------

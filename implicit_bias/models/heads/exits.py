@@ -162,7 +162,7 @@ def budget_exits(accuracies: Sequence[float]) -> tuple[int, ...]:
 
 def _solve_head(features: Floats, loss: ExitLoss, tol: float) -> HeadLimit:
     if loss.is_hard:
-        known = loss.weighed
+        known = loss.weighted
         classes = loss.one_hot[known].argmax(axis=1)
         direction = direction_limit(features[known], classes, loss.n_classes, tol)
         if direction is not None:

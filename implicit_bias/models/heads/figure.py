@@ -1,4 +1,4 @@
-"""Pictures of heads by exit; every function draws on axes it is given."""
+"""Pictures of heads by exit; every function draws on axes."""
 
 from __future__ import annotations
 

@@ -63,6 +63,12 @@ class HeadLimit(Result):
     certificate : HeadCertificate
     tol : float
         To which points are judged by `error`, and directions by `gap`.
+
+    Examples
+    --------
+    >>> (head,) = ib.heads.solve_exit_heads([np.eye(2)], [0, 1], share=1)
+    >>> head.kind, head.zeta.round(6).tolist()
+    ('direction', [[0.5, -0.5], [-0.5, 0.5]])
     """
 
     ADVICE: ClassVar[Mapping[Status, str]] = MappingProxyType(

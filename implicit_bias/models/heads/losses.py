@@ -53,7 +53,7 @@ class ExitLoss:
     temperature: float
 
     @cached_property
-    def taught(self) -> Floats:
+    def soft_labels(self) -> Floats:
         """(n, K) soft labels p_n, tempered once."""
         return np.asarray(softmax(self.teacher / self.temperature, axis=1))
 
@@ -68,7 +68,7 @@ class ExitLoss:
         return not np.any(self.soft)
 
     @property
-    def weighed(self) -> NDArray[np.bool_]:
+    def weighted(self) -> NDArray[np.bool_]:
         """(n,) samples that the loss depends on."""
         return (self.hard + self.soft) > 0
 
@@ -90,14 +90,14 @@ class ExitLoss:
     @property
     def least(self) -> float:
         """Weighted entropies of the soft labels: the loss of logits that match them exactly."""
-        entropies = -np.sum(xlogy(self.taught, self.taught), axis=1)
+        entropies = -np.sum(xlogy(self.soft_labels, self.soft_labels), axis=1)
         return float(self.temperature**2 * self.soft @ entropies)
 
     def value(self, u: Floats) -> float:
         """Return the loss of logits (n, K)."""
         tau = self.temperature
         hard = logsumexp(u, axis=1) - np.sum(self.one_hot * u, axis=1)
-        soft = tau**2 * logsumexp(u / tau, axis=1) - tau * np.sum(self.taught * u, axis=1)
+        soft = tau**2 * logsumexp(u / tau, axis=1) - tau * np.sum(self.soft_labels * u, axis=1)
         return float(self.hard @ hard + self.soft @ soft)
 
     def gradient(self, u: Floats) -> Floats:
@@ -105,7 +105,7 @@ class ExitLoss:
         tau = self.temperature
         hard = self.hard[:, None] * (softmax(u, axis=1) - self.one_hot)
         return np.asarray(
-            hard + self.soft[:, None] * tau * (softmax(u / tau, axis=1) - self.taught)
+            hard + self.soft[:, None] * tau * (softmax(u / tau, axis=1) - self.soft_labels)
         )
 
     def curvature(self, u: Floats) -> Floats:
@@ -132,10 +132,10 @@ class ExitLoss:
             soft = soft + correction / (tau * self.soft[:, None])
             # The labels themselves are feasible, at v = 0: mixed in until none is negative.
             below = soft < 0
-            lifts = -soft[below] / (self.taught[below] - soft[below])
+            lifts = -soft[below] / (self.soft_labels[below] - soft[below])
             part = float(np.max(lifts, initial=0.0))
             hard = (1 - part) * hard + part * self.one_hot
-            soft = np.maximum((1 - part) * soft + part * self.taught, 0.0)  # to rounding
+            soft = np.maximum((1 - part) * soft + part * self.soft_labels, 0.0)  # to rounding
         if min(hard.min(), soft.min()) < 0:
             return -np.inf
         entropies = [np.sum(xlogy(q, q), axis=1) for q in (hard, soft)]
@@ -215,7 +215,7 @@ class HeadLoss(LiteralProgram):
             hard = cp.log_sum_exp(u, axis=1) - cp.sum(cp.multiply(e, u), axis=1)
             terms.append(constant(loss.hard, "a") @ hard)
         if not loss.is_hard:
-            p = constant(loss.taught, "p")
+            p = constant(loss.soft_labels, "p")
             taught = cp.sum(cp.multiply(p, u), axis=1)
             soft = tau**2 * cp.log_sum_exp(u / tau, axis=1) - tau * taught
             terms.append(constant(loss.soft, "b") @ soft)
@@ -285,7 +285,7 @@ def _logits(teacher: Any) -> Floats:
     return logits
 
 
-def checked_features(name: str, given: Any, n_samples: int) -> Floats:
+def checked_features(name: str, values: Any, n_samples: int) -> Floats:
     """Check features, called `name` in messages, and return them (n, D) in float64.
 
     Raises
@@ -293,8 +293,8 @@ def checked_features(name: str, given: Any, n_samples: int) -> Floats:
     TypeError, ValueError
         If they are not real and finite, or their shape is not (n_samples, D).
     """
-    require_real(name, given)
-    features = np.asarray(to_numpy(given), dtype=np.float64)
+    require_real(name, values)
+    features = np.asarray(to_numpy(values), dtype=np.float64)
     if features.ndim != 2 or features.shape[0] != n_samples or features.shape[1] < 1:
         raise ValueError(f"`{name}` must have shape ({n_samples}, D), got {features.shape}")
     require_finite(name, features)
@@ -318,15 +318,19 @@ def checked_labels(
         If they are not such numbers, or all are -1.
     """
     require_real("labels", labels)
-    given = np.asarray(to_numpy(labels))
-    if given.ndim != 1 or len(given) == 0 or (n_samples is not None and len(given) != n_samples):
+    classes = np.asarray(to_numpy(labels))
+    if (
+        classes.ndim != 1
+        or len(classes) == 0
+        or (n_samples is not None and len(classes) != n_samples)
+    ):
         wanted = "(n,)" if n_samples is None else f"({n_samples},), as the teacher has rows"
-        raise ValueError(f"`labels` must have shape {wanted}, got {given.shape}")
+        raise ValueError(f"`labels` must have shape {wanted}, got {classes.shape}")
     most = np.inf if n_classes is None else n_classes - 1
-    if not np.all((given == np.floor(given)) & (given >= UNLABELLED) & (given <= most)):
+    if not np.all((classes == np.floor(classes)) & (classes >= UNLABELLED) & (classes <= most)):
         raise ValueError(f"`labels` must be whole numbers from 0 to {most:g}, or -1 for none")
-    if n_classes is None and len(np.unique(given[given != UNLABELLED])) < 2:
+    if n_classes is None and len(np.unique(classes[classes != UNLABELLED])) < 2:
         raise ValueError("`labels` must hold two classes at least: one alone needs no head")
-    if not np.any(given != UNLABELLED):
+    if not np.any(classes != UNLABELLED):
         raise ValueError("`labels` must hold one label at least: take share=0 for none")
-    return given.astype(np.int64)
+    return classes.astype(np.int64)

@@ -17,7 +17,7 @@ from ...data.arrays import Floats
 from .limit import HeadCertificate, HeadLimit
 from .losses import ExitLoss
 
-__all__ = ["Span", "distance_bound", "point_limit", "span_of"]
+__all__ = ["Span", "distance_bound", "point_limit", "feature_span"]
 
 MOST_STEPS = 200
 ARMIJO = 1e-4
@@ -57,13 +57,13 @@ class Span:
         return len(self.basis)
 
 
-def span_of(features: Floats) -> Span:
+def feature_span(features: Floats) -> Span:
     """Return singular vectors of singular values above `max(n, D) 2^-52` of the largest."""
     left, sizes, basis = np.linalg.svd(features, full_matrices=False)
-    kept = sizes > max(features.shape) * np.finfo(np.float64).eps * sizes[0]
-    if not np.any(kept):
-        raise ValueError("`features` must not be zero: no head tells samples apart")
-    return Span(left[:, kept], sizes[kept], basis[kept])
+    large = sizes > max(features.shape) * np.finfo(np.float64).eps * sizes[0]
+    if not np.any(large):
+        raise ValueError("`features` must not be zero: no head can distinguish samples")
+    return Span(left[:, large], sizes[large], basis[large])
 
 
 def point_limit(features: Floats, loss: ExitLoss, tol: float) -> HeadLimit:
@@ -83,8 +83,8 @@ def point_limit(features: Floats, loss: ExitLoss, tol: float) -> HeadLimit:
     HeadLimit
         An "interpolant" of soft labels, or a unique "minimiser".
     """
-    used = loss.weighed
-    span, loss = span_of(features[used]), loss.subset(used)
+    used = loss.weighted
+    span, loss = feature_span(features[used]), loss.subset(used)
     centred = _centred_basis(loss.n_classes)
     matched = loss.is_soft and span.rank == len(span.rows)
     start: Floats = np.zeros((loss.n_classes - 1, span.rank))
@@ -161,20 +161,20 @@ def _certify(A: Floats, span: Span, loss: ExitLoss, centred: Floats) -> HeadCert
     # Logits of two classes part by at most sqrt(2) ||phi_n|| a unit of weight; the soft term sees
     # them divided by the temperature.
     scales = [1.0] * (not loss.is_soft) + [1 / loss.temperature] * (not loss.is_hard)
-    pace = math.sqrt(2) * max(scales) * float(np.linalg.norm(span.rows, axis=1).max())
+    decay = math.sqrt(2) * max(scales) * float(np.linalg.norm(span.rows, axis=1).max())
     logits = span.rows @ A.T @ centred
     slopes = loss.gradient(logits)
     bound = loss.dual_value(logits, -span.left @ (span.left.T @ slopes))
-    error = distance_bound(size, curvature, pace) / max(1.0, float(np.linalg.norm(A)))
+    error = distance_bound(size, curvature, decay) / max(1.0, float(np.linalg.norm(A)))
     return HeadCertificate(error, size, curvature, max(0.0, loss.value(logits) - bound))
 
 
-def distance_bound(gradient: float, curvature: float, pace: float) -> float:
+def distance_bound(gradient: float, curvature: float, decay: float) -> float:
     r"""Bound the distance of the minimiser: `-log(1 - c g / mu) / c`, or inf.
 
     Along a segment of length d the second derivative of log-sum-exp falls no faster than e^{-c d}:
     its third is E[(h - Eh)^2 (k - Ek)], at most the range of k times the second. So the slope
     towards the minimiser at distance d is at least mu (1 - e^{-c d}) / c, and at most g.
     """
-    share = pace * gradient / curvature if curvature > 0 else math.inf
-    return -math.log1p(-share) / pace if share < 1 else math.inf
+    share = decay * gradient / curvature if curvature > 0 else math.inf
+    return -math.log1p(-share) / decay if share < 1 else math.inf

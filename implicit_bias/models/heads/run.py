@@ -19,7 +19,7 @@ from ...reports.findings import TOGETHER, network_record
 from ...reports.report import Report
 from ...reports.writers import write_arrays, write_frame, write_weights
 from ...runs.fit import fit
-from ...runs.gather import gather
+from ...runs.gathering import gather
 from ...runs.programs import RunPrograms, stated
 from ...runs.setup import Setup, data_record
 from ...runs.user_data import load_chosen
@@ -33,7 +33,7 @@ from .descent_run import (
     make_head,
     stable_rate,
 )
-from .diagnosis import assumptions, limits_alone, teacher_found
+from .diagnosis import assumptions, limits_finding, teacher_finding
 from .direction import JointMargin
 from .exits import solve_exit_heads
 from .exits_run import Exits, Labels, check_exits, make_exits, read_labels
@@ -104,8 +104,8 @@ def _stated(features: Floats, exits: Exits) -> tuple[str, Any]:
         known = labels != UNLABELLED
         return JointMargin.name, JointMargin().literal(features[known], labels[known])
     loss = HeadLoss(temperature=exits.temperature, share=exits.share)
-    given = labels if exits.share > 0 else None
-    return loss.name, loss.literal(features, given, exits.teacher)
+    hard = labels if exits.share > 0 else None
+    return loss.name, loss.literal(features, hard, exits.teacher)
 
 
 def _untrained(setup: Setup, exits: Exits) -> str:
@@ -134,14 +134,14 @@ def _find(setup: HeadsSetup) -> Iterator[Finding]:
     options = setup.options
     setup.progress.stage(f"making the {options.trunk} trunk and its teacher")
     exits = make_exits(setup.labels, options, setup.layers, setup.seeds.weights)
-    yield teacher_found(exits)
+    yield teacher_finding(exits)
     limits: list[HeadLimit] = []
     began = time.perf_counter()
     for layer, phi in zip(exits.layers, exits.features, strict=True):
         setup.progress.stage(f"solving the head of exit {layer}")
         limits.append(_solve(phi, exits, options.tol))
         seconds = time.perf_counter() - began
-        yield limits_alone(limits, exits, assumptions(exits, limits, options), seconds)
+        yield limits_finding(limits, exits, assumptions(exits, limits, options), seconds)
     if not setup.trains:
         return
     heads: list[Head] = []
@@ -212,7 +212,7 @@ def _trained(exits: Exits, heads: Sequence[Head], paths: Sequence[Trajectory]) -
 
 
 def _comparison(limits: Sequence[HeadLimit], exits: Exits, paths: Sequence[Trajectory]) -> Finding:
-    """Return the finding of trained heads beside their limits, by exit."""
+    """Return the finding that compares trained heads with their limits, by exit."""
     ways = [path.observed["weights"] for path in paths]
     found = compare_heads(limits, [way[-1] for way in ways], exits)
     angles = [

@@ -58,7 +58,7 @@ class HeadsRun:
 
 
 @dataclass(frozen=True)
-class _Course:
+class _Schedule:
     """Settings that both kinds of training share, under the names of the arguments."""
 
     temperature: float
@@ -210,19 +210,19 @@ def train_exit_heads(
     >>> trained.weights[0].round(3).tolist()
     [[1.0, -2.0], [-1.0, 2.0]]
     """
-    course = _Course(temperature, share, n_steps, most_confident, multiplier)
+    schedule = _Schedule(temperature, share, n_steps, most_confident, multiplier)
     check_momentum(momentum)
     phis = [torch.as_tensor(phi, dtype=torch.float64) for phi in features]
     classes = torch.as_tensor(labels, dtype=torch.int64)
-    given = None if teacher is None else torch.as_tensor(teacher, dtype=torch.float64)
-    n_classes = _count(classes) if given is None else int(given.shape[1])
+    fixed = None if teacher is None else torch.as_tensor(teacher, dtype=torch.float64)
+    n_classes = _count(classes) if fixed is None else int(fixed.shape[1])
     heads = [_zeros(n_classes, phi.shape[1]) for phi in phis]
     groups = [
         {"params": [head], "lr": _rate(phi, classes, len(phis))}
         for head, phi in zip(heads, phis, strict=True)
     ]
     optimizer = torch.optim.SGD(groups, momentum=momentum, nesterov=momentum > 0)
-    return _descend(lambda: phis, heads, optimizer, classes, given, course)
+    return _descend(lambda: phis, heads, optimizer, classes, fixed, schedule)
 
 
 def train_multi_exit(
@@ -288,7 +288,7 @@ def train_multi_exit(
     >>> [W.shape for W in trained.weights], trained.loss.shape
     ([(2, 3), (2, 4)], (5,))
     """
-    course = _Course(temperature, share, n_steps, most_confident, multiplier, later_teach)
+    schedule = _Schedule(temperature, share, n_steps, most_confident, multiplier, later_teach)
     if not (share > 0 and 0 < learning_rate < np.inf):
         raise ValueError(
             "`share` and `learning_rate` must be positive, since the last exit has labels alone, "
@@ -299,7 +299,7 @@ def train_multi_exit(
     heads = [_zeros(_count(classes), int(weight.shape[0])) for weight in trunk.layers]
     optimizer = torch.optim.Adam([*trunk.parameters(), *heads], lr=learning_rate)
     falling = torch.optim.lr_scheduler.MultiStepLR(optimizer, [n_steps // 2, 3 * n_steps // 4])
-    return _descend(lambda: trunk(inputs), heads, optimizer, classes, None, course, falling.step)
+    return _descend(lambda: trunk(inputs), heads, optimizer, classes, None, schedule, falling.step)
 
 
 def _descend(
@@ -307,17 +307,17 @@ def _descend(
     heads: Sequence[Tensor],
     optimizer: torch.optim.Optimizer,
     classes: Tensor,
-    given: Tensor | None,
-    course: _Course,
+    fixed: Tensor | None,
+    schedule: _Schedule,
     after: Callable[[], None] = lambda: None,
 ) -> HeadsRun:
     """Iterate lines 3 to 14 of algorithm 6.1, a full batch at a time."""
-    tau, mu = course.temperature, course.most_confident
+    tau, mu = schedule.temperature, schedule.most_confident
     losses, temperatures, sure = [], [], []
-    for _ in range(course.n_steps):
+    for _ in range(schedule.n_steps):
         logits = [phi @ head.T for phi, head in zip(features(), heads, strict=True)]
-        taught = _teachers(logits, given, later=course.later_teach)
-        loss = exits_loss(logits, classes, teachers=taught, temperature=tau, share=course.share)
+        taught = _teachers(logits, fixed, later=schedule.later_teach)
+        loss = exits_loss(logits, classes, teachers=taught, temperature=tau, share=schedule.share)
         losses.append(float(loss.detach()))
         temperatures.append(tau)
         sure.append([confidence(taught[0], t) if taught[0] else np.nan for t in (1.0, tau)])
@@ -326,16 +326,16 @@ def _descend(
         optimizer.step()
         after()
         if mu is not None and sure[-1][1] > mu:
-            tau *= course.multiplier
+            tau *= schedule.multiplier
     weights = tuple(head.detach().numpy() for head in heads)
     return HeadsRun(weights, np.array(losses), np.array(temperatures), np.array(sure))
 
 
 def _teachers(
-    logits: Sequence[Tensor], given: Tensor | None, *, later: bool = False
+    logits: Sequence[Tensor], fixed: Tensor | None, *, later: bool = False
 ) -> list[list[Tensor]]:
-    if given is not None:
-        return [[given]] * len(logits)
+    if fixed is not None:
+        return [[fixed]] * len(logits)
     first = range(1, len(logits) + 1) if later else [-1] * (len(logits) - 1) + [len(logits)]
     return [list(logits[m:]) for m in first]
 

@@ -1,4 +1,4 @@
-"""What linear networks add to a run: the hard-margin SVM and a network of any depth."""
+"""Parts of a run of linear networks: the hard-margin SVM and a network of any depth."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ def plot_layers(layers: Sequence[NDArray[np.float64]], ax: Axes, *, largest: int
 
 
 def plot_neurons(diagnosis: OrthosepDiagnosis, ax: Axes) -> Axes:
-    """Draw the neurons in the plane of the top two singular directions, beside the two rays.
+    """Draw the neurons in the plane of the top two singular directions, and the two limit rays.
 
     Lengths are shares of the longest neuron's; the two axes have scales of their own, since the
     rays are often nearly opposite.

@@ -44,7 +44,7 @@ class RampFunction(DecisionFunction):
     z: float = 1.0
 
     def __call__(self, X: Array, gates: Array | None = None) -> Array:
-        """Return the scores (n,), in float64, of `X` (n, D); there are no gates to give."""
+        """Return scores (n,) in float64 of inputs `X` (n, D); `gates` is not used."""
         xp = array_namespace(self.w_plus)
         X, n_inputs = as_float64(X, like=self.w_plus), int(self.w_plus.shape[0])
         require_columns("X", X, n_inputs, f"the function was made from {n_inputs} inputs")

@@ -29,7 +29,7 @@ from ...reports.finding import Assumption, Finding, Table
 from ...reports.findings import compared, solved, trained, usable
 from ...reports.report import Report
 from ...runs.fit import fit
-from ...runs.gather import gather
+from ...runs.gathering import gather
 from ...runs.programs import RunPrograms, stated
 from ...runs.setup import SampleSetup, Setup, data_record, prepare, torch_dtype, training_settings
 from ...runs.starts import Start, starts_finding, train_starts

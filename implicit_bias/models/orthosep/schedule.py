@@ -50,6 +50,7 @@ def halving_phases(
 
     Examples
     --------
+    >>> from implicit_bias.models.orthosep import halving_phases
     >>> X = [[0.0, 2.0]]
     >>> halving_phases(X, escape=(100, 0.5), steps=10, rate=0.2, n_phases=3)
     ((100, 0.25), (10, 0.1), (20, 0.05), (40, 0.025))

@@ -29,9 +29,9 @@ class NeuronComparison(Measured):
 
     status: str = quantity(doc="Name of the status of the limit.")
     certificate: float = quantity()
-    weights: ReLUWeights = part("The neurons; those of 0 are left out.", kept=False)
+    weights: ReLUWeights = part("The neurons; those of 0 are left out.", recorded=False)
 
-    @derived("neurons", "d", kept=True)
+    @derived("neurons", "d", recorded=True)
     def n_neurons(self) -> int:
         """Neurons that are not 0."""
         return self.weights.widths[0]

@@ -21,9 +21,11 @@ def frelu(options: FReLUOptions) -> Parts:
     """Return the parts of ReLU-like units behind random hyperplanes, one of them always open."""
 
     def gating(seed: int) -> HyperplaneGates:
+        """Return unfitted gates drawn by a seed."""
         return HyperplaneGates(options.hidden_units, cutoffs=options.cutoffs, random_state=seed)
 
     def network(sample: Sample, seed: int) -> FReLU:
+        """Return an untrained network for a training sample."""
         return FReLU(sample.X.shape[1], sample.gates.shape[1], **start(options, seed))
 
     return Parts(SVMFReLU(), network, "frozen-gate ReLU network", gating)

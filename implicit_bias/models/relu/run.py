@@ -30,7 +30,7 @@ from ...reports.finding import Assumption, Finding, Table
 from ...reports.findings import gating_file, network_record, trained
 from ...reports.report import Report
 from ...runs.fit import fit
-from ...runs.gather import gather
+from ...runs.gathering import gather
 from ...runs.programs import RunPrograms, stated
 from ...runs.setup import SampleSetup, Setup, data_record, prepare, start
 from ...training.trainers import check_trainer

@@ -21,7 +21,7 @@ from implicit_bias.gates import ReLUGates
 from implicit_bias.limits import FReLULimit
 from implicit_bias.models.relu import train_then_freeze
 from implicit_bias.networks import DeepReLU
-from implicit_bias.reports.text import render_text
+from implicit_bias.reports import render_text
 from tests.commands import cut, dataset_of, results, run
 
 H = 8

@@ -16,7 +16,7 @@ from ..measures.kkt import KKTDistance
 from ..measures.scalars import unit_norms
 from ..measures.unit_growth import unit_growth
 from ..networks.protocols import HasDualNorms, Homogeneous
-from ..quantities.formatting import of_log10, rounded, share
+from ..quantities.formatting import power_of_ten, rounded, share
 from ..reports.finding import Finding, Table
 from ..training.settings import TrainingSettings
 from ..training.trajectory import Trajectory
@@ -24,7 +24,7 @@ from ..training.trajectory import Trajectory
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["slow_units"]
+__all__ = ["slow_units_finding"]
 
 TITLE = "units whose share of the norm descent has yet to change"
 COLUMNS = ("unit", "predicted to first order", "steps to that")
@@ -38,7 +38,7 @@ ACTIVE = 0.1
 ALIGNED = 0.02
 
 
-def slow_units(
+def slow_units_finding(
     network: torch.nn.Module,
     train: Sample,
     limit: Limit | None,
@@ -139,7 +139,11 @@ def _row(change: UnitChange) -> tuple[str, str, str]:
         text += (
             f"; grows like power {change.growth_now:+.2g} now, {change.exponent:+.2g} once aligned"
         )
-    return unit, text, "; ".join(f"{name}: {of_log10(steps)}" for name, steps in main.log10_steps)
+    return (
+        unit,
+        text,
+        "; ".join(f"{name}: {power_of_ten(steps)}" for name, steps in main.log10_steps),
+    )
 
 
 def _mark(arrival: Arrival, change: UnitChange) -> str:

@@ -84,7 +84,7 @@ class Quantity:
         return self.doc or f"{title[:1].upper()}{title[1:]}."
 
     def text(self, value: Any) -> str:
-        """A value as tables show it; a dash for None and for a number that is NaN or infinite."""
+        """Format a value as tables show it; a dash for None, NaN and infinity."""
         if value is None:
             return DASH
         if isinstance(value, str):
@@ -105,7 +105,7 @@ class Quantity:
 
 
 def distance_from_ideal(quantity: Quantity, value: Any) -> float:
-    """Distance of a value from the quantity's ideal; of several values the largest.
+    """Measure how far a value is from the quantity's ideal; of several values the largest.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def distance_from_ideal(quantity: Quantity, value: Any) -> float:
 
 
 def by_name(quantities: tuple[Quantity, ...]) -> Mapping[str, Quantity]:
-    """Quantities by their names.
+    """Return quantities by their names.
 
     Raises
     ------

@@ -1,0 +1,36 @@
+"""Names of `implicit_bias.reports`, with the modules that they are loaded from."""
+
+from .._files import check_writable as check_writable
+from .._files import from_json as from_json
+from .._names import PROMISED as PROMISED
+from .._names import Unreadable as Unreadable
+from .._names import found as found
+from .._names import name_of as name_of
+from .._saved import FORMAT as FORMAT
+from .._saved import Kind as Kind
+from .._saved import filled as filled
+from .._saved import kind_of as kind_of
+from .._saved import read_saved as read_saved
+from .._saved import write_saved as write_saved
+from .bounds import LASSO as LASSO
+from .bounds import LOCAL as LOCAL
+from .bounds import comparison_finding as comparison_finding
+from .bounds import strict_local_optimum as strict_local_optimum
+from .encoding import Decoder as Decoder
+from .encoding import Encoder as Encoder
+from .encoding import NotSavable as NotSavable
+from .finding import Assumption as Assumption
+from .finding import Finding as Finding
+from .finding import Table as Table
+from .formulas import mathml as mathml
+from .heading import Heading as Heading
+from .page import render_html as render_html
+from .page import write_html as write_html
+from .report import Report as Report
+from .row import COLUMNS as COLUMNS
+from .row import OPTIONS as OPTIONS
+from .row import READ as READ
+from .row import make_row as make_row
+from .saving import KIND as KIND
+from .text import render_text as render_text
+from .writers import WEIGHTS as WEIGHTS
