@@ -49,7 +49,7 @@ Arrays = Mapping[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class Kind:
-    """What a file holds.
+    """A kind of saved file.
 
     Attributes
     ----------

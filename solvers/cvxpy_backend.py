@@ -226,6 +226,7 @@ def _takes_norms(name: str, program: MaxMarginProgram) -> bool:
     from cvxpy.reductions.solvers.defines import SOLVER_MAP_CONIC, SOLVER_MAP_QP
 
     def conic(other: str) -> bool:
+        """Return whether cvxpy hands second-order cones to a solver of that name."""
         interface = SOLVER_MAP_CONIC.get(other)
         return interface is not None and cp.SOC in interface.SUPPORTED_CONSTRAINTS
 
@@ -291,6 +292,7 @@ def _interruptible(run: Callable[[], object]) -> None:
     raised: list[BaseException] = []
 
     def guarded() -> None:
+        """Run, and keep the error for the thread that waits."""
         try:
             run()
         except BaseException as error:  # handed over to the thread that waits

@@ -159,6 +159,7 @@ class _Point:
         missing = 1 - float(c @ self.lam)
 
         def direction(target: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+            """Return the Newton step towards products of `target`."""
             # (Q + z / lam) d_lam - d_mu c = -residual + target / lam - z, d_z from the products.
             right = cholesky_solve(factor, target / self.lam - self.z - residual)
             d_mu = (missing - float(c @ right)) / float(c @ column)

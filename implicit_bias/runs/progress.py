@@ -32,6 +32,7 @@ class Progress:
         """Return a callback for `train` that advances, after all of `before` but None."""
 
         def callback(step: int, n_steps: int, log_loss: float) -> None:
+            """Advance the progress after the callbacks before it."""
             for call in before:
                 if call is not None:
                     call(step, n_steps, log_loss)

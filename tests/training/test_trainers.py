@@ -338,7 +338,7 @@ def test_the_temperature_waits_for_the_weights_and_for_what_the_arithmetic_can_t
         # Random gates that hardly separate the points: plain accelerated steps came to 0.98.
         (10, 3, 300, 1000, 0.995),
         # A saddle on the way, one unit of three dead: quasi-Newton steps stayed at it.
-        (2, 1, 102, 400, 0.999),
+        (2, 1, 102, 500, 0.999),
     ],
 )
 def test_annealing_comes_to_its_limit_from_the_hardest_starts(

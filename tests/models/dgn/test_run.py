@@ -185,7 +185,7 @@ def test_contexts_of_a_gating_make_a_deep_gln() -> None:
         (
             ib.gates.RandomGates(widths=(4, 4)),
             {},
-            "a network behind them does not predict other inputs",
+            "a network with such gates does not predict other inputs",
         ),
         (object(), {}, r"`gating` must have `transform\(X\)`"),
     ],
