@@ -14,8 +14,8 @@ from tests.test_package import NAMESPACES
 
 # What examples may use without importing it.
 GIVEN = {"ib": ib, "np": np}
-# Folders whose exported classes and functions all have examples.
-COMPLETE = {"data", "gates", "networks", "training"}
+# Where some exported names have no example yet.
+INCOMPLETE = {"measures", "run_model", "sweeps"}
 
 
 def exported() -> Iterator[str]:
@@ -29,12 +29,7 @@ def exported() -> Iterator[str]:
 
 
 def examples(path: str, thing: object) -> list[doctest.DocTest]:
-    """The docstrings with examples of a class and its methods, or of a function.
-
-    Those of the solvers, which know nothing of this package, run beside their other tests.
-    """
-    if getattr(thing, "__module__", "").startswith("solvers"):
-        return []
+    """The docstrings with examples of a class and its methods, or of a function."""
     found = doctest.DocTestFinder().find(thing, f"ib.{path}", module=False, globs=GIVEN)
     return [test for test in found if test.examples]
 
@@ -43,9 +38,11 @@ def examples(path: str, thing: object) -> list[doctest.DocTest]:
 def test_examples_do_what_they_say(path, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     thing = attrgetter(path)(ib)
+    package, _, module = getattr(thing, "__module__", "").partition(".")
+    if package != "implicit_bias":
+        pytest.skip("a constant, or a name of the solvers, whose examples run by themselves")
     found = examples(path, thing)
-    folder = getattr(thing, "__module__", ".").split(".")[1]
-    assert found or folder not in COMPLETE, f"{path} has no example"
+    assert found or module.split(".")[0] in INCOMPLETE, f"{path} has no example"
     report: list[str] = []
     for test in found:
         doctest.DocTestRunner(verbose=False).run(test, out=report.append)
