@@ -22,10 +22,13 @@ from .formulation import solve_limit as solve_limit
 from .frelu import FReLULimit as FReLULimit
 from .l1 import L1Limit as L1Limit
 from .l1 import solve_l1_svm as solve_l1_svm
+from .limit import Limit as Limit
 from .linear import LinearLimit as LinearLimit
 from .nested import solve_path as solve_path
 from .path_bound import path_lower_bound as path_lower_bound
 from .path_limit import PathLimit as PathLimit
+from .paths import distinct_paths as distinct_paths
+from .paths import gate_layers as gate_layers
 from .predictors import ContextPredictor as ContextPredictor
 from .result import Result as Result
 from .separability import Separability as Separability

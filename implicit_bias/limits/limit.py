@@ -63,6 +63,12 @@ class Limit(MaxMarginResult, ABC):
         Bounds of the optimum, recomputed from `zeta` and `dual`.
     tol, solver, iterations, seconds
         The gap asked for and how the solve went.
+
+    Examples
+    --------
+    >>> limit = ib.solve_linear_svm(np.array([[2.0, 0.0]]), np.array([1.0]))
+    >>> isinstance(limit, ib.limits.Limit), round(limit.objective, 7)
+    (True, 0.5)
     """
 
     zeta: Array

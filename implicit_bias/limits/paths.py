@@ -85,6 +85,11 @@ def gate_layers(
         If an array is not of numbers, or contexts are not integers.
     ValueError
         If shapes disagree, an entry is not finite, or a context is negative.
+
+    Examples
+    --------
+    >>> ib.limits.gate_layers(np.ones((5, 7)), 5, widths=(4, 3)).widths
+    (4, 3)
     """
     layers = _divided(gates, widths)
     checked = tuple(
@@ -165,10 +170,28 @@ class Paths:
 def distinct_paths(layers: Layers) -> Paths:
     """Return all distinct paths, merging equal ones layer by layer.
 
+    Parameters
+    ----------
+    layers : Layers
+        Checked gates, from `gate_layers`.
+
+    Returns
+    -------
+    Paths
+        Units (P, L - 1), multiplicity (P,) and activity (P, n) of each.
+
     Raises
     ------
     ValueError
         If memory cannot hold their activities.
+
+    Examples
+    --------
+    Of the four paths through two layers of two units, gates that are all open leave one:
+
+    >>> layers = ib.limits.gate_layers(np.ones((3, 4)), 3, widths=(2, 2))
+    >>> ib.limits.distinct_paths(layers).multiplicity.tolist()
+    [4]
     """
     merged = _merged(_one_layer(layers, 0), layers)
     for layer in range(1, len(layers.gates)):

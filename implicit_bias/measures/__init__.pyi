@@ -1,7 +1,5 @@
 """Names of `implicit_bias.measures`, with the modules that they are loaded from."""
 
-from .bordered import BorderedFactor as BorderedFactor
-from .bordered import conjugate_gradients as conjugate_gradients
 from .bounded_value import BoundedComparison as BoundedComparison
 from .bounded_value import BoundedValue as BoundedValue
 from .bounded_value import flat_weights as flat_weights
@@ -13,11 +11,8 @@ from .classifiers import compare_classifier as compare_classifier
 from .comparison import Comparison as Comparison
 from .comparison import measure_network as measure_network
 from .distances import Distances as Distances
-from .exchange import exchange_fit as exchange_fit
 from .extrapolation import Extrapolation as Extrapolation
 from .extrapolation import inverse_log_loss as inverse_log_loss
-from .gradients import gradient_gram as gradient_gram
-from .gram_products import GramProducts as GramProducts
 from .kkt import KKTDistance as KKTDistance
 from .labels import MulticlassComparison as MulticlassComparison
 from .labels import compare_argmax as compare_argmax
@@ -26,7 +21,6 @@ from .layers import LayerSeparability as LayerSeparability
 from .layers import layer_features as layer_features
 from .layers import separability_by_layer as separability_by_layer
 from .network_check import NetworkCheck as NetworkCheck
-from .nonnegative import nonnegative_fit as nonnegative_fit
 from .power_sums import STEEPER as STEEPER
 from .power_sums import Powers as Powers
 from .power_sums import PowerSums as PowerSums

@@ -18,7 +18,7 @@ from ..training.data import Inputs, place_data, trained_weights
 from ..training.loop import train
 from ..training.settings import TrainingSettings
 from ..training.trajectory import Trajectory
-from .gradients import margins
+from .fit.gradients import margins
 from .rates import fit_rate
 
 __all__ = ["PACED", "Clock", "ConstantClock", "PowerClock", "clock_of", "pace_of"]

@@ -17,8 +17,8 @@ from ..networks.adapted import with_gates
 from ..networks.protocols import HasDualNorms, check_homogeneous
 from ..quantities.measured import Measured, derived, part, quantity
 from ..training.data import GatedData, Inputs, place_data
-from .exchange import exchange_fit
-from .gradients import (
+from .fit.exchange import exchange_fit
+from .fit.gradients import (
     combined_gradient,
     flat,
     gradient_gram,
@@ -27,8 +27,8 @@ from .gradients import (
     to_float64,
     trained_factors,
 )
-from .gram_products import GramProducts
-from .nonnegative import nonnegative_fit
+from .fit.gram_products import GramProducts
+from .fit.nonnegative import nonnegative_fit
 
 Array = NDArray[np.float64]
 

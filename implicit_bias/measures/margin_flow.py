@@ -34,8 +34,8 @@ from ..networks.protocols import HasUnitNorms, check_homogeneous
 from ..training.data import GatedData, Inputs, place_data, trained_weights
 from ..training.objectives import log_mean_loss
 from ..training.trajectory_recorder import Observer
-from .gradients import combined_gradient, flat, gradient_gram, margins, slopes, to_float64
-from .nonnegative import nonnegative_fit
+from .fit.gradients import combined_gradient, flat, gradient_gram, margins, slopes, to_float64
+from .fit.nonnegative import nonnegative_fit
 
 __all__ = ["MarginFlow", "margin_flow"]
 

@@ -27,7 +27,7 @@ from ..networks.protocols import (
 )
 from ..quantities.formatting import aligned
 from ..training.data import GatedData, Inputs, place_data, trained_weights
-from .gradients import flat, gradient_gram, slopes, to_float64
+from .fit.gradients import flat, gradient_gram, slopes, to_float64
 
 __all__ = ["NetworkCheck", "check_network"]
 

@@ -23,7 +23,7 @@ from ..networks.protocols import HasDualNorms, HasUnitNorms, Homogeneous
 from ..training.data import GatedData, Inputs, place_data, trained_weights
 from ..training.objectives import log_mean_loss
 from .clocks import Clock, ConstantClock
-from .gradients import combined_gradient, flat, margins, to_float64
+from .fit.gradients import combined_gradient, flat, margins, to_float64
 from .growth_law import NEAR, UnitGrowth, changes_of, share_exponents
 from .kkt import KKTDistance, kkt_distance
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -10,13 +11,12 @@ import torch
 from scipy.optimize import nnls
 
 from implicit_bias import GLN, HyperplaneContexts, kkt_distance, solve_gln_svm
-from implicit_bias.measures import (
+from implicit_bias.measures.fit import (
     BorderedFactor,
     GramProducts,
     conjugate_gradients,
     exchange_fit,
     gradient_gram,
-    kkt,
 )
 from implicit_bias.training import GatedData
 
@@ -124,10 +124,11 @@ def test_the_distance_is_that_of_a_dense_problem_whether_exchanges_converge_or_n
     spoiled, most, monkeypatch
 ) -> None:
     dense = kkt_distance(*spoiled)
-    monkeypatch.setattr(kkt, "_EXCHANGED_FROM", 100)
+    where = sys.modules[kkt_distance.__module__]
+    monkeypatch.setattr(where, "_EXCHANGED_FROM", 100)
     given = []
     monkeypatch.setattr(
-        kkt,
+        where,
         "exchange_fit",
         lambda *args: given.append(exchange_fit(*args, max_exchanges=most)) or given[-1],
     )

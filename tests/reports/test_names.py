@@ -20,7 +20,7 @@ import torch
 
 import implicit_bias as ib
 from implicit_bias.gates import Gating
-from implicit_bias.limits.limit import Limit
+from implicit_bias.limits import Limit
 from implicit_bias.reports import (
     PROMISED,
     WEIGHTS,

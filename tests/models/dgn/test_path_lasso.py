@@ -16,8 +16,7 @@ from implicit_bias import (
     solve_linear_svm,
     solve_path_lasso,
 )
-from implicit_bias.limits import PathLimit, path_lower_bound
-from implicit_bias.limits.paths import distinct_paths, gate_layers
+from implicit_bias.limits import PathLimit, distinct_paths, gate_layers, path_lower_bound
 from implicit_bias.networks import DeepGLN
 from implicit_bias.programs import PathLasso
 
