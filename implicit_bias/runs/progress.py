@@ -90,6 +90,7 @@ class _Calls:
         self._stage = ""
 
     def progress(self) -> Progress:
+        """Return the callbacks that call the function."""
         return Progress(stage=self._begin, advance=self._advance)
 
     def _begin(self, text: str) -> None:
