@@ -30,7 +30,22 @@ USER_DATA = ("X", "y", "X_val", "y_val", "gating")
 
 
 class NotSaved(OSError):
-    """The results of a run could not be written; `report` is what they are."""
+    """The results of a run could not be written; `report` is what they are.
+
+    Parameters
+    ----------
+    message : str
+    report : Report
+
+    Examples
+    --------
+    >>> try:
+    ...     report = ib.run("linear", n_train=40, steps=200, save="results")
+    ... except ib.NotSaved as error:
+    ...     report = error.report
+    >>> report.status.name
+    'SOLVED'
+    """
 
     def __init__(self, message: str, report: Report) -> None:
         super().__init__(message)

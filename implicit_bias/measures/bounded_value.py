@@ -38,6 +38,14 @@ class BoundedValue(Measured):
     The value is ``(||w||^2 / L)^(L/2)`` over the smallest margin of L layers; smaller is better. It
     and what compares weights is measured; the bound, the local limit and the ratio of the two are
     certified. Numbers about a local limit are NaN where there is none, or its search failed.
+
+    Examples
+    --------
+    >>> sample = ib.Sample(np.array([[3.0, 4.0]]), np.ones(1), np.ones((1, 1)))
+    >>> network = ib.FReLU.from_zeta(np.array([[6.0, 8.0]]))
+    >>> found = ib.measures.measure_bounded_value(network, sample, 0.2)
+    >>> round(found.bound_ratio, 6), round(found.weight_cosine, 6)
+    (1.0, 1.0)
     """
 
     value: float = quantity("value of the network", ".8g")
@@ -138,7 +146,17 @@ class BoundedValue(Measured):
 
 
 class BoundedComparison(BoundedValue):
-    """A network compared with a bound, its own local limit, and classifiers on held-out data."""
+    """A network compared with a bound, its own local limit, and classifiers on held-out data.
+
+    Examples
+    --------
+    >>> sample = ib.Sample(np.array([[3.0, 4.0]]), np.ones(1), np.ones((1, 1)))
+    >>> network = ib.FReLU.from_zeta(np.array([[6.0, 8.0]]))
+    >>> value = ib.measures.measure_bounded_value(network, sample, 0.2)
+    >>> found = ib.measures.BoundedComparison(**vars(value), error_network=0.25, classifiers={})
+    >>> round(found.bound_ratio, 6), found.error_network
+    (1.0, 0.25)
+    """
 
     error_network: float = quantity()
     classifiers: Mapping[str, ClassifierComparison] = part("Comparisons by classifier name.")
@@ -173,7 +191,24 @@ def value_of(network: torch.nn.Module, sample: Sample) -> float:
 
 
 def flat_weights(network: torch.nn.Module) -> Floats:
-    """Return the weights (P,) of a network in float64, in the order of its parameters."""
+    """Return the weights of a network in float64, in the order of its parameters.
+
+    Parameters
+    ----------
+    network : Module
+        With P weights in all.
+
+    Returns
+    -------
+    (P,) array
+        A copy.
+
+    Examples
+    --------
+    >>> network = ib.FReLU.from_zeta(np.array([[0.0, 4.0]]))
+    >>> ib.measures.flat_weights(network).tolist()
+    [0.0, 2.0, 2.0]
+    """
     return np.concatenate([to_numpy(w.double()).ravel() for w in network.parameters()])
 
 

@@ -34,6 +34,15 @@ class ClassifierComparison(Measured):
     """A certified classifier beside a trained network, on held-out data.
 
     What needs scores is NaN where the classifier has none, or the held-out data have no gates.
+
+    Examples
+    --------
+    >>> machine = ib.solve_kernel_svm(np.eye(2), np.array([1.0, -1.0]))
+    >>> scores, y = np.array([2.0, -1.0]), np.ones(2)
+    >>> new = np.array([[1.0, 0.0], [0.5, 1.0]])
+    >>> found = ib.measures.compare_classifier("SVM", machine, (new,), scores, y)
+    >>> found.name, round(found.score_cosine, 6), found.agreement
+    ('SVM', 1.0, 1.0)
     """
 
     name: str = part("Name of the classifier.", recorded=False)
@@ -109,6 +118,19 @@ def classifier_rows(
         Of the network beside them, on the same data.
     names : str
         Attributes, one a line; all that are shown if none is named.
+
+    Returns
+    -------
+    list of tuple of str
+        The label and one text a classifier of every line.
+
+    Examples
+    --------
+    >>> machine = ib.solve_kernel_svm(np.eye(2), np.array([1.0, -1.0]))
+    >>> scores, y = np.array([3.0, 1.0]), np.ones(2)
+    >>> found = ib.measures.compare_classifier("SVM", machine, (np.eye(2),), scores, y)
+    >>> ib.measures.classifier_rows({"SVM": found}, 0.0, "error")
+    [('held-out error', '50.00%'), ('held-out error, network', '0.00%')]
     """
     error = TABLE["error_network"]
     return [

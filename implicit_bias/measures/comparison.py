@@ -255,7 +255,35 @@ def compare(
 def measure_network(
     network: torch.nn.Module, train: Sample, held_out: Sample, kkt: KKTDistance | None = None
 ) -> NetworkState:
-    """Measure margins, norms and accuracies of a network; `kkt` has its support vectors."""
+    """Measure margins, norms and accuracies of a network.
+
+    Parameters
+    ----------
+    network : Module
+        Scores `network(X, gates)`; with `unit_norms()` where it has units.
+    train, held_out : Sample
+        Data with the gates that the network uses. `held_out` may be empty.
+    kkt : KKTDistance, optional
+        `kkt_distance` of the network on its training data, whose multipliers tell its support.
+
+    Returns
+    -------
+    NetworkState
+        NaN in what is not defined for this network, and in the accuracy on no held-out data.
+
+    Raises
+    ------
+    FloatingPointError
+        If a score of the network is NaN.
+
+    Examples
+    --------
+    >>> sample = ib.Sample(np.array([[3.0, 4.0]]), np.ones(1), np.ones((1, 1)))
+    >>> network = ib.FReLU.from_zeta(np.array([[6.0, 8.0]]))
+    >>> found = ib.measures.measure_network(network, sample, sample)
+    >>> round(found.smallest_margin, 6), round(found.normalised_margin, 6), found.live
+    (50.0, 5.0, 1)
+    """
     trained = scores(network, train)
     norms = unit_norms(network)
     group_norm = float(norms.sum()) if len(norms) else math.nan

@@ -86,6 +86,13 @@ class Extrapolation(Shown):
     slow_units : tuple of int
         Units that keep the series from its bound for longer than can be seen: dual norm above
         1.01, less than a tenth of an equal share of the norm.
+
+    Examples
+    --------
+    >>> u = np.linspace(0.4, 0.1, 30)
+    >>> found = ib.dynamics.extrapolate(u, 2 - u)
+    >>> round(found.value, 6), round(found.predict(0.05).value, 6)
+    (2.0, 1.95)
     """
 
     limit: Bar
@@ -157,12 +164,27 @@ class Extrapolation(Shown):
 
 
 def inverse_log_loss(log_loss: ArrayLike) -> Array:
-    """Return u = 1 / log(1/loss) (T,), the variable of `extrapolate`; NaN at loss >= 1.
+    """Return u = 1 / log(1/loss), the variable of `extrapolate`.
 
     Under constant steps log(1/loss) grows like log t, under normalised ones like t, under
     accelerated ones like t^2. Errors of directions and margins of predictors that are linear in
     their weights fall like u under each. Those of gated networks need not: a unit with dual norm
     nu gains on the others like (1/u)^(nu - 1), which is slow where nu is near 1.
+
+    Parameters
+    ----------
+    log_loss : (T,) array
+        Natural logarithm of the mean loss.
+
+    Returns
+    -------
+    (T,) array
+        NaN where the loss is 1 or more.
+
+    Examples
+    --------
+    >>> ib.measures.inverse_log_loss([0.0, -1.0, -4.0]).tolist()
+    [nan, 1.0, 0.25]
     """
     log_inverse = -np.asarray(log_loss, dtype=np.float64)
     return np.where(log_inverse > 0, 1 / np.where(log_inverse > 0, log_inverse, 1.0), np.nan)

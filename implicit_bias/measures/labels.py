@@ -29,6 +29,15 @@ class MulticlassComparison(Measured):
     Theory predicts the direction of every network and no scale, so networks are read twice: by
     their scores as trained, and with every network divided by its own smallest training margin,
     which is the scale that the limits have. NaN where some network does not separate.
+
+    Examples
+    --------
+    >>> limits, networks = np.eye(2), np.array([[2.0, 0.0], [1.0, 0.0]])
+    >>> found = ib.measures.compare_argmax([3, 7], [3, 7], limits, networks, [1.0, 1.0])
+    >>> found.error_limit, found.error_network
+    (0.0, 0.5)
+    >>> found.confusion.tolist()
+    [[1, 0], [1, 0]]
     """
 
     classes: tuple[int, ...] = part("Classes, ascending.")
@@ -88,10 +97,25 @@ def compare_argmax(
     smallest_margins : (K,)
         Of the networks on their training data.
 
+    Returns
+    -------
+    MulticlassComparison
+        NaN in what needs networks at smallest margin 1 if a margin is not positive.
+
     Raises
     ------
     ValueError
         If shapes disagree or there is no sample.
+
+    Examples
+    --------
+    The second network has four times the scale of its limit, and wins every sample by that:
+
+    >>> limits = np.array([[2.0, 1.0], [1.0, 2.0]])
+    >>> networks, margins = limits * [1.0, 4.0], [1.0, 4.0]
+    >>> found = ib.measures.compare_argmax([3, 7], [3, 7], limits, networks, margins)
+    >>> found.accuracy_network, found.accuracy_scaled
+    (0.5, 1.0)
     """
     names, truth = np.asarray(classes), np.asarray(labels)
     scores = [np.asarray(a, dtype=np.float64) for a in (limit_scores, network_scores)]

@@ -58,6 +58,14 @@ class Powers:
     budget : float
         What the slow terms may come to together, in units of the series; infinite where nothing is
         known of the units.
+
+    Examples
+    --------
+    A unit with dual norm 1/2 that holds a quarter of the norm costs at most 1/8:
+
+    >>> powers = ib.measures.Powers.of_network(2, np.array([1.0, 0.5]), np.array([0.75, 0.25]))
+    >>> powers.budget
+    0.125
     """
 
     values: Array
@@ -68,7 +76,15 @@ class Powers:
     def of_network(
         cls, degree: int, dual_norms: Array | None = None, shares: Array | None = None
     ) -> Self:
-        """Return the powers of a network of a degree, with dual norms and shares of the norm."""
+        """Return the powers of a network.
+
+        Parameters
+        ----------
+        degree : int
+            Degree of homogeneity.
+        dual_norms, shares : (H,) arrays, optional
+            Dual norms of the units and their shares of the norm, which add up to 1.
+        """
         # A predictor that is linear in its weights has powers 1, 2, ... alone, and logarithms.
         least = LEAST_FAST * min(2 / degree, 1.0) if degree > 1 else 1.0
         between = np.linspace(least, 1.0, 4) if degree > 1 else np.empty(0)
@@ -91,6 +107,15 @@ class PowerSums:
     u, values : (T,) arrays
         Positive, in the order of the run, u falling.
     powers : Powers
+
+    Examples
+    --------
+    >>> u = np.array([1.0, 0.5, 0.25])
+    >>> powers = ib.measures.Powers(np.array([1.0, 2.0]), 0, np.inf)
+    >>> sums = ib.measures.PowerSums(u, 3 * u, powers)
+    >>> nearest, low, high = sums.at(0.125)
+    >>> round(nearest, 6), low < nearest < high
+    (0.375, True)
     """
 
     u: Array

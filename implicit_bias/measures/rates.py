@@ -149,11 +149,24 @@ def fit_rate(
     names : (str, str)
         Of the values and of the variable.
     known : KnownRate, optional
+        What is proved of the exponent; the rate has it beside the measured one.
+
+    Returns
+    -------
+    Rate
+        With a status that says why where there is no estimate.
 
     Raises
     ------
     ValueError
         If the shapes differ or are not one-dimensional.
+
+    Examples
+    --------
+    >>> t = np.arange(1.0, 21.0)
+    >>> rate = ib.measures.fit_rate(t, 3 / t**2)
+    >>> rate.status.name, round(rate.exponent, 6), rate.window
+    ('ESTIMATED', -2.0, 10)
     """
     x, y = np.asarray(variable, dtype=np.float64), np.asarray(values, dtype=np.float64)
     if x.ndim != 1 or y.shape != x.shape:
@@ -261,10 +274,26 @@ def measure_rates(
 
 
 def proved_method(settings: TrainingSettings) -> str | None:
-    """The trainer of a run if its steps are such as rates are proved of; None for any other.
+    """Return the trainer of a run if its steps are such as rates are proved of.
 
     They are proved of full batches without momentum, at rates that are given in advance; of dual
     acceleration as it is.
+
+    Parameters
+    ----------
+    settings : TrainingSettings
+
+    Returns
+    -------
+    str or None
+        The name of the trainer; None for steps of which nothing is proved.
+
+    Examples
+    --------
+    >>> ib.measures.proved_method(ib.TrainingSettings(batch_size=0))
+    'constant'
+    >>> print(ib.measures.proved_method(ib.TrainingSettings(batch_size=32)))
+    None
     """
     if settings.batch_size or settings.momentum:
         return None

@@ -60,12 +60,31 @@ SMALL = 0.5
 
 
 def scores(network: torch.nn.Module, sample: Sample) -> Array:
-    """(n,) float64 scores of a network on a sample, in its own dtype and on its own device.
+    """Return the scores of a network on a sample, computed in its own dtype and on its own device.
+
+    Parameters
+    ----------
+    network : Module
+        Scores `network(X, gates)`, or `network(X)` for one without gates.
+    sample : Sample
+        Inputs (n, D), labels (n,) in {-1, +1} and the gates behind which the network is.
+
+    Returns
+    -------
+    (n,) array
+        In float64.
 
     Raises
     ------
     FloatingPointError
         If a score is NaN, which is on no side.
+
+    Examples
+    --------
+    >>> network = ib.FReLU.from_zeta(np.array([[0.0, 4.0]]))
+    >>> sample = ib.Sample(np.array([[3.0, 1.0], [5.0, -2.0]]), [1, -1], np.ones((2, 1)))
+    >>> ib.measures.scores(network, sample).tolist()
+    [4.0, -8.0]
     """
     return placed_scores(with_gates(network), place_data(network, *sample))
 
@@ -97,7 +116,26 @@ def network_zeta(network: torch.nn.Module) -> Array | None:
 
 
 def network_norm(limit: Limit, network: torch.nn.Module) -> float:
-    """Norm of the network's coefficients in the limit's norm; NaN for one without units."""
+    """Return the norm of a network's coefficients in the norm of a limit.
+
+    Parameters
+    ----------
+    limit : Limit
+    network : Module
+
+    Returns
+    -------
+    float
+        The sum of unit norms where the limit has no norm of its own or the network no
+        coefficients, then NaN for a network without units.
+
+    Examples
+    --------
+    >>> sample = ib.Sample(np.array([[3.0, 4.0]]), np.ones(1), np.ones((1, 1)))
+    >>> network = ib.FReLU.from_zeta(np.array([[6.0, 8.0]]))
+    >>> round(ib.measures.network_norm(ib.solve_frelu_svm(*sample), network), 6)
+    10.0
+    """
     zeta = network_zeta(network)
     if isinstance(limit, HasNorm) and zeta is not None:
         return float(limit.norm_of(zeta))
@@ -142,12 +180,43 @@ def cosine(a: Array, b: Array) -> float:
 
 
 def agreement(a: Array, b: Array) -> float:
-    """Share of samples that two sets of scores put on the same side; 0 is a side of its own."""
+    """Return the share of samples that two sets of scores put on the same side.
+
+    Parameters
+    ----------
+    a, b : (n,) arrays
+        Scores; 0 is a side of its own.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> ib.measures.agreement(np.array([2.0, -1.0, 0.0, 3.0]), np.array([5.0, 1.0, 0.0, 0.0]))
+    0.5
+    """
     return float(np.mean(np.sign(a) == np.sign(b)))
 
 
 def agreement_independent(p: float, q: float) -> float:
-    """Agreement of two classifiers with error rates p and q whose errors are independent."""
+    """Return the agreement of two classifiers whose errors are independent.
+
+    Parameters
+    ----------
+    p, q : float
+        Their error rates, in [0, 1].
+
+    Returns
+    -------
+    float
+        The chance that both err or neither does.
+
+    Examples
+    --------
+    >>> ib.measures.agreement_independent(0.25, 0.25)
+    0.625
+    """
     return p * q + (1 - p) * (1 - q)
 
 
@@ -157,7 +226,24 @@ def accuracy(y: Array, scores: Array) -> float:
 
 
 def error_rate(y: Array, scores: Array) -> float:
-    """Share of samples that are not on the right side: what `accuracy` leaves."""
+    """Return the share of samples that are not on the right side: what `accuracy` leaves.
+
+    Parameters
+    ----------
+    y : (n,) array
+        Labels in {-1, +1}.
+    scores : (n,) array
+        A score of exactly 0 is on neither side, and wrong.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> ib.measures.error_rate(np.array([1, -1, 1, 1]), np.array([2.0, -1.0, -3.0, 0.0]))
+    0.5
+    """
     return float(np.mean(~(y * scores > 0)))
 
 

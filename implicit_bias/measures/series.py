@@ -99,7 +99,37 @@ def last_part(u: Array, values: Array, window: tuple[float, int]) -> tuple[Statu
 def fit_series(
     u: Array, values: Array, others: Sequence[tuple[str, tuple[float, int]]]
 ) -> tuple[Status, tuple[SeriesFit, ...]]:
-    """Fit the end of a series by every model whose window it fills, the usual model first."""
+    """Fit the end of a series by several models, the one that is believed first.
+
+    Parameters
+    ----------
+    u : (T,) array
+        What falls to 0 along the run, in its order.
+    values : (T, P) array
+        P numbers a checkpoint. Checkpoints at which one of them or u is not finite, or u is not
+        positive, are left out.
+    others : sequence of (str, (float, int))
+        Models beside the quadratic that is believed, "linear", "cubic", "root" or "logarithmic",
+        each with its window: how many times the last u it reaches back to, and its fewest points.
+
+    Returns
+    -------
+    status : Status
+        ESTIMATED, or what stands in the way of a fit.
+    fits : tuple of SeriesFit
+        The believed model, the others, and the believed one as it was earlier in the run; none
+        without an estimate.
+
+    Examples
+    --------
+    >>> u = np.linspace(0.4, 0.1, 30)
+    >>> status, fits = ib.measures.fit_series(u, 2 - u[:, None], [("linear", (1.4, 6))])
+    >>> status.name, [fit.model for fit in fits]
+    ('ESTIMATED', ['quadratic', 'linear', 'quadratic'])
+    >>> value, half_width = fits[0].at(0.0)
+    >>> value.round(6).tolist(), half_width < 1e-6
+    ([2.0], True)
+    """
     usable = np.isfinite(u) & (u > 0) & np.isfinite(values).all(axis=1)
     if len(u) == 0 or not usable[-1]:
         return Status.NOT_SEPARATING, ()

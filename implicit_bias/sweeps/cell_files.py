@@ -37,7 +37,19 @@ LEAN = {"compression": "none", "use_dictionary": False, "write_statistics": Fals
 
 
 class NotWritten(OSError):
-    """The file of a cell could not be written: nothing is wrong with the cell."""
+    """The file of a cell could not be written: nothing is wrong with the cell.
+
+    An `OSError` with its number, its words and the path. Once the folder can be written again, the
+    same call of `sweep` goes on where it was.
+
+    Examples
+    --------
+    >>> error = ib.sweeps.NotWritten(28, "No space left on device", "runs/3f.parquet")
+    >>> print(error)
+    [Errno 28] No space left on device: 'runs/3f.parquet'
+    >>> error.filename
+    'runs/3f.parquet'
+    """
 
 
 class CellFiles:
