@@ -121,7 +121,7 @@ class KernelSolution(Answer):
     certificate : Certificate
         See `certify_kernel`.
     tol, iterations, seconds, solver
-        As in `Solution`.
+        The gap asked for, and how the solve went.
     """
 
     ADVICE: ClassVar[Mapping[Status, str]] = Solution.ADVICE

@@ -35,8 +35,10 @@ def solve_nested(
     program : MaxMarginProgram
     sizes : sequence of int
         Rising, from 1 to the number of samples.
-    solver, settings
-        As in `solve`.
+    solver : str
+        Name of the solver, "interior-point" unless another is named.
+    settings : Settings, optional
+        Tolerance and limits of every solve.
 
     Returns
     -------
@@ -46,7 +48,7 @@ def solve_nested(
     Raises
     ------
     ValueError
-        If `sizes` is empty, does not rise or leaves the samples; as in `solve`.
+        If `sizes` is empty, does not rise or leaves the samples, or there is no such solver.
 
     Examples
     --------

@@ -84,8 +84,10 @@ def solve_one_vs_rest(
         Inputs (n, D) and gate columns (n, J).
     labels : (n,) integer array
         Classes 0 .. K-1, K >= 2, every one with a sample.
-    solver, settings
-        As in `solve`. `settings.progress` hears of one class after the other.
+    solver : str
+        Name of the solver, "interior-point" unless another is named.
+    settings : Settings, optional
+        Tolerance and limits of every solve; `settings.progress` is called class after class.
 
     Returns
     -------
@@ -96,7 +98,7 @@ def solve_one_vs_rest(
     Raises
     ------
     TypeError, ValueError
-        As in `one_vs_rest_programs` and `solve`.
+        If labels are not classes 0 .. K-1, or there is no solver of that name for the programs.
 
     Examples
     --------
@@ -124,18 +126,20 @@ def iterate_one_vs_rest(
     ----------
     programs : sequence of MaxMarginProgram
         Programs of `one_vs_rest_programs`, which share one design.
-    solver, settings
-        As in `solve_one_vs_rest`.
+    solver : str
+        Name of the solver, "interior-point" unless another is named.
+    settings : Settings, optional
+        Tolerance and limits of every solve.
 
     Yields
     ------
     Solution
-        As in `solve_one_vs_rest`.
+        The solution of the next class, certified.
 
     Raises
     ------
     TypeError, ValueError
-        As in `solve`.
+        If there is no such solver, or it does not take the programs.
     """
     settings = settings or Settings()
     design = programs[0].design

@@ -351,6 +351,19 @@ def test_tests_import_public_names_and_the_faces_of_folders_alone() -> None:
     assert found == set()
 
 
+def test_no_face_lists_a_name_that_a_module_of_its_folder_has() -> None:
+    """Once such a module is loaded, the folder's attribute of that name is the module."""
+    for stub in (ROOT / PACKAGE).rglob("__init__.pyi"):
+        below = {path.stem for path in stub.parent.iterdir()}
+        listed = {
+            alias.name
+            for node in ast.parse(stub.read_text(encoding="utf-8")).body
+            if isinstance(node, ast.ImportFrom) and node.module is not None
+            for alias in node.names
+        }
+        assert listed & below == set(), stub
+
+
 def test_every_public_name_resolves_and_is_listed() -> None:
     assert len(set(implicit_bias.__all__)) == len(implicit_bias.__all__)
     for name in implicit_bias.__all__:

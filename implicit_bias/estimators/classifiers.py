@@ -270,7 +270,7 @@ class FReLULimitClassifier(_GatedLimitClassifier):
     ----------
     gating : transformer or None
         From inputs (n, D) to gates (n, H), 0 or 1; None: `HyperplaneGates()`. `ReLUGates` are
-        those of a network. Otherwise as in `GLNLimitClassifier`.
+        those of a network. It is cloned and fitted unless it is fitted already.
     solver : str
         "interior-point", or "cvxpy:CLARABEL", "cvxpy:ECOS", "cvxpy:SCS".
     tol : float

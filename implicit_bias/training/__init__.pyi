@@ -31,6 +31,7 @@ from .objectives import mean_loss_gradient as mean_loss_gradient
 from .restarts import perturbed_best as perturbed_best
 from .restarts import record_best as record_best
 from .restarts import restart_state as restart_state
+from .run_file import RunFile as RunFile
 from .settings import TrainingSettings as TrainingSettings
 from .trainers import STEPPERS as STEPPERS
 from .trainers import check_trainer as check_trainer

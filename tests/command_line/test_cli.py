@@ -19,6 +19,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+import implicit_bias as ib
 from implicit_bias import GLN, HyperplaneContexts, TrainingSettings, __version__, cli, train
 from implicit_bias.limits import GLNLimit
 from implicit_bias.models import MODELS
@@ -27,6 +28,7 @@ from tests.commands import (
     dataset_of,
     entry_point,
     environment,
+    home,
     interrupting,
     python,
     results,
@@ -363,7 +365,7 @@ def test_memory_that_does_not_suffice_ends_with_2(monkeypatch) -> None:
     def too_large(*run):
         raise MemoryError("Unable to allocate 48.4 GiB")
 
-    monkeypatch.setattr("implicit_bias.run_model.imported", lambda path: too_large)
+    monkeypatch.setattr(home(ib.run), "imported", lambda path: too_large)
     result = run(*SMALL, "--quiet")
     assert result.exit_code == 2
     assert result.stderr == (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -34,6 +33,7 @@ from implicit_bias import (
 from implicit_bias.measures import Distances
 from implicit_bias.models.orthosep import OrthosepDistances
 from implicit_bias.networks import BalancedReLU, DeepReLU
+from tests.commands import home
 from tests.oracles import quadrants, quadrants_zeta
 
 # More weights than training samples: multipliers are determined.
@@ -413,7 +413,7 @@ def test_a_fit_on_few_candidates_grows_into_the_fit_on_all(name, monkeypatch) ->
     case = CASES[name]()
     network = spoil(case.at_limit(), 0.05)
     whole = kkt_distance(network, *case.train)
-    monkeypatch.setattr(sys.modules[kkt_distance.__module__], "_N_CANDIDATES", 2)
+    monkeypatch.setattr(home(kkt_distance), "_N_CANDIDATES", 2)
     grown = kkt_distance(network, *case.train)
     assert (whole.multipliers > 0).sum() > 4
     np.testing.assert_allclose(grown.multipliers, whole.multipliers, rtol=1e-6, atol=1e-9)

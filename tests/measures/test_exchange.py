@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -19,6 +18,7 @@ from implicit_bias.measures.fit import (
     gradient_gram,
 )
 from implicit_bias.training import GatedData
+from tests.commands import home
 
 
 def factors(seed: int, n: int, a: int = 6, b: int = 30) -> tuple[GramProducts, np.ndarray]:
@@ -124,7 +124,7 @@ def test_the_distance_is_that_of_a_dense_problem_whether_exchanges_converge_or_n
     spoiled, most, monkeypatch
 ) -> None:
     dense = kkt_distance(*spoiled)
-    where = sys.modules[kkt_distance.__module__]
+    where = home(kkt_distance)
     monkeypatch.setattr(where, "_EXCHANGED_FROM", 100)
     given = []
     monkeypatch.setattr(

@@ -1,7 +1,6 @@
 """KKT distance at optima known in closed form, and how it tells spoiled weights from them."""
 
 import math
-import sys
 
 import numpy as np
 import pytest
@@ -9,6 +8,7 @@ import torch
 
 from implicit_bias import GLN, DeepLinear, kkt_distance, solve_gln_svm
 from implicit_bias.measures.fit import gradient_gram
+from tests.commands import home
 from tests.oracles import A, B, quadrants, quadrants_zeta, rays
 
 QUADRANTS, RAYS = quadrants(), rays()
@@ -142,7 +142,7 @@ def test_slabs_and_chunks_change_nothing(monkeypatch) -> None:
     whole = kkt_distance(network, X, y, contexts)
     assert 0.01 < whole.residual < 0.999
     # 46 weights: three samples a chunk, 20 weights a slab.
-    monkeypatch.setattr(sys.modules[gradient_gram.__module__], "_MAX_ENTRIES", 141)
+    monkeypatch.setattr(home(gradient_gram), "_MAX_ENTRIES", 141)
     parts = kkt_distance(network, X, y, contexts)
     np.testing.assert_allclose(parts.multipliers, whole.multipliers, rtol=1e-8, atol=1e-12)
     assert parts.residual == pytest.approx(whole.residual, rel=1e-12)

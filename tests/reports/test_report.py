@@ -209,6 +209,6 @@ def test_a_folder_without_permission_to_write_is_named(tmp_path, monkeypatch, pa
         assert mode == os.W_OK | os.X_OK
         return Path(asked) != tmp_path
 
-    monkeypatch.setattr("implicit_bias.reports.report.os.access", access)
+    monkeypatch.setattr(os, "access", access)
     with pytest.raises(ValueError, match=f"no permission to write in '{tmp_path}'"):
         check_writable(tmp_path / path, folder=folder)

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from filelock import FileLock
 
-from tests.commands import DONE, cut, results, run, without_times
+from implicit_bias.training import RunFile
+from tests.commands import DONE, cut, home, results, run, without_times
 
 SMALL = ("--model", "linear", "--trainer", "constant", "--n-train", "40", "--steps", "60")
 CLASSES = (*SMALL, "--classes", "all", "--n-train", "100")
@@ -108,7 +109,7 @@ def test_a_disk_that_fills_up_leaves_the_limit_reported(monkeypatch, tmp_path) -
     def full(*arguments: object) -> None:
         raise OSError(28, "No space left on device", str(tmp_path / "run.safetensors"))
 
-    monkeypatch.setattr("implicit_bias.training.run_file.write_saved", full)
+    monkeypatch.setattr(home(RunFile), "write_saved", full)
     result = run(*SMALL, "--save", tmp_path, "--json")
     assert result.exit_code == 2
     assert "No space left on device" in result.stderr and "run.safetensors" in result.stderr

@@ -8,7 +8,7 @@ import torch
 import implicit_bias as ib
 from implicit_bias import cli
 from implicit_bias.models import MODELS
-from tests.commands import entry_point, run
+from tests.commands import entry_point, home, run
 
 D = 65  # inputs of the digits, the constant among them
 SOCP, LP, QP = "second-order cone program", "linear program", "quadratic program"
@@ -89,7 +89,7 @@ def idle(monkeypatch) -> None:
     def refuse(*args, **kwargs):
         raise AssertionError("a program was solved or a network trained")
 
-    monkeypatch.setattr("implicit_bias.limits.formulation.solve", refuse)
+    monkeypatch.setattr(home(ib.limits.solve_limit), "solve", refuse)
     monkeypatch.setattr("cvxpy.Problem.solve", refuse)
     monkeypatch.setattr(torch.Tensor, "backward", refuse)
     monkeypatch.setattr(torch.optim.Optimizer, "step", refuse)
@@ -177,7 +177,7 @@ def test_more_paths_than_memory_holds_are_one_message() -> None:
 
 
 def test_a_closed_form_needs_no_cvxpy(monkeypatch) -> None:
-    monkeypatch.setattr("implicit_bias._extras._is_installed", lambda module: module != "cvxpy")
+    monkeypatch.setattr(home(ib.MissingExtra), "_is_installed", lambda module: module != "cvxpy")
     assert run("--model", "distillation", "--program").exit_code == 0
 
 

@@ -224,8 +224,10 @@ class OrthosepDistances(Distances):
     limit : OrthosepLimit
     train, held_out : Sample
         Gates may be None.
-    loss, kkt
-        As in `Distances`.
+    loss : str
+        Loss of a margin, of which the smoothed margin is taken.
+    kkt : bool
+        Whether to fit KKT multipliers at every call.
     """
 
     def __init__(

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+import solvers
 from implicit_bias import (
     DGN,
     NotCertified,
@@ -19,6 +20,7 @@ from implicit_bias import (
 from implicit_bias.limits import PathLimit, distinct_paths, gate_layers, path_lower_bound
 from implicit_bias.networks import DeepGLN
 from implicit_bias.programs import PathLasso
+from tests.commands import home
 
 RNG = np.random.default_rng(2)
 N, D = 30, 6
@@ -261,7 +263,7 @@ def test_a_multiple_with_the_other_label_is_not_separable_behind_open_gates_of_a
 
 
 def test_too_many_paths_are_refused_with_their_number(monkeypatch) -> None:
-    monkeypatch.setattr("solvers.memory._memory", lambda: 1e5)
+    monkeypatch.setattr(home(solvers.require_memory), "_memory", lambda: 1e5)
     gates = [RNG.random((N, 40)), RNG.random((N, 40))]
     with pytest.raises(ValueError, match=r"1,600 distinct paths .* GiB.*`path_lower_bound`"):
         solve_path_lasso(X, Y, gates)

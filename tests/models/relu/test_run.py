@@ -22,7 +22,7 @@ from implicit_bias.limits import FReLULimit
 from implicit_bias.models.relu import train_then_freeze
 from implicit_bias.networks import DeepReLU
 from implicit_bias.reports import render_text
-from tests.commands import cut, dataset_of, results, run
+from tests.commands import cut, dataset_of, home, results, run
 
 H = 8
 SMALL = ("--model", "relu", "--n-train", 60, "--n-val", 200, "--hidden-units", H,
@@ -212,7 +212,7 @@ def test_training_that_diverges_ends_with_2_and_what_was_found_before(monkeypatc
     def diverge(*_: Any, **__: Any) -> None:
         raise FloatingPointError("the copy diverged")
 
-    monkeypatch.setattr("implicit_bias.models.relu.frozen_run.train_then_freeze", diverge)
+    monkeypatch.setattr(home(train_then_freeze), "train", diverge)
     result = run(*SMALL, "--json")
     assert result.exit_code == 2 and "Error: the copy diverged" in result.stderr
     record = json.loads(result.stdout)
