@@ -6,7 +6,16 @@ from abc import abstractmethod
 from types import ModuleType
 from typing import TYPE_CHECKING, Generic, TypedDict, TypeVar, Unpack
 
-from .._solve import Array, MaxMarginProgram, Progress, Settings, Solution, as_float64, solve
+from .._solve import (
+    Array,
+    MaxMarginProgram,
+    Progress,
+    Settings,
+    Solution,
+    SolverName,
+    as_float64,
+    solve,
+)
 from ..data.arrays import require_real
 from .limit import Limit
 from .literal import LiteralProgram, cvxpy_module
@@ -132,7 +141,7 @@ class Solving(TypedDict, total=False):
         cores.
     """
 
-    solver: str
+    solver: SolverName
     tol: float
     max_iterations: int | None
     progress: Progress | None
@@ -196,12 +205,12 @@ def solve_program(program: MaxMarginProgram, **solving: Unpack[Solving]) -> Solu
 
 def chosen(
     *,
-    solver: str = "interior-point",
+    solver: SolverName = "interior-point",
     tol: float = 1e-8,
     max_iterations: int | None = None,
     progress: Progress | None = None,
     threads: int | None = None,
-) -> tuple[str, Settings]:
+) -> tuple[SolverName, Settings]:
     """Return the solver's name and settings from the keywords of `Solving`."""
     return solver, Settings(
         tol=tol, max_iterations=max_iterations, progress=progress, threads=threads
