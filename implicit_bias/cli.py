@@ -15,6 +15,7 @@ import click
 
 from ._extras import require
 from ._files import check_writable
+from ._pictures import write_figure
 from ._version import __version__
 from .exits import (
     BAD_INPUT,
@@ -171,7 +172,7 @@ def _write(context: click.Context, report: Report, plot: Path | None, page: Path
             if figure is None:
                 click.echo(f"nothing was trained, so there is no picture for {plot}", err=True)
             else:
-                figure.savefig(plot, dpi=150)
+                write_figure(figure, plot)
         if page is not None:
             from .reports.page import write_html
 

@@ -6,6 +6,7 @@ import contextlib
 import gzip
 import json
 import os
+import resource
 import struct
 import subprocess
 import sys
@@ -125,6 +126,17 @@ def cut(monkeypatch: Any, arguments: tuple[object, ...], stage: str, **where: An
     with monkeypatch.context() as patched:
         patched.setattr(cli, "_progress", interrupting(stage, **where))
         results(*arguments, code=130)
+
+
+@contextlib.contextmanager
+def full_disk(room: int = 100) -> Iterator[None]:
+    """A disk that has room for this many bytes a file."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
 def saved_arrays(folder: Path) -> dict[str, Any]:

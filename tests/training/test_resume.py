@@ -28,6 +28,7 @@ from implicit_bias import (
     train,
     train_many,
 )
+from tests.commands import full_disk
 
 Array = NDArray[np.float64]
 
@@ -504,18 +505,10 @@ def test_other_files_are_refused(kept, tmp_path) -> None:
         go_on(tmp_path / "text")
 
 
-def test_a_write_that_fails_halfway_leaves_the_file_of_before(kept, monkeypatch) -> None:
+def test_a_write_that_fails_halfway_leaves_the_file_of_before(kept) -> None:
     content = kept.read_bytes()
-    whole = Path.write_bytes
-
-    def full_disk(self: Path, data: bytes) -> int:
-        whole(self, data[: len(data) // 2])
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Path, "write_bytes", full_disk)
-    with pytest.raises(OSError, match=re.escape(f"No space left on device: '{kept}'")):
+    with full_disk(), pytest.raises(OSError, match=re.escape(f"File too large: '{kept}'")):
         go_on(kept)
-    monkeypatch.undo()
     assert os.listdir(kept.parent) == [kept.name]
     assert kept.read_bytes() == content
     assert go_on(kept).finished
