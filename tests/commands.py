@@ -129,14 +129,18 @@ def cut(monkeypatch: Any, arguments: tuple[object, ...], stage: str, **where: An
 
 
 @contextlib.contextmanager
-def full_disk(room: int = 100) -> Iterator[None]:
-    """A disk that has room for this many bytes a file."""
+def full_disk(room: int = 100) -> Iterator[Callable[[], None]]:
+    """A disk that has room for this many bytes a file, until the function is called."""
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def empty() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
     resource.setrlimit(resource.RLIMIT_FSIZE, (room, limits[1]))
     try:
-        yield
+        yield empty
     finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        empty()
 
 
 def saved_arrays(folder: Path) -> dict[str, Any]:
