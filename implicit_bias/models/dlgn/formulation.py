@@ -19,7 +19,7 @@ from ..._solve import (
 from ..._words import Experts, check_word
 from ...limits.formulation import Formulation, Solving, solve_limit
 from ...limits.frelu import FReLULimit, SVMFReLU
-from ...limits.limit import UnitsLimit
+from ...limits.limit import Limit, UnitsLimit
 from ...limits.literal import constant, max_margin
 from ...limits.predictors import DecisionFunction, GateColumns, Predictor
 
@@ -61,6 +61,8 @@ class ConstantExpertsLimit(UnitsLimit):
     >>> limit.zeta.shape, limit.experts.round(6).tolist()
     ((2, 2), [1.0, -1.0])
     """
+
+    FORMULATION: ClassVar[str] = "models.dlgn.formulation:ConstantExperts"
 
     @property
     def experts(self) -> DenseArray:
@@ -126,6 +128,23 @@ class ConstantExperts(Formulation[ConstantExpertsLimit]):
         ones = array_namespace(found.zeta).ones_like(program.design.X[:1, :1])
         along = array_namespace(ones).tile(ones, (1, n_inputs)) / math.sqrt(n_inputs)
         return replace(found, zeta=found.zeta * along)
+
+    def coefficients(self, limit: Limit, program: MaxMarginProgram) -> Array:
+        """Return the constants (H, 1) in units of the design's column.
+
+        Raises
+        ------
+        ValueError
+            If the limit is of other sizes.
+        """
+        root = float(program.design.X[0, 0])
+        if limit.zeta.shape != (program.n_groups, round(root**2)):
+            raise ValueError(
+                f"`X` and `gates` have {round(root**2)} columns and {program.n_groups} units, and "
+                f"the limit's coefficients {tuple(limit.zeta.shape)}: give the data that it was "
+                "solved on"
+            )
+        return array_namespace(limit.zeta).sum(limit.zeta, axis=1)[:, None] / root
 
     def _literal(
         self, cp: ModuleType, program: MaxMarginProgram, gates: Array | None

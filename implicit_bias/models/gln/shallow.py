@@ -110,6 +110,8 @@ class ShallowGLNLimit(Limit):
     ([[0], [1]], (2, 2))
     """
 
+    FORMULATION: ClassVar[str] = "models.gln.shallow:ContextSVMs"
+
     global_contexts: DenseArray
     context_objectives: DenseArray
     context_dual_objectives: DenseArray

@@ -113,6 +113,8 @@ class OrthosepLimit(Limit):
     (1, False)
     """
 
+    FORMULATION: ClassVar[str] = "models.orthosep.formulation:OrthogonallySeparable"
+
     classes: tuple[OneSidedSolution, ...] = ()
 
     @property
