@@ -6,6 +6,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from .._solve import require_scale
 from ..networks.adapted import plain, takes_gates
 from ..networks.protocols import Gated
 from ..networks.weights import as_tensor
@@ -53,15 +54,23 @@ def place_data(
     Raises
     ------
     ValueError
-        If shapes disagree, a value is not finite, a target is not one of the loss, a `Gated`
-        network gets no gates, or the network has no weights to train.
+        If shapes disagree, a value is not finite, the largest input is beyond 1e152 or, if not
+        zero, below 1e-152, a target is not one of the loss, a `Gated` network gets no gates, or
+        the network has no weights to train.
     """
     weight = trained_weights(network)[0]
-    inputs = as_tensor(X).to(weight)
-    if inputs.ndim < 2 or len(inputs) == 0 or not bool(torch.isfinite(inputs).all()):
+    given = as_tensor(X)
+    inputs = given.to(weight)
+    if inputs.ndim < 2 or len(inputs) == 0 or not bool(torch.isfinite(given).all()):
         raise ValueError(
             "`X` must be finite, of shape (n, D), or (n, ...) with n >= 1, got shape "
             f"{tuple(inputs.shape)}: look for NaN and infinite entries"
+        )
+    require_scale("X", given)
+    if not bool(inputs.isfinite().all()) or (bool(given.any()) and not bool(inputs.any())):
+        raise ValueError(
+            f"`X` has a largest entry of {float(given.abs().max()):.3g}, which the network's "
+            f"{inputs.dtype} does not hold: rescale it, or take a network in float64"
         )
     targets = weight.new_ones(len(inputs)) if y is None else as_tensor(y).to(weight)
     objective = get_loss(loss)
