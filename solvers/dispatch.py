@@ -10,7 +10,7 @@ from .interior_point import solve_interior_point
 from .linear_backend import solve_highs
 from .programs import MaxMarginProgram
 from .scaling import require_scales
-from .settings import Settings
+from .settings import Settings, SolverName
 from .solution import Solution
 
 __all__ = ["SOLVERS", "solve"]
@@ -29,7 +29,7 @@ SOLVERS: dict[str, Callable[[MaxMarginProgram, Settings, str], Solution]] = {
 def solve(
     program: MaxMarginProgram,
     *,
-    solver: str = "interior-point",
+    solver: SolverName = "interior-point",
     settings: Settings | None = None,
 ) -> Solution:
     """Solve a max-margin program and certify the answer.
