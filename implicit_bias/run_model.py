@@ -156,9 +156,10 @@ def run_setup(setup: Setup) -> Report:
     ValueError, FileNotFoundError
         If an option is out of range or the data are not there, before any long work.
     """
-    from .networks.protocols import check_device
+    if setup.options.device != "cpu":  # a limit alone is predicted without torch
+        from .networks.protocols import check_device
 
-    check_device(setup.options.device)
+        check_device(setup.options.device)
     report: Report = imported(setup.model.run)(setup)
     return report
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._shown import Shown
-from .._solve import require_shape
+from .._solve import require_scale, require_shape
 from .arrays import Floats, require_real
 from .splitting import parts_text
 
@@ -110,6 +110,8 @@ def digest(*arrays: NDArray[Any]) -> str:
 def frozen(name: str, value: object, n_axes: int) -> Floats:
     """Return `value` as a finite, read-only float64 array with `n_axes` axes, 1 or 2.
 
+    Inputs, of two axes, have a largest entry between 1e-152 and 1e152, or are all zero.
+
     Raises
     ------
     TypeError, ValueError
@@ -127,6 +129,8 @@ def frozen(name: str, value: object, n_axes: int) -> Floats:
         raise ValueError(
             f"`{name}` must be finite, got {bad} NaN or infinite numbers: drop or impute them"
         )
+    if n_axes == 2:
+        require_scale(name, array)
     array.setflags(write=False)
     return array
 

@@ -15,7 +15,6 @@ from ..data.catalogue import check_classes, load_class_data, load_data
 from ..data.dataset import Dataset, digest, frozen
 from ..data.labelled import ClassDataset
 from ..data.splitting import parts_text
-from ..gates.hyperplanes import HyperplaneContexts, HyperplaneGates
 from ..options.fields import Options
 from .model import Model
 from .seeds import Seeds
@@ -286,6 +285,8 @@ def _is_fitted(gating: Any) -> bool:
 
 def _derived(given: UserData, options: Any) -> dict[str, Any]:
     """Return the options that follow from a gating: by its attributes, or by its gates."""
+    from ..gates.hyperplanes import HyperplaneContexts, HyperplaneGates  # with scikit-learn
+
     assert given.gates is not None
     gating, n_columns = given.gating, given.gates[0].shape[1]
     known = isinstance(gating, HyperplaneContexts | HyperplaneGates)
