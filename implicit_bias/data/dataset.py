@@ -118,8 +118,12 @@ def frozen(name: str, value: object, n_axes: int) -> Floats:
         If it is no such array; messages call it `name`.
     """
     require_real(name, value)
-    # A read-only array is shared, which saves a copy of large data.
-    shared = isinstance(value, np.ndarray) and value.base is None and not value.flags.writeable
+    # A read-only array is shared, which saves a copy of large data; so is a file that is mapped.
+    shared = (
+        isinstance(value, np.ndarray)
+        and (value.base is None or isinstance(value, np.memmap))
+        and not value.flags.writeable
+    )
     array = np.array(value, dtype=np.float64, order="C", copy=None if shared else True)
     if array.ndim != n_axes:
         wanted = "(n, D): one row per sample" if n_axes == 2 else "(n,): one label per row of X"
