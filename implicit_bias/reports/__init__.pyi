@@ -7,6 +7,7 @@ from .._names import Unreadable as Unreadable
 from .._names import found as found
 from .._names import name_of as name_of
 from .._saved import FORMAT as FORMAT
+from .._saved import RUN as RUN
 from .._saved import Kind as Kind
 from .._saved import filled as filled
 from .._saved import kind_of as kind_of
