@@ -184,7 +184,7 @@ def evidence(
         smallest_margin=float(trajectory.smallest_margin[-1]),
         diverged=divergence(trajectory),
         reason=reason,
-        remark=_interrupted(trajectory),
+        remark=_interrupted(trajectory) or further.pop("remark", ""),
         **further,
     )
 
