@@ -35,7 +35,7 @@ from .memory import require_memory
 from .nested import solve_nested
 from .one_vs_rest import iterate_one_vs_rest, one_vs_rest_programs, solve_one_vs_rest
 from .programs import MaxMarginProgram
-from .settings import Progress, Settings
+from .settings import Progress, Settings, SolverName
 from .solution import Solution, conclude, support_vectors
 from .status import Status, worst_status
 
@@ -60,6 +60,7 @@ __all__ = [
     "SampledLeastSquares",
     "Settings",
     "Solution",
+    "SolverName",
     "Status",
     "array_namespace",
     "as_float64",

@@ -13,6 +13,7 @@ from .._solve import (
     Progress,
     Settings,
     Solution,
+    SolverName,
     as_float64,
     conclude,
     solve,
@@ -186,7 +187,7 @@ class Solving(TypedDict, total=False):
         cores.
     """
 
-    solver: str
+    solver: SolverName
     tol: float
     max_iterations: int | None
     progress: Progress | None
@@ -250,12 +251,12 @@ def solve_program(program: MaxMarginProgram, **solving: Unpack[Solving]) -> Solu
 
 def chosen(
     *,
-    solver: str = "interior-point",
+    solver: SolverName = "interior-point",
     tol: float = 1e-8,
     max_iterations: int | None = None,
     progress: Progress | None = None,
     threads: int | None = None,
-) -> tuple[str, Settings]:
+) -> tuple[SolverName, Settings]:
     """Return the solver's name and settings from the keywords of `Solving`."""
     return solver, Settings(
         tol=tol, max_iterations=max_iterations, progress=progress, threads=threads

@@ -19,6 +19,7 @@ from .finding import Finding
 from .report import Report
 from .row import NAMES
 from .saving import KIND, PLAIN
+from .verdict import WORDS, Verdict
 
 __all__ = ["is_run", "load"]
 
@@ -112,6 +113,9 @@ def _finding(decoder: Decoder, tree: Any, folder: Path) -> Finding:
     for name, value in plain.items():
         if not isinstance(value, PLAIN[name]):
             raise Unreadable(f"{name!r} of a finding is {type(value).__name__}")
+    for one in plain.get("verdicts", ()):
+        if not (isinstance(one, Verdict) and one.word in WORDS):
+            raise Unreadable("a verdict has none of the known words")
     files = [_plain_name(name) for name in entry(tree, "files", list)]
     row = {name: value for name, value in plain.get("row", {}).items() if name in NAMES}
     state = plain | {

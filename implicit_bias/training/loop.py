@@ -7,6 +7,7 @@ from pathlib import Path
 
 import torch
 
+from .._words import LossName
 from ..networks.adapted import with_gates
 from .data import Inputs, place_data
 from .interrupts import deferred_interrupts
@@ -221,7 +222,7 @@ def _place(
     y: Inputs,
     gates: Inputs | None,
     held_out: tuple[Inputs | None, Inputs | None],
-    loss: str,
+    loss: LossName,
 ) -> Samples:
     X_val, gates_val = held_out
     if X_val is None and gates_val is not None:

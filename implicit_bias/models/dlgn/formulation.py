@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from types import ModuleType
-from typing import TYPE_CHECKING, ClassVar, Literal, Unpack
+from typing import TYPE_CHECKING, ClassVar, Unpack
 
 from ..._solve import Array, GatedDesign, MaxMarginProgram, Solution, array_namespace
+from ..._words import Experts, check_word
 from ...limits.formulation import Formulation, Solving, solve_limit
 from ...limits.frelu import FReLULimit, SVMFReLU
 from ...limits.limit import Limit, UnitsLimit
@@ -18,16 +19,11 @@ if TYPE_CHECKING:
     import cvxpy
 
 __all__ = [
-    "EXPERTS",
     "ConstantExperts",
     "ConstantExpertsLimit",
     "ConstantPredictor",
-    "Experts",
     "solve_dlgn_svm",
 ]
-
-Experts = Literal["linear", "constant"]
-EXPERTS: tuple[Experts, ...] = ("linear", "constant")
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,8 +195,7 @@ def solve_dlgn_svm(
     >>> limit.status.name, round(limit.objective, 7), limit.experts.round(7).tolist()
     ('SOLVED', 1.4142136, [1.0, -1.0])
     """
-    if experts not in EXPERTS:
-        raise ValueError(f"`experts` must be one of {list(EXPERTS)}, got {experts!r}")
+    check_word("experts", experts, Experts)
     if experts == "linear":
         return solve_limit(SVMFReLU(), X, y, gates, **solving)
     return solve_limit(ConstantExperts(), X, y, gates, **solving)
