@@ -5,8 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from ..training.data import GatedData
 from .structure import Structure
-from .subject import Subject
+from .subject import Subject, own_weights
 from .units import UnitsForm
 
 __all__ = ["RecognisedNetwork", "UnitsNetwork"]
@@ -49,11 +50,10 @@ class UnitsNetwork(RecognisedNetwork):
         super().__init__(subject, structure)
         assert structure.units is not None
         self.form: UnitsForm = structure.units
-        self.subject = subject
 
     def zeta(self) -> Tensor:
         """Return the coefficients (H, P) of every unit."""
-        return self.form.zeta(self.subject.weights)
+        return self.form.zeta(own_weights(self.module))
 
     def unit_norms(self) -> Tensor:
         """Return the norms (H,) of the coefficients of every unit."""
@@ -62,7 +62,7 @@ class UnitsNetwork(RecognisedNetwork):
 
     def dual_norms(self, coefficients: Tensor, X: Tensor, gates: Tensor | None) -> Tensor:
         """Return the norms (H,) of ``sum_n coefficients_n phi_h(x_n)``."""
-        features = self.form.features(self.subject.on(X, gates))
+        features = self.form.features(Subject(self.module, GatedData(X, X[:, 0], gates)))
         v = torch.einsum("n,nhp->hp", coefficients, features)
         norms: Tensor = torch.linalg.vector_norm(v, dim=1)
         return norms

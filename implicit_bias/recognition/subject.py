@@ -15,7 +15,7 @@ from ..data.arrays import require_real
 from ..networks.adapted import GateFree, plain, with_gates
 from ..training.data import GatedData, Inputs, place_data, trained_weights
 
-__all__ = ["Subject", "Weights", "misfit", "take_subject"]
+__all__ = ["Subject", "Weights", "misfit", "own_weights", "take_subject"]
 
 Weights = Mapping[str, Tensor]
 """Trained weights by the names of the user's own module."""
@@ -50,8 +50,7 @@ class Subject:
     @cached_property
     def weights(self) -> dict[str, Tensor]:
         """Trained weights as they were given, by name, in the order of the module."""
-        named = self.network.named_parameters()
-        return {self._own(name): p.detach() for name, p in named if p.requires_grad}
+        return {name: p.detach() for name, p in own_weights(self.network).items()}
 
     @property
     def n_weights(self) -> int:
@@ -71,7 +70,7 @@ class Subject:
         """Return a copy whose parameters of these names are not trained."""
         network = copy.deepcopy(self.network)
         for name, p in network.named_parameters():
-            p.requires_grad_(p.requires_grad and self._own(name) not in names)
+            p.requires_grad_(p.requires_grad and _own(self.network, name) not in names)
         return replace(self, network=network)
 
     def without_gradient(self) -> tuple[str, ...]:
@@ -84,7 +83,7 @@ class Subject:
             with torch.enable_grad():
                 leaves = {name: p.clone().requires_grad_() for name, p in w.items()}
                 scores = functional_call(
-                    self.network, self._named(leaves), (self.data.X, self.data.gates)
+                    self.network, self.named(leaves), (self.data.X, self.data.gates)
                 )
                 if not scores.requires_grad:
                     continue
@@ -98,6 +97,18 @@ class Subject:
             still -= moved
         return tuple(name for name in self.weights if name in still)
 
+    def beside(self, X: Inputs, y: Inputs | None, gates: Inputs | None) -> Subject:
+        """Return the same module on other data, checked as the first were.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If data are malformed, or the module cannot be called on them.
+        """
+        other = replace(self, data=place_data(self.network, X, y, gates))
+        _require_scores(other, "X_val")
+        return other
+
     def few(self, most: int) -> Subject:
         """Return the same module on at most `most` samples, evenly chosen."""
         n = len(self.data.X)
@@ -109,7 +120,7 @@ class Subject:
         """Return the scores (n,) at these weights; those that are not named stay as given."""
         with torch.no_grad():
             scores: Tensor = functional_call(
-                self.network, self._named(weights), (self.data.X, self.data.gates)
+                self.network, self.named(weights), (self.data.X, self.data.gates)
             )
         return scores
 
@@ -121,7 +132,7 @@ class Subject:
             u = torch.zeros_like(self.data.y, requires_grad=True)
             scores = functional_call(
                 self.network,
-                self._named({**weights, **leaves}),
+                self.named({**weights, **leaves}),
                 (self.data.X, self.data.gates),
             )
             if not scores.requires_grad:
@@ -146,7 +157,7 @@ class Subject:
         def score(moving: dict[str, Tensor], x: Tensor, gate: Tensor | None) -> Tensor:
             """Return the score of one sample."""
             inputs = (x[None], None if gate is None else gate[None])
-            scores: Tensor = functional_call(self.network, self._named({**fixed, **moving}), inputs)
+            scores: Tensor = functional_call(self.network, self.named({**fixed, **moving}), inputs)
             return scores[0]
 
         moving = {name: weights[name] for name in names}
@@ -161,7 +172,7 @@ class Subject:
         network = copy.deepcopy(self.network)
         named = dict(network.named_parameters())
         with torch.no_grad():
-            for name, value in self._named(weights).items():
+            for name, value in self.named(weights).items():
                 named[name].copy_(value)
         return network
 
@@ -175,14 +186,22 @@ class Subject:
             for name, p in self.weights.items()
         }
 
-    def _prefix(self) -> str:
-        return "module." if isinstance(self.network, GateFree) else ""
+    def named(self, weights: Weights) -> dict[str, Tensor]:
+        """Return weights by the names that they have in `network`."""
+        return {_prefix(self.network) + name: value for name, value in weights.items()}
 
-    def _own(self, name: str) -> str:
-        return name.removeprefix(self._prefix())
 
-    def _named(self, weights: Weights) -> dict[str, Tensor]:
-        return {self._prefix() + name: value for name, value in weights.items()}
+def own_weights(network: torch.nn.Module) -> dict[str, torch.nn.Parameter]:
+    """Return the trained parameters of a `Subject`'s network by the names of the user's module."""
+    return {_own(network, name): p for name, p in network.named_parameters() if p.requires_grad}
+
+
+def _prefix(network: torch.nn.Module) -> str:
+    return "module." if isinstance(network, GateFree) else ""
+
+
+def _own(network: torch.nn.Module, name: str) -> str:
+    return name.removeprefix(_prefix(network))
 
 
 def misfit(expected: Tensor, got: Tensor) -> float:
@@ -245,14 +264,14 @@ def _uncompiled(network: torch.nn.Module) -> torch.nn.Module:
     return network
 
 
-def _require_scores(subject: Subject) -> None:
+def _require_scores(subject: Subject, name: str = "X") -> None:
     X, shape = subject.data.X, tuple(subject.data.X.shape)
     try:
         scores = subject.scores({})
     except Exception as error:  # whatever a module of the user's own raises
         said = str(error).strip().partition("\n")[0]
         raise ValueError(
-            f"`network` ({subject.name}) cannot be called on `X` of shape {shape} "
+            f"`network` ({subject.name}) cannot be called on `{name}` of shape {shape} "
             f"({type(error).__name__}: {said}): give the inputs, and the gates, that it was "
             "trained on"
         ) from error
@@ -266,7 +285,7 @@ def _require_scores(subject: Subject) -> None:
         raise ValueError(
             f"`network` ({subject.name}) gives NaN or infinite scores to "
             f"{int((~torch.isfinite(scores)).sum())} of {len(X)} samples, though its weights are "
-            "finite: look at the scale of `X`"
+            "finite: look at the scale of `{name}`"
         )
     if misfit(scores, subject.scores({})) > 1e-6:
         raise ValueError(
