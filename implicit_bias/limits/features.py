@@ -100,7 +100,9 @@ class UnitFeatures(Formulation[FeatureLimit]):
         n_columns = int(X.shape[1])
         if n_columns % self.n_units:
             raise ValueError(
-                f"`X` must have as many columns for each of {self.n_units} units, got {n_columns}"
+                f"`X` must have as many columns for each of {self.n_units} units, got {n_columns}: "
+                "give the features of all units side by side; of a limit that is there already, "
+                "give the data that it was solved on"
             )
         xp = array_namespace(X)
         group = xp.arange(n_columns, device=X.device) // (n_columns // self.n_units)
