@@ -13,7 +13,6 @@ import torch
 
 from .._solve import Status
 from .._words import MarginLoss
-from ..data.sample import Sample
 from ..limits.limit import Limit
 from ..local_limits.limit import LocalLimit
 from ..local_limits.search import local_limit
@@ -26,14 +25,14 @@ from ..quantities.table import lines
 from ..recognition.structure import Form, Structure
 from ..reports.finding import Assumption, Finding, Table
 from ..reports.findings import solved
-from ..reports.verdict import Evidence
+from ..reports.verdict import WITHIN, Evidence
 from ..runs.prospects import heading_table
 from ..runs.unit_changes import growth_finding
 from ..training.objectives import log_mean_loss
 from ..training.trajectory import Trajectory
 from .figure import plot_margins_beside, plot_ratio, plot_unit_shares
 from .optimum import Optimum, quadratic_bound
-from .state import MeasuredNetwork, held_back_by, recognised_network
+from .state import MeasuredNetwork, OwnNetwork, held_back_by, recognised_network
 from .theory import THEORIES, form_in_words
 
 __all__ = [
@@ -75,6 +74,10 @@ def form_finding(structure: Structure) -> Finding:
         moved = ", ".join((*shape.piecewise, *shape.others))
         text = "no trained weight moves a gate" if fixed else f"gates are moved by {moved}"
         assumptions.append(Assumption(f"{text} (measured)", shape.gates_are_fixed))
+    if scaling.exponents:
+        powers = ", ".join(f"{name}: {power:g}" for name, power in scaling.exponents.items())
+        text = f"quasi-homogeneous, parameters scaled by a to these powers, {powers} (measured)"
+        assumptions.append(Assumption(text, True))
     record = {
         "form": structure.form.name,
         "degree": scaling.degree,
@@ -125,9 +128,12 @@ def limit_finding(structure: Structure, optimum: Optimum) -> Finding:
         tables = (Table("prediction", ("", "none"), rows),) if rows else ()
         return Finding("limit", record={"limit": None}, tables=tables)
     found = solved(limit, optimum.name)
-    if structure.form is Form.LAYERS:
-        return replace(found, tables=(replace(found.tables[0], title="bound of every network"),))
-    return found
+    if THEORIES[structure.form].says == "limit":
+        return found
+    whose = "every network with its present gates" if optimum.present_gates else "every network"
+    table = replace(found.tables[0], title=f"a bound of {whose}")
+    said = found.assumptions if not optimum.present_gates else ()
+    return replace(found, tables=(table,), assumptions=said)
 
 
 def network_finding(
@@ -328,19 +334,29 @@ def verdict_finding(
 ) -> Finding:
     """Decide on the verdict, and on what is proved of all networks of the form."""
     state, says = found.state, THEORIES[structure.form].says
-    smallest = {"smallest_margin": state.smallest_margin}
+    smallest = state.smallest_margin
     if twins is not None:
         reason = (
             f"proved: no network whatever separates samples {twins[0]} and {twins[1]}, which are "
             "equal and have different labels"
         )
-        return Finding.judged(Evidence(status=Status.NOT_SEPARABLE, reason=reason, **smallest))
+        return Finding.judged(
+            Evidence(status=Status.NOT_SEPARABLE, reason=reason, smallest_margin=smallest)
+        )
     limit = optimum.limit
-    if limit is not None and limit.status is Status.NOT_SEPARABLE:
+    inseparable = limit is not None and limit.status is Status.NOT_SEPARABLE
+    if limit is not None and inseparable and not optimum.present_gates:
         reason = f"proved: no network of this form separates these {len(found.margins)} samples"
-        return Finding.judged(Evidence(status=limit.status, reason=reason, **smallest))
+        return Finding.judged(
+            Evidence(status=limit.status, reason=reason, smallest_margin=smallest)
+        )
     if not state.smallest_margin > 0:
-        return Finding.judged(Evidence(theory="none", reason=_unseparated(found), **smallest))
+        own = form_in_words(structure)
+        return Finding.judged(
+            Evidence(
+                theory="none", reason=_unseparated(found), remark=own, smallest_margin=smallest
+            )
+        )
     if says == "limit":
         assert limit is not None
         return Finding.judged(
@@ -349,36 +365,44 @@ def verdict_finding(
                 near={"margin_ratio": state.margin_ratio},
                 beside={"agreement": state.agreement},
                 reason=held_back_by(state),
-                **smallest,
+                smallest_margin=smallest,
             )
         )
-    return Finding.judged(*_without_limit(structure, state.kkt_residual, value, smallest))
+    return Finding.judged(*_without_limit(structure, optimum, state, value))
 
 
 def _without_limit(
-    structure: Structure,
-    kkt_residual: float,
-    value: BoundedValue | None,
-    smallest: Mapping[str, Any],
+    structure: Structure, optimum: Optimum, state: OwnNetwork, value: BoundedValue | None
 ) -> Iterator[Evidence]:
     """Yield the evidence on a network whose limit no theorem names."""
-    said = form_in_words(structure)
+    said, smallest = form_in_words(structure), state.smallest_margin
+    local = None if value is None else value.limit
     if value is None or value.local is None:
-        near = "" if math.isnan(kkt_residual) else f"; KKT residual {number(kkt_residual, '.2g')}"
-        yield Evidence(theory="none", reason=said + near, **smallest)
-        return
-    local = value.limit
-    yield Evidence(
-        theory="local limit",
-        status=None if local is None else local.status,
-        near={} if local is None else {"local_ratio": value.local_ratio},
-        reason=value.local.reason or said,
-        **smallest,
-    )
-    if math.isfinite(value.bound):
-        best = f"no network of this form is below {value.bound:.5g} (proved)"
-        if is_global(value):
-            best += ", which the local limit attains: it is the best of all"
-        elif local is not None:
-            best += f": the best of all lies between {value.bound:.5g} and {local.value:.5g}"
+        residual = state.kkt_residual
+        near = "" if math.isnan(residual) else f"; KKT residual {number(residual, '.2g')}"
+        yield Evidence(theory="none", reason=said + near, smallest_margin=smallest)
+    elif is_global(value) and value.bound_ratio >= 1 - WITHIN:
+        yield Evidence(
+            near={"margin_ratio": value.bound_ratio},
+            remark="no network of this form has a smaller value (proved), though no theorem says "
+            "that training ends there",
+            smallest_margin=smallest,
+        )
+    else:
+        yield Evidence(
+            theory="local limit",
+            status=None if local is None else local.status,
+            near={} if local is None else {"local_ratio": value.local_ratio},
+            reason=value.local.reason or said,
+            smallest_margin=smallest,
+        )
+    bound = optimum.bound if value is None else value.bound
+    if math.isfinite(bound):
+        whose = "with its present gates" if optimum.present_gates else "of this form"
+        best = f"no network {whose} is below {bound:.5g} (proved)"
+        if value is not None and is_global(value):
+            best += ", which the local limit attains"
+        else:
+            least = state.value if local is None else min(state.value, local.value)
+            best += f": the best of all lies between {bound:.5g} and {least:.5g}"
         yield Evidence(theory="bound", reason=best)

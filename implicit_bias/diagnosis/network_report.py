@@ -194,8 +194,8 @@ def _heading(structure: Structure, held_out: Subject | None, loss: str) -> Headi
     description += f", {n_val} held out" if n_val else ", none held out"
     name = subject.name
     return Heading(
-        model=f"{name}: {form_in_words(structure)}",
-        theorem=theory.theorem,
+        model=name,
+        theorem=f"{form_in_words(structure)}. {theory.theorem[:1].upper()}{theory.theorem[1:]}",
         program=theory.program,
         setup=f"{description}; {subject.n_weights:,} trained weights; {loss} loss",
         title=f"{name}: {structure.form.value}",

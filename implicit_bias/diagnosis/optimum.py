@@ -48,6 +48,8 @@ class Optimum:
     features : callable or None
         Features (n, P) of a subject's samples in which the limit's scores are linear; None where
         the limit is no function of new samples.
+    present_gates : bool
+        Whether it is of networks that have the gates of this one on these samples alone.
     remark : str
         Why there is no more; empty where there is.
     """
@@ -56,6 +58,7 @@ class Optimum:
     limit: Limit | None = None
     bound: float = math.nan
     features: Features | None = None
+    present_gates: bool = False
     remark: str = ""
 
     def scores(self, subject: Subject) -> Floats:
@@ -83,6 +86,8 @@ def find_optimum(structure: Structure, y: Floats) -> Optimum:
         Form.LINEAR: _of_units,
         Form.UNITS: _of_units,
         Form.LAYERS: _of_layers,
+        Form.TWO_LAYER_RELU: _of_layers,
+        Form.DEEP_RELU: _of_layers,
     }.get(structure.form)
     return Optimum() if solver is None else solver(structure, y)
 
@@ -126,6 +131,10 @@ def _of_layers(structure: Structure, y: Floats) -> Optimum:
         return Optimum(remark=f"no bound: {n_paths:,} paths are more than {MOST_PATHS:,}")
     gates = [gate.numpy() for gate in layers.gates(subject, subject.weights)]
     limit = solve_limit(PathLasso(), layers.inputs(subject).numpy(), y, gates)
+    if layers.relu:
+        # A bound of networks that keep these gates, never a proof about all.
+        bound = float(limit.dual_objective) if limit.certificate.proves_separability() else math.nan
+        return Optimum("path lasso on its present gates", limit, bound, present_gates=True)
     return Optimum("path lasso", limit, _bound_of(limit))
 
 

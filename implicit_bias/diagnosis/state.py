@@ -108,7 +108,9 @@ def recognised_network(structure: Structure) -> RecognisedNetwork | None:
     return RecognisedNetwork(structure.subject, structure)
 
 
-def measure_own(structure: Structure, optimum: Optimum, held_out: Subject | None) -> MeasuredNetwork:
+def measure_own(
+    structure: Structure, optimum: Optimum, held_out: Subject | None
+) -> MeasuredNetwork:
     """Measure a network beside the certified optimum or bound of its form.
 
     Parameters

@@ -43,21 +43,21 @@ THEORIES: Mapping[Form, Theory] = MappingProxyType(
     {
         Form.FEATURES: Theory(
             "limit",
-            "scores that are linear in the weights: directional limit is the hard-margin SVM of "
-            "their features (Soudry et al., The implicit bias of gradient descent on separable "
+            "directional limit of scores that are linear in their weights is the hard-margin SVM "
+            "of the features (Soudry et al., The implicit bias of gradient descent on separable "
             "data, theorem 3)",
             "min ||w||  s.t.  y_n <w, phi(x_n)> >= 1",
         ),
         Form.LINEAR: Theory(
             "limit",
-            "a product of linear layers: directional limit, end to end, is the hard-margin SVM (Ji "
-            "and Telgarsky, Gradient descent aligns the layers of deep linear networks)",
+            "directional limit of a product of linear layers, end to end, is the hard-margin SVM "
+            "(Ji and Telgarsky, Gradient descent aligns the layers of deep linear networks)",
             "min ||b||  s.t.  y_n <b, phi(x_n)> >= 1",
         ),
         Form.UNITS: Theory(
             "limit",
-            "units with fixed gates below linear layers: directional limit is the group lasso over "
-            f"units ({LIPPL}, proposition B.8, whose proof asks no more of the units' features)",
+            "directional limit of units with fixed gates below linear layers is the group lasso "
+            f"over units ({LIPPL}, proposition B.8, whose proof asks no more of the units' features)",
             "min sum_h ||zeta_h||  s.t.  y_n sum_h <zeta_h, phi_h(x_n)> >= 1",
         ),
         Form.LAYERS: Theory(
@@ -95,8 +95,7 @@ THEORIES: Mapping[Form, Theory] = MappingProxyType(
         ),
         Form.HOMOGENEOUS: Theory(
             "none",
-            "no theorem names the limit. If its scores are locally Lipschitz and definable, "
-            + KKT,
+            "no theorem names the limit. If its scores are locally Lipschitz and definable, " + KKT,
             KKT_PROGRAM,
         ),
         Form.NOT_HOMOGENEOUS: Theory(
@@ -115,8 +114,8 @@ def form_in_words(structure: Structure) -> str:
         return f"{structure.form.value}, homogeneous of degree {found.degree:g}"
     if found.mixed:
         return (
-            f"not homogeneous: because of {_listed(found.mixed)}; of degree "
-            f"{found.degree_without:g} in the others without"
+            f"not homogeneous because of {_listed(found.mixed)}, without which it is of degree "
+            f"{found.degree_without:g}"
         )
     if found.powers:
         terms = _listed([str(power) for power in found.powers])

@@ -25,8 +25,8 @@ class Form(Enum):
     POLYNOMIAL = "a homogeneous polynomial in its weights, behind fixed gates"
     TWO_LAYER_RELU = "a two-layer ReLU network"
     DEEP_RELU = "a ReLU network of several hidden layers"
-    PIECEWISE = "homogeneous, with gates that its weights move"
-    HOMOGENEOUS = "homogeneous, of a form that is not recognised"
+    PIECEWISE = "a network whose weights move its gates"
+    HOMOGENEOUS = "a network of a form that is not recognised"
     NOT_HOMOGENEOUS = "not homogeneous in its weights"
 
 
