@@ -3,7 +3,15 @@
 import logging
 
 from .answer import Answer, NotCertified
-from .arrays import Array, array_namespace, as_float64, is_torch_array, to_numpy
+from .arrays import (
+    Array,
+    ArrayLike,
+    DenseArray,
+    array_namespace,
+    as_float64,
+    is_torch_array,
+    to_numpy,
+)
 from .certificate import Certificate, certify
 from .checks import (
     require_columns,
@@ -13,6 +21,7 @@ from .checks import (
     require_inputs,
     require_labels,
     require_positive,
+    require_scale,
     require_shape,
     require_tolerance,
 )
@@ -45,8 +54,10 @@ __all__ = [
     "SOLVERS",
     "Answer",
     "Array",
+    "ArrayLike",
     "Certificate",
     "ConstrainedCertificate",
+    "DenseArray",
     "FitCertificate",
     "GatedDesign",
     "KernelProgram",
@@ -80,6 +91,7 @@ __all__ = [
     "require_labels",
     "require_memory",
     "require_positive",
+    "require_scale",
     "require_shape",
     "require_tolerance",
     "solve",

@@ -204,7 +204,8 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("autoencoders/*.py", (".", "data.arrays", "drawing.figures")),
     ("estimators/*.py", (".", "_solve", "data.*", "gates.*", "limits.*", "models.*")),
     ("sweeps/*.py", (".", "_version", "exits", "models", "run_model", "limits.linear", "options.*",
-                     "reports.*", "runs.*", "data.dataset", "data.names", "drawing.figures")),
+                     "reports.*", "runs.*", "data.dataset", "data.labelled", "data.names", "_solve",
+                     "drawing.figures")),
     ("cli.py", ("_version", "exits", "models", "options.*", "reports.*", "run_model", "runs.*",
                 "sweeps.commands", "sweeps.showing")),
 )  # fmt: skip

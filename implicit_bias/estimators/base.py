@@ -32,8 +32,10 @@ from .._solve import (
     SolverName,
     Status,
     one_vs_rest_programs,
+    require_scale,
     solve,
     solve_one_vs_rest,
+    to_numpy,
 )
 from .._words import OnInseparable, check_word
 from ..data.arrays import Floats, refuse_disguised, refuse_masked
@@ -132,6 +134,7 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
         inputs: Floats
         targets: NDArray[Any]
         inputs, targets = validate_data(self, X, y, dtype=np.float64)
+        require_scale("X", inputs)
         check_classification_targets(targets)
         weights, costs = weigh(targets, sample_weight, self.class_weight)
         rows = np.flatnonzero(costs)
@@ -217,7 +220,7 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
     @property
     def dual_(self) -> Any:
         """Multipliers (n,) of `classes_[1]` against `classes_[0]`; (K, n) for K > 2."""
-        return self._each(lambda limit: self._of_rows(limit.dual), np.stack)
+        return self._each(lambda limit: self._of_rows(to_numpy(limit.dual)), np.stack)
 
     @property
     def dual_gap_(self) -> Any:
