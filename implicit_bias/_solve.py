@@ -10,6 +10,9 @@ try:
         ConstrainedCertificate,
         FitCertificate,
         GatedDesign,
+        HingeCertificate,
+        HingeProgram,
+        HingeSolution,
         KernelProgram,
         KernelSolution,
         LeastSquaresProgram,
@@ -27,6 +30,7 @@ try:
         certify,
         certify_constrained,
         certify_fit,
+        certify_hinge,
         certify_kernel,
         is_torch_array,
         iterate_one_vs_rest,
@@ -42,6 +46,7 @@ try:
         require_shape,
         require_tolerance,
         solve,
+        solve_hinge,
         solve_kernel,
         solve_least_squares,
         solve_nested,
@@ -64,6 +69,7 @@ except ImportError as error:
 
 # Solvers of cvxpy are an extra.
 solve = naming_extras()(solve)
+solve_hinge = naming_extras()(solve_hinge)
 solve_nested = naming_extras()(solve_nested)
 solve_one_vs_rest = naming_extras()(solve_one_vs_rest)
 to_cvxpy = naming_extras()(to_cvxpy)
@@ -75,6 +81,9 @@ __all__ = [
     "ConstrainedCertificate",
     "FitCertificate",
     "GatedDesign",
+    "HingeCertificate",
+    "HingeProgram",
+    "HingeSolution",
     "KernelProgram",
     "KernelSolution",
     "LeastSquaresProgram",
@@ -92,6 +101,7 @@ __all__ = [
     "certify",
     "certify_constrained",
     "certify_fit",
+    "certify_hinge",
     "certify_kernel",
     "html_table",
     "is_torch_array",
@@ -108,6 +118,7 @@ __all__ = [
     "require_shape",
     "require_tolerance",
     "solve",
+    "solve_hinge",
     "solve_kernel",
     "solve_least_squares",
     "solve_nested",

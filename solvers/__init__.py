@@ -20,6 +20,8 @@ from .constrained import ConstrainedCertificate, certify_constrained
 from .cvxpy_backend import to_cvxpy
 from .design import GatedDesign
 from .dispatch import SOLVERS, solve
+from .hinge_conic import HingeSolution, solve_hinge
+from .hinge_program import HingeCertificate, HingeProgram, certify_hinge
 from .kernel_path import solve_kernel
 from .kernel_program import KernelProgram, KernelSolution, certify_kernel
 from .least_squares import (
@@ -49,6 +51,9 @@ __all__ = [
     "ConstrainedCertificate",
     "FitCertificate",
     "GatedDesign",
+    "HingeCertificate",
+    "HingeProgram",
+    "HingeSolution",
     "KernelProgram",
     "KernelSolution",
     "LeastSquaresProgram",
@@ -66,6 +71,7 @@ __all__ = [
     "certify",
     "certify_constrained",
     "certify_fit",
+    "certify_hinge",
     "certify_kernel",
     "is_torch_array",
     "iterate_one_vs_rest",
@@ -81,6 +87,7 @@ __all__ = [
     "require_shape",
     "require_tolerance",
     "solve",
+    "solve_hinge",
     "solve_kernel",
     "solve_least_squares",
     "solve_nested",

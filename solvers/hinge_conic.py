@@ -200,10 +200,7 @@ def _solve(
     eye = sparse.eye_array(n_stated)
     # Each cone is (t_h, u_h): rows of norms and of groups, interleaved.
     order = np.concatenate(
-        [
-            np.concatenate([[size + h], h * n_inputs + np.arange(n_inputs)])
-            for h in range(n_groups)
-        ]
+        [np.concatenate([[size + h], h * n_inputs + np.arange(n_inputs)]) for h in range(n_groups)]
     )
     height = n_groups * (n_inputs + 1)
     cones = sparse.csr_array(
@@ -251,9 +248,7 @@ def _solve(
     return _Conic(x[:size].reshape(n_groups, n_inputs), lam, shares, str(found.status))
 
 
-def _nothing(
-    program: HingeProgram, status: Status, solves: int, seconds: float
-) -> HingeSolution:
+def _nothing(program: HingeProgram, status: Status, solves: int, seconds: float) -> HingeSolution:
     n_samples, n_inputs = program.X.shape
     shape = (program.n_groups, n_inputs)
     return HingeSolution(
