@@ -17,8 +17,8 @@ from .problem import ReLUProblem
 __all__ = ["MAX_PATTERNS", "TooManyPatterns", "largest_dual", "n_patterns", "relu_lower_bound"]
 
 MAX_PATTERNS = 2**24
-# Patterns whose bound is worked on at once, and numbers of a matrix product.
-_CHUNK, _ENTRIES = 2**14, 2**22
+# Patterns whose bound is worked on at once, and samples whose patterns are summed at once.
+_CHUNK, _LOW = 2**14, 14
 # Of the largest value that is known: patterns below it by so much, or above by less, need no more.
 _CLOSE = 1e-10
 # Rounds of the accelerated gradient on patterns that remain; those that remain then are solved
@@ -149,33 +149,33 @@ def _largest_of(side: Side, floor: float, ends: Floats) -> float:
     if p == 0 or not len(ends):
         return floor
     shares = _candidates(side, ends)
-    n_low = min(p, 10)
+    n_low = min(p, _LOW)
     low = _patterns(n_low)
     weights = side.slope + (1 - side.slope) * low
     low_sums = weights @ side.helping[:n_low]
     largest = floor
-    waiting: list[Floats] = []
-    n_waiting = 0
-    for block in range(2 ** (p - n_low)):
+    low_squares = np.sum(low_sums**2, axis=1)[:, None]
+    sums: list[Floats] = []
+    firsts: list[Floats] = []
+    n_waiting, n_blocks = 0, 2 ** (p - n_low)
+    for block in range(n_blocks):
         high = (block >> np.arange(p - n_low)) & 1
         rest = (side.slope + (1 - side.slope) * high) @ side.helping[n_low:]
         rest = rest - side.slope * side.opposing.sum(axis=0)
-        # ||low + rest - shares B|| of all patterns and all candidates.
+        # ||low + rest - shares B||^2 of all patterns and all candidates.
         offset = rest - shares @ side.hinges
-        squares = (
-            np.sum(low_sums**2, axis=1)[:, None]
-            + 2 * low_sums @ offset.T
-            + np.sum(offset**2, axis=1)
-        )
-        above = np.min(squares, axis=1) > floor**2 * (1 - 1e-9)
-        if above.any():
-            waiting.append(low_sums[above] + rest)
-            n_waiting += int(above.sum())
-        if n_waiting >= _CHUNK:
-            largest = max(largest, _refined(side, np.concatenate(waiting), shares, floor))
-            waiting, n_waiting = [], 0
-    if waiting:
-        largest = max(largest, _refined(side, np.concatenate(waiting), shares, floor))
+        squares = 2 * low_sums @ offset.T
+        squares += low_squares
+        squares += np.sum(offset**2, axis=1)
+        best = np.argmin(squares, axis=1)
+        above = squares[np.arange(len(best)), best] > floor**2 * (1 - 1e-9)
+        sums.append(low_sums[above] + rest)
+        firsts.append(shares[best[above]])
+        n_waiting += int(above.sum())
+        if n_waiting >= _CHUNK or block == n_blocks - 1:
+            found = _refined(side, np.concatenate(sums), np.concatenate(firsts), floor)
+            largest = max(largest, found)
+            sums, firsts, n_waiting = [], [], 0
     return largest
 
 
@@ -187,14 +187,16 @@ def _candidates(side: Side, ends: Floats) -> Floats:
     return np.concatenate([np.zeros((1, q)), np.ones((1, q)), np.full((1, q), 0.5), best])
 
 
-def _refined(side: Side, c: Floats, candidates: Floats, floor: float) -> float:
-    """Largest upper bound of patterns with helping sums `c` (k, r), or `floor`."""
+def _refined(side: Side, c: Floats, shares: Floats, floor: float) -> float:
+    """Largest upper bound of patterns with helping sums `c` (k, r), or `floor`.
+
+    It starts from shares (k, q).
+    """
     B = side.hinges
-    lengths = np.linalg.norm(c[:, None, :] - (candidates @ B)[None], axis=2)
-    shares = candidates[np.argmin(lengths, axis=1)]
     for n_steps in _ROUNDS:
         shares = shortest(c, B, shares, n_steps)
-        above = np.linalg.norm(c - shares @ B, axis=1) > floor
+        left = c - shares @ B
+        above = np.einsum("kr,kr->k", left, left) > floor**2
         c, shares = c[above], shares[above]
         if not len(c):
             return floor

@@ -28,7 +28,7 @@ from .problem import Flags, ReLUProblem, Units
 
 __all__ = ["Found", "as_limit", "failed", "relu_local_limit", "seek"]
 
-# Gate patterns that a global bound may look at: about a second.
+# Gate patterns that a global bound may look at: a few seconds.
 _PATTERNS = 2**22
 # Norm at which a unit is born, relative to the mean of the others.
 _BORN = 1e-3
