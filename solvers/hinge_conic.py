@@ -99,7 +99,7 @@ def solve_hinge(
     >>> program = HingeProgram(X, np.eye(2), 1 - np.eye(2))
     >>> solution = solve_hinge(program)
     >>> solution.status.name, round(solution.certificate.objective, 6)
-    ('SOLVED', 2.0)
+    ('SOLVED', 2.414214)
     """
     require_tolerance(tol)
     n_samples, n_inputs = program.X.shape

@@ -73,7 +73,7 @@ class HingeProgram:
     @property
     def n_groups(self) -> int:
         """Number H of groups."""
-        return self.linear.shape[1]
+        return int(self.linear.shape[1])
 
     def margins(self, u: Floats) -> Floats:
         """Return the margins (n,) of groups `u` (H, D)."""

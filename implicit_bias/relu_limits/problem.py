@@ -126,7 +126,7 @@ class ReLUProblem:
         """Return the cosines (n, H) between inputs and units; 0 where either vanishes."""
         sizes = self.sizes[:, None] * np.linalg.norm(u, axis=1)
         products = self.X @ u.T
-        return np.divide(products, sizes, out=np.zeros_like(products), where=sizes > 0)
+        return np.asarray(np.divide(products, sizes, out=np.zeros_like(products), where=sizes > 0))
 
     def program(self, units: Units) -> HingeProgram:
         """State the convex program on the units' gates.

@@ -129,7 +129,7 @@ def relu_local_limit(
     >>> network = ib.ReLU.from_weights([[1.0, 0.1], [0.2, 1.0]], [1.0, -1.0])
     >>> limit = ib.limits.relu_local_limit(network, X, y)
     >>> limit.status.name, round(limit.start_value, 6), round(limit.value, 6)
-    ('GLOBAL_OPTIMUM', 1.891168, 1.5)
+    ('GLOBAL_OPTIMUM', 2.530989, 1.5)
     """
     require_tolerance(tol)
     require_count("births", births, least=0)
@@ -363,7 +363,8 @@ def _joined(problem: ReLUProblem, units: Units) -> Units:
     """Units with parallel ones of one sign as one."""
     order = np.argsort(-units.norms)
     directions = units.u / units.norms[:, None]
-    u, kept = units.u.copy(), []
+    u = units.u.copy()
+    kept: list[int] = []
     for h in order:
         same = [
             k for k in kept
