@@ -95,6 +95,7 @@ PROMISED = MappingProxyType(
         "class:Assumption": ".reports.finding:Assumption",
         "class:Table": ".reports.finding:Table",
         "class:Heading": ".reports.heading:Heading",
+        "class:Verdict": ".reports.verdict:Verdict",
         "class:Trajectory": ".training.trajectory:Trajectory",
         "enum:Status": "solvers.status:Status",
         # Networks, with the containers of their layers, and gatings.

@@ -15,6 +15,7 @@ import click
 
 from ._extras import require
 from ._files import check_writable
+from ._pictures import write_figure
 from ._version import __version__
 from .exits import (
     BAD_INPUT,
@@ -82,6 +83,9 @@ EPILOG = (
     "--resume", is_flag=True, help="Go on with the unfinished run in the folder of --save."
 )
 @click.option(
+    "--overwrite", is_flag=True, help="Begin anew in the folder of --save, whatever it holds."
+)
+@click.option(
     "--program",
     is_flag=True,
     help="Print the convex program of this run, stated in cvxpy, and its size; solve nothing.",
@@ -95,6 +99,7 @@ def compare(
     page: Path | None,
     folder: Path | None,
     resume: bool,
+    overwrite: bool,
     program: bool,
     quiet: bool,
     **choices: Any,
@@ -106,8 +111,13 @@ def compare(
     defaults of their own, which the results name.
     """
     _open_streams()
-    if resume and folder is None:
-        raise click.UsageError("`--resume` needs `--save DIR`, the folder that the run was kept in")
+    for flag, asked in (("--resume", resume), ("--overwrite", overwrite)):
+        if asked and folder is None:
+            raise click.UsageError(f"`{flag}` needs `--save DIR`, the folder of the run")
+    if resume and overwrite:
+        raise click.UsageError(
+            "`--resume` goes on with a run, `--overwrite` begins anew: give one of them"
+        )
     if program and (plot or page or folder):
         raise click.UsageError("`--program` runs nothing: leave out --plot, --report and --save")
     with failures_reported():
@@ -117,7 +127,8 @@ def compare(
         if program:
             _print(run_programs(model, chosen, progress=_watched(quiet)), as_json, quiet)
             return
-        with running(model, chosen, progress=_watched(quiet), save=folder, resume=resume) as report:
+        kept = {"save": folder, "resume": resume, "overwrite": overwrite}
+        with running(model, chosen, progress=_watched(quiet), **kept) as report:
             # Shown first: a disk that turns out to be full must not take the results with it.
             shown = _show(report, as_json=as_json, quiet=quiet)
         _write(context, report, plot, page)
@@ -171,7 +182,7 @@ def _write(context: click.Context, report: Report, plot: Path | None, page: Path
             if figure is None:
                 click.echo(f"nothing was trained, so there is no picture for {plot}", err=True)
             else:
-                figure.savefig(plot, dpi=150)
+                write_figure(figure, plot)
         if page is not None:
             from .reports.page import write_html
 

@@ -59,6 +59,7 @@ def run(
     progress: bool | ProgressCallback | Progress = False,
     save: str | os.PathLike[str] | None = None,
     resume: bool = False,
+    overwrite: bool = False,
     **options: Unpack[RunOptions],
 ) -> Report:
     """Predict the limit of a network, train one, and compare them, as ``compare --model`` does.
@@ -74,6 +75,10 @@ def run(
         Folder for the results; an unfinished run keeps its state there.
     resume : bool
         True to continue the unfinished run in `save`.
+    overwrite : bool
+        True to begin anew in `save` whatever it holds. Otherwise only a finished run of the same
+        model is replaced: an unfinished one, one of another model, and files that no run has noted
+        there are refused.
     **options
         The options of the model, by the names and with the defaults of the command:
         `hidden_units=20` is `--hidden-units 20`, and None leaves one to the model. Beside them
@@ -107,7 +112,9 @@ def run(
     ('SOLVED', True)
     """
     shown = progress_of(progress)
-    with running(model, options, progress=shown, save=save, resume=resume) as report:
+    with running(
+        model, options, progress=shown, save=save, resume=resume, overwrite=overwrite
+    ) as report:
         return report
 
 
@@ -119,15 +126,19 @@ def running(
     progress: AbstractContextManager[Progress],
     save: str | os.PathLike[str] | None = None,
     resume: bool = False,
+    overwrite: bool = False,
 ) -> Iterator[Report]:
     """Run a model and yield its report, which is saved afterwards; its folder is locked until then.
 
     Parameters and errors are those of `run`, but for `progress`, which is opened here.
     """
-    if resume and save is None:
-        raise ValueError("`resume` needs `save`, the folder that the run was kept in")
+    for given, asked in (("resume", resume), ("overwrite", overwrite)):
+        if asked and save is None:
+            raise ValueError(f"`{given}` needs `save`, the folder that the run was kept in")
+    if resume and overwrite:
+        raise ValueError("`resume` goes on with a run, `overwrite` begins anew: give one of them")
     setup = resolve(name, options)
-    folder = RunFolder(_folder(save), resume)
+    folder = RunFolder(_folder(save), resume=resume, overwrite=overwrite)
     with folder.opened(name):
         with progress as shown:
             report = run_setup(replace(setup, progress=shown, folder=folder))

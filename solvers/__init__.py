@@ -37,8 +37,8 @@ from .memory import require_memory
 from .nested import solve_nested
 from .one_vs_rest import iterate_one_vs_rest, one_vs_rest_programs, solve_one_vs_rest
 from .programs import MaxMarginProgram
-from .settings import Progress, Settings
-from .solution import Solution, support_vectors
+from .settings import Progress, Settings, SolverName
+from .solution import Solution, conclude, support_vectors
 from .status import Status, worst_status
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())
@@ -65,6 +65,7 @@ __all__ = [
     "SampledLeastSquares",
     "Settings",
     "Solution",
+    "SolverName",
     "Status",
     "array_namespace",
     "as_float64",
@@ -73,6 +74,7 @@ __all__ = [
     "certify_fit",
     "certify_hinge",
     "certify_kernel",
+    "conclude",
     "is_torch_array",
     "iterate_one_vs_rest",
     "one_vs_rest_programs",

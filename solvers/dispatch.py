@@ -9,7 +9,7 @@ from .cvxpy_backend import solve_cvxpy
 from .interior_point import solve_interior_point
 from .linear_backend import solve_highs
 from .programs import MaxMarginProgram
-from .settings import Settings
+from .settings import Settings, SolverName
 from .solution import Solution
 
 __all__ = ["SOLVERS", "solve"]
@@ -28,7 +28,7 @@ SOLVERS: dict[str, Callable[[MaxMarginProgram, Settings, str], Solution]] = {
 def solve(
     program: MaxMarginProgram,
     *,
-    solver: str = "interior-point",
+    solver: SolverName = "interior-point",
     settings: Settings | None = None,
 ) -> Solution:
     """Solve a max-margin program and certify the answer.

@@ -10,7 +10,7 @@ from .dispatch import solve
 from .interior_point import solve_interior_point
 from .programs import MaxMarginProgram
 from .refinement import PrimalDual
-from .settings import Settings
+from .settings import Settings, SolverName
 from .solution import Solution
 from .status import Status
 
@@ -21,7 +21,7 @@ def solve_nested(
     program: MaxMarginProgram,
     sizes: Sequence[int],
     *,
-    solver: str = "interior-point",
+    solver: SolverName = "interior-point",
     settings: Settings | None = None,
 ) -> tuple[Solution, ...]:
     """Solve the programs of the first n samples of `program`, for every n of `sizes`.

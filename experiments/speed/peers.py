@@ -169,7 +169,7 @@ def _one_group(
     return peer
 
 
-def _through(name: str, program: MaxMarginProgram, tol: float) -> Answer:
+def _through(name: Any, program: MaxMarginProgram, tol: float) -> Answer:
     found = solve(program, solver=name, settings=Settings(tol=tol))
     return found.primal, found.dual
 

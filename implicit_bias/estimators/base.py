@@ -29,11 +29,13 @@ from .._solve import (
     MaxMarginProgram,
     NotCertified,
     Settings,
+    SolverName,
     Status,
     one_vs_rest_programs,
     solve,
     solve_one_vs_rest,
 )
+from .._words import OnInseparable, check_word
 from ..data.arrays import Floats, refuse_disguised, refuse_masked
 from ..limits.formulation import Formulation
 from ..limits.limit import Limit
@@ -60,10 +62,10 @@ class InseparableWarning(UserWarning):
 class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc,unused-ignore]
     """Base of the classifiers that predict with the limit of training; see its subclasses."""
 
-    solver: str
+    solver: SolverName
     tol: float
     max_iterations: int | None
-    on_inseparable: str
+    on_inseparable: OnInseparable
     add_constant: bool
     class_weight: ClassWeight
 
@@ -111,10 +113,7 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
 
     def _begin(self) -> Settings:
         """Check parameters, drop earlier answers and return the solver's settings."""
-        if self.on_inseparable not in ("warn", "raise"):
-            raise ValueError(
-                f"`on_inseparable` must be 'warn' or 'raise', got {self.on_inseparable!r}"
-            )
+        check_word("on_inseparable", self.on_inseparable, OnInseparable)
         settings = Settings(tol=self.tol, max_iterations=self.max_iterations)
         # A fit that fails leaves no earlier answer behind.
         for name in ("zeta_", "limits_"):

@@ -43,6 +43,8 @@ class FReLULimit(UnitsLimit):
     ((2, 2), [1, -1])
     """
 
+    FORMULATION: ClassVar[str] = "limits.frelu:SVMFReLU"
+
     @property
     def predictor(self) -> Predictor:
         """The limit as a function of new inputs and gates, at smallest margin 1."""

@@ -62,6 +62,8 @@ class L1Limit(Limit):
     ([0.5, 0.0], [2.0])
     """
 
+    FORMULATION: ClassVar[str] = "limits.l1:L1Margin"
+
     @property
     def predictor(self) -> L1Predictor:
         """The limit as a function of new features, at smallest margin 1."""

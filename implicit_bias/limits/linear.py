@@ -49,6 +49,8 @@ class LinearLimit(Limit):
     [(3, 2), (1, 3)]
     """
 
+    FORMULATION: ClassVar[str] = "limits.linear:HardMarginSVM"
+
     @property
     def predictor(self) -> Predictor:
         """The limit as a function of new inputs, at smallest margin 1."""

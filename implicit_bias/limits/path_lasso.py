@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import TYPE_CHECKING, ClassVar, Unpack
+from typing import TYPE_CHECKING, ClassVar, Self, Unpack
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from .._solve import (
 )
 from .aligned import aligned_weights, forward, network_value
 from .formulation import Formulation, Solving, real_data, solve_limit
+from .limit import Limit
 from .literal import constant, max_margin
 from .path_limit import PathLimit
 from .paths import Gates, Layers, PathColumns, Paths, distinct_paths, gate_layers
@@ -76,6 +77,12 @@ class PathLasso(Formulation[PathLimit]):
 
     widths: tuple[int, ...] | None = None
     contexts: bool = False
+
+    @classmethod
+    def of(cls, limit: Limit) -> Self:
+        """Return the formulation of the widths, and of the contexts or gates, of a `PathLimit`."""
+        assert isinstance(limit, PathLimit)
+        return cls(tuple(int(width) for width in limit.widths), bool(limit.context_sizes.any()))
 
     def program(self, X: Array, y: Array, gates: Gates | None = None) -> MaxMarginProgram:
         """Build the program with one group a path, merging paths equal on all samples.

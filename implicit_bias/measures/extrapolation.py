@@ -118,8 +118,11 @@ class Extrapolation(Shown):
     @property
     def informative(self) -> bool:
         """True if the bar says more than that the limit lies between `reached` and `upper`."""
-        left = self.upper - self.reached
-        return not self.limit.high - self.limit.low >= (1 - LITTLE) * left
+        return self.says(self.limit)
+
+    def says(self, bar: Bar) -> bool:
+        """Return whether a bar says more than that it lies between `reached` and `upper`."""
+        return not bar.high - bar.low >= (1 - LITTLE) * (self.upper - self.reached)
 
     def predict(self, u: float) -> Bar:
         """The bar at u >= 0: of a run that has come so far.
@@ -156,7 +159,7 @@ class Extrapolation(Shown):
     def in_words(self, bar: Bar) -> str:
         """A bar below the bound, for a table."""
         low, high = f"{bar.low:.4f}", f"{bar.high:.4f}"
-        if bar.high - bar.low >= (1 - LITTLE) * (self.upper - self.reached):
+        if not self.says(bar):
             return f"not known: anything from what is reached, {self.reached:.4f}, to {high}"
         if low == high:
             return low

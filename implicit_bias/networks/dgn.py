@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from .._numbers import whole_number
+from .._words import InitName
 from .protocols import check_inputs
 from .weights import (
     Start,
@@ -95,7 +96,7 @@ class GatedStack(torch.nn.Module):
     ) -> None:
         super().__init__()
         sizes = {"n_inputs": n_inputs} | {f"widths[{i}]": w for i, w in enumerate(widths)}
-        inits = ("sign", "gaussian", "kaiming", "orthogonal", "balanced")
+        inits: tuple[InitName, ...] = ("sign", "gaussian", "kaiming", "orthogonal", "balanced")
         begin = Start.checked(sizes, inits, **start)
         self.n_inputs, self.widths = n_inputs, tuple(int(width) for width in widths)
         below = [n_inputs, *self.widths]

@@ -138,7 +138,7 @@ class _Head(torch.nn.Module):
         n_features: int,
         *,
         dtype: torch.dtype = torch.float64,
-        device: str = "cpu",
+        device: torch.device | str = "cpu",
     ) -> None:
         super().__init__()
         zeros = torch.zeros(n_classes, n_features, dtype=dtype, device=device)
@@ -223,7 +223,7 @@ class SoftLabelHead(_Head):
         *,
         temperature: float,
         dtype: torch.dtype = torch.float64,
-        device: str = "cpu",
+        device: torch.device | str = "cpu",
     ) -> None:
         super().__init__(n_classes, n_features, dtype=dtype, device=device)
         self.temperature = temperature

@@ -7,6 +7,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from .._words import InitName
 from .weights import (
     Start,
     Starting,
@@ -57,7 +58,7 @@ class GatedLayers(torch.nn.Module):
         self,
         sizes: Mapping[str, int],
         upper_widths: Sequence[int],
-        inits: Sequence[str],
+        inits: Sequence[InitName],
         **start: Unpack[Starting],
     ) -> None:
         super().__init__()

@@ -5,13 +5,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Self, TypedDict, Unpack
+from typing import Self, TypedDict, Unpack, get_args
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from .._words import InitName, UnitInit
 from .protocols import check_start
 
 __all__ = [
@@ -37,7 +38,7 @@ __all__ = [
 _FILLS: Mapping[str, Callable[..., Tensor]] = MappingProxyType(
     {"orthogonal": torch.nn.init.orthogonal_, "kaiming": torch.nn.init.kaiming_normal_}
 )
-INITS = ("orthogonal", "kaiming", "balanced")
+INITS: tuple[UnitInit, ...] = get_args(UnitInit)
 
 
 def as_tensor(values: ArrayLike | Tensor) -> Tensor:
@@ -75,7 +76,7 @@ class Starting(TypedDict, total=False):
     torch.Size([2, 2, 3])
     """
 
-    init: str
+    init: InitName
     init_scale: float
     random_state: int | np.random.Generator
     dtype: torch.dtype
@@ -86,7 +87,7 @@ class Starting(TypedDict, total=False):
 class Start:
     """The choices of `Starting`, checked and with their defaults."""
 
-    init: str
+    init: InitName
     init_scale: float = 1.0
     random_state: int | np.random.Generator = 0
     dtype: torch.dtype = torch.float64
@@ -94,7 +95,7 @@ class Start:
 
     @classmethod
     def checked(
-        cls, sizes: Mapping[str, int], inits: Sequence[str], **start: Unpack[Starting]
+        cls, sizes: Mapping[str, int], inits: Sequence[InitName], **start: Unpack[Starting]
     ) -> Self:
         """Return the choices for a network, checked by `check_start`.
 

@@ -27,8 +27,9 @@ def _column(
     at_most: float | None = None,
     over_classes: Rule | None = None,
     head: str = "",
+    phrase: str = "",
 ) -> Quantity:
-    return Quantity(name, label, format, ideal, at_most, doc, type, over_classes, head)
+    return Quantity(name, label, format, ideal, at_most, doc, type, over_classes, head, phrase)
 
 
 def _like(name: str, other: Quantity, doc: str) -> Quantity:
@@ -69,6 +70,7 @@ _AGREEMENT = _column(
     ".2%",
     ideal=1.0,
     head="agreement",
+    phrase="same label on {:.2%} held out",
 )
 _KKT_RESIDUAL = _column(
     "kkt_residual",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from .._solve import Status
 from ..data.sample import Sample
@@ -18,6 +21,7 @@ from ..quantities.table import columns, lines
 from ..training.trajectory import Trajectory
 from .columns import limit_columns, training_columns
 from .finding import Assumption, Finding, Table, Writer
+from .verdict import Evidence
 from .writers import write_frame, write_weights
 
 if TYPE_CHECKING:
@@ -26,6 +30,8 @@ if TYPE_CHECKING:
 __all__ = [
     "TOGETHER",
     "compared",
+    "divergence",
+    "evidence",
     "full_batches",
     "gating_file",
     "loss_vanishes",
@@ -34,11 +40,14 @@ __all__ = [
     "shortfall",
     "solved",
     "trained",
+    "unseparated",
     "usable",
 ]
 
 TOGETHER = "prediction and training"
 """Title of the table with a limit and a network side by side."""
+# By how much log(loss) rises in a run that diverged.
+RISE = math.log(10.0)
 BOUNDS = ("objective", "lower_bound", "gap")
 
 
@@ -153,6 +162,32 @@ def compared(
     )
 
 
+def evidence(
+    limit: Limit, comparison: Comparison, trajectory: Trajectory, **further: Any
+) -> Evidence:
+    """Return the evidence for the verdict on a network beside its margin limit.
+
+    Parameters
+    ----------
+    limit : Limit
+    comparison : Comparison
+    trajectory : Trajectory
+    further
+        As of `Evidence`; a `reason` takes the place of what keeps the network away.
+    """
+    reason = unseparated(trajectory) or further.pop("reason", "") or comparison.held_back_by
+    return Evidence(
+        status=limit.status,
+        near={"margin_ratio": comparison.margin_ratio},
+        beside={"agreement": comparison.agreement},
+        smallest_margin=float(trajectory.smallest_margin[-1]),
+        diverged=divergence(trajectory),
+        reason=reason,
+        remark=_interrupted(trajectory),
+        **further,
+    )
+
+
 def loss_vanishes(trajectory: Trajectory) -> Assumption:
     """Return the assumption that the loss tends to 0, with how far it came."""
     reached = -float(trajectory.log_loss[-1])
@@ -197,14 +232,43 @@ def network_record(trajectory: Trajectory) -> dict[str, Any]:
 
 def shortfall(trajectory: Trajectory, name: str = "the network") -> str:
     """Return a sentence where a run that ended does not separate its data; empty otherwise."""
+    if not trajectory.finished:
+        return ""
+    if diverged := divergence(trajectory):
+        return f"{name} diverged {diverged}"
+    lacking = unseparated(trajectory)
+    return f"{name} does not separate its training data {lacking}" if lacking else ""
+
+
+def unseparated(trajectory: Trajectory) -> str:
+    """Return after how many steps a network does not separate its data, and the way out."""
     margin = float(trajectory.smallest_margin[-1])
-    if margin > 0 or not trajectory.finished:
+    if not margin <= 0:
         return ""
     return (
-        f"{name} does not separate its training data after {int(trajectory.step[-1])} steps "
-        f"(smallest margin {margin:.3g}), so it is on no way to a limit yet: give more `--steps`, "
-        "or take another `--trainer` or `--seed`"
+        f"after {int(trajectory.step[-1])} steps (smallest margin {margin:.3g}): give more "
+        "`--steps`, or take another `--trainer` or `--seed`"
     )
+
+
+def divergence(trajectory: Trajectory) -> str:
+    """Return from which step on the loss stayed above that of the start, of a run that diverged.
+
+    That is a run that ends without separating its data, at more than ten times its first loss.
+    """
+    rise = trajectory.log_loss - trajectory.log_loss[0]
+    if not (trajectory.smallest_margin[-1] <= 0 and rise[-1] > RISE):
+        return ""
+    since = trajectory.step[np.flatnonzero(rise <= 0)[-1] + 1]
+    first, last = (loss_in_words(float(trajectory.log_loss[row])) for row in (0, -1))
+    return (
+        f"from step {int(since)} on: the loss rose from {first} to {last}: give a smaller "
+        "`--learning-rate`, or smaller initial weights"
+    )
+
+
+def _interrupted(trajectory: Trajectory) -> str:
+    return "" if trajectory.finished else f"interrupted after {int(trajectory.step[-1])} steps"
 
 
 def _of_limit(limit: Limit, name: str, record: Mapping[str, Any]) -> dict[str, Any]:

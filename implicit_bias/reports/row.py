@@ -63,6 +63,8 @@ COLUMNS: tuple[Column, ...] = (
     Column("row_version", "int64", "Version of these columns."),
     Column("model", "string", "The row of the table of models."),
     Column("status", "string", "The worst status of the limits."),
+    Column("verdict", "string", "The word of the run's verdict."),
+    Column("verdict_sentence", "string", "Its sentence."),
     Column("finished", "bool", "False if training was interrupted."),
     Column("failure", "string", "Why there is a prediction but no comparison."),
     Column("shortfall", "string", "What training did not reach."),

@@ -16,13 +16,13 @@ from ..measures.distances import Distances
 from ..measures.kkt import kkt_distance
 from ..options.resolve import SCHEDULE
 from ..reports.finding import Finding
-from ..reports.findings import compared, separable_assumptions, trained
+from ..reports.findings import compared, evidence, separable_assumptions, trained
 from ..training.network_snapshots import NetworkSnapshots
 from ..training.trajectory import Trajectory
 from .fit import STATE, fit
 from .label_agreement import AgreementAhead, agreement_ahead
 from .parts import Parts
-from .prospects import FOLLOWS, prospects
+from .prospects import FOLLOWS, farther_in_words, prospects
 from .setup import SampleSetup
 from .unit_changes import slow_units_finding
 
@@ -94,18 +94,31 @@ def train_and_compare(one: TrainerRun, parts: Parts, limit: Limit) -> Iterator[F
     assumptions = separable_assumptions(comparison, trajectory)
     name = parts.formulation.name
     yield compared(limit, name, samples, state, trajectory, comparison, assumptions)
+    known = evidence(limit, comparison, trajectory, **_theory(one, parts))
+    yield Finding.judged(known)
     own_limit = None if parts.control else limit
     yield _slow_units(one, own_limit, trajectory, kkt)
     if snapshots is not None:
         snapshots.take(int(trajectory.step[-1]))
         yield _maps(one, limit, name, snapshots)
-    yield prospects(
+    ahead = prospects(
         trajectory,
         degree=int(network.degree),  # type: ignore[arg-type]
         settings=setup.settings,
         control=parts.control,
         ahead=_ahead(one, own_limit),
     )
+    yield ahead
+    yield Finding.judged(replace(known, predicted=farther_in_words(ahead)))
+
+
+def _theory(one: TrainerRun, parts: Parts) -> dict[str, Any]:
+    """Return what theory says of a network of this run, and which of several it is."""
+    own: dict[str, Any] = {"trainer": one.among}
+    if parts.control:
+        name = parts.formulation.name
+        own |= {"theory": "control", "reason": f"{name} is a control: no network here goes there"}
+    return own
 
 
 def predicted(setup: SampleSetup, limit: Limit) -> Any:

@@ -5,15 +5,13 @@ from __future__ import annotations
 import io
 import math
 import os
-import time
-import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._extras import naming_extras, require
-from .._files import check_writable, write_atomically
+from .._files import check_writable, clear_unfinished, write_atomically
 from ..reports.row import Column, row_schema
 
 if TYPE_CHECKING:
@@ -28,8 +26,6 @@ CELL_COLUMNS = (
     Column("cell_seconds", "float64", "Of the whole cell, by the clock."),
 )
 PART = "*.parquet"
-# A file that a killed writer has left; younger ones may still be written.
-LEFT, LEFT_SECONDS = ".*.new", 60.0
 # 85 columns of a row: compressed, with dictionaries and statistics they take 19 kB and 3.6 ms of a
 # processor in place of 9 kB and 1.3 ms.
 LEAN = {"compression": "none", "use_dictionary": False, "write_statistics": False,
@@ -75,9 +71,7 @@ class CellFiles:
     def open(self) -> None:
         """Make the folder; clear away what killed writers have left in it."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        for path in self.folder.glob(LEFT):
-            if time.time() - path.stat().st_mtime > LEFT_SECONDS:
-                path.unlink(missing_ok=True)
+        clear_unfinished(self.folder)
 
     def path(self, cell: str) -> Path:
         """Return the file of a cell."""
@@ -103,8 +97,7 @@ class CellFiles:
         content = io.BytesIO()
         pq.write_table(table, content, **LEAN)
         try:
-            beside = f".{cell}.{uuid.uuid4().hex}.new"
-            write_atomically(self.path(cell), content.getvalue(), beside=beside)
+            write_atomically(self.path(cell), content.getvalue())
         except OSError as error:
             raise NotWritten(error.errno, error.strerror, error.filename) from error
 

@@ -169,7 +169,7 @@ def _rehearse(setup: Setup) -> None:
 
 
 @cache
-def _ask_solver(solver: str, tol: float) -> None:
+def _ask_solver(solver: Any, tol: float) -> None:
     """Check that there is such a solver, by two points on a line."""
     solve_linear_svm([[1.0], [-1.0]], [1, -1], solver=solver, tol=tol)
 

@@ -10,6 +10,7 @@ import click
 
 from .._extras import require
 from .._files import check_writable
+from .._pictures import write_figure
 from ..exits import PICTURES, ending, failures_reported, print_notices, width
 from ..options.fields import flag
 from .commands import named_values
@@ -80,7 +81,7 @@ def _show_run(folder: Path, choices: Mapping[str, Any], plot: Path | None) -> No
         figure = report.figure()
         if figure is None:
             raise ValueError(f"nothing was trained, so there is no picture for {str(plot)!r}")
-        figure.savefig(plot, dpi=150)
+        write_figure(figure, plot)
 
 
 def _show_sweep(
@@ -115,4 +116,4 @@ def _show_sweep(
     if plot is not None:
         from .figure import sweep_figure
 
-        sweep_figure(groups, by, columns).savefig(plot, dpi=150)
+        write_figure(sweep_figure(groups, by, columns), plot)

@@ -6,6 +6,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from .._words import LossName
 from ..networks.adapted import plain, takes_gates
 from ..networks.protocols import Gated
 from ..networks.weights import as_tensor
@@ -34,7 +35,7 @@ def place_data(
     X: Inputs,
     y: Inputs | None,
     gates: Inputs | None,
-    loss: str = "logistic",
+    loss: LossName = "logistic",
 ) -> GatedData:
     """Check data for a loss and move them to the dtype and device of the network's weights.
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from .._numbers import whole_number
+from .._words import MarginLoss, TrainerName
 from .closure_network import ClosureNetwork
 from .run_file import digest_of
 from .settings import TrainingSettings
@@ -63,7 +64,7 @@ class MarginOptimizer(torch.optim.Optimizer):
     (True, 'annealed')
     """
 
-    trainer: ClassVar[str]
+    trainer: ClassVar[TrainerName]
 
     def __init__(
         self,
@@ -73,7 +74,7 @@ class MarginOptimizer(torch.optim.Optimizer):
         degree: int | None = None,
         lr: float | None = None,
         momentum: float = 0.0,
-        loss: str = "logistic",
+        loss: MarginLoss = "logistic",
     ) -> None:
         self._settings = TrainingSettings(
             trainer=self.trainer, loss=loss, batch_size=0, schedule=((1, lr),), momentum=momentum

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from .._numbers import whole_number
+from .._words import MarginLoss
 from .margin_optimizer import MarginOptimizer
 
 __all__ = ["Annealed", "Dual", "Momentum", "Normalised"]
@@ -47,7 +48,7 @@ class Annealed(MarginOptimizer):
     trainer = "annealed"
 
     def __init__(
-        self, params: Iterable[Any], *, degree: int, n_samples: int, loss: str = "logistic"
+        self, params: Iterable[Any], *, degree: int, n_samples: int, loss: MarginLoss = "logistic"
     ) -> None:
         degree = whole_number("`degree`", degree)
         super().__init__(params, n_samples=n_samples, degree=degree, loss=loss)
@@ -94,7 +95,7 @@ class Momentum(MarginOptimizer):
         *,
         n_samples: int,
         degree: int | None = None,
-        loss: str = "logistic",
+        loss: MarginLoss = "logistic",
     ) -> None:
         super().__init__(params, n_samples=n_samples, degree=degree, loss=loss)
 
@@ -167,5 +168,7 @@ class Dual(MarginOptimizer):
 
     trainer = "dual"
 
-    def __init__(self, params: Iterable[Any], *, n_samples: int, loss: str = "logistic") -> None:
+    def __init__(
+        self, params: Iterable[Any], *, n_samples: int, loss: MarginLoss = "logistic"
+    ) -> None:
         super().__init__(params, n_samples=n_samples, degree=1, loss=loss)

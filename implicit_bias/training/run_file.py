@@ -13,13 +13,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .._saved import Kind, read_saved, write_saved
+from .._files import check_writable
+from .._saved import RUN, read_saved, write_saved
 from .data import GatedData
 from .settings import TrainingSettings
 
 __all__ = ["RunFile", "RunState", "digest_of"]
-
-KIND = Kind("run", "training", "delete it and begin anew")
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +40,8 @@ class RunState:
         Rows of the trajectory.
     observer : mapping of str to array
         State of the observer.
+    made_by : mapping of str to str
+        On what rounding depends beside the run itself: versions, threads, the device.
     """
 
     step: int
@@ -50,6 +51,7 @@ class RunState:
     batches: dict[str, Any]
     rows: list[dict[str, Any]]
     observer: Mapping[str, Any]
+    made_by: Mapping[str, str]
 
 
 class RunFile:
@@ -68,7 +70,8 @@ class RunFile:
     Raises
     ------
     ValueError
-        If the order of the batches comes from a Generator, which cannot be compared with another.
+        If the file cannot be written, or the order of the batches comes from a Generator, which
+        cannot be compared with another.
     """
 
     def __init__(
@@ -80,6 +83,9 @@ class RunFile:
         weights: list[Tensor],
     ) -> None:
         self._path = Path(path)
+        check_writable(self._path.parent, folder=True)
+        if self._path.parent.exists():
+            check_writable(self._path, folder=False)
         self._fingerprint = _fingerprint(settings, data, network)
         self._initial = digest_of(weights)
 
@@ -94,11 +100,12 @@ class RunFile:
         record = {
             "fingerprint": self._fingerprint, "initial_weights": self._initial,
             "step": state.step, "seconds": state.seconds, "batches": state.batches,
+            "made_by": dict(state.made_by),
             # Arrays come back in another order.
             "columns": columns,
         }  # fmt: skip
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        write_saved(self._path, KIND, arrays, record)
+        write_saved(self._path, RUN, arrays, record)
 
     def read(self, weights: list[Tensor], stepper: dict[str, Tensor]) -> RunState:
         """Return the run that was saved.
@@ -145,12 +152,13 @@ class RunFile:
             batches=record["batches"],
             rows=_rows({name: arrays[f"row.{name}"] for name in record["columns"]}),
             observer=observed,
+            made_by=record["made_by"],
         )
 
     def _load(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Record and arrays of the file, if it is one of a run and as it was written."""
         try:
-            arrays, record = read_saved(self._path, KIND)
+            arrays, record = read_saved(self._path, RUN)
         except FileNotFoundError:
             raise ValueError(
                 f"there is no run to resume: {str(self._path)!r} does not exist; leave `resume` "

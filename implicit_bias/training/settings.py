@@ -8,6 +8,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from .._numbers import whole_number
+from .._words import LossName, TrainerName
 from .catalogue import Trainer, check_loss, get_trainer
 
 if TYPE_CHECKING:
@@ -95,8 +96,8 @@ class TrainingSettings:
     150
     """
 
-    trainer: str = "constant"
-    loss: str = "logistic"
+    trainer: TrainerName = "constant"
+    loss: LossName = "logistic"
     batch_size: int | None = None
     schedule: Phases | None = None
     momentum: float = 0.0

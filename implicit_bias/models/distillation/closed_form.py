@@ -18,6 +18,7 @@ from ..._solve import (
     require_tolerance,
     to_numpy,
 )
+from ..._words import SoftLoss
 from ...data.arrays import Floats, require_real
 from .limit import DistillationCertificate, DistillationLimit
 from .losses import centred, get_student_loss, mean_loss
@@ -83,7 +84,7 @@ def distillation_limit(
     w0: Any = None,
     *,
     depth: int = 1,
-    loss: str = "cross-entropy",
+    loss: SoftLoss = "cross-entropy",
     rcond: float | None = None,
     tol: float = 1e-8,
 ) -> DistillationLimit:

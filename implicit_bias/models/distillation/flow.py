@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.integrate import solve_ivp
 
+from ..._words import SoftLoss
 from ...data.arrays import Floats
 from .closed_form import checked_student, orthogonal_part, sample_span
 from .losses import centred, get_student_loss
@@ -24,7 +25,7 @@ def distillation_flow(
     times: Any,
     *,
     depth: int = 1,
-    loss: str = "cross-entropy",
+    loss: SoftLoss = "cross-entropy",
     rtol: float = 1e-10,
 ) -> Floats:
     """Integrate gradient flow of a linear student on its teacher's soft labels.

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from ..._words import LossName
 from ...data.arrays import Floats
 from ...data.catalogue import load_class_data
 from ...data.labelled import ClassDataset
@@ -82,7 +83,7 @@ def run_distillation(setup: Setup) -> Report:
     )
     limit = distillation_limit(task.X, task.teacher, start, depth=options.depth, tol=options.tol)
     setup = _with_rates(setup, task, limit)
-    loss = "softmax" if task.of_classes else "cross-entropy"
+    loss: LossName = "softmax" if task.of_classes else "cross-entropy"
     whole = DistillationSetup(
         **setup.shared,
         task=task,

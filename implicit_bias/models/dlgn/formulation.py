@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from types import ModuleType
-from typing import TYPE_CHECKING, ClassVar, Literal, Unpack
+from typing import TYPE_CHECKING, ClassVar, Unpack
 
 from ..._solve import Array, GatedDesign, MaxMarginProgram, Solution, array_namespace
+from ..._words import Experts, check_word
 from ...limits.formulation import Formulation, Solving, solve_limit
 from ...limits.frelu import FReLULimit, SVMFReLU
-from ...limits.limit import UnitsLimit
+from ...limits.limit import Limit, UnitsLimit
 from ...limits.literal import constant, max_margin
 from ...limits.predictors import DecisionFunction, GateColumns, Predictor
 
@@ -18,16 +19,11 @@ if TYPE_CHECKING:
     import cvxpy
 
 __all__ = [
-    "EXPERTS",
     "ConstantExperts",
     "ConstantExpertsLimit",
     "ConstantPredictor",
-    "Experts",
     "solve_dlgn_svm",
 ]
-
-Experts = Literal["linear", "constant"]
-EXPERTS: tuple[Experts, ...] = ("linear", "constant")
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +53,8 @@ class ConstantExpertsLimit(UnitsLimit):
     >>> limit.zeta.shape, limit.experts.round(6).tolist()
     ((2, 2), [1.0, -1.0])
     """
+
+    FORMULATION: ClassVar[str] = "models.dlgn.formulation:ConstantExperts"
 
     @property
     def experts(self) -> Array:
@@ -122,6 +120,23 @@ class ConstantExperts(Formulation[ConstantExpertsLimit]):
         along = array_namespace(ones).tile(ones, (1, n_inputs)) / math.sqrt(n_inputs)
         return replace(found, zeta=found.zeta * along)
 
+    def coefficients(self, limit: Limit, program: MaxMarginProgram) -> Array:
+        """Return the constants (H, 1) in units of the design's column.
+
+        Raises
+        ------
+        ValueError
+            If the limit is of other sizes.
+        """
+        root = float(program.design.X[0, 0])
+        if limit.zeta.shape != (program.n_groups, round(root**2)):
+            raise ValueError(
+                f"`X` and `gates` have {round(root**2)} columns and {program.n_groups} units, and "
+                f"the limit's coefficients {tuple(limit.zeta.shape)}: give the data that it was "
+                "solved on"
+            )
+        return array_namespace(limit.zeta).sum(limit.zeta, axis=1)[:, None] / root
+
     def _literal(
         self, cp: ModuleType, program: MaxMarginProgram, gates: Array | None
     ) -> cvxpy.Problem:
@@ -180,8 +195,7 @@ def solve_dlgn_svm(
     >>> limit.status.name, round(limit.objective, 7), limit.experts.round(7).tolist()
     ('SOLVED', 1.4142136, [1.0, -1.0])
     """
-    if experts not in EXPERTS:
-        raise ValueError(f"`experts` must be one of {list(EXPERTS)}, got {experts!r}")
+    check_word("experts", experts, Experts)
     if experts == "linear":
         return solve_limit(SVMFReLU(), X, y, gates, **solving)
     return solve_limit(ConstantExperts(), X, y, gates, **solving)

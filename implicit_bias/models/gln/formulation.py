@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from numbers import Integral
 from types import ModuleType
-from typing import TYPE_CHECKING, ClassVar, Unpack
+from typing import TYPE_CHECKING, ClassVar, Self, Unpack
 
 from ..._solve import (
     Array,
@@ -20,7 +20,7 @@ from ..._solve import (
 )
 from ...data.arrays import require_real
 from ...limits.formulation import Formulation, Solving, real_data, solve_limit
-from ...limits.limit import UnitsLimit
+from ...limits.limit import Limit, UnitsLimit
 from ...limits.literal import constant, max_margin
 from ...limits.predictors import ContextColumns, ContextPredictor, count_units
 
@@ -41,6 +41,8 @@ class GLNLimit(UnitsLimit):
     >>> limit.zeta.shape, limit.predictor(np.array([[3.0, 4.0]]), contexts).round(6).tolist()
     ((2, 2, 2), [1.0])
     """
+
+    FORMULATION: ClassVar[str] = "models.gln.formulation:SVMGLN"
 
     @property
     def predictor(self) -> ContextPredictor:
@@ -81,6 +83,11 @@ class SVMGLN(Formulation[GLNLimit]):
     name: ClassVar[str] = "SVM-GLN"
 
     n_contexts: int | None = None
+
+    @classmethod
+    def of(cls, limit: Limit) -> Self:
+        """Return the formulation of as many contexts as a limit has."""
+        return cls(int(limit.zeta.shape[1]))
 
     def program(self, X: Array, y: Array, gates: Array | None = None) -> MaxMarginProgram:
         """Column h * C + c of its design is context c of unit h; group h is unit h.

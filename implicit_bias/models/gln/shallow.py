@@ -108,6 +108,8 @@ class ShallowGLNLimit(Limit):
     ([[0], [1]], (2, 2))
     """
 
+    FORMULATION: ClassVar[str] = "models.gln.shallow:ContextSVMs"
+
     global_contexts: Array
     context_objectives: Array
     context_dual_objectives: Array

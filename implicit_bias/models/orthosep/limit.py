@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
@@ -20,9 +20,10 @@ from ...limits.limit import Limit
 from ...limits.predictors import DecisionFunction
 from ...limits.result import Result
 
-__all__ = ["LABELS", "OneSidedSolution", "OrthosepLimit", "RampFunction"]
+__all__ = ["LABELS", "OneSidedSolution", "OrthosepLimit", "RampFunction", "Surviving"]
 
 LABELS = {"positive": 1, "negative": -1}
+Surviving = Literal["both", "positive", "negative"]
 """Label of each class, in the order of the rows of `OrthosepLimit.zeta`."""
 
 
@@ -110,6 +111,8 @@ class OrthosepLimit(Limit):
     (1, False)
     """
 
+    FORMULATION: ClassVar[str] = "models.orthosep.formulation:OrthogonallySeparable"
+
     classes: tuple[OneSidedSolution, ...] = ()
 
     @property
@@ -147,7 +150,7 @@ class OrthosepLimit(Limit):
         """The function `relu(<w_plus, x>) - relu(<w_minus, x>)`, of smallest margin 1."""
         return RampFunction(self.w_plus, self.w_minus)
 
-    def limit_function(self, *, surviving: str = "both") -> RampFunction:
+    def limit_function(self, *, surviving: Surviving = "both") -> RampFunction:
         r"""Return the limit of `f_theta(x) / ||theta||^2`.
 
             [relu(<w_plus, x>) - relu(<w_minus, x>)] / (2 (||w_plus|| + ||w_minus||))
@@ -175,7 +178,7 @@ class OrthosepLimit(Limit):
         M. Phuong, "Underspecification in Deep Learning", corollary 3.1, where u and z are left
         open.
         """
-        if surviving not in {"both", *LABELS}:
+        if surviving not in get_args(Surviving):
             raise ValueError(
                 f"`surviving` must be 'both', 'positive' or 'negative', got {surviving!r}"
             )
