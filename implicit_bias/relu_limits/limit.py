@@ -4,22 +4,39 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._solve import Status, as_float64, require_columns, to_numpy
+from .._solve import (
+    HingeProgram,
+    Status,
+    as_float64,
+    certify_hinge,
+    require_columns,
+    require_shape,
+    to_numpy,
+)
 from ..data.arrays import Floats, require_real
 from ..limits.predictors import DecisionFunction
 from ..limits.result import Result
+from .bound import largest_dual
+from .problem import ReLUProblem
 
 if TYPE_CHECKING:
     from ..networks.relu import ReLU
 
-__all__ = ["ReLUCertificate", "ReLULocalLimit", "ReLUPredictor", "network_units"]
+__all__ = [
+    "ReLUCertificate",
+    "ReLULocalLimit",
+    "ReLUPredictor",
+    "degrees",
+    "network_units",
+    "no_certificate",
+]
 
 
 @dataclass(frozen=True)
@@ -292,13 +309,61 @@ class ReLULocalLimit(Result):
                 return False
         return True
 
-    def lower_bound_of_cones(self) -> float:
-        """Return ``sum(lam) / max_k ||v_k||`` again, from the arrays alone."""
-        lam = self.multipliers[self.support]
-        signed = (lam * self.support_labels)[:, None]
-        slopes = self.slope + (1 - self.slope) * self.cone_shares
-        blocks = self.cone_signs[:, None] * ((signed * slopes).T @ self.support_inputs)
-        return float(self.multipliers.sum() / np.linalg.norm(blocks, axis=1).max())
+    def certify(self, X: Any, y: Any) -> Self:
+        """Prove units, cones and multipliers anew on the data, whoever found or stored them.
+
+        Parameters
+        ----------
+        X : (n, D) array
+        y : (n,) array
+            Labels in {-1, +1}.
+
+        Returns
+        -------
+        ReLULocalLimit
+            With the certificate of these data, that of all widths included where this one has it;
+            FAILED if a gap that its status claims is above the tolerance.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an array is malformed, or of another number of samples or inputs.
+
+        Examples
+        --------
+        >>> X, y = np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([1.0, -1.0])
+        >>> network = ib.ReLU.from_weights([[1.0, 0.1], [0.2, 1.0]], [1.0, -1.0])
+        >>> limit = ib.limits.relu_local_limit(network, X, y)
+        >>> limit.certify(X, y).status.name, round(limit.certify(2 * X, y).value, 6)
+        ('GLOBAL_OPTIMUM', 0.75)
+        """
+        problem = ReLUProblem.checked(X, y, self.slope)
+        require_shape("y", problem.y, self.support.shape, "the samples of the limit")
+        require_columns("X", problem.inputs, self.support_inputs.shape[1], "those of the limit")
+        rows = self.support
+        value = problem.value(self.units @ problem.basis.T, self.signs)
+        own = self.cone_signs == problem.y[rows, None]
+        slopes = self.slope + (1 - self.slope) * np.where(own, self.cone_gates, 0.0)
+        cones = HingeProgram(
+            problem.inputs[rows],
+            np.where(own, slopes, -self.slope),
+            np.where(own, 0.0, 1 - self.slope),
+        )
+        nowhere = np.zeros((len(self.cone_signs), problem.inputs.shape[1]))
+        lam = self.multipliers[rows]
+        bound = certify_hinge(cones, nowhere, lam, self.cone_shares).dual_objective
+        lower = 0.0
+        if self.certificate.lower_bound > 0:
+            lower = float(lam.sum()) / largest_dual(problem, self.multipliers)
+        gap, overall = _gap(value, bound), _gap(value, lower)
+        claimed = overall if self.status is Status.GLOBAL_OPTIMUM else gap
+        smallest = self.certificate.smallest_turn
+        certificate = ReLUCertificate(value, bound, gap, smallest, lower, overall)
+        proved = replace(self, certificate=certificate)
+        if claimed <= self.tol:
+            return proved
+        why = f"on these data the gap is {claimed:.2g}, above `tol`"
+        return replace(proved, status=Status.FAILED, reason=why)
 
     def _summary(self) -> dict[str, Any]:
         return {
@@ -359,6 +424,11 @@ def network_units(network: Any) -> tuple[Floats, Floats]:
 def degrees(sines: Floats) -> Floats:
     """Return the angles in degrees of sines."""
     return np.asarray(np.degrees(np.arcsin(np.clip(sines, 0.0, 1.0))))
+
+
+def _gap(value: float, bound: float) -> float:
+    # A bound above the value would be rounding alone.
+    return max(value / bound - 1, 0.0) if bound > 0 else math.inf
 
 
 def no_certificate(value: float = math.inf) -> ReLUCertificate:

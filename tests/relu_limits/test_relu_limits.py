@@ -155,7 +155,6 @@ def test_the_network_of_the_limit_has_its_value(local) -> None:
 def test_no_network_in_the_cones_is_below_the_bound(local) -> None:
     X, y = random_data()
     assert local.gap < 1e-8
-    assert local.lower_bound_of_cones() == pytest.approx(local.bound, rel=1e-10)
     rng = np.random.default_rng(0)
     ratios = []
     norms = np.linalg.norm(local.units, axis=1, keepdims=True)
@@ -187,6 +186,26 @@ def test_a_neuron_beyond_a_support_sample_of_its_label_is_not_covered(local) -> 
     assert not local.covers(ReLU.from_weights(reflected, local.signs))
     assert not local.covers(ReLU.from_weights(local.units, -local.signs))
     assert local.covers(ReLU.from_weights(0 * reflected, local.signs))
+
+
+def test_the_bound_is_two_lines_of_numpy_and_is_proved_anew_on_the_data(local) -> None:
+    X, y = random_data()
+    used = local.support
+    signed = (local.multipliers * y)[used, None] * local.cone_shares * local.cone_signs
+    bound = local.multipliers.sum() / np.linalg.norm(signed.T @ X[used], axis=1).max()
+    assert bound == pytest.approx(local.bound, rel=1e-10)
+    proved = local.certify(X, y)
+    assert proved.status is local.status and proved.bound == pytest.approx(bound, rel=1e-10)
+    # On other data the same arrays prove less: the bound falls, and the value need not be there.
+    other = local.certify(X + 1e-3 * np.random.default_rng(0).normal(size=X.shape), y)
+    assert other.status is Status.FAILED and other.gap > 1e-5
+    assert local.certify(X, -y).gap == np.inf
+    overall = solve_relu_minnorm(X, y)
+    again = overall.certify(X, y)
+    assert again.status is Status.GLOBAL_OPTIMUM
+    assert again.certificate.lower_bound == pytest.approx(overall.value, rel=1e-8)
+    with pytest.raises(ValueError, match="the samples of the limit"):
+        local.certify(X[1:], y[1:])
 
 
 def test_it_says_whether_units_to_spare_help(local) -> None:
@@ -366,7 +385,9 @@ def test_a_saved_limit_is_what_it_was(local, tmp_path) -> None:
     loaded = ReLULocalLimit.load(tmp_path / "limit.safetensors")
     assert isinstance(loaded, Result) and loaded.status is local.status
     assert loaded.to_dict() == local.to_dict() and repr(loaded) == repr(local)
-    assert loaded.lower_bound_of_cones() == pytest.approx(local.bound, rel=1e-10)
+    proved = loaded.certify(*random_data())
+    assert proved.status is local.status
+    assert proved.bound == pytest.approx(local.bound, rel=1e-11)
     assert loaded.covers(local.network) and np.array_equal(loaded.units, local.units)
 
 
