@@ -299,10 +299,13 @@ class ReLULocalLimit(Result):
         """
         u, signs = network_units(network)
         require_columns("units", u, self.support_inputs.shape[1], "those of the limit")
+        return self._in_cones(u, signs, self.support_inputs, self.support_labels)
+
+    def _in_cones(self, u: Floats, signs: Floats, X: Floats, y: Floats) -> bool:
+        """Whether each unit that is not 0 is in a cone, of support samples X (p, D) and labels."""
         live = np.any(u != 0, axis=1)
-        products = self.support_inputs @ u[live].T  # (p, H)
-        for product, sign in zip(products.T, signs[live], strict=True):
-            own = self.support_labels == sign
+        for product, sign in zip((X @ u[live].T).T, signs[live], strict=True):
+            own = y == sign
             sides = 2.0 * self.cone_gates[own] - 1
             inside = np.all(sides * product[own, None] >= 0, axis=0) & (self.cone_signs == sign)
             if not inside.any():
@@ -355,6 +358,8 @@ class ReLULocalLimit(Result):
         lower = 0.0
         if self.certificate.lower_bound > 0:
             lower = float(lam.sum()) / largest_dual(problem, self.multipliers)
+        if not self._in_cones(self.units, self.signs, problem.inputs[rows], problem.y[rows]):
+            bound = 0.0  # that of other networks
         gap, overall = _gap(value, bound), _gap(value, lower)
         claimed = overall if self.status is Status.GLOBAL_OPTIMUM else gap
         smallest = self.certificate.smallest_turn

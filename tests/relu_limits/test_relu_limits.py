@@ -196,8 +196,8 @@ def test_the_bound_is_two_lines_of_numpy_and_is_proved_anew_on_the_data(local) -
     assert bound == pytest.approx(local.bound, rel=1e-10)
     proved = local.certify(X, y)
     assert proved.status is local.status and proved.bound == pytest.approx(bound, rel=1e-10)
-    # On other data the same arrays prove less: the bound falls, and the value need not be there.
-    other = local.certify(X + 1e-3 * np.random.default_rng(0).normal(size=X.shape), y)
+    # On other data the same arrays prove less, or nothing.
+    other = local.certify(X + 1e-3 * np.random.default_rng(5).normal(size=X.shape), y)
     assert other.status is Status.FAILED and other.gap > 1e-5
     assert local.certify(X, -y).gap == np.inf
     overall = solve_relu_minnorm(X, y)
