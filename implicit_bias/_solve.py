@@ -6,8 +6,10 @@ try:
     from solvers import (
         Answer,
         Array,
+        ArrayLike,
         Certificate,
         ConstrainedCertificate,
+        DenseArray,
         FitCertificate,
         GatedDesign,
         HingeCertificate,
@@ -79,8 +81,10 @@ to_cvxpy = naming_extras()(to_cvxpy)
 __all__ = [
     "Answer",
     "Array",
+    "ArrayLike",
     "Certificate",
     "ConstrainedCertificate",
+    "DenseArray",
     "FitCertificate",
     "GatedDesign",
     "HingeCertificate",

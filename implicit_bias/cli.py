@@ -127,7 +127,7 @@ def compare(
         if program:
             _print(run_programs(model, chosen, progress=_watched(quiet)), as_json, quiet)
             return
-        kept = {"save": folder, "resume": resume, "overwrite": overwrite}
+        kept: dict[str, Any] = {"save": folder, "resume": resume, "overwrite": overwrite}
         with running(model, chosen, progress=_watched(quiet), **kept) as report:
             # Shown first: a disk that turns out to be full must not take the results with it.
             shown = _show(report, as_json=as_json, quiet=quiet)

@@ -3,7 +3,15 @@
 import logging
 
 from .answer import Answer, NotCertified
-from .arrays import Array, array_namespace, as_float64, is_torch_array, to_numpy
+from .arrays import (
+    Array,
+    ArrayLike,
+    DenseArray,
+    array_namespace,
+    as_float64,
+    is_torch_array,
+    to_numpy,
+)
 from .certificate import Certificate, certify
 from .checks import (
     require_columns,
@@ -47,8 +55,10 @@ __all__ = [
     "SOLVERS",
     "Answer",
     "Array",
+    "ArrayLike",
     "Certificate",
     "ConstrainedCertificate",
+    "DenseArray",
     "FitCertificate",
     "GatedDesign",
     "HingeCertificate",

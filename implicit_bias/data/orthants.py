@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .._solve import Array, require_count
+from .._solve import ArrayLike, require_count
 from .arrays import Floats, checked_data
 from .dataset import Dataset, drawn_dataset
 
@@ -81,7 +81,7 @@ class OrthogonalSeparability:
         return n_offending / (self.n_pairs - self.n_across)
 
 
-def is_orthogonally_separable(X: Array, y: Array) -> OrthogonalSeparability:
+def is_orthogonally_separable(X: ArrayLike, y: ArrayLike) -> OrthogonalSeparability:
     """Check that inner products are positive within a class and at most 0 across classes.
 
         <x_i, x_j> > 0  if y_i = y_j,      <x_i, x_j> <= 0  if y_i != y_j.

@@ -34,6 +34,7 @@ from .._solve import (
     one_vs_rest_programs,
     solve,
     solve_one_vs_rest,
+    to_numpy,
 )
 from .._words import OnInseparable, check_word
 from ..data.arrays import Floats, refuse_disguised, refuse_masked
@@ -217,7 +218,7 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
     @property
     def dual_(self) -> Any:
         """Multipliers (n,) of `classes_[1]` against `classes_[0]`; (K, n) for K > 2."""
-        return self._each(lambda limit: self._of_rows(limit.dual), np.stack)
+        return self._each(lambda limit: self._of_rows(to_numpy(limit.dual)), np.stack)
 
     @property
     def dual_gap_(self) -> Any:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Generic, Self, TypedDict, TypeVar, Unpack
 
 from .._solve import (
     Array,
+    ArrayLike,
     MaxMarginProgram,
     Progress,
     Settings,
@@ -196,9 +197,9 @@ class Solving(TypedDict, total=False):
 
 def solve_limit(
     formulation: Formulation[LimitT],
-    X: Array,
-    y: Array,
-    gates: Array | None = None,
+    X: ArrayLike,
+    y: ArrayLike,
+    gates: ArrayLike | None = None,
     **solving: Unpack[Solving],
 ) -> LimitT:
     """Solve the program of a formulation on these data and return the certified limit.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Unpack
 
 from .._solve import (
     Array,
+    ArrayLike,
     GatedDesign,
     MaxMarginProgram,
     Solution,
@@ -107,7 +108,9 @@ class SVMFReLU(Formulation[FReLULimit]):
         return max_margin(cp.sum(cp.norm(zeta, 2, axis=1)), program.y, scores)
 
 
-def solve_frelu_svm(X: Array, y: Array, gates: Array, **solving: Unpack[Solving]) -> FReLULimit:
+def solve_frelu_svm(
+    X: ArrayLike, y: ArrayLike, gates: ArrayLike, **solving: Unpack[Solving]
+) -> FReLULimit:
     """Solve the group lasso, the limit of two-layer ReLU networks with frozen gates.
 
     Gradient descent takes the network in its direction.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Unpack
 
-from .._solve import Array, solve_nested
+from .._solve import Array, ArrayLike, solve_nested
 from .formulation import Formulation, LimitT, Solving, chosen
 
 __all__ = ["solve_path"]
@@ -13,8 +13,8 @@ __all__ = ["solve_path"]
 
 def solve_path(
     formulation: Formulation[LimitT],
-    X: Array,
-    y: Array,
+    X: ArrayLike,
+    y: ArrayLike,
     gates: Array | None = None,
     *,
     sizes: Sequence[int],

@@ -12,6 +12,7 @@ import numpy as np
 
 from .._solve import (
     Array,
+    ArrayLike,
     GatedDesign,
     MaxMarginProgram,
     Solution,
@@ -206,8 +207,8 @@ def _attained(program: MaxMarginProgram, solution: Solution, layers: Layers, pat
 
 
 def solve_path_lasso(
-    X: Array,
-    y: Array,
+    X: ArrayLike,
+    y: ArrayLike,
     gates: Gates,
     *,
     widths: Sequence[int] | None = None,

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self, get_type_hints
 
 from .._saved import Kind, filled, read_saved, write_saved
 from .._shown import Shown
-from .._solve import Answer, Certificate, Solution, Status
+from .._solve import Answer, Certificate, DenseArray, Solution, Status
 from ..quantities.table import record_lines
 from .stored import array_device, decoded, encoded, movable, placed
 
@@ -142,7 +142,7 @@ class MaxMarginResult(Result):
 
     ADVICE: ClassVar = Solution.ADVICE
 
-    dual: Any
+    dual: DenseArray
     certificate: Certificate
     tol: float
     solver: str

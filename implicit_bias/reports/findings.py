@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._solve import Status
+from .._solve import Status, to_numpy
 from ..data.sample import Sample
 from ..drawing.figures import Panel, Row
 from ..gates.gating import Gating
@@ -131,7 +131,7 @@ def compared(
     assumptions: tuple[Assumption, ...],
 ) -> Finding:
     """Return the finding of a limit and a network side by side, with their differences."""
-    scores = [limit.predictor(sample.X, sample.gates) for sample in samples]
+    scores = [to_numpy(limit.predictor(sample.X, sample.gates)) for sample in samples]
     at_train, at_val = (accuracy(s.y, f) for s, f in zip(samples, scores, strict=True))
     # That of the function, whose accuracy stands beside it: programs may have margins of their own.
     margin = float((samples[0].y * scores[0]).min())

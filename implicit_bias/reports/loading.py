@@ -129,7 +129,7 @@ def _finding(decoder: Decoder, tree: Any, folder: Path) -> Finding:
 
 def _plain_name(name: Any) -> str:
     """Return the name of a file beside the report, so that a copy of it lies beside the copy."""
-    if not is_beside(name):
+    if not (isinstance(name, str) and is_beside(name)):
         raise Unreadable(f"{name!r} is no plain name of a file")
     return name
 

@@ -180,7 +180,7 @@ def test_a_saved_answer_comes_back_to_the_last_bit(name, tmp_path) -> None:
         # Those of the inputs' own kind become tensors, others stay NumPy's.
         value, hint = getattr(found, f.name), get_type_hints(type(found))[f.name]
         if isinstance(value, np.ndarray):
-            inputs_kind = hint in (solvers.Array, solvers.Array | None)
+            inputs_kind = hint in (solvers.DenseArray, solvers.DenseArray | None)
             assert isinstance(getattr(tensors, f.name), torch.Tensor) == inputs_kind, f.name
 
 

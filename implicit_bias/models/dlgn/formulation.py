@@ -7,7 +7,15 @@ from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import TYPE_CHECKING, ClassVar, Unpack
 
-from ..._solve import Array, GatedDesign, MaxMarginProgram, Solution, array_namespace
+from ..._solve import (
+    Array,
+    ArrayLike,
+    DenseArray,
+    GatedDesign,
+    MaxMarginProgram,
+    Solution,
+    array_namespace,
+)
 from ..._words import Experts, check_word
 from ...limits.formulation import Formulation, Solving, solve_limit
 from ...limits.frelu import FReLULimit, SVMFReLU
@@ -30,9 +38,9 @@ __all__ = [
 class ConstantPredictor(DecisionFunction):
     """Scores of constant experts: of inputs (n, D) and gates (n, H), the gates alone count."""
 
-    zeta: Array
+    zeta: DenseArray
 
-    def __call__(self, X: Array, gates: Array | None = None) -> Array:
+    def __call__(self, X: ArrayLike, gates: ArrayLike | None = None) -> DenseArray:
         """Return the scores (n,), in float64; raises as `Predictor` does."""
         behind = Predictor(self.zeta, GateColumns(int(self.zeta.shape[0]), binary=True))
         return behind(array_namespace(X).ones_like(X), gates)
@@ -57,9 +65,10 @@ class ConstantExpertsLimit(UnitsLimit):
     FORMULATION: ClassVar[str] = "models.dlgn.formulation:ConstantExperts"
 
     @property
-    def experts(self) -> Array:
+    def experts(self) -> DenseArray:
         """(H,) constants v with `f = sum_h gates[h] v[h]`, at smallest margin 1."""
-        return array_namespace(self.zeta).sum(self.zeta, axis=1)
+        found: DenseArray = array_namespace(self.zeta).sum(self.zeta, axis=1)
+        return found
 
     @property
     def predictor(self) -> ConstantPredictor:
@@ -146,9 +155,9 @@ class ConstantExperts(Formulation[ConstantExpertsLimit]):
 
 
 def solve_dlgn_svm(
-    X: Array,
-    y: Array,
-    gates: Array,
+    X: ArrayLike,
+    y: ArrayLike,
+    gates: ArrayLike,
     *,
     experts: Experts = "linear",
     **solving: Unpack[Solving],

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from ..._solve import (
     Array,
+    ArrayLike,
     GatedDesign,
     LeastSquaresProgram,
     MomentLeastSquares,
@@ -145,7 +146,7 @@ class GatedLeastSquares(LiteralProgram):
 
 
 def solve_gated_ols(
-    X: Array, y: Array, gates: Array, *, rcond: float | None = None, tol: float = 1e-8
+    X: ArrayLike, y: ArrayLike, gates: ArrayLike, *, rcond: float | None = None, tol: float = 1e-8
 ) -> GatedOLS:
     """Solve for the limit of gradient descent from zero on a gated deep linear network.
 
@@ -197,8 +198,8 @@ def solve_gated_ols(
 
 
 def solve_gated_ols_from_moments(
-    A: Array,
-    b: Array,
+    A: ArrayLike,
+    b: ArrayLike,
     n_units: int,
     *,
     second_moment: float = math.nan,

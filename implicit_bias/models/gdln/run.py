@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -187,7 +188,7 @@ def _limit(limit: GatedOLS, off_path: float | None = None) -> Finding:
     rows = (
         ("status of the least-squares limit", limit.status.name),
         *lines(cells, "stationarity", "optimal_loss"),
-        ("rank of the gated moments", f"{limit.rank} of {limit.zeta.size}"),
+        ("rank of the gated moments", f"{limit.rank} of {math.prod(limit.zeta.shape)}"),
         *lines(cells, "path_error"),
     )
     table = Table("gated linear network: prediction and training", ("", "value"), rows)

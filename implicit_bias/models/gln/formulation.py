@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Self, Unpack
 
 from ..._solve import (
     Array,
+    ArrayLike,
     GatedDesign,
     MaxMarginProgram,
     Solution,
@@ -169,9 +170,9 @@ def _count(least: int, largest: int, n_contexts: int | None) -> int:
 
 
 def solve_gln_svm(
-    X: Array,
-    y: Array,
-    contexts: Array,
+    X: ArrayLike,
+    y: ArrayLike,
+    contexts: ArrayLike,
     *,
     n_contexts: int | None = None,
     **solving: Unpack[Solving],
@@ -180,12 +181,12 @@ def solve_gln_svm(
 
     Parameters
     ----------
-    X : (n, D) array
-        Inputs.
+    X : (n, D) array of real numbers
+        Inputs, NumPy or torch; solved in float64.
     y : (n,) array
         Labels in {-1, +1}.
     contexts : (n, H) array of int
-        Context of each sample in each unit, in 0 .. C-1.
+        Context of each sample in each of H units, in 0 .. C-1.
     n_contexts : int, optional
         C; by default one more than the largest context that is given.
     **solving
@@ -195,7 +196,9 @@ def solve_gln_svm(
     Returns
     -------
     GLNLimit
-        With its certificate; call `.require()` to insist on `SOLVED`.
+        `zeta` (H, C, D), `dual`, `margins` and `support` (n,), `unit_norms` and `dual_norms` (H,),
+        in float64 and of the kind of `X`, and the certificate; call `.require()` to insist on
+        `SOLVED`.
         `SVMGLN.literal` states the program in cvxpy.
 
     Raises

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..._solve import (
     Array,
+    ArrayLike,
     GatedDesign,
     MaxMarginProgram,
     Solution,
@@ -200,9 +201,9 @@ class SVML2(Formulation[GLNL2Limit]):
 
 
 def solve_gln_l2_svm(
-    X: Array,
-    y: Array,
-    contexts: Array,
+    X: ArrayLike,
+    y: ArrayLike,
+    contexts: ArrayLike,
     *,
     n_contexts: int | None = None,
     **solving: Unpack[Solving],

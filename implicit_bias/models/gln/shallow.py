@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from ..._solve import (
     Array,
+    ArrayLike,
     Certificate,
+    DenseArray,
     GatedDesign,
     MaxMarginProgram,
     Solution,
@@ -52,7 +54,7 @@ class GlobalContextColumns:
         Distinct rows.
     """
 
-    table: Array
+    table: DenseArray
 
     def check(self, gates: Array, X: Array) -> Array:
         """(n,) rows of the table, G for one that is not there; as `Columns.check` wants it."""
@@ -110,9 +112,9 @@ class ShallowGLNLimit(Limit):
 
     FORMULATION: ClassVar[str] = "models.gln.shallow:ContextSVMs"
 
-    global_contexts: Array
-    context_objectives: Array
-    context_dual_objectives: Array
+    global_contexts: DenseArray
+    context_objectives: DenseArray
+    context_dual_objectives: DenseArray
 
     @property
     def predictor(self) -> Predictor:
@@ -211,7 +213,7 @@ def _alone(program: MaxMarginProgram, solution: Solution, g: int, rows: Array) -
 
 
 def solve_shallow_gln_svm(
-    X: Array, y: Array, contexts: Array, **solving: Unpack[Solving]
+    X: ArrayLike, y: ArrayLike, contexts: ArrayLike, **solving: Unpack[Solving]
 ) -> ShallowGLNLimit:
     """Solve for the limit direction of gradient descent on a predictor per global context.
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..._solve import (
     Array,
+    ArrayLike,
     GatedDesign,
     MaxMarginProgram,
     Solution,
@@ -182,7 +183,7 @@ class OrthogonallySeparable(Formulation[OrthosepLimit]):
         return cp.Problem(cp.Minimize(cp.sum(norms)), constraints)
 
 
-def solve_orthosep(X: Array, y: Array, **solving: Unpack[Solving]) -> OrthosepLimit:
+def solve_orthosep(X: ArrayLike, y: ArrayLike, **solving: Unpack[Solving]) -> OrthosepLimit:
     """Solve for the limit direction of gradient flow from near zero on a two-layer ReLU network.
 
     A one-sided max-margin program is solved for each class that has samples. Every neuron that

@@ -124,7 +124,7 @@ def _find(setup: SampleSetup, network: Network) -> Iterator[Finding]:
     kind, n_steps = NETWORKS[setup.options.network], setup.settings.n_steps
     setup.progress.stage(f"training a {kind} for {n_steps} steps")
     trajectory = _train(setup, network, limit)
-    panels = run_panels(trajectory, limit, limit.predictor(setup.held_out.X))
+    panels = run_panels(trajectory, limit, to_numpy(limit.predictor(setup.held_out.X)))
     yield trained(network, trajectory, panels=panels)
     setup.progress.stage("comparing")
     yield _compared(setup, limit, network, trajectory)
