@@ -57,7 +57,7 @@ THEORIES: Mapping[Form, Theory] = MappingProxyType(
         Form.UNITS: Theory(
             "limit",
             "directional limit of units with fixed gates below linear layers is the group lasso "
-            f"over units ({LIPPL}, proposition B.8; its proof asks no more of the features of units)",
+            f"over units ({LIPPL}, proposition B.8; its proof asks no more of features)",
             "min sum_h ||zeta_h||  s.t.  y_n sum_h <zeta_h, phi_h(x_n)> >= 1",
         ),
         Form.LAYERS: Theory(
