@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from numbers import Integral
 
-from .arrays import Array, array_namespace, float_of
+from .arrays import Array, array_namespace, entries_of, float_of
 
 __all__ = [
     "require_columns",
@@ -206,6 +206,7 @@ def require_finite(name: str, array: Array) -> None:
     ------
     ValueError
     """
+    array = entries_of(array)
     xp = array_namespace(array)
     if not bool(xp.all(xp.isfinite(array))):
         raise ValueError(f"`{name}` has entries that are NaN or infinite: remove them first")
@@ -236,6 +237,7 @@ def require_scale(name: str, array: Array, *, power: int = 1) -> None:
     Traceback (most recent call last):
     ValueError: `X` has a largest entry of 1e+200: rescale it to lie between 1e-152 and 1e+152
     """
+    array = entries_of(array)
     xp = array_namespace(array)
     size = float_of(xp.max(xp.abs(array))) if math.prod(array.shape) > 0 else 0.0
     least, most = SMALLEST**power, LARGEST**power
