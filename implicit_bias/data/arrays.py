@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse
 
 from .._solve import (
     require_finite,
@@ -19,6 +20,7 @@ from .._solve import (
 __all__ = [
     "ONE_LABEL",
     "Floats",
+    "as_csr",
     "checked_data",
     "checked_weights",
     "refuse_disguised",
@@ -40,13 +42,48 @@ def require_real(name: str, value: Any, wanted: str = "real numbers") -> None:
     """
     refuse_disguised(name, value)
     if hasattr(value, "toarray"):
-        raise TypeError(f"`{name}` must be dense, got a sparse array: give `{name}.toarray()`")
+        raise TypeError(
+            f"`{name}` must be dense, got a sparse array: give `{name}.toarray()`; linear SVMs, "
+            "kernels and LinearLimitClassifier take sparse inputs as they are"
+        )
     dtype = value.dtype if hasattr(value, "detach") else _dtype(name, value)
     if "complex" in str(dtype):
         raise TypeError(f"`{name}` must hold {wanted}, got dtype {dtype}: take real features of it")
     if isinstance(dtype, np.dtype) and dtype.kind not in "biuf":
         got = "None" if value is None else f"dtype {dtype}"
         raise TypeError(f"`{name}` must hold {wanted}, got {got}: convert it to float64")
+
+
+def as_csr(name: str, value: Any) -> csr_array | None:
+    """Return a sparse matrix of SciPy as CSR in float64; None for what is not sparse.
+
+    Parameters
+    ----------
+    name : str
+        What messages call it.
+    value : object
+
+    Returns
+    -------
+    csr_array or None
+        Without duplicates; it shares the entries where they can stay as they are.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it has not two axes, or does not hold real numbers.
+    """
+    if not issparse(value):
+        return None
+    if np.dtype(value.dtype).kind not in "biuf":
+        raise TypeError(f"`{name}` must hold real numbers, got dtype {value.dtype}: convert it")
+    if value.ndim != 2:
+        raise ValueError(f"`{name}` must have shape (n, D), got {value.shape}")
+    matrix = csr_array(value, dtype=np.float64)
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    return matrix
 
 
 def refuse_disguised(name: str, value: Any) -> None:
