@@ -128,7 +128,7 @@ def exchange_multipliers(Q: Products, settings: Settings) -> tuple[Floats | None
         inverse = 1 / diagonal[rows]
         scaled = LinearOperator(part.shape, matvec=lambda v, d=inverse: d * v, dtype=np.float64)
         right = np.ones(len(rows))
-        with np.errstate(over="ignore", invalid="ignore"):  # where no multipliers solve a system
+        with np.errstate(all="ignore"):  # where no multipliers solve a system
             found, failed = cg(part, right, start, rtol=RESIDUAL, atol=0.0, maxiter=STEPS, M=scaled)
         if failed or not np.all(np.isfinite(found)):
             return None, done

@@ -155,6 +155,8 @@ def _smallest(array: Array) -> float:
     """Smallest absolute value that is not zero; infinite if all are."""
     array = entries_of(array)
     xp = array_namespace(array)
+    if math.prod(array.shape) == 0:
+        return math.inf
     return float_of(xp.min(xp.where(array == 0, math.inf, xp.abs(array))))
 
 
