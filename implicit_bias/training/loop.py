@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from .._words import LossName
-from ..networks.adapted import with_gates
+from ..networks.adapted import compiled_with_gates, with_gates
 from .data import Inputs, place_data
 from .interrupts import deferred_interrupts
 from .network_stack import SingleNetwork, StackedNetworks, stacked_schedule
@@ -101,11 +101,11 @@ def train(
     settings = _checked(settings)
     if resume and state is None:
         raise ValueError("`resume` needs `state`, the file that the run was saved in")
-    network = with_gates(network)
+    compiled, network = compiled_with_gates(network), with_gates(network)
     with deferred_interrupts() as check:
         samples = _place(network, X, y, gates, (X_val, gates_val), settings.loss)
         run = TrainingRun(
-            SingleNetwork(network), samples, settings, [observer], save_every=save_every
+            SingleNetwork(network, compiled), samples, settings, [observer], save_every=save_every
         )
         file = None if state is None else run.file(state)
         if resume and file is not None:
