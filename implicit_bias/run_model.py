@@ -140,11 +140,18 @@ def running(
     setup = resolve(name, options)
     folder = RunFolder(_folder(save), resume=resume, overwrite=overwrite)
     with folder.opened(name):
+        _load(setup)
         with progress as shown:
             report = run_setup(replace(setup, progress=shown, folder=folder))
         report = replace(report, call=_call(name, options))
         yield report
         _save(report, folder)
+
+
+@naming_extras()
+def _load(setup: Setup) -> None:
+    """Import what runs the model, which takes longer than all before it."""
+    imported(setup.model.run)
 
 
 @naming_extras()
