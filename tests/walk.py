@@ -1,0 +1,469 @@
+"""Wrong calls of every public name: one argument at a time of a call that its examples make.
+
+Doors are the exported functions, the constructors and the public methods of exported classes, found
+from the stubs and signatures. Their valid calls are those seen while the examples in the docstrings
+run. Wrong values follow from the annotation of the argument.
+
+``python -m tests.walk`` walks through all of them, ``python -m tests.walk train Trajectory`` through
+some, and prints what is not refused by a ValueError or TypeError that names the argument.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import doctest
+import inspect
+import io
+import os
+import re
+import signal
+import sys
+import tempfile
+import traceback
+import types
+import typing
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import implicit_bias as ib
+from tests.test_examples import GIVEN, exported
+
+LIBRARY = ("implicit_bias", "solvers")
+SECONDS = 5.0  # that a refusal may take
+
+
+class Door(NamedTuple):
+    """A public function, constructor or method: its name, and the code that its arguments reach."""
+
+    name: str
+    function: types.FunctionType
+    owner: type | None  # None for functions of a module
+
+
+class Call(NamedTuple):
+    """A valid call: what it is called on, and its arguments by name."""
+
+    bound: Any
+    arguments: dict[str, Any]
+
+
+# The doors
+
+
+def doors_of(path: str) -> list[Door]:
+    """The doors of an exported name."""
+    thing = attrgetter(path)(ib)
+    if inspect.isfunction(thing):
+        return [Door(path, _inner(thing), None)]
+    if not inspect.isclass(thing) or getattr(thing, "_is_protocol", False):
+        return []
+    found = []
+    for name in sorted({name for home in _homes(thing) for name in vars(home)}):
+        if name.startswith("_") and name not in ("__init__", "__call__"):
+            continue
+        raw = inspect.getattr_static(thing, name)
+        function = _inner(getattr(raw, "__func__", raw))
+        if inspect.isfunction(function) and _own_code(function, thing):
+            found.append(Door(path if name == "__init__" else f"{path}.{name}", function, thing))
+    return found
+
+
+def _homes(thing: type) -> list[type]:
+    """Classes of this library that a class has its methods from."""
+    return [one for one in thing.__mro__ if one.__module__.split(".")[0] in LIBRARY]
+
+
+def _inner(function: Any) -> Any:
+    return inspect.unwrap(function) if callable(function) else function
+
+
+def _own_code(function: types.FunctionType, thing: type) -> bool:
+    return function.__module__.split(".")[0] in LIBRARY or function.__name__ == "__init__"
+
+
+def is_result(door: Door) -> bool:
+    """True for the constructor of what the library itself makes, and for their readers."""
+    return (
+        door.owner is not None
+        and door.function.__name__ == "__init__"
+        and dataclasses.is_dataclass(door.owner)
+        and door.function.__code__.co_filename == "<string>"
+    )
+
+
+# Valid calls, from the examples
+
+
+def calls_in_examples(path: str, doors: list[Door]) -> dict[str, Call]:
+    """The first call of each door that the examples of a name make."""
+    codes: dict[types.CodeType, list[Door]] = {}
+    for door in doors:
+        codes.setdefault(door.function.__code__, []).append(door)
+    seen: dict[str, Call] = {}
+
+    def watch(frame: types.FrameType, event: str, _: Any) -> None:
+        if event == "call" and frame.f_code in codes:
+            for door in codes[frame.f_code]:
+                if door.name not in seen and (call := _call(door, frame)) is not None:
+                    seen[door.name] = call
+
+    tests = doctest.DocTestFinder().find(
+        attrgetter(path)(ib), f"ib.{path}", module=False, globs=dict(GIVEN)
+    )
+    sys.setprofile(watch)
+    try:
+        for test in tests:
+            doctest.DocTestRunner(verbose=False).run(test, out=lambda _: None, clear_globs=False)
+    finally:
+        sys.setprofile(None)
+    return seen
+
+
+def _call(door: Door, frame: types.FrameType) -> Call | None:
+    given = dict(frame.f_locals)
+    names = list(inspect.signature(door.function).parameters)
+    bound = given.get(names[0]) if door.owner is not None and names else None
+    if door.owner is not None:
+        kind = bound if isinstance(bound, type) else type(bound)
+        if not issubclass(kind, door.owner):
+            return None
+    return Call(bound, {name: given[name] for name in names if name in given})
+
+
+# Arguments, with what their annotations say
+
+
+class Argument(NamedTuple):
+    """An argument that is varied: its name, the words of its annotation, and its valid value."""
+
+    name: str
+    words: frozenset[str]
+    value: Any
+    spread: bool = False  # one of **keywords
+
+
+def arguments_of(door: Door, call: Call) -> list[Argument]:
+    """The arguments of a door, those of typed keywords one by one."""
+    found = []
+    for name, parameter in inspect.signature(door.function).parameters.items():
+        if name in ("self", "cls"):
+            continue
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            hint = _keywords(parameter.annotation, door.function)
+            given = call.arguments.get(name, {})
+            found += [
+                Argument(own, words(kind), given.get(own), True) for own, kind in hint.items()
+            ]
+        elif parameter.kind is not inspect.Parameter.VAR_POSITIONAL:
+            found.append(Argument(name, words(parameter.annotation), call.arguments.get(name)))
+    return found
+
+
+def _keywords(annotation: Any, function: types.FunctionType) -> Mapping[str, Any]:
+    """The annotations of the typed dictionary in ``Unpack[...]``, none for ``**kwargs: Any``."""
+    if isinstance(annotation, str):
+        name = re.fullmatch(r"Unpack\[(\w+)\]", annotation)
+        if name is None:
+            return {}
+        typed = function.__globals__.get(name[1]) or _imported_for_types(function, name[1])
+    else:
+        typed = (typing.get_args(annotation) or (annotation,))[0]
+    return getattr(typed, "__annotations__", {})
+
+
+def _imported_for_types(function: types.FunctionType, name: str) -> Any:
+    from importlib import import_module
+
+    module = sys.modules[function.__module__]
+    found = re.search(rf"from (\.*[\w.]*) import [^\n]*\b{name}\b", inspect.getsource(module))
+    assert found, f"{name} of {function.__module__}"
+    return getattr(import_module(found[1], module.__package__), name)
+
+
+def words(annotation: Any) -> frozenset[str]:
+    """The alternatives of an annotation: "int", "None", "ArrayLike", "Sequence", ..."""
+    if isinstance(annotation, typing.ForwardRef):
+        annotation = annotation.__forward_arg__
+    text = annotation if isinstance(annotation, str) else _text(annotation)
+    if "_array_like" in text:  # what ArrayLike stands for
+        return frozenset({"ArrayLike"})
+    parts, depth, part = [], 0, ""
+    for letter in text:
+        depth += (letter == "[") - (letter == "]")
+        if letter == "|" and not depth:
+            parts.append(part)
+            part = ""
+        else:
+            part += letter
+    heads = (one.strip().split("[")[0].rpartition(".")[2] for one in [*parts, part])
+    found = frozenset(heads)
+    if text.startswith("Sequence[") or ".Sequence[" in text:
+        inner = text[text.index("[") + 1 : text.rindex("]")]
+        found |= {f"Sequence of {inner.rpartition('.')[2]}"}
+    return found
+
+
+def _text(annotation: Any) -> str:
+    return annotation.__name__ if isinstance(annotation, type) else str(annotation)
+
+
+# Wrong values
+
+
+class Thing:
+    """A value of no use to any argument."""
+
+    def __repr__(self) -> str:
+        return "Thing()"
+
+
+OBJECTS: list[Any] = [Thing(), {"a": 1}, dict]
+TEXTS: list[Any] = ["nonsense", ["a", "b"]]
+NAN, INF = float("nan"), float("inf")
+ARRAYS = {"Array", "ArrayLike", "Floats", "Inputs", "Gates", "NDArray", "object", "Experts"}
+NETWORKS = {"Module", "Network", "Trunk"}
+# Strings that are no choices: any will do.
+FREE = {"name_of", "text", "message", "advice", "modules", "names"}
+
+
+def wrong_values(argument: Argument) -> list[Any]:
+    """Values that an argument of these words does not take."""
+    name, kind = argument.name, argument.words
+    values: list[Any] = [*OBJECTS]
+    anything = bool(kind & {"Any", "object"})
+    array = bool(kind & ARRAYS) or (anything and _is_array(argument.value))
+    if "Any" in kind and not array:
+        return []
+    if not ({"None", "object", "empty", "_empty"} & kind) and not (anything and argument.value is None):
+        values.append(None)
+    if array:
+        values += [*TEXTS, 1j * np.ones(2), *_spoiled(argument.value)]
+    elif "Tensor" in kind:
+        values += [*TEXTS, *_spoiled(argument.value)[2:]]
+    elif "int" in kind and "Generator" in kind:
+        values += [*TEXTS, NAN, 2.5, -1, True, 1j]
+    elif "int" in kind:
+        values += [*TEXTS, NAN, INF, 2.5, True, 1j, [1, 2]]
+        values += [] if name in SIGNED else [-1]
+    elif "float" in kind:
+        values += [*TEXTS, NAN, 1j, [0.1, 0.2]]
+        values += [] if name in UNBOUNDED else [INF]
+    elif "bool" in kind:
+        values += [*TEXTS, 2, 0.5]
+    elif kind & {"Sequence of int"}:
+        values += [*TEXTS, 3, NAN, [2.5], [-1], [True], [NAN], [None]]
+    elif any(word.startswith("Sequence of") for word in kind) or kind & {"Sequence", "Iterable"}:
+        values += [*TEXTS, 3, [Thing()], [None]]
+    elif kind & {"str", "Path", "PathLike", "Literal", "ModelName"}:
+        path = kind & {"Path", "PathLike"}
+        values += [3, 1j, ["a"], *([] if path or name in FREE else ["nonsense"])]
+    elif kind & {"Callback", "Observer", "Callable", "Progress", "ProgressCallback"}:
+        values += [*TEXTS, 3]
+    else:
+        values += [*TEXTS, 3, np.ones(3)]
+    return values
+
+
+SIGNED = {"label"}
+UNBOUNDED = {"log_inverse_loss"}
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, list | tuple | np.ndarray) or hasattr(value, "detach")
+
+
+def _spoiled(value: Any) -> list[Any]:
+    """Arrays like a valid one: with NaN, with infinity, complex, empty, of other dimensions."""
+    import torch
+
+    given = value
+    if value is None:
+        return []
+    try:
+        value = np.array(value.detach() if isinstance(value, torch.Tensor) else value)
+    except ValueError:
+        return []
+    if value.dtype.kind not in "biuf" or value.ndim == 0:
+        return [NAN] if value.ndim == 0 else []
+    found = []
+    for bad in (NAN, INF):
+        spoiled = value.astype(float)
+        spoiled.flat[0] = bad
+        found.append(spoiled)
+    found += [value + 1j, value[:0], value[None, None]]
+    return [torch.as_tensor(one) for one in found] if isinstance(given, torch.Tensor) else found
+
+
+# Calls
+
+
+class TooLong(BaseException):
+    """Raised in a call that does not end."""
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raise `TooLong` in what lasts longer."""
+
+    def stop(*_: Any) -> None:
+        raise TooLong
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def called(door: Door, call: Call, argument: Argument, value: Any) -> None:
+    """Call a door with one argument replaced."""
+    parameters = inspect.signature(door.function).parameters
+    positional, keywords = [], {}
+    for name, parameter in parameters.items():
+        if name in ("self", "cls") or name not in call.arguments and name != argument.name:
+            continue
+        given = call.arguments.get(name)
+        if name == argument.name and not argument.spread:
+            given = value
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            positional += given
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            keywords |= {key: _copied(one) for key, one in (given or {}).items()}
+            if argument.spread:
+                keywords[argument.name] = value
+        elif parameter.kind is parameter.POSITIONAL_ONLY or positional is None:
+            positional.append(_copied(given))
+        else:
+            keywords[name] = _copied(given) if given is not value else value
+    target = _target(door, call)
+    with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            result = target(*positional, **keywords)
+            if inspect.isgenerator(result):
+                list(result)
+
+
+def _target(door: Door, call: Call) -> Callable[..., Any]:
+    if door.owner is None:
+        return typing.cast("Callable[..., Any]", attrgetter(door.name)(ib))
+    name = door.function.__name__
+    if name == "__init__":
+        return door.owner if not isinstance(call.bound, door.owner) else type(call.bound)
+    if isinstance(call.bound, type) or call.bound is None:
+        return typing.cast("Callable[..., Any]", getattr(door.owner, name))
+    return typing.cast("Callable[..., Any]", getattr(_copied(call.bound), name))
+
+
+def _copied(value: Any) -> Any:
+    """A copy, where there can be one: a call must not spoil the next."""
+    if callable(value) and not hasattr(value, "parameters"):
+        return value
+    try:
+        return copy.deepcopy(value)
+    except (TypeError, RuntimeError, ValueError, AttributeError):
+        return value
+
+
+def declared(error: BaseException) -> bool:
+    """True for what a caller can expect: ValueError, TypeError, and missing files."""
+    if isinstance(error, UnicodeError):
+        return False
+    return isinstance(error, ValueError | TypeError | FileNotFoundError)
+
+
+def names(message: str, argument: str) -> bool:
+    """True if a message names an argument."""
+    return re.search(rf"`(\w+\.)*{argument}\b", message) is not None
+
+
+def fault(door: Door, call: Call, argument: Argument, value: Any) -> str | None:
+    """What is wrong with how a door takes a wrong value, or None."""
+    shown = f"{door.name}({argument.name}={_short(value)})"
+    try:
+        with time_limit(SECONDS):
+            called(door, call, argument, value)
+    except TooLong:
+        return f"{shown}: does not end"
+    except Exception as error:
+        if not declared(error):
+            return f"{shown}: {type(error).__name__}: {_line(error)}{_where(error)}"
+        if not names(str(error), argument.name):
+            return f"{shown}: nameless: {_line(error)}{_where(error)}"
+        return None
+    return f"{shown}: accepted"
+
+
+def _where(error: BaseException) -> str:
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"   [{os.path.relpath(last.filename, os.path.dirname(os.path.dirname(__file__)))[-50:]}:{last.lineno}]"
+
+
+def _short(value: Any) -> str:
+    text = re.sub(r"\s+", " ", repr(value))
+    return text if len(text) < 50 else text[:47] + "..."
+
+
+def _line(error: BaseException) -> str:
+    return re.sub(r"\s+", " ", str(error))[:110]
+
+
+def faults_of(path: str, *, results: bool = True) -> tuple[list[str], list[str], int]:
+    """What is wrong at the doors of a name, the doors without a valid call, and the tries."""
+    doors = [
+        door
+        for door in doors_of(path)
+        if (results or not is_result(door)) and any(
+            name not in ("self", "cls", "args", "kwargs")
+            for name in inspect.signature(door.function).parameters
+        )
+    ]
+    with redirect_stdout(io.StringIO()):
+        calls = calls_in_examples(path, doors)
+    found, tries = [], 0
+    for door in doors:
+        if door.name not in calls:
+            continue
+        call = calls[door.name]
+        for argument in arguments_of(door, call):
+            for value in wrong_values(argument):
+                tries += 1
+                if (wrong := fault(door, call, argument, value)) is not None:
+                    found.append(wrong)
+    return found, [door.name for door in doors if door.name not in calls], tries
+
+
+def main(paths: list[str]) -> int:
+    """Walk through these names, or all, and print what is wrong."""
+    total, unseen, kinds, tries = 0, [], {}, 0
+    results = "--results" in paths
+    paths = [path for path in paths if not path.startswith("--")]
+    for path in paths or exported():
+        with tempfile.TemporaryDirectory() as folder:
+            here = os.getcwd()
+            os.chdir(folder)
+            try:
+                found, without, n_tries = faults_of(path, results=results)
+            finally:
+                os.chdir(here)
+        for line in found:
+            kind = line.split(": ")[1]
+            kinds[kind] = kinds.get(kind, 0) + 1
+            print(line, flush=True)
+        unseen += without
+        total, tries = total + len(found), tries + n_tries
+    print(f"{tries} wrong calls, {total} not refused as they should be: {kinds}")
+    print(f"{len(unseen)} without a valid call: {', '.join(unseen)}")
+    return int(bool(total or unseen))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
