@@ -240,7 +240,9 @@ def wrong_values(argument: Argument) -> list[Any]:
     array = bool(kind & ARRAYS) or (anything and _is_array(argument.value))
     if "Any" in kind and not array:
         return []
-    if not ({"None", "object", "empty", "_empty"} & kind) and not (anything and argument.value is None):
+    if not ({"None", "object", "empty", "_empty"} & kind) and not (
+        anything and argument.value is None
+    ):
         values.append(None)
     if array:
         values += [*TEXTS, 1j * np.ones(2), *_spoiled(argument.value)]
@@ -328,7 +330,7 @@ def called(door: Door, call: Call, argument: Argument, value: Any) -> None:
     parameters = inspect.signature(door.function).parameters
     positional, keywords = [], {}
     for name, parameter in parameters.items():
-        if name in ("self", "cls") or name not in call.arguments and name != argument.name:
+        if name in ("self", "cls") or (name not in call.arguments and name != argument.name):
             continue
         given = call.arguments.get(name)
         if name == argument.name and not argument.spread:
@@ -421,7 +423,8 @@ def faults_of(path: str, *, results: bool = True) -> tuple[list[str], list[str],
     doors = [
         door
         for door in doors_of(path)
-        if (results or not is_result(door)) and any(
+        if (results or not is_result(door))
+        and any(
             name not in ("self", "cls", "args", "kwargs")
             for name in inspect.signature(door.function).parameters
         )

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.special import logsumexp
 from scipy.stats import norm
 
+from .._doors import door
 from ..data.arrays import Floats
 
 __all__ = ["LabelCode", "quantile_code"]
@@ -110,6 +111,7 @@ class LabelCode:
         return result
 
 
+@door()
 def quantile_code(n_labels: int, deviation: float) -> LabelCode:
     """Return codes of one deviation s at the quantiles (i + 1/2) / K of N(0, 1 - s^2).
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._shown import Shown
-from .._solve import require_shape
-from .arrays import Floats, require_real
+from .._solve import require_real, require_shape
+from .arrays import Floats
 from .splitting import parts_text
 
 __all__ = ["Dataset", "check_same_inputs", "digest", "drawn_dataset", "frozen"]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from .._doors import door
 from .._solve import Status
 from ..limits.result import Result
 from .canonical import CanonicalForm, canonical_form
@@ -104,6 +105,7 @@ class Alignment(Result):
         )
 
 
+@door()
 def align(
     a: ReLUWeights | torch.nn.Module,
     b: ReLUWeights | torch.nn.Module,

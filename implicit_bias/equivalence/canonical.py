@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from .._doors import door
 from .reading import as_weights
 from .reduction import reduce_network, transformed
 from .weights import Array, Indices, ReLUWeights
@@ -60,6 +61,7 @@ class CanonicalForm:
     sweeps: int
 
 
+@door()
 def canonical_form(
     network: ReLUWeights | torch.nn.Module,
     *,

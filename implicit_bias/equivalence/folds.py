@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._doors import door
 from .reading import as_weights
 from .weights import Array, Indices, ReLUWeights
 
@@ -98,6 +99,7 @@ class Plane(NamedTuple):
         return found
 
 
+@door()
 def plane_of(X: ArrayLike) -> Plane | None:
     """Return the plane of samples (n, D), or that of their first two principal components.
 
@@ -145,6 +147,7 @@ class _Line(NamedTuple):
     transparent: float
 
 
+@door()
 def fold_set(
     network: ReLUWeights | torch.nn.Module,
     *,
@@ -215,6 +218,7 @@ def fold_set(
     )
 
 
+@door()
 def transparent_at(network: ReLUWeights | torch.nn.Module, X: ArrayLike) -> NDArray[np.bool_]:
     """Return where every hidden layer has a pre-activation of at least 0, at X (n, D): (n,).
 

@@ -10,6 +10,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from .._doors import door
 from .._solve import require_positive
 from .weights import Array, ReLUWeights
 
@@ -25,6 +26,7 @@ _MOST = 3000
 _ROUNDING = 1e-12
 
 
+@door()
 def affine_pieces(weights: ReLUWeights, opened: Pattern) -> list[Array]:
     r"""Return rows [w, b] (width_l, D + 1) of every layer where the units `opened` are open.
 
@@ -86,6 +88,7 @@ class Generality:
         return self.full_rank and self.smallest_angle > _ROUNDING
 
 
+@door()
 def check_general(weights: ReLUWeights) -> Generality:
     """Check lemmas A.10 and A.11 by going through all patterns with an open unit in every layer.
 
@@ -192,6 +195,7 @@ class _Region:
         self.reach = float(np.linalg.norm(W, 2) * self.reach + np.linalg.norm(b))
 
 
+@door()
 def identifiable_network(
     sizes: Sequence[int],
     *,

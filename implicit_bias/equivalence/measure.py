@@ -10,6 +10,7 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_array, eye_array, kron, vstack
 from scipy.spatial.distance import cdist
 
+from .._doors import door
 from .._solve import Status
 from ..limits.result import Result
 from .reading import as_weights
@@ -144,6 +145,7 @@ class MeasureDistance(Result):
         )
 
 
+@door()
 def measure_distance(
     a: ReLUWeights | torch.nn.Module, b: ReLUWeights | torch.nn.Module, *, tol: float = 1e-7
 ) -> MeasureDistance:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._doors import door
 from .identifiable import affine_pieces
 from .reading import as_weights
 from .weights import Array, Indices, ReLUWeights
@@ -88,6 +89,7 @@ class _Chord(NamedTuple):
     unit: int
 
 
+@door()
 def fold_surface(network: ReLUWeights | torch.nn.Module, domain: ArrayLike) -> FoldSurface:
     """Compute the union of all zero sets of hidden units in a convex polygon, in canonical form.
 

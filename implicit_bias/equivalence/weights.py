@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._doors import door
 from .._solve import require_columns
 
 __all__ = ["Array", "Indices", "ReLUWeights"]
@@ -43,6 +44,7 @@ class ReLUWeights:
             array.flags.writeable = False
 
     @classmethod
+    @door()
     def from_arrays(
         cls, matrices: Iterable[ArrayLike], biases: Iterable[ArrayLike] | None = None
     ) -> ReLUWeights:
@@ -95,10 +97,12 @@ class ReLUWeights:
         """Euclidean norm of all weights and biases."""
         return float(np.sqrt(sum((array**2).sum() for array in (*self.matrices, *self.biases))))
 
+    @door()
     def rows(self, layer: int) -> Array:
         """Return [W_l, b_l] (width, fan-in + 1), weights and bias, of a layer counted from 0."""
         return np.column_stack([self.matrices[layer], self.biases[layer]])
 
+    @door()
     def pre_activations(self, X: ArrayLike) -> list[Array]:
         """Return pre-activations (n, width_l) of every layer at X (n, D); the last are scores."""
         hidden = np.asarray(X, dtype=np.float64)
@@ -109,6 +113,7 @@ class ReLUWeights:
             hidden = np.maximum(found[-1], 0.0)
         return found
 
+    @door()
     def scores(self, X: ArrayLike) -> Array:
         """Return the outputs (n, K) at X (n, D)."""
         return self.pre_activations(X)[-1]

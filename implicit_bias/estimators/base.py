@@ -25,16 +25,19 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
     validate_data,
 )
 
+from .._doors import check_parameters
 from .._solve import (
     MaxMarginProgram,
     NotCertified,
     Settings,
     Status,
     one_vs_rest_programs,
+    refuse_disguised,
+    refuse_masked,
     solve,
     solve_one_vs_rest,
 )
-from ..data.arrays import Floats, refuse_disguised, refuse_masked
+from ..data.arrays import Floats
 from ..limits.formulation import Formulation
 from ..limits.limit import Limit
 from .ridge import ridge_coefficients
@@ -115,6 +118,7 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
             raise ValueError(
                 f"`on_inseparable` must be 'warn' or 'raise', got {self.on_inseparable!r}"
             )
+        check_parameters(self)
         settings = Settings(tol=self.tol, max_iterations=self.max_iterations)
         # A fit that fails leaves no earlier answer behind.
         for name in ("zeta_", "limits_"):

@@ -12,6 +12,7 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
     check_is_fitted,
 )
 
+from .._doors import check_parameters, door
 from .._solve import require_columns, require_count, to_numpy
 from ..data.arrays import Floats
 from .gating import MADE_FOR, Gating, seed_from, seed_text
@@ -67,6 +68,7 @@ class LayeredGates(Gating):
         parts = [q >= 0 for q in self.pre_activations(X)]
         return np.concatenate(parts, axis=1).astype(np.int64)
 
+    @door()
     def pre_activations(self, X: ArrayLike) -> list[Floats]:
         """Return q_l (n, width_l) of every layer.
 
@@ -132,11 +134,13 @@ class NetworkGates(LayeredGates):
         self.network = network
 
     @staticmethod
+    @door()
     def activate(q: Floats) -> Floats:
         """Return relu(q)."""
         return np.maximum(q, 0.0)
 
     @staticmethod
+    @door()
     def slopes(q: Floats) -> Floats:
         """Return the slopes of relu, 1 at 0."""
         return np.where(q >= 0, 1.0, 0.0)
@@ -150,6 +154,7 @@ class NetworkGates(LayeredGates):
             If the shapes of the weights do not fit each other, one is not finite, or `X` does not
             fit them.
         """
+        check_parameters(self)
         layers = list(getattr(self.network, "layers", self.network))
         hidden = layers[:-1] if hasattr(self.network, "layers") else layers
         return self._set_layers(_chained(hidden), X)
@@ -208,11 +213,13 @@ class LinearGates(LayeredGates):
         self.random_state = random_state
 
     @staticmethod
+    @door()
     def activate(q: Floats) -> Floats:
         """Return q itself."""
         return q
 
     @staticmethod
+    @door()
     def slopes(q: Floats) -> Floats:
         """Return ones."""
         return np.ones_like(q)
@@ -227,6 +234,7 @@ class LinearGates(LayeredGates):
         ValueError
             If a size is not positive, given layers have others, or `X` is not as wide.
         """
+        check_parameters(self)
         require_count("n_inputs", self.n_inputs)
         check_widths(self.widths)
         sizes = [(high, low) for low, high in pairwise((self.n_inputs, *self.widths))]

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .._solve import require_columns, require_finite, require_memory, to_numpy
-from ..data.arrays import Floats, require_real
+from .._solve import require_columns, require_finite, require_memory, require_real, to_numpy
+from ..data.arrays import Floats
 
 __all__ = [
     "check_kernel",

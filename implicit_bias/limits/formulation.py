@@ -6,8 +6,18 @@ from abc import abstractmethod
 from types import ModuleType
 from typing import TYPE_CHECKING, Generic, TypedDict, TypeVar, Unpack
 
-from .._solve import Array, MaxMarginProgram, Progress, Settings, Solution, as_float64, solve
-from ..data.arrays import require_real
+from .._doors import door
+from .._kinds import arrays
+from .._solve import (
+    Array,
+    MaxMarginProgram,
+    Progress,
+    Settings,
+    Solution,
+    as_float64,
+    require_real,
+    solve,
+)
 from .limit import Limit
 from .literal import LiteralProgram, cvxpy_module
 
@@ -51,6 +61,7 @@ class Formulation(LiteralProgram, Generic[LimitT]):
     ) -> LimitT:
         """Read a solution of a `program` made with these `gates`."""
 
+    @door(gates=arrays)
     def literal(self, X: Array, y: Array, gates: Array | None = None) -> cvxpy.Problem:
         """State the program as the paper does; what is printed wrongly there is mended.
 
@@ -139,6 +150,7 @@ class Solving(TypedDict, total=False):
     threads: int | None
 
 
+@door(gates=arrays)
 def solve_limit(
     formulation: Formulation[LimitT],
     X: Array,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, ClassVar, Unpack
 
+from .._doors import door
 from .._solve import (
     Array,
     GatedDesign,
@@ -14,8 +15,8 @@ from .._solve import (
     array_namespace,
     as_float64,
     require_inputs,
+    require_real,
 )
-from ..data.arrays import require_real
 from .formulation import Formulation, Solving, real_data, solve_limit
 from .limit import UnitsLimit
 from .literal import constant, max_margin
@@ -74,6 +75,7 @@ class SVMFReLU(Formulation[FReLULimit]):
 
     name: ClassVar[str] = "SVM-FReLU"
 
+    @door()
     def program(self, X: Array, y: Array, gates: Array | None = None) -> MaxMarginProgram:
         """Build the program with unit h as column h of its design and as group h.
 
@@ -89,6 +91,7 @@ class SVMFReLU(Formulation[FReLULimit]):
         group = array_namespace(X).arange(int(Z.shape[1]), device=X.device)
         return MaxMarginProgram(design=GatedDesign(X=X, Z=Z, group=group), y=y)
 
+    @door()
     def limit(
         self, program: MaxMarginProgram, solution: Solution, gates: Array | None = None
     ) -> FReLULimit:
@@ -105,6 +108,7 @@ class SVMFReLU(Formulation[FReLULimit]):
         return max_margin(cp.sum(cp.norm(zeta, 2, axis=1)), program.y, scores)
 
 
+@door()
 def solve_frelu_svm(X: Array, y: Array, gates: Array, **solving: Unpack[Solving]) -> FReLULimit:
     """Solve the group lasso, the limit of two-layer ReLU networks with frozen gates.
 

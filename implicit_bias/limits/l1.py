@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, ClassVar, Unpack
 
+from .._doors import door
 from .._solve import (
     Array,
     GatedDesign,
@@ -13,8 +14,8 @@ from .._solve import (
     Solution,
     array_namespace,
     as_float64,
+    require_real,
 )
-from ..data.arrays import require_real
 from .formulation import Formulation, Solving, real_data, solve_limit
 from .limit import Limit
 from .literal import constant, max_margin
@@ -92,6 +93,7 @@ class L1Margin(Formulation[L1Limit]):
 
     name: ClassVar[str] = "L1 margin"
 
+    @door()
     def program(self, X: Array, y: Array, gates: Array | None = None) -> MaxMarginProgram:
         """Build the program of a constant input, with a gate column and group a feature.
 
@@ -112,6 +114,7 @@ class L1Margin(Formulation[L1Limit]):
         design = GatedDesign(X=xp.ones_like(features[:, :1]), Z=features, group=group)
         return MaxMarginProgram(design=design, y=y)
 
+    @door()
     def limit(
         self, program: MaxMarginProgram, solution: Solution, gates: Array | None = None
     ) -> L1Limit:
@@ -126,6 +129,7 @@ class L1Margin(Formulation[L1Limit]):
         return max_margin(cp.norm(b, 1), program.y, features @ b)
 
 
+@door()
 def solve_l1_svm(features: Array, y: Array, **solving: Unpack[Solving]) -> L1Limit:
     """Solve the L1 margin over features, with a certificate.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 
+from .._doors import door
 from .._pictures import draw
 from .._solve import (
     Array,
@@ -85,6 +86,7 @@ class Limit(MaxMarginResult, ABC):
     seconds: float
 
     @classmethod
+    @door()
     def from_solution(
         cls, program: MaxMarginProgram, solution: Solution, shape: tuple[int, ...], **own: Array
     ) -> Self:
@@ -130,6 +132,7 @@ class Limit(MaxMarginResult, ABC):
             "dual_norms": to_numpy(self.dual_norms).tolist(),
         }
 
+    @door()
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the margins in ascending order, on new axes unless `ax` is given."""
         return draw("drawing.results:plot_ordered_margins", self, ax=ax)

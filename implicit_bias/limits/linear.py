@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, ClassVar, Unpack
 
+from .._doors import door
 from .._solve import Array, GatedDesign, MaxMarginProgram, Solution, array_namespace, require_inputs
 from .formulation import Formulation, Solving, real_data, solve_limit
 from .limit import Limit
@@ -54,6 +55,7 @@ class LinearLimit(Limit):
         """The limit as a function of new inputs, at smallest margin 1."""
         return Predictor(self.zeta, Ungated())
 
+    @door()
     def balanced_weights(self, hidden_widths: Sequence[int] = ()) -> tuple[Array, ...]:
         """Matrices W_1, ..., W_L of the deep linear network of least norm with this product.
 
@@ -110,6 +112,7 @@ class HardMarginSVM(Formulation[LinearLimit]):
 
     name: ClassVar[str] = "hard-margin SVM"
 
+    @door()
     def program(self, X: Array, y: Array, gates: Array | None = None) -> MaxMarginProgram:
         """Build the program of one gate column of ones and one group.
 
@@ -125,6 +128,7 @@ class HardMarginSVM(Formulation[LinearLimit]):
         group = xp.zeros((1,), dtype=xp.int64, device=X.device)
         return MaxMarginProgram(design=GatedDesign(X=X, Z=Z, group=group), y=y)
 
+    @door()
     def limit(
         self, program: MaxMarginProgram, solution: Solution, gates: Array | None = None
     ) -> LinearLimit:
@@ -139,6 +143,7 @@ class HardMarginSVM(Formulation[LinearLimit]):
         return max_margin(cp.norm(b, 2), program.y, X @ b)
 
 
+@door()
 def solve_linear_svm(X: Array, y: Array, **solving: Unpack[Solving]) -> LinearLimit:
     """Solve the hard-margin SVM, the limit of linear networks of any depth.
 

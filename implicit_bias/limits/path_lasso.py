@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Unpack
 
 import numpy as np
 
+from .._doors import door
 from .._solve import (
     Array,
     GatedDesign,
@@ -77,6 +78,7 @@ class PathLasso(Formulation[PathLimit]):
     widths: tuple[int, ...] | None = None
     contexts: bool = False
 
+    @door()
     def program(self, X: Array, y: Array, gates: Gates | None = None) -> MaxMarginProgram:
         """Build the program with one group a path, merging paths equal on all samples.
 
@@ -88,6 +90,7 @@ class PathLasso(Formulation[PathLimit]):
         X, y, layers = self._checked(X, y, gates)
         return _program(X, y, layers, self._paths(layers))
 
+    @door()
     def limit(
         self, program: MaxMarginProgram, solution: Solution, gates: Gates | None = None
     ) -> PathLimit:
@@ -109,6 +112,7 @@ class PathLasso(Formulation[PathLimit]):
             program, solution, (len(paths.units), *blocks, n_inputs), **own
         )
 
+    @door()
     def literal(self, X: Array, y: Array, gates: Gates | None = None) -> cvxpy.Problem:
         """State the program over all paths, without merging or dropping any.
 
@@ -198,6 +202,7 @@ def _attained(program: MaxMarginProgram, solution: Solution, layers: Layers, pat
     return network_value(squares, to_numpy(program.y) * scores, depth)
 
 
+@door()
 def solve_path_lasso(
     X: Array,
     y: Array,

@@ -9,8 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._solve import Array, array_namespace, as_float64, is_torch_array, require_memory, to_numpy
-from ..data.arrays import require_real
+from .._doors import door
+from .._solve import (
+    Array,
+    array_namespace,
+    as_float64,
+    is_torch_array,
+    require_memory,
+    require_real,
+    to_numpy,
+)
 
 __all__ = ["Gates", "Layers", "PathColumns", "Paths", "distinct_paths", "gate_layers", "one_hot"]
 
@@ -65,6 +73,7 @@ def one_hot(contexts: NDArray[Any], n_contexts: int) -> NDArray[np.float64]:
     return np.asarray(contexts[..., None] == np.arange(n_contexts), dtype=float)
 
 
+@door()
 def gate_layers(
     gates: Gates, n_samples: int, *, widths: Sequence[int] | None = None, contexts: bool = False
 ) -> Layers:
@@ -167,6 +176,7 @@ class Paths:
     activity: NDArray[Any]
 
 
+@door()
 def distinct_paths(layers: Layers) -> Paths:
     """Return all distinct paths, merging equal ones layer by layer.
 

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from .._doors import door
 from .._solve import (
     Array,
     array_namespace,
@@ -15,10 +16,11 @@ from .._solve import (
     is_torch_array,
     require_columns,
     require_finite,
+    require_real,
     require_shape,
     to_numpy,
 )
-from ..data.arrays import Floats, require_real
+from ..data.arrays import Floats
 
 __all__ = [
     "Columns",
@@ -58,10 +60,12 @@ class DecisionFunction(ABC):
     def __call__(self, X: Array, gates: Array | None = None) -> Array:
         """Return the scores (n,) or (n, K) of inputs `X` (n, D) under their gates."""
 
+    @door()
     def decision_function(self, X: Array, gates: Array | None = None) -> Array:
         """Return the scores of a call, under the name that scikit-learn gives them."""
         return self(X, gates)
 
+    @door()
     def predict(self, X: Array, gates: Array | None = None) -> Array:
         """Return the predicted labels (n,): -1 or +1 for one score, else classes from 0.
 
@@ -133,6 +137,7 @@ class Predictor(DecisionFunction):
     zeta: Array
     columns: Columns
 
+    @door()
     def __call__(self, X: Array, gates: Array | None = None) -> Array:
         """Return the scores (n,), in float64, of `X` (n, D) under `gates`.
 
@@ -228,6 +233,7 @@ class ContextPredictor(Predictor):
     ([2.0, -5.0], [1, -1])
     """
 
+    @door()
     def __init__(self, zeta: Array) -> None:
         super().__init__(zeta, ContextColumns(int(zeta.shape[0]), int(zeta.shape[1])))
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._doors import door
 from .._shown import Shown
 from .literal import cvxpy_module
 
@@ -120,6 +121,7 @@ class ProgramText(Shown):
         return self.rows()
 
 
+@door()
 def describe_program(problem: cvxpy.Problem) -> ProgramText:
     """Write a cvxpy problem as text of 100 columns, and count its size; nothing is solved.
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from .._doors import door
 from .._solve import (
     Array,
     Certificate,
@@ -22,10 +23,10 @@ from .._solve import (
     certify,
     require_inputs,
     require_memory,
+    require_real,
     solve,
     to_numpy,
 )
-from ..data.arrays import require_real
 from .formulation import real_data
 from .predictors import ContextColumns, GateColumns, count_units
 from .result import Result
@@ -104,6 +105,7 @@ class Separability(Result):
         return self.separable is True
 
 
+@door()
 def is_separable(
     X: Array, y: Array, gates: Array | None = None, *, contexts: Array | None = None
 ) -> Separability:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from .._doors import door
 from .._solve import Status, require_tolerance
 from ..limits.predictors import DecisionFunction
 from ..limits.result import Result
@@ -214,6 +215,7 @@ class LocalLimit(Result):
         )
 
 
+@door()
 def same_limit(a: LocalLimit, b: LocalLimit, tol: float = 1e-6) -> bool:
     """Return whether two local limits agree in value and in scores on the training data.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .._doors import door
 from .._solve import Status, to_numpy
 from ..data.arrays import Floats
 from ..data.sample import Sample
@@ -162,6 +163,7 @@ class BoundedComparison(BoundedValue):
     classifiers: Mapping[str, ClassifierComparison] = part("Comparisons by classifier name.")
 
 
+@door()
 def value_of(network: torch.nn.Module, sample: Sample) -> float:
     """Measure ``(||w||^2 / L)^(L/2)`` over the smallest margin of a network.
 
@@ -190,6 +192,7 @@ def value_of(network: torch.nn.Module, sample: Sample) -> float:
     return value if math.isfinite(value) else math.nan
 
 
+@door()
 def flat_weights(network: torch.nn.Module) -> Floats:
     """Return the weights of a network in float64, in the order of its parameters.
 
@@ -212,6 +215,7 @@ def flat_weights(network: torch.nn.Module) -> Floats:
     return np.concatenate([to_numpy(w.double()).ravel() for w in network.parameters()])
 
 
+@door()
 def measure_bounded_value(
     network: torch.nn.Module,
     sample: Sample,

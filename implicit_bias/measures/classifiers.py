@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from .._doors import door
 from .._solve import Status, to_numpy
 from ..data.arrays import Floats
 from ..local_limits.limit import LocalLimit
@@ -53,6 +54,7 @@ class ClassifierComparison(Measured):
     error: float = quantity()
 
 
+@door()
 def compare_classifier(
     name: str,
     classifier: Classifier,
@@ -105,6 +107,7 @@ def compare_classifier(
     )
 
 
+@door()
 def classifier_rows(
     classifiers: Mapping[str, ClassifierComparison], error_network: float, *names: str
 ) -> list[tuple[str, ...]]:

@@ -12,6 +12,7 @@ from typing import Protocol
 
 import torch
 
+from .._doors import door
 from .._solve import Status
 from ..training.catalogue import TRAINERS
 from ..training.data import Inputs, place_data, trained_weights
@@ -103,6 +104,7 @@ class ConstantClock:
         """True."""
         return True
 
+    @door()
     def log10_steps(self, log_inverse_loss: float, state: State) -> float:
         """Predict the steps up to log(1/loss); NaN where the mean margin would not be positive."""
         margin = log_inverse_loss - state.offset
@@ -151,12 +153,14 @@ class PowerClock:
         """True where steps follow gradient flow, so that laws of the flow hold at its times."""
         return self.trainer in FLOWS
 
+    @door()
     def log10_steps(self, log_inverse_loss: float, state: State) -> float:
         """Predict the steps up to log(1/loss) from the end of the run, which is the state."""
         further = math.log10(log_inverse_loss / self.log_inverse_loss)
         return math.log10(self.steps) + further / self.exponent
 
 
+@door()
 def clock_of(trajectory: Trajectory, settings: TrainingSettings) -> PowerClock | None:
     """Fit the clock of a run to its own log(1/loss).
 
@@ -196,6 +200,7 @@ def clock_of(trajectory: Trajectory, settings: TrainingSettings) -> PowerClock |
     )
 
 
+@door()
 def pace_of(
     network: torch.nn.Module,
     X: Inputs,

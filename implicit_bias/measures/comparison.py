@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from .._doors import door
 from .._extras import naming_extras
 from .._pictures import draw
 from .._solve import to_numpy
@@ -166,6 +167,7 @@ class Comparison(Measured, eq=True):
             return "the loss: stationary, but multipliers reach beyond the margin"
         return "time: the weights are not stationary yet"
 
+    @door()
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the dual norms of the network's units, into `ax` if one is given."""
         return draw("drawing.results:plot_dual_norms", self, ax=ax)
@@ -184,6 +186,7 @@ class Comparison(Measured, eq=True):
         names += _OF_UNITS if self.n_units > 1 else ()
         return (*names, "held_back_by") if self.held_back_by else tuple(names)
 
+    @door()
     def text(self, name: str) -> str:
         """The value of an attribute as tables show it: few units by their numbers."""
         units = {"n_dead": self.dead_units, "n_wrongly_small": self.small_units}.get(name)
@@ -193,6 +196,7 @@ class Comparison(Measured, eq=True):
         return f"{len(units)} of {self.n_units}{numbers}"
 
 
+@door()
 def compare(
     limit: Limit,
     network: torch.nn.Module,
@@ -252,6 +256,7 @@ def compare(
     )
 
 
+@door()
 def measure_network(
     network: torch.nn.Module, train: Sample, held_out: Sample, kkt: KKTDistance | None = None
 ) -> NetworkState:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._doors import door
 from .._shown import Shown
 from .._solve import Status
 from .power_sums import Powers, PowerSums
@@ -121,6 +122,7 @@ class Extrapolation(Shown):
         left = self.upper - self.reached
         return not self.limit.high - self.limit.low >= (1 - LITTLE) * left
 
+    @door()
     def predict(self, u: float) -> Bar:
         """The bar at u >= 0: of a run that has come so far.
 
@@ -153,6 +155,7 @@ class Extrapolation(Shown):
             return f"{self.value:.6g} +- {self.error:.2g}"
         return self.in_words(self.limit)
 
+    @door()
     def in_words(self, bar: Bar) -> str:
         """A bar below the bound, for a table."""
         low, high = f"{bar.low:.4f}", f"{bar.high:.4f}"
@@ -163,6 +166,7 @@ class Extrapolation(Shown):
         return f"{low} to {high}" if bar.high < self.upper else f"at least {low}"
 
 
+@door()
 def inverse_log_loss(log_loss: ArrayLike) -> Array:
     """Return u = 1 / log(1/loss), the variable of `extrapolate`.
 
@@ -190,6 +194,7 @@ def inverse_log_loss(log_loss: ArrayLike) -> Array:
     return np.where(log_inverse > 0, 1 / np.where(log_inverse > 0, log_inverse, 1.0), np.nan)
 
 
+@door()
 def extrapolate(
     u: ArrayLike,
     values: ArrayLike,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._doors import door
 from .._pictures import draw
 from ..quantities.measured import Measured, derived, part, quantity
 from ..quantities.table import columns
@@ -62,6 +63,7 @@ class MulticlassComparison(Measured):
         """Share of held-out samples that the networks as trained label wrong."""
         return 1 - self.accuracy_network
 
+    @door()
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw which labels stand for which; see `Limit.plot` for `ax`."""
         return draw("drawing.classes:plot_label_confusion", self, ax=ax)
@@ -77,6 +79,7 @@ class MulticlassComparison(Measured):
         return [COLUMNS, *self.rows()]
 
 
+@door()
 def compare_argmax(
     classes: ArrayLike,
     labels: ArrayLike,

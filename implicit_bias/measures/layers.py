@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from .._doors import door
 from .._shown import Shown
 from .._solve import to_numpy
 from ..data.orthants import OrthogonalSeparability, inner_products, separability_of_products
@@ -75,6 +76,7 @@ class LayerSeparability(Shown):
         return bool(self.separability)
 
 
+@door()
 def separability_by_layer(
     network: torch.nn.Module,
     X: Inputs,
@@ -136,6 +138,7 @@ def separability_by_layer(
     )
 
 
+@door()
 def layer_features(
     network: torch.nn.Module,
     X: Inputs,

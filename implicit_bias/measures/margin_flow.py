@@ -28,6 +28,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from .._doors import door
 from .._shown import Shown
 from ..networks.adapted import plain, with_gates
 from ..networks.protocols import HasUnitNorms, check_homogeneous
@@ -87,6 +88,7 @@ class MarginFlow(Shown):
     shortfall: float
     network: torch.nn.Module
 
+    @door()
     def first(self, name: str, level: float) -> float:
         """log(1 / loss) from which `observed[name]` stays at `level` or above; inf if it does not.
 
@@ -103,6 +105,7 @@ class MarginFlow(Shown):
         return float(np.exp(time[last] + share * (time[last + 1] - time[last])))
 
 
+@door()
 def margin_flow(
     network: torch.nn.Module,
     X: Inputs,

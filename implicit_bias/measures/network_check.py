@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.func import functional_call
 
+from .._doors import door
 from ..networks.adapted import plain, takes_gates, with_gates
 from ..networks.protocols import (
     HasDualNorms,
@@ -107,6 +108,7 @@ class NetworkCheck:
         return "\n".join([f"{self.name}: {verdict}", aligned(rows), *self.faults])
 
 
+@door()
 def check_network(module: torch.nn.Module, X: Inputs, gates: Inputs | None = None) -> NetworkCheck:
     r"""Try a network on data: all that training and measuring need of it.
 

@@ -26,6 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import OptimizeResult, linprog
 
+from .._doors import door
+
 __all__ = ["PowerSums", "Powers"]
 
 Array = NDArray[np.float64]
@@ -73,6 +75,7 @@ class Powers:
     budget: float
 
     @classmethod
+    @door()
     def of_network(
         cls, degree: int, dual_norms: Array | None = None, shares: Array | None = None
     ) -> Self:
@@ -127,6 +130,7 @@ class PowerSums:
         """Largest error of the nearest sum, as a share of the point that it belongs to."""
         return float(self._nearest.x[-1])
 
+    @door()
     def at(self, u: float) -> tuple[float, float, float]:
         """Value of the nearest sum and the range of all of them, at 0 <= u <= the last u."""
         row, last = self._row(u), float(self.values[-1])

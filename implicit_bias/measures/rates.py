@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import linregress
 
+from .._doors import door
 from .._solve import Status
 from ..quantities.formatting import DASH
 from ..quantities.table import TABLE
@@ -132,6 +133,7 @@ class Rate:
         return f"{self.quantity} against {self.variable}", measured, known, source
 
 
+@door()
 def fit_rate(
     variable: ArrayLike,
     values: ArrayLike,
@@ -193,6 +195,7 @@ def fit_rate(
     return Rate(*names, float(whole.slope), error, window, status, known)
 
 
+@door()
 def measure_rates(
     step: ArrayLike,
     log_loss: ArrayLike,
@@ -273,6 +276,7 @@ def measure_rates(
     return tuple(rates)
 
 
+@door()
 def proved_method(settings: TrainingSettings) -> str | None:
     """Return the trainer of a run if its steps are such as rates are proved of.
 

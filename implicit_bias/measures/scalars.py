@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from .._doors import door
 from .._solve import to_numpy
 from ..data.sample import Sample
 from ..limits.limit import HasNorm
@@ -59,6 +60,7 @@ DUAL_SLACK = 1e-2
 SMALL = 0.5
 
 
+@door()
 def scores(network: torch.nn.Module, sample: Sample) -> Array:
     """Return the scores of a network on a sample, computed in its own dtype and on its own device.
 
@@ -115,6 +117,7 @@ def network_zeta(network: torch.nn.Module) -> Array | None:
     return to_numpy(network.zeta().double()) if isinstance(network, HasZeta) else None
 
 
+@door()
 def network_norm(limit: Limit, network: torch.nn.Module) -> float:
     """Return the norm of a network's coefficients in the norm of a limit.
 
@@ -179,6 +182,7 @@ def cosine(a: Array, b: Array) -> float:
     return float(a @ b) / norms if norms > 0 else math.nan
 
 
+@door()
 def agreement(a: Array, b: Array) -> float:
     """Return the share of samples that two sets of scores put on the same side.
 
@@ -199,6 +203,7 @@ def agreement(a: Array, b: Array) -> float:
     return float(np.mean(np.sign(a) == np.sign(b)))
 
 
+@door()
 def agreement_independent(p: float, q: float) -> float:
     """Return the agreement of two classifiers whose errors are independent.
 
@@ -225,6 +230,7 @@ def accuracy(y: Array, scores: Array) -> float:
     return float(np.mean(y * scores > 0))
 
 
+@door()
 def error_rate(y: Array, scores: Array) -> float:
     """Return the share of samples that are not on the right side: what `accuracy` leaves.
 

@@ -9,6 +9,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from .._doors import door
 from .._numbers import whole_number
 from .protocols import check_inputs
 from .weights import (
@@ -27,6 +28,7 @@ __all__ = ["DGN", "GatedStack", "initial_variance"]
 _MAX_ENTRIES = 2**26
 
 
+@door()
 def initial_variance(*, widths: Sequence[int], gate_rate: float = 0.5) -> float:
     r"""Return the variance of each weight of a "sign" or "gaussian" start with `init_scale` 1.
 
@@ -242,6 +244,7 @@ class DGN(GatedStack):
 
     gates_name = "gate"
 
+    @door()
     def __init__(
         self,
         n_inputs: int,
@@ -253,6 +256,7 @@ class DGN(GatedStack):
         super().__init__(n_inputs, widths=widths, gate_rate=gate_rate, **start)
 
     @classmethod
+    @door()
     def from_weights(cls, *layers: ArrayLike | Tensor, device: torch.device | str = "cpu") -> Self:
         """Build a network from W_1 (width_1, D), ..., W_L (1, width_{L-1}), in W_1's dtype.
 
@@ -267,6 +271,7 @@ class DGN(GatedStack):
         copy_weights(network.layers, given)
         return network
 
+    @door()
     def prepare(self, gates: ArrayLike | Tensor) -> Tensor:
         """Check gates (n, sum of widths) once and place them beside the weights.
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 from torch.nn.functional import linear
 
+from .._doors import door
 from .dgn import DGN
 from .protocols import check_inputs
 from .weights import Starting, as_tensor
@@ -77,6 +78,7 @@ class DLGN(torch.nn.Module):
     True
     """
 
+    @door()
     def __init__(
         self,
         n_inputs: int,
@@ -138,6 +140,7 @@ class DLGN(torch.nn.Module):
         scores: Tensor = self.value(self.expert_inputs(X), self.soft_gates(X))
         return scores
 
+    @door()
     def soft_gates(self, X: Tensor) -> Tensor:
         """Return the gates (n, sum of widths), layer after layer, with their gradient.
 
@@ -148,6 +151,7 @@ class DLGN(torch.nn.Module):
             return (eta >= 0).to(eta)
         return torch.sigmoid(self.beta * eta)
 
+    @door()
     def gates(self, X: ArrayLike | Tensor) -> Tensor:
         """Return which hidden units are open, boolean (n, sum of widths), layer after layer.
 
@@ -165,6 +169,7 @@ class DLGN(torch.nn.Module):
             products.append(layer.detach() @ products[-1])
         return torch.cat(products)
 
+    @door()
     def expert_inputs(self, X: Tensor) -> Tensor:
         """Return the inputs (n, D) of the value network: X, or ones with constant experts."""
         return torch.ones_like(X) if self.constant_experts else X

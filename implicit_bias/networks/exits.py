@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, log_softmax, softmax
 
+from .._doors import door
 from .._numbers import whole_number
 
 __all__ = ["ExitNetwork", "LabelledHead", "SoftLabelHead", "Trunk", "train_trunk"]
@@ -46,6 +47,7 @@ class Trunk(torch.nn.Module):
     [(5, 4), (5, 2)]
     """
 
+    @door()
     def __init__(self, n_inputs: int, *, widths: Sequence[int], random_state: int = 0) -> None:
         super().__init__()
         if len(widths) == 0:
@@ -72,6 +74,7 @@ class Trunk(torch.nn.Module):
             return tuple(h.numpy() for h in self(_tensor(X)))
 
 
+@door()
 def train_trunk(
     trunk: Trunk,
     X: object,
@@ -132,6 +135,7 @@ def train_trunk(
 class _Head(torch.nn.Module):
     """A linear head: weights (K, D), 0 at first."""
 
+    @door()
     def __init__(
         self,
         n_classes: int,
@@ -144,6 +148,7 @@ class _Head(torch.nn.Module):
         zeros = torch.zeros(n_classes, n_features, dtype=dtype, device=device)
         self.weight = torch.nn.Parameter(zeros)
 
+    @door()
     def logits(self, X: Tensor) -> Tensor:
         """Return the logits (n, K) of features (n, D)."""
         return X @ self.weight.T
@@ -216,6 +221,7 @@ class SoftLabelHead(_Head):
     [2.0]
     """
 
+    @door()
     def __init__(
         self,
         n_classes: int,
@@ -257,6 +263,7 @@ class ExitNetwork(torch.nn.Module):
     [(7, 5), (7, 5)]
     """
 
+    @door()
     def __init__(self, trunk: Trunk, heads: Sequence[_Head], exits: Sequence[int]) -> None:
         super().__init__()
         self.trunk, self.heads = trunk.requires_grad_(False), torch.nn.ModuleList(heads)

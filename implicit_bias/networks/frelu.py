@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 from torch.nn.functional import linear
 
+from .._doors import door
 from .gated import GatedLayers
 from .protocols import check_inputs
 from .weights import Starting, as_tensor, linear_factors
@@ -57,6 +58,7 @@ class FReLU(GatedLayers):
 
     axes = ("H", "D")
 
+    @door()
     def __init__(
         self,
         n_inputs: int,
@@ -68,6 +70,7 @@ class FReLU(GatedLayers):
         sizes = {"n_inputs": n_inputs, "n_units": n_units}
         super().__init__(sizes, upper_widths, ("kaiming", "orthogonal", "balanced"), **start)
 
+    @door()
     def prepare(self, gates: ArrayLike | Tensor) -> Tensor:
         """Check gates (n, H) once and place them in the dtype and on the device of the weights.
 

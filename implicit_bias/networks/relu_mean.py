@@ -8,6 +8,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from .._doors import door
 from .protocols import check_inputs, check_start
 from .weights import as_tensor, copy_weights
 
@@ -19,6 +20,7 @@ class _UnitMean(torch.nn.Module):
 
     w: torch.nn.Parameter
 
+    @door()
     def __init__(
         self,
         n_inputs: int,
@@ -37,6 +39,7 @@ class _UnitMean(torch.nn.Module):
         self.w = torch.nn.Parameter(weights.to(device=device, dtype=dtype))
 
     @classmethod
+    @door()
     def from_weights(cls, w: ArrayLike | Tensor, *, device: torch.device | str = "cpu") -> Self:
         """Build a network from weights (K, D), which are copied; the dtype is theirs.
 
@@ -115,6 +118,7 @@ class GDLN(_UnitMean):
     [1.5]
     """
 
+    @door()
     def prepare(self, gates: ArrayLike | Tensor) -> Tensor:
         """Check gates (n, K) once and place them as the weights' dtype on their device.
 
@@ -193,6 +197,7 @@ class ReLUMean(_UnitMean):
         scores: Tensor = torch.relu(self._projections(X)).mean(dim=1)
         return scores
 
+    @door()
     def open_gates(self, X: Tensor) -> Tensor:
         """Return the gates ``<w_k, x_n> >= 0`` (n, K) as booleans."""
         with torch.no_grad():

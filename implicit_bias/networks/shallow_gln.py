@@ -6,6 +6,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from .._doors import door
 from .protocols import check_inputs, check_integers
 from .weights import Start, Starting, as_tensor, draw_matrices, layer_imbalance
 
@@ -58,6 +59,7 @@ class ShallowGLN(torch.nn.Module):
 
     global_contexts: Tensor
 
+    @door()
     def __init__(
         self,
         n_inputs: int,
@@ -77,6 +79,7 @@ class ShallowGLN(torch.nn.Module):
         (self.weight,) = begin.parameters(drawn)
 
     @classmethod
+    @door()
     def from_zeta(
         cls,
         zeta: ArrayLike | Tensor,
@@ -109,6 +112,7 @@ class ShallowGLN(torch.nn.Module):
         """Degree of homogeneity in the weights: 1."""
         return 1
 
+    @door()
     def prepare(self, contexts: ArrayLike | Tensor) -> Tensor:
         """Replace contexts (n, H) by the rows (n,) of `weight` that they select.
 

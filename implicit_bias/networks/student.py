@@ -4,6 +4,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from .._doors import door
 from .protocols import check_inputs
 from .weights import as_tensor
 
@@ -38,6 +39,7 @@ class LinearStudent(torch.nn.Module):
 
     degree = 1
 
+    @door()
     def __init__(self, zeta: ArrayLike | Tensor, *, device: torch.device | str = "cpu") -> None:
         super().__init__()
         given = as_tensor(zeta)

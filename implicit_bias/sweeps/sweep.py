@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+from .._doors import door
 from .._extras import naming_extras
+from .._kinds import anything
 from .._shown import Shown
 from ..options.choices import ModelName, RunOptions
 from ..runs.progress import Progress, ProgressCallback, progress_of
@@ -69,6 +71,7 @@ class Sweep(Shown):
 
 
 @naming_extras()
+@door(options=anything)
 def sweep(
     model: ModelName,
     grid: Mapping[str, Any],

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from .._doors import door
 from .._numbers import whole_number
 from .closure_network import ClosureNetwork
 from .run_file import digest_of
@@ -65,6 +66,7 @@ class MarginOptimizer(torch.optim.Optimizer):
 
     trainer: ClassVar[str]
 
+    @door()
     def __init__(
         self,
         params: Iterable[Any],
@@ -88,6 +90,7 @@ class MarginOptimizer(torch.optim.Optimizer):
         super().__init__(params, {} if lr is None else {"lr": lr})
         _check_weights(self._trained())
 
+    @door()
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add the one group that there is; called by the constructor.
 
@@ -106,6 +109,7 @@ class MarginOptimizer(torch.optim.Optimizer):
             )
         super().add_param_group(param_group)
 
+    @door()
     def step(self, closure: Callable[[], Tensor]) -> Tensor:  # type: ignore[override]
         """Take one step, and return the margins (n_samples,) that the closure returned last.
 
@@ -160,6 +164,7 @@ class MarginOptimizer(torch.optim.Optimizer):
             packed["state"] = {"trainer": copied}
         return packed
 
+    @door()
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Go on from a `state_dict`; load the network's weights too, before or after.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from .._doors import door
 from .._numbers import whole_number
 from .margin_optimizer import MarginOptimizer
 
@@ -46,6 +47,7 @@ class Annealed(MarginOptimizer):
 
     trainer = "annealed"
 
+    @door()
     def __init__(
         self, params: Iterable[Any], *, degree: int, n_samples: int, loss: str = "logistic"
     ) -> None:
@@ -88,6 +90,7 @@ class Momentum(MarginOptimizer):
 
     trainer = "momentum"
 
+    @door()
     def __init__(
         self,
         params: Iterable[Any],
@@ -167,5 +170,6 @@ class Dual(MarginOptimizer):
 
     trainer = "dual"
 
+    @door()
     def __init__(self, params: Iterable[Any], *, n_samples: int, loss: str = "logistic") -> None:
         super().__init__(params, n_samples=n_samples, degree=1, loss=loss)

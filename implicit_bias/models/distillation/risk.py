@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..._doors import door
 from ..._solve import require_count, require_fraction, require_positive, to_numpy
 from ...data.arrays import Floats
 from ...quantities.formatting import degrees
@@ -46,6 +47,7 @@ def angle(u: ArrayLike, v: ArrayLike) -> float:
     return float(2 * math.atan2(np.linalg.norm(a - b), np.linalg.norm(a + b)))
 
 
+@door()
 def transfer_risk(w: ArrayLike, teacher: ArrayLike, X: ArrayLike) -> float:
     """Measure the share of inputs that student and teacher put into different classes.
 
@@ -96,6 +98,7 @@ class AngleTail:
         return np.asarray(1 - np.searchsorted(self.angles, theta, side="left") / len(self.angles))
 
 
+@door()
 def angle_tail(X: ArrayLike, teacher: ArrayLike) -> AngleTail:
     """Measure the share of inputs beyond each angle with the teacher.
 
@@ -167,6 +170,7 @@ class RiskBound(Measured, eq=True):
     )
 
 
+@door()
 def risk_bound(p: Tail, n: int, *, delta: float = 0.0) -> RiskBound:
     """Bound the expected transfer risk of students on n samples, fewer than input dimensions.
 
@@ -279,6 +283,7 @@ class LearningCurve:
         return int((np.diff(self.angles) > 1e-8).sum()), int((np.diff(self.risks) > 0).sum())
 
 
+@door()
 def learning_curve(X: ArrayLike, teacher: ArrayLike, X_val: ArrayLike) -> LearningCurve:
     """Measure angle and risk of the projection `w_hat` as samples are added one by one.
 

@@ -14,7 +14,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._solve import GatedDesign, MaxMarginProgram, Solution, Status, to_numpy
+from ..._doors import door
+from ..._solve import Array, GatedDesign, MaxMarginProgram, Solution, Status, to_numpy
 from ...data.arrays import Floats
 from ...limits.formulation import real_data, solve_program
 from ...limits.result import Result
@@ -120,9 +121,10 @@ class Depth3Interval(Result):
         return {"gap": self.certificate.gap, "finished": self.finished} | shares
 
 
+@door()
 def certify_depth3(
-    y: Any,
-    gates: Any,
+    y: Array,
+    gates: Array,
     widths: Sequence[int],
     *,
     n_inputs: int = 1,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import TYPE_CHECKING, ClassVar, Literal, Unpack
 
+from ..._doors import door
 from ..._solve import Array, GatedDesign, MaxMarginProgram, Solution, array_namespace
 from ...limits.formulation import Formulation, Solving, solve_limit
 from ...limits.frelu import FReLULimit, SVMFReLU
@@ -97,6 +98,7 @@ class ConstantExperts(Formulation[ConstantExpertsLimit]):
 
     name: ClassVar[str] = "L1 margin of gates"
 
+    @door()
     def program(self, X: Array, y: Array, gates: Array | None = None) -> MaxMarginProgram:
         """A column of `sqrt(D)` for inputs, and a gate column and group a unit.
 
@@ -111,6 +113,7 @@ class ConstantExperts(Formulation[ConstantExpertsLimit]):
         column = xp.ones_like(design.X[:, :1]) * math.sqrt(design.X.shape[1])
         return MaxMarginProgram(GatedDesign(X=column, Z=design.Z, group=design.group), program.y)
 
+    @door()
     def limit(
         self, program: MaxMarginProgram, solution: Solution, gates: Array | None = None
     ) -> ConstantExpertsLimit:
@@ -130,6 +133,7 @@ class ConstantExperts(Formulation[ConstantExpertsLimit]):
         return max_margin(cp.norm(v, 1) / root, program.y, g @ v)
 
 
+@door()
 def solve_dlgn_svm(
     X: Array,
     y: Array,

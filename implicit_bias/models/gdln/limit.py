@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from ..._doors import door
 from ..._solve import (
     Array,
     FitCertificate,
@@ -65,6 +66,7 @@ class GatedOLS(Result):
     seconds: float
 
     @classmethod
+    @door()
     def from_solution(cls, solution: LeastSquaresSolution) -> Self:
         """Return the limit that a solution of the least-squares program states."""
         return cls(

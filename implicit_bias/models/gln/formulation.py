@@ -7,6 +7,7 @@ from numbers import Integral
 from types import ModuleType
 from typing import TYPE_CHECKING, ClassVar, Unpack
 
+from ..._doors import door
 from ..._solve import (
     Array,
     GatedDesign,
@@ -16,9 +17,9 @@ from ..._solve import (
     is_torch_array,
     require_inputs,
     require_memory,
+    require_real,
     to_numpy,
 )
-from ...data.arrays import require_real
 from ...limits.formulation import Formulation, Solving, real_data, solve_limit
 from ...limits.limit import UnitsLimit
 from ...limits.literal import constant, max_margin
@@ -82,6 +83,7 @@ class SVMGLN(Formulation[GLNLimit]):
 
     n_contexts: int | None = None
 
+    @door()
     def program(self, X: Array, y: Array, gates: Array | None = None) -> MaxMarginProgram:
         """Column h * C + c of its design is context c of unit h; group h is unit h.
 
@@ -107,6 +109,7 @@ class SVMGLN(Formulation[GLNLimit]):
         design = GatedDesign(X=X, Z=Z, group=owner)
         return MaxMarginProgram(design=design, y=y)
 
+    @door()
     def limit(
         self, program: MaxMarginProgram, solution: Solution, gates: Array | None = None
     ) -> GLNLimit:
@@ -161,6 +164,7 @@ def _count(least: int, largest: int, n_contexts: int | None) -> int:
     return int(n_contexts)
 
 
+@door()
 def solve_gln_svm(
     X: Array,
     y: Array,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Unpack
 
 import numpy as np
 
+from ..._doors import door
 from ..._solve import (
     Array,
     GatedDesign,
@@ -59,6 +60,7 @@ class GLNL2Limit(Limit):
         """The solution as a function of new inputs and contexts, at smallest margin 1."""
         return ContextPredictor(self.zeta)
 
+    @door()
     def norm_of(self, zeta: Array) -> float:
         """The program's norm of coefficients (H, C, D): root mean square of `||beta[gamma]||`."""
         return MainEffects.of_coefficients(zeta).rms_norm()
@@ -125,6 +127,7 @@ class SVML2(Formulation[GLNL2Limit]):
 
     n_contexts: int | None = None
 
+    @door()
     def program(self, X: Array, y: Array, gates: Array | None = None) -> MaxMarginProgram:
         """Column 0 is the mean, column 1 + h (C - 1) + k the k-th coordinate of the effect of h.
 
@@ -148,6 +151,7 @@ class SVML2(Formulation[GLNL2Limit]):
         group = xp.zeros((1 + n_effects,), dtype=xp.int64, device=design.X.device)
         return MaxMarginProgram(design=GatedDesign(X=design.X, Z=Z, group=group), y=standard.y)
 
+    @door()
     def limit(
         self, program: MaxMarginProgram, solution: Solution, gates: Array | None = None
     ) -> GLNL2Limit:
@@ -170,6 +174,7 @@ class SVML2(Formulation[GLNL2Limit]):
         return cp.Problem(cp.Minimize(cp.norm(A @ zeta, "fro")), gln.constraints)
 
 
+@door()
 def solve_gln_l2_svm(
     X: Array,
     y: Array,

@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp, softmax, xlogy
 
-from ..._solve import require_finite, require_positive, to_numpy
-from ...data.arrays import Floats, require_real
+from ..._doors import door
+from ..._solve import Array, require_finite, require_positive, require_real, to_numpy
+from ...data.arrays import Floats
 from ...limits.literal import LiteralProgram, constant, cvxpy_module
 
 if TYPE_CHECKING:
@@ -172,8 +173,9 @@ class HeadLoss(LiteralProgram):
     temperature: float = 1.0
     share: float = 0.5
 
+    @door()
     def literal(
-        self, features: Any, labels: Any | None = None, teacher: Any | None = None
+        self, features: Array, labels: Array | None = None, teacher: Array | None = None
     ) -> cvxpy.Problem:
         """State the program; its one variable is W (K, D).
 

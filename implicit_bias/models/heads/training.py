@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, log_softmax, softmax
 
+from ..._doors import door
 from ...data.arrays import Floats
 from ...networks.exits import Trunk
 from ...training.settings import check_momentum
@@ -149,11 +149,12 @@ def confidence(teachers: Sequence[Tensor], temperature: float) -> float:
     return float(torch.stack(tempered).mean(dim=0).amax(dim=1).mean())
 
 
+@door()
 def train_exit_heads(
-    features: Sequence[Any],
-    labels: Any,
+    features: Sequence[Array],
+    labels: Array,
     *,
-    teacher: Any | None = None,
+    teacher: Array | None = None,
     temperature: float = 1.0,
     share: float = 0.5,
     n_steps: int = 1000,
@@ -225,10 +226,11 @@ def train_exit_heads(
     return _descend(lambda: phis, heads, optimizer, classes, fixed, schedule)
 
 
+@door()
 def train_multi_exit(
     trunk: Trunk,
-    X: Any,
-    labels: Any,
+    X: Array,
+    labels: Array,
     *,
     temperature: float = 1.0,
     share: float = 0.5,

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.optimize import nnls
 
+from ..._doors import door
 from ..._solve import Array, ConstrainedCertificate, Status, require_tolerance, worst_status
 from ...data.arrays import Floats, checked_data
 from ...limits.result import Result
@@ -100,6 +101,7 @@ class _Solved(NamedTuple):
     certificate: ConstrainedCertificate
 
 
+@door()
 def solve_cone_pair(X: Array, y: Array, *, tol: float = 1e-8) -> ConePair:
     r"""Solve for two max-margin vectors that are each inactive on the samples of the other class.
 

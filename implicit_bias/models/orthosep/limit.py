@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..._doors import door
 from ..._solve import (
     Array,
     Certificate,
@@ -147,6 +148,7 @@ class OrthosepLimit(Limit):
         """The function `relu(<w_plus, x>) - relu(<w_minus, x>)`, of smallest margin 1."""
         return RampFunction(self.w_plus, self.w_minus)
 
+    @door()
     def limit_function(self, *, surviving: str = "both") -> RampFunction:
         r"""Return the limit of `f_theta(x) / ||theta||^2`.
 
