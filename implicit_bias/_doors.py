@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from ._kinds import RESULTS, Check, check_of, or_none
 
-__all__ = ["check_parameters", "door", "result"]
+__all__ = ["check_parameters", "door", "parameters", "result"]
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 Made = TypeVar("Made", bound=type)
@@ -37,17 +37,22 @@ def door(**checks: Check) -> Callable[[Decorated], Decorated]:
     return lambda function: typing.cast("Decorated", _checked(function, checks, None))
 
 
+def parameters(**checks: Check) -> Callable[[Made], Made]:
+    """Return a decorator that checks the fields of a dataclass of choices, as `door` does."""
+    return lambda cls: _made(cls, checks, None)
+
+
 def result(**checks: Check) -> Callable[[Made], Made]:
     """Return a decorator that checks the fields of a dataclass of results, kind by kind.
 
     Their numbers and arrays may be negative, infinite and NaN.
     """
+    return lambda cls: _made(cls, checks, RESULTS)
 
-    def decorate(cls: Made) -> Made:
-        type.__setattr__(cls, "__init__", _checked(cls.__init__, checks, RESULTS))  # type: ignore[misc]
-        return cls
 
-    return decorate
+def _made(cls: Made, checks: Mapping[str, Check], named: Mapping[str, Check] | None) -> Made:
+    setattr(cls, "__init__", _checked(cls.__init__, checks, named))  # noqa: B010
+    return cls
 
 
 def check_parameters(estimator: object) -> None:
@@ -58,7 +63,8 @@ def check_parameters(estimator: object) -> None:
     TypeError, ValueError
     """
     for name, check in _plan(type(estimator).__init__, {}, None)[1].items():
-        check(name, getattr(estimator, name))
+        if name != "self":
+            check(name, getattr(estimator, name))
 
 
 def _checked(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._doors import door
+from .._doors import door, parameters, result
 from .._extras import naming_extras
 from ..data.arrays import Floats
 from ..drawing.figures import Row, compose, legend_above
@@ -35,6 +35,7 @@ NODES = (-1.0, 1.0)
 CURVE = 300  # points of a curve, about
 
 
+@parameters()
 @dataclass(frozen=True)
 class GaussianMAE:
     """A linear Gaussian decoder and encoder, with their bound and information on x ~ N(0, 1).
@@ -109,6 +110,7 @@ class GaussianMAE:
 START = GaussianMAE(0.2, 0.8, 0.2, 0.8)
 
 
+@result()
 @dataclass(frozen=True, eq=False)
 class GaussianMAERun:
     """Model and training curves of `train_gaussian_mae`.

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import logsumexp
 from scipy.stats import norm
 
-from .._doors import door
+from .._doors import door, parameters
 from ..data.arrays import Floats
 
 __all__ = ["LabelCode", "quantile_code"]
@@ -26,6 +26,7 @@ FINENESS, BEYOND = 12, 10
 MOST_NODES = 2_000_000
 
 
+@parameters()
 @dataclass(frozen=True, eq=False)
 class LabelCode:
     """Gaussian codes of K equally likely labels, with their bound and information.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .._doors import door
+from .._doors import door, result
 from .._solve import Array, require_count
 from .arrays import Floats, checked_data
 from .dataset import Dataset, drawn_dataset
@@ -27,6 +27,7 @@ __all__ = [
 _BLOCK = 1024
 
 
+@result()
 @dataclass(frozen=True)
 class OrthogonalSeparability:
     """Result of `is_orthogonally_separable`, with an offending pair; true if there is none.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._doors import door
+from .._doors import door, result
 from .reading import as_weights
 from .weights import Array, Indices, ReLUWeights
 
@@ -27,6 +27,7 @@ _SAME = 1e-12
 _FLAT = 1e-12
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class FoldSet:
     """Crossings of lines with the zero sets of hidden units, and whether the network bends there.

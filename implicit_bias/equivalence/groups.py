@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
-from .._doors import door
+from .._doors import door, result
 from .._solve import require_tolerance
 from .alignment import align
 from .canonical import canonical_form
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["NetworkGroups", "group_networks"]
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class NetworkGroups:
     """Groups of equal networks, with all pairwise distances.

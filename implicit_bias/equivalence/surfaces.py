@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._doors import door
+from .._doors import door, result
 from .identifiable import affine_pieces
 from .reading import as_weights
 from .weights import Array, Indices, ReLUWeights
@@ -23,6 +23,7 @@ __all__ = ["FoldSurface", "fold_surface"]
 _NEAR = 1e-9
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class FoldSurface:
     """The canonical representation of a piecewise linear surface in the plane, and its graph.

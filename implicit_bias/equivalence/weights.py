@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._doors import door
+from .._doors import door, parameters
 from .._solve import require_columns
 
 __all__ = ["Array", "Indices", "ReLUWeights"]
@@ -18,6 +18,7 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 
+@parameters()
 @dataclass(frozen=True, eq=False, repr=False)
 class ReLUWeights:
     r"""Weights of :math:`f(x) = W_L \rho(\cdots \rho(W_1 x + b_1) \cdots) + b_L`, rho a ReLU.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .._doors import door
+from .._doors import door, result
 from .._solve import Array, to_numpy
 
 __all__ = ["GateActivity", "gate_activity"]
@@ -15,6 +15,7 @@ __all__ = ["GateActivity", "gate_activity"]
 Mask = NDArray[np.bool_]
 
 
+@result()
 @dataclass(frozen=True, eq=False)
 class GateActivity:
     """Active and sensitive gates of samples; the two are *not* disjoint.

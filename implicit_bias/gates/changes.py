@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._doors import result
 from .._shown import Shown
 from .._solve import to_numpy
 from ..data.arrays import Floats
@@ -47,6 +48,7 @@ def gate_changes(before: Any, after: Any) -> Floats:
     return np.asarray(np.mean(a.astype(bool) != b.astype(bool), axis=0), dtype=np.float64)
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class GateChanges(Shown):
     """Changes of gates along training: read-only arrays, one entry a report of the trainer.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from .._doors import door
+from .._doors import door, result
 from .._solve import Array, Certificate, KernelProgram, Progress, Settings, Status, solve_kernel
 from ..data.arrays import Floats
 from ..limits.literal import LiteralProgram, constant, cvxpy_module, max_margin
@@ -38,6 +38,7 @@ class KernelPredictor(DecisionFunction):
         return np.asarray(cross_matrix(X, len(self.zeta)) @ self.zeta)
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class KernelLimit(MaxMarginResult):
     """The hard-margin SVM of a kernel, with the bounds that prove it.

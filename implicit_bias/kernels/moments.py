@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._doors import door
+from .._doors import door, result
 from .._shown import Shown
 from .._solve import Array, require_memory
 from ..data.arrays import Floats
@@ -26,6 +26,7 @@ from .arrays import layers_of, matrix, require_pair, row_blocks
 __all__ = ["NTKMoments", "delta", "ntk_moments"]
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class NTKMoments(Shown):
     """Moments of the tangent kernel over random weights.

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._doors import door
+from .._solve import Array
 from ..data.arrays import Floats
 from .arrays import check_kernel, layers_of, matrix, require_pair, row_blocks, targets
 

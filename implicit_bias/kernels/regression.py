@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .._doors import door
+from .._doors import door, result
 from .._solve import Array, Status, require_positive, require_tolerance
 from ..data.arrays import Floats
 from ..limits.literal import LiteralProgram, constant, cvxpy_module
@@ -50,6 +50,7 @@ class KernelRegressionCertificate:
     stationarity: float
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class KernelRegression(Result):
     r"""Gradient descent on :math:`\tfrac12 \sum_n e_n^2`, e the errors, with a constant kernel K.

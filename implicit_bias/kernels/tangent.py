@@ -20,7 +20,7 @@ __all__ = ["activation_kernel", "empirical_ntk"]
 
 @door()
 def empirical_ntk(
-    network: torch.nn.Module, X: Array, gates: Array, X2: Array = None, gates2: Array = None
+    network: torch.nn.Module, X: Array, gates: Array | None, X2: Array = None, gates2: Array = None
 ) -> Floats:
     r"""Compute the inner products of the gradients of a network's scores in its weights.
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, ClassVar, Unpack
 
-from .._doors import door
+from .._doors import door, result
 from .._solve import (
     Array,
     GatedDesign,
@@ -32,6 +32,7 @@ __all__ = [
 ]
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class FReLULimit(UnitsLimit):
     """The group-lasso solution; `zeta` has shape (H, D).

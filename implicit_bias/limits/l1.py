@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, ClassVar, Unpack
 
-from .._doors import door
+from .._doors import door, result
 from .._solve import (
     Array,
     GatedDesign,
@@ -52,6 +52,7 @@ class L1Predictor(DecisionFunction):
         return features @ self.zeta
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class L1Limit(Limit):
     """The L1-margin solution; `zeta` has shape (m,), one coefficient a feature.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 
-from .._doors import door
+from .._doors import door, result
 from .._pictures import draw
 from .._solve import (
     Array,
@@ -41,6 +41,7 @@ class HasNorm(Protocol):
         """Return the norm of coefficients `zeta` in the limit's own shape."""
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class Limit(MaxMarginResult, ABC):
     """The max-margin solution that a theorem names as the limit of training.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, ClassVar, Unpack
 
-from .._doors import door
+from .._doors import door, result
 from .._solve import Array, GatedDesign, MaxMarginProgram, Solution, array_namespace, require_inputs
 from .formulation import Formulation, Solving, real_data, solve_limit
 from .limit import Limit
@@ -36,6 +36,7 @@ class Ungated:
         return gates
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class LinearLimit(Limit):
     """The hard-margin SVM solution; `zeta` is the end-to-end vector (D,), in one unit.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Unpack
 
 import numpy as np
 
-from .._doors import door
+from .._doors import door, parameters
 from .._solve import (
     Array,
     GatedDesign,
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["PathLasso", "solve_path_lasso"]
 
 
+@parameters()
 @dataclass(frozen=True)
 class PathLasso(Formulation[PathLimit]):
     """The group lasso over the paths of a deep network with given gates.

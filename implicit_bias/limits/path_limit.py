@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .._doors import door
+from .._doors import door, result
 from .._solve import (
     Array,
     array_namespace,
@@ -40,6 +40,7 @@ class Network(Protocol):
         """Return all weight arrays, one a layer."""
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class PathLimit(Limit):
     """The path-lasso solution, a bound of what networks reach; `zeta` has shape (P, D).

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._doors import door
+from .._doors import door, result
 from .._shown import Shown
 from .literal import cvxpy_module
 
@@ -37,6 +37,7 @@ CONES = (
 )
 
 
+@result()
 @dataclass(frozen=True, repr=False)
 class ProgramText(Shown):
     """A convex program as text, and its size.

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._doors import door
+from .._doors import door, result
 from .._solve import (
     Array,
     Certificate,
@@ -39,6 +39,7 @@ SUPPORT = 1e-4
 ENTRIES = 2**24
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class Separability(Result):
     """Separability of data by a gated linear predictor, with its proof.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .._doors import door
+from .._doors import door, result
 from .._solve import Status, require_tolerance
 from ..limits.predictors import DecisionFunction
 from ..limits.result import Result
@@ -63,6 +63,7 @@ class NetworkPredictor(DecisionFunction):
         return scores
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class LocalLimit(Result):
     r"""The KKT point near a trained network, of the margin problem in its own weights.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._doors import door
+from .._doors import door, result
 from .._solve import Status, to_numpy
 from ..data.arrays import Floats
 from ..data.sample import Sample
@@ -33,6 +33,7 @@ __all__ = [
 ]
 
 
+@result()
 class BoundedValue(Measured):
     """The value of a network, its own local limit, and a bound of all networks.
 
@@ -146,6 +147,7 @@ class BoundedValue(Measured):
         ]
 
 
+@result()
 class BoundedComparison(BoundedValue):
     """A network compared with a bound, its own local limit, and classifiers on held-out data.
 

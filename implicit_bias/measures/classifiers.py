@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from .._doors import door
+from .._doors import door, result
 from .._solve import Status, to_numpy
 from ..data.arrays import Floats
 from ..local_limits.limit import LocalLimit
@@ -31,6 +31,7 @@ class Classifier(Protocol):
         ...
 
 
+@result()
 class ClassifierComparison(Measured):
     """A certified classifier beside a trained network, on held-out data.
 

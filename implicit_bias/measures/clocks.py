@@ -12,7 +12,7 @@ from typing import Protocol
 
 import torch
 
-from .._doors import door
+from .._doors import door, parameters, result
 from .._solve import Status
 from ..training.catalogue import TRAINERS
 from ..training.data import Inputs, place_data, trained_weights
@@ -65,6 +65,7 @@ class Clock(Protocol):
         """Decimal logarithm of the steps, from the start on, that lead to log(1/loss)."""
 
 
+@parameters()
 @dataclass(frozen=True)
 class ConstantClock:
     r"""Constant steps along the gradient of the mean loss, near a KKT point.
@@ -116,6 +117,7 @@ class ConstantClock:
         return (natural + math.log1p(power / margin)) / math.log(10)
 
 
+@result()
 @dataclass(frozen=True)
 class PowerClock:
     """The power of the steps like which log(1/loss) was growing when a run ended.

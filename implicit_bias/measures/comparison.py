@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from .._doors import door
+from .._doors import door, result
 from .._extras import naming_extras
 from .._pictures import draw
 from .._solve import to_numpy
@@ -79,6 +79,7 @@ class NetworkState(Measured, eq=True):
         return 1 - self.val_accuracy
 
 
+@result()
 class Comparison(Measured, eq=True):
     """Distances between a trained network and a predicted limit, as `compare` returns them.
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._doors import door
+from .._doors import door, result
 from .._shown import Shown
 from .._solve import Status
 from .power_sums import Powers, PowerSums
@@ -61,6 +61,7 @@ class Bar:
         return self.low - ROUNDING <= truth <= self.high + ROUNDING
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class Extrapolation(Shown):
     """The limit of a scalar series.

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._doors import door
+from .._doors import door, result
 from .._shown import Shown
 from .clocks import Clock
 from .scalars import DUAL_SLACK
@@ -114,6 +114,7 @@ class UnitChange:
     arrivals: tuple[Arrival, ...]
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class UnitGrowth(Shown):
     """Predicted growth of a network's units under gradient flow, to first order.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._doors import door
+from .._doors import door, result
 from .._pictures import draw
 from ..quantities.measured import Measured, derived, part, quantity
 from ..quantities.table import columns
@@ -24,6 +24,7 @@ COLUMNS = ("", "limits", "networks as trained", "networks at smallest margin 1")
 """Heads of the table of a `MulticlassComparison`."""
 
 
+@result()
 class MulticlassComparison(Measured):
     """Labels by the largest of K scores: of K limits, and of K networks, on held-out samples.
 

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .._doors import door
+from .._doors import door, result
 from .._shown import Shown
 from .._solve import to_numpy
 from ..data.orthants import OrthogonalSeparability, inner_products, separability_of_products
@@ -31,6 +31,7 @@ LEVELS = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 _BATCH = 256
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class LayerSeparability(Shown):
     """Separability of two classes by the signs of inner products of one layer's features.

@@ -28,7 +28,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .._doors import door
+from .._doors import door, result
 from .._shown import Shown
 from ..networks.adapted import plain, with_gates
 from ..networks.protocols import HasUnitNorms, check_homogeneous
@@ -47,6 +47,7 @@ Array = NDArray[np.float64]
 SHORT, MOST_ROUNDS, MOST_HALVINGS = 1e-6, 12, 6
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class MarginFlow(Shown):
     """The later path of gradient descent: one entry a step, read-only float64 arrays.

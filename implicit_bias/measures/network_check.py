@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.func import functional_call
 
-from .._doors import door
+from .._doors import door, result
 from ..networks.adapted import plain, takes_gates, with_gates
 from ..networks.protocols import (
     HasDualNorms,
@@ -48,6 +48,7 @@ GIVES: Mapping[str, tuple[type, str]] = MappingProxyType(
 DEGREES, FEW = 12, 3
 
 
+@result()
 @dataclass(frozen=True)
 class NetworkCheck:
     """Findings about a module; true if everything that asks for a homogeneous network takes it.

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import OptimizeResult, linprog
 
-from .._doors import door
+from .._doors import door, result
 
 __all__ = ["PowerSums", "Powers"]
 
@@ -47,6 +47,7 @@ _FAST = (0.7, 0.8, 0.9, 1.0, 1.15, 1.35, 1.6, 2.0, 2.5, 3.0)
 _SLOW = tuple(0.05 * k for k in range(14))
 
 
+@result()
 @dataclass(frozen=True, eq=False)
 class Powers:
     """Powers that a sum may have.
@@ -101,6 +102,7 @@ class Powers:
         return cls(np.array([*slow, *fast]), len(slow), budget)
 
 
+@result()
 @dataclass(frozen=True, eq=False)
 class PowerSums:
     """Every sum of `powers`, coefficients >= 0, that passes near the points of a series.

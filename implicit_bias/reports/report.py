@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .._doors import door
+from .._doors import door, result
 from .._files import write_atomically
 from .contents import Contents
 from .files import REPORT, RESULTS
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Report"]
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class Report(Contents):
     """The outcome of one run, which prints, draws and saves itself.

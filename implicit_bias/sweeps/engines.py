@@ -12,6 +12,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal
 
+from .._doors import parameters
 from .._extras import naming_extras, require
 from ..options.values import not_one_of
 from .cell_files import CellFiles, NotWritten
@@ -25,6 +26,7 @@ ENDED = "the process that ran the cell was ended from outside: by lack of memory
 PAUSE = 0.5
 
 
+@parameters()
 @dataclass(frozen=True)
 class Engine:
     """An engine that runs the cells of a sweep.

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from .._doors import door
+from .._doors import door, result
 from .._extras import naming_extras
 from .._kinds import anything
 from .._shown import Shown
@@ -29,6 +29,7 @@ __all__ = ["Sweep", "sweep", "sweeping"]
 log = logging.getLogger(__name__)
 
 
+@result()
 @dataclass(frozen=True, repr=False)
 class Sweep(Shown):
     """The outcome of a sweep.

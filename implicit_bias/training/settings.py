@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
-from .._doors import door
+from .._doors import door, parameters
 from .._numbers import whole_number
 from .catalogue import Trainer, check_loss, get_trainer
 
@@ -23,6 +23,7 @@ Phases = tuple[tuple[int, float | None], ...]
 MOST_STEPS = 2**53
 
 
+@parameters()
 @dataclass(frozen=True)
 class TrainingSettings:
     r"""Settings of a training run; the defaults are those of the published GLN experiment.

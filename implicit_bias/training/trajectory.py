@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from .._doors import door
+from .._doors import door, result
 from .._extras import naming_extras
 from .._pictures import draw
 from .._saved import Kind, filled, read_saved, write_saved
@@ -26,6 +26,7 @@ Array = NDArray[np.float64]
 _OBSERVED = "observed."
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class Trajectory:
     """The course of a training run: read-only float64 arrays with one entry a checkpoint.

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from ..._doors import door
+from ..._solve import Array
 from ...data.arrays import Floats
 from .closed_form import checked_student, orthogonal_part, sample_span
 from .losses import centred, get_student_loss

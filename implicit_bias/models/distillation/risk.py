@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..._doors import door
+from ..._doors import door, result
 from ..._solve import require_count, require_fraction, require_positive, to_numpy
 from ...data.arrays import Floats
 from ...quantities.formatting import degrees
@@ -146,6 +146,7 @@ def polynomial_tail(kappa: float) -> Tail:
     return lambda theta: np.clip(1 - 2 * np.asarray(theta) / math.pi, 0.0, 1.0) ** kappa
 
 
+@result()
 class RiskBound(Measured, eq=True):
     """Upper bounds of the expected transfer risk of a student on n samples.
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._doors import door
+from ..._doors import door, result
 from ..._solve import Array, GatedDesign, MaxMarginProgram, Solution, Status, to_numpy
 from ...data.arrays import Floats
 from ...limits.formulation import real_data, solve_program
@@ -51,6 +51,7 @@ class Depth3Bounds:
         return self.upper / self.lower - 1
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class Depth3Interval(Result):
     """Proved bounds of the least value of all networks with these gates.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import TYPE_CHECKING, ClassVar, Literal, Unpack
 
-from ..._doors import door
+from ..._doors import door, result
 from ..._solve import Array, GatedDesign, MaxMarginProgram, Solution, array_namespace
 from ...limits.formulation import Formulation, Solving, solve_limit
 from ...limits.frelu import FReLULimit, SVMFReLU
@@ -43,6 +43,7 @@ class ConstantPredictor(DecisionFunction):
         return behind(array_namespace(X).ones_like(X), gates)
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class ConstantExpertsLimit(UnitsLimit):
     """The L1-margin solution over gates; `zeta` (H, D) are coefficients of the D ones.

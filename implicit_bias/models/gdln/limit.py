@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ..._doors import door
+from ..._doors import door, result
 from ..._solve import (
     Array,
     FitCertificate,
@@ -22,6 +22,7 @@ from ...limits.result import Result
 __all__ = ["GatedOLS"]
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class GatedOLS(Result):
     """The minimum-norm ordinary least-squares solution on gated inputs, with its certificate.

@@ -7,7 +7,7 @@ from numbers import Integral
 from types import ModuleType
 from typing import TYPE_CHECKING, ClassVar, Unpack
 
-from ..._doors import door
+from ..._doors import door, parameters, result
 from ..._solve import (
     Array,
     GatedDesign,
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["GLNLimit", "SVMGLN", "checked_contexts", "solve_gln_svm"]
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class GLNLimit(UnitsLimit):
     """The SVM-GLN solution; `zeta` has shape (H, C, D).
@@ -49,6 +50,7 @@ class GLNLimit(UnitsLimit):
         return ContextPredictor(self.zeta)
 
 
+@parameters()
 @dataclass(frozen=True)
 class SVMGLN(Formulation[GLNLimit]):
     """The SVM-GLN program of data in contexts.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Unpack
 
 import numpy as np
 
-from ..._doors import door
+from ..._doors import door, parameters, result
 from ..._solve import (
     Array,
     GatedDesign,
@@ -39,6 +39,7 @@ __all__ = [
 ]
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class GLNL2Limit(Limit):
     """The SVM-L2 solution; `zeta` has shape (H, C, D).
@@ -85,6 +86,7 @@ class GLNL2Limit(Limit):
         return _exp(self.log_beta_norm)
 
 
+@parameters()
 @dataclass(frozen=True)
 class SVML2(Formulation[GLNL2Limit]):
     """The SVM-L2 program of data in contexts, as one group of (C - 1) H + 1 gate columns.

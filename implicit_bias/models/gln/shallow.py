@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._doors import door
+from ..._doors import door, result
 from ..._solve import (
     Array,
     Certificate,
@@ -85,6 +85,7 @@ class GlobalContextColumns:
         return row[which[len(table) :]]
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class ShallowGLNLimit(Limit):
     """The shallow GLN's solution; `zeta` has shape (G, D), a row per global context that occurs.

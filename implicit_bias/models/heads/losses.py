@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp, softmax, xlogy
 
-from ..._doors import door
+from ..._doors import door, parameters
 from ..._solve import Array, require_finite, require_positive, require_real, to_numpy
 from ...data.arrays import Floats
 from ...limits.literal import LiteralProgram, constant, cvxpy_module
@@ -143,6 +143,7 @@ class ExitLoss:
         return float(-self.hard @ entropies[0] - tau**2 * self.soft @ entropies[1])
 
 
+@parameters()
 @dataclass(frozen=True)
 class HeadLoss(LiteralProgram):
     """The loss of a linear head on frozen features, minimised in its weights W.

@@ -21,6 +21,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, log_softmax, softmax
 
 from ..._doors import door
+from ..._solve import Array
 from ...data.arrays import Floats
 from ...networks.exits import Trunk
 from ...training.settings import check_momentum

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.optimize import nnls
 
-from ..._doors import door
+from ..._doors import door, result
 from ..._solve import Array, ConstrainedCertificate, Status, require_tolerance, worst_status
 from ...data.arrays import Floats, checked_data
 from ...limits.result import Result
@@ -24,6 +24,7 @@ _ZERO = 1e-10
 _INACTIVE = 1e-8
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class ConePair(Result):
     """The solutions of `solve_cone_pair`; arrays are read-only.

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..._doors import door
+from ..._doors import door, result
 from ..._solve import (
     Array,
     Certificate,
@@ -87,6 +87,7 @@ class OneSidedSolution(Result):
     seconds: float
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class OrthosepLimit(Limit):
     """Max-margin vectors of both classes and the function that a ReLU network converges to.
