@@ -55,14 +55,14 @@ def _made(cls: Made, checks: Mapping[str, Check], named: Mapping[str, Check] | N
     return cls
 
 
-def check_parameters(estimator: object) -> None:
+def check_parameters(estimator: object, **checks: Check) -> None:
     """Check the parameters of an estimator of scikit-learn, which it is given unchecked, at `fit`.
 
     Raises
     ------
     TypeError, ValueError
     """
-    for name, check in _plan(type(estimator).__init__, {}, None)[1].items():
+    for name, check in _plan(type(estimator).__init__, checks, None)[1].items():
         if name != "self":
             check(name, getattr(estimator, name))
 

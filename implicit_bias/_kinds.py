@@ -164,7 +164,7 @@ def _tensor(name: str, value: Any) -> None:
 
 def _network(name: str, value: Any) -> None:
     if not is_a(value, "Module"):
-        raise named_error(name, "a network, a torch.nn.Module", value)
+        raise named_error(name, "a torch.nn.Module", value)
 
 
 def _device(name: str, value: Any) -> None:
@@ -343,7 +343,7 @@ class _Reader:
 
 
 _WORDS = {"float": "a number", "int": "an integer", "bool": "True or False", "str": "a string",
-          "Module": "a network, a torch.nn.Module", "Callable": "a function",
+          "Module": "a torch.nn.Module", "Callable": "a function",
           "ProgressCallback": "a function", "Progress": "a function"}  # fmt: skip
 
 

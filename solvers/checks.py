@@ -25,6 +25,7 @@ __all__ = [
     "require_fraction",
     "require_gated_inputs",
     "require_inputs",
+    "require_instance",
     "require_labels",
     "require_number",
     "require_path",
@@ -232,6 +233,12 @@ def require_seed(name: str, value: object) -> None:
 def require_flag(name: str, value: object) -> None:
     """Refuse all but True and False.
 
+    Parameters
+    ----------
+    name : str
+        Name of the argument in the message.
+    value : object
+
     Raises
     ------
     TypeError
@@ -242,6 +249,12 @@ def require_flag(name: str, value: object) -> None:
 
 def require_text(name: str, value: object) -> None:
     """Refuse all but strings.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument in the message.
+    value : object
 
     Raises
     ------
@@ -280,8 +293,32 @@ def require_choice(name: str, value: object, choices: Collection[str]) -> None:
     raise ValueError(wanted) if isinstance(value, str) else TypeError(wanted)
 
 
+def require_instance(name: str, value: object, kind: type) -> None:
+    """Refuse all but instances of a class.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument in the message.
+    value : object
+    kind : type
+
+    Raises
+    ------
+    TypeError
+    """
+    if not isinstance(value, kind):
+        raise TypeError(f"`{name}` must be a {kind.__name__}, got {shown(value)}")
+
+
 def require_path(name: str, value: object) -> None:
     """Refuse what names no file: strings and path objects do.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument in the message.
+    value : object
 
     Raises
     ------
@@ -296,6 +333,14 @@ def require_path(name: str, value: object) -> None:
 
 def require_real(name: str, value: Any, wanted: str = "real numbers") -> None:
     """Refuse what is no array of real numbers, nor converted to such by NumPy.
+
+    Parameters
+    ----------
+    name : str
+        Name of the array in the message.
+    value : array or nested sequence, of any shape
+    wanted : str
+        What it must hold, in the message.
 
     Raises
     ------
@@ -334,14 +379,36 @@ def require_array(name: str, value: Any) -> None:
 
 
 def refuse_disguised(name: str, value: Any) -> None:
-    """Raise TypeError for masked arrays, and strings, which NumPy reads as numbers silently."""
+    """Refuse masked arrays, and strings, which NumPy reads as numbers silently.
+
+    Parameters
+    ----------
+    name : str
+        Name of the array in the message.
+    value : object
+
+    Raises
+    ------
+    TypeError
+    """
     refuse_masked(name, value)
     if isinstance(value, list | tuple | np.ndarray) and _dtype(name, value).kind in "US":
         raise TypeError(f"`{name}` must hold numbers, got strings: convert it to float64")
 
 
 def refuse_masked(name: str, value: Any) -> None:
-    """Raise TypeError for masked arrays, whose mask NumPy drops silently."""
+    """Refuse masked arrays, whose mask NumPy drops silently.
+
+    Parameters
+    ----------
+    name : str
+        Name of the array in the message.
+    value : object
+
+    Raises
+    ------
+    TypeError
+    """
     if isinstance(value, np.ma.MaskedArray):
         raise TypeError(
             f"`{name}` is a masked array, whose mask would be lost: drop the samples that it marks "
@@ -475,7 +542,16 @@ def require_labels(y: Array) -> None:
 
 
 def shown(value: object) -> str:
-    """Return what a message shows of a wrong value: short, and numbers as a user types them."""
+    """Return what a message shows of a wrong value: short, and numbers as a user types them.
+
+    Parameters
+    ----------
+    value : object
+
+    Returns
+    -------
+    str
+    """
     if hasattr(value, "shape") and getattr(value, "shape", ()) != ():
         return f"an array of shape {tuple(value.shape)}"
     if isinstance(value, type):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._doors import door, parameters
-from .._kinds import sequence, signed
+from .._kinds import sequence, series, signed
 from .._shown import Shown
 from .._solve import require_real, require_shape
 from .arrays import Floats
@@ -21,7 +21,7 @@ __all__ = ["ClassDataset"]
 _ARRAYS = ("X_train", "labels_train", "X_val", "labels_val")
 
 
-@parameters()
+@parameters(X_train=series, X_val=series)
 @dataclass(frozen=True, eq=False, repr=False)
 class ClassDataset(Shown):
     """Inputs and class labels, split into a training and a validation part.

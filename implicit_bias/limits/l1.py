@@ -14,6 +14,7 @@ from .._solve import (
     Solution,
     array_namespace,
     as_float64,
+    require_finite,
     require_real,
 )
 from .formulation import Formulation, Solving, real_data, solve_limit
@@ -109,8 +110,7 @@ class L1Margin(Formulation[L1Limit]):
                 f"`features` must have shape (n, m) with n, m >= 1, got {tuple(features.shape)}"
             )
         xp = array_namespace(features)
-        if not bool(xp.all(xp.isfinite(features))):
-            raise ValueError("`features` has NaN or infinite entries: remove them first")
+        require_finite("features", features)
         group = xp.arange(int(features.shape[1]), device=features.device)
         design = GatedDesign(X=xp.ones_like(features[:, :1]), Z=features, group=group)
         return MaxMarginProgram(design=design, y=y)

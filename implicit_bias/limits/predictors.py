@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from .._doors import door
+from .._kinds import series
 from .._solve import (
     Array,
     array_namespace,
@@ -233,7 +234,7 @@ class ContextPredictor(Predictor):
     ([2.0, -5.0], [1, -1])
     """
 
-    @door()
+    @door(zeta=series)
     def __init__(self, zeta: Array) -> None:
         super().__init__(zeta, ContextColumns(int(zeta.shape[0]), int(zeta.shape[1])))
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._doors import door, result
+from .._kinds import series
 from .._shown import Shown
 from .._solve import Status
 from .power_sums import Powers, PowerSums
@@ -167,7 +168,7 @@ class Extrapolation(Shown):
         return f"{low} to {high}" if bar.high < self.upper else f"at least {low}"
 
 
-@door()
+@door(log_loss=series)
 def inverse_log_loss(log_loss: ArrayLike) -> Array:
     """Return u = 1 / log(1/loss), the variable of `extrapolate`.
 
@@ -195,7 +196,7 @@ def inverse_log_loss(log_loss: ArrayLike) -> Array:
     return np.where(log_inverse > 0, 1 / np.where(log_inverse > 0, log_inverse, 1.0), np.nan)
 
 
-@door()
+@door(u=series, values=series, dual_norms=series, unit_norms=series)
 def extrapolate(
     u: ArrayLike,
     values: ArrayLike,

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from scipy.optimize import OptimizeResult, linprog
 
 from .._doors import door, result
+from .._kinds import series
 
 __all__ = ["PowerSums", "Powers"]
 
@@ -76,7 +77,7 @@ class Powers:
     budget: float
 
     @classmethod
-    @door()
+    @door(dual_norms=series, shares=series)
     def of_network(
         cls, degree: int, dual_norms: Array | None = None, shares: Array | None = None
     ) -> Self:

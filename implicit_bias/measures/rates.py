@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import linregress
 
 from .._doors import door
+from .._kinds import mapping, series
 from .._solve import Status
 from ..quantities.formatting import DASH
 from ..quantities.table import TABLE
@@ -133,7 +134,7 @@ class Rate:
         return f"{self.quantity} against {self.variable}", measured, known, source
 
 
-@door()
+@door(variable=series, values=series)
 def fit_rate(
     variable: ArrayLike,
     values: ArrayLike,
@@ -195,7 +196,7 @@ def fit_rate(
     return Rate(*names, float(whole.slope), error, window, status, known)
 
 
-@door()
+@door(log_loss=series, distances=mapping, weight_norm=series)
 def measure_rates(
     step: ArrayLike,
     log_loss: ArrayLike,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from .._doors import door
+from .._kinds import series
 from .._solve import Status
 
 __all__ = ["SeriesFit", "fit_series", "last_part"]
@@ -97,7 +98,7 @@ def last_part(u: Array, values: Array, window: tuple[float, int]) -> tuple[Statu
     return (Status.ESTIMATED if falling else Status.NOT_MONOTONE), u, values
 
 
-@door()
+@door(u=series, values=series)
 def fit_series(
     u: Array, values: Array, others: Sequence[tuple[str, tuple[float, int]]]
 ) -> tuple[Status, tuple[SeriesFit, ...]]:

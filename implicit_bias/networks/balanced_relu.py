@@ -105,7 +105,7 @@ class BalancedReLU(torch.nn.Module):
         copy_weights([network.W, network.a], [first, second])
         return network
 
-    def forward(self, X: Tensor, gates: None = None) -> Tensor:
+    def forward(self, X: Tensor, gates: object = None) -> Tensor:
         """Return the scores (n,) of X (n, D); `gates` are not used."""
         check_inputs(X, self.W, self.W.shape[1])
         return torch.relu(X @ self.W.T) @ self.a
@@ -223,7 +223,7 @@ class ResidualReLU(torch.nn.Module):
             for k, m in itertools.pairwise(widths)
         )
 
-    def forward(self, X: Tensor, gates: None = None) -> Tensor:
+    def forward(self, X: Tensor, gates: object = None) -> Tensor:
         """Return the scores (n,) of X (n, D); `gates` are not used."""
         first, *middle, last = self.layers
         check_inputs(X, first, first.shape[1])

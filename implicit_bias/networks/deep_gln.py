@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from .._doors import door
-from .._numbers import whole_number
+from .._kinds import whole_number
 from .dgn import GatedStack, chained
 from .protocols import check_contexts
 from .weights import Starting, as_tensor, copy_weights

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from .._doors import door
-from .._numbers import whole_number
-from .protocols import check_inputs
+from .._kinds import whole_number
+from .protocols import check_inputs, check_tensor
 from .weights import (
     Start,
     Starting,
@@ -171,6 +171,7 @@ class GatedStack(torch.nn.Module):
         return list(torch.split(gates, list(self.widths), dim=1))
 
     def _check_shape(self, gates: Tensor, n: int) -> None:
+        check_tensor(f"{self.gates_name}s", gates)
         if tuple(gates.shape) != (n, sum(self.widths)):
             raise ValueError(
                 f"`{self.gates_name}s` must have shape ({n}, {sum(self.widths)}), got "

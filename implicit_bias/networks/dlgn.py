@@ -140,12 +140,12 @@ class DLGN(torch.nn.Module):
         scores: Tensor = self.value(self.expert_inputs(X), self.soft_gates(X))
         return scores
 
-    @door()
     def soft_gates(self, X: Tensor) -> Tensor:
         """Return the gates (n, sum of widths), layer after layer, with their gradient.
 
         In [0, 1], and 0 or 1 if `beta` is None.
         """
+        check_inputs(X, self.gating[0], self.n_inputs)
         eta = torch.cat(self._pre_activations(X), dim=1)
         if self.beta is None:
             return (eta >= 0).to(eta)
@@ -159,7 +159,9 @@ class DLGN(torch.nn.Module):
         at x = 0.
         """
         with torch.no_grad():
-            parts = self._pre_activations(as_tensor(X).to(self.gating[0]))
+            inputs = as_tensor(X).to(self.gating[0])
+            check_inputs(inputs, self.gating[0], self.n_inputs)
+            parts = self._pre_activations(inputs)
         return torch.cat(parts, dim=1) >= 0
 
     def normals(self) -> Tensor:
@@ -169,9 +171,9 @@ class DLGN(torch.nn.Module):
             products.append(layer.detach() @ products[-1])
         return torch.cat(products)
 
-    @door()
     def expert_inputs(self, X: Tensor) -> Tensor:
         """Return the inputs (n, D) of the value network: X, or ones with constant experts."""
+        check_inputs(X, self.gating[0], self.n_inputs)
         return torch.ones_like(X) if self.constant_experts else X
 
     def harden(self) -> None:

@@ -10,7 +10,7 @@ from torch.nn.functional import linear
 
 from .._doors import door
 from .gated import GatedLayers
-from .protocols import check_inputs
+from .protocols import check_inputs, check_tensor
 from .weights import Starting, as_tensor, linear_factors
 
 
@@ -108,6 +108,7 @@ class FReLU(GatedLayers):
         return [(gates * self.head(), X), *linear_factors(hidden, list(self.upper))]
 
     def _check_gates(self, gates: Tensor, n: int) -> None:
+        check_tensor("gates", gates)
         if tuple(gates.shape) != (n, self.n_units):
             raise ValueError(
                 f"`gates` must have shape ({n}, {self.n_units}), got {tuple(gates.shape)}: "

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from .._doors import door
 from .gated import GatedLayers
-from .protocols import check_contexts, check_inputs, check_integers
+from .protocols import check_contexts, check_inputs, check_integers, check_tensor
 from .weights import INITS, Starting, as_tensor, linear_factors
 
 
@@ -117,6 +117,7 @@ class GLN(GatedLayers):
         return every.gather(1, contexts.T.to(torch.int64).unsqueeze(1)).squeeze(1)
 
     def _check_contexts(self, contexts: Tensor, n: int) -> None:
+        check_tensor("contexts", contexts)
         if tuple(contexts.shape) != (n, self.n_units):
             raise ValueError(
                 f"`contexts` must have shape ({n}, {self.n_units}), got {tuple(contexts.shape)}: "

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from .._doors import door
-from .protocols import check_inputs, check_start
+from .protocols import check_inputs, check_start, check_tensor
 from .weights import as_tensor, copy_weights
 
 __all__ = ["GDLN", "ReLUMean"]
@@ -140,6 +140,12 @@ class GDLN(_UnitMean):
 
     def forward(self, X: Tensor, gates: Tensor) -> Tensor:
         """Return the scores (n,) of X (n, D) under gates (n, K) as `prepare` returns them."""
+        check_tensor("gates", gates)
+        if tuple(gates.shape) != (len(X), self.n_units):
+            raise ValueError(
+                f"`gates` must have shape ({len(X)}, {self.n_units}), got {tuple(gates.shape)}: "
+                "one row a sample, one column a unit"
+            )
         scores: Tensor = (self._projections(X) * gates).mean(dim=1)
         return scores
 

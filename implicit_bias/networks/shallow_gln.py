@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from .._doors import door
-from .protocols import check_inputs, check_integers
+from .protocols import check_inputs, check_integers, check_tensor
 from .weights import Start, Starting, as_tensor, draw_matrices, layer_imbalance
 
 
@@ -149,6 +149,7 @@ class ShallowGLN(torch.nn.Module):
     def forward(self, X: Tensor, contexts: Tensor) -> Tensor:
         """Return the scores (n,) of X (n, D) in contexts (n, H), or in prepared ones (n,)."""
         check_inputs(X, self.weight, self.n_inputs)
+        check_tensor("contexts", contexts)
         rows = contexts if contexts.ndim == 1 else self.prepare(contexts)
         if rows.shape[0] != X.shape[0]:
             raise ValueError(

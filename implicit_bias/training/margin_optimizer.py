@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from .._doors import door
-from .._numbers import whole_number
+from .._kinds import whole_number
 from .closure_network import ClosureNetwork
 from .run_file import digest_of
 from .settings import TrainingSettings

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from .._doors import door
-from .._numbers import whole_number
+from .._kinds import whole_number
 from .margin_optimizer import MarginOptimizer
 
 __all__ = ["Annealed", "Dual", "Momentum", "Normalised"]

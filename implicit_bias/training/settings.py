@@ -8,7 +8,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from .._doors import door, parameters
-from .._numbers import whole_number
+from .._kinds import whole_number
 from .catalogue import Trainer, check_loss, get_trainer
 
 if TYPE_CHECKING:
