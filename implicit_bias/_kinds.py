@@ -199,6 +199,18 @@ def mapping(name: str, value: Any) -> None:
         raise named_error(name, "a mapping", value)
 
 
+def _fixed(entries: list[Check]) -> Check:
+    """Return the check of tuples with one check an entry."""
+
+    def check(name: str, value: Any) -> None:
+        if not isinstance(value, tuple | list) or len(value) != len(entries):
+            raise named_error(name, f"a tuple of {len(entries)}", value)
+        for k, (of, one) in enumerate(zip(entries, value, strict=True)):
+            of(f"{name}[{k}]", one)
+
+    return check
+
+
 def _mapping(of: Check) -> Check:
     def check(name: str, value: Any) -> None:
         mapping(name, value)
@@ -327,6 +339,8 @@ class _Reader:
             inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         if head == "Literal":
             return one_of(ast.literal_eval(one) for one in inner)
+        if head == "tuple" and inner and "..." not in map(ast.unparse, inner):
+            return _fixed([self._inner(one) for one in inner])
         if head in _SEQUENCES:
             alike = len({ast.unparse(one) for one in inner if ast.unparse(one) != "..."}) == 1
             return sequence(self._inner(inner[0]) if alike else anything)

@@ -163,7 +163,8 @@ def calls_in_examples(path: str, doors: list[Door]) -> dict[str, Call]:
 
 
 def _call(door: Door, frame: types.FrameType) -> Call | None:
-    given = dict(frame.f_locals)
+    # What a dataclass fills in itself is no argument.
+    given = {name: one for name, one in frame.f_locals.items() if repr(one) != "<factory>"}
     names = list(inspect.signature(door.function).parameters)
     bound = given.get(names[0]) if door.owner is not None and names else None
     if door.owner is not None:
@@ -278,7 +279,7 @@ ARRAYS = {
     "Mask",
 }
 # Strings that are no choices: any will do.
-FREE = {"name_of", "text", "message", "advice", "modules", "names"}
+FREE = {"text", "message", "advice", "modules", "names", "name", "description", "source", "wanted"}
 
 
 def wrong_values(argument: Argument, *, mild: bool = False) -> list[Any]:
@@ -316,6 +317,8 @@ def wrong_values(argument: Argument, *, mild: bool = False) -> list[Any]:
         values += [] if mild or name in SIGNED else [[-1]]
     elif any(word.startswith("Sequence of") for word in kind) or kind & {"Sequence", "Iterable"}:
         values += [*TEXTS, 3, [Thing()], [None]]
+    elif "tuple" in kind:
+        values += ["nonsense", 3]
     elif kind & {"str", "Path", "PathLike", "Literal", "ModelName"}:
         path = kind & {"Path", "PathLike"}
         values += [3, 1j, ["a"], *([] if mild or path or name in FREE else ["nonsense"])]
@@ -385,6 +388,7 @@ def called(door: Door, call: Call, argument: Argument, value: Any) -> None:
     """Call a door with one argument replaced."""
     parameters = inspect.signature(door.function).parameters
     positional, keywords = [], {}
+    spread = any(one.kind is one.VAR_POSITIONAL for one in parameters.values())
     for name, parameter in parameters.items():
         if name in ("self", "cls") or (name not in call.arguments and name != argument.name):
             continue
@@ -397,8 +401,8 @@ def called(door: Door, call: Call, argument: Argument, value: Any) -> None:
             keywords |= {key: _copied(one) for key, one in (given or {}).items()}
             if argument.spread:
                 keywords[argument.name] = value
-        elif parameter.kind is parameter.POSITIONAL_ONLY or positional is None:
-            positional.append(_copied(given))
+        elif spread and parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
+            positional.append(given if given is value else _copied(given))
         else:
             keywords[name] = _copied(given) if given is not value else value
     target = _target(door, call)
@@ -447,9 +451,17 @@ def declared(error: BaseException) -> bool:
     return isinstance(error, ValueError | TypeError | FileNotFoundError)
 
 
+# Formulations take gates of any kind, and name them as their own `solve_*` does.
+ALSO = {"gates": "contexts", "X": "features", "learning_rate": "learning rates` of `schedule"}
+
+
 def names(message: str, arguments: Collection[str]) -> bool:
     """True if a message names one of some arguments."""
-    return any(re.search(rf"`(\w+\.)*{name}\b", message) for name in arguments)
+    return any(
+        re.search(rf"`(\w+\.|--)*{word}\b", message)
+        for name in arguments
+        for word in (name, name.replace("_", "-"), ALSO.get(name, name))
+    )
 
 
 def in_words_of_scikit_learn(door: Door, error: BaseException) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._doors import door, result
+from .._solve import require_inputs
 from .reading import as_weights
 from .weights import Array, Indices, ReLUWeights
 
@@ -123,6 +124,7 @@ def plane_of(X: ArrayLike) -> Plane | None:
     ([0.0, 0.0, 1.0], [[2.0, 3.0]])
     """
     inputs = np.asarray(X, dtype=np.float64)
+    require_inputs(inputs)
     mean = inputs.mean(axis=0)
     n_inputs = inputs.shape[1]
     if n_inputs == 2 or (n_inputs == 3 and bool((inputs[:, 2] == inputs[0, 2]).all())):

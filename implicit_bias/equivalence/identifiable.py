@@ -51,6 +51,13 @@ def affine_pieces(weights: ReLUWeights, opened: Pattern) -> list[Array]:
     >>> ib.equivalence.affine_pieces(weights, [[True, False]])[-1].tolist()
     [[1.0, 0.0, 0.0]]
     """
+    for layer, pattern in enumerate(opened):
+        width = weights.matrices[layer].shape[0] if layer < len(weights.matrices) - 1 else None
+        if np.shape(pattern) != (width,):
+            raise ValueError(
+                f"`opened[{layer}]` must say of every hidden unit of its layer whether it is open, "
+                f"got shape {np.shape(pattern)} for widths {weights.widths}"
+            )
     below = np.column_stack([np.eye(weights.n_inputs), np.zeros(weights.n_inputs)])
     found = []
     for layer, (W, b) in enumerate(zip(weights.matrices, weights.biases, strict=True)):

@@ -41,6 +41,11 @@ class ReLUWeights:
     biases: tuple[Array, ...]
 
     def __post_init__(self) -> None:
+        for name in ("matrices", "biases"):
+            if not all(isinstance(array, np.ndarray) for array in getattr(self, name)):
+                raise TypeError(
+                    f"`{name}` must be a tuple of arrays: see `ReLUWeights.from_arrays`"
+                )
         for array in (*self.matrices, *self.biases):
             array.flags.writeable = False
 

@@ -28,6 +28,7 @@ from scipy.optimize import OptimizeResult, linprog
 
 from .._doors import door, result
 from .._kinds import series
+from .._solve import require_shape
 
 __all__ = ["PowerSums", "Powers"]
 
@@ -90,6 +91,11 @@ class Powers:
         dual_norms, shares : (H,) arrays, optional
             Dual norms of the units and their shares of the norm, which add up to 1.
         """
+        for name, one in (("dual_norms", dual_norms), ("shares", shares)):
+            if one is not None:
+                require_shape(name, one, (np.size(dual_norms),), "one number a unit")
+        if dual_norms is not None and len(dual_norms) == 0:
+            raise ValueError("`dual_norms` is empty: a network has a unit at least")
         # A predictor that is linear in its weights has powers 1, 2, ... alone, and logarithms.
         least = LEAST_FAST * min(2 / degree, 1.0) if degree > 1 else 1.0
         between = np.linspace(least, 1.0, 4) if degree > 1 else np.empty(0)

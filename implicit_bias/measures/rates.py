@@ -248,6 +248,11 @@ def measure_rates(
     if trainer is not None:
         get_trainer(trainer)
     t = np.asarray(step, dtype=np.float64)
+    if t.ndim != 1 or np.shape(log_loss) != t.shape:
+        raise ValueError(
+            f"`step` and `log_loss` must have one shape (T,), got {t.shape} and "
+            f"{np.shape(log_loss)}: one entry a checkpoint"
+        )
     variables = {
         "t": t,
         "log t": np.log(np.maximum(t, 1.0)),

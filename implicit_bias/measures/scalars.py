@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._doors import door
-from .._solve import to_numpy
+from .._kinds import between
+from .._solve import require_shape, to_numpy
 from ..data.sample import Sample
 from ..limits.limit import HasNorm
 from ..networks.adapted import with_gates
@@ -200,10 +201,12 @@ def agreement(a: Array, b: Array) -> float:
     >>> ib.measures.agreement(np.array([2.0, -1.0, 0.0, 3.0]), np.array([5.0, 1.0, 0.0, 0.0]))
     0.5
     """
+    require_shape("a", a, (np.size(a),), "scores (n,)")
+    require_shape("b", b, (np.size(a),), "one score for each of `a`")
     return float(np.mean(np.sign(a) == np.sign(b)))
 
 
-@door()
+@door(p=between(0, 1), q=between(0, 1))
 def agreement_independent(p: float, q: float) -> float:
     """Return the agreement of two classifiers whose errors are independent.
 
@@ -250,6 +253,8 @@ def error_rate(y: Array, scores: Array) -> float:
     >>> ib.measures.error_rate(np.array([1, -1, 1, 1]), np.array([2.0, -1.0, -3.0, 0.0]))
     0.5
     """
+    require_shape("y", y, (np.size(y),), "labels (n,)")
+    require_shape("scores", scores, (np.size(y),), "one score a label of `y`")
     return float(np.mean(~(y * scores > 0)))
 
 

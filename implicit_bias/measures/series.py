@@ -86,6 +86,10 @@ class SeriesFit:
 
 def last_part(u: Array, values: Array, window: tuple[float, int]) -> tuple[Status, Array, Array]:
     """The usable points (T,) of a series in a window at its end, and whether they can be fitted."""
+    if values.ndim != 2 or u.shape != values.shape[:1]:
+        raise ValueError(
+            f"`u` must have shape (T,) and `values` (T, P), got {u.shape} and {values.shape}"
+        )
     usable = np.isfinite(u) & (u > 0) & np.isfinite(values)
     if len(u) == 0 or not usable[-1]:
         return Status.NOT_SEPARATING, u, values

@@ -13,7 +13,7 @@ from torch.nn.functional import cross_entropy, log_softmax, softmax
 
 from .._doors import door
 from .._kinds import whole_number
-from .protocols import check_inputs, check_tensor
+from .protocols import check_device, check_inputs, check_tensor
 
 __all__ = ["ExitNetwork", "LabelledHead", "SoftLabelHead", "Trunk", "train_trunk"]
 
@@ -156,6 +156,7 @@ class _Head(torch.nn.Module):
         device: str = "cpu",
     ) -> None:
         super().__init__()
+        check_device(device)
         zeros = torch.zeros(n_classes, n_features, dtype=dtype, device=device)
         self.weight = torch.nn.Parameter(zeros)
 

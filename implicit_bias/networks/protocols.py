@@ -237,7 +237,7 @@ def check_device(device: torch.device | str) -> None:
         torch.zeros(1, device=device).item()
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise ValueError(
-            f"`device` {str(device)!r} is none that torch can use here: take 'cpu'"
+            f"torch cannot use device {str(device)!r} here: let `device` be 'cpu'"
         ) from error
 
 
@@ -270,6 +270,8 @@ def check_tensor(name: str, value: object) -> None:
     """Check that an argument of `forward` is a tensor; raises TypeError if not."""
     if not isinstance(value, Tensor):
         raise TypeError(f"`{name}` must be a torch tensor, got {type(value).__name__}")
+    if value.is_complex():
+        raise TypeError(f"`{name}` must hold real numbers, got {value.dtype}")
 
 
 def check_inputs(X: Tensor, weight: Tensor, n_inputs: int) -> None:

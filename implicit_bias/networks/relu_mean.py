@@ -140,6 +140,7 @@ class GDLN(_UnitMean):
 
     def forward(self, X: Tensor, gates: Tensor) -> Tensor:
         """Return the scores (n,) of X (n, D) under gates (n, K) as `prepare` returns them."""
+        check_inputs(X, self.w, self.w.shape[1])
         check_tensor("gates", gates)
         if tuple(gates.shape) != (len(X), self.n_units):
             raise ValueError(

@@ -12,8 +12,9 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal
 
-from .._doors import parameters
+from .._doors import door, parameters
 from .._extras import naming_extras, require
+from .._kinds import anything, count
 from ..options.values import not_one_of
 from .cell_files import CellFiles, NotWritten
 from .cells import Cell
@@ -26,7 +27,7 @@ ENDED = "the process that ran the cell was ended from outside: by lack of memory
 PAUSE = 0.5
 
 
-@parameters()
+@parameters(name=anything)
 @dataclass(frozen=True)
 class Engine:
     """An engine that runs the cells of a sweep.
@@ -65,8 +66,7 @@ class Engine:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.name not in ENGINES:
-            raise ValueError(f"`engine`: {not_one_of(self.name, ENGINES)}")
+        _known("name", self.name)
         if self.name == "dask" and self.scheduler is None:
             raise ValueError(
                 "the engine dask needs a scheduler: give its address, as tcp://HOST:8786, that "
@@ -80,6 +80,7 @@ class Engine:
             raise ValueError(f"`threads` must be a whole number from 1 on, got {self.threads!r}")
         require(*ENGINES[self.name].modules)
 
+    @door(jobs=count(1))
     @naming_extras()
     def outcomes(self, work: Work, cells: Sequence[Cell], jobs: int) -> Generator[Outcome]:
         """Yield the outcomes of all cells, `jobs` at a time."""
@@ -94,7 +95,15 @@ def as_engine(wanted: str | Engine) -> Engine:
     ValueError, MissingExtra
         For the reasons of `Engine`.
     """
-    return wanted if isinstance(wanted, Engine) else Engine(wanted)  # type: ignore[arg-type]
+    if isinstance(wanted, Engine):
+        return wanted
+    _known("engine", wanted)
+    return Engine(wanted)  # type: ignore[arg-type]
+
+
+def _known(argument: str, name: str) -> None:
+    if name not in ENGINES:
+        raise ValueError(f"`{argument}`: {not_one_of(name, ENGINES)}")
 
 
 def _joblib(work: Work, cells: Sequence[Cell], jobs: int, engine: Engine) -> Generator[Outcome]:

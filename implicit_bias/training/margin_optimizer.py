@@ -87,6 +87,10 @@ class MarginOptimizer(torch.optim.Optimizer):
         self._left: list[Tensor] = []  # the weights after the last step
         self._devices: dict[str, torch.device] = {}  # of the method's state
         self._expected = ""  # the digest that a loaded state names
+        params = list(params)
+        for k, one in enumerate(params):
+            if not isinstance(one, Tensor | dict | tuple):
+                raise TypeError(f"`params[{k}]` must be a tensor to train, got {one!r}")
         super().__init__(params, {} if lr is None else {"lr": lr})
         _check_weights(self._trained())
 

@@ -11,7 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..._doors import door, result
-from ..._solve import require_count, require_fraction, require_positive, to_numpy
+from ..._solve import (
+    require_columns,
+    require_count,
+    require_fraction,
+    require_inputs,
+    require_positive,
+    require_shape,
+    to_numpy,
+)
 from ...data.arrays import Floats
 from ...quantities.formatting import degrees
 from ...quantities.measured import Measured, quantity
@@ -73,8 +81,29 @@ def transfer_risk(w: ArrayLike, teacher: ArrayLike, X: ArrayLike) -> float:
     0.5
     """
     inputs = np.asarray(to_numpy(X), dtype=np.float64)
-    labels = [_classes(inputs @ np.asarray(to_numpy(v), dtype=np.float64).T) for v in (w, teacher)]
+    require_inputs(inputs)
+    students = {"w": w, "teacher": teacher}
+    labels = [_classes(_scores(name, v, inputs)) for name, v in students.items()]
     return float(np.mean(labels[0] != labels[1]))
+
+
+def _inputs_and_teacher(X: ArrayLike, teacher: ArrayLike) -> tuple[Floats, Floats]:
+    """Return inputs (n, D) and weights (D,) that fit each other."""
+    inputs, w = (np.asarray(to_numpy(a), dtype=np.float64) for a in (X, teacher))
+    require_inputs(inputs)
+    require_shape("teacher", w, (inputs.shape[1],), "one weight a column of X")
+    return inputs, w
+
+
+def _scores(name: str, weights: ArrayLike, inputs: Floats) -> Floats:
+    """Return the scores (m,) or (m, K) of weights (D,) or (K, D)."""
+    v = np.asarray(to_numpy(weights), dtype=np.float64)
+    if v.ndim not in (1, 2) or v.shape[-1] != inputs.shape[1]:
+        raise ValueError(
+            f"`{name}` must have shape (D,) or (K, D) with D = {inputs.shape[1]} columns of X, "
+            f"got {v.shape}"
+        )
+    return np.asarray(inputs @ v.T)
 
 
 def _classes(scores: Floats) -> Any:
@@ -131,7 +160,7 @@ def angle_tail(X: ArrayLike, teacher: ArrayLike) -> AngleTail:
     >>> p([0.0, 0.5, 1.0]).tolist()
     [1.0, 0.5, 0.0]
     """
-    inputs, w = (np.asarray(to_numpy(a), dtype=np.float64) for a in (X, teacher))
+    inputs, w = _inputs_and_teacher(X, teacher)
     if not len(inputs) or not w.any():
         raise ValueError("`X` must have a row and `teacher` must not be 0: there is no angle")
     along = np.abs(inputs @ w) / np.linalg.norm(w)
@@ -316,7 +345,9 @@ def learning_curve(X: ArrayLike, teacher: ArrayLike, X_val: ArrayLike) -> Learni
     >>> curve.angles.round(4).tolist(), curve.risks.tolist()
     ([0.7854, 0.0], [0.5, 0.0])
     """
-    inputs, w, others = (np.asarray(to_numpy(a), dtype=np.float64) for a in (X, teacher, X_val))
+    inputs, w = _inputs_and_teacher(X, teacher)
+    others = np.asarray(to_numpy(X_val), dtype=np.float64)
+    require_columns("X_val", others, len(w), "as X has")
     directions = _new_directions(inputs)
     parts = directions @ w
     inside = np.cumsum(parts**2)
