@@ -62,7 +62,7 @@ def empirical_ntk(
 
     if not isinstance(network, HasGradientFactors):
         raise TypeError(
-            f"{type(network).__name__} has no `gradient_factors`: its tangent kernel needs the "
+            f"`network` {type(network).__name__} has no `gradient_factors`: its tangent kernel needs the "
             "factors of its layers' gradients"
         )
     network = copy.deepcopy(network).double()
@@ -143,6 +143,7 @@ def _factors(network: torch.nn.Module, X: Any, gates: Any) -> list[tuple[Floats,
     data, found = place_data(network, X, None, gates), []
     of_layers: Any = network.gradient_factors
     with torch.no_grad():
+        network(data.X, data.gates)  # refuses what does not fit it
         factors = of_layers(data.X, data.gates)
     for pair, weight in zip(factors, network.parameters(), strict=True):
         if weight.requires_grad:

@@ -137,8 +137,8 @@ def _divided(gates: Gates, widths: Sequence[int] | None) -> list[Array]:
 
 
 def _checked(layer: Array, number: int, n_samples: int, contexts: bool) -> NDArray[Any]:
-    name = f"gates of layer {number}"
-    require_real(name, layer)
+    name = f"`gates` of layer {number}"
+    require_real(f"gates[{number - 1}]", layer)
     values = to_numpy(layer)
     if values.ndim != 2 or values.shape[0] != n_samples or values.shape[1] == 0:
         raise ValueError(

@@ -86,10 +86,6 @@ class SeriesFit:
 
 def last_part(u: Array, values: Array, window: tuple[float, int]) -> tuple[Status, Array, Array]:
     """The usable points (T,) of a series in a window at its end, and whether they can be fitted."""
-    if values.ndim != 2 or u.shape != values.shape[:1]:
-        raise ValueError(
-            f"`u` must have shape (T,) and `values` (T, P), got {u.shape} and {values.shape}"
-        )
     usable = np.isfinite(u) & (u > 0) & np.isfinite(values)
     if len(u) == 0 or not usable[-1]:
         return Status.NOT_SEPARATING, u, values
@@ -137,6 +133,10 @@ def fit_series(
     >>> value.round(6).tolist(), half_width < 1e-6
     ([2.0], True)
     """
+    if values.ndim != 2 or u.shape != values.shape[:1]:
+        raise ValueError(
+            f"`u` must have shape (T,) and `values` (T, P), got {u.shape} and {values.shape}"
+        )
     usable = np.isfinite(u) & (u > 0) & np.isfinite(values).all(axis=1)
     if len(u) == 0 or not usable[-1]:
         return Status.NOT_SEPARATING, ()

@@ -49,8 +49,10 @@ class _UnitMean(torch.nn.Module):
             If the shape is not (K, D).
         """
         weights = as_tensor(w)
-        if weights.ndim != 2:
-            raise ValueError(f"`w` must have shape (K, D), got {tuple(weights.shape)}")
+        if weights.ndim != 2 or 0 in weights.shape:
+            raise ValueError(
+                f"`w` must have shape (K, D) with K, D >= 1, got {tuple(weights.shape)}"
+            )
         n_units, n_inputs = weights.shape
         network = cls(n_inputs, n_units, dtype=weights.dtype, device=device)
         copy_weights([network.w], [weights])
