@@ -333,7 +333,7 @@ def wrong_values(argument: Argument, *, mild: bool = False) -> list[Any]:
 
 
 SIGNED = {"label"}
-UNBOUNDED = {"log_inverse_loss"}
+UNBOUNDED = {"log_inverse_loss", "beta"}
 
 
 def _is_array(value: Any) -> bool:
@@ -474,6 +474,7 @@ def in_words_of_scikit_learn(door: Door, error: BaseException) -> bool:
 # What takes NaN and infinity: points of a series that are left out, and what proves nothing.
 LEFT_OUT = {
     "certify": ("primal", "dual"),
+    "limits.ContextPredictor": ("zeta",),
     "dynamics.extrapolate": ("u", "values"),
     "dynamics.extrapolate_direction": ("u", "directions"),
     "dynamics.measure_rates": ("log_loss",),

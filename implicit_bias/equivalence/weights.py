@@ -43,9 +43,7 @@ class ReLUWeights:
     def __post_init__(self) -> None:
         for name in ("matrices", "biases"):
             if not all(isinstance(array, np.ndarray) for array in getattr(self, name)):
-                raise TypeError(
-                    f"`{name}` must be a tuple of arrays: see `ReLUWeights.from_arrays`"
-                )
+                raise TypeError(f"`{name}` must hold arrays: see `ReLUWeights.from_arrays`")
         for array in (*self.matrices, *self.biases):
             array.flags.writeable = False
 

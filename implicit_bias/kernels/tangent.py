@@ -62,8 +62,8 @@ def empirical_ntk(
 
     if not isinstance(network, HasGradientFactors):
         raise TypeError(
-            f"`network` {type(network).__name__} has no `gradient_factors`: its tangent kernel needs the "
-            "factors of its layers' gradients"
+            f"`network` {type(network).__name__} has no `gradient_factors`: its tangent kernel "
+            "needs the factors of its layers' gradients"
         )
     network = copy.deepcopy(network).double()
     first = _factors(network, X, gates)

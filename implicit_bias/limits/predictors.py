@@ -236,6 +236,8 @@ class ContextPredictor(Predictor):
 
     @door(zeta=series)
     def __init__(self, zeta: Array) -> None:
+        if zeta.ndim != 3:
+            raise ValueError(f"`zeta` must have shape (H, C, D), got {tuple(zeta.shape)}")
         super().__init__(zeta, ContextColumns(int(zeta.shape[0]), int(zeta.shape[1])))
 
 

@@ -102,7 +102,7 @@ def as_engine(wanted: str | Engine) -> Engine:
 
 
 def _known(argument: str, name: str) -> None:
-    if name not in ENGINES:
+    if not isinstance(name, str) or name not in ENGINES:
         raise ValueError(f"`{argument}`: {not_one_of(name, ENGINES)}")
 
 

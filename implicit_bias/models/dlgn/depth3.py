@@ -277,8 +277,8 @@ def _checked(y: Any, gates: Any, widths: Sequence[int]) -> tuple[Floats, Floats,
     placed, labels = (to_numpy(array) for array in real_data(gates, y))
     if placed.ndim != 2 or not len(placed) or labels.shape != placed.shape[:1]:
         raise ValueError(
-            f"`gates` must have shape (n, H1 + H2) and `y` (n,) with n >= 1, got {placed.shape} and "
-            f"{labels.shape}"
+            f"`gates` must have shape (n, H1 + H2) and `y` (n,) with n >= 1, got {placed.shape} "
+            f"and {labels.shape}"
         )
     if len(widths) != 2 or placed.ndim != 2 or placed.shape[1] != sum(widths):
         raise ValueError(
