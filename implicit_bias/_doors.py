@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import inspect
 import re
+import sys
 import typing
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -98,11 +99,11 @@ def _plan(
             if name in checks:  # they have checks of their own
                 by_name[name] = checks[name]
                 continue
-            hints = _keywords(parameter.annotation, function)
-            names = _names(function)
+            keywords = _keywords(parameter.annotation, function)
+            names = vars(sys.modules[keywords.__module__]) if keywords else {}
             by_name |= {
                 own: _check(check_of(hint, named, names), checks.get(own), False)
-                for own, hint in hints.items()
+                for own, hint in getattr(keywords, "__annotations__", {}).items()
             }
             continue
         optional = parameter.default is None
@@ -125,11 +126,10 @@ def _names(function: Callable[..., Any]) -> dict[str, Any]:
     return inspect.unwrap(function).__globals__
 
 
-def _keywords(hint: Any, function: Callable[..., Any]) -> Mapping[str, Any]:
-    """Return the annotations of the typed dictionary in ``Unpack[...]``; none of ``Any``."""
-    if not isinstance(hint, str):
-        return getattr((typing.get_args(hint) or (hint,))[0], "__annotations__", {})
-    name = re.fullmatch(r"Unpack\[(\w+)\]", hint)
-    if name is None:
-        return {}
-    return typing.cast("Mapping[str, Any]", _names(function)[name[1]].__annotations__)
+def _keywords(hint: Any, function: Callable[..., Any]) -> type | None:
+    """Return the typed dictionary in ``Unpack[...]``; None of ``Any``."""
+    if isinstance(hint, str):
+        name = re.fullmatch(r"Unpack\[(\w+)\]", hint)
+        hint = _names(function)[name[1]] if name else None
+    found = (typing.get_args(hint) or (hint,))[0]
+    return found if hasattr(found, "__annotations__") else None

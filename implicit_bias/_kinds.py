@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
 from typing import Any
 
 __all__ = [
@@ -40,9 +41,7 @@ Check = Callable[[str, Any], object]
 
 
 def _checks() -> Any:
-    from . import _solve
-
-    return _solve
+    return import_module(f"{__package__}._solve")
 
 
 def _named(check: str) -> Check:
@@ -256,7 +255,10 @@ def void(_: object) -> None:
 
 # Annotations
 
-_ARRAYS = ("Array", "ArrayLike", "NDArray", "ndarray", "Floats", "Inputs", "Indices", "Mask")
+_ARRAYS = (
+    *("Array", "ArrayLike", "DenseArray", "NDArray", "ndarray"),
+    *("Floats", "Inputs", "Indices", "Mask"),
+)
 _NAMED: dict[str, Check] = {
     "int": count(0),
     "float": number,

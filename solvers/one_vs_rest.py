@@ -11,7 +11,8 @@ from .dispatch import solve
 from .group_kernels import group_kernels
 from .interior_point import solve_interior_point
 from .programs import MaxMarginProgram
-from .settings import Settings
+from .scaling import require_scales
+from .settings import Settings, SolverName
 from .solution import Solution
 
 __all__ = ["iterate_one_vs_rest", "one_vs_rest_programs", "solve_one_vs_rest"]
@@ -67,7 +68,7 @@ def solve_one_vs_rest(
     design: GatedDesign,
     labels: Array,
     *,
-    solver: str = "interior-point",
+    solver: SolverName = "interior-point",
     settings: Settings | None = None,
 ) -> tuple[Solution, ...]:
     """Solve the program of every class against the rest, each with its own certificate.
@@ -117,7 +118,7 @@ def solve_one_vs_rest(
 def iterate_one_vs_rest(
     programs: Sequence[MaxMarginProgram],
     *,
-    solver: str = "interior-point",
+    solver: SolverName = "interior-point",
     settings: Settings | None = None,
 ) -> Iterator[Solution]:
     """Solve one-vs-rest programs one by one, so that a caller may stop between classes.
@@ -142,6 +143,7 @@ def iterate_one_vs_rest(
         If there is no such solver, or it does not take the programs.
     """
     settings = settings or Settings()
+    require_scales(programs[0])
     design = programs[0].design
     apart = (
         design.n_samples >= min(settings.working_set_from, settings.single_from)

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import get_args
 
 import implicit_bias
 from implicit_bias.models import MODELS
-from implicit_bias.options import Kind, kinds
+from implicit_bias.options import DeviceName, Kind, kinds
+from solvers import SolverName
 
 WIDTH = 100
 PATH = Path(implicit_bias.__file__).parent / "options" / "choices.py"
@@ -47,11 +49,14 @@ class RunOptions(Choices, total=False):
 # What may be supplied beside the values of an option, and options that can be supplied alone.
 USER_DATA = {"data": ["Dataset", "ClassDataset"], "gating": ["Any"]}
 ARRAYS = ("X", "y", "X_val", "y_val")
+# Options that are checked where they are used, by the declarations that the solver and torch have.
+CHECKED_LATER = {"solver": SolverName, "device": DeviceName}
 
 
 def source() -> str:
     """Return the text of the module."""
     own = {name: hint(kinds) for name, kinds in sorted(options().items())}
+    own |= {name: [literal(get_args(declared))] for name, declared in CHECKED_LATER.items()}
     shared = [line(name, parts) for name, parts in own.items() if name not in USER_DATA]
     supplied = [line(name, [*own[name], *more]) for name, more in USER_DATA.items()]
     arrays = [line(name, ["Any"]) for name in ARRAYS]
@@ -85,7 +90,7 @@ def _parts(kind: Kind) -> Iterable[str]:
     elif about.numbers:
         yield from ("int", "str", "Sequence[int | str]")
     elif about.joined:
-        yield from ("str", "Sequence[str]")
+        yield f"Sequence[{literal(kind.choices)}]"
     elif not kind.choices:
         yield base
         if kind.several:

@@ -13,6 +13,8 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
     has_fit_parameter,
 )
 
+from .._solve import SolverName
+from .._words import OnInseparable
 from ..data.arrays import Floats
 from ..gates.hyperplanes import HyperplaneContexts, HyperplaneGates
 from ..limits.frelu import SVMFReLU
@@ -111,10 +113,10 @@ class LinearLimitClassifier(LimitClassifier):
     def __init__(
         self,
         *,
-        solver: str = "interior-point",
+        solver: SolverName = "interior-point",
         tol: float = 1e-8,
         max_iterations: int | None = None,
-        on_inseparable: str = "warn",
+        on_inseparable: OnInseparable = "warn",
         add_constant: bool = True,
         class_weight: ClassWeight = None,
     ) -> None:
@@ -155,10 +157,10 @@ class _GatedLimitClassifier(LimitClassifier):
         self,
         gating: Any = None,
         *,
-        solver: str = "interior-point",
+        solver: SolverName = "interior-point",
         tol: float = 1e-8,
         max_iterations: int | None = None,
-        on_inseparable: str = "warn",
+        on_inseparable: OnInseparable = "warn",
         add_constant: bool = True,
         class_weight: ClassWeight = None,
     ) -> None:

@@ -8,7 +8,16 @@ from types import ModuleType
 from typing import TYPE_CHECKING, ClassVar, Unpack
 
 from .._doors import door, result
-from .._solve import Array, GatedDesign, MaxMarginProgram, Solution, array_namespace, require_inputs
+from .._solve import (
+    Array,
+    ArrayLike,
+    DenseArray,
+    GatedDesign,
+    MaxMarginProgram,
+    Solution,
+    array_namespace,
+    require_inputs,
+)
 from .formulation import Formulation, Solving, real_data, solve_limit
 from .limit import Limit
 from .literal import constant, max_margin
@@ -51,13 +60,15 @@ class LinearLimit(Limit):
     [(3, 2), (1, 3)]
     """
 
+    FORMULATION: ClassVar[str] = "limits.linear:HardMarginSVM"
+
     @property
     def predictor(self) -> Predictor:
         """The limit as a function of new inputs, at smallest margin 1."""
         return Predictor(self.zeta, Ungated())
 
     @door()
-    def balanced_weights(self, hidden_widths: Sequence[int] = ()) -> tuple[Array, ...]:
+    def balanced_weights(self, hidden_widths: Sequence[int] = ()) -> tuple[DenseArray, ...]:
         """Matrices W_1, ..., W_L of the deep linear network of least norm with this product.
 
             W_l = s u_l u_{l-1}^T,  s = ||zeta||^(1/L),  u_0 = zeta / ||zeta||,  u_L = 1,
@@ -145,7 +156,7 @@ class HardMarginSVM(Formulation[LinearLimit]):
 
 
 @door()
-def solve_linear_svm(X: Array, y: Array, **solving: Unpack[Solving]) -> LinearLimit:
+def solve_linear_svm(X: ArrayLike, y: ArrayLike, **solving: Unpack[Solving]) -> LinearLimit:
     """Solve the hard-margin SVM, the limit of linear networks of any depth.
 
     Gradient descent takes the end-to-end vector of a linear network in its direction.

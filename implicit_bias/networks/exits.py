@@ -153,7 +153,7 @@ class _Head(torch.nn.Module):
         n_features: int,
         *,
         dtype: torch.dtype = torch.float64,
-        device: str = "cpu",
+        device: torch.device | str = "cpu",
     ) -> None:
         super().__init__()
         check_device(device)
@@ -242,7 +242,7 @@ class SoftLabelHead(_Head):
         *,
         temperature: float,
         dtype: torch.dtype = torch.float64,
-        device: str = "cpu",
+        device: torch.device | str = "cpu",
     ) -> None:
         super().__init__(n_classes, n_features, dtype=dtype, device=device)
         self.temperature = temperature

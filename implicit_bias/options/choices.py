@@ -43,7 +43,20 @@ class Choices(TypedDict, total=False):
     cutoffs: Literal["median", "random", "axes"]
     data_dir: str | os.PathLike[str] | None
     depth: int
-    device: str
+    device: Literal[
+        "cpu",
+        "cuda",
+        "mps",
+        "xpu",
+        "cuda:0",
+        "cuda:1",
+        "cuda:2",
+        "cuda:3",
+        "cuda:4",
+        "cuda:5",
+        "cuda:6",
+        "cuda:7",
+    ]
     dtype: Literal["float32", "float64"]
     exits: int | Sequence[int] | None
     experts: Literal["linear", "constant"]
@@ -69,13 +82,30 @@ class Choices(TypedDict, total=False):
     regime: Literal["rich", "lazy"]
     seed: int
     share: float
-    solver: str
+    solver: Literal[
+        "interior-point",
+        "highs",
+        "cvxpy",
+        "cvxpy:CLARABEL",
+        "cvxpy:ECOS",
+        "cvxpy:SCS",
+        "cvxpy:OSQP",
+        "cvxpy:HIGHS",
+        "cvxpy:COPT",
+        "cvxpy:CPLEX",
+        "cvxpy:GUROBI",
+        "cvxpy:MOSEK",
+        "cvxpy:XPRESS",
+    ]
     standardize: bool | None
     starts: int | None
     steps: int | Sequence[int] | None
     temperature: float | None
     tol: float
-    trainer: Literal["annealed", "constant", "dual", "momentum", "normalised"] | str | Sequence[str]
+    trainer: (
+        Literal["annealed", "constant", "dual", "momentum", "normalised"]
+        | Sequence[Literal["annealed", "constant", "dual", "momentum", "normalised"]]
+    )
     trunk: Literal["trained", "random"]
     trunk_steps: int
     upper_units: int | None

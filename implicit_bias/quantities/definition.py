@@ -43,6 +43,8 @@ class Quantity:
         Its value in the row of a run of several classes, each against the rest.
     head : str
         A short label for the head of a column; the label if it is left out.
+    phrase : str
+        The value in a sentence, as `str.format` fills it in; label and value if it is left out.
 
     Examples
     --------
@@ -60,6 +62,7 @@ class Quantity:
     type: Type | None = None
     over_classes: Rule | None = None
     head: str = ""
+    phrase: str = ""
 
     @property
     def title(self) -> str:
@@ -94,6 +97,12 @@ class Quantity:
         if isinstance(value, bool):
             return str(value)
         return number(value, self.format)
+
+    def said(self, value: Any) -> str:
+        """Say a value in a sentence."""
+        return (
+            self.phrase.format(value) if self.phrase else f"{self.label.strip()} {self.text(value)}"
+        )
 
     def _ideal_text(self) -> str:
         value = self.ideal if self.at_most is None else self.at_most

@@ -64,7 +64,9 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
 def loss_in_words(log_loss: float) -> str:
     """Format exp(log_loss), as a power of ten where that underflows."""
     if log_loss > -700:
-        return f"{math.exp(log_loss):.4g}" if log_loss < 700 else "inf"
+        return (
+            f"{math.exp(log_loss):.4g}" if log_loss < 700 else power_of_ten(log_loss / math.log(10))
+        )
     return f"1e{log_loss / math.log(10):.0f}"
 
 

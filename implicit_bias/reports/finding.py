@@ -11,10 +11,14 @@ from .._shown import Shown
 from .._solve import Status
 from ..drawing.figures import Panel, Row
 from ..quantities.measured import Measured
+from .verdict import Evidence, Verdict, decide
 
-__all__ = ["Assumption", "Finding", "Table", "Writer"]
+__all__ = ["DIVERGED", "Assumption", "Finding", "Table", "Writer"]
 
 Writer = Callable[[Path], None]
+
+DIVERGED = "diverged"
+"""The key of the finding that training diverged, whichever network it was of."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,8 @@ class Finding(Shown):
         False if training was interrupted; the finding is of what was finished.
     shortfall : str
         What training did not reach, and the way out; empty where there is nothing to say.
+    verdicts : tuple of Verdict
+        On its networks, one each; of a bound, what is proved of all networks.
     parts : mapping of trainer to Finding
         What it is put together from, where several trainers trained a network each.
     """
@@ -92,7 +98,13 @@ class Finding(Shown):
     row: Mapping[str, Any] = field(default_factory=dict)
     finished: bool = True
     shortfall: str = ""
+    verdicts: tuple[Verdict, ...] = ()
     parts: Mapping[str, Finding] = field(default_factory=dict)
+
+    @classmethod
+    def judged(cls, *evidence: Evidence, key: str = "verdict") -> Self:
+        """Return a finding of verdicts alone, decided from this evidence."""
+        return cls(key, verdicts=tuple(map(decide, evidence)))
 
     @classmethod
     def measured(cls, key: str, found: Measured, **further: Any) -> Self:

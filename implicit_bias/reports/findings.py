@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from .._solve import Status
+import numpy as np
+
+from .._solve import Status, to_numpy
 from ..data.sample import Sample
 from ..drawing.figures import Panel, Row
-from ..gates.gating import Gating
 from ..limits.limit import Limit
-from ..measures.comparison import Comparison, NetworkState
-from ..measures.scalars import accuracy
 from ..quantities.formatting import loss_in_words
 from ..quantities.table import columns, lines
 from ..training.trajectory import Trajectory
 from .columns import limit_columns, training_columns
 from .finding import Assumption, Finding, Table, Writer
+from .verdict import Evidence
 from .writers import write_frame, write_weights
 
 if TYPE_CHECKING:
     import torch
 
+    from ..measures.comparison import Comparison, NetworkState
+
 __all__ = [
     "TOGETHER",
     "compared",
+    "divergence",
+    "evidence",
     "full_batches",
     "gating_file",
     "loss_vanishes",
@@ -34,11 +39,14 @@ __all__ = [
     "shortfall",
     "solved",
     "trained",
+    "unseparated",
     "usable",
 ]
 
 TOGETHER = "prediction and training"
 """Title of the table with a limit and a network side by side."""
+# By how much log(loss) rises in a run that diverged.
+RISE = math.log(10.0)
 BOUNDS = ("objective", "lower_bound", "gap")
 
 
@@ -122,7 +130,9 @@ def compared(
     assumptions: tuple[Assumption, ...],
 ) -> Finding:
     """Return the finding of a limit and a network side by side, with their differences."""
-    scores = [limit.predictor(sample.X, sample.gates) for sample in samples]
+    scores = [to_numpy(limit.predictor(sample.X, sample.gates)) for sample in samples]
+    from ..measures.scalars import accuracy  # with torch, which no limit alone needs
+
     at_train, at_val = (accuracy(s.y, f) for s, f in zip(samples, scores, strict=True))
     # That of the function, whose accuracy stands beside it: programs may have margins of their own.
     margin = float((samples[0].y * scores[0]).min())
@@ -153,6 +163,32 @@ def compared(
     )
 
 
+def evidence(
+    limit: Limit, comparison: Comparison, trajectory: Trajectory, **further: Any
+) -> Evidence:
+    """Return the evidence for the verdict on a network beside its margin limit.
+
+    Parameters
+    ----------
+    limit : Limit
+    comparison : Comparison
+    trajectory : Trajectory
+    further
+        As of `Evidence`; a `reason` takes the place of what keeps the network away.
+    """
+    reason = unseparated(trajectory) or further.pop("reason", "") or comparison.held_back_by
+    return Evidence(
+        status=limit.status,
+        near={"margin_ratio": comparison.margin_ratio},
+        beside={"agreement": comparison.agreement},
+        smallest_margin=float(trajectory.smallest_margin[-1]),
+        diverged=divergence(trajectory),
+        reason=reason,
+        remark=_interrupted(trajectory) or further.pop("remark", ""),
+        **further,
+    )
+
+
 def loss_vanishes(trajectory: Trajectory) -> Assumption:
     """Return the assumption that the loss tends to 0, with how far it came."""
     reached = -float(trajectory.log_loss[-1])
@@ -179,9 +215,12 @@ def separable_assumptions(comparison: Comparison, trajectory: Trajectory) -> tup
 
 def gating_file(gating: Any) -> Finding:
     """Return the finding of a run's gating, to be loaded again; empty without one to save."""
-    return Finding(
-        "gating", files={"gating.safetensors": gating.save} if isinstance(gating, Gating) else {}
-    )
+    if gating is None:
+        return Finding("gating")
+    from ..gates.gating import Gating  # with scikit-learn
+
+    savable = isinstance(gating, Gating)
+    return Finding("gating", files={"gating.safetensors": gating.save} if savable else {})
 
 
 def network_record(trajectory: Trajectory) -> dict[str, Any]:
@@ -197,14 +236,43 @@ def network_record(trajectory: Trajectory) -> dict[str, Any]:
 
 def shortfall(trajectory: Trajectory, name: str = "the network") -> str:
     """Return a sentence where a run that ended does not separate its data; empty otherwise."""
+    if not trajectory.finished:
+        return ""
+    if diverged := divergence(trajectory):
+        return f"{name} diverged {diverged}"
+    lacking = unseparated(trajectory)
+    return f"{name} does not separate its training data {lacking}" if lacking else ""
+
+
+def unseparated(trajectory: Trajectory) -> str:
+    """Return after how many steps a network does not separate its data, and the way out."""
     margin = float(trajectory.smallest_margin[-1])
-    if margin > 0 or not trajectory.finished:
+    if not margin <= 0:
         return ""
     return (
-        f"{name} does not separate its training data after {int(trajectory.step[-1])} steps "
-        f"(smallest margin {margin:.3g}), so it is on no way to a limit yet: give more `--steps`, "
-        "or take another `--trainer` or `--seed`"
+        f"after {int(trajectory.step[-1])} steps (smallest margin {margin:.3g}): give more "
+        "`--steps`, or take another `--trainer` or `--seed`"
     )
+
+
+def divergence(trajectory: Trajectory) -> str:
+    """Return from which step on the loss stayed above that of the start, of a run that diverged.
+
+    That is a run that ends without separating its data, at more than ten times its first loss.
+    """
+    rise = trajectory.log_loss - trajectory.log_loss[0]
+    if not (trajectory.smallest_margin[-1] <= 0 and rise[-1] > RISE):
+        return ""
+    since = trajectory.step[np.flatnonzero(rise <= 0)[-1] + 1]
+    first, last = (loss_in_words(float(trajectory.log_loss[row])) for row in (0, -1))
+    return (
+        f"from step {int(since)} on: the loss rose from {first} to {last}: give a smaller "
+        "`--learning-rate`, or smaller initial weights"
+    )
+
+
+def _interrupted(trajectory: Trajectory) -> str:
+    return "" if trajectory.finished else f"interrupted after {int(trajectory.step[-1])} steps"
 
 
 def _of_limit(limit: Limit, name: str, record: Mapping[str, Any]) -> dict[str, Any]:

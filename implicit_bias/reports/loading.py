@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -16,22 +15,23 @@ from .._files import from_json, write_atomically
 from .._names import PROMISED, Unreadable, found
 from .._saved import filled, kind_of, read_saved
 from .encoding import Decoder, entry
-from .files import INDEX, REPORT, RESULTS
+from .files import INDEX, REPORT, RESULTS, is_beside
 from .finding import Finding
 from .report import Report
 from .row import NAMES
 from .saving import KIND, PLAIN
+from .verdict import WORDS, Verdict
 
 __all__ = ["is_run", "load"]
-
-# Names of the files that a run writes beside its report: no folders, nothing hidden.
-FILE_NAME = re.compile(r"\w[^/\\:]*\.(safetensors|parquet)")
 
 
 @naming_extras()
 @door()
 def load(path: str | os.PathLike[str]) -> Any:
     """Load what was saved: the report of a run's folder, or a single result from its file.
+
+    Nothing in a file is run, and nothing in it is proved: certificates are as they were written.
+    `limit.certify(X, y, gates)` proves a limit anew, on the data.
 
     Parameters
     ----------
@@ -115,6 +115,9 @@ def _finding(decoder: Decoder, tree: Any, folder: Path) -> Finding:
     for name, value in plain.items():
         if not isinstance(value, PLAIN[name]):
             raise Unreadable(f"{name!r} of a finding is {type(value).__name__}")
+    for one in plain.get("verdicts", ()):
+        if not (isinstance(one, Verdict) and one.word in WORDS):
+            raise Unreadable("a verdict has none of the known words")
     files = [_plain_name(name) for name in entry(tree, "files", list)]
     row = {name: value for name, value in plain.get("row", {}).items() if name in NAMES}
     state = plain | {
@@ -131,7 +134,7 @@ def _finding(decoder: Decoder, tree: Any, folder: Path) -> Finding:
 
 def _plain_name(name: Any) -> str:
     """Return the name of a file beside the report, so that a copy of it lies beside the copy."""
-    if not (isinstance(name, str) and FILE_NAME.fullmatch(name)):
+    if not (isinstance(name, str) and is_beside(name)):
         raise Unreadable(f"{name!r} is no plain name of a file")
     return name
 
@@ -156,9 +159,9 @@ def _check_folder(folder: Path) -> None:
             f"{where} holds a run that is not finished: go on with it by `--resume`, or "
             "`run(..., resume=True)`"
         )
-    if any(folder.glob("*.parquet")):
+    if any(folder.glob("*.parquet")) or any(folder.glob("_new/*")):
         raise ValueError(
-            f"{where} holds the rows of a sweep and no single run: read it with pandas.read_parquet"
+            f"{where} holds the rows of a sweep and no single run: read it with `sweeps.read_rows`"
             ", or see it with `implicit-bias show`"
         )
     raise ValueError(f"{where} holds no saved run: name the folder of `--save`")

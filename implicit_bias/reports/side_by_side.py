@@ -39,6 +39,7 @@ def side_by_side(parts: Mapping[str, Finding]) -> Finding:
         shortfall=next(
             (f"{name}: {one.shortfall}" for name, one in parts.items() if one.shortfall), ""
         ),
+        verdicts=tuple(verdict for one in findings for verdict in one.verdicts),
         parts=dict(parts),
     )
 

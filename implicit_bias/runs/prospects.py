@@ -20,7 +20,7 @@ from ..training.settings import TrainingSettings
 from ..training.trajectory import Trajectory
 from .label_agreement import AgreementAhead
 
-__all__ = ["FOLLOWS", "prospects"]
+__all__ = ["FOLLOWS", "farther_in_words", "heading_table", "prospects"]
 
 # A run is extrapolated to so many times its log(1/loss): runs that were taken 10 and 20 times as
 # many steps came to between twice (constant steps) and forty times theirs.
@@ -89,12 +89,42 @@ def prospects(
         "prospects",
         record={
             "extrapolation": limit.to_dict(),
+            "farther": _bar(limit, float(u[-1])),
             "rates": [rate.to_dict() for rate in rates],
             "agreement_ahead": None if ahead is None else ahead.to_dict(),
         },
         tables=(_table(going), *_exponents(rates, settings)),
         row={} if ahead is None else {"agreement_from": ahead.log_inverse_loss},
     )
+
+
+def heading_table(limit: Extrapolation, reached: float, u: float) -> Table:
+    """Return the table of where a margin ratio is going, of a network whose units are not known.
+
+    Parameters
+    ----------
+    limit : Extrapolation
+    reached : float
+        The last margin ratio.
+    u : float
+        1 / log(1/loss) there.
+    """
+    rows = (
+        *lines({"margin_ratio": reached}, "margin_ratio"),
+        *_farther(limit, u),
+        (EXTRAPOLATED, str(limit)),
+        PROVED,
+    )
+    return _table(rows)
+
+
+def farther_in_words(found: Finding) -> str:
+    """Return what `prospects` predicts of a run that goes on; empty where that says nothing."""
+    bar = found.record["farther"]
+    if bar is None or not bar["informative"]:
+        return ""
+    ends = " to ".join(dict.fromkeys(f"{bar[end]:.4f}" for end in ("low", "high")))
+    return f"predicted at {FARTHER} times its log(1/loss): {ends}"
 
 
 def _no_descent(trajectory: Trajectory) -> Finding:
@@ -104,7 +134,9 @@ def _no_descent(trajectory: Trajectory) -> Finding:
         (EXTRAPOLATED, "not: no descent"),
         PROVED,
     )
-    nothing: dict[str, Any] = {"extrapolation": None, "rates": [], "agreement_ahead": None}
+    nothing: dict[str, Any] = {
+        "extrapolation": None, "farther": None, "rates": [], "agreement_ahead": None,
+    }  # fmt: skip
     return Finding("prospects", record=nothing, tables=(_table(rows),))
 
 
@@ -122,6 +154,14 @@ def _farther(limit: Extrapolation, u: float) -> tuple[tuple[str, str], ...]:
         return ()
     bar = limit.in_words(limit.predict(u / FARTHER))
     return ((f"at {FARTHER} times its log(1/loss)", bar),)
+
+
+def _bar(limit: Extrapolation, u: float) -> dict[str, Any] | None:
+    """Return the record of the same."""
+    if limit.status is not Status.ESTIMATED:
+        return None
+    bar = limit.predict(u / FARTHER)
+    return {"low": bar.low, "high": bar.high, "informative": limit.says(bar)}
 
 
 def _slow(trajectory: Trajectory, unit: int) -> str:

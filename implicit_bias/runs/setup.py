@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._version import __version__
+from .._words import LossName
 from ..data.dataset import Dataset
 from ..data.labelled import ClassDataset
 from ..data.sample import Sample
@@ -191,7 +192,7 @@ def prepare(setup: Setup, *, gating: Callable[[int], Any] | None = None) -> Samp
 
 
 def training_settings(
-    options: Any, seeds: Seeds, *, loss: str = "", schedule: Phases | None = None
+    options: Any, seeds: Seeds, *, loss: LossName | None = None, schedule: Phases | None = None
 ) -> TrainingSettings:
     """Return the trainer's settings that the options name; its own phases where they name none.
 
@@ -200,7 +201,7 @@ def training_settings(
     options : Options
         Without the options of a trainer: those of gradient steps, which are constant then.
     seeds : Seeds
-    loss : str
+    loss : str, optional
         The loss, where it is no option.
     schedule : phases, optional
         Steps and rates, where they are not those of the options.

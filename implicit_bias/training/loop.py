@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 
 from .._doors import door
+from .._words import LossName
 from ..networks.adapted import with_gates
 from .data import Inputs, place_data
 from .interrupts import deferred_interrupts
@@ -68,8 +69,9 @@ def train(
         Seconds of work that may be lost if the machine stops.
     resume : bool
         Go on from `state`, which must be of the same settings, data and held-out inputs, with
-        `network` as it was at the start, or as that run left it. On the CPU, with as many threads,
-        the result is that of a run that never stopped, to the bit, seconds apart.
+        `network` as it was at the start, or as that run left it. The result is that of a run that
+        never stopped, seconds apart: on the CPU to the bit, up to rounding where versions, the
+        processor or the threads of large steps have changed, which a warning then says.
 
     Returns
     -------
@@ -223,7 +225,7 @@ def _place(
     y: Inputs,
     gates: Inputs | None,
     held_out: tuple[Inputs | None, Inputs | None],
-    loss: str,
+    loss: LossName,
 ) -> Samples:
     X_val, gates_val = held_out
     if X_val is None and gates_val is not None:

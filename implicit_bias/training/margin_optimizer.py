@@ -10,6 +10,7 @@ from torch import Tensor
 
 from .._doors import door
 from .._kinds import whole_number
+from .._words import MarginLoss, TrainerName
 from .closure_network import ClosureNetwork
 from .run_file import digest_of
 from .settings import TrainingSettings
@@ -64,7 +65,7 @@ class MarginOptimizer(torch.optim.Optimizer):
     (True, 'annealed')
     """
 
-    trainer: ClassVar[str]
+    trainer: ClassVar[TrainerName]
 
     @door()
     def __init__(
@@ -75,7 +76,7 @@ class MarginOptimizer(torch.optim.Optimizer):
         degree: int | None = None,
         lr: float | None = None,
         momentum: float = 0.0,
-        loss: str = "logistic",
+        loss: MarginLoss = "logistic",
     ) -> None:
         self._settings = TrainingSettings(
             trainer=self.trainer, loss=loss, batch_size=0, schedule=((1, lr),), momentum=momentum

@@ -17,7 +17,7 @@ from implicit_bias.run_model import USER_DATA
 from implicit_bias.runs import Seeds, training_settings
 from implicit_bias.training import TRAINERS
 from tests import choices
-from tests.commands import results, without_times
+from tests.commands import full_disk, results, without_times
 from tests.commands import run as run_command
 
 SMALL: dict[str, Any] = {
@@ -182,10 +182,11 @@ def test_what_is_saved_is_what_the_command_saves_and_an_interrupted_run_goes_on(
 
 
 def test_results_that_cannot_be_written_are_not_lost(tmp_path) -> None:
-    (tmp_path / "limit.safetensors").mkdir()
-    with pytest.raises(ib.NotSaved, match="the results could not be written") as caught:
+    with full_disk(), pytest.raises(ib.NotSaved, match=r"not be written.*too large") as caught:
         ib.run("gln", **SMALL, save=tmp_path)
-    assert caught.value.report.limit.status.name == "SOLVED"
+    found = caught.value.report
+    assert found.limit.status.name == "SOLVED" and found.trajectory.finished
+    assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
 
 
 def test_a_page_shows_the_call_that_made_the_report(report) -> None:

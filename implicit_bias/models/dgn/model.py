@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from ..._words import InitName
 from ...options.fields import (
     ImageOptions,
     SolverOptions,
@@ -48,9 +49,7 @@ class DGNOptions(TrainerOptions, SolverOptions, UnitOptions, ImageOptions):
         example="100,1000,10000",
         unset="100,1000,10000",
     )
-    init: Literal["orthogonal", "kaiming", "balanced", "sign", "gaussian"] = option(
-        "kaiming", "Initial weights."
-    )
+    init: InitName = option("kaiming", "Initial weights.")
     init_scale: float = option(1.0, "Factor on the initial weights.")
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from ..._words import ClassesName
 from ...options.fields import ScheduleOptions, SplitOptions, option
 from ...runs.model import Model
 
@@ -23,7 +24,7 @@ class DistillationOptions(ScheduleOptions, SplitOptions):
         "half of the held-out images as teacher.",
     )
     data_dir: Path | None = option(None, "Folder of the IDX files of --data mnist, gzipped or not.")
-    classes: Literal["two", "all"] = option(
+    classes: ClassesName = option(
         "two", "Two, 0 against 1, or all classes of images by softmax, of one layer alone."
     )
     kappa: float | None = option(

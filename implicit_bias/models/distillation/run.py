@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from ..._words import LossName
 from ...data.arrays import Floats
 from ...data.catalogue import load_class_data
 from ...data.labelled import ClassDataset
@@ -19,6 +20,7 @@ from ...networks.student import LinearStudent
 from ...reports.finding import Finding, Table
 from ...reports.findings import TOGETHER, trained
 from ...reports.report import Report
+from ...reports.verdict import Evidence, decide
 from ...reports.writers import write_path
 from ...runs.fit import fit
 from ...runs.gathering import gather
@@ -82,7 +84,7 @@ def run_distillation(setup: Setup) -> Report:
     )
     limit = distillation_limit(task.X, task.teacher, start, depth=options.depth, tol=options.tol)
     setup = _with_rates(setup, task, limit)
-    loss = "softmax" if task.of_classes else "cross-entropy"
+    loss: LossName = "softmax" if task.of_classes else "cross-entropy"
     whole = DistillationSetup(
         **setup.shared,
         task=task,
@@ -209,4 +211,15 @@ def _comparison(setup: DistillationSetup, found: DistillationComparison) -> Find
             partial(plot_span_error, curves=found.curves),
             partial(plot_null_part, curves=found.curves, limit=setup.limit),
         ),
+        verdicts=(decide(_evidence(setup.limit, found)),),
+    )
+
+
+def _evidence(limit: DistillationLimit, found: DistillationComparison) -> Evidence:
+    """Return the evidence on a student beside its limit."""
+    return Evidence(
+        status=limit.status,
+        near={"limit_error": found.network.error},
+        beside={"agreement": found.agreement},
+        reason=f"the flow is {found.flow.error:.2%} off at this time: give more `--steps`",
     )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
+from ..._words import Experts, InitName
 from ...options.fields import ImageOptions, SolverOptions, TrainerOptions, option
 from ...runs.model import Model
 
@@ -15,7 +15,7 @@ __all__ = ["MODELS"]
 class DLGNOptions(TrainerOptions, SolverOptions, ImageOptions):
     """Half-spaces that are trained and then frozen, experts behind them, a solver and a trainer."""
 
-    experts: Literal["linear", "constant"] = option(
+    experts: Experts = option(
         "linear", "What the value network sees: the input, or ones (DLGN-PWC)."
     )
     depth: int = option(2, "Layers; 2 is one hidden layer.", least=2)
@@ -32,9 +32,7 @@ class DLGNOptions(TrainerOptions, SolverOptions, ImageOptions):
     gate_steps: int = option(
         500, "Steps with soft gates; 0 leaves half-spaces as they were drawn.", least=0
     )
-    init: Literal["orthogonal", "kaiming", "balanced", "sign", "gaussian"] = option(
-        "gaussian", "Initial value weights."
-    )
+    init: InitName = option("gaussian", "Initial value weights.")
     init_scale: float = option(1.0, "Factor on the initial value weights.")
 
 

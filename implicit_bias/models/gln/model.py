@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
+from ..._words import PlainInit
 from ...options.fields import (
     EVERY_CLASS,
     ONE_TRAINER,
@@ -36,7 +36,7 @@ class GLNOptions(TrainerOptions, StartOptions, SolverOptions, ContextOptions, Cl
 class ShallowGLNOptions(GLNOptions):
     """The same, but for a start that needs a second layer."""
 
-    init: Literal["orthogonal", "kaiming"] = option("orthogonal", "Initial weights.")
+    init: PlainInit = option("orthogonal", "Initial weights.")
 
 
 MODELS = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from ..._words import ClassesName
 from ...options.fields import ImageOptions, ScheduleOptions, UnitOptions, option
 from ...runs.model import Model
 
@@ -15,7 +16,7 @@ __all__ = ["MODELS"]
 class HeadsOptions(ScheduleOptions, UnitOptions, ImageOptions):
     """A trunk, where its exits are, what their heads learn from, and how they descend."""
 
-    classes: Literal["two", "all"] = option(
+    classes: ClassesName = option(
         "all", "Two, such as 0-4 against 5-9, or all of them, by one softmax."
     )
     hidden_units: int = option(32, "Units of each layer of the trunk.", least=1)
