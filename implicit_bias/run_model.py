@@ -9,8 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+from ._doors import door
 from ._extras import naming_extras, require
 from ._files import check_writable
+from ._kinds import anything
 from .models import MODELS
 from .options.choices import ModelName, RunOptions
 from .options.resolve import takers
@@ -24,7 +26,16 @@ if TYPE_CHECKING:
     from .runs.programs import RunPrograms
     from .runs.setup import Setup
 
-__all__ = ["USER_DATA", "NotSaved", "resolve", "run", "run_programs", "run_setup", "running"]
+__all__ = [
+    "USER_DATA",
+    "NotSaved",
+    "parted",
+    "resolve",
+    "run",
+    "run_programs",
+    "run_setup",
+    "running",
+]
 
 USER_DATA = ("X", "y", "X_val", "y_val", "gating")
 
@@ -47,12 +58,14 @@ class NotSaved(OSError):
     'SOLVED'
     """
 
+    @door(options=anything)
     def __init__(self, message: str, report: Report) -> None:
         super().__init__(message)
         self.report = report
 
 
 @naming_extras()
+@door(options=anything)
 def run(
     model: ModelName,
     *,
@@ -163,9 +176,10 @@ def run_setup(setup: Setup) -> Report:
     ValueError, FileNotFoundError
         If an option is out of range or the data are not there, before any long work.
     """
-    from .networks.protocols import check_device
+    if setup.options.device != "cpu":  # a limit alone is predicted without torch
+        from .networks.protocols import check_device
 
-    check_device(setup.options.device)
+        check_device(setup.options.device)
     report: Report = imported(setup.model.run)(setup)
     return report
 
@@ -201,12 +215,7 @@ def resolve(name: str, options: Mapping[str, Any]) -> Setup:
     if name not in MODELS:
         raise ValueError(f"`model`: {not_one_of(name, MODELS)}")
     model = MODELS[name]
-    supplied = {name: options[name] for name in USER_DATA if options.get(name) is not None}
-    choices = {name: value for name, value in options.items() if name not in USER_DATA}
-    if isinstance(supplied.get("gating"), str):  # a kind of gates, not gates of the user's own
-        choices["gating"] = supplied.pop("gating")
-    if not isinstance(choices.get("data", ""), str | os.PathLike | None):
-        supplied["data"] = choices.pop("data")
+    supplied, choices = parted(options)
     known = takers(MODELS)
     for name, value in choices.items():
         if name not in model.option_names:
@@ -223,6 +232,17 @@ def resolve(name: str, options: Mapping[str, Any]) -> Setup:
     from .runs.setup import Setup
 
     return Setup(model=model, **own)
+
+
+def parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return data and gates of the user's own among the options of a run, and all others."""
+    supplied = {name: options[name] for name in USER_DATA if options.get(name) is not None}
+    choices = {name: value for name, value in options.items() if name not in USER_DATA}
+    if isinstance(supplied.get("gating"), str):  # a kind of gates, not gates of the user's own
+        choices["gating"] = supplied.pop("gating")
+    if not isinstance(choices.get("data", ""), str | os.PathLike | None):
+        supplied["data"] = choices.pop("data")
+    return supplied, choices
 
 
 def _folder(save: str | os.PathLike[str] | None) -> Path | None:

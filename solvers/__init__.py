@@ -3,23 +3,47 @@
 import logging
 
 from .answer import Answer, NotCertified
-from .arrays import Array, array_namespace, as_float64, is_torch_array, to_numpy
+from .arrays import (
+    Array,
+    ArrayLike,
+    DenseArray,
+    array_namespace,
+    as_float64,
+    is_torch_array,
+    to_numpy,
+)
 from .certificate import Certificate, certify
 from .checks import (
+    refuse_disguised,
+    refuse_masked,
+    require_array,
+    require_choice,
     require_columns,
     require_count,
+    require_counts,
     require_finite,
+    require_flag,
     require_fraction,
     require_inputs,
+    require_instance,
     require_labels,
+    require_number,
+    require_path,
     require_positive,
+    require_real,
+    require_scale,
+    require_seed,
     require_shape,
+    require_text,
     require_tolerance,
+    shown,
 )
 from .constrained import ConstrainedCertificate, certify_constrained
 from .cvxpy_backend import to_cvxpy
 from .design import GatedDesign
 from .dispatch import SOLVERS, solve
+from .hinge_conic import HingeSolution, solve_hinge
+from .hinge_program import HingeCertificate, HingeProgram, certify_hinge
 from .kernel_path import solve_kernel
 from .kernel_program import KernelProgram, KernelSolution, certify_kernel
 from .least_squares import (
@@ -42,13 +66,17 @@ from .status import Status, worst_status
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 __all__ = [
-    "SOLVERS",
     "Answer",
     "Array",
+    "ArrayLike",
     "Certificate",
     "ConstrainedCertificate",
+    "DenseArray",
     "FitCertificate",
     "GatedDesign",
+    "HingeCertificate",
+    "HingeProgram",
+    "HingeSolution",
     "KernelProgram",
     "KernelSolution",
     "LeastSquaresProgram",
@@ -57,6 +85,7 @@ __all__ = [
     "MomentLeastSquares",
     "NotCertified",
     "Progress",
+    "SOLVERS",
     "SampledLeastSquares",
     "Settings",
     "Solution",
@@ -67,22 +96,38 @@ __all__ = [
     "certify",
     "certify_constrained",
     "certify_fit",
+    "certify_hinge",
     "certify_kernel",
     "conclude",
     "is_torch_array",
     "iterate_one_vs_rest",
     "one_vs_rest_programs",
+    "refuse_disguised",
+    "refuse_masked",
+    "require_array",
+    "require_choice",
     "require_columns",
     "require_count",
+    "require_counts",
     "require_finite",
+    "require_flag",
     "require_fraction",
     "require_inputs",
+    "require_instance",
     "require_labels",
     "require_memory",
+    "require_number",
+    "require_path",
     "require_positive",
+    "require_real",
+    "require_seed",
+    "require_scale",
     "require_shape",
+    "require_text",
     "require_tolerance",
+    "shown",
     "solve",
+    "solve_hinge",
     "solve_kernel",
     "solve_least_squares",
     "solve_nested",

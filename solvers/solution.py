@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from .answer import Answer
-from .arrays import Array, array_namespace, float_of
+from .arrays import Array, DenseArray, array_namespace, float_of
 from .certificate import Certificate, certify
 from .programs import MaxMarginProgram
 from .status import Status
@@ -61,8 +61,8 @@ class Solution(Answer):
         }
     )
 
-    primal: Array
-    dual: Array
+    primal: DenseArray
+    dual: DenseArray
     status: Status
     certificate: Certificate
     tol: float

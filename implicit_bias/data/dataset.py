@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._doors import parameters
+from .._kinds import series
 from .._shown import Shown
-from .._solve import require_shape
-from .arrays import Floats, require_real
+from .._solve import require_real, require_scale, require_shape
+from .arrays import Floats
 from .splitting import parts_text
 
 __all__ = ["Dataset", "check_same_inputs", "digest", "drawn_dataset", "frozen"]
@@ -19,6 +21,7 @@ __all__ = ["Dataset", "check_same_inputs", "digest", "drawn_dataset", "frozen"]
 _ARRAYS = ("X_train", "y_train", "X_val", "y_val")
 
 
+@parameters(X_train=series, X_val=series)
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset(Shown):
     """Inputs and labels of two classes, split into a training and a validation part.
@@ -110,14 +113,20 @@ def digest(*arrays: NDArray[Any]) -> str:
 def frozen(name: str, value: object, n_axes: int) -> Floats:
     """Return `value` as a finite, read-only float64 array with `n_axes` axes, 1 or 2.
 
+    Inputs, of two axes, have a largest entry between 1e-152 and 1e152, or are all zero.
+
     Raises
     ------
     TypeError, ValueError
         If it is no such array; messages call it `name`.
     """
     require_real(name, value)
-    # A read-only array is shared, which saves a copy of large data.
-    shared = isinstance(value, np.ndarray) and value.base is None and not value.flags.writeable
+    # A read-only array is shared, which saves a copy of large data; so is a file that is mapped.
+    shared = (
+        isinstance(value, np.ndarray)
+        and (value.base is None or isinstance(value, np.memmap))
+        and not value.flags.writeable
+    )
     array = np.array(value, dtype=np.float64, order="C", copy=None if shared else True)
     if array.ndim != n_axes:
         wanted = "(n, D): one row per sample" if n_axes == 2 else "(n,): one label per row of X"
@@ -127,6 +136,8 @@ def frozen(name: str, value: object, n_axes: int) -> Floats:
         raise ValueError(
             f"`{name}` must be finite, got {bad} NaN or infinite numbers: drop or impute them"
         )
+    if n_axes == 2:
+        require_scale(name, array)
     array.setflags(write=False)
     return array
 

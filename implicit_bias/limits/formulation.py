@@ -7,8 +7,11 @@ from abc import abstractmethod
 from types import ModuleType
 from typing import TYPE_CHECKING, Generic, Self, TypedDict, TypeVar, Unpack
 
+from .._doors import door
+from .._kinds import arrays
 from .._solve import (
     Array,
+    ArrayLike,
     MaxMarginProgram,
     Progress,
     Settings,
@@ -16,9 +19,10 @@ from .._solve import (
     SolverName,
     as_float64,
     conclude,
+    require_real,
+    require_scale,
     solve,
 )
-from ..data.arrays import require_real
 from .limit import Limit
 from .literal import LiteralProgram, cvxpy_module
 
@@ -106,6 +110,7 @@ class Formulation(LiteralProgram, Generic[LimitT]):
         )
         return self.limit(program, solution, gates)
 
+    @door(gates=arrays)
     def literal(self, X: Array, y: Array, gates: Array | None = None) -> cvxpy.Problem:
         """State the program as the paper does; what is printed wrongly there is mended.
 
@@ -151,17 +156,22 @@ class Formulation(LiteralProgram, Generic[LimitT]):
         """State a checked `program`, made with these `gates`, in the module cvxpy."""
 
 
-def real_data(X: Array, y: Array) -> tuple[Array, Array]:
+def real_data(X: Array, y: Array, name: str = "X") -> tuple[Array, Array]:
     """Return inputs and labels in float64, the labels of the inputs' kind and device.
+
+    Messages call the inputs `name`.
 
     Raises
     ------
     TypeError
         If either is complex, masked, sparse, or no array of numbers.
+    ValueError
+        If the largest input is beyond 1e152 or, if not zero, below 1e-152.
     """
-    require_real("X", X)
+    require_real(name, X)
     require_real("y", y)
     X = as_float64(X)
+    require_scale(name, X)
     return X, as_float64(y, like=X)
 
 
@@ -194,11 +204,12 @@ class Solving(TypedDict, total=False):
     threads: int | None
 
 
+@door(gates=arrays)
 def solve_limit(
     formulation: Formulation[LimitT],
-    X: Array,
-    y: Array,
-    gates: Array | None = None,
+    X: ArrayLike,
+    y: ArrayLike,
+    gates: ArrayLike | None = None,
     **solving: Unpack[Solving],
 ) -> LimitT:
     """Solve the program of a formulation on these data and return the certified limit.

@@ -6,15 +6,19 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, ClassVar, Unpack
 
+from .._doors import door, result
 from .._solve import (
     Array,
+    ArrayLike,
+    DenseArray,
     GatedDesign,
     MaxMarginProgram,
     Solution,
     array_namespace,
     as_float64,
+    require_finite,
+    require_real,
 )
-from ..data.arrays import require_real
 from .formulation import Formulation, Solving, real_data, solve_limit
 from .limit import Limit
 from .literal import constant, max_margin
@@ -30,9 +34,9 @@ __all__ = ["L1Limit", "L1Margin", "L1Predictor", "solve_l1_svm"]
 class L1Predictor(DecisionFunction):
     """Scores of features: `f = sum_j features[j] zeta[j]`."""
 
-    zeta: Array
+    zeta: DenseArray
 
-    def __call__(self, features: Array, gates: Array | None = None) -> Array:
+    def __call__(self, features: ArrayLike, gates: ArrayLike | None = None) -> DenseArray:
         """Return the scores (n,), in float64, of `features` (n, m); there are no gates.
 
         Raises
@@ -41,16 +45,18 @@ class L1Predictor(DecisionFunction):
             If the shape is not that.
         """
         require_real("features", features)
-        features = as_float64(features, like=self.zeta)
+        Phi = as_float64(features, like=self.zeta)
         width = int(self.zeta.shape[0])
-        if features.ndim != 2 or features.shape[1] != width:
+        if Phi.ndim != 2 or Phi.shape[1] != width:
             raise ValueError(
-                f"`features` must have shape (n, {width}), got {tuple(features.shape)}: one column "
+                f"`features` must have shape (n, {width}), got {tuple(Phi.shape)}: one column "
                 "a coefficient"
             )
-        return features @ self.zeta
+        scores: DenseArray = Phi @ self.zeta
+        return scores
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class L1Limit(Limit):
     """The L1-margin solution; `zeta` has shape (m,), one coefficient a feature.
@@ -94,6 +100,7 @@ class L1Margin(Formulation[L1Limit]):
 
     name: ClassVar[str] = "L1 margin"
 
+    @door()
     def program(self, X: Array, y: Array, gates: Array | None = None) -> MaxMarginProgram:
         """Build the program of a constant input, with a gate column and group a feature.
 
@@ -102,18 +109,18 @@ class L1Margin(Formulation[L1Limit]):
         ValueError
             If shapes disagree, values are not finite, or labels are not -1 and +1.
         """
-        features, y = real_data(X, y)
+        features, y = real_data(X, y, "features")
         if features.ndim != 2 or features.shape[0] == 0 or features.shape[1] == 0:
             raise ValueError(
                 f"`features` must have shape (n, m) with n, m >= 1, got {tuple(features.shape)}"
             )
         xp = array_namespace(features)
-        if not bool(xp.all(xp.isfinite(features))):
-            raise ValueError("`features` has NaN or infinite entries: remove them first")
+        require_finite("features", features)
         group = xp.arange(int(features.shape[1]), device=features.device)
         design = GatedDesign(X=xp.ones_like(features[:, :1]), Z=features, group=group)
         return MaxMarginProgram(design=design, y=y)
 
+    @door()
     def limit(
         self, program: MaxMarginProgram, solution: Solution, gates: Array | None = None
     ) -> L1Limit:
@@ -128,7 +135,8 @@ class L1Margin(Formulation[L1Limit]):
         return max_margin(cp.norm(b, 1), program.y, features @ b)
 
 
-def solve_l1_svm(features: Array, y: Array, **solving: Unpack[Solving]) -> L1Limit:
+@door()
+def solve_l1_svm(features: ArrayLike, y: ArrayLike, **solving: Unpack[Solving]) -> L1Limit:
     """Solve the L1 margin over features, with a certificate.
 
     Optima need not be unique: equal columns share a coefficient in any way. The interior point

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkab
 
 import numpy as np
 
+from .._doors import door, result
 from .._pictures import draw
 from .._solve import (
     Array,
     Certificate,
+    DenseArray,
     MaxMarginProgram,
     Solution,
     Status,
@@ -42,6 +44,7 @@ class HasNorm(Protocol):
         """Return the norm of coefficients `zeta` in the limit's own shape."""
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class Limit(MaxMarginResult, ABC):
     """The max-margin solution that a theorem names as the limit of training.
@@ -76,12 +79,12 @@ class Limit(MaxMarginResult, ABC):
     # "module:class" of the formulation that it solves, which reads its solutions as this class.
     FORMULATION: ClassVar[str]
 
-    zeta: Array
-    dual: Array
-    margins: Array
-    support: Array
-    unit_norms: Array
-    dual_norms: Array
+    zeta: DenseArray
+    dual: DenseArray
+    margins: DenseArray
+    support: DenseArray
+    unit_norms: DenseArray
+    dual_norms: DenseArray
     status: Status
     certificate: Certificate
     tol: float
@@ -90,6 +93,7 @@ class Limit(MaxMarginResult, ABC):
     seconds: float
 
     @classmethod
+    @door()
     def from_solution(
         cls, program: MaxMarginProgram, solution: Solution, shape: tuple[int, ...], **own: Array
     ) -> Self:
@@ -120,11 +124,12 @@ class Limit(MaxMarginResult, ABC):
         """The limit as a function of new inputs and gates, at smallest margin 1."""
 
     @property
-    def live(self) -> Array:
+    def live(self) -> DenseArray:
         """(H,) booleans: units whose norm, relative to the largest, exceeds their dual slack."""
         xp = array_namespace(self.unit_norms)
         largest = xp.max(self.unit_norms)
-        return self.unit_norms > xp.clip(1 - self.dual_norms, min=2.0**-40) * largest
+        found: DenseArray = self.unit_norms > xp.clip(1 - self.dual_norms, min=2.0**-40) * largest
+        return found
 
     def _summary(self) -> dict[str, Any]:
         return super()._summary() | {
@@ -174,6 +179,7 @@ class Limit(MaxMarginResult, ABC):
         proved: Self = formulation.of(self).certify(self, X, y, gates)
         return proved
 
+    @door()
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the margins in ascending order, on new axes unless `ax` is given."""
         return draw("drawing.results:plot_ordered_margins", self, ax=ax)
@@ -231,7 +237,7 @@ class Limit(MaxMarginResult, ABC):
 class UnitsLimit(Limit):
     """A limit of two layers, whose coefficients (H, ..., D) are those of H hidden units."""
 
-    def balanced_weights(self) -> tuple[Array, Array]:
+    def balanced_weights(self) -> tuple[DenseArray, DenseArray]:
         """Return weights w1 (H, ..., D), w2 (H,) of least norm with these coefficients.
 
             w1[h] = zeta[h] / sqrt(||zeta[h]||),  w2[h] = sqrt(||zeta[h]||),

@@ -7,7 +7,17 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, ClassVar, Unpack
 
-from .._solve import Array, GatedDesign, MaxMarginProgram, Solution, array_namespace, require_inputs
+from .._doors import door, result
+from .._solve import (
+    Array,
+    ArrayLike,
+    DenseArray,
+    GatedDesign,
+    MaxMarginProgram,
+    Solution,
+    array_namespace,
+    require_inputs,
+)
 from .formulation import Formulation, Solving, real_data, solve_limit
 from .limit import Limit
 from .literal import constant, max_margin
@@ -35,6 +45,7 @@ class Ungated:
         return gates
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class LinearLimit(Limit):
     """The hard-margin SVM solution; `zeta` is the end-to-end vector (D,), in one unit.
@@ -56,7 +67,8 @@ class LinearLimit(Limit):
         """The limit as a function of new inputs, at smallest margin 1."""
         return Predictor(self.zeta, Ungated())
 
-    def balanced_weights(self, hidden_widths: Sequence[int] = ()) -> tuple[Array, ...]:
+    @door()
+    def balanced_weights(self, hidden_widths: Sequence[int] = ()) -> tuple[DenseArray, ...]:
         """Matrices W_1, ..., W_L of the deep linear network of least norm with this product.
 
             W_l = s u_l u_{l-1}^T,  s = ||zeta||^(1/L),  u_0 = zeta / ||zeta||,  u_L = 1,
@@ -112,6 +124,7 @@ class HardMarginSVM(Formulation[LinearLimit]):
 
     name: ClassVar[str] = "hard-margin SVM"
 
+    @door()
     def program(self, X: Array, y: Array, gates: Array | None = None) -> MaxMarginProgram:
         """Build the program of one gate column of ones and one group.
 
@@ -127,6 +140,7 @@ class HardMarginSVM(Formulation[LinearLimit]):
         group = xp.zeros((1,), dtype=xp.int64, device=X.device)
         return MaxMarginProgram(design=GatedDesign(X=X, Z=Z, group=group), y=y)
 
+    @door()
     def limit(
         self, program: MaxMarginProgram, solution: Solution, gates: Array | None = None
     ) -> LinearLimit:
@@ -141,7 +155,8 @@ class HardMarginSVM(Formulation[LinearLimit]):
         return max_margin(cp.norm(b, 2), program.y, X @ b)
 
 
-def solve_linear_svm(X: Array, y: Array, **solving: Unpack[Solving]) -> LinearLimit:
+@door()
+def solve_linear_svm(X: ArrayLike, y: ArrayLike, **solving: Unpack[Solving]) -> LinearLimit:
     """Solve the hard-margin SVM, the limit of linear networks of any depth.
 
     Gradient descent takes the end-to-end vector of a linear network in its direction.

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Unpack
 
-from .._solve import Array, solve_nested
+from .._doors import door
+from .._kinds import arrays
+from .._solve import Array, ArrayLike, solve_nested
 from .formulation import Formulation, LimitT, Solving, chosen
 
 __all__ = ["solve_path"]
 
 
+@door(gates=arrays)
 def solve_path(
     formulation: Formulation[LimitT],
-    X: Array,
-    y: Array,
+    X: ArrayLike,
+    y: ArrayLike,
     gates: Array | None = None,
     *,
     sizes: Sequence[int],

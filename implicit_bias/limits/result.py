@@ -6,9 +6,10 @@ import os
 from dataclasses import asdict, fields, replace
 from typing import Any, ClassVar, Self, get_type_hints
 
+from .._doors import door
 from .._saved import Kind, filled, read_saved, write_saved
 from .._shown import Shown
-from .._solve import Answer, Certificate, Solution, Status
+from .._solve import Answer, Certificate, DenseArray, Solution, Status
 from ..quantities.table import record_lines
 from .stored import array_device, decoded, encoded, movable, placed
 
@@ -48,6 +49,7 @@ class Result(Answer, Shown):
             **self._summary(),
         }
 
+    @door()
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write arrays and results to one safetensors file; `load` reads it back.
 
@@ -67,6 +69,7 @@ class Result(Answer, Shown):
         write_saved(path, Kind.of(type(self)), arrays, record)
 
     @classmethod
+    @door()
     def load(cls, path: str | os.PathLike[str], *, device: str | None = None) -> Self:
         """Read what `save` wrote.
 
@@ -142,7 +145,7 @@ class MaxMarginResult(Result):
 
     ADVICE: ClassVar = Solution.ADVICE
 
-    dual: Any
+    dual: DenseArray
     certificate: Certificate
     tol: float
     solver: str

@@ -9,9 +9,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from .._doors import door, result
 from .._solve import (
     Array,
+    ArrayLike,
     Certificate,
+    DenseArray,
     GatedDesign,
     MaxMarginProgram,
     Settings,
@@ -22,10 +25,10 @@ from .._solve import (
     certify,
     require_inputs,
     require_memory,
+    require_real,
     solve,
     to_numpy,
 )
-from ..data.arrays import require_real
 from .formulation import real_data
 from .predictors import ContextColumns, GateColumns, count_units
 from .result import Result
@@ -38,6 +41,7 @@ SUPPORT = 1e-4
 ENTRIES = 2**24
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class Separability(Result):
     """Separability of data by a gated linear predictor, with its proof.
@@ -84,10 +88,10 @@ class Separability(Result):
     )
 
     status: Status
-    direction: Array | None
+    direction: DenseArray | None
     margin: float
     largest_margin: float
-    multipliers: Array | None
+    multipliers: DenseArray | None
     residual: float
     certificate: Certificate
     message: str
@@ -104,8 +108,9 @@ class Separability(Result):
         return self.separable is True
 
 
+@door()
 def is_separable(
-    X: Array, y: Array, gates: Array | None = None, *, contexts: Array | None = None
+    X: ArrayLike, y: ArrayLike, gates: ArrayLike | None = None, *, contexts: ArrayLike | None = None
 ) -> Separability:
     r"""Decide whether coefficients zeta classify every sample correctly.
 

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from .._doors import door, result
 from .._solve import Status, require_tolerance
 from ..limits.predictors import DecisionFunction
 from ..limits.result import Result
 from ..limits.stored import NOT_STORED
 
 if TYPE_CHECKING:
-    from ..training.data import Inputs
+    pass
 
 __all__ = ["LocalCertificate", "LocalLimit", "same_limit"]
 
@@ -50,7 +51,7 @@ class NetworkPredictor(DecisionFunction):
 
     network: Any
 
-    def __call__(self, X: Inputs, gates: Inputs | None = None) -> Array:
+    def __call__(self, X: Any, gates: Any = None) -> Array:
         """Return the scores (n,) of inputs (n, D) under their gates."""
         import torch
 
@@ -62,6 +63,7 @@ class NetworkPredictor(DecisionFunction):
         return scores
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class LocalLimit(Result):
     r"""The KKT point near a trained network, of the margin problem in its own weights.
@@ -214,6 +216,7 @@ class LocalLimit(Result):
         )
 
 
+@door()
 def same_limit(a: LocalLimit, b: LocalLimit, tol: float = 1e-6) -> bool:
     """Return whether two local limits agree in value and in scores on the training data.
 

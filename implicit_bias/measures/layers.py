@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from .._doors import door, result
 from .._shown import Shown
 from .._solve import to_numpy
 from ..data.orthants import OrthogonalSeparability, inner_products, separability_of_products
@@ -30,6 +31,7 @@ LEVELS = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 _BATCH = 256
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class LayerSeparability(Shown):
     """Separability of two classes by the signs of inner products of one layer's features.
@@ -75,6 +77,7 @@ class LayerSeparability(Shown):
         return bool(self.separability)
 
 
+@door()
 def separability_by_layer(
     network: torch.nn.Module,
     X: Inputs,
@@ -136,6 +139,7 @@ def separability_by_layer(
     )
 
 
+@door()
 def layer_features(
     network: torch.nn.Module,
     X: Inputs,
@@ -250,7 +254,9 @@ def _rows(X: Tensor) -> Floats:
 
 def _measure(name: str, features: Floats, y: Floats) -> LayerSeparability:
     products = inner_products(features, features)
-    values = np.linalg.eigvalsh(products)[::-1][: min(features.shape)]
+    # Both Gram matrices have the same eigenvalues but for zeros.
+    smaller = products if len(features) <= features.shape[1] else features.T @ features
+    values = np.linalg.eigvalsh(smaller)[::-1]
     separability = separability_of_products(products, y)
     norms = np.sqrt(np.diagonal(products))
     size = norms[:, None] * norms

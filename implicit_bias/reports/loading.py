@@ -9,6 +9,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any
 
+from .._doors import door
 from .._extras import naming_extras
 from .._files import from_json, write_atomically
 from .._names import PROMISED, Unreadable, found
@@ -25,6 +26,7 @@ __all__ = ["is_run", "load"]
 
 
 @naming_extras()
+@door()
 def load(path: str | os.PathLike[str]) -> Any:
     """Load what was saved: the report of a run's folder, or a single result from its file.
 
@@ -132,7 +134,7 @@ def _finding(decoder: Decoder, tree: Any, folder: Path) -> Finding:
 
 def _plain_name(name: Any) -> str:
     """Return the name of a file beside the report, so that a copy of it lies beside the copy."""
-    if not is_beside(name):
+    if not (isinstance(name, str) and is_beside(name)):
         raise Unreadable(f"{name!r} is no plain name of a file")
     return name
 
@@ -157,9 +159,9 @@ def _check_folder(folder: Path) -> None:
             f"{where} holds a run that is not finished: go on with it by `--resume`, or "
             "`run(..., resume=True)`"
         )
-    if any(folder.glob("*.parquet")):
+    if any(folder.glob("*.parquet")) or any(folder.glob("_new/*")):
         raise ValueError(
-            f"{where} holds the rows of a sweep and no single run: read it with pandas.read_parquet"
+            f"{where} holds the rows of a sweep and no single run: read it with `sweeps.read_rows`"
             ", or see it with `implicit-bias show`"
         )
     raise ValueError(f"{where} holds no saved run: name the folder of `--save`")

@@ -10,16 +10,20 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
+from ..._doors import door
 from ..._solve import (
+    Array,
     Status,
     require_finite,
     require_fraction,
     require_inputs,
+    require_real,
+    require_scale,
     require_tolerance,
     to_numpy,
 )
 from ..._words import SoftLoss
-from ...data.arrays import Floats, require_real
+from ...data.arrays import Floats
 from .limit import DistillationCertificate, DistillationLimit
 from .losses import centred, get_student_loss, mean_loss
 
@@ -78,10 +82,11 @@ def orthogonal_part(start: Floats, span: Span, loss: str) -> Floats:
     return np.asarray(unseen)
 
 
+@door()
 def distillation_limit(
-    X: Any,
-    teacher: Any,
-    w0: Any = None,
+    X: Array,
+    teacher: Array,
+    w0: Array = None,
     *,
     depth: int = 1,
     loss: SoftLoss = "cross-entropy",
@@ -226,6 +231,7 @@ def checked_student(
     get_student_loss(loss)
     X, target = _finite("X", X), _finite("teacher", teacher)
     require_inputs(X)
+    require_scale("X", X)
     if target.ndim not in (1, 2) or target.shape[-1] != X.shape[1] or 0 in target.shape:
         raise ValueError(
             f"`teacher` must have shape ({X.shape[1]},), or (K, {X.shape[1]}) of K classes, got "

@@ -7,7 +7,16 @@ from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import TYPE_CHECKING, ClassVar, Unpack
 
-from ..._solve import Array, GatedDesign, MaxMarginProgram, Solution, array_namespace
+from ..._doors import door, result
+from ..._solve import (
+    Array,
+    ArrayLike,
+    DenseArray,
+    GatedDesign,
+    MaxMarginProgram,
+    Solution,
+    array_namespace,
+)
 from ..._words import Experts, check_word
 from ...limits.formulation import Formulation, Solving, solve_limit
 from ...limits.frelu import FReLULimit, SVMFReLU
@@ -30,14 +39,15 @@ __all__ = [
 class ConstantPredictor(DecisionFunction):
     """Scores of constant experts: of inputs (n, D) and gates (n, H), the gates alone count."""
 
-    zeta: Array
+    zeta: DenseArray
 
-    def __call__(self, X: Array, gates: Array | None = None) -> Array:
+    def __call__(self, X: ArrayLike, gates: ArrayLike | None = None) -> DenseArray:
         """Return the scores (n,), in float64; raises as `Predictor` does."""
         behind = Predictor(self.zeta, GateColumns(int(self.zeta.shape[0]), binary=True))
         return behind(array_namespace(X).ones_like(X), gates)
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class ConstantExpertsLimit(UnitsLimit):
     """The L1-margin solution over gates; `zeta` (H, D) are coefficients of the D ones.
@@ -49,7 +59,7 @@ class ConstantExpertsLimit(UnitsLimit):
     Examples
     --------
     >>> X, y = np.array([[3.0, 4.0], [0.0, -2.0]]), np.array([1.0, -1.0])
-    >>> limit = ib.solve_dlgn_svm(X, y, np.eye(2), experts="constant")
+    >>> limit = ib.limits.solve_dlgn_svm(X, y, np.eye(2), experts="constant")
     >>> limit.zeta.shape, limit.experts.round(6).tolist()
     ((2, 2), [1.0, -1.0])
     """
@@ -57,9 +67,10 @@ class ConstantExpertsLimit(UnitsLimit):
     FORMULATION: ClassVar[str] = "models.dlgn.formulation:ConstantExperts"
 
     @property
-    def experts(self) -> Array:
+    def experts(self) -> DenseArray:
         """(H,) constants v with `f = sum_h gates[h] v[h]`, at smallest margin 1."""
-        return array_namespace(self.zeta).sum(self.zeta, axis=1)
+        found: DenseArray = array_namespace(self.zeta).sum(self.zeta, axis=1)
+        return found
 
     @property
     def predictor(self) -> ConstantPredictor:
@@ -95,6 +106,7 @@ class ConstantExperts(Formulation[ConstantExpertsLimit]):
 
     name: ClassVar[str] = "L1 margin of gates"
 
+    @door()
     def program(self, X: Array, y: Array, gates: Array | None = None) -> MaxMarginProgram:
         """A column of `sqrt(D)` for inputs, and a gate column and group a unit.
 
@@ -109,6 +121,7 @@ class ConstantExperts(Formulation[ConstantExpertsLimit]):
         column = xp.ones_like(design.X[:, :1]) * math.sqrt(design.X.shape[1])
         return MaxMarginProgram(GatedDesign(X=column, Z=design.Z, group=design.group), program.y)
 
+    @door()
     def limit(
         self, program: MaxMarginProgram, solution: Solution, gates: Array | None = None
     ) -> ConstantExpertsLimit:
@@ -145,10 +158,11 @@ class ConstantExperts(Formulation[ConstantExpertsLimit]):
         return max_margin(cp.norm(v, 1) / root, program.y, g @ v)
 
 
+@door()
 def solve_dlgn_svm(
-    X: Array,
-    y: Array,
-    gates: Array,
+    X: ArrayLike,
+    y: ArrayLike,
+    gates: ArrayLike,
     *,
     experts: Experts = "linear",
     **solving: Unpack[Solving],
@@ -191,7 +205,7 @@ def solve_dlgn_svm(
     Examples
     --------
     >>> X, y = np.array([[3.0, 4.0], [0.0, -2.0]]), np.array([1.0, -1.0])
-    >>> limit = ib.solve_dlgn_svm(X, y, np.eye(2), experts="constant")
+    >>> limit = ib.limits.solve_dlgn_svm(X, y, np.eye(2), experts="constant")
     >>> limit.status.name, round(limit.objective, 7), limit.experts.round(7).tolist()
     ('SOLVED', 1.4142136, [1.0, -1.0])
     """

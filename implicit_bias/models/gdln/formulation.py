@@ -6,17 +6,19 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from ..._doors import door
 from ..._solve import (
     Array,
+    ArrayLike,
     GatedDesign,
     LeastSquaresProgram,
     MomentLeastSquares,
     SampledLeastSquares,
     array_namespace,
     as_float64,
+    require_real,
     solve_least_squares,
 )
-from ...data.arrays import require_real
 from ...limits.formulation import real_data
 from ...limits.literal import LiteralProgram, constant, cvxpy_module
 from .limit import GatedOLS
@@ -48,6 +50,7 @@ class GatedLeastSquares(LiteralProgram):
 
     name: ClassVar[str] = "gated least squares"
 
+    @door()
     def program(self, X: Array, y: Array, gates: Array) -> SampledLeastSquares:
         """State the program in the form that the least-squares solver takes.
 
@@ -76,6 +79,7 @@ class GatedLeastSquares(LiteralProgram):
         columns = xp.arange(int(Z.shape[1]) if Z.ndim == 2 else 0, device=X.device)
         return SampledLeastSquares(design=GatedDesign(X=X, Z=Z, group=columns), y=y)
 
+    @door()
     def program_of_moments(
         self, A: Array, b: Array, n_units: int, *, second_moment: float = math.nan
     ) -> MomentLeastSquares:
@@ -108,6 +112,7 @@ class GatedLeastSquares(LiteralProgram):
             A=A, b=as_float64(b, like=A), n_columns=n_units, second_moment=float(second_moment)
         )
 
+    @door()
     def literal(self, X: Array, y: Array, gates: Array) -> cvxpy.Problem:
         """State the program; its one variable is zeta (K, D), its optimum the least loss.
 
@@ -144,8 +149,9 @@ class GatedLeastSquares(LiteralProgram):
         return cp.Problem(cp.Minimize(loss))
 
 
+@door()
 def solve_gated_ols(
-    X: Array, y: Array, gates: Array, *, rcond: float | None = None, tol: float = 1e-8
+    X: ArrayLike, y: ArrayLike, gates: ArrayLike, *, rcond: float | None = None, tol: float = 1e-8
 ) -> GatedOLS:
     """Solve for the limit of gradient descent from zero on a gated deep linear network.
 
@@ -197,8 +203,8 @@ def solve_gated_ols(
 
 
 def solve_gated_ols_from_moments(
-    A: Array,
-    b: Array,
+    A: ArrayLike,
+    b: ArrayLike,
     n_units: int,
     *,
     second_moment: float = math.nan,

@@ -7,8 +7,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from ..._doors import door, result
 from ..._solve import (
-    Array,
+    DenseArray,
     FitCertificate,
     LeastSquaresSolution,
     Status,
@@ -21,6 +22,7 @@ from ...limits.result import Result
 __all__ = ["GatedOLS"]
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class GatedOLS(Result):
     """The minimum-norm ordinary least-squares solution on gated inputs, with its certificate.
@@ -54,7 +56,7 @@ class GatedOLS(Result):
 
     ADVICE: ClassVar = LeastSquaresSolution.ADVICE
 
-    zeta: Array
+    zeta: DenseArray
     loss: float
     rank: int
     rcond: float
@@ -65,6 +67,7 @@ class GatedOLS(Result):
     seconds: float
 
     @classmethod
+    @door()
     def from_solution(cls, solution: LeastSquaresSolution) -> Self:
         """Return the limit that a solution of the least-squares program states."""
         return cls(
@@ -80,7 +83,7 @@ class GatedOLS(Result):
         )
 
     @property
-    def weights(self) -> Array:
+    def weights(self) -> DenseArray:
         """(K, D) weights `w = K A^+ b` of the network `f = 1/K sum_k g_k <w_k, x>`.
 
         Gradient flow from w(0) converges to these plus the part of w(0) in the null space of A;
@@ -89,10 +92,11 @@ class GatedOLS(Result):
         return int(self.zeta.shape[0]) * self.zeta
 
     @property
-    def unit_norms(self) -> Array:
+    def unit_norms(self) -> DenseArray:
         """(K,) norms `||zeta[k]||`."""
         xp = array_namespace(self.zeta)
-        return xp.sqrt(xp.sum(self.zeta * self.zeta, axis=1))
+        found: DenseArray = xp.sqrt(xp.sum(self.zeta * self.zeta, axis=1))
+        return found
 
     @property
     def predictor(self) -> Predictor:

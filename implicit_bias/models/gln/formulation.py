@@ -7,8 +7,10 @@ from numbers import Integral
 from types import ModuleType
 from typing import TYPE_CHECKING, ClassVar, Self, Unpack
 
+from ..._doors import door, parameters, result
 from ..._solve import (
     Array,
+    ArrayLike,
     GatedDesign,
     MaxMarginProgram,
     Solution,
@@ -16,9 +18,9 @@ from ..._solve import (
     is_torch_array,
     require_inputs,
     require_memory,
+    require_real,
     to_numpy,
 )
-from ...data.arrays import require_real
 from ...limits.formulation import Formulation, Solving, real_data, solve_limit
 from ...limits.limit import Limit, UnitsLimit
 from ...limits.literal import constant, max_margin
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["GLNLimit", "SVMGLN", "checked_contexts", "solve_gln_svm"]
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class GLNLimit(UnitsLimit):
     """The SVM-GLN solution; `zeta` has shape (H, C, D).
@@ -50,6 +53,7 @@ class GLNLimit(UnitsLimit):
         return ContextPredictor(self.zeta)
 
 
+@parameters()
 @dataclass(frozen=True)
 class SVMGLN(Formulation[GLNLimit]):
     """The SVM-GLN program of data in contexts.
@@ -89,6 +93,7 @@ class SVMGLN(Formulation[GLNLimit]):
         """Return the formulation of as many contexts as a limit has."""
         return cls(int(limit.zeta.shape[1]))
 
+    @door()
     def program(self, X: Array, y: Array, gates: Array | None = None) -> MaxMarginProgram:
         """Column h * C + c of its design is context c of unit h; group h is unit h.
 
@@ -114,6 +119,7 @@ class SVMGLN(Formulation[GLNLimit]):
         design = GatedDesign(X=X, Z=Z, group=owner)
         return MaxMarginProgram(design=design, y=y)
 
+    @door()
     def limit(
         self, program: MaxMarginProgram, solution: Solution, gates: Array | None = None
     ) -> GLNLimit:
@@ -168,10 +174,11 @@ def _count(least: int, largest: int, n_contexts: int | None) -> int:
     return int(n_contexts)
 
 
+@door()
 def solve_gln_svm(
-    X: Array,
-    y: Array,
-    contexts: Array,
+    X: ArrayLike,
+    y: ArrayLike,
+    contexts: ArrayLike,
     *,
     n_contexts: int | None = None,
     **solving: Unpack[Solving],
@@ -180,12 +187,12 @@ def solve_gln_svm(
 
     Parameters
     ----------
-    X : (n, D) array
-        Inputs.
+    X : (n, D) array of real numbers
+        Inputs, NumPy or torch; solved in float64.
     y : (n,) array
         Labels in {-1, +1}.
     contexts : (n, H) array of int
-        Context of each sample in each unit, in 0 .. C-1.
+        Context of each sample in each of H units, in 0 .. C-1.
     n_contexts : int, optional
         C; by default one more than the largest context that is given.
     **solving
@@ -195,7 +202,9 @@ def solve_gln_svm(
     Returns
     -------
     GLNLimit
-        With its certificate; call `.require()` to insist on `SOLVED`.
+        `zeta` (H, C, D), `dual`, `margins` and `support` (n,), `unit_norms` and `dual_norms` (H,),
+        in float64 and of the kind of `X`, and the certificate; call `.require()` to insist on
+        `SOLVED`.
         `SVMGLN.literal` states the program in cvxpy.
 
     Raises

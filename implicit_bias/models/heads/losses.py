@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp, softmax, xlogy
 
-from ..._solve import require_finite, require_positive, to_numpy
-from ...data.arrays import Floats, require_real
+from ..._doors import door, parameters
+from ..._solve import Array, require_finite, require_positive, require_real, require_scale, to_numpy
+from ...data.arrays import Floats
 from ...limits.literal import LiteralProgram, constant, cvxpy_module
 
 if TYPE_CHECKING:
@@ -142,6 +143,7 @@ class ExitLoss:
         return float(-self.hard @ entropies[0] - tau**2 * self.soft @ entropies[1])
 
 
+@parameters()
 @dataclass(frozen=True)
 class HeadLoss(LiteralProgram):
     """The loss of a linear head on frozen features, minimised in its weights W.
@@ -172,8 +174,9 @@ class HeadLoss(LiteralProgram):
     temperature: float = 1.0
     share: float = 0.5
 
+    @door()
     def literal(
-        self, features: Any, labels: Any | None = None, teacher: Any | None = None
+        self, features: Array, labels: Array | None = None, teacher: Array | None = None
     ) -> cvxpy.Problem:
         """State the program; its one variable is W (K, D).
 
@@ -291,13 +294,15 @@ def checked_features(name: str, values: Any, n_samples: int) -> Floats:
     Raises
     ------
     TypeError, ValueError
-        If they are not real and finite, or their shape is not (n_samples, D).
+        If they are not real and finite, the largest is beyond 1e152 or, if not zero, below 1e-152,
+        or their shape is not (n_samples, D).
     """
     require_real(name, values)
     features = np.asarray(to_numpy(values), dtype=np.float64)
     if features.ndim != 2 or features.shape[0] != n_samples or features.shape[1] < 1:
         raise ValueError(f"`{name}` must have shape ({n_samples}, D), got {features.shape}")
     require_finite(name, features)
+    require_scale(name, features)
     return features
 
 

@@ -11,7 +11,14 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.optimize import nnls
 
-from ..._solve import Array, ConstrainedCertificate, Status, require_tolerance, worst_status
+from ..._doors import door, result
+from ..._solve import (
+    ArrayLike,
+    ConstrainedCertificate,
+    Status,
+    require_tolerance,
+    worst_status,
+)
 from ...data.arrays import Floats, checked_data
 from ...limits.result import Result
 
@@ -23,6 +30,7 @@ _ZERO = 1e-10
 _INACTIVE = 1e-8
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class ConePair(Result):
     """The solutions of `solve_cone_pair`; arrays are read-only.
@@ -100,7 +108,8 @@ class _Solved(NamedTuple):
     certificate: ConstrainedCertificate
 
 
-def solve_cone_pair(X: Array, y: Array, *, tol: float = 1e-8) -> ConePair:
+@door()
+def solve_cone_pair(X: ArrayLike, y: ArrayLike, *, tol: float = 1e-8) -> ConePair:
     r"""Solve for two max-margin vectors that are each inactive on the samples of the other class.
 
         w_plus  = argmin ||w||   s.t.  <w, x_i> >= 1 where y_i = +1,  <w, x_i> <= 0 where y_i = -1

@@ -7,9 +7,11 @@ from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
+from ..._doors import door, result
 from ..._solve import (
-    Array,
+    ArrayLike,
     Certificate,
+    DenseArray,
     Solution,
     Status,
     array_namespace,
@@ -39,18 +41,19 @@ class RampFunction(DecisionFunction):
         Factors of the two ramps.
     """
 
-    w_plus: Array
-    w_minus: Array
+    w_plus: DenseArray
+    w_minus: DenseArray
     u: float = 1.0
     z: float = 1.0
 
-    def __call__(self, X: Array, gates: Array | None = None) -> Array:
+    def __call__(self, X: ArrayLike, gates: ArrayLike | None = None) -> DenseArray:
         """Return scores (n,) in float64 of inputs `X` (n, D); `gates` is not used."""
         xp = array_namespace(self.w_plus)
         X, n_inputs = as_float64(X, like=self.w_plus), int(self.w_plus.shape[0])
         require_columns("X", X, n_inputs, f"the function was made from {n_inputs} inputs")
         plus, minus = (xp.clip(X @ w, min=0.0) for w in (self.w_plus, self.w_minus))
-        return self.u * plus - self.z * minus
+        found: DenseArray = self.u * plus - self.z * minus
+        return found
 
 
 @dataclass(frozen=True, repr=False)
@@ -87,6 +90,7 @@ class OneSidedSolution(Result):
     seconds: float
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class OrthosepLimit(Limit):
     """Max-margin vectors of both classes and the function that a ReLU network converges to.
@@ -116,14 +120,16 @@ class OrthosepLimit(Limit):
     classes: tuple[OneSidedSolution, ...] = ()
 
     @property
-    def w_plus(self) -> Array:
+    def w_plus(self) -> DenseArray:
         """(D,) `argmin ||w||` with `<w, x_i> >= 1` on the positive samples; zeros without any."""
-        return self.zeta[0]
+        found: DenseArray = self.zeta[0]
+        return found
 
     @property
-    def w_minus(self) -> Array:
+    def w_minus(self) -> DenseArray:
         """(D,) `argmin ||w||` with `<w, x_i> >= 1` on the negative samples; zeros without any."""
-        return -self.zeta[1]
+        found: DenseArray = -self.zeta[1]
+        return found
 
     @property
     def positive(self) -> OneSidedSolution | None:
@@ -150,6 +156,7 @@ class OrthosepLimit(Limit):
         """The function `relu(<w_plus, x>) - relu(<w_minus, x>)`, of smallest margin 1."""
         return RampFunction(self.w_plus, self.w_minus)
 
+    @door()
     def limit_function(self, *, surviving: Surviving = "both") -> RampFunction:
         r"""Return the limit of `f_theta(x) / ||theta||^2`.
 
@@ -192,7 +199,7 @@ class OrthosepLimit(Limit):
         u, z = (0.5 / total if own else 0.0 for own in active)
         return RampFunction(self.w_plus, self.w_minus, u=u, z=z)
 
-    def balanced_weights(self) -> tuple[Array, Array]:
+    def balanced_weights(self) -> tuple[DenseArray, DenseArray]:
         """Return weights W (2, D), a (2,) of the least norm with which two neurons are `predictor`.
 
             W = (w_plus / sqrt(||w_plus||), w_minus / sqrt(||w_minus||)),
