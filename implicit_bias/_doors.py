@@ -35,7 +35,11 @@ def door(**checks: Check) -> Callable[[Decorated], Decorated]:
         ``check(name, value)`` by the names of arguments whose annotation says too little. None
         passes unseen where the annotation or the default is None.
     """
-    return lambda function: typing.cast("Decorated", _checked(function, checks, None))
+
+    def decorate(function: Decorated) -> Decorated:
+        return typing.cast("Decorated", _checked(function, checks, None))
+
+    return decorate
 
 
 def parameters(**checks: Check) -> Callable[[Made], Made]:
@@ -52,7 +56,8 @@ def result(**checks: Check) -> Callable[[Made], Made]:
 
 
 def _made(cls: Made, checks: Mapping[str, Check], named: Mapping[str, Check] | None) -> Made:
-    setattr(cls, "__init__", _checked(cls.__init__, checks, named))  # noqa: B010
+    made: Any = cls
+    made.__init__ = _checked(made.__init__, checks, named)
     return cls
 
 
@@ -123,7 +128,7 @@ def _check(found: tuple[Check, bool], given: Check | None, optional: bool) -> Ch
 
 
 def _names(function: Callable[..., Any]) -> dict[str, Any]:
-    return inspect.unwrap(function).__globals__
+    return vars(sys.modules[function.__module__])
 
 
 def _keywords(hint: Any, function: Callable[..., Any]) -> type | None:

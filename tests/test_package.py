@@ -172,7 +172,7 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
                       "limits.result")),
     ("training/*.py", (".", "networks.*")),
     # By its values alone: recognition knows no program and no theory.
-    ("recognition/*.py", (".", "data.arrays", "networks.adapted", "training.data")),
+    ("recognition/*.py", (".", "_solve", "data.arrays", "networks.adapted", "training.data")),
     ("measures/fit/*.py", (".", "networks.*", "training.*")),
     ("measures/*.py", (".", "_solve", "data.*", "gates.*", "limits.*", "local_limits.*",
                        "measures.fit.*", "networks.*", "training.*")),

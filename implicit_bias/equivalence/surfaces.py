@@ -235,7 +235,8 @@ class _Table:
 
 def _distances(ends: Array, normals: Array, offsets: Array) -> Array:
     """Signed distances (a, b, 2) of the ends of segment b from line a."""
-    return np.einsum("bed,ad->abe", ends, normals) + offsets[:, None, None]
+    signed: Array = np.einsum("bed,ad->abe", ends, normals) + offsets[:, None, None]
+    return signed
 
 
 def _canonical(chords: list[_Chord], polygon: Array, size: float) -> FoldSurface:

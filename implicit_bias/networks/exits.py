@@ -302,6 +302,7 @@ class ExitNetwork(torch.nn.Module):
 
 def _check_labels(gates: object, shape: tuple[int, ...]) -> None:
     check_tensor("gates", gates)
+    assert isinstance(gates, Tensor)
     if tuple(gates.shape) != shape:
         raise ValueError(
             f"`gates` must hold the labels, of shape {shape}, got shape {tuple(gates.shape)}"
