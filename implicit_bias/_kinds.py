@@ -270,7 +270,7 @@ _NAMED: dict[str, Check] = {
     "Gates": arrays,
     "Tensor": _tensor,
     **dict.fromkeys(("Module", "Network"), _network),
-    **dict.fromkeys(("Callable", "Callback", "Observer", "Progress", "ProgressCallback"), function),
+    **dict.fromkeys(("Callable", "Callback", "Observer", "ProgressCallback"), function),
     "device": _device,
     "dtype": _dtype,
     **dict.fromkeys(("Any", "object", "_empty", "Self"), anything),
@@ -360,7 +360,7 @@ class _Reader:
 
 _WORDS = {"float": "a number", "int": "an integer", "bool": "True or False", "str": "a string",
           "Module": "a torch.nn.Module", "Callable": "a function",
-          "ProgressCallback": "a function", "Progress": "a function"}  # fmt: skip
+          "ProgressCallback": "a function"}  # fmt: skip
 
 
 def _node(annotation: Any) -> ast.expr:

@@ -15,7 +15,8 @@ from .cells import Cell
 from .on_dask import check_dask, run_on_dask
 from .on_processes import check_processes, run_on_processes
 from .on_slurm import check_slurm, run_on_slurm
-from .work import Outcome, Work
+from .records import Outcome
+from .work import Work
 
 __all__ = ["Engine", "as_engine"]
 

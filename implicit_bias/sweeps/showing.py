@@ -95,6 +95,7 @@ def _show_sweep(
 ) -> None:
     from ..reports.text import render_table
     from .table import (
+        averaged_over,
         failures_of,
         groups_of,
         matching,
@@ -103,13 +104,18 @@ def _show_sweep(
         rows_table,
         summary_table,
         varying,
+        with_trainers,
     )
 
     rows = matching(read_rows(folder), where)
-    by = by or tuple(varying(rows))
+    by = tuple(with_trainers(rows, by or varying(rows)))
     columns = columns or tuple(measured(rows))
     groups = groups_of(rows, by, columns)
-    shown = rows_table(rows, by, columns) if each else summary_table(groups, by, columns)
+    shown = (
+        rows_table(rows, by, columns)
+        if each
+        else summary_table(groups, by, columns, averaged_over(rows, by))
+    )
     say(render_table(shown, width()))
     for message, count in failures_of(rows).items():
         say(f"failed, {count} of {len(rows)} rows: {message}", err=True)
