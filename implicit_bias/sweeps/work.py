@@ -87,7 +87,7 @@ class Work:
 
     def _rows(self, cell: Cell) -> tuple[list[dict[str, Any]], str | None]:
         try:
-            report = run(self.model, **{**self.fixed, **cell.choices})  # type: ignore[arg-type]
+            report = run(self.model, **{**self.fixed, **cell.choices})  # type: ignore[type-var]
         except Exception as error:
             log.debug("cell %s failed", cell.digest, exc_info=True)
             return [self._failed(cell)], f"{type(error).__name__}: {error}"
