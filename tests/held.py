@@ -14,7 +14,7 @@ from pathlib import Path
 import implicit_bias
 from implicit_bias.models import MODELS, Model
 from implicit_bias.options import ClassOptions, kinds
-from implicit_bias.runs.model import Holds
+from implicit_bias.runs import Holds
 
 HELD = Path(implicit_bias.__file__).parent / "reports" / "held.pyi"
 # Options of which the classes in a report depend.
@@ -27,6 +27,7 @@ Generated from the table of models by `python -m tests.choices`: change `holds` 
 from collections.abc import Mapping
 from typing import Any, Literal, Self, overload
 
+from torch.nn import Module
 from typing_extensions import TypeVar
 
 {imports}
@@ -48,8 +49,10 @@ CALL = """    @overload
         self, report: {report}, owner: Any = None
     ) -> {held}: ...
 """
+# The one class that is not of this package.
+MODULE = "torch.nn:Module"
 # Of any model with a limit of the SVM's kind; and of one that is not known.
-MOST = Holds(limit="limits.limit:Limit", network="torch.nn:Module")
+MOST = Holds(limit="limits.limit:Limit", network=MODULE)
 FOREIGN = ("options.choices:ModelName", "reports.report:Report")
 
 
@@ -133,11 +136,8 @@ def imports() -> str:
     for model in MODELS.values():
         places |= {place.rpartition(" ")[2] for _, holds in held(model) for place in astuple(holds)}
     by_module: dict[str, list[str]] = {}
-    for place in sorted(places):
+    for place in sorted(places - {MODULE}):
         module, _, name = place.partition(":")
-        where = module if module.startswith("torch") else f"..{module}".replace("..reports.", ".")
-        by_module.setdefault(where, []).append(name)
-    own = [one for one in sorted(by_module) if not one.startswith("torch")]
-    above = [one for one in own if one.startswith("..")]
-    order = [*(set(by_module) - set(own)), *above, *(one for one in own if one not in above)]
+        by_module.setdefault(f"..{module}".replace("..reports.", "."), []).append(name)
+    order = sorted(by_module, key=lambda module: (not module.startswith(".."), module))
     return "\n".join(f"from {one} import {', '.join(by_module[one])}" for one in order)

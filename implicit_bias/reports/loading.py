@@ -66,24 +66,24 @@ def load(path: str | os.PathLike[str], kind: type[Any] | None = None) -> Any:
     >>> ib.load("runs/x").limit.objective == report.limit.objective
     True
     """
-    found = _loaded(Path(path))
+    loaded = _loaded(Path(path))
     if kind is not None:
-        _check_kind(found, kind, path)
-    return found
+        _check_kind(loaded, kind, path)
+    return loaded
 
 
-def _check_kind(found: object, kind: type[Any], path: str | os.PathLike[str]) -> None:
+def _check_kind(loaded: object, kind: type[Any], path: str | os.PathLike[str]) -> None:
     """Refuse what is of another class, or a report of another model than `Report[...]` names."""
     wanted = get_origin(kind) or kind
     if not isinstance(wanted, type):
         raise TypeError(f"`kind` must be a class, such as Report or GLNLimit, got {kind!r}")
-    if not isinstance(found, wanted):
-        got = type(found).__name__
+    if not isinstance(loaded, wanted):
+        got = type(loaded).__name__
         raise TypeError(f"`kind`: {str(path)!r} holds {got}, not {wanted.__name__}: name that")
     models = get_args(get_args(kind)[0]) if get_args(kind) else ()
-    if isinstance(found, Report) and models and found.heading.model not in models:
+    if isinstance(loaded, Report) and models and loaded.heading.model not in models:
         raise TypeError(
-            f"`kind`: {str(path)!r} is a run of the model {found.heading.model!r}, not of "
+            f"`kind`: {str(path)!r} is a run of the model {loaded.heading.model!r}, not of "
             f"{' or '.join(map(repr, models))}: name that"
         )
 
