@@ -146,8 +146,8 @@ def test_the_package_reaches_its_solvers_through_one_seam() -> None:
 # that file may name, "." for its own folder. Lazy imports count, those for type checkers do not.
 BELOW_MODELS = (
     "_solve", "_version", "data.*", "gates.*", "kernels.*", "limits.*", "local_limits.*",
-    "networks.*", "training.*", "measures.*", "equivalence.*", "drawing.*", "options.*",
-    "quantities.*", "reports.*", "runs.*",
+    "relu_limits.*", "networks.*", "training.*", "measures.*", "equivalence.*", "drawing.*",
+    "options.*", "quantities.*", "reports.*", "runs.*",
 )  # fmt: skip
 MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("__init__.py", ()),
@@ -169,12 +169,17 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("kernels/*.py", (".", "_solve", "data.*", "limits.literal", "limits.predictors",
                       "limits.result")),
     ("training/*.py", (".", "networks.*")),
+    # By its values alone: recognition knows no program and no theory.
+    ("recognition/*.py", (".", "data.arrays", "networks.adapted", "training.data")),
     ("measures/fit/*.py", (".", "networks.*", "training.*")),
     ("measures/*.py", (".", "_solve", "data.*", "gates.*", "limits.*", "local_limits.*",
                        "measures.fit.*", "networks.*", "training.*")),
     ("equivalence/*.py", (".", "_solve", "limits.result")),
     ("local_limits/*.py", (".", "_solve", "limits.predictors", "limits.result", "limits.stored",
                            "networks.adapted", "networks.protocols", "training.data")),
+    # Of a network they read the weights, and give a limit back as one.
+    ("relu_limits/*.py", (".", "_solve", "data.arrays", "limits.literal", "limits.predictors",
+                          "limits.result", "networks.relu")),
     ("drawing/*.py", (".", "_solve", "data.*", "equivalence.folds", "measures.*", "limits.*",
                       "training.trajectory", "training.network_snapshots")),
     ("options/*.py", (".", "data.names", "training.catalogue")),
@@ -196,11 +201,14 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
                      "schedule", "training")
     ),
     ("models/*/*.py", (".", "_solve", "data.*", "gates.*", "kernels.*", "limits.*")),
+    # Theorems by the form that a module is recognised to have.
+    ("diagnosis/*.py", (".", "_version", "_words", "recognition.*", *BELOW_MODELS)),
     # A closed form and its trainer in one file, which meet in a picture.
     ("autoencoders/*.py", (".", "data.arrays", "drawing.figures")),
     ("estimators/*.py", (".", "_solve", "data.*", "gates.*", "limits.*", "models.*")),
     ("sweeps/*.py", (".", "_version", "exits", "models", "run_model", "limits.linear", "options.*",
-                     "reports.*", "runs.*", "data.dataset", "data.names", "drawing.figures")),
+                     "reports.*", "runs.*", "data.dataset", "data.labelled", "data.names", "_solve",
+                     "drawing.figures")),
     ("cli.py", ("_version", "exits", "models", "options.*", "reports.*", "run_model", "runs.*",
                 "sweeps.commands", "sweeps.showing")),
 )  # fmt: skip

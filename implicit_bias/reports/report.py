@@ -89,7 +89,7 @@ class Report(Contents, Generic[ModelT, ClassesT, NetworkT, RegimeT]):
         Parameters
         ----------
         folder : path
-            Made if it is not there.
+            Made if it is not there; files of the same names are replaced.
 
         Returns
         -------
