@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from types import GenericAlias
 from typing import TYPE_CHECKING, Generic
 
 from .._files import write_atomically
@@ -64,6 +65,10 @@ class Report(Contents, Generic[ModelT, ClassesT, NetworkT, RegimeT]):
     network = HeldNetwork("network")
     trajectory = HeldTrajectory("trajectory")
     comparison = HeldComparison("comparison")
+
+    if not TYPE_CHECKING:
+        # `Report[Literal["gln"]]` alone: type variables have no defaults before Python 3.13.
+        __class_getitem__ = classmethod(GenericAlias)
 
     def __str__(self) -> str:
         return render_text(self)
