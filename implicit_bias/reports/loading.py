@@ -9,8 +9,10 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, TypeVar, get_args, get_origin, overload
 
+from .._doors import door
 from .._extras import naming_extras
 from .._files import from_json, write_atomically
+from .._kinds import anything
 from .._names import PROMISED, Unreadable, found
 from .._saved import filled, kind_of, read_saved
 from .encoding import Decoder, entry
@@ -31,6 +33,7 @@ def load(path: str | os.PathLike[str]) -> Report: ...
 @overload
 def load(path: str | os.PathLike[str], kind: type[T]) -> T: ...
 @naming_extras()
+@door(kind=anything)
 def load(path: str | os.PathLike[str], kind: type[Any] | None = None) -> Any:
     """Load what was saved: the report of a run's folder, or a single result from its file.
 

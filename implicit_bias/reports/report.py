@@ -8,6 +8,7 @@ from pathlib import Path
 from types import GenericAlias
 from typing import TYPE_CHECKING, Generic
 
+from .._doors import door, result
 from .._files import write_atomically
 from .contents import Contents
 from .files import REPORT, RESULTS
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["Report"]
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class Report(Contents, Generic[ModelT, ClassesT, NetworkT, RegimeT]):
     """The outcome of one run, which prints, draws and saves itself.
@@ -88,6 +90,7 @@ class Report(Contents, Generic[ModelT, ClassesT, NetworkT, RegimeT]):
         """Draw the picture of the run; None where nothing was trained. The same as `figure`."""
         return self.figure()
 
+    @door()
     def save(self, folder: str | os.PathLike[str]) -> list[str]:
         """Write the results into a folder, last of all the report itself, which `load` reads.
 
