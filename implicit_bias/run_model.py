@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 from ._doors import door
 from ._extras import naming_extras, require
 from ._files import check_writable
-from ._kinds import anything
+from ._kinds import anything, check_of
 from .models import MODELS
 from .options.choices import ClassesT, ModelT, NetworkT, RegimeT, TellingOptions
 from .options.resolve import takers
@@ -65,7 +65,7 @@ class NotSaved(OSError):
 
 
 @naming_extras()
-@door(options=anything)
+@door(model=check_of("str")[0], options=anything)
 def run(
     model: ModelT,
     *,
