@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar
 
 __all__ = [
     "RESULTS",
@@ -370,6 +370,8 @@ def _node(annotation: Any) -> ast.expr:
         text = annotation.__name__
     else:
         text = str(annotation)
+    if isinstance(annotation, TypeVar):  # what it is of, the function itself says
+        text = "Any"
     if "_array_like" in text:  # what ArrayLike stands for
         text = "ArrayLike"
     return ast.parse(text, mode="eval").body

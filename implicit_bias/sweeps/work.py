@@ -129,7 +129,7 @@ class Work:
         options: Any = {**opened(self.fixed), **cell.choices}
         try:
             with ends.watching() as progress:
-                report = run(self.model, **options, progress=progress)  # type: ignore[arg-type]
+                report = run(self.model, **options, progress=progress)  # type: ignore[type-var]
         except KeyboardInterrupt:
             if ends.reason is None:
                 raise

@@ -13,7 +13,7 @@ from ...options.fields import (
     UnitOptions,
     option,
 )
-from ...runs.model import Model
+from ...runs.model import Holds, Model
 
 __all__ = ["MODELS", "DGNOptions"]
 
@@ -76,5 +76,18 @@ MODELS = (
             ("gating", "learned"): {"hidden_units": 14},
         },
         refuses={"trainers": "its networks differ in their starts"},
+        holds=Holds(
+            limit="limits.path_limit:PathLimit",
+            network="networks.dgn:GatedStack",
+            comparison="measures.bounded_value:BoundedComparison",
+        ),
+        holds_with={
+            ("regime", "lazy"): Holds(
+                limit="kernels.regression:KernelRegression",
+                network="Mapping[str] networks.dgn:GatedStack",
+                trajectory="Mapping[str] training.trajectory:Trajectory",
+                comparison="tuple models.dgn.lazy_comparison:ScaleComparison",
+            )
+        },
     ),
 )

@@ -8,7 +8,7 @@ from typing import Literal
 
 from ..._words import ClassesName
 from ...options.fields import ScheduleOptions, SplitOptions, option
-from ...runs.model import Model
+from ...runs.model import Holds, Model
 
 __all__ = ["MODELS"]
 
@@ -64,6 +64,18 @@ MODELS = (
                 "temperature": 4.0,
                 "steps": (100, 10_000),
             }
+        },
+        holds=Holds(
+            limit="models.distillation.limit:DistillationLimit",
+            network="networks.deep_linear:DeepLinear",
+            comparison="models.distillation.comparison:DistillationComparison",
+        ),
+        holds_with={
+            ("classes", "all"): Holds(
+                limit="models.distillation.limit:DistillationLimit",
+                network="networks.student:LinearStudent",
+                comparison="models.distillation.comparison:DistillationComparison",
+            )
         },
     ),
 )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ..._words import Experts, InitName
 from ...options.fields import ImageOptions, SolverOptions, TrainerOptions, option
-from ...runs.model import Model
+from ...runs.model import Holds, Model
 
 __all__ = ["MODELS"]
 
@@ -57,5 +57,10 @@ MODELS = (
         defaults={"trainer": "annealed", "steps": (2000,)},
         # Twelve arcs: ten half-spaces through the origin cut the circle into twenty.
         variants={("data", "circle"): {"hidden_units": 32}},
+        holds=Holds(
+            limit="limits.limit:Limit",
+            network="networks.dgn:DGN",
+            comparison="models.dlgn.comparison:DLGNComparison",
+        ),
     ),
 )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ...options.fields import ScheduleOptions, UnitOptions, option
-from ...runs.model import Model
+from ...runs.model import Holds, Model
 
 __all__ = ["MODELS"]
 
@@ -50,5 +50,11 @@ MODELS = (
             "steps": (4000,),
             "learning_rate": (2.0,),
         },
+        holds=Holds(
+            limit="models.gdln.limit:GatedOLS",
+            network="Mapping[str] torch.nn:Module",
+            trajectory="Mapping[str] training.trajectory:Trajectory",
+            comparison="models.gdln.comparison:GDLNComparison",
+        ),
     ),
 )

@@ -17,7 +17,7 @@ from ...options.fields import (
     TrainerOptions,
     option,
 )
-from ...runs.model import Model
+from ...runs.model import Holds, Model
 
 __all__ = ["MODELS"]
 
@@ -48,6 +48,7 @@ MODELS = (
         parts=f"{__package__}.parts:gln",
         defaults=TWO_TRAINERS,
         variants={**ONE_TRAINER, **PLANE},
+        holds=Holds(limit="models.gln.formulation:GLNLimit", network="networks.gln:GLN"),
     ),
     Model(
         "gln-l2",
@@ -58,6 +59,7 @@ MODELS = (
         parts=f"{__package__}.parts:gln_l2",
         defaults={"trainer": "annealed"},
         variants={**EVERY_CLASS, **PLANE},
+        holds=Holds(limit="models.gln.l2:GLNL2Limit", network="networks.gln:GLN"),
     ),
     Model(
         "shallow-gln",
@@ -68,5 +70,8 @@ MODELS = (
         parts=f"{__package__}.parts:shallow_gln",
         defaults={"hidden_units": 2, "n_train": 300, "trainer": "dual"},
         variants={**EVERY_CLASS, **PLANE},
+        holds=Holds(
+            limit="models.gln.shallow:ShallowGLNLimit", network="networks.shallow_gln:ShallowGLN"
+        ),
     ),
 )

@@ -7,7 +7,7 @@ from typing import Literal
 
 from ..._words import ClassesName
 from ...options.fields import ImageOptions, ScheduleOptions, UnitOptions, option
-from ...runs.model import Model
+from ...runs.model import Holds, Model
 
 __all__ = ["MODELS"]
 
@@ -83,5 +83,11 @@ MODELS = (
         },
         # Hard labels alone: 2000 constant steps come to margin ratios of 0.5 to 0.7, these to 0.97.
         variants={("share", 1.0): {"trainer": "momentum", "steps": (2000,), "momentum": 0.0}},
+        holds=Holds(
+            limit="Mapping[int] models.heads.limit:HeadLimit",
+            network="networks.exits:ExitNetwork",
+            trajectory="Mapping[int] training.trajectory:Trajectory",
+            comparison="models.heads.comparison:HeadsComparison",
+        ),
     ),
 )

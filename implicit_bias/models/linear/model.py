@@ -13,7 +13,7 @@ from ...options.fields import (
     UnitOptions,
     option,
 )
-from ...runs.model import Model
+from ...runs.model import Holds, Model
 
 __all__ = ["MODELS"]
 
@@ -42,6 +42,7 @@ MODELS = (
         refuses=UNGATED,
         defaults={"n_train": 60, "trainer": "annealed"},
         variants=EVERY_CLASS,
+        holds=Holds(limit="limits.linear:LinearLimit", network="networks.deep_linear:DeepLinear"),
     ),
     Model(
         "linear",
@@ -53,5 +54,6 @@ MODELS = (
         refuses=UNGATED,
         defaults={"n_train": 60, "trainer": "dual"},
         variants=EVERY_CLASS,
+        holds=Holds(limit="limits.linear:LinearLimit", network="networks.deep_linear:DeepLinear"),
     ),
 )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ...options.fields import ImageOptions, SolverOptions, TrainerOptions, UnitOptions, option
-from ...runs.model import Model
+from ...runs.model import Holds, Model
 
 __all__ = ["MODELS"]
 
@@ -55,6 +55,16 @@ MODELS = (
                 "learning_rate": (0.1,),
                 "init_scale": 0.05,
             }
+        },
+        holds=Holds(
+            limit="models.orthosep.limit:OrthosepLimit",
+            network="networks.balanced_relu:BalancedReLU",
+        ),
+        holds_with={
+            ("network", "residual"): Holds(
+                limit="models.orthosep.limit:OrthosepLimit",
+                network="networks.balanced_relu:ResidualReLU",
+            )
         },
     ),
 )

@@ -15,7 +15,7 @@ from ...options.fields import (
     TrainerOptions,
     option,
 )
-from ...runs.model import Model
+from ...runs.model import Holds, Model
 
 __all__ = ["MODELS"]
 
@@ -56,6 +56,7 @@ MODELS = (
         parts=f"{__package__}.parts:frelu",
         defaults={"init": "kaiming", **TWO_TRAINERS},
         variants={**ONE_TRAINER, ("data", "quadrants"): {"hidden_units": 2, "cutoffs": "axes"}},
+        holds=Holds(limit="limits.frelu:FReLULimit", network="networks.frelu:FReLU"),
     ),
     Model(
         "relu",
@@ -72,5 +73,10 @@ MODELS = (
             "trainers": "its machines freeze what one network has learned",
         },
         defaults={"hidden_units": 50, "init": "kaiming", "momentum": 0.9},
+        holds=Holds(
+            limit="Mapping[str] limits.limit:Limit",
+            network="networks.relu:DeepReLU",
+            comparison="models.relu.comparison:ReLUComparison",
+        ),
     ),
 )
