@@ -14,6 +14,7 @@ import torch
 from .._solve import Status
 from .._words import MarginLoss
 from ..limits.limit import Limit
+from ..limits.path_limit import PathLimit
 from ..local_limits.limit import LocalLimit
 from ..local_limits.search import local_limit
 from ..measures.bounded_value import BoundedValue
@@ -23,6 +24,7 @@ from ..measures.unit_growth import unit_growth
 from ..quantities.formatting import DASH, number
 from ..quantities.table import lines
 from ..recognition.structure import Form, Structure
+from ..reports.bounds import bound_evidence, local_evidence
 from ..reports.finding import Assumption, Finding, Table
 from ..reports.findings import solved
 from ..reports.verdict import WITHIN, Evidence
@@ -376,7 +378,6 @@ def _without_limit(
 ) -> Iterator[Evidence]:
     """Yield the evidence on a network whose limit no theorem names."""
     said, smallest = form_in_words(structure), state.smallest_margin
-    local = None if value is None else value.limit
     if value is None or value.local is None:
         residual = state.kkt_residual
         near = "" if math.isnan(residual) else f"; KKT residual {number(residual, '.2g')}"
@@ -389,20 +390,19 @@ def _without_limit(
             smallest_margin=smallest,
         )
     else:
-        yield Evidence(
-            theory="local limit",
-            status=None if local is None else local.status,
-            near={} if local is None else {"local_ratio": value.local_ratio},
-            reason=value.local.reason or said,
-            smallest_margin=smallest,
-        )
-    bound = optimum.bound if value is None else value.bound
-    if math.isfinite(bound):
-        whose = "with its present gates" if optimum.present_gates else "of this form"
-        best = f"no network {whose} is below {bound:.5g} (proved)"
-        if value is not None and is_global(value):
+        yield local_evidence(value, reason=value.local.reason or said, smallest_margin=smallest)
+    if optimum.present_gates and math.isfinite(optimum.bound):
+        # Networks with these gates that attain it need not be ones whose weights set them so.
+        least = optimum.bound
+        best = f"no network that keeps its gates on these samples is below {least:.5g} (proved)"
+        yield Evidence(theory="bound", beside={"lower_bound": least}, numbers=best)
+    elif isinstance(optimum.limit, PathLimit) and math.isfinite(optimum.bound):
+        yield bound_evidence(optimum.limit, value)
+    elif value is not None and math.isfinite(value.bound):
+        least = value.bound
+        best = f"no network of this form is below {least:.5g} (proved)"
+        if is_global(value):
             best += ", which the local limit attains"
-        else:
-            least = state.value if local is None else min(state.value, local.value)
-            best += f": the best of all lies between {bound:.5g} and {least:.5g}"
-        yield Evidence(theory="bound", reason=best)
+        elif value.limit is not None:
+            best += f": the best of all lies between {least:.5g} and {value.limit.value:.5g}"
+        yield Evidence(theory="bound", beside={"lower_bound": least}, numbers=best)

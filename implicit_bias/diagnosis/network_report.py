@@ -204,7 +204,7 @@ def _heading(structure: Structure, held_out: Subject | None, loss: str) -> Headi
             "theorem": theory.theorem,
             "version": __version__,
             "python": platform.python_version(),
-            "packages": {"torch": torch.__version__, "numpy": np.__version__},
+            "packages": {"torch": str(torch.__version__), "numpy": np.__version__},
             "options": {"loss": loss},
             "data": {
                 "description": description,
