@@ -86,6 +86,8 @@ PROMISED = MappingProxyType(
         "class:OrthosepDiagnosis": ".models.orthosep.diagnosis:OrthosepDiagnosis",
         "class:OneSidedSolution": ".models.orthosep.limit:OneSidedSolution",
         "class:OrthosepLimit": ".models.orthosep.limit:OrthosepLimit",
+        "class:ReLUCertificate": ".relu_limits.limit:ReLUCertificate",
+        "class:ReLULocalLimit": ".relu_limits.limit:ReLULocalLimit",
         "class:MachineComparison": ".models.relu.comparison:MachineComparison",
         "class:ReLUComparison": ".models.relu.comparison:ReLUComparison",
         "class:PartlyTrained": ".models.relu.freezing:PartlyTrained",

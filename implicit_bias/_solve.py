@@ -12,6 +12,9 @@ try:
         DenseArray,
         FitCertificate,
         GatedDesign,
+        HingeCertificate,
+        HingeProgram,
+        HingeSolution,
         KernelProgram,
         KernelSolution,
         LeastSquaresProgram,
@@ -30,6 +33,7 @@ try:
         certify,
         certify_constrained,
         certify_fit,
+        certify_hinge,
         certify_kernel,
         conclude,
         is_torch_array,
@@ -47,6 +51,7 @@ try:
         require_shape,
         require_tolerance,
         solve,
+        solve_hinge,
         solve_kernel,
         solve_least_squares,
         solve_nested,
@@ -69,6 +74,7 @@ except ImportError as error:
 
 # Solvers of cvxpy are an extra.
 solve = naming_extras()(solve)
+solve_hinge = naming_extras()(solve_hinge)
 solve_nested = naming_extras()(solve_nested)
 solve_one_vs_rest = naming_extras()(solve_one_vs_rest)
 to_cvxpy = naming_extras()(to_cvxpy)
@@ -82,6 +88,9 @@ __all__ = [
     "DenseArray",
     "FitCertificate",
     "GatedDesign",
+    "HingeCertificate",
+    "HingeProgram",
+    "HingeSolution",
     "KernelProgram",
     "KernelSolution",
     "LeastSquaresProgram",
@@ -100,6 +109,7 @@ __all__ = [
     "certify",
     "certify_constrained",
     "certify_fit",
+    "certify_hinge",
     "certify_kernel",
     "conclude",
     "html_table",
@@ -118,6 +128,7 @@ __all__ = [
     "require_shape",
     "require_tolerance",
     "solve",
+    "solve_hinge",
     "solve_kernel",
     "solve_least_squares",
     "solve_nested",

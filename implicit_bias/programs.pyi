@@ -21,3 +21,4 @@ from .models.gln.shallow import ContextSVMs as ContextSVMs
 from .models.heads.direction import JointMargin as JointMargin
 from .models.heads.losses import HeadLoss as HeadLoss
 from .models.orthosep.formulation import OrthogonallySeparable as OrthogonallySeparable
+from .relu_limits.formulation import ReLUMargin as ReLUMargin

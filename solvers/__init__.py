@@ -29,6 +29,8 @@ from .constrained import ConstrainedCertificate, certify_constrained
 from .cvxpy_backend import to_cvxpy
 from .design import GatedDesign
 from .dispatch import SOLVERS, solve
+from .hinge_conic import HingeSolution, solve_hinge
+from .hinge_program import HingeCertificate, HingeProgram, certify_hinge
 from .kernel_path import solve_kernel
 from .kernel_program import KernelProgram, KernelSolution, certify_kernel
 from .least_squares import (
@@ -60,6 +62,9 @@ __all__ = [
     "DenseArray",
     "FitCertificate",
     "GatedDesign",
+    "HingeCertificate",
+    "HingeProgram",
+    "HingeSolution",
     "KernelProgram",
     "KernelSolution",
     "LeastSquaresProgram",
@@ -78,6 +83,7 @@ __all__ = [
     "certify",
     "certify_constrained",
     "certify_fit",
+    "certify_hinge",
     "certify_kernel",
     "conclude",
     "is_torch_array",
@@ -95,6 +101,7 @@ __all__ = [
     "require_shape",
     "require_tolerance",
     "solve",
+    "solve_hinge",
     "solve_kernel",
     "solve_least_squares",
     "solve_nested",

@@ -146,8 +146,8 @@ def test_the_package_reaches_its_solvers_through_one_seam() -> None:
 # that file may name, "." for its own folder. Lazy imports count, those for type checkers do not.
 BELOW_MODELS = (
     "_solve", "_version", "data.*", "gates.*", "kernels.*", "limits.*", "local_limits.*",
-    "networks.*", "training.*", "measures.*", "equivalence.*", "drawing.*", "options.*",
-    "quantities.*", "reports.*", "runs.*",
+    "relu_limits.*", "networks.*", "training.*", "measures.*", "equivalence.*", "drawing.*",
+    "options.*", "quantities.*", "reports.*", "runs.*",
 )  # fmt: skip
 MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("__init__.py", ()),
@@ -177,6 +177,9 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("equivalence/*.py", (".", "_solve", "limits.result")),
     ("local_limits/*.py", (".", "_solve", "limits.predictors", "limits.result", "limits.stored",
                            "networks.adapted", "networks.protocols", "training.data")),
+    # Of a network they read the weights, and give a limit back as one.
+    ("relu_limits/*.py", (".", "_solve", "data.arrays", "limits.literal", "limits.predictors",
+                          "limits.result", "networks.relu")),
     ("drawing/*.py", (".", "_solve", "data.*", "equivalence.folds", "measures.*", "limits.*",
                       "training.trajectory", "training.network_snapshots")),
     ("options/*.py", (".", "data.names", "training.catalogue")),

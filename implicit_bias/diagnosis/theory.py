@@ -57,7 +57,7 @@ THEORIES: Mapping[Form, Theory] = MappingProxyType(
         Form.UNITS: Theory(
             "limit",
             "directional limit of units with fixed gates below linear layers is the group lasso "
-            f"over units ({LIPPL}, proposition B.8, whose proof asks no more of their features)",
+            f"over units ({LIPPL}, proposition B.8; its proof asks no more of features)",
             "min sum_h ||zeta_h||  s.t.  y_n sum_h <zeta_h, phi_h(x_n)> >= 1",
         ),
         Form.LAYERS: Theory(
@@ -112,22 +112,17 @@ def form_in_words(structure: Structure) -> str:
     found = structure.homogeneity
     if found.degree is not None:
         return f"{structure.form.value}, homogeneous of degree {found.degree:g}"
-    terms = _listed([str(power) for power in found.powers]) if found.powers else ""
-    if found.mixed and not (terms and _matrices(structure, found.mixed)):
+    if found.mixed:
         return (
             f"not homogeneous because of {_listed(found.mixed)}, without which it is of degree "
             f"{found.degree_without:g}"
         )
-    if terms:
+    if found.powers:
+        terms = _listed([str(power) for power in found.powers])
         return f"not homogeneous: a sum of terms of degrees {terms}"
     if found.error <= 1e-7:
         return "gradients do not belong to the scores: Euler's identity fails, f(a w) = a^L f(w)"
     return "not homogeneous, and of no few parameters that could be left out"
-
-
-def _matrices(structure: Structure, names: tuple[str, ...]) -> bool:
-    """Return whether one of these parameters is no vector, so that it is no bias."""
-    return any(one.name in names and len(one.shape) > 1 for one in structure.homogeneity.groups)
 
 
 def _listed(words: tuple[str, ...] | list[str]) -> str:

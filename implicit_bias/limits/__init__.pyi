@@ -19,6 +19,10 @@ from ..models.heads.limit import HeadLimit as HeadLimit
 from ..models.orthosep.cones import ConePair as ConePair
 from ..models.orthosep.cones import solve_cone_pair as solve_cone_pair
 from ..models.orthosep.limit import OrthosepLimit as OrthosepLimit
+from ..relu_limits.bound import relu_lower_bound as relu_lower_bound
+from ..relu_limits.limit import ReLULocalLimit as ReLULocalLimit
+from ..relu_limits.minimum_norm import solve_relu_minnorm as solve_relu_minnorm
+from ..relu_limits.search import relu_local_limit as relu_local_limit
 from .features import FeatureLimit as FeatureLimit
 from .formulation import solve_limit as solve_limit
 from .frelu import FReLULimit as FReLULimit

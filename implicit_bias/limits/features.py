@@ -106,9 +106,7 @@ class UnitFeatures(Formulation[FeatureLimit]):
             )
         xp = array_namespace(X)
         group = xp.arange(n_columns, device=X.device) // (n_columns // self.n_units)
-        return MaxMarginProgram(
-            design=GatedDesign(X=xp.ones_like(X[:, :1]), Z=X, group=group), y=y
-        )
+        return MaxMarginProgram(design=GatedDesign(X=xp.ones_like(X[:, :1]), Z=X, group=group), y=y)
 
     def limit(
         self, program: MaxMarginProgram, solution: Solution, gates: Array | None = None

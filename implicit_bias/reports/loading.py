@@ -28,6 +28,9 @@ __all__ = ["is_run", "load"]
 def load(path: str | os.PathLike[str]) -> Any:
     """Load what was saved: the report of a run's folder, or a single result from its file.
 
+    Nothing in a file is run, and nothing in it is proved: certificates are as they were written.
+    `limit.certify(X, y, gates)` proves a limit anew, on the data.
+
     Parameters
     ----------
     path : path

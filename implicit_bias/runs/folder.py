@@ -213,7 +213,7 @@ def _plain(path: Path) -> bool:
 
 
 def _is_state(path: Path) -> bool:
-    from .._saved import RUN, kind_of  # with NumPy, which the command line begins without
+    from .._saved import RUN, kind_of  # with NumPy, which the command line does not load at once
 
     try:
         return kind_of(path) == RUN.name

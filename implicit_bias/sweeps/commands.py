@@ -13,6 +13,7 @@ import click
 from ..exits import (
     INTERRUPTED,
     failures_reported,
+    say,
     terminated_like_interrupted,
 )
 from ..models import MODELS
@@ -180,7 +181,7 @@ def _watched(quiet: bool) -> Iterator[Progress]:
             with bar() as progress:
                 yield progress
         else:
-            yield Lines(lambda text: click.echo(text, err=True)).progress()
+            yield Lines(lambda text: say(text, err=True)).progress()
 
 
 def _summarise(done: Sweep) -> None:
@@ -191,14 +192,14 @@ def _summarise(done: Sweep) -> None:
     parts = [f"{done.n_done} of {len(done.cells)} cells are in {done.folder}"]
     if done.n_skipped:
         parts.append(f"{done.n_skipped} were there before")
-    click.echo("; ".join(parts), err=True)
+    say("; ".join(parts), err=True)
     if failed:
-        click.echo(f"{failed} failed (`--retry` runs them again):", err=True)
+        say(f"{failed} failed (`--retry` runs them again):", err=True)
         for message, count in Counter(done.failures.values()).most_common(5):
-            click.echo(f"  {count} x {message}", err=True)
+            say(f"  {count} x {message}", err=True)
     if done.lost:
-        click.echo(f"{len(done.lost)} were lost (the same command runs them):", err=True)
+        say(f"{len(done.lost)} were lost (the same command runs them):", err=True)
         for message, count in Counter(done.lost.values()).most_common(5):
-            click.echo(f"  {count} x {message}", err=True)
+            say(f"  {count} x {message}", err=True)
     elif not done.finished:
-        click.echo("interrupted: the same command goes on", err=True)
+        say("interrupted: the same command goes on", err=True)
