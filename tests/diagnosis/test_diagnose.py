@@ -217,12 +217,12 @@ def test_a_tied_quadratic_form_is_proved_to_be_at_the_best_of_all() -> None:
 @pytest.mark.parametrize(
     ("make", "inputs"),
     [
-        (lambda: perceptron(D, 8), X),
-        (lambda: torch.compile(perceptron(D, 8)), X),
         (lambda: perceptron(D, 8, 6), X),
+        (lambda: torch.compile(perceptron(D, 8, 6)), X),
+        (lambda: perceptron(D, 8, act=nn.LeakyReLU), X),
         (convolution, IMAGES),
     ],
-    ids=["sequential", "compiled", "deep", "convolution"],
+    ids=["deep", "compiled", "leaky", "convolution"],
 )
 def test_relu_networks_have_their_kkt_residual_and_no_theorem(make, inputs) -> None:
     network = make()
@@ -237,15 +237,55 @@ def test_relu_networks_have_their_kkt_residual_and_no_theorem(make, inputs) -> N
 
 
 def test_the_bound_of_a_relu_network_is_of_its_present_gates_and_below_its_value() -> None:
-    network = perceptron(D, 8)
+    network = perceptron(D, 8, 6)
     trained(network)
     report = ib.diagnose(network, X, Y)
-    gates = (X @ network[0].weight.detach().numpy().T >= 0).astype(float)
-    frozen = ib.solve_frelu_svm(X, Y, gates)
+    W1, W2, _ = (p.detach().numpy() for p in network.parameters())
+    first = X @ W1.T >= 0
+    gates = [first, X @ W1.T * first @ W2.T >= 0]
+    frozen = ib.solve_path_lasso(X, Y, [one.astype(float) for one in gates])
     assert report.limit.dual_objective == pytest.approx(frozen.dual_objective, rel=1e-7)
     assert report.limit.dual_objective <= report.comparison.value
+    assert math.isnan(report.comparison.margin_ratio)
     (bound,) = [one for one in report.verdicts if one.word == "BOUND"]
     assert "keeps its gates" in bound.sentence
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_a_two_layer_relu_network_lies_beside_its_certified_local_optimum(bias) -> None:
+    network = perceptron(D, 8, bias=bias, last_bias=False)
+    trained(network, steps=1500)
+    report = ib.diagnose(network, X, Y)
+    W = network[0].weight.detach().numpy()
+    inputs = np.c_[X, np.ones(N)] if bias else X
+    own = ib.ReLU.from_weights(
+        np.c_[W, network[0].bias.detach().numpy()] if bias else W,
+        network[2].weight.detach().numpy(),
+    )
+    known = ib.limits.relu_local_limit(own, inputs, Y)
+    limit = report.objects["local_limit"]
+    assert limit.status is known.status and limit.value == pytest.approx(known.value, rel=1e-9)
+    norms = np.abs(own.zeta().detach().numpy())
+    value = np.linalg.norm(norms, axis=1).sum() / report.comparison.smallest_margin
+    assert limit.start_value == pytest.approx(value, rel=1e-6)
+    assert report.row()["local_ratio"] == pytest.approx(known.value / value, rel=1e-6)
+    near = known.value / value >= 0.99
+    assert report.verdict.word == ("AT A LOCAL LIMIT" if near else "NOT THERE YET")
+
+
+def test_a_relu_network_at_the_best_of_all_widths_is_said_to_be_there() -> None:
+    inputs = np.abs(RNG.normal(size=(20, 3))) * np.where(RNG.random(20) < 0.5, 1, -1)[:, None]
+    labels = np.sign(inputs[:, 0])
+    limit = ib.limits.solve_relu_minnorm(inputs, labels).require()
+    weights = limit.network
+    network = perceptron(3, len(limit.units))
+    with_(network, **{"0.weight": weights.w1, "2.weight": weights.head()[None]})
+    report = ib.diagnose(network, inputs, labels)
+    assert report.verdict.word == "AT A LOCAL LIMIT"
+    assert report.objects["local_limit"].status is Status.GLOBAL_OPTIMUM
+    assert "best of all widths" in report.verdict.sentence
+    (bound,) = [one for one in report.verdicts if one.word == "BOUND"]
+    assert bound.numbers["lower_bound"] == pytest.approx(limit.value, rel=1e-5)
 
 
 # Networks that no theorem is of
