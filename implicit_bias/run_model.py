@@ -9,8 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+from ._doors import door
 from ._extras import naming_extras, require
 from ._files import check_writable
+from ._kinds import anything
 from .models import MODELS
 from .options.choices import ModelName, RunOptions
 from .options.resolve import takers
@@ -56,12 +58,14 @@ class NotSaved(OSError):
     'SOLVED'
     """
 
+    @door(options=anything)
     def __init__(self, message: str, report: Report) -> None:
         super().__init__(message)
         self.report = report
 
 
 @naming_extras()
+@door(options=anything)
 def run(
     model: ModelName,
     *,

@@ -78,7 +78,7 @@ def solve(
     family, _, name = solver.partition(":")
     if family not in SOLVERS or (name and family != "cvxpy"):
         raise ValueError(
-            f"unknown solver {solver!r}: use 'interior-point', 'highs' or 'cvxpy:NAME' "
+            f"unknown solver {solver!r}: let `solver` be 'interior-point', 'highs' or 'cvxpy:NAME' "
             "with NAME one of CLARABEL, ECOS, SCS, OSQP"
         )
     require_scales(program)

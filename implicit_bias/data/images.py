@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._doors import door
 from .arrays import Floats
 from .dataset import Dataset
 from .idx import find_idx, read_idx
@@ -26,6 +27,7 @@ from .splitting import split
 __all__ = ["halves", "load_digit_classes", "load_digits", "load_idx", "load_idx_classes"]
 
 
+@door()
 def load_digits(
     *,
     n_train: int = 1000,
@@ -64,6 +66,7 @@ def load_digits(
     return halves(load_digit_classes(n_train=n_train, n_val=n_val, random_state=random_state))
 
 
+@door()
 def load_idx(
     data_dir: str | os.PathLike[str],
     *,

@@ -146,9 +146,11 @@ def measure_own(
     norms = _unit_norms(structure)
     dual_norms = None if kkt is None or kkt.dual_norms is None else np.array(kkt.dual_norms)
     limit = optimum.limit if structure.form is Form.UNITS and separates else None
-    small: tuple[int, ...] | None = None
+    small: tuple[int, ...] = ()
+    wrong: int | None = None
     if dual_norms is not None and len(norms) == len(dual_norms):
         small = tuple(wrongly_small(norms, dual_norms, limit).tolist())
+        wrong = len(small)
     state = OwnNetwork(
         smallest_margin=smallest,
         weight_norm=norm,
@@ -161,9 +163,9 @@ def measure_own(
         kkt_margin_bound=math.nan if kkt is None else kkt.margin_bound,
         largest_dual_norm=math.nan if dual_norms is None else float(dual_norms.max()),
         n_dead=len(dead_units(norms)) if len(norms) else None,
-        n_wrongly_small=None if small is None else len(small),
+        n_wrongly_small=wrong,
         n_units=len(norms),
-        small_units=small or (),
+        small_units=small,
         train_error_network=1 - accuracy(y, margins * y),
         **_held_out(optimum, held_out, separates=separates),
     )

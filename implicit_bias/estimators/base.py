@@ -25,6 +25,7 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
     validate_data,
 )
 
+from .._doors import check_parameters
 from .._solve import (
     MaxMarginProgram,
     NotCertified,
@@ -32,13 +33,15 @@ from .._solve import (
     SolverName,
     Status,
     one_vs_rest_programs,
+    refuse_disguised,
+    refuse_masked,
     require_scale,
     solve,
     solve_one_vs_rest,
     to_numpy,
 )
 from .._words import OnInseparable, check_word
-from ..data.arrays import Floats, refuse_disguised, refuse_masked
+from ..data.arrays import Floats
 from ..limits.formulation import Formulation
 from ..limits.limit import Limit
 from .ridge import ridge_coefficients
@@ -116,6 +119,7 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
     def _begin(self) -> Settings:
         """Check parameters, drop earlier answers and return the solver's settings."""
         check_word("on_inseparable", self.on_inseparable, OnInseparable)
+        check_parameters(self)
         settings = Settings(tol=self.tol, max_iterations=self.max_iterations)
         # A fit that fails leaves no earlier answer behind.
         for name in ("zeta_", "limits_"):

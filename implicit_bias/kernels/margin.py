@@ -7,14 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from .._solve import (
-    Certificate,
-    KernelProgram,
-    Progress,
-    Settings,
-    Status,
-    solve_kernel,
-)
+from .._doors import door, result
+from .._solve import Array, Certificate, KernelProgram, Progress, Settings, Status, solve_kernel
 from ..data.arrays import Floats
 from ..limits.literal import LiteralProgram, constant, cvxpy_module, max_margin
 from ..limits.predictors import DecisionFunction
@@ -44,6 +38,7 @@ class KernelPredictor(DecisionFunction):
         return np.asarray(cross_matrix(X, len(self.zeta)) @ self.zeta)
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class KernelLimit(MaxMarginResult):
     """The hard-margin SVM of a kernel, with the bounds that prove it.
@@ -155,9 +150,10 @@ class KernelSVM(LiteralProgram):
         return max_margin(norm, program.y, kernel @ a)
 
 
+@door()
 def solve_kernel_svm(
-    K: Any,
-    y: Any,
+    K: Array,
+    y: Array,
     *,
     tol: float = 1e-8,
     max_iterations: int | None = None,

@@ -7,6 +7,8 @@ from abc import abstractmethod
 from types import ModuleType
 from typing import TYPE_CHECKING, Generic, Self, TypedDict, TypeVar, Unpack
 
+from .._doors import door
+from .._kinds import arrays
 from .._solve import (
     Array,
     ArrayLike,
@@ -17,10 +19,10 @@ from .._solve import (
     SolverName,
     as_float64,
     conclude,
+    require_real,
     require_scale,
     solve,
 )
-from ..data.arrays import require_real
 from .limit import Limit
 from .literal import LiteralProgram, cvxpy_module
 
@@ -108,6 +110,7 @@ class Formulation(LiteralProgram, Generic[LimitT]):
         )
         return self.limit(program, solution, gates)
 
+    @door(gates=arrays)
     def literal(self, X: Array, y: Array, gates: Array | None = None) -> cvxpy.Problem:
         """State the program as the paper does; what is printed wrongly there is mended.
 
@@ -201,6 +204,7 @@ class Solving(TypedDict, total=False):
     threads: int | None
 
 
+@door(gates=arrays)
 def solve_limit(
     formulation: Formulation[LimitT],
     X: ArrayLike,

@@ -8,6 +8,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from .._doors import door
 from .protocols import check_inputs
 from .weights import (
     INITS,
@@ -61,6 +62,7 @@ class DeepLinear(torch.nn.Module):
     (torch.Size([3]), 2, True)
     """
 
+    @door()
     def __init__(
         self,
         n_inputs: int,
@@ -78,6 +80,7 @@ class DeepLinear(torch.nn.Module):
         self.layers = torch.nn.ParameterList(drawn)
 
     @classmethod
+    @door()
     def from_weights(cls, *layers: ArrayLike | Tensor, device: torch.device | str = "cpu") -> Self:
         """Build a network from W_1 (width_1, D), ..., W_L (1, width_{L-1}), in W_1's dtype.
 
@@ -100,6 +103,7 @@ class DeepLinear(torch.nn.Module):
         return network
 
     @classmethod
+    @door()
     def from_zeta(
         cls,
         zeta: ArrayLike | Tensor,

@@ -9,9 +9,10 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .._numbers import whole_number
+from .._doors import door
+from .._kinds import whole_number
 from .._words import InitName
-from .protocols import check_inputs
+from .protocols import check_inputs, check_tensor
 from .weights import (
     Start,
     Starting,
@@ -28,6 +29,7 @@ __all__ = ["DGN", "GatedStack", "initial_variance"]
 _MAX_ENTRIES = 2**26
 
 
+@door()
 def initial_variance(*, widths: Sequence[int], gate_rate: float = 0.5) -> float:
     r"""Return the variance of each weight of a "sign" or "gaussian" start with `init_scale` 1.
 
@@ -171,6 +173,7 @@ class GatedStack(torch.nn.Module):
         return list(torch.split(gates, list(self.widths), dim=1))
 
     def _check_shape(self, gates: Tensor, n: int) -> None:
+        check_tensor(f"{self.gates_name}s", gates)
         if tuple(gates.shape) != (n, sum(self.widths)):
             raise ValueError(
                 f"`{self.gates_name}s` must have shape ({n}, {sum(self.widths)}), got "
@@ -244,6 +247,7 @@ class DGN(GatedStack):
 
     gates_name = "gate"
 
+    @door()
     def __init__(
         self,
         n_inputs: int,
@@ -255,6 +259,7 @@ class DGN(GatedStack):
         super().__init__(n_inputs, widths=widths, gate_rate=gate_rate, **start)
 
     @classmethod
+    @door()
     def from_weights(cls, *layers: ArrayLike | Tensor, device: torch.device | str = "cpu") -> Self:
         """Build a network from W_1 (width_1, D), ..., W_L (1, width_{L-1}), in W_1's dtype.
 
@@ -269,6 +274,7 @@ class DGN(GatedStack):
         copy_weights(network.layers, given)
         return network
 
+    @door()
     def prepare(self, gates: ArrayLike | Tensor) -> Tensor:
         """Check gates (n, sum of widths) once and place them beside the weights.
 

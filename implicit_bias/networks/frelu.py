@@ -8,8 +8,9 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 from torch.nn.functional import linear
 
+from .._doors import door
 from .gated import GatedLayers
-from .protocols import check_inputs
+from .protocols import check_inputs, check_tensor
 from .weights import Starting, as_tensor, linear_factors
 
 
@@ -57,6 +58,7 @@ class FReLU(GatedLayers):
 
     axes = ("H", "D")
 
+    @door()
     def __init__(
         self,
         n_inputs: int,
@@ -68,6 +70,7 @@ class FReLU(GatedLayers):
         sizes = {"n_inputs": n_inputs, "n_units": n_units}
         super().__init__(sizes, upper_widths, ("kaiming", "orthogonal", "balanced"), **start)
 
+    @door()
     def prepare(self, gates: ArrayLike | Tensor) -> Tensor:
         """Check gates (n, H) once and place them in the dtype and on the device of the weights.
 
@@ -105,6 +108,7 @@ class FReLU(GatedLayers):
         return [(gates * self.head(), X), *linear_factors(hidden, list(self.upper))]
 
     def _check_gates(self, gates: Tensor, n: int) -> None:
+        check_tensor("gates", gates)
         if tuple(gates.shape) != (n, self.n_units):
             raise ValueError(
                 f"`gates` must have shape ({n}, {self.n_units}), got {tuple(gates.shape)}: "

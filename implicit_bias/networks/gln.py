@@ -7,8 +7,9 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from .._doors import door
 from .gated import GatedLayers
-from .protocols import check_contexts, check_inputs, check_integers
+from .protocols import check_contexts, check_inputs, check_integers, check_tensor
 from .weights import INITS, Starting, as_tensor, linear_factors
 
 
@@ -56,6 +57,7 @@ class GLN(GatedLayers):
 
     axes = ("H", "C", "D")
 
+    @door()
     def __init__(
         self,
         n_inputs: int,
@@ -69,6 +71,7 @@ class GLN(GatedLayers):
         super().__init__(sizes, upper_widths, INITS, **start)
         self.n_contexts = n_contexts
 
+    @door()
     def prepare(self, contexts: ArrayLike | Tensor) -> Tensor:
         """Check contexts (n, H) once and place them as int64 on the network's device.
 
@@ -114,6 +117,7 @@ class GLN(GatedLayers):
         return every.gather(1, contexts.T.to(torch.int64).unsqueeze(1)).squeeze(1)
 
     def _check_contexts(self, contexts: Tensor, n: int) -> None:
+        check_tensor("contexts", contexts)
         if tuple(contexts.shape) != (n, self.n_units):
             raise ValueError(
                 f"`contexts` must have shape ({n}, {self.n_units}), got {tuple(contexts.shape)}: "

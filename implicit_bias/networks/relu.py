@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 from torch.nn.functional import linear
 
+from .._doors import door
 from .frelu import FReLU
 from .protocols import check_inputs
 from .weights import (
@@ -61,6 +62,7 @@ class DeepReLU(torch.nn.Module):
     (torch.Size([5]), torch.Size([5, 6]))
     """
 
+    @door()
     def __init__(
         self,
         n_inputs: int,
@@ -109,10 +111,12 @@ class DeepReLU(torch.nn.Module):
         last: Tensor = self.layers[-1]
         return last.view(-1)
 
+    @door()
     def features(self, X: ArrayLike | Tensor) -> Tensor:
         """Return the last hidden layer's activations (n, width_L), detached."""
         return self._pre_activations(X)[-1].clamp(min=0)
 
+    @door()
     def gates(self, X: ArrayLike | Tensor) -> Tensor:
         """Return which hidden units are open, boolean (n, sum of widths), layer after layer.
 
@@ -180,11 +184,13 @@ class ReLU(DeepReLU):
     [6.0]
     """
 
+    @door()
     def __init__(self, n_inputs: int, n_units: int, **start: Unpack[Starting]) -> None:
         super().__init__(n_inputs, (n_units,), **start)
         self.n_units = n_units
 
     @classmethod
+    @door()
     def from_weights(
         cls, w1: ArrayLike | Tensor, w2: ArrayLike | Tensor, *, device: torch.device | str = "cpu"
     ) -> Self:

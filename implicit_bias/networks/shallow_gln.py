@@ -6,7 +6,8 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .protocols import check_inputs, check_integers
+from .._doors import door
+from .protocols import check_inputs, check_integers, check_tensor
 from .weights import Start, Starting, as_tensor, draw_matrices, layer_imbalance
 
 
@@ -58,6 +59,7 @@ class ShallowGLN(torch.nn.Module):
 
     global_contexts: Tensor
 
+    @door()
     def __init__(
         self,
         n_inputs: int,
@@ -77,6 +79,7 @@ class ShallowGLN(torch.nn.Module):
         (self.weight,) = begin.parameters(lambda rng: draw_matrices(begin.init, shapes, rng))
 
     @classmethod
+    @door()
     def from_zeta(
         cls,
         zeta: ArrayLike | Tensor,
@@ -109,6 +112,7 @@ class ShallowGLN(torch.nn.Module):
         """Degree of homogeneity in the weights: 1."""
         return 1
 
+    @door()
     def prepare(self, contexts: ArrayLike | Tensor) -> Tensor:
         """Replace contexts (n, H) by the rows (n,) of `weight` that they select.
 
@@ -145,6 +149,7 @@ class ShallowGLN(torch.nn.Module):
     def forward(self, X: Tensor, contexts: Tensor) -> Tensor:
         """Return the scores (n,) of X (n, D) in contexts (n, H), or in prepared ones (n,)."""
         check_inputs(X, self.weight, self.n_inputs)
+        check_tensor("contexts", contexts)
         rows = contexts if contexts.ndim == 1 else self.prepare(contexts)
         if rows.shape[0] != X.shape[0]:
             raise ValueError(

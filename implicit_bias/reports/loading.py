@@ -9,6 +9,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any
 
+from .._doors import door
 from .._extras import naming_extras
 from .._files import from_json, write_atomically
 from .._names import PROMISED, Unreadable, found
@@ -25,6 +26,7 @@ __all__ = ["is_run", "load"]
 
 
 @naming_extras()
+@door()
 def load(path: str | os.PathLike[str]) -> Any:
     """Load what was saved: the report of a run's folder, or a single result from its file.
 

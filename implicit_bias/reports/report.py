@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .._doors import door, result
 from .._files import write_atomically
 from .contents import Contents
 from .files import REPORT, RESULTS
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Report"]
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class Report(Contents):
     """The outcome of one run, which prints, draws and saves itself.
@@ -51,6 +53,7 @@ class Report(Contents):
         """Draw the picture of the run; None where nothing was trained. The same as `figure`."""
         return self.figure()
 
+    @door()
     def save(self, folder: str | os.PathLike[str]) -> list[str]:
         """Write the results into a folder, last of all the report itself, which `load` reads.
 

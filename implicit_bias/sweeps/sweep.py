@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+from .._doors import door, result
 from .._extras import naming_extras
+from .._kinds import anything
 from .._shown import Shown
 from ..options.choices import ModelName, RunOptions
 from ..runs.progress import Progress, ProgressCallback, progress_of
@@ -28,6 +30,7 @@ __all__ = ["Settings", "Sweep", "sweep", "sweeping"]
 log = logging.getLogger(__name__)
 
 
+@result()
 @dataclass(frozen=True, repr=False)
 class Sweep(Shown):
     """The outcome of a sweep.
@@ -75,6 +78,7 @@ class Sweep(Shown):
 
 
 @naming_extras()
+@door(options=anything)
 def sweep(
     model: ModelName,
     grid: Mapping[str, Any],

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import torch
 
+from .._doors import door
 from .._words import LossName
 from ..networks.adapted import with_gates
 from .data import Inputs, place_data
@@ -20,6 +21,7 @@ from .trajectory_recorder import Observer
 __all__ = ["Callback", "Observer", "train", "train_many"]
 
 
+@door()
 def train(
     network: torch.nn.Module,
     X: Inputs,
@@ -116,6 +118,7 @@ def train(
     return trajectory
 
 
+@door()
 def train_many(
     networks: Sequence[torch.nn.Module],
     X: Inputs,

@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from .._numbers import whole_number
+from .._doors import door
+from .._kinds import whole_number
 from .._words import MarginLoss, TrainerName
 from .closure_network import ClosureNetwork
 from .run_file import digest_of
@@ -66,6 +67,7 @@ class MarginOptimizer(torch.optim.Optimizer):
 
     trainer: ClassVar[TrainerName]
 
+    @door()
     def __init__(
         self,
         params: Iterable[Any],
@@ -86,9 +88,14 @@ class MarginOptimizer(torch.optim.Optimizer):
         self._left: list[Tensor] = []  # the weights after the last step
         self._devices: dict[str, torch.device] = {}  # of the method's state
         self._expected = ""  # the digest that a loaded state names
+        params = list(params)
+        for k, one in enumerate(params):
+            if not isinstance(one, Tensor | dict | tuple):
+                raise TypeError(f"`params[{k}]` must be a tensor to train, got {one!r}")
         super().__init__(params, {} if lr is None else {"lr": lr})
         _check_weights(self._trained())
 
+    @door()
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add the one group that there is; called by the constructor.
 
@@ -107,6 +114,7 @@ class MarginOptimizer(torch.optim.Optimizer):
             )
         super().add_param_group(param_group)
 
+    @door()
     def step(self, closure: Callable[[], Tensor]) -> Tensor:  # type: ignore[override]
         """Take one step, and return the margins (n_samples,) that the closure returned last.
 
@@ -161,6 +169,7 @@ class MarginOptimizer(torch.optim.Optimizer):
             packed["state"] = {"trainer": copied}
         return packed
 
+    @door()
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Go on from a `state_dict`; load the network's weights too, before or after.
 
