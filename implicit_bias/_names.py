@@ -93,6 +93,7 @@ PROMISED = MappingProxyType(
         "class:Assumption": ".reports.finding:Assumption",
         "class:Table": ".reports.finding:Table",
         "class:Heading": ".reports.heading:Heading",
+        "class:Side": ".reports.finding:Side",
         "class:Verdict": ".reports.verdict:Verdict",
         "class:Trajectory": ".training.trajectory:Trajectory",
         "enum:Status": "solvers.status:Status",

@@ -24,8 +24,8 @@ from .exits import (
     ending,
     failures_reported,
     print_notices,
+    rendered,
     terminated_like_interrupted,
-    width,
 )
 from .models import MODELS
 from .options.command_line import ARGUMENTS, Choice, ModelCommand, typed_choices
@@ -90,6 +90,7 @@ EPILOG = (
     is_flag=True,
     help="Print the convex program of this run, stated in cvxpy, and its size; solve nothing.",
 )
+@click.option("--details", is_flag=True, help="Print all tables, not the first screen alone.")
 @click.option("--quiet", is_flag=True, help="No progress and no tables.")
 @click.version_option(__version__, prog_name="implicit-bias")
 def compare(
@@ -101,6 +102,7 @@ def compare(
     resume: bool,
     overwrite: bool,
     program: bool,
+    details: bool,
     quiet: bool,
     **choices: Any,
 ) -> None:
@@ -130,7 +132,7 @@ def compare(
         kept = {"save": folder, "resume": resume, "overwrite": overwrite}
         with running(model, chosen, progress=_watched(quiet), **kept) as report:
             # Shown first: a disk that turns out to be full must not take the results with it.
-            shown = _show(report, as_json=as_json, quiet=quiet)
+            shown = _show(report, as_json=as_json, details=details, quiet=quiet)
         _write(context, report, plot, page)
     print_notices(report)
     raise SystemExit(_exit_code(report) if shown else BAD_INPUT)
@@ -144,13 +146,11 @@ def _print(programs: RunPrograms, as_json: bool, quiet: bool) -> None:
         click.echo(json.dumps(programs.to_dict()))
 
 
-def _show(report: Report, *, as_json: bool, quiet: bool) -> bool:
-    """Print tables and the JSON object, each on its stream; False where that failed."""
-    from .reports.text import render_text
-
+def _show(report: Report, *, as_json: bool, details: bool, quiet: bool) -> bool:
+    """Print the report and the JSON object, each on its stream; False where that failed."""
     try:
         if not quiet:
-            click.echo(render_text(report, width()), err=as_json)
+            click.echo(rendered(report, details=details), err=as_json)
         if as_json:
             click.echo(report.to_json())
     except OSError as error:  # what follows may still reach the disk

@@ -425,6 +425,13 @@ SHARED: tuple[Quantity, ...] = (
     ),
     replace(_ERROR, type=None),
     Quantity(
+        "bound_ratio",
+        "proved bound over value",
+        ".4f",
+        at_most=1.0,
+        doc="Lower bound of all networks over the value of this one: 1 only if none is better.",
+    ),
+    Quantity(
         "gates_that_changed_later",
         "gates that the other network changed since",
         ".2%",

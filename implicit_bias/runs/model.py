@@ -19,6 +19,8 @@ class Model(OptionTable):
     ----------
     theorem : str
         The statement in a sentence, and where it stands.
+    source : str
+        Where it stands, in a few words.
     program : str
         The convex program in one line.
     parts : str
@@ -31,6 +33,7 @@ class Model(OptionTable):
     """
 
     theorem: str
+    source: str
     program: str
     parts: str = ""
     run: str = f"{__package__}.separable:run_separable"
