@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from ..quantities.definition import Quantity
 from ..quantities.formatting import DASH, aligned
@@ -27,6 +28,7 @@ OF_VERDICTS = 9
 OF_DATA, OF_THEORY = 2, 3
 # From the first column of a verdict to its sentence.
 INDENT = 16
+CUT = " ..."
 FOOT = "--details: all measures   --plot FILE   --save DIR   --program: what was solved"
 GROUPS: Mapping[bool | None, str] = {False: "Does not hold", None: "Open", True: "Holds"}
 
@@ -61,15 +63,23 @@ def render_screen(report: Contents, width: int = WIDTH) -> str:
     return "\n\n".join("\n".join(block) for block in blocks if block)
 
 
-def screen_table(report: Contents) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+def screen_table(
+    report: Contents, *, short: bool = False
+) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Return the heads and the rows of the first screen's table.
 
     Columns are the prediction, then networks, the nearest to the limit first; rows are those in
     which columns differ, or that prove something.
+
+    Parameters
+    ----------
+    report : Contents
+    short : bool
+        True for short labels of rows, where columns need the room.
     """
     sides = _in_order(report)
     names = in_order([list(side.values) for side in sorted(sides, key=_length)])
-    rows = [_row(TABLE[name], sides) for name in names]
+    rows = [_row(TABLE[name], sides, short=short) for name in names]
     kept = [
         row for name, row in zip(names, rows, strict=True)
         if name in PROOFS or len(sides) == 1 or len(set(row[1:])) > 1
@@ -81,17 +91,23 @@ def _in_order(report: Contents) -> list[Side]:
     """Return the columns: the prediction, then networks in the order of their verdicts."""
     places = {name: place for place, one in enumerate(report.verdicts)
               for name in (one.trainer, one.network) if name}  # fmt: skip
-    sides = [side for finding in report.findings for side in finding.sides]
-    return sorted(sides, key=lambda side: (not side.predicted, places.get(side.name, 0)))
+    sides: dict[str, Side] = {}
+    for side in (side for finding in report.findings for side in finding.sides):
+        known = sides.get(side.name)
+        sides[side.name] = side if known is None else replace(
+            side, values={**known.values, **side.values}
+        )  # fmt: skip
+    return sorted(sides.values(), key=lambda side: (not side.predicted, places.get(side.name, 0)))
 
 
-def _length(side: Side) -> int:
-    """Return how many values a side leaves out: the order is that of the longest."""
-    return -len(side.values)
+def _length(side: Side) -> tuple[bool, int]:
+    """Sort networks by their values, most first; what only a prediction has goes in between."""
+    return side.predicted, -len(side.values)
 
 
-def _row(quantity: Quantity, sides: Sequence[Side]) -> tuple[str, ...]:
-    return quantity.label, *(_cell(quantity, side) for side in sides)
+def _row(quantity: Quantity, sides: Sequence[Side], *, short: bool) -> tuple[str, ...]:
+    label = quantity.head if short and quantity.head else quantity.label
+    return label, *(_cell(quantity, side) for side in sides)
 
 
 def _cell(quantity: Quantity, side: Side) -> str:
@@ -106,6 +122,8 @@ def _table_lines(report: Contents, width: int, room: int) -> list[str]:
     heads, rows = screen_table(report)
     if not rows:
         return []
+    if _width(heads, rows, len(heads)) > width:
+        heads, rows = screen_table(report, short=True)
     rows = rows[: max(min(ROWS, room - 1), 1)]
     count = len(heads)
     while count > 2 and _width(heads, rows, count) > width:
@@ -146,19 +164,25 @@ def _sentence(verdict: Verdict, width: int, most: int) -> list[str]:
 
 def _theory(report: Contents, width: int) -> list[str]:
     """Return the theorem's source, and which of its assumptions hold."""
-    groups = [
-        f"{said}: {', '.join(dict.fromkeys(map(_named, known)))}."
-        for holds, said in GROUPS.items()
-        if (known := [one for one in report.assumptions if one.holds is holds and one.name])
-    ]
     source = f"Theory: {report.heading.source}." if report.heading.source else ""
-    return _wrapped(" ".join(filter(None, (source, *groups))), width, OF_THEORY)
+    for full in (True, False):
+        groups = [
+            f"{said}: {', '.join(names)}."
+            for holds, said in GROUPS.items()
+            if (names := _named(report.assumptions, holds, full=full or not holds))
+        ]
+        lines = _wrapped(" ".join(filter(None, (source, *groups))), width, OF_THEORY)
+        if not lines or not lines[-1].endswith(CUT):
+            break
+    return lines
 
 
-def _named(assumption: Assumption) -> str:
-    return assumption.name + (f" ({assumption.how})" if assumption.how else "")
+def _named(assumptions: Sequence[Assumption], holds: bool | None, *, full: bool) -> list[str]:
+    """Return the names of assumptions that hold, or do not, and how that is known if `full`."""
+    known = [one for one in assumptions if one.holds is holds and one.name]
+    return list(dict.fromkeys(one.name + f" ({one.how})" * bool(full and one.how) for one in known))
 
 
 def _wrapped(text: str, width: int, most: int) -> list[str]:
     """Return a paragraph of at most so many lines, three dots where it goes on."""
-    return textwrap.wrap(text, width, max_lines=most, placeholder=" ...", break_on_hyphens=False)
+    return textwrap.wrap(text, width, max_lines=most, placeholder=CUT, break_on_hyphens=False)

@@ -288,7 +288,7 @@ def _comparison(setup: GDLNSetup, relu: Trajectory) -> Finding:
             Side(
                 NETWORKS["relu"],
                 {
-                    "limit_error": found.prediction("final", limit=True).relative_error,
+                    "limit_error": found.prediction("initial", limit=True).relative_error,
                     "final_loss": found.loss,
                     "gate_changes": flips,
                 },

@@ -135,7 +135,7 @@ def _side(machine: MachineComparison) -> Side:
     """Return the limit beside the copy as a column of the first screen."""
     names = ("certificate", "margin_ratio", "score_cosine", "agreement", "error")
     values = {"objective": machine.optimum} | {name: getattr(machine, name) for name in names}
-    return Side("copy", values)
+    return Side("frozen copy", values)
 
 
 def _evidence(parts: PartlyTrained, limit: FReLULimit, comparison: FrozenComparison) -> Evidence:

@@ -288,15 +288,10 @@ def _compared(machines: Finding, comparison: ReLUComparison) -> Finding:
 
 def _of_screen(one: MachineComparison) -> dict[str, Any]:
     """Return what the first screen says of a machine beside the network."""
-    found = {"status": one.status} if one.status != Status.SOLVED.name else {}
-    return (
-        found
-        | {"objective": one.optimum}
-        | {
-            name: getattr(one, name)
-            for name in ("certificate", "margin_ratio", "score_cosine", "agreement", "error")
-        }
-    )
+    failed = one.status != Status.SOLVED.name
+    names = ("certificate", "margin_ratio", "score_cosine", "agreement", "error")
+    optimum = one.status.replace("_", " ").lower() if failed else one.optimum
+    return {"objective": optimum} | {name: getattr(one, name) for name in names}
 
 
 def _random_gates(setup: SampleSetup) -> HyperplaneGates:
