@@ -24,6 +24,7 @@ __all__ = [
     "ending",
     "failures_reported",
     "print_notices",
+    "rendered",
     "say",
     "terminated_like_interrupted",
     "width",
@@ -134,6 +135,14 @@ def terminated_like_interrupted() -> Iterator[None]:
             yield
     finally:
         signal.signal(signal.SIGTERM, usual)
+
+
+def rendered(report: Report, *, details: bool) -> str:
+    """Render a report as wide as the terminal: its first screen, or all that it has."""
+    from .reports.screen import render_screen
+    from .reports.text import render_text
+
+    return (render_text if details else render_screen)(report, width())
 
 
 def width() -> int:

@@ -24,6 +24,7 @@ from .held import (
 )
 from .page import render_cell
 from .saving import write_report
+from .screen import render_screen
 from .text import render_text
 
 if TYPE_CHECKING:
@@ -73,13 +74,22 @@ class Report(Contents, Generic[ModelT, ClassesT, NetworkT, RegimeT]):
         __class_getitem__ = classmethod(GenericAlias)
 
     def __str__(self) -> str:
-        return render_text(self)
+        return render_screen(self)
+
+    def details(self, width: int = 100) -> str:
+        """Render verdicts, theorem, data, assumptions and all tables as text.
+
+        Parameters
+        ----------
+        width : int
+            Columns of a line.
+        """
+        return render_text(self, width)
 
     def __repr__(self) -> str:
-        status = "no limit" if self.status is None else self.status.name
-        ending = "finished" if self.finished else "interrupted"
+        ending = "" if self.finished else ", interrupted"
         return (
-            f"Report({self.heading.model}: {status}, {ending}{', ' * bool(self.failure)}"
+            f"Report({self.heading.model}: {self.verdict}{ending}{', ' * bool(self.failure)}"
             f"{self.failure or ''}\n  {self.heading.setup}\n  {', '.join(self.objects)})"
         )
 

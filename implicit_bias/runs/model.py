@@ -34,6 +34,8 @@ class Model(OptionTable):
     ----------
     theorem : str
         The statement in a sentence, and where it stands.
+    source : str
+        Where it stands, in a few words.
     program : str
         The convex program in one line.
     parts : str
@@ -51,6 +53,7 @@ class Model(OptionTable):
     """
 
     theorem: str
+    source: str
     program: str
     parts: str = ""
     run: str = f"{__package__}.separable:run_separable"

@@ -61,6 +61,7 @@ MODELS = (
         "margin, at any depth. Certified: the bound, and the KKT point next to the trained "
         "network. Measured: that training goes there (Lyu and Li, Gradient descent maximizes the "
         "margin of homogeneous neural networks, theorem 4.4: to some KKT point)",
+        source="none names the limit; Lyu and Li 2020, theorem 4.4: to some KKT point",
         program="min sum_p ||zeta_p||  s.t.  y_n sum_p A_p(n) <zeta_p, x_n> >= 1, p the paths; "
         "min ||w||^2 / 2  s.t.  y_n f_w(x_n) >= 1, locally",
         options=DGNOptions,

@@ -45,6 +45,7 @@ MODELS = (
         "generalized gated linear networks, equation 22), for constant ones the L1 margin of "
         "gates (Gunasekar et al., Implicit bias of gradient descent on linear convolutional "
         "networks, theorem 2)",
+        source="Lippl, Abbott and Chung 2022, equation 22; constant experts: Gunasekar et al. 2018",
         program="min sum_h ||zeta_h||  s.t.  y_n sum_h g_h(x_n) <zeta_h, x_n> >= 1;  or  "
         "min sum_h |v_h| / sqrt(D)  s.t.  y_n sum_h g_h(x_n) v_h >= 1",
         options=DLGNOptions,

@@ -38,6 +38,7 @@ MODELS = (
         theorem="gradient flow of a gated linear network with fixed gates, at every time, and its "
         "limit, gated least squares (notes on gated deep linear networks and least squares, "
         "corrected)",
+        source="gated least squares and its flow, in closed form",
         program="min <(y - yhat)^2>, least norm;  w(t) = e^(-At/K^2) w(0) + K A^+ (I - "
         "e^(-At/K^2)) b",
         options=GDLNOptions,

@@ -66,6 +66,7 @@ MODELS = (
         "joint hard margin on separable hard labels alone (Phuong, Underspecification in Deep "
         "Learning, the exits of chapter 6 on a trunk that is frozen; theorem 5.1; Soudry et al., "
         "The implicit bias of gradient descent on separable data)",
+        source="Phuong 2021, theorem 5.1; on separable hard labels Soudry et al. 2018",
         program="min a CE(y, W phi) + (1 - a) tau^2 CE(softmax(t / tau), softmax(W phi / tau));  "
         "a = 1:  min ||W||  s.t.  <w_y - w_k, phi> >= 1",
         options=HeadsOptions,

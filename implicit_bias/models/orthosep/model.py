@@ -30,6 +30,7 @@ MODELS = (
         theorem="every surviving neuron of a small ReLU network turns to one of two max-margin "
         "vectors (Phuong, Underspecification in Deep Learning, theorem 3.1 and corollary 3.1 with "
         "its constants)",
+        source="Phuong 2021, theorem 3.1 and corollary 3.1",
         program="w+- = argmin ||w||  s.t.  <w, x_n> >= 1 for the samples of one class",
         options=OrthosepOptions,
         run=f"{__package__}.run:run_orthosep",
