@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-__all__ = ["check_writable", "clear_unfinished", "from_json", "write_atomically"]
+__all__ = ["check_writable", "clear_unfinished", "from_json", "harmless", "write_atomically"]
 
 # Levels of JSON that are read: reports have about 30.
 DEEPEST = 90
@@ -136,19 +136,24 @@ def from_json(text: str | bytes) -> Any:
         If it is no JSON, or nested deeper than any result is.
     """
     try:
-        return _harmless(json.loads(text), DEEPEST)
+        return _cleaned(json.loads(text), DEEPEST)
     except RecursionError:
         raise ValueError(f"it is nested deeper than {DEEPEST} levels") from None
 
 
-def _harmless(tree: Any, levels: int) -> Any:
+def harmless(text: str) -> str:
+    """Return a text without control characters, which may command a terminal."""
+    return _COMMANDS.sub("", text)
+
+
+def _cleaned(tree: Any, levels: int) -> Any:
     """The tree without control characters in its texts; RecursionError where it has more levels."""
     if levels < 0:
         raise RecursionError
     if isinstance(tree, str):
-        return _COMMANDS.sub("", tree)
+        return harmless(tree)
     if isinstance(tree, list):
-        return [_harmless(entry, levels - 1) for entry in tree]
+        return [_cleaned(entry, levels - 1) for entry in tree]
     if isinstance(tree, dict):
-        return {_harmless(key, 0): _harmless(value, levels - 1) for key, value in tree.items()}
+        return {_cleaned(key, 0): _cleaned(value, levels - 1) for key, value in tree.items()}
     return tree

@@ -24,6 +24,7 @@ from .exits import (
     ending,
     failures_reported,
     print_notices,
+    say,
     terminated_like_interrupted,
     width,
 )
@@ -127,8 +128,9 @@ def compare(
         if program:
             _print(run_programs(model, chosen, progress=_watched(quiet)), as_json, quiet)
             return
-        kept: dict[str, Any] = {"save": folder, "resume": resume, "overwrite": overwrite}
-        with running(model, chosen, progress=_watched(quiet), **kept) as report:
+        with running(
+            model, chosen, progress=_watched(quiet), save=folder, resume=resume, overwrite=overwrite
+        ) as report:
             # Shown first: a disk that turns out to be full must not take the results with it.
             shown = _show(report, as_json=as_json, quiet=quiet)
         _write(context, report, plot, page)
@@ -139,9 +141,9 @@ def compare(
 def _print(programs: RunPrograms, as_json: bool, quiet: bool) -> None:
     """Print programs as text, or as a JSON object and the text on stderr unless that is quiet."""
     if not (as_json and quiet):
-        click.echo(str(programs), err=as_json)
+        say(str(programs), err=as_json)
     if as_json:
-        click.echo(json.dumps(programs.to_dict()))
+        say(json.dumps(programs.to_dict()))
 
 
 def _show(report: Report, *, as_json: bool, quiet: bool) -> bool:
@@ -150,11 +152,11 @@ def _show(report: Report, *, as_json: bool, quiet: bool) -> bool:
 
     try:
         if not quiet:
-            click.echo(render_text(report, width()), err=as_json)
+            say(render_text(report, width()), err=as_json)
         if as_json:
-            click.echo(report.to_json())
+            say(report.to_json())
     except OSError as error:  # what follows may still reach the disk
-        click.echo(f"Error: the results could not be printed: {error}", err=True)
+        say(f"Error: the results could not be printed: {error}", err=True)
         return False
     return True
 
@@ -180,7 +182,7 @@ def _write(context: click.Context, report: Report, plot: Path | None, page: Path
         if plot is not None:
             figure = report.figure()
             if figure is None:
-                click.echo(f"nothing was trained, so there is no picture for {plot}", err=True)
+                say(f"nothing was trained, so there is no picture for {plot}", err=True)
             else:
                 write_figure(figure, plot)
         if page is not None:
@@ -215,7 +217,7 @@ def _progress(quiet: bool) -> Iterator[Progress]:
     if quiet:
         yield Progress()
     elif not sys.stderr.isatty():
-        yield Progress(stage=lambda text: click.echo(f"{text} ...", err=True))
+        yield Progress(stage=lambda text: say(f"{text} ...", err=True))
     else:
         with bar() as progress:
             yield progress

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ._files import harmless
+
 if TYPE_CHECKING:
     from .reports.report import Report
 
@@ -21,12 +23,21 @@ __all__ = [
     "ending",
     "failures_reported",
     "print_notices",
+    "say",
     "terminated_like_interrupted",
     "width",
 ]
 
 BAD_INPUT, INTERRUPTED = 2, 130
 PICTURES = (".png", ".svg", ".pdf")
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print a text, on stderr if `err`, without what would command the terminal.
+
+    Names and labels of data, and messages about them, come from files.
+    """
+    click.echo(harmless(text), err=err)
 
 
 def ending(*endings: str) -> Any:
@@ -56,15 +67,13 @@ def failures_reported() -> Iterator[None]:
         if not isinstance(error, MemoryError) and "allocate memory" not in str(error):
             raise
         words = str(error).split("DefaultCPUAllocator: ")[-1].split(" Error code")[0].rstrip(".")
-        click.echo(
-            f"Error: out of memory: {words}: take a smaller network, or fewer samples", err=True
-        )
+        say(f"Error: out of memory: {words}: take a smaller network, or fewer samples", err=True)
         raise SystemExit(BAD_INPUT) from error
     except (ValueError, TypeError, OverflowError, OSError) as error:
-        click.echo(f"Error: {error}", err=True)
+        say(f"Error: {error}", err=True)
         raise SystemExit(BAD_INPUT) from error
     except KeyboardInterrupt:
-        click.echo("interrupted before there was anything to report", err=True)
+        say("interrupted before there was anything to report", err=True)
         raise SystemExit(INTERRUPTED) from None
 
 
@@ -73,7 +82,7 @@ class _Echo(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write a record as one line."""
-        click.echo(f"{record.levelname.lower()}: {record.getMessage()}", err=True)
+        say(f"{record.levelname.lower()}: {record.getMessage()}", err=True)
 
 
 @contextlib.contextmanager
@@ -94,13 +103,13 @@ def print_notices(report: Report) -> None:
     """Print all that a reader must not miss, on stderr."""
     if report.status is not None and report.status.name != "SOLVED":
         where = f" ({report.concerns})" if report.concerns else ""
-        click.echo(f"{report.status.name}{where}: {report.advice}", err=True)
+        say(f"{report.status.name}{where}: {report.advice}", err=True)
     if report.shortfall:
-        click.echo(f"NOT SEPARATED: {report.shortfall}", err=True)
+        say(f"NOT SEPARATED: {report.shortfall}", err=True)
     if report.failure is not None:
-        click.echo(f"Error: {report.failure}", err=True)
+        say(f"Error: {report.failure}", err=True)
     if not report.finished:
-        click.echo("interrupted: what was finished is reported", err=True)
+        say("interrupted: what was finished is reported", err=True)
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 from ._solve import to_cvxpy as to_cvxpy
 from .kernels.margin import KernelSVM as KernelSVM
 from .kernels.regression import KernelLeastSquares as KernelLeastSquares
+from .limits.features import UnitFeatures as UnitFeatures
 from .limits.formulation import Formulation as Formulation
 from .limits.frelu import SVMFReLU as SVMFReLU
 from .limits.l1 import L1Margin as L1Margin

@@ -24,7 +24,16 @@ if TYPE_CHECKING:
     from .runs.programs import RunPrograms
     from .runs.setup import Setup
 
-__all__ = ["USER_DATA", "NotSaved", "resolve", "run", "run_programs", "run_setup", "running"]
+__all__ = [
+    "USER_DATA",
+    "NotSaved",
+    "parted",
+    "resolve",
+    "run",
+    "run_programs",
+    "run_setup",
+    "running",
+]
 
 USER_DATA = ("X", "y", "X_val", "y_val", "gating")
 
@@ -156,9 +165,10 @@ def run_setup(setup: Setup) -> Report:
     ValueError, FileNotFoundError
         If an option is out of range or the data are not there, before any long work.
     """
-    from .networks.protocols import check_device
+    if setup.options.device != "cpu":  # a limit alone is predicted without torch
+        from .networks.protocols import check_device
 
-    check_device(setup.options.device)
+        check_device(setup.options.device)
     report: Report = imported(setup.model.run)(setup)
     return report
 
@@ -194,12 +204,7 @@ def resolve(name: str, options: Mapping[str, Any]) -> Setup:
     if name not in MODELS:
         raise ValueError(f"`model`: {not_one_of(name, MODELS)}")
     model = MODELS[name]
-    supplied = {name: options[name] for name in USER_DATA if options.get(name) is not None}
-    choices = {name: value for name, value in options.items() if name not in USER_DATA}
-    if isinstance(supplied.get("gating"), str):  # a kind of gates, not gates of the user's own
-        choices["gating"] = supplied.pop("gating")
-    if not isinstance(choices.get("data", ""), str | os.PathLike | None):
-        supplied["data"] = choices.pop("data")
+    supplied, choices = parted(options)
     known = takers(MODELS)
     for name, value in choices.items():
         if name not in model.option_names:
@@ -216,6 +221,17 @@ def resolve(name: str, options: Mapping[str, Any]) -> Setup:
     from .runs.setup import Setup
 
     return Setup(model=model, **own)
+
+
+def parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return data and gates of the user's own among the options of a run, and all others."""
+    supplied = {name: options[name] for name in USER_DATA if options.get(name) is not None}
+    choices = {name: value for name, value in options.items() if name not in USER_DATA}
+    if isinstance(supplied.get("gating"), str):  # a kind of gates, not gates of the user's own
+        choices["gating"] = supplied.pop("gating")
+    if not isinstance(choices.get("data", ""), str | os.PathLike | None):
+        supplied["data"] = choices.pop("data")
+    return supplied, choices
 
 
 def _folder(save: str | os.PathLike[str] | None) -> Path | None:

@@ -21,6 +21,7 @@ from .checks import (
     require_inputs,
     require_labels,
     require_positive,
+    require_scale,
     require_shape,
     require_tolerance,
 )
@@ -96,6 +97,7 @@ __all__ = [
     "require_labels",
     "require_memory",
     "require_positive",
+    "require_scale",
     "require_shape",
     "require_tolerance",
     "solve",

@@ -9,6 +9,7 @@ from .cvxpy_backend import solve_cvxpy
 from .interior_point import solve_interior_point
 from .linear_backend import solve_highs
 from .programs import MaxMarginProgram
+from .scaling import require_scales
 from .settings import Settings, SolverName
 from .solution import Solution
 
@@ -55,7 +56,8 @@ def solve(
     TypeError
         If `solver` is not a string.
     ValueError
-        If there is no such solver, it does not take the program, or memory cannot hold it.
+        If there is no such solver, it does not take the program, memory cannot hold it, or inputs,
+        gates or their products are, at their largest, beyond 1e152 or below 1e-152.
 
     Examples
     --------
@@ -79,6 +81,7 @@ def solve(
             f"unknown solver {solver!r}: use 'interior-point', 'highs' or 'cvxpy:NAME' "
             "with NAME one of CLARABEL, ECOS, SCS, OSQP"
         )
+    require_scales(program)
     found = SOLVERS[family](program, settings or Settings(), name)
     log.info(
         "%s: %s, gap %.2g, %d iterations, %.3g s",

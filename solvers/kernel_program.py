@@ -17,7 +17,7 @@ import numpy as np
 from .answer import Answer
 from .arrays import NotPositiveDefinite, cholesky_lower
 from .certificate import RESOLUTION, Certificate, gap_between
-from .checks import require_finite, require_labels
+from .checks import require_finite, require_labels, require_scale
 from .memory import require_memory
 from .solution import Solution
 from .status import Status
@@ -53,9 +53,9 @@ class KernelProgram:
     Raises
     ------
     ValueError
-        If shapes disagree, an entry is not finite, a label is neither -1 nor +1, a margin that is
-        asked for is not positive, memory cannot hold the program, or the kernel is indefinite
-        beyond rounding.
+        If shapes disagree, an entry is not finite, the largest is beyond 1e304 or, if not zero,
+        below 1e-304, a label is neither -1 nor +1, a margin that is asked for is not positive,
+        memory cannot hold the program, or the kernel is indefinite beyond rounding.
     """
 
     kernel: np.ndarray
@@ -70,6 +70,7 @@ class KernelProgram:
                 f"{self.y.shape}"
             )
         require_finite("kernel", self.kernel)
+        require_scale("kernel", self.kernel, power=2)
         require_labels(self.y)
         wanted = self.wanted
         if wanted is not None and not (

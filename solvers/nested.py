@@ -10,6 +10,7 @@ from .dispatch import solve
 from .interior_point import solve_interior_point
 from .programs import MaxMarginProgram
 from .refinement import PrimalDual
+from .scaling import require_scales
 from .settings import Settings, SolverName
 from .solution import Solution
 from .status import Status
@@ -60,6 +61,7 @@ def solve_nested(
     [0.25, 1.25]
     """
     require_rising(sizes, program.n_samples)
+    require_scales(program)
     settings = settings or Settings()
     solutions: list[Solution] = []
     for size in sizes:

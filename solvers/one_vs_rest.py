@@ -11,6 +11,7 @@ from .dispatch import solve
 from .group_kernels import group_kernels
 from .interior_point import solve_interior_point
 from .programs import MaxMarginProgram
+from .scaling import require_scales
 from .settings import Settings, SolverName
 from .solution import Solution
 
@@ -142,6 +143,7 @@ def iterate_one_vs_rest(
         If there is no such solver, or it does not take the programs.
     """
     settings = settings or Settings()
+    require_scales(programs[0])
     design = programs[0].design
     apart = (
         design.n_samples >= min(settings.working_set_from, settings.single_from)

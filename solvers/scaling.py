@@ -1,4 +1,4 @@
-"""Equilibration: samples and inputs of size one, which leave separability as it is."""
+"""Scales of programs: those that are taken, and samples and inputs brought to size one."""
 
 from __future__ import annotations
 
@@ -7,12 +7,26 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .arrays import Array, as_float64, to_numpy
+from .checks import require_scale
 from .programs import MaxMarginProgram
 
-__all__ = ["Scaled", "equilibrated"]
+__all__ = ["Scaled", "equilibrated", "require_scales"]
 
 # Alternating passes over samples and inputs: matrices of rank one need one, others few more.
 PASSES = 4
+
+
+def require_scales(program: MaxMarginProgram) -> None:
+    """Refuse inputs, gates and products of both that are out of float64's middle range.
+
+    Raises
+    ------
+    ValueError
+        If the largest is beyond 1e152 or, if not zero, below 1e-152.
+    """
+    require_scale("X", program.design.X)
+    require_scale("Z", program.design.Z)
+    require_scale("X times Z", program.design.sample_sizes)
 
 
 @dataclass(frozen=True, eq=False)

@@ -169,6 +169,8 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("kernels/*.py", (".", "_solve", "data.*", "limits.literal", "limits.predictors",
                       "limits.result")),
     ("training/*.py", (".", "networks.*")),
+    # By its values alone: recognition knows no program and no theory.
+    ("recognition/*.py", (".", "data.arrays", "networks.adapted", "training.data")),
     ("measures/fit/*.py", (".", "networks.*", "training.*")),
     ("measures/*.py", (".", "_solve", "data.*", "gates.*", "limits.*", "local_limits.*",
                        "measures.fit.*", "networks.*", "training.*")),
@@ -199,11 +201,14 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
                      "schedule", "training")
     ),
     ("models/*/*.py", (".", "_solve", "data.*", "gates.*", "kernels.*", "limits.*")),
+    # Theorems by the form that a module is recognised to have.
+    ("diagnosis/*.py", (".", "_version", "_words", "recognition.*", *BELOW_MODELS)),
     # A closed form and its trainer in one file, which meet in a picture.
     ("autoencoders/*.py", (".", "data.arrays", "drawing.figures")),
     ("estimators/*.py", (".", "_solve", "data.*", "gates.*", "limits.*", "models.*")),
     ("sweeps/*.py", (".", "_version", "exits", "models", "run_model", "limits.linear", "options.*",
-                     "reports.*", "runs.*", "data.dataset", "data.names", "drawing.figures")),
+                     "reports.*", "runs.*", "data.dataset", "data.labelled", "data.names", "_solve",
+                     "drawing.figures")),
     ("cli.py", ("_version", "exits", "models", "options.*", "reports.*", "run_model", "runs.*",
                 "sweeps.commands", "sweeps.showing")),
 )  # fmt: skip

@@ -7,7 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._solve import require_finite, require_inputs, require_labels, require_shape, to_numpy
+from .._solve import (
+    require_finite,
+    require_inputs,
+    require_labels,
+    require_scale,
+    require_shape,
+    to_numpy,
+)
 
 __all__ = [
     "ONE_LABEL",
@@ -64,8 +71,8 @@ def checked_data(X: Any, y: Any) -> tuple[Floats, Floats]:
     Raises
     ------
     TypeError, ValueError
-        If one is no array of real numbers, shapes disagree, an input is not finite, or a label is
-        neither -1 nor +1.
+        If one is no array of real numbers, shapes disagree, an input is not finite, the largest
+        is beyond 1e152 or, if not zero, below 1e-152, or a label is neither -1 nor +1.
     """
     require_real("X", X)
     require_real("y", y)
@@ -73,6 +80,7 @@ def checked_data(X: Any, y: Any) -> tuple[Floats, Floats]:
     require_inputs(X)
     require_shape("y", y, (len(X),), ONE_LABEL)
     require_finite("X", X)
+    require_scale("X", X)
     require_labels(y)
     return X, y
 

@@ -32,6 +32,7 @@ from .._solve import (
     SolverName,
     Status,
     one_vs_rest_programs,
+    require_scale,
     solve,
     solve_one_vs_rest,
     to_numpy,
@@ -133,6 +134,7 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
         inputs: Floats
         targets: NDArray[Any]
         inputs, targets = validate_data(self, X, y, dtype=np.float64)
+        require_scale("X", inputs)
         check_classification_targets(targets)
         weights, costs = weigh(targets, sample_weight, self.class_weight)
         rows = np.flatnonzero(costs)

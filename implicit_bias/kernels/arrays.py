@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._solve import require_columns, require_finite, require_memory, to_numpy
+from .._solve import require_columns, require_finite, require_memory, require_scale, to_numpy
 from ..data.arrays import Floats, require_real
 
 __all__ = [
@@ -106,9 +106,11 @@ def check_kernel(K: Any) -> Floats:
     TypeError
         If it does not hold real numbers.
     ValueError
-        If it is not finite, square or symmetric, or has a negative diagonal.
+        If it is not finite, square or symmetric, or has a negative diagonal, or its largest entry
+        is beyond 1e304 or, if not zero, below 1e-304.
     """
     kernel = matrix("K", K)
+    require_scale("K", kernel, power=2)
     if kernel.shape[0] != kernel.shape[1]:
         raise ValueError(
             f"`K` must be square, one row and column a training sample, got {kernel.shape}: "

@@ -17,6 +17,7 @@ from .._solve import (
     SolverName,
     as_float64,
     conclude,
+    require_scale,
     solve,
 )
 from ..data.arrays import require_real
@@ -152,17 +153,22 @@ class Formulation(LiteralProgram, Generic[LimitT]):
         """State a checked `program`, made with these `gates`, in the module cvxpy."""
 
 
-def real_data(X: Array, y: Array) -> tuple[Array, Array]:
+def real_data(X: Array, y: Array, name: str = "X") -> tuple[Array, Array]:
     """Return inputs and labels in float64, the labels of the inputs' kind and device.
+
+    Messages call the inputs `name`.
 
     Raises
     ------
     TypeError
         If either is complex, masked, sparse, or no array of numbers.
+    ValueError
+        If the largest input is beyond 1e152 or, if not zero, below 1e-152.
     """
-    require_real("X", X)
+    require_real(name, X)
     require_real("y", y)
     X = as_float64(X)
+    require_scale(name, X)
     return X, as_float64(y, like=X)
 
 

@@ -105,7 +105,7 @@ class L1Margin(Formulation[L1Limit]):
         ValueError
             If shapes disagree, values are not finite, or labels are not -1 and +1.
         """
-        features, y = real_data(X, y)
+        features, y = real_data(X, y, "features")
         if features.ndim != 2 or features.shape[0] == 0 or features.shape[1] == 0:
             raise ValueError(
                 f"`features` must have shape (n, m) with n, m >= 1, got {tuple(features.shape)}"

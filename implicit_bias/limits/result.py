@@ -70,9 +70,9 @@ class Result(Answer, Shown):
     def load(cls, path: str | os.PathLike[str], *, device: str | None = None) -> Self:
         """Read what `save` wrote.
 
-        A checksum detects any change of the file, and the stored arrays must be consistent with
-        the certificate. Proving it again takes the data: `certify` the program of a max-margin
-        limit with its coefficients and multipliers.
+        A checksum detects damage to the file, and the stored arrays must be consistent with the
+        certificate. Neither proves it, since whoever writes a file can write both: that takes the
+        data (see `Limit.certify`).
 
         Parameters
         ----------

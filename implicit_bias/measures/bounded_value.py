@@ -48,7 +48,7 @@ class BoundedValue(Measured):
     (1.0, 1.0)
     """
 
-    value: float = quantity("value of the network", ".8g")
+    value: float = quantity()
     bound: float = quantity(
         "every network's value is at least (theorem)",
         ".8g",

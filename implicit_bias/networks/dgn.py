@@ -102,8 +102,9 @@ class GatedStack(torch.nn.Module):
         below = [n_inputs, *self.widths]
         shapes = [self._shape(high, low) for low, high in pairwise(below)]
         deviation = math.sqrt(initial_variance(widths=self.widths, gate_rate=gate_rate))
-        drawn = _draw(begin.init, [*shapes, (1, below[-1])], deviation, begin.generator())
-        self.layers = torch.nn.ParameterList(begin.parameters(drawn))
+        shapes.append((1, below[-1]))
+        drawn = begin.parameters(lambda rng: _draw(begin.init, shapes, deviation, rng))
+        self.layers = torch.nn.ParameterList(drawn)
 
     @property
     def degree(self) -> int:

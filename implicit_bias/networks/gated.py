@@ -66,8 +66,10 @@ class GatedLayers(torch.nn.Module):
         begin = Start.checked({**sizes, **above}, inits, **start)
         self.n_inputs, *shape = sizes.values()
         self.n_units = shape[0]
-        drawn = draw_gated(begin.init, (*shape, self.n_inputs), upper_widths, begin.generator())
-        self.w1, *upper = begin.parameters(drawn)
+        gated = (*shape, self.n_inputs)
+        self.w1, *upper = begin.parameters(
+            lambda rng: draw_gated(begin.init, gated, upper_widths, rng)
+        )
         self.upper = torch.nn.ParameterList(upper)
 
     @classmethod

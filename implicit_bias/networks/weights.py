@@ -14,6 +14,7 @@ from torch import Tensor
 
 from .._words import InitName, UnitInit
 from .protocols import check_start
+from .threads import torch_threads
 
 __all__ = [
     "INITS",
@@ -116,15 +117,24 @@ class Start:
         check_start(sizes, begin.init_scale, init=begin.init, inits=inits, device=begin.device)
         return begin
 
-    def generator(self) -> torch.Generator:
-        """Return a torch generator, seeded by `random_state`."""
+    def parameters(
+        self, draw: Callable[[torch.Generator], Iterable[Tensor]]
+    ) -> list[torch.nn.Parameter]:
+        """Return weights as parameters, drawn by `random_state`, scaled and placed.
+
+        In one thread, whatever torch may have: the rounding of orthogonal factors and of sums
+        depends on their number, and a seed is to give one network everywhere.
+
+        Parameters
+        ----------
+        draw : callable
+            ``draw(generator)`` returns the weights, in float64 on the CPU.
+        """
         seed = self.random_state
         if isinstance(seed, np.random.Generator):
             seed = int(seed.integers(2**63 - 1))
-        return torch.Generator().manual_seed(seed)
-
-    def parameters(self, drawn: Iterable[Tensor]) -> list[torch.nn.Parameter]:
-        """Return drawn weights as parameters, scaled and placed."""
+        with torch_threads(1):
+            drawn = list(draw(torch.Generator().manual_seed(seed)))
         return [
             torch.nn.Parameter((self.init_scale * W).to(device=self.device, dtype=self.dtype))
             for W in drawn

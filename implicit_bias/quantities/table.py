@@ -255,6 +255,7 @@ MEASURED: tuple[Quantity, ...] = (
         "Largest distance of training from the closed form, or the flow, relative to that.",
         ".2e",
         ideal=0.0,
+        phrase="on its predicted path to {:.1e}",
     ),
     _column(
         "limit_error",
@@ -262,6 +263,7 @@ MEASURED: tuple[Quantity, ...] = (
         "Distance of a student's weights from their limit, relative to that.",
         ".4f",
         ideal=0.0,
+        phrase="weights {:.2%} off the limit",
     ),
     _like("null_norm_limit", _NULL_NORM, "Length of the limit off the span of the samples."),
     _NULL_NORM,
@@ -381,6 +383,9 @@ MEASURED: tuple[Quantity, ...] = (
 
 SHARED: tuple[Quantity, ...] = (
     Quantity("status", "status", doc="Status of the answer."),
+    Quantity(
+        "value", "value of the network", ".8g", doc="Value of the network; smaller is better."
+    ),
     Quantity("advice", "what it means", doc="Meaning of the status, and what can be done."),
     Quantity("tol", "gap asked for", doc="Tolerance of the status."),
     Quantity("rank", "rank", "d", doc="Rank of the linear system."),

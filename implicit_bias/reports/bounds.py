@@ -15,15 +15,18 @@ from ..quantities.formatting import DASH, number
 from ..quantities.table import lines
 from .finding import Assumption, Finding, Table
 from .findings import solved
+from .verdict import Evidence, decide
 
 __all__ = [
     "BOUND",
     "LASSO",
     "LOCAL",
     "comparison_finding",
+    "bound_evidence",
     "bound_finding",
     "bound_table",
     "local_columns",
+    "local_evidence",
     "strict_local_optimum",
 ]
 
@@ -39,7 +42,58 @@ def bound_finding(bound: PathLimit) -> Finding:
     """
     alone = solved(bound, BOUND)
     title = "a bound of every network with these gates"
-    return replace(alone, tables=(bound_table(bound, title, *alone.tables[0].rows[4:]),))
+    return replace(
+        alone,
+        tables=(bound_table(bound, title, *alone.tables[0].rows[4:]),),
+        verdicts=(decide(bound_evidence(bound)),),
+    )
+
+
+def bound_evidence(bound: PathLimit, value: BoundedValue | None = None) -> Evidence:
+    """Return what is proved of all networks with the same gates.
+
+    Parameters
+    ----------
+    bound : PathLimit
+    value : BoundedValue, optional
+        Of one of them, whose local limit bounds the least value from above.
+    """
+    least, upper = bound.dual_objective, bound.attained
+    if value is not None:
+        known = value.value, value.local_value, bound.attained
+        upper = min(one for one in known if not math.isnan(one))
+    reason = f"no network with these gates is below {least:.5g} (proved)"
+    if bound.is_tight():
+        reason += ", and one is known that attains it"
+    elif math.isfinite(upper):
+        reason += f": the best of all lies between {least:.5g} and {upper:.5g}"
+    return Evidence(
+        theory="bound", status=bound.status, beside={"lower_bound": least}, numbers=reason
+    )
+
+
+def local_evidence(value: BoundedValue, **further: Any) -> Evidence:
+    """Return the evidence on a network whose limit no theorem names, beside its local limit.
+
+    Parameters
+    ----------
+    value : BoundedValue
+    further
+        As of `Evidence`.
+    """
+    local = value.limit
+    numbers = f"value {value.value:.5g}"
+    if local is not None:
+        numbers += f", local optimum {local.value:.5g}"
+    reason = "" if value.local is None else value.local.reason
+    known = {"theory": "local limit", "reason": reason} | further
+    return Evidence(
+        status=None if local is None else local.status,
+        near={} if local is None else {"local_ratio": value.local_ratio},
+        beside={"value": value.value, "local_value": value.local_value},
+        numbers=numbers,
+        **known,
+    )
 
 
 def bound_table(bound: PathLimit, title: str, *further: tuple[str, ...]) -> Table:

@@ -16,7 +16,8 @@ from ..quantities.table import stacked
 from ..training.trajectory import Trajectory
 from .columns import limit_columns, over_classes, training_columns
 from .finding import Assumption, Finding, Table
-from .findings import network_record, shortfall
+from .findings import evidence, network_record, shortfall
+from .verdict import Verdict, decide, nearest_first
 from .writers import write_frame, write_weights
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ def class_finding(classes: Sequence[int], done: Progressed) -> Finding:
         row=class_columns(done),
         finished=done.finished,
         shortfall=_shortfall(done),
+        verdicts=_verdicts(done),
     )
 
 
@@ -139,6 +141,23 @@ def _record(one: Trained | None) -> dict[str, Any]:
         "network": one.state.to_dict() | network_record(one.trajectory),
         "comparison": one.comparison.to_dict(),
     }
+
+
+def _verdicts(done: Progressed) -> tuple[Verdict, ...]:
+    """Return the verdict on the networks of all classes: that on the one farthest away."""
+    if done.labels is None:
+        return ()
+    several = f"the farthest of {len(done.trained)} classes"
+    each = [
+        decide(
+            evidence(
+                done.limits[label], one.comparison, one.trajectory,
+                network=f"class {label}", remark=several,
+            )
+        )
+        for label, one in done.trained.items()
+    ]  # fmt: skip
+    return nearest_first(each)[-1:]
 
 
 def _shortfall(done: Progressed) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import TypeGuard
 
 __all__ = ["INDEX", "REPORT", "RESULTS", "is_beside"]
 
@@ -13,6 +14,6 @@ RESULTS, REPORT = "results.json", "report.safetensors"
 _BESIDE = re.compile(r"\w[^/\\:]*\.(safetensors|parquet)")
 
 
-def is_beside(name: object) -> bool:
+def is_beside(name: object) -> TypeGuard[str]:
     """Return True for a name that a run can give to a file beside its results."""
     return isinstance(name, str) and _BESIDE.fullmatch(name) is not None

@@ -12,10 +12,7 @@ import numpy as np
 from .._solve import Status, to_numpy
 from ..data.sample import Sample
 from ..drawing.figures import Panel, Row
-from ..gates.gating import Gating
 from ..limits.limit import Limit
-from ..measures.comparison import Comparison, NetworkState
-from ..measures.scalars import accuracy
 from ..quantities.formatting import loss_in_words
 from ..quantities.table import columns, lines
 from ..training.trajectory import Trajectory
@@ -26,6 +23,8 @@ from .writers import write_frame, write_weights
 
 if TYPE_CHECKING:
     import torch
+
+    from ..measures.comparison import Comparison, NetworkState
 
 __all__ = [
     "TOGETHER",
@@ -132,6 +131,8 @@ def compared(
 ) -> Finding:
     """Return the finding of a limit and a network side by side, with their differences."""
     scores = [to_numpy(limit.predictor(sample.X, sample.gates)) for sample in samples]
+    from ..measures.scalars import accuracy  # with torch, which no limit alone needs
+
     at_train, at_val = (accuracy(s.y, f) for s, f in zip(samples, scores, strict=True))
     # That of the function, whose accuracy stands beside it: programs may have margins of their own.
     margin = float((samples[0].y * scores[0]).min())
@@ -183,7 +184,7 @@ def evidence(
         smallest_margin=float(trajectory.smallest_margin[-1]),
         diverged=divergence(trajectory),
         reason=reason,
-        remark=_interrupted(trajectory),
+        remark=_interrupted(trajectory) or further.pop("remark", ""),
         **further,
     )
 
@@ -214,9 +215,12 @@ def separable_assumptions(comparison: Comparison, trajectory: Trajectory) -> tup
 
 def gating_file(gating: Any) -> Finding:
     """Return the finding of a run's gating, to be loaded again; empty without one to save."""
-    return Finding(
-        "gating", files={"gating.safetensors": gating.save} if isinstance(gating, Gating) else {}
-    )
+    if gating is None:
+        return Finding("gating")
+    from ..gates.gating import Gating  # with scikit-learn
+
+    savable = isinstance(gating, Gating)
+    return Finding("gating", files={"gating.safetensors": gating.save} if savable else {})
 
 
 def network_record(trajectory: Trajectory) -> dict[str, Any]:

@@ -28,6 +28,9 @@ __all__ = ["is_run", "load"]
 def load(path: str | os.PathLike[str]) -> Any:
     """Load what was saved: the report of a run's folder, or a single result from its file.
 
+    Nothing in a file is run, and nothing in it is proved: certificates are as they were written.
+    `limit.certify(X, y, gates)` proves a limit anew, on the data.
+
     Parameters
     ----------
     path : path
@@ -154,9 +157,9 @@ def _check_folder(folder: Path) -> None:
             f"{where} holds a run that is not finished: go on with it by `--resume`, or "
             "`run(..., resume=True)`"
         )
-    if any(folder.glob("*.parquet")):
+    if any(folder.glob("*.parquet")) or any(folder.glob("_new/*")):
         raise ValueError(
-            f"{where} holds the rows of a sweep and no single run: read it with pandas.read_parquet"
+            f"{where} holds the rows of a sweep and no single run: read it with `sweeps.read_rows`"
             ", or see it with `implicit-bias show`"
         )
     raise ValueError(f"{where} holds no saved run: name the folder of `--save`")

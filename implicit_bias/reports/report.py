@@ -57,7 +57,7 @@ class Report(Contents):
         Parameters
         ----------
         folder : path
-            Made if it is not there.
+            Made if it is not there; files of the same names are replaced.
 
         Returns
         -------

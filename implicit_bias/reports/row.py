@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
+from .._extras import naming_extras
 from ..options.choices import Choices
 from ..quantities.definition import Quantity, Type
 from ..quantities.table import MEASURED
@@ -103,6 +104,7 @@ def make_row(values: Mapping[str, Any]) -> dict[str, Any]:
     return row | {"row_version": ROW_VERSION}
 
 
+@naming_extras()
 def row_schema() -> pa.Schema:
     """Return the columns of `Report.row` as a pyarrow schema, descriptions as metadata.
 
@@ -111,6 +113,11 @@ def row_schema() -> pa.Schema:
     pyarrow.Schema
         One nullable field for each column, its description under ``b"doc"``, and the version of
         the columns under ``b"row_version"``.
+
+    Raises
+    ------
+    MissingExtra
+        Without pyarrow.
 
     Examples
     --------

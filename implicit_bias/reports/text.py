@@ -6,6 +6,7 @@ import io
 import textwrap
 from collections.abc import Iterable
 
+from .._files import harmless
 from .contents import Contents
 from .finding import Table
 
@@ -27,7 +28,8 @@ def render_text(report: Contents, width: int = WIDTH) -> str:
         *_wrapped(f"data: {heading.setup}", width),
         *(line for one in report.assumptions for line in _wrapped(f"  - {one}", width, "    ")),
     ]
-    return "\n\n".join(["\n".join(head), *(render_table(table, width) for table in report.tables)])
+    text = "\n\n".join(["\n".join(head), *(render_table(table, width) for table in report.tables)])
+    return harmless(text)
 
 
 def _wrapped(text: str, width: int, indent: str = "  ") -> list[str]:

@@ -125,6 +125,8 @@ class Evidence:
         What is predicted of the network if it trains on.
     remark : str
         What is said of the network wherever it stands.
+    numbers : str
+        The numbers in words of their own, where a list of quantities does not say it.
     trainer, network : str
         As of `Verdict`.
     """
@@ -139,12 +141,13 @@ class Evidence:
     reason: str = ""
     predicted: str = ""
     remark: str = ""
+    numbers: str = ""
     trainer: str = ""
     network: str = ""
 
 
 # Words of networks whose numbers say nothing yet.
-SILENT = ("DIVERGED", "NOT SEPARABLE", "NOT SEPARATED")
+SILENT = ("DIVERGED", "NOT SEPARABLE", "NOT SEPARATED", "NOT SOLVED")
 
 
 def decide(found: Evidence) -> Verdict:
@@ -175,8 +178,8 @@ def decide(found: Evidence) -> Verdict:
     """
     word = _word(found)
     known = {name: one for name, one in {**found.near, **found.beside}.items() if one == one}
-    said = known if word not in SILENT else {}
-    numbers = ", ".join(TABLE[name].said(value) for name, value in said.items())
+    numbers = found.numbers or ", ".join(TABLE[name].said(one) for name, one in known.items())
+    numbers *= word not in SILENT
     sentence = "; ".join(filter(None, (numbers, *_explained(word, found), found.remark)))
     return Verdict(word, sentence, known, found.trainer, found.network)
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from .._files import clear_unfinished, from_json, write_atomically
-from .._saved import RUN, kind_of
 from ..reports.files import INDEX, RESULTS, is_beside
 
 __all__ = ["RunFolder"]
@@ -214,6 +213,8 @@ def _plain(path: Path) -> bool:
 
 
 def _is_state(path: Path) -> bool:
+    from .._saved import RUN, kind_of  # with NumPy, which the command line does not load at once
+
     try:
         return kind_of(path) == RUN.name
     except ValueError:

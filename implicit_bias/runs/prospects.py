@@ -20,7 +20,7 @@ from ..training.settings import TrainingSettings
 from ..training.trajectory import Trajectory
 from .label_agreement import AgreementAhead
 
-__all__ = ["FOLLOWS", "farther_in_words", "prospects"]
+__all__ = ["FOLLOWS", "farther_in_words", "heading_table", "prospects"]
 
 # A run is extrapolated to so many times its log(1/loss): runs that were taken 10 and 20 times as
 # many steps came to between twice (constant steps) and forty times theirs.
@@ -96,6 +96,26 @@ def prospects(
         tables=(_table(going), *_exponents(rates, settings)),
         row={} if ahead is None else {"agreement_from": ahead.log_inverse_loss},
     )
+
+
+def heading_table(limit: Extrapolation, reached: float, u: float) -> Table:
+    """Return the table of where a margin ratio is going, of a network whose units are not known.
+
+    Parameters
+    ----------
+    limit : Extrapolation
+    reached : float
+        The last margin ratio.
+    u : float
+        1 / log(1/loss) there.
+    """
+    rows = (
+        *lines({"margin_ratio": reached}, "margin_ratio"),
+        *_farther(limit, u),
+        (EXTRAPOLATED, str(limit)),
+        PROVED,
+    )
+    return _table(rows)
 
 
 def farther_in_words(found: Finding) -> str:

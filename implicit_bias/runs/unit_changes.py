@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,7 @@ from ..training.trajectory import Trajectory
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["slow_units_finding"]
+__all__ = ["growth_finding", "slow_units_finding"]
 
 TITLE = "units whose share of the norm descent has yet to change"
 COLUMNS = ("unit", "predicted to first order", "steps to that")
@@ -68,11 +69,16 @@ def slow_units_finding(
     if growth.changes:
         clocks = [*_clocks(trajectory, settings), *_paces(network, train, settings.trainer)]
         growth = unit_growth(network, *train, limit=limit, clocks=clocks, kkt=kkt)
+    panels = (partial(plot_unit_growth, trajectory, growth),) if growth.changes else ()
+    return replace(growth_finding(growth), panels=panels)
+
+
+def growth_finding(growth: UnitGrowth) -> Finding:
+    """Return the finding of units whose share will change, without a picture."""
     return Finding(
         "slow units",
         record={"unit_growth": growth.to_dict()},
         tables=_tables(growth),
-        panels=(partial(plot_unit_growth, trajectory, growth),) if growth.changes else (),
         objects={"unit_growth": growth},
     )
 

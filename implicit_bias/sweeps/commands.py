@@ -13,6 +13,7 @@ import click
 from ..exits import (
     INTERRUPTED,
     failures_reported,
+    say,
     terminated_like_interrupted,
 )
 from ..models import MODELS
@@ -31,7 +32,8 @@ FAILED_CELLS = 6
 ENGINES = ("joblib", "dask", "slurm")
 EPILOG = (
     "Exit codes: 0 done; 2 usage or bad input, or a full disk; 6 some cells failed, and their rows "
-    "say why; 130 interrupted. What was finished is in the folder, and the same command goes on."
+    "say why, or were lost with their processes or jobs; 130 interrupted. What was finished is in "
+    "the folder, and the same command goes on."
 )
 
 
@@ -94,9 +96,7 @@ def named_values(
 )
 @click.argument("file", type=click.Path(path_type=Path), required=False)
 @click.option("--model", type=Choice(sorted(MODELS)), help="In place of FILE: the model ...")
-@click.option(
-    "--out", type=click.Path(path_type=Path), required=True, help="Folder: a Parquet file a cell."
-)
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder of the rows.")
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="At a time.")
 @click.option("--engine", type=Choice(ENGINES), help="What runs the cells.  [default: joblib]")
 @click.option("--scheduler", help="Address of the Dask scheduler; local: slurm without a cluster.")
@@ -109,6 +109,7 @@ def named_values(
     help="NAME=VALUE for the engine, such as slurm_partition=long.",
 )
 @click.option("--retry", is_flag=True, help="Run cells that failed earlier again.")
+@click.option("--sync", is_flag=True, help="Wait for the disk after every cell.")
 @click.option("--quiet", is_flag=True, help="No progress and no summary.")
 def sweep(
     file: Path | None,
@@ -116,6 +117,7 @@ def sweep(
     out: Path,
     jobs: int,
     retry: bool,
+    sync: bool,
     quiet: bool,
     **choices: Any,
 ) -> None:
@@ -123,25 +125,22 @@ def sweep(
 
     By FILE, in TOML: `model`, a table [grid] of options with lists of values, and a table [options]
     for all others; or by options, `--hidden-units 1,2,5 --seed 0:10`, each with its values between
-    commas. Cells whose files are in the folder of --out are not run again.
+    commas. Cells whose rows are in the folder of --out are not run again.
     """
     with failures_reported():
         engine = {name: choices.pop(name) for name in ("engine", "scheduler", "threads", "further")}
         wanted = _wanted(file, model, choices)
-        from .cell_files import CellFiles
         from .engines import Engine
-        from .sweep import sweeping
+        from .store import Store
+        from .sweep import Settings, sweeping
 
-        runs_with = Engine(**_merged(wanted.engine, engine))
-        done = sweeping(
-            wanted.model, wanted.grid, wanted.options, CellFiles(out), (runs_with, jobs),
-            _watched(quiet), retry=retry,
-        )  # fmt: skip
+        how = Settings(Engine(**_merged(wanted.engine, engine)), jobs, retry, sync)
+        done = sweeping(wanted.model, wanted.grid, wanted.options, Store(out), how, _watched(quiet))
         if not quiet:
             _summarise(done)
-    if not done.finished:
+    if not done.finished and not done.lost:
         raise SystemExit(INTERRUPTED)
-    raise SystemExit(FAILED_CELLS if done.failures else 0)
+    raise SystemExit(FAILED_CELLS if done.failures or done.lost else 0)
 
 
 def _wanted(file: Path | None, model: str | None, choices: Mapping[str, Any]) -> SweepFile:
@@ -182,22 +181,25 @@ def _watched(quiet: bool) -> Iterator[Progress]:
             with bar() as progress:
                 yield progress
         else:
-            yield Lines(lambda text: click.echo(text, err=True)).progress()
+            yield Lines(lambda text: say(text, err=True)).progress()
 
 
 def _summarise(done: Sweep) -> None:
     """Print the numbers of cells that are done and failed, with the messages of failures."""
     from collections import Counter
 
-    written = len(done.frame()["cell"].unique()) if any(done.folder.glob("*.parquet")) else 0
     failed = len(done.failures)
-    parts = [f"{written} of {len(done.cells)} cells are in {done.folder}"]
+    parts = [f"{done.n_done} of {len(done.cells)} cells are in {done.folder}"]
     if done.n_skipped:
         parts.append(f"{done.n_skipped} were there before")
-    click.echo("; ".join(parts), err=True)
+    say("; ".join(parts), err=True)
     if failed:
-        click.echo(f"{failed} failed (`--retry` runs them again):", err=True)
+        say(f"{failed} failed (`--retry` runs them again):", err=True)
         for message, count in Counter(done.failures.values()).most_common(5):
-            click.echo(f"  {count} x {message}", err=True)
-    if not done.finished:
-        click.echo("interrupted: the same command goes on", err=True)
+            say(f"  {count} x {message}", err=True)
+    if done.lost:
+        say(f"{len(done.lost)} were lost (the same command runs them):", err=True)
+        for message, count in Counter(done.lost.values()).most_common(5):
+            say(f"  {count} x {message}", err=True)
+    elif not done.finished:
+        say("interrupted: the same command goes on", err=True)

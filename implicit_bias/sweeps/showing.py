@@ -11,7 +11,7 @@ import click
 from .._extras import require
 from .._files import check_writable
 from .._pictures import write_figure
-from ..exits import PICTURES, ending, failures_reported, print_notices, width
+from ..exits import PICTURES, ending, failures_reported, print_notices, say, width
 from ..options.fields import flag
 from .commands import named_values
 
@@ -75,7 +75,7 @@ def _show_run(folder: Path, choices: Mapping[str, Any], plot: Path | None) -> No
                 "leave it out"
             )
     report = load(folder)
-    click.echo(render_text(report, width()))
+    say(render_text(report, width()))
     print_notices(report)
     if plot is not None:
         figure = report.figure()
@@ -110,9 +110,9 @@ def _show_sweep(
     columns = columns or tuple(measured(rows))
     groups = groups_of(rows, by, columns)
     shown = rows_table(rows, by, columns) if each else summary_table(groups, by, columns)
-    click.echo(render_table(shown, width()))
+    say(render_table(shown, width()))
     for message, count in failures_of(rows).items():
-        click.echo(f"failed, {count} of {len(rows)} rows: {message}", err=True)
+        say(f"failed, {count} of {len(rows)} rows: {message}", err=True)
     if plot is not None:
         from .figure import sweep_figure
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,8 @@ from ..options.values import nearest
 from ..reports.files import RESULTS
 from ..reports.finding import Table
 from ..reports.row import COLUMNS, OPTIONS
-from .cell_files import CELL_COLUMNS, CellFiles
+from .rows import CELL_COLUMNS
+from .store import Store
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,6 +30,8 @@ __all__ = [
     "summary_table",
     "varying",
 ]
+
+log = logging.getLogger(__name__)
 
 CHOICES = ("model", "data", *(column.name for column in OPTIONS), "data_digest", "gating_digest")
 # Shown where no columns are asked for, if there is something in them.
@@ -62,26 +66,48 @@ class Group:
 
 @naming_extras()
 def read_rows(folder: str | os.PathLike[str]) -> pd.DataFrame:
-    """Read all rows in the folder of one or several sweeps.
+    """Read all rows in the folder of one or several sweeps, as they were done.
+
+    Those that are not in one table are brought into one, where no sweep is at work on them.
+
+    Parameters
+    ----------
+    folder : path
+
+    Returns
+    -------
+    DataFrame
+        With the columns of `sweep_schema`; NaN where null.
 
     Raises
     ------
     ValueError
         If there are none, or a file is damaged.
+    MissingExtra
+        Without pandas or pyarrow.
+
+    Examples
+    --------
+    >>> done = ib.sweep("linear", {"seed": [0, 1]}, out="runs", n_train=20, steps=0)
+    >>> ib.sweeps.read_rows("runs")["status"].tolist()
+    ['SOLVED', 'SOLVED']
     """
-    files = CellFiles(folder)
-    if (files.folder / RESULTS).exists():
+    store = Store(folder)
+    if (store.folder / RESULTS).exists():
         raise ValueError(
             f"{os.fspath(folder)!r} holds a single run, which `load` gives back: name the "
             "folder of `sweep --out`"
         )
-    cells = sorted(files.done())
-    if not cells:
+    if store.is_empty():
         raise ValueError(
-            f"{os.fspath(folder)!r} holds no rows of a sweep, no file *.parquet: name the folder "
-            "of `sweep --out`"
+            f"{os.fspath(folder)!r} holds no rows of a sweep: name the folder of `sweep --out`"
         )
-    return files.frame(cells)
+    if store.quiet():
+        try:
+            store.compact()
+        except OSError as error:
+            log.info("the rows stay as they are: %s", error)
+    return store.frame()
 
 
 def matching(frame: pd.DataFrame, where: Mapping[str, str]) -> pd.DataFrame:

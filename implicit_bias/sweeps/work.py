@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,81 +14,95 @@ from pathlib import Path
 from typing import Any
 
 from .._version import __version__
-from ..reports.row import COLUMNS, make_row
-from ..run_model import run
-from .cell_files import CellFiles
+from ..reports.row import NAMES, make_row
+from ..run_model import parted, resolve, run
 from .cells import Cell
+from .records import Record
+from .store import Store
+from .stored_data import opened
 
 __all__ = ["Outcome", "Work", "own_threads"]
 
 log = logging.getLogger(__name__)
 
+# Seconds between two looks of a worker at the process of its sweep.
+LOOK_SECONDS = 1.0
+
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a cell: its digest, with the message of one that failed."""
+    """The outcome of a cell.
+
+    Attributes
+    ----------
+    cell : str
+        Its digest.
+    error : str, optional
+        The message of one that failed.
+    lost : str, optional
+        Of a cell without a record the reason: its process or its job has ended before it.
+    """
 
     cell: str
     error: str | None = None
+    lost: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """The work for each cell; it pickles.
+    """The work for each cell; it pickles, and is small: data of the user's own are in files.
 
     Attributes
     ----------
     model : str
     fixed : mapping
-        Options that all cells share, and data and gates of the user.
+        Options that all cells share, gates of the user, and where the user's data are.
     folder : Path
-        Where the files of the cells are.
+        Where the records go.
     threads : int
         Of BLAS and PyTorch, in every process.
+    sync : bool
+        True to wait for the disk with each record.
+    parent : int, optional
+        The process of the sweep, without which one of this machine ends.
     """
 
     model: str
     fixed: Mapping[str, Any]
     folder: Path
     threads: int
+    sync: bool = False
+    parent: int | None = None
 
     def __call__(self, cell: Cell) -> Outcome:
-        """Run the cell and write its file, unless it is there by now.
+        """Run the cell and write its record.
 
         Whatever ends its run is the message of its row, and ends no other.
 
         Raises
         ------
         NotWritten
-            If the file cannot be written.
+            If the record cannot be written.
         KeyboardInterrupt
             If an interrupt came: an unfinished run is no result.
         """
-        files = CellFiles(self.folder)
-        if files.path(cell.digest).exists():
-            return Outcome(cell.digest)
+        if self.parent is not None:
+            end_with(self.parent, os.getpid())
         fix_threads(self.threads, os.getpid())
         begun = time.perf_counter()
         rows, error = self._rows(cell)
-        seconds = time.perf_counter() - begun
-        self.write(cell, rows, error=error, seconds=seconds)
+        own = {
+            "cell": cell.digest,
+            "cell_error": error,
+            "cell_seconds": time.perf_counter() - begun,
+            "cell_written": time.time(),
+        }
+        _store(self.folder).write(Record(own, rows), sync=self.sync)
         return Outcome(cell.digest, error)
-
-    def fail(self, cell: Cell, error: str) -> Outcome:
-        """Write the row of a cell that its process did not live to write."""
-        self.write(cell, [self._failed(cell)], error=error, seconds=None)
-        return Outcome(cell.digest, error)
-
-    def write(
-        self, cell: Cell, rows: list[dict[str, Any]], *, error: str | None, seconds: float | None
-    ) -> None:
-        """Write the rows of a cell, its own columns before them."""
-        own = {"cell": cell.digest, "cell_error": error, "cell_seconds": seconds}
-        CellFiles(self.folder).write(cell.digest, [own | row for row in rows])
 
     def _rows(self, cell: Cell) -> tuple[list[dict[str, Any]], str | None]:
         try:
-            report = run(self.model, **{**self.fixed, **cell.choices})  # type: ignore[arg-type]
+            report = run(self.model, **{**opened(self.fixed), **cell.choices})  # type: ignore[arg-type]
         except Exception as error:
             log.debug("cell %s failed", cell.digest, exc_info=True)
             return [self._failed(cell)], f"{type(error).__name__}: {error}"
@@ -96,9 +111,42 @@ class Work:
         return report.rows(), None
 
     def _failed(self, cell: Cell) -> dict[str, Any]:
-        known = {column.name for column in COLUMNS}
-        options = {name: value for name, value in cell.options.items() if name in known}
-        return make_row(options | {"model": self.model, "version": __version__})
+        """Return the row of a cell without a result: its options, as far as they can be read."""
+        plain = parted(self.fixed)[1]
+        options = vars(resolve(self.model, {**plain, **cell.choices}).options)
+        known = {name: value for name, value in options.items() if name in NAMES}
+        return make_row(known | {"model": self.model, "version": __version__})
+
+
+@cache
+def _store(folder: Path) -> Store:
+    return Store(folder)
+
+
+@cache
+def end_with(parent: int, process: int) -> None:
+    """End this process, from now on, as soon as that of the sweep is gone.
+
+    A worker would go on with what it has, and then wait for more, for minutes.
+    """
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: int) -> None:
+    own = os.getppid() == parent
+    while os.getppid() == parent if own else _exists(parent):
+        time.sleep(LOOK_SECONDS)
+    os._exit(1)
+
+
+def _exists(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 @cache

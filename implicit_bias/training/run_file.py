@@ -87,7 +87,7 @@ class RunFile:
         if self._path.parent.exists():
             check_writable(self._path, folder=False)
         self._fingerprint = _fingerprint(settings, data, network)
-        self._initial = digest_of(weights)
+        self._initial = _sizes_of(weights)
 
     def write(self, state: RunState) -> None:
         """Save a run in place of what was saved before; never half of it."""
@@ -136,7 +136,9 @@ class RunFile:
         }
         self._check_network(tensors, _tensors(weights, stepper))
         saved = [tensors[f"weight.{i}"] for i in range(len(weights))]
-        if digest_of(weights) not in (record["initial_weights"], digest_of(saved)):
+        # Not by their bits: another processor may round them otherwise.
+        begun = _alike(_sizes_of(weights), record["initial_weights"], weights)
+        if not begun and digest_of(weights) != digest_of(saved):
             raise ValueError(
                 f"the run in {str(self._path)!r} began from other weights: make the network as it "
                 "was made then, from the same seed and at the same scale"
@@ -200,6 +202,25 @@ def _fingerprint(
     fixed = [p for p in network.parameters() if not p.requires_grad]
     parts = [part for sample in data for part in sample] + [*fixed, *network.buffers()]
     return digest_of(parts, f"{settings!r} {type(network).__qualname__}")
+
+
+def _sizes_of(weights: Sequence[Tensor]) -> list[list[float]]:
+    """Return norm and one projection of each weight: alike up to rounding if the weights are."""
+    sizes = []
+    for weight in weights:
+        flat = weight.detach().cpu().double().flatten()
+        along = torch.cos(torch.arange(1, len(flat) + 1, dtype=torch.float64))
+        sizes.append([float(flat.norm()), float(flat @ along)])
+    return sizes
+
+
+def _alike(found: list[list[float]], kept: Any, weights: Sequence[Tensor]) -> bool:
+    """Return True for the sizes of the same weights, to the rounding of their dtype."""
+    one, other = np.array(found), np.array(kept, dtype=np.float64)
+    if one.shape != other.shape:
+        return False
+    close = 1e3 * max(torch.finfo(weight.dtype).eps for weight in weights)
+    return bool(np.all(np.abs(one - other) <= close * other[:, :1]))
 
 
 def digest_of(tensors: Sequence[Tensor | None], text: str = "") -> str:

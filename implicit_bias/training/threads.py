@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 
 import torch
 
+from ..networks.threads import torch_threads
 from .network_stack import NetworkStack
 
 __all__ = ["limited_threads", "threads_for"]
@@ -23,15 +23,6 @@ def threads_for(stack: NetworkStack, n_samples: int) -> int:
     return 1 if small else torch.get_num_threads()
 
 
-@contextlib.contextmanager
-def limited_threads(stack: NetworkStack, n_samples: int) -> Iterator[None]:
-    """Let torch use no more threads than `threads_for` steps of `n_samples`."""
-    usual, wanted = torch.get_num_threads(), threads_for(stack, n_samples)
-    if wanted == usual:
-        yield
-        return
-    torch.set_num_threads(wanted)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(usual)
+def limited_threads(stack: NetworkStack, n_samples: int) -> AbstractContextManager[None]:
+    """Return a context with no more threads of torch than `threads_for` steps of `n_samples`."""
+    return torch_threads(threads_for(stack, n_samples))

@@ -28,6 +28,9 @@ EXPERTS = np.concatenate([np.eye(2)[(Y > 0).astype(int)], GATES], axis=1)
 Case = tuple[Callable[[], Limit], tuple[Any, ...]]
 CASES: dict[str, Case] = {
     "linear": (lambda: ib.solve_linear_svm(X, Y), (X, Y)),
+    "features": (
+        lambda: ib.limits.solve_limit(ib.programs.UnitFeatures(2), X, Y), (X, Y),
+    ),
     "l1": (lambda: ib.limits.solve_l1_svm(X, Y), (X, Y)),
     "frelu": (lambda: ib.solve_frelu_svm(X, Y, GATES), (X, Y, GATES)),
     "path": (lambda: ib.solve_path_lasso(X, Y, LAYERS), (X, Y, LAYERS)),
@@ -40,7 +43,7 @@ CASES: dict[str, Case] = {
     "shallow": (lambda: ib.solve_shallow_gln_svm(X, Y, CONTEXTS), (X, Y, CONTEXTS)),
     "orthosep": (lambda: ib.solve_orthosep(ORTHANTS, Y), (ORTHANTS, Y)),
     "experts": (
-        lambda: ib.solve_dlgn_svm(X, Y, EXPERTS, experts="constant"), (X, Y, EXPERTS),
+        lambda: ib.limits.solve_dlgn_svm(X, Y, EXPERTS, experts="constant"), (X, Y, EXPERTS),
     ),
 }  # fmt: skip
 EVERY = pytest.mark.parametrize("name", sorted(CASES))

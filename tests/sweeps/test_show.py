@@ -135,12 +135,12 @@ def test_sigterm_ends_a_sweep_as_ctrl_c_does(tmp_path) -> None:
              "0:400", "--n-train", "12", "--steps", "40", "--out", str(out)]  # fmt: skip
     process = subprocess.Popen(words, env=environment(), stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 120
-    while not list(out.glob("*.parquet")) and time.monotonic() < deadline:
+    while not list(out.glob("_new/*.jsonl")) and time.monotonic() < deadline:
         time.sleep(0.02)
     process.terminate()
     said = process.communicate(timeout=60)[1]
     assert process.returncode == 130, said
-    there = len(list(out.glob("*.parquet")))
+    there = len(ib.sweeps.read_rows(out))
     assert f"{there} of 400 cells are in" in said and "the same command goes on" in said
 
 
@@ -148,10 +148,10 @@ def test_failures_have_a_code(tmp_path) -> None:
     out = tmp_path / "runs"
     words = ["sweep", "--model", "linear", *SMALL, "--seed", "0:2", "--out", out]
     command(*words)
-    path = min(out.glob("*.parquet"))
-    (row,) = parquet.read_table(path).to_pylist()
+    (path,) = out.glob("*.parquet")
+    row, *others = parquet.read_table(path).to_pylist()
     failed = row | {"cell_error": "ValueError: no such luck", "status": None}
-    table = pa.Table.from_pylist([failed], schema=ib.sweeps.sweep_schema())
+    table = pa.Table.from_pylist([failed, *others], schema=ib.sweeps.sweep_schema())
     parquet.write_table(table, path)
     assert "1 x ValueError: no such luck" in command(*words, code=6).stderr
     command(*words, "--retry")

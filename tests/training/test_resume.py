@@ -538,6 +538,44 @@ def test_a_disk_with_room_again_is_written_to_again(tmp_path, caplog) -> None:
     assert 30 <= saved_step(tmp_path / "run") <= 50
 
 
+def test_a_run_that_began_with_other_threads_goes_on_to_the_bit(tmp_path) -> None:
+    def wide() -> GLN:
+        return GLN(60, 100, C, init="orthogonal", random_state=5)
+
+    contexts, X = np.tile(CONTEXTS, 34)[:, :100], np.random.default_rng(8).normal(size=(N, 60))
+    settings = settings_for("annealed")
+    usual, results = torch.get_num_threads(), []
+    try:
+        for begun, went_on in ((1, 2), (2, 1), (1, 1)):
+            file = tmp_path / f"{begun}{went_on}"
+            torch.set_num_threads(begun)
+            train(wide(), X, Y, contexts, settings=settings, state=file,
+                  callback=interrupting(24, raise_interrupt))  # fmt: skip
+            torch.set_num_threads(went_on)
+            network = wide()
+            train(network, X, Y, contexts, settings=settings, state=file, resume=True)
+            results.append(network)
+    finally:
+        torch.set_num_threads(usual)
+    for network in results[:-1]:
+        assert_equal_weights(network, results[-1])
+
+
+def test_weights_that_another_processor_rounds_otherwise_are_the_same_seed(kept) -> None:
+    network = network_for("constant")
+    with torch.no_grad():
+        for weight in network.parameters():
+            weight.mul_(1 + 2e-16).add_(1e-16)
+    before = network_for("constant")
+    assert not all(map(torch.equal, network.parameters(), before.parameters()))
+    assert go_on(kept, network=network).finished
+    with torch.no_grad():
+        network = network_for("constant")
+        next(network.parameters())[0, 0, 0] += 1e-9
+    with pytest.raises(ValueError, match="began from other weights"):
+        go_on(kept, network=network)
+
+
 @pytest.mark.parametrize("entry", ["torch", "threads", "processor"])
 def test_a_run_goes_on_where_rounding_differs_and_says_so(entry, kept, caplog) -> None:
     expected = run(network_for("constant"), "constant")

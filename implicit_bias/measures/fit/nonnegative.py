@@ -14,7 +14,7 @@ RIDGE = 1e-13
 ROUNDING = 1e-11
 # Block exchanges that may fail to lower the number of wrong signs before single ones take over, and
 # exchanges of either kind before the active-set method does: on 500 samples none of 98 fits that
-# the exchanges could finish stalled for so long, and all of 57 did that they could not.
+# exchanges could finish stalled for so long, and all of 57 did that they could not.
 PATIENCE, STALLED = 3, 10
 # Slopes and gradients, as a share of the largest target, by which the active-set method may be off:
 # where columns depend on each other SciPy's can end far from the solution.

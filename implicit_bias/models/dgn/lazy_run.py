@@ -18,6 +18,7 @@ from ...kernels.tangent import empirical_ntk
 from ...networks.linearised import ScaledNetwork
 from ...reports.finding import Assumption, Finding
 from ...reports.findings import network_record, shortfall, trained
+from ...reports.verdict import Evidence, decide
 from ...reports.writers import write_arrays, write_frame, write_weights
 from ...runs.fit import fit
 from ...runs.programs import StatedProgram, stated
@@ -197,6 +198,17 @@ def _scales(found: Sequence[ScaleComparison]) -> Finding:
         tables=(scales_table(found),),
         objects={"comparison": tuple(found)},
         row=found[-1].cells(),
+        verdicts=(decide(_evidence(found[-1])),),
+    )
+
+
+def _evidence(last: ScaleComparison) -> Evidence:
+    """Return the evidence on the network of the largest scale beside the law of its kernel."""
+    return Evidence(
+        near={"lazy_law_error": last.law_error},
+        beside={"lazy_held_out_error": last.held_out_error},
+        reason="the theorem is about scales that tend to infinity: give larger `--output-scales`",
+        remark=f"at output scale {last.scale:g}",
     )
 
 

@@ -15,6 +15,7 @@ from ..._solve import (
     require_finite,
     require_fraction,
     require_inputs,
+    require_scale,
     require_tolerance,
     to_numpy,
 )
@@ -226,6 +227,7 @@ def checked_student(
     get_student_loss(loss)
     X, target = _finite("X", X), _finite("teacher", teacher)
     require_inputs(X)
+    require_scale("X", X)
     if target.ndim not in (1, 2) or target.shape[-1] != X.shape[1] or 0 in target.shape:
         raise ValueError(
             f"`teacher` must have shape ({X.shape[1]},), or (K, {X.shape[1]}) of K classes, got "

@@ -20,6 +20,7 @@ from ...networks.student import LinearStudent
 from ...reports.finding import Finding, Table
 from ...reports.findings import TOGETHER, trained
 from ...reports.report import Report
+from ...reports.verdict import Evidence, decide
 from ...reports.writers import write_path
 from ...runs.fit import fit
 from ...runs.gathering import gather
@@ -210,4 +211,15 @@ def _comparison(setup: DistillationSetup, found: DistillationComparison) -> Find
             partial(plot_span_error, curves=found.curves),
             partial(plot_null_part, curves=found.curves, limit=setup.limit),
         ),
+        verdicts=(decide(_evidence(setup.limit, found)),),
+    )
+
+
+def _evidence(limit: DistillationLimit, found: DistillationComparison) -> Evidence:
+    """Return the evidence on a student beside its limit."""
+    return Evidence(
+        status=limit.status,
+        near={"limit_error": found.network.error},
+        beside={"agreement": found.agreement},
+        reason=f"the flow is {found.flow.error:.2%} off at this time: give more `--steps`",
     )

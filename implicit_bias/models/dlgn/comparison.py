@@ -26,6 +26,7 @@ from ...reports.finding import Assumption
 from .depth3 import MOST_GATES, Depth3Interval, certify_depth3
 
 __all__ = [
+    "GLOBAL",
     "DLGNComparison",
     "along_the_ones",
     "assumptions_of",

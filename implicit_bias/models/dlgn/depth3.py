@@ -271,7 +271,7 @@ class _Search:
 
 
 def _checked(y: Any, gates: Any, widths: Sequence[int]) -> tuple[Floats, Floats, Floats, bool]:
-    placed, labels = (to_numpy(array) for array in real_data(gates, y))
+    placed, labels = (to_numpy(array) for array in real_data(gates, y, "gates"))
     if len(widths) != 2 or placed.ndim != 2 or placed.shape[1] != sum(widths):
         raise ValueError(
             f"`gates` must have shape (n, H1 + H2) with `widths` (H1, H2), got {placed.shape} "

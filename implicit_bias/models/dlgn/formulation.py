@@ -57,7 +57,7 @@ class ConstantExpertsLimit(UnitsLimit):
     Examples
     --------
     >>> X, y = np.array([[3.0, 4.0], [0.0, -2.0]]), np.array([1.0, -1.0])
-    >>> limit = ib.solve_dlgn_svm(X, y, np.eye(2), experts="constant")
+    >>> limit = ib.limits.solve_dlgn_svm(X, y, np.eye(2), experts="constant")
     >>> limit.zeta.shape, limit.experts.round(6).tolist()
     ((2, 2), [1.0, -1.0])
     """
@@ -200,7 +200,7 @@ def solve_dlgn_svm(
     Examples
     --------
     >>> X, y = np.array([[3.0, 4.0], [0.0, -2.0]]), np.array([1.0, -1.0])
-    >>> limit = ib.solve_dlgn_svm(X, y, np.eye(2), experts="constant")
+    >>> limit = ib.limits.solve_dlgn_svm(X, y, np.eye(2), experts="constant")
     >>> limit.status.name, round(limit.objective, 7), limit.experts.round(7).tolist()
     ('SOLVED', 1.4142136, [1.0, -1.0])
     """

@@ -47,7 +47,7 @@ MODELS = (
         defaults={
             "hidden_units": 8,
             "batch_size": 0,
-            "steps": (2000,),
+            "steps": (4000,),
             "learning_rate": (2.0,),
         },
     ),

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp, softmax, xlogy
 
-from ..._solve import require_finite, require_positive, to_numpy
+from ..._solve import require_finite, require_positive, require_scale, to_numpy
 from ...data.arrays import Floats, require_real
 from ...limits.literal import LiteralProgram, constant, cvxpy_module
 
@@ -291,13 +291,15 @@ def checked_features(name: str, values: Any, n_samples: int) -> Floats:
     Raises
     ------
     TypeError, ValueError
-        If they are not real and finite, or their shape is not (n_samples, D).
+        If they are not real and finite, the largest is beyond 1e152 or, if not zero, below 1e-152,
+        or their shape is not (n_samples, D).
     """
     require_real(name, values)
     features = np.asarray(to_numpy(values), dtype=np.float64)
     if features.ndim != 2 or features.shape[0] != n_samples or features.shape[1] < 1:
         raise ValueError(f"`{name}` must have shape ({n_samples}, D), got {features.shape}")
     require_finite(name, features)
+    require_scale(name, features)
     return features
 
 

@@ -10,13 +10,15 @@ from typing import Any
 
 import numpy as np
 
+from ..._solve import worst_status
 from ...data.arrays import Floats
 from ...data.dataset import Dataset
 from ...data.labelled import ClassDataset
 from ...networks.exits import ExitNetwork
 from ...reports.finding import Finding, Table
-from ...reports.findings import TOGETHER, network_record
+from ...reports.findings import TOGETHER, divergence, network_record
 from ...reports.report import Report
+from ...reports.verdict import Evidence, decide
 from ...reports.writers import write_arrays, write_frame, write_weights
 from ...runs.fit import fit
 from ...runs.gathering import gather
@@ -233,6 +235,34 @@ def _comparison(limits: Sequence[HeadLimit], exits: Exits, paths: Sequence[Traje
             partial(plot_angles, layers=exits.layers, steps=[p.step for p in paths], angles=angles),
         ),
         shortfall=_shortfall(found, paths),
+        verdicts=(decide(_evidence(found, limits, paths)),),
+    )
+
+
+def _evidence(
+    found: HeadsComparison, limits: Sequence[HeadLimit], paths: Sequence[Trajectory]
+) -> Evidence:
+    """Return the evidence on all heads: that on the one farthest from its limit."""
+    points = [one for one in found.exits if one.kind != "direction"]
+    directions = [one for one in found.exits if one.kind == "direction"]
+    near, reason = {}, ""
+    if directions:
+        near["margin_ratio"] = min(one.margin_ratio for one in directions)
+    if points:
+        farthest = max(points, key=lambda one: one.error)
+        near["limit_error"] = farthest.error
+        reason = (
+            f"exit {farthest.exit} is the farthest: its loss is {farthest.excess:.1e} above the "
+            "least, so give more `--steps`"
+        )
+    apart = [path for path, one in zip(paths, found.exits, strict=True) if one.kind == "direction"]
+    return Evidence(
+        status=worst_status(one.status for one in limits),
+        near=near,
+        beside={"agreement": found.least("agreement")},
+        smallest_margin=min((one.network.margin for one in directions), default=None),
+        diverged=next(filter(None, map(divergence, apart)), ""),
+        reason=reason or "the loss has further to fall: give more `--steps`",
     )
 
 

@@ -26,8 +26,9 @@ from ...networks.balanced_relu import BalancedReLU, ResidualReLU
 from ...quantities.formatting import number
 from ...quantities.table import TABLE
 from ...reports.finding import Assumption, Finding, Table
-from ...reports.findings import compared, solved, trained, usable
+from ...reports.findings import compared, evidence, solved, trained, usable
 from ...reports.report import Report
+from ...reports.verdict import decide
 from ...runs.fit import fit
 from ...runs.gathering import gather
 from ...runs.programs import RunPrograms, stated
@@ -161,7 +162,12 @@ def _compared(
     comparison = compare(limit, network, *setup.samples, kkt=kkt)
     state = measure_network(network, *setup.samples, kkt)
     assumptions = (*_of_the_data(setup.train, limit), *_of_the_network(homogeneous))
-    return compared(limit, NAME, setup.samples, state, trajectory, comparison, assumptions)
+    found = compared(limit, NAME, setup.samples, state, trajectory, comparison, assumptions)
+    beyond = "" if homogeneous else "nothing is proved for a network with skip connections"
+    if not is_orthogonally_separable(setup.train.X, setup.train.y):
+        beyond = "the theorem is about data that are orthogonally separable, and these are not"
+    theory = {"theory": "none", "reason": beyond} if beyond else {}
+    return replace(found, verdicts=(decide(evidence(limit, comparison, trajectory, **theory)),))
 
 
 def _of_the_data(train: Sample, limit: OrthosepLimit) -> tuple[Assumption, ...]:

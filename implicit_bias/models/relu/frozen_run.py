@@ -18,9 +18,10 @@ from ...measures.comparison import measure_network
 from ...networks.frelu import FReLU
 from ...networks.relu import DeepReLU, ReLU
 from ...quantities.formatting import DASH, loss_in_words, number
-from ...quantities.table import lines
+from ...quantities.table import TABLE, lines
 from ...reports.finding import Assumption, Finding, Table, Writer
-from ...reports.findings import shortfall, usable
+from ...reports.findings import divergence, shortfall, unseparated, usable
+from ...reports.verdict import Evidence, decide
 from ...reports.writers import write_frame, write_weights
 from ...runs.setup import SampleSetup
 from ...training.settings import TrainingSettings
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from .model import ReLUOptions
 
 __all__ = [
+    "COPY",
     "changed_later",
     "copy_finding",
     "find_frozen",
@@ -43,6 +45,7 @@ __all__ = [
     "train_frozen",
 ]
 
+COPY = "copy that froze its gates"
 # Where the two parts of an unfinished run are kept: before and after the freeze.
 RUNS = ("frozen-run-before.safetensors", "frozen-run-after.safetensors")
 
@@ -123,6 +126,24 @@ def find_frozen(
         assumptions=(*known.assumptions, _loss_vanishes(parts)),
         objects={**known.objects, "frozen_comparison": comparison},
         row=_columns(comparison),
+        verdicts=(decide(_evidence(parts, limit, comparison)),),
+    )
+
+
+def _evidence(parts: PartlyTrained, limit: FReLULimit, comparison: FrozenComparison) -> Evidence:
+    """Return the evidence on the copy, whose limit a theorem names."""
+    machine, after = comparison.machine, parts.after
+    residual = TABLE["kkt_residual"].said(comparison.kkt_residual)
+    known: dict[str, Any] = {} if after is None else {
+        "smallest_margin": float(after.smallest_margin[-1]), "diverged": divergence(after),
+    }  # fmt: skip
+    return Evidence(
+        status=limit.status,
+        near={"margin_ratio": machine.margin_ratio},
+        beside={"agreement": machine.agreement},
+        reason=("" if after is None else unseparated(after)) or f"time: {residual}",
+        network=COPY,
+        **known,
     )
 
 

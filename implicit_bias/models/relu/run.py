@@ -27,8 +27,9 @@ from ...quantities.formatting import loss_in_words
 from ...quantities.table import lines
 from ...reports.columns import limit_columns
 from ...reports.finding import Assumption, Finding, Table
-from ...reports.findings import gating_file, network_record, trained
+from ...reports.findings import divergence, gating_file, network_record, trained, unseparated
 from ...reports.report import Report
+from ...reports.verdict import Evidence, decide
 from ...runs.fit import fit
 from ...runs.gathering import gather
 from ...runs.programs import RunPrograms, stated
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 
 __all__ = ["relu_programs", "run_relu"]
 
+LEARNS = "ReLU network"
 DEEP = (
     "no theorem names the limit of a ReLU network on general data. With several hidden layers one "
     "machine is the limit of something: SVM-HL, of the network that goes on training its last "
@@ -212,6 +214,19 @@ def _measured(
         row=cells,
         tables=(Table("trained network", ("", "value"), rows),),
         assumptions=_assumptions(flips, separates, len(widths)),
+        verdicts=(decide(_evidence(trajectory, flips)),),
+    )
+
+
+def _evidence(trajectory: Trajectory, flips: float) -> Evidence:
+    """Return the evidence on a network that learns its gates."""
+    reason = f"{flips:.1%} of its gates changed since the start, and nothing says that they stay"
+    return Evidence(
+        theory="none",
+        smallest_margin=float(trajectory.smallest_margin[-1]),
+        diverged=divergence(trajectory),
+        reason=unseparated(trajectory) or reason,
+        network=LEARNS,
     )
 
 
