@@ -178,7 +178,7 @@ def test_no_network_in_the_cones_is_below_the_bound(local) -> None:
 def test_a_neuron_beyond_a_support_sample_of_its_label_is_not_covered(local) -> None:
     h = int(np.argmin(local.turn))
     own = local.support_inputs[local.support_labels == local.signs[h]]
-    cosines = own @ local.units[h] / np.linalg.norm(own, axis=1)
+    cosines = own @ local.units[h] / np.linalg.norm(own, axis=1) / np.linalg.norm(local.units[h])
     n = int(np.argmin(np.abs(cosines)))
     # The turn is the angle to that sample's plane.
     assert local.turn[h] == pytest.approx(np.degrees(np.arcsin(np.abs(cosines[n]))), rel=1e-6)
