@@ -40,9 +40,9 @@ Check = Callable[[str, Any], object]
 
 
 def _checks() -> Any:
-    from . import _solve
+    from ._solve import checks
 
-    return _solve
+    return checks
 
 
 def _named(check: str) -> Check:
@@ -160,6 +160,8 @@ def _array(name: str, value: Any) -> None:
 def _tensor(name: str, value: Any) -> None:
     if not is_a(value, "Tensor"):
         raise named_error(name, "a torch tensor", value)
+    if value.is_complex():
+        raise named_error(name, "a tensor of real numbers", value)
 
 
 def _network(name: str, value: Any) -> None:
