@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from .arrays import Array, array_namespace, as_float64, float_of, matmul
-from .checks import require_shape
+from .checks import require_instance, require_number, require_real, require_shape
 from .design import GatedDesign
 from .html import FloatRecord
 from .programs import MaxMarginProgram
@@ -82,8 +82,13 @@ class Certificate(FloatRecord):
     separation_bound: float
     separation_rounding: float
 
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            require_number(name, value, finite=False)
+
     def proves_optimality(self, tol: float) -> bool:
         """True if both bounds agree to the relative tolerance `tol`; NaN proves nothing."""
+        require_number("tol", tol)
         return self.gap <= tol
 
     def proves_separability(self) -> bool:
@@ -143,8 +148,9 @@ def certify(
     >>> round(proved.objective, 9), round(proved.dual_objective, 9), proved.gap < 1e-14
     (0.2, 0.2, True)
     """
-    objective, margin, margin_rounding = upper_bound(program, _point(program, primal))
-    dual_objective, separation_bound = _lower_bound(program, _point(program, dual))
+    require_instance("program", program, MaxMarginProgram)
+    objective, margin, margin_rounding = upper_bound(program, _point("primal", program, primal))
+    dual_objective, separation_bound = _lower_bound(program, _point("dual", program, dual))
     return Certificate(
         objective=objective,
         dual_objective=dual_objective,
@@ -163,8 +169,11 @@ def gap_between(upper: float, lower: float) -> float:
     return math.inf
 
 
-def _point(program: MaxMarginProgram, point: Array | None) -> Array | None:
-    return None if point is None else as_float64(point, like=program.y)
+def _point(name: str, program: MaxMarginProgram, point: Array | None) -> Array | None:
+    if point is None:
+        return None
+    require_real(name, point)
+    return as_float64(point, like=program.y)
 
 
 def upper_bound(program: MaxMarginProgram, V: Array | None) -> tuple[float, float, float]:

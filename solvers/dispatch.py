@@ -79,7 +79,7 @@ def solve(
     family, _, name = solver.partition(":")
     if family not in SOLVERS or (name and family != "cvxpy"):
         raise ValueError(
-            f"unknown solver {solver!r}: use 'interior-point', 'highs' or 'cvxpy:NAME' "
+            f"unknown solver {solver!r}: let `solver` be 'interior-point', 'highs' or 'cvxpy:NAME' "
             "with NAME one of CLARABEL, ECOS, SCS, OSQP"
         )
     if is_sparse(program.design.X) and family != "interior-point":

@@ -26,6 +26,7 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
     validate_data,
 )
 
+from .._doors import check_parameters
 from .._solve import (
     MaxMarginProgram,
     NotCertified,
@@ -33,13 +34,15 @@ from .._solve import (
     SolverName,
     Status,
     one_vs_rest_programs,
+    refuse_disguised,
+    refuse_masked,
     require_scale,
     solve,
     solve_one_vs_rest,
     to_numpy,
 )
 from .._words import OnInseparable, check_word
-from ..data.arrays import Floats, as_csr, refuse_disguised, refuse_masked
+from ..data.arrays import Floats, as_csr
 from ..limits.formulation import Formulation
 from ..limits.limit import Limit
 from .ridge import ridge_coefficients
@@ -119,6 +122,7 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
     def _begin(self) -> Settings:
         """Check parameters, drop earlier answers and return the solver's settings."""
         check_word("on_inseparable", self.on_inseparable, OnInseparable)
+        check_parameters(self)
         settings = Settings(tol=self.tol, max_iterations=self.max_iterations)
         # A fit that fails leaves no earlier answer behind.
         for name in ("zeta_", "limits_"):

@@ -7,8 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from .._solve import require_columns, require_finite, require_memory, require_scale, to_numpy
-from ..data.arrays import Floats, as_csr, require_real
+from .._solve import (
+    require_columns,
+    require_finite,
+    require_memory,
+    require_real,
+    require_scale,
+    to_numpy,
+)
+from ..data.arrays import Floats, as_csr
 
 __all__ = [
     "check_kernel",

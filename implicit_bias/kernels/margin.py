@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from .._doors import door, result
 from .._solve import (
+    Array,
     Certificate,
     KernelProgram,
     Progress,
@@ -51,6 +53,7 @@ class KernelPredictor(DecisionFunction):
         return np.asarray(cross @ self.zeta)
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class KernelLimit(MaxMarginResult):
     """The hard-margin SVM of a kernel, with the bounds that prove it.
@@ -163,9 +166,10 @@ class KernelSVM(LiteralProgram):
         return max_margin(norm, program.y, kernel @ a)
 
 
+@door()
 def solve_kernel_svm(
-    K: Any,
-    y: Any,
+    K: Array,
+    y: Array,
     *,
     tol: float = 1e-8,
     max_iterations: int | None = None,

@@ -7,6 +7,8 @@ from abc import abstractmethod
 from types import ModuleType
 from typing import TYPE_CHECKING, Generic, Self, TypedDict, TypeVar, Unpack
 
+from .._doors import door
+from .._kinds import arrays
 from .._solve import (
     Array,
     ArrayLike,
@@ -17,11 +19,12 @@ from .._solve import (
     SolverName,
     as_float64,
     conclude,
+    require_real,
     require_scale,
     solve,
     to_numpy,
 )
-from ..data.arrays import as_csr, require_real
+from ..data.arrays import as_csr
 from .limit import Limit
 from .literal import LiteralProgram, cvxpy_module
 
@@ -109,6 +112,7 @@ class Formulation(LiteralProgram, Generic[LimitT]):
         )
         return self.limit(program, solution, gates)
 
+    @door(gates=arrays)
     def literal(self, X: Array, y: Array, gates: Array | None = None) -> cvxpy.Problem:
         """State the program as the paper does; what is printed wrongly there is mended.
 
@@ -206,6 +210,7 @@ class Solving(TypedDict, total=False):
     threads: int | None
 
 
+@door(gates=arrays)
 def solve_limit(
     formulation: Formulation[LimitT],
     X: ArrayLike,

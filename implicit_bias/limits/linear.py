@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
+from .._doors import door, result
 from .._solve import (
     Array,
     ArrayLike,
@@ -77,6 +78,7 @@ class LinearPredictor(Predictor):
         return scores
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class LinearLimit(Limit):
     """The hard-margin SVM solution; `zeta` is the end-to-end vector (D,), in one unit.
@@ -98,6 +100,7 @@ class LinearLimit(Limit):
         """The limit as a function of new inputs, at smallest margin 1."""
         return LinearPredictor(self.zeta)
 
+    @door()
     def balanced_weights(self, hidden_widths: Sequence[int] = ()) -> tuple[DenseArray, ...]:
         """Matrices W_1, ..., W_L of the deep linear network of least norm with this product.
 
@@ -154,6 +157,7 @@ class HardMarginSVM(Formulation[LinearLimit]):
 
     name: ClassVar[str] = "hard-margin SVM"
 
+    @door()
     def program(self, X: Array, y: Array, gates: Array | None = None) -> MaxMarginProgram:
         """Build the program of one gate column of ones and one group, on dense or sparse inputs.
 
@@ -169,6 +173,7 @@ class HardMarginSVM(Formulation[LinearLimit]):
         group = xp.zeros((1,), dtype=xp.int64, device=y.device)
         return MaxMarginProgram(design=GatedDesign(X=X, Z=Z, group=group), y=y)
 
+    @door()
     def limit(
         self, program: MaxMarginProgram, solution: Solution, gates: Array | None = None
     ) -> LinearLimit:
@@ -184,6 +189,7 @@ class HardMarginSVM(Formulation[LinearLimit]):
         return max_margin(cp.norm(b, 2), program.y, X @ b)
 
 
+@door()
 def solve_linear_svm(X: ArrayLike, y: ArrayLike, **solving: Unpack[Solving]) -> LinearLimit:
     """Solve the hard-margin SVM, the limit of linear networks of any depth.
 
