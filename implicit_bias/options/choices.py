@@ -103,8 +103,8 @@ class Choices(TypedDict, total=False):
     temperature: float | None
     tol: float
     trainer: (
-        Literal["annealed", "constant", "dual", "momentum", "normalised"]
-        | Sequence[Literal["annealed", "constant", "dual", "momentum", "normalised"]]
+        Literal["annealed", "constant", "dual", "momentum", "normalised", "smoothed"]
+        | Sequence[Literal["annealed", "constant", "dual", "momentum", "normalised", "smoothed"]]
     )
     trunk: Literal["trained", "random"]
     trunk_steps: int
