@@ -14,6 +14,9 @@ from .arrays import (
 )
 from .certificate import Certificate, certify
 from .checks import (
+    refuse_disguised,
+    refuse_masked,
+    require_array,
     require_columns,
     require_count,
     require_finite,
@@ -21,6 +24,7 @@ from .checks import (
     require_inputs,
     require_labels,
     require_positive,
+    require_real,
     require_scale,
     require_shape,
     require_tolerance,
@@ -53,7 +57,6 @@ from .status import Status, worst_status
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 __all__ = [
-    "SOLVERS",
     "Answer",
     "Array",
     "ArrayLike",
@@ -73,6 +76,7 @@ __all__ = [
     "MomentLeastSquares",
     "NotCertified",
     "Progress",
+    "SOLVERS",
     "SampledLeastSquares",
     "Settings",
     "Solution",
@@ -89,6 +93,9 @@ __all__ = [
     "is_torch_array",
     "iterate_one_vs_rest",
     "one_vs_rest_programs",
+    "refuse_disguised",
+    "refuse_masked",
+    "require_array",
     "require_columns",
     "require_count",
     "require_finite",
@@ -97,6 +104,7 @@ __all__ = [
     "require_labels",
     "require_memory",
     "require_positive",
+    "require_real",
     "require_scale",
     "require_shape",
     "require_tolerance",

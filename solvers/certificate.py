@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from .arrays import Array, array_namespace, as_float64, float_of, matmul
-from .checks import require_shape
+from .checks import require_instance, require_number, require_real, require_shape
 from .design import GatedDesign
 from .html import FloatRecord
 from .programs import MaxMarginProgram
@@ -82,8 +82,13 @@ class Certificate(FloatRecord):
     separation_bound: float
     separation_rounding: float
 
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            require_number(name, value, finite=False)
+
     def proves_optimality(self, tol: float) -> bool:
         """True if both bounds agree to the relative tolerance `tol`; NaN proves nothing."""
+        require_number("tol", tol)
         return self.gap <= tol
 
     def proves_separability(self) -> bool:
@@ -143,8 +148,9 @@ def certify(
     >>> round(proved.objective, 9), round(proved.dual_objective, 9), proved.gap < 1e-14
     (0.2, 0.2, True)
     """
-    objective, margin, margin_rounding = upper_bound(program, _point(program, primal))
-    dual_objective, separation_bound = _lower_bound(program, _point(program, dual))
+    require_instance("program", program, MaxMarginProgram)
+    objective, margin, margin_rounding = upper_bound(program, _point("primal", program, primal))
+    dual_objective, separation_bound = _lower_bound(program, _point("dual", program, dual))
     return Certificate(
         objective=objective,
         dual_objective=dual_objective,
@@ -163,8 +169,11 @@ def gap_between(upper: float, lower: float) -> float:
     return math.inf
 
 
-def _point(program: MaxMarginProgram, point: Array | None) -> Array | None:
-    return None if point is None else as_float64(point, like=program.design.X)
+def _point(name: str, program: MaxMarginProgram, point: Array | None) -> Array | None:
+    if point is None:
+        return None
+    require_real(name, point)
+    return as_float64(point, like=program.y)
 
 
 def upper_bound(program: MaxMarginProgram, V: Array | None) -> tuple[float, float, float]:
@@ -173,7 +182,7 @@ def upper_bound(program: MaxMarginProgram, V: Array | None) -> tuple[float, floa
         return math.inf, -math.inf, 0.0
     design = program.design
     require_shape("primal", V, (int(design.Z.shape[1]), int(design.X.shape[1])))
-    xp = array_namespace(design.X)
+    xp = array_namespace(design.Z)
     if not bool(xp.all(xp.isfinite(V))):
         return math.inf, -math.inf, 0.0
     unit = power_of_two(float_of(xp.max(xp.abs(V))))
@@ -188,14 +197,14 @@ def upper_bound(program: MaxMarginProgram, V: Array | None) -> tuple[float, floa
 def _enclosed_margins(program: MaxMarginProgram, V: Array, norm: float) -> tuple[Array, Array]:
     """(n,) margins and what rounding may have added to each, as well as the smallest needs it."""
     design = program.design
-    xp = array_namespace(design.X)
+    xp = array_namespace(design.Z)
     margins = program.margins(V)
     share = rounding(sum(V.shape) + 2)
     # |<x, V_j>| <= ||x|| ||V_j||: costs nothing and is enough for most.
     lost = share * norm * design.sample_sizes + TINY
     if _settled(margins, lost):
         return margins, lost
-    terms = matmul(xp.abs(design.X), xp.abs(V).T) * xp.abs(design.Z)
+    terms = matmul(abs(design.X), xp.abs(V).T) * xp.abs(design.Z)
     lost = share * xp.sum(terms, axis=1) + TINY
     if _settled(margins, lost):
         return margins, lost
@@ -217,7 +226,7 @@ def _lower_bound(program: MaxMarginProgram, lam: Array | None) -> tuple[float, f
     if lam is None:
         return 0.0, math.inf
     require_shape("dual", lam, (program.n_samples,))
-    xp = array_namespace(program.design.X)
+    xp = array_namespace(program.design.Z)
     peak = float_of(xp.max(lam))
     if not (float_of(xp.min(lam)) >= 0 and 0 < peak < math.inf):
         return 0.0, math.inf
@@ -279,8 +288,7 @@ def blocks_cancel(program: MaxMarginProgram, lam: Array) -> bool:
 
 def _absolute(design: GatedDesign) -> GatedDesign:
     """Design of the absolute values, whose adjoint sums the sizes of the terms."""
-    xp = array_namespace(design.X)
-    return replace(design, X=xp.abs(design.X), Z=xp.abs(design.Z))
+    return replace(design, X=abs(design.X), Z=abs(design.Z))
 
 
 def norm_above(design: GatedDesign, V: Array, reduce: Callable[[Array], Array]) -> float:

@@ -3,23 +3,76 @@
 from __future__ import annotations
 
 import math
-from numbers import Integral
+import os
+from collections.abc import Collection
+from numbers import Integral, Real
+from typing import Any
 
-from .arrays import Array, array_namespace, float_of
+import numpy as np
+
+from .arrays import Array, array_namespace, entries_of, float_of, is_torch_array
 
 __all__ = [
+    "refuse_disguised",
+    "refuse_masked",
+    "require_array",
+    "require_choice",
     "require_columns",
     "require_count",
+    "require_counts",
     "require_finite",
+    "require_flag",
     "require_fraction",
     "require_gated_inputs",
     "require_inputs",
+    "require_instance",
     "require_labels",
+    "require_number",
+    "require_path",
     "require_positive",
+    "require_real",
+    "require_seed",
     "require_scale",
     "require_shape",
+    "require_text",
     "require_tolerance",
+    "shown",
 ]
+
+
+# Numbers
+
+
+def require_number(name: str, value: object, *, finite: bool = True) -> None:
+    """Refuse all but real numbers.
+
+    Parameters
+    ----------
+    name : str
+        Name of the number in the message.
+    value : object
+    finite : bool
+        Whether NaN and infinities are refused too.
+
+    Raises
+    ------
+    TypeError
+        If the value is no real number, or True or False.
+    ValueError
+        If it is NaN, or infinite.
+
+    Examples
+    --------
+    >>> require_number("rate", "fast")
+    Traceback (most recent call last):
+    TypeError: `rate` must be a number, got 'fast'
+    """
+    if getattr(value, "shape", None) == () and hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"`{name}` must be a number, got {shown(value)}")
+    if finite and not math.isfinite(value):
+        raise ValueError(f"`{name}` must be finite, got {value}")
 
 
 def require_tolerance(tol: float) -> None:
@@ -31,10 +84,13 @@ def require_tolerance(tol: float) -> None:
 
     Raises
     ------
+    TypeError
+        If it is no number.
     ValueError
         If `tol` is at most 0, at least 1 or NaN.
     """
-    if not (math.isfinite(tol) and 0 < tol < 1):
+    require_number("tol", tol, finite=False)
+    if not 0 < tol < 1:
         raise ValueError(f"`tol` must lie strictly between 0 and 1, got {tol}")
 
 
@@ -52,6 +108,7 @@ def require_positive(name: str, value: float) -> None:
     ValueError
         If the value is at most 0, infinite or NaN.
     """
+    require_number(name, value, finite=False)
     if not 0 < value < math.inf:
         raise ValueError(f"`{name}` must be positive and finite, got {value}")
 
@@ -72,35 +129,295 @@ def require_fraction(name: str, value: float, reason: str = "") -> None:
     ValueError
         If the value is negative, at least 1 or NaN.
     """
+    require_number(name, value, finite=False)
     if not 0 <= value < 1:
         raise ValueError(f"`{name}` must lie in [0, 1), got {value}{_tail(reason)}")
 
 
-def require_count(name: str, value: object, otherwise: str = "", least: int = 1) -> None:
-    """Refuse all but whole numbers from `least` on.
+def require_count(name: str, value: object, otherwise: str = "", least: int = 1) -> int:
+    """Return a whole number from `least` on as an int, and refuse all else.
 
     Parameters
     ----------
     name : str
-        Name of the number in the message.
+        Name of the number in the message; where it is more than a name, with backticks of its own.
     value : object
     otherwise : str, optional
         What else is taken, such as " or None".
     least : int
 
+    Returns
+    -------
+    int
+
     Raises
     ------
     TypeError
-        If the value is no integer.
+        If the value is no integer; True and 2.0 are none.
     ValueError
         If it is smaller than `least`.
+
+    Examples
+    --------
+    >>> require_count("n_units", 2.5)
+    Traceback (most recent call last):
+    TypeError: `n_units` must be an integer, got 2.5: give a whole number
     """
+    name = name if "`" in name else f"`{name}`"
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(
-            f"`{name}` must be an integer{otherwise}, got {value!r}: give a whole number"
+            f"{name} must be an integer{otherwise}, got {shown(value)}: give a whole number"
         )
     if value < least:
-        raise ValueError(f"`{name}` must be at least {least}{otherwise}, got {value}")
+        raise ValueError(f"{name} must be at least {least}{otherwise}, got {value}")
+    return int(value)
+
+
+def require_counts(name: str, values: object, least: int = 1) -> tuple[int, ...]:
+    """Return a sequence of whole numbers from `least` on as a tuple, and refuse all else.
+
+    Parameters
+    ----------
+    name : str
+        Name of the sequence in the message.
+    values : sequence of int, or array of integers (k,)
+    least : int
+
+    Returns
+    -------
+    tuple of int
+
+    Raises
+    ------
+    TypeError
+        If it is no sequence, or an entry is no integer.
+    ValueError
+        If an entry is smaller than `least`.
+
+    Examples
+    --------
+    >>> require_counts("widths", (3.7, 3))
+    Traceback (most recent call last):
+    TypeError: `widths[0]` must be an integer, got 3.7: give a whole number
+    """
+    if isinstance(values, str | bytes | dict | set) or not hasattr(values, "__len__"):
+        raise TypeError(f"`{name}` must be a sequence of integers, got {shown(values)}")
+    if isinstance(values, type) or getattr(values, "ndim", 1) != 1:
+        raise TypeError(f"`{name}` must be a sequence of integers, got {shown(values)}")
+    entries: Any = values.tolist() if hasattr(values, "tolist") else values
+    return tuple(
+        require_count(f"{name}[{k}]", entry, least=least) for k, entry in enumerate(entries)
+    )
+
+
+def require_seed(name: str, value: object) -> None:
+    """Refuse what is no source of random numbers: whole numbers from 0 on, and Generators are.
+
+    Parameters
+    ----------
+    name : str
+        Name of the source in the message.
+    value : object
+
+    Raises
+    ------
+    TypeError, ValueError
+    """
+    if isinstance(value, np.random.Generator):
+        return
+    require_count(name, value, " or a numpy Generator", least=0)
+
+
+# Words
+
+
+def require_flag(name: str, value: object) -> None:
+    """Refuse all but True and False.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument in the message.
+    value : object
+
+    Raises
+    ------
+    TypeError
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"`{name}` must be True or False, got {shown(value)}")
+
+
+def require_text(name: str, value: object) -> None:
+    """Refuse all but strings.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument in the message.
+    value : object
+
+    Raises
+    ------
+    TypeError
+    """
+    if not isinstance(value, str):
+        raise TypeError(f"`{name}` must be a string, got {shown(value)}")
+
+
+def require_choice(name: str, value: object, choices: Collection[str]) -> None:
+    """Refuse all but some strings.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument in the message.
+    value : object
+    choices : collection of str
+
+    Raises
+    ------
+    TypeError
+        If it is no string.
+    ValueError
+        If it is none of the choices.
+
+    Examples
+    --------
+    >>> require_choice("loss", "hinge", ("logistic", "exponential"))
+    Traceback (most recent call last):
+    ValueError: `loss` must be one of 'logistic', 'exponential', got 'hinge'
+    """
+    if isinstance(value, str) and value in choices:
+        return
+    wanted = f"`{name}` must be one of {', '.join(map(repr, choices))}, got {shown(value)}"
+    raise ValueError(wanted) if isinstance(value, str) else TypeError(wanted)
+
+
+def require_instance(name: str, value: object, kind: type) -> None:
+    """Refuse all but instances of a class.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument in the message.
+    value : object
+    kind : type
+
+    Raises
+    ------
+    TypeError
+    """
+    if not isinstance(value, kind):
+        raise TypeError(f"`{name}` must be a {kind.__name__}, got {shown(value)}")
+
+
+def require_path(name: str, value: object) -> None:
+    """Refuse what names no file: strings and path objects do.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument in the message.
+    value : object
+
+    Raises
+    ------
+    TypeError
+    """
+    if not isinstance(value, str | os.PathLike):
+        raise TypeError(f"`{name}` must be a path, got {shown(value)}")
+
+
+# Arrays
+
+
+def require_real(name: str, value: Any, wanted: str = "real numbers") -> None:
+    """Refuse what is no array of real numbers, nor converted to such by NumPy.
+
+    Parameters
+    ----------
+    name : str
+        Name of the array in the message.
+    value : array or nested sequence, of any shape
+    wanted : str
+        What it must hold, in the message.
+
+    Raises
+    ------
+    TypeError
+        If it is complex, masked, sparse, ragged, or holds strings or other objects.
+    """
+    refuse_disguised(name, value)
+    if hasattr(value, "toarray"):
+        raise TypeError(
+            f"`{name}` must be dense, got a sparse array: give `{name}.toarray()`; linear SVMs, "
+            "kernels and LinearLimitClassifier take sparse inputs as they are"
+        )
+    dtype = value.dtype if hasattr(value, "detach") else _dtype(name, value)
+    if "complex" in str(dtype):
+        raise TypeError(f"`{name}` must hold {wanted}, got dtype {dtype}: take real features of it")
+    if isinstance(dtype, np.dtype) and dtype.kind not in "biuf":
+        got = "None" if value is None else f"dtype {dtype}"
+        raise TypeError(f"`{name}` must hold {wanted}, got {got}: convert it to float64")
+
+
+def require_array(name: str, value: Any) -> None:
+    """Refuse what is no array of finite real numbers, nor converted to such by NumPy.
+
+    Parameters
+    ----------
+    name : str
+        Name of the array in the message.
+    value : array or nested sequence, of any shape
+
+    Raises
+    ------
+    TypeError
+        If it holds no real numbers.
+    ValueError
+        If one is NaN or infinite.
+    """
+    require_real(name, value)
+    require_finite(name, value if is_torch_array(value) else np.asarray(value))
+
+
+def refuse_disguised(name: str, value: Any) -> None:
+    """Refuse masked arrays, and strings, which NumPy reads as numbers silently.
+
+    Parameters
+    ----------
+    name : str
+        Name of the array in the message.
+    value : object
+
+    Raises
+    ------
+    TypeError
+    """
+    refuse_masked(name, value)
+    if isinstance(value, list | tuple | np.ndarray) and _dtype(name, value).kind in "US":
+        raise TypeError(f"`{name}` must hold numbers, got strings: convert it to float64")
+
+
+def refuse_masked(name: str, value: Any) -> None:
+    """Refuse masked arrays, whose mask NumPy drops silently.
+
+    Parameters
+    ----------
+    name : str
+        Name of the array in the message.
+    value : object
+
+    Raises
+    ------
+    TypeError
+    """
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(
+            f"`{name}` is a masked array, whose mask would be lost: drop the samples that it marks "
+            "or fill them in"
+        )
 
 
 def require_inputs(X: Array) -> None:
@@ -206,6 +523,7 @@ def require_finite(name: str, array: Array) -> None:
     ------
     ValueError
     """
+    array = entries_of(array)
     xp = array_namespace(array)
     if not bool(xp.all(xp.isfinite(array))):
         raise ValueError(f"`{name}` has entries that are NaN or infinite: remove them first")
@@ -236,6 +554,7 @@ def require_scale(name: str, array: Array, *, power: int = 1) -> None:
     Traceback (most recent call last):
     ValueError: `X` has a largest entry of 1e+200: rescale it to lie between 1e-152 and 1e+152
     """
+    array = entries_of(array)
     xp = array_namespace(array)
     size = float_of(xp.max(xp.abs(array))) if math.prod(array.shape) > 0 else 0.0
     least, most = SMALLEST**power, LARGEST**power
@@ -265,6 +584,35 @@ def require_labels(y: Array) -> None:
     xp = array_namespace(y)
     if not bool(xp.all(xp.abs(y) == 1)):
         raise ValueError("`y` must hold labels -1 and +1 only: map other labels to these first")
+
+
+def shown(value: object) -> str:
+    """Return what a message shows of a wrong value: short, and numbers as a user types them.
+
+    Parameters
+    ----------
+    value : object
+
+    Returns
+    -------
+    str
+    """
+    if hasattr(value, "shape") and getattr(value, "shape", ()) != ():
+        return f"an array of shape {tuple(value.shape)}"
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    text = repr(value.item() if isinstance(value, np.generic) else value)
+    return text if len(text) <= 60 else f"a {type(value).__name__}"
+
+
+def _dtype(name: str, value: Any) -> np.dtype[Any]:
+    try:
+        return np.asarray(value).dtype
+    except (ValueError, TypeError) as error:  # a ragged list, or an object of another kind
+        raise TypeError(
+            f"`{name}` must be an array of numbers, got {type(value).__name__} ({error}): "
+            "encode the samples as float64"
+        ) from error
 
 
 def _tail(reason: str) -> str:

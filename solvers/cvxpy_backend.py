@@ -13,6 +13,7 @@ import numpy as np
 
 from .arrays import Array, array_namespace, as_float64, to_numpy
 from .certificate import certify
+from .checks import require_instance
 from .memory import require_memory
 from .programs import MaxMarginProgram
 from .refinement import cancel_blocks
@@ -123,6 +124,7 @@ def to_cvxpy(program: MaxMarginProgram) -> cvxpy.Problem:
     """
     import cvxpy as cp
 
+    require_instance("program", program, MaxMarginProgram)
     _require_memory(program)
     least = cp.Parameter(program.n_samples, name="margins", pos=True)
     least.value = np.ones(program.n_samples)

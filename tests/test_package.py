@@ -151,10 +151,12 @@ BELOW_MODELS = (
 )  # fmt: skip
 MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("__init__.py", ()),
-    ("__main__.py", ("cli",)),
+    ("__main__.py", ("_interrupts", "cli")),
     ("_saved.py", ("_version",)),
     ("_names.py", ()),  # by text alone: what it names is imported when a file asks for it
     ("_shown.py", ("_solve",)),
+    ("_kinds.py", ("_solve",)),  # when the first argument is checked
+    ("_doors.py", ("_kinds",)),
     ("_*.py", ()),
     ("quantities/*.py", (".",)),
     # Namespaces, whose names stand in the stubs beside them.
@@ -170,7 +172,7 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
                       "limits.result")),
     ("training/*.py", (".", "networks.*")),
     # By its values alone: recognition knows no program and no theory.
-    ("recognition/*.py", (".", "data.arrays", "networks.adapted", "training.data")),
+    ("recognition/*.py", (".", "_solve", "data.arrays", "networks.adapted", "training.data")),
     ("measures/fit/*.py", (".", "networks.*", "training.*")),
     ("measures/*.py", (".", "_solve", "data.*", "gates.*", "limits.*", "local_limits.*",
                        "measures.fit.*", "networks.*", "training.*")),
@@ -190,7 +192,7 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
                    "measures.*", "equivalence.*", "networks.protocols", "drawing.*", "options.*",
                    "reports.*")),
     ("run_model.py", (*BELOW_MODELS, "models")),  # the one that looks a model up
-    ("exits.py", ()),
+    ("exits.py", ("_interrupts", "reports.screen", "reports.text")),
     ("models/__init__.py", ("models.*.model", "runs.model")),
     ("models/*/__init__.py", ()),
     ("models/*/model.py", (".", *BELOW_MODELS)),
@@ -259,7 +261,8 @@ def test_imports_go_one_way(path) -> None:
         "_extras",
         "_lazy",
         "_names",
-        "_numbers",
+        "_doors",
+        "_kinds",
         "_saved",
         "_shown",
         "_pictures",

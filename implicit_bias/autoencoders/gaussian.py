@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .._doors import door, parameters, result
 from .._extras import naming_extras
 from ..data.arrays import Floats
 from ..drawing.figures import Row, compose, legend_above
@@ -34,6 +35,7 @@ NODES = (-1.0, 1.0)
 CURVE = 300  # points of a curve, about
 
 
+@parameters()
 @dataclass(frozen=True)
 class GaussianMAE:
     """A linear Gaussian decoder and encoder, with their bound and information on x ~ N(0, 1).
@@ -90,10 +92,12 @@ class GaussianMAE:
         shift = (self.encoder_slope - self.slope / v) ** 2 * v / self.deviation**2
         return _divergence(1 / v) + _divergence(share) + 0.5 * shift
 
+    @door()
     def objective(self, information: float, penalty: float) -> float:
         """Return the exact penalty problem's value (4.7): `elbo - penalty |I - information|`."""
         return self.elbo - penalty * abs(self.information - information)
 
+    @door()
     def infomax_bound(self, slope: float, deviation: float) -> float:
         """Return H(z) + E_p log r(z|x) for r = N(slope x, deviation^2).
 
@@ -106,6 +110,7 @@ class GaussianMAE:
 START = GaussianMAE(0.2, 0.8, 0.2, 0.8)
 
 
+@result()
 @dataclass(frozen=True, eq=False)
 class GaussianMAERun:
     """Model and training curves of `train_gaussian_mae`.
@@ -134,6 +139,7 @@ class GaussianMAERun:
     information_bound: Floats
 
 
+@door()
 def gaussian_mae(information: float) -> GaussianMAE:
     r"""Return the maximiser of `elbo - C |I - information|`, C > 0: rho = sqrt(1 - e^(-2M)).
 
@@ -175,6 +181,7 @@ def gaussian_mae(information: float) -> GaussianMAE:
 
 
 @naming_extras()
+@door()
 def train_gaussian_mae(
     information: float,
     *,
@@ -250,6 +257,7 @@ def train_gaussian_mae(
     return GaussianMAERun(model, information, *np.array(curves).T)
 
 
+@door()
 def plot_gaussian_mae(runs: Sequence[GaussianMAERun]) -> Figure:
     """Draw information and the missing part of the ELBO along training, and the final models.
 

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.special import logsumexp
 from scipy.stats import norm
 
+from .._doors import door, parameters
 from ..data.arrays import Floats
 
 __all__ = ["LabelCode", "quantile_code"]
@@ -25,6 +26,7 @@ FINENESS, BEYOND = 12, 10
 MOST_NODES = 2_000_000
 
 
+@parameters()
 @dataclass(frozen=True, eq=False)
 class LabelCode:
     """Gaussian codes of K equally likely labels, with their bound and information.
@@ -110,6 +112,7 @@ class LabelCode:
         return result
 
 
+@door()
 def quantile_code(n_labels: int, deviation: float) -> LabelCode:
     """Return codes of one deviation s at the quantiles (i + 1/2) / K of N(0, 1 - s^2).
 

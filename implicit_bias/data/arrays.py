@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse
 
 from .._solve import (
     require_finite,
     require_inputs,
     require_labels,
+    require_real,
     require_scale,
     require_shape,
     to_numpy,
@@ -19,50 +21,45 @@ from .._solve import (
 __all__ = [
     "ONE_LABEL",
     "Floats",
+    "as_csr",
     "checked_data",
     "checked_weights",
-    "refuse_disguised",
-    "refuse_masked",
-    "require_real",
 ]
 
 Floats = NDArray[np.float64]
 ONE_LABEL = "one label per row of X"
 
 
-def require_real(name: str, value: Any, wanted: str = "real numbers") -> None:
-    """Check that `value` is an array of real numbers, or one that NumPy converts to such.
+def as_csr(name: str, value: Any) -> csr_array | None:
+    """Return a sparse matrix of SciPy as CSR in float64; None for what is not sparse.
+
+    Parameters
+    ----------
+    name : str
+        What messages call it.
+    value : object
+
+    Returns
+    -------
+    csr_array or None
+        Without duplicates; it shares the entries where they can stay as they are.
 
     Raises
     ------
-    TypeError
-        If it is complex, masked, sparse, ragged, or holds strings or other objects.
+    TypeError, ValueError
+        If it has not two axes, or does not hold real numbers.
     """
-    refuse_disguised(name, value)
-    if hasattr(value, "toarray"):
-        raise TypeError(f"`{name}` must be dense, got a sparse array: give `{name}.toarray()`")
-    dtype = value.dtype if hasattr(value, "detach") else _dtype(name, value)
-    if "complex" in str(dtype):
-        raise TypeError(f"`{name}` must hold {wanted}, got dtype {dtype}: take real features of it")
-    if isinstance(dtype, np.dtype) and dtype.kind not in "biuf":
-        got = "None" if value is None else f"dtype {dtype}"
-        raise TypeError(f"`{name}` must hold {wanted}, got {got}: convert it to float64")
-
-
-def refuse_disguised(name: str, value: Any) -> None:
-    """Raise TypeError for masked arrays, and strings, which NumPy reads as numbers silently."""
-    refuse_masked(name, value)
-    if isinstance(value, list | tuple | np.ndarray) and _dtype(name, value).kind in "US":
-        raise TypeError(f"`{name}` must hold numbers, got strings: convert it to float64")
-
-
-def refuse_masked(name: str, value: Any) -> None:
-    """Raise TypeError for masked arrays, whose mask NumPy drops silently."""
-    if isinstance(value, np.ma.MaskedArray):
-        raise TypeError(
-            f"`{name}` is a masked array, whose mask would be lost: drop the samples that it marks "
-            "or fill them in"
-        )
+    if not issparse(value):
+        return None
+    if np.dtype(value.dtype).kind not in "biuf":
+        raise TypeError(f"`{name}` must hold real numbers, got dtype {value.dtype}: convert it")
+    if value.ndim != 2:
+        raise ValueError(f"`{name}` must have shape (n, D), got {value.shape}")
+    matrix = csr_array(value, dtype=np.float64)
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    return matrix
 
 
 def checked_data(X: Any, y: Any) -> tuple[Floats, Floats]:
@@ -104,13 +101,3 @@ def checked_weights(sample_weight: Any, n_samples: int) -> Floats:
     if not np.any(weights):
         raise ValueError("`sample_weight` leaves no sample: every weight is zero")
     return weights
-
-
-def _dtype(name: str, value: Any) -> np.dtype[Any]:
-    try:
-        return np.asarray(value).dtype
-    except ValueError as error:  # a ragged list
-        raise TypeError(
-            f"`{name}` must be an array of numbers, got {type(value).__name__} ({error}): "
-            "encode the samples as float64"
-        ) from error

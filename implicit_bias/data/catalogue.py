@@ -12,6 +12,7 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from .._doors import door
 from .binary import with_binary_labels
 from .bundled import DEFAULT_POSITIVE, TABLES, bundled_table
 from .circle import circle_dataset
@@ -127,6 +128,7 @@ DRAWN: Mapping[str, tuple[tuple[int, int], Callable[..., Dataset]]] = MappingPro
 IMAGE_SETS = ("digits", "mnist")
 
 
+@door()
 def load_data(data: str | os.PathLike[str], **choices: Unpack[Loading]) -> Dataset:
     """Load data of two classes: a bundled set, images in IDX files, or a file of your own.
 
@@ -176,6 +178,7 @@ def load_data(data: str | os.PathLike[str], **choices: Unpack[Loading]) -> Datas
     return dataset
 
 
+@door()
 def load_class_data(data: str | os.PathLike[str], **choices: Unpack[Loading]) -> ClassDataset:
     """Load data with all their classes, for one-vs-rest classification.
 

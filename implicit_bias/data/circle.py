@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._doors import door
 from .._solve import require_count
 from .arrays import Floats
 from .dataset import Dataset, drawn_dataset
@@ -13,6 +14,7 @@ __all__ = ["circle_dataset", "circle_values", "is_easy", "make_circle"]
 LOW, HIGH = 2, 10
 
 
+@door()
 def make_circle(
     n: int, *, gap: float = 0.03, random_state: int | np.random.Generator = 0
 ) -> tuple[Floats, Floats]:

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._doors import parameters
+from .._kinds import series
 from .._shown import Shown
-from .._solve import require_scale, require_shape
-from .arrays import Floats, require_real
+from .._solve import require_real, require_scale, require_shape
+from .arrays import Floats
 from .splitting import parts_text
 
 __all__ = ["Dataset", "check_same_inputs", "digest", "drawn_dataset", "frozen"]
@@ -19,6 +21,7 @@ __all__ = ["Dataset", "check_same_inputs", "digest", "drawn_dataset", "frozen"]
 _ARRAYS = ("X_train", "y_train", "X_val", "y_val")
 
 
+@parameters(X_train=series, X_val=series)
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset(Shown):
     """Inputs and labels of two classes, split into a training and a validation part.

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._doors import door
 from .arrays import Floats
 from .dataset import Dataset
 from .idx import find_idx, read_idx
@@ -26,6 +27,7 @@ from .splitting import split
 __all__ = ["halves", "load_digit_classes", "load_digits", "load_idx", "load_idx_classes"]
 
 
+@door()
 def load_digits(
     *,
     n_train: int = 1000,
@@ -64,6 +66,7 @@ def load_digits(
     return halves(load_digit_classes(n_train=n_train, n_val=n_val, random_state=random_state))
 
 
+@door()
 def load_idx(
     data_dir: str | os.PathLike[str],
     *,
@@ -149,7 +152,7 @@ def load_digit_classes(
     """
     images, labels = _bundled()
     rows = split(len(labels), n_train, n_val, random_state)
-    about = "digits", "scikit-learn's bundled 8x8 digits"
+    about = "digits", "scikit-learn's 8x8 digits"
     return _dataset(about, images, labels, rows, 16, constant)
 
 
@@ -244,8 +247,8 @@ def _dataset(
     name, source = about
     X_train, X_val = (_inputs(images[part], brightest, constant) for part in rows)
     train, val = (labels[part] for part in rows)
-    source += ", pixels scaled to [-1, 1]"
-    source += ", constant 1 in the last column" if constant else ""
+    source += " in [-1, 1]"
+    source += " with a constant 1" if constant else ""
     return ClassDataset(name, X_train, train, X_val, val, source)
 
 

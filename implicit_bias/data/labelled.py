@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._doors import door, parameters
+from .._kinds import sequence, series, signed
 from .._shown import Shown
-from .._solve import require_shape
-from .arrays import Floats, require_real
+from .._solve import require_real, require_shape
+from .arrays import Floats
 from .dataset import Dataset, check_same_inputs, digest, frozen
 from .splitting import parts_text
 
@@ -19,6 +21,7 @@ __all__ = ["ClassDataset"]
 _ARRAYS = ("X_train", "labels_train", "X_val", "labels_val")
 
 
+@parameters(X_train=series, X_val=series)
 @dataclass(frozen=True, eq=False, repr=False)
 class ClassDataset(Shown):
     """Inputs and class labels, split into a training and a validation part.
@@ -81,6 +84,7 @@ class ClassDataset(Shown):
         named = {k: f"{k} ({self.names[k]})" if k in self.names else str(k) for k in self.classes}
         return self._described("classes " + ", ".join(named.values()))
 
+    @door(label=signed)
     def name_of(self, label: int) -> str:
         """Return the name of a class, its number where it has none."""
         return self.names.get(label, str(label))
@@ -89,6 +93,7 @@ class ClassDataset(Shown):
         """Return SHA-256, in hexadecimal, of inputs and class labels, equal on every machine."""
         return digest(*(getattr(self, key) for key in _ARRAYS))
 
+    @door(positive=sequence(signed))
     def two_classes(self, positive: Collection[int], text: str) -> Dataset:
         """Return the same inputs with the label +1 for some classes and -1 for all others.
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from .._doors import door, result
 from .._solve import ArrayLike, require_count
 from .arrays import Floats, checked_data
 from .dataset import Dataset, drawn_dataset
@@ -26,6 +27,7 @@ __all__ = [
 _BLOCK = 1024
 
 
+@result()
 @dataclass(frozen=True)
 class OrthogonalSeparability:
     """Result of `is_orthogonally_separable`, with an offending pair; true if there is none.
@@ -81,6 +83,7 @@ class OrthogonalSeparability:
         return n_offending / (self.n_pairs - self.n_across)
 
 
+@door()
 def is_orthogonally_separable(X: ArrayLike, y: ArrayLike) -> OrthogonalSeparability:
     """Check that inner products are positive within a class and at most 0 across classes.
 
@@ -185,6 +188,7 @@ def _worst(offends: NDArray[np.bool_], products: Floats, size: Floats) -> tuple[
     return float(shown[i, j]), int(i), int(j)
 
 
+@door()
 def make_orthosep(
     n: int = 500, d: int = 20, *, random_state: int | np.random.Generator = 0
 ) -> tuple[Floats, Floats]:

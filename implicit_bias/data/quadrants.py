@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._doors import door
 from .._solve import require_count, require_fraction
 from .arrays import Floats
 from .dataset import Dataset, drawn_dataset
@@ -19,6 +20,7 @@ _LEAN = 0.3
 _SURPLUS, _ROUNDS = 4, 25
 
 
+@door()
 def make_quadrants(
     n: int, *, gap: float = 0.05, random_state: int | np.random.Generator = 0
 ) -> tuple[Floats, Floats]:
@@ -99,4 +101,4 @@ def quadrant_dataset(
     """
     X, y = make_quadrants(n_train + n_val, random_state=random_state)
     text = "points of the square [-1, 1]^2 labelled by four tied predictors, one a quadrant"
-    return drawn_dataset("quadrants", X, y, n_train, f"{text}, constant 1 in the last column")
+    return drawn_dataset("quadrants", X, y, n_train, f"{text}, with a constant 1")

@@ -206,7 +206,9 @@ def unseparated_twins(subject: Subject) -> tuple[int, int] | None:
     They prove that no network whatever separates the data.
     """
     data = subject.data
-    rows = [subject.inputs] + ([] if data.gates is None else [data.gates.flatten(1).double()])
+    rows = [subject.inputs] + (
+        [] if data.gates is None else [data.gates.reshape(len(data.X), -1).double()]
+    )
     _, group = torch.unique(torch.cat(rows, dim=1), dim=0, return_inverse=True)
     seen: dict[int, int] = {}
     for n, (key, label) in enumerate(zip(group.tolist(), data.y.tolist(), strict=True)):

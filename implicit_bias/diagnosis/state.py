@@ -27,7 +27,14 @@ from ..recognition.structure import Form, Structure
 from ..recognition.subject import Subject
 from .optimum import Optimum
 
-__all__ = ["OwnNetwork", "measure_own", "recognised_network"]
+__all__ = [
+    "MeasuredNetwork",
+    "OwnNetwork",
+    "held_back_by",
+    "measure_own",
+    "recognised_network",
+    "unseparated",
+]
 
 
 class OwnNetwork(Measured):
@@ -133,12 +140,17 @@ def measure_own(
     if separates and degree is not None:
         value = network_value(norm**2, margins, degree)
     of_function = _function_value(structure, smallest) if separates else math.nan
-    known = optimum.bound if math.isfinite(optimum.bound) and separates else math.nan
+    # A bound of networks with the same gates is no optimum to be measured by.
+    bounded = math.isfinite(optimum.bound) and not optimum.present_gates
+    known = optimum.bound if bounded and separates else math.nan
     norms = _unit_norms(structure)
     dual_norms = None if kkt is None or kkt.dual_norms is None else np.array(kkt.dual_norms)
     limit = optimum.limit if structure.form is Form.UNITS and separates else None
-    of_units = dual_norms is not None and len(norms) == len(dual_norms)
-    small = tuple(wrongly_small(norms, dual_norms, limit).tolist()) if of_units else ()
+    small: tuple[int, ...] = ()
+    wrong: int | None = None
+    if dual_norms is not None and len(norms) == len(dual_norms):
+        small = tuple(wrongly_small(norms, dual_norms, limit).tolist())
+        wrong = len(small)
     state = OwnNetwork(
         smallest_margin=smallest,
         weight_norm=norm,
@@ -151,7 +163,7 @@ def measure_own(
         kkt_margin_bound=math.nan if kkt is None else kkt.margin_bound,
         largest_dual_norm=math.nan if dual_norms is None else float(dual_norms.max()),
         n_dead=len(dead_units(norms)) if len(norms) else None,
-        n_wrongly_small=len(small) if of_units else None,
+        n_wrongly_small=wrong,
         n_units=len(norms),
         small_units=small,
         train_error_network=1 - accuracy(y, margins * y),
@@ -171,6 +183,16 @@ def held_back_by(state: OwnNetwork) -> str:
     if state.kkt_residual < DUAL_SLACK:
         return "the loss: stationary, but multipliers reach beyond the margin"
     return f"its weights are not stationary yet (KKT residual {state.kkt_residual:.2g})"
+
+
+def unseparated(found: MeasuredNetwork) -> str:
+    """Return how far a network is from separating its data, and the way out."""
+    n_wrong = int((found.margins <= 0).sum())
+    return (
+        f"the network has {n_wrong} of {len(found.margins)} training samples on the wrong side "
+        f"(smallest margin {found.state.smallest_margin:.3g}): train longer, or with another "
+        "learning rate"
+    )
 
 
 def _is_known(value: object) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from .._doors import door, result
 from .._solve import Status
 from ..limits.result import Result
 from .canonical import CanonicalForm, canonical_form
@@ -38,6 +39,7 @@ class AlignmentCertificate:
     distance: float
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class Alignment(Result):
     """Network b aligned with network a, both without dead, constant and parallel units.
@@ -104,6 +106,7 @@ class Alignment(Result):
         )
 
 
+@door()
 def align(
     a: ReLUWeights | torch.nn.Module,
     b: ReLUWeights | torch.nn.Module,

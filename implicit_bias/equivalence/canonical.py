@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from .._doors import door, result
 from .reading import as_weights
 from .reduction import reduce_network, transformed
 from .weights import Array, Indices, ReLUWeights
@@ -22,6 +23,7 @@ _CONVERGED = 1e-14
 _SWEEPS = 10_000
 
 
+@result()
 @dataclass(frozen=True, eq=False)
 class CanonicalForm:
     """The representative of a network modulo permutations and positive scales of its units.
@@ -60,6 +62,7 @@ class CanonicalForm:
     sweeps: int
 
 
+@door()
 def canonical_form(
     network: ReLUWeights | torch.nn.Module,
     *,

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._doors import door, result
+from .._solve import require_inputs
 from .reading import as_weights
 from .weights import Array, Indices, ReLUWeights
 
@@ -26,6 +28,7 @@ _SAME = 1e-12
 _FLAT = 1e-12
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class FoldSet:
     """Crossings of lines with the zero sets of hidden units, and whether the network bends there.
@@ -98,6 +101,7 @@ class Plane(NamedTuple):
         return found
 
 
+@door()
 def plane_of(X: ArrayLike) -> Plane | None:
     """Return the plane of samples (n, D), or that of their first two principal components.
 
@@ -120,6 +124,7 @@ def plane_of(X: ArrayLike) -> Plane | None:
     ([0.0, 0.0, 1.0], [[2.0, 3.0]])
     """
     inputs = np.asarray(X, dtype=np.float64)
+    require_inputs(inputs)
     mean = inputs.mean(axis=0)
     n_inputs = inputs.shape[1]
     if n_inputs == 2 or (n_inputs == 3 and bool((inputs[:, 2] == inputs[0, 2]).all())):
@@ -145,6 +150,7 @@ class _Line(NamedTuple):
     transparent: float
 
 
+@door()
 def fold_set(
     network: ReLUWeights | torch.nn.Module,
     *,
@@ -215,6 +221,7 @@ def fold_set(
     )
 
 
+@door()
 def transparent_at(network: ReLUWeights | torch.nn.Module, X: ArrayLike) -> NDArray[np.bool_]:
     """Return where every hidden layer has a pre-activation of at least 0, at X (n, D): (n,).
 

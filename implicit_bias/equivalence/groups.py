@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
+from .._doors import door, result
 from .._solve import require_tolerance
 from .alignment import align
 from .canonical import canonical_form
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["NetworkGroups", "group_networks"]
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class NetworkGroups:
     """Groups of equal networks, with all pairwise distances.
@@ -84,6 +86,7 @@ class NetworkGroups:
         return float(self.distances[same].max()), float(apart.min()) if apart.size else np.inf
 
 
+@door()
 def group_networks(
     networks: Sequence[ReLUWeights | torch.nn.Module], *, tol: float = 1e-2
 ) -> NetworkGroups:

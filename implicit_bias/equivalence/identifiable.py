@@ -10,6 +10,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from .._doors import door
 from .._solve import require_positive
 from .weights import Array, ReLUWeights
 
@@ -25,6 +26,7 @@ _MOST = 3000
 _ROUNDING = 1e-12
 
 
+@door()
 def affine_pieces(weights: ReLUWeights, opened: Pattern) -> list[Array]:
     r"""Return rows [w, b] (width_l, D + 1) of every layer where the units `opened` are open.
 
@@ -49,6 +51,13 @@ def affine_pieces(weights: ReLUWeights, opened: Pattern) -> list[Array]:
     >>> ib.equivalence.affine_pieces(weights, [[True, False]])[-1].tolist()
     [[1.0, 0.0, 0.0]]
     """
+    for layer, pattern in enumerate(opened):
+        width = weights.matrices[layer].shape[0] if layer < len(weights.matrices) - 1 else None
+        if np.shape(pattern) != (width,):
+            raise ValueError(
+                f"`opened[{layer}]` must say of every hidden unit of its layer whether it is open, "
+                f"got shape {np.shape(pattern)} for widths {weights.widths}"
+            )
     below = np.column_stack([np.eye(weights.n_inputs), np.zeros(weights.n_inputs)])
     found = []
     for layer, (W, b) in enumerate(zip(weights.matrices, weights.biases, strict=True)):
@@ -86,6 +95,7 @@ class Generality:
         return self.full_rank and self.smallest_angle > _ROUNDING
 
 
+@door()
 def check_general(weights: ReLUWeights) -> Generality:
     """Check lemmas A.10 and A.11 by going through all patterns with an open unit in every layer.
 
@@ -192,6 +202,7 @@ class _Region:
         self.reach = float(np.linalg.norm(W, 2) * self.reach + np.linalg.norm(b))
 
 
+@door()
 def identifiable_network(
     sizes: Sequence[int],
     *,

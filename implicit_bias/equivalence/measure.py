@@ -10,6 +10,7 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_array, eye_array, kron, vstack
 from scipy.spatial.distance import cdist
 
+from .._doors import door, result
 from .._solve import Status
 from ..limits.result import Result
 from .reading import as_weights
@@ -76,6 +77,7 @@ class TransportCertificate:
         return self.distance - self.lower_bound
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class MeasureDistance(Result):
     r"""Transport distance of the neurons of two networks, masses normalised to sum 1.
@@ -144,6 +146,7 @@ class MeasureDistance(Result):
         )
 
 
+@door()
 def measure_distance(
     a: ReLUWeights | torch.nn.Module, b: ReLUWeights | torch.nn.Module, *, tol: float = 1e-7
 ) -> MeasureDistance:

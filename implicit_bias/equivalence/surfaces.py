@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._doors import door, result
 from .identifiable import affine_pieces
 from .reading import as_weights
 from .weights import Array, Indices, ReLUWeights
@@ -22,6 +23,7 @@ __all__ = ["FoldSurface", "fold_surface"]
 _NEAR = 1e-9
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class FoldSurface:
     """The canonical representation of a piecewise linear surface in the plane, and its graph.
@@ -88,6 +90,7 @@ class _Chord(NamedTuple):
     unit: int
 
 
+@door()
 def fold_surface(network: ReLUWeights | torch.nn.Module, domain: ArrayLike) -> FoldSurface:
     """Compute the union of all zero sets of hidden units in a convex polygon, in canonical form.
 
@@ -232,7 +235,8 @@ class _Table:
 
 def _distances(ends: Array, normals: Array, offsets: Array) -> Array:
     """Signed distances (a, b, 2) of the ends of segment b from line a."""
-    return np.einsum("bed,ad->abe", ends, normals) + offsets[:, None, None]
+    signed: Array = np.einsum("bed,ad->abe", ends, normals) + offsets[:, None, None]
+    return signed
 
 
 def _canonical(chords: list[_Chord], polygon: Array, size: float) -> FoldSurface:

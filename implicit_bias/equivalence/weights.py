@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._doors import door, parameters
 from .._solve import require_columns
 
 __all__ = ["Array", "Indices", "ReLUWeights"]
@@ -17,6 +18,7 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 
+@parameters()
 @dataclass(frozen=True, eq=False, repr=False)
 class ReLUWeights:
     r"""Weights of :math:`f(x) = W_L \rho(\cdots \rho(W_1 x + b_1) \cdots) + b_L`, rho a ReLU.
@@ -39,10 +41,14 @@ class ReLUWeights:
     biases: tuple[Array, ...]
 
     def __post_init__(self) -> None:
+        for name in ("matrices", "biases"):
+            if not all(isinstance(array, np.ndarray) for array in getattr(self, name)):
+                raise TypeError(f"`{name}` must hold arrays: see `ReLUWeights.from_arrays`")
         for array in (*self.matrices, *self.biases):
             array.flags.writeable = False
 
     @classmethod
+    @door()
     def from_arrays(
         cls, matrices: Iterable[ArrayLike], biases: Iterable[ArrayLike] | None = None
     ) -> ReLUWeights:
@@ -95,10 +101,12 @@ class ReLUWeights:
         """Euclidean norm of all weights and biases."""
         return float(np.sqrt(sum((array**2).sum() for array in (*self.matrices, *self.biases))))
 
+    @door()
     def rows(self, layer: int) -> Array:
         """Return [W_l, b_l] (width, fan-in + 1), weights and bias, of a layer counted from 0."""
         return np.column_stack([self.matrices[layer], self.biases[layer]])
 
+    @door()
     def pre_activations(self, X: ArrayLike) -> list[Array]:
         """Return pre-activations (n, width_l) of every layer at X (n, D); the last are scores."""
         hidden = np.asarray(X, dtype=np.float64)
@@ -109,6 +117,7 @@ class ReLUWeights:
             hidden = np.maximum(found[-1], 0.0)
         return found
 
+    @door()
     def scores(self, X: ArrayLike) -> Array:
         """Return the outputs (n, K) at X (n, D)."""
         return self.pre_activations(X)[-1]

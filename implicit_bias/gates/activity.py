@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._solve import to_numpy
+from .._doors import door, result
+from .._solve import Array, to_numpy
 
 __all__ = ["GateActivity", "gate_activity"]
 
 Mask = NDArray[np.bool_]
 
 
+@result()
 @dataclass(frozen=True, eq=False)
 class GateActivity:
     """Active and sensitive gates of samples; the two are *not* disjoint.
@@ -46,7 +47,10 @@ class GateActivity:
         return np.asarray(self.active & self.sensitive)
 
 
-def gate_activity(gates: Any, jacobian: Any, *, active: float, sensitive: float) -> GateActivity:
+@door()
+def gate_activity(
+    gates: Array, jacobian: Array, *, active: float, sensitive: float
+) -> GateActivity:
     r"""Return the gates above `active`, and those with ``max |dG / dtheta|`` above `sensitive`.
 
     For ``G = (1 + eps) / (1 + exp(-beta q))`` the chain rule gives

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._doors import door, result
 from .._shown import Shown
-from .._solve import to_numpy
+from .._solve import Array, to_numpy
 from ..data.arrays import Floats
 
 __all__ = ["GateChanges", "gate_changes"]
 
 
-def gate_changes(before: Any, after: Any) -> Floats:
+@door()
+def gate_changes(before: Array, after: Array) -> Floats:
     """Return the share of samples on which each unit's gate differs between two times.
 
     Parameters
@@ -47,6 +48,7 @@ def gate_changes(before: Any, after: Any) -> Floats:
     return np.asarray(np.mean(a.astype(bool) != b.astype(bool), axis=0), dtype=np.float64)
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class GateChanges(Shown):
     """Changes of gates along training: read-only arrays, one entry a report of the trainer.

@@ -21,9 +21,12 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
     validate_data,
 )
 
+from .._doors import door
+from .._kinds import mapping
 from .._names import Unreadable
 from .._saved import Kind, read_saved, text_array, write_saved
-from ..data.arrays import Floats, refuse_disguised
+from .._solve import refuse_disguised
+from ..data.arrays import Floats
 
 __all__ = ["MADE_FOR", "Gating", "seed_from", "seed_text"]
 
@@ -62,6 +65,7 @@ class Gating(Named, TransformerMixin, BaseEstimator):  # type: ignore[misc,unuse
         """Number of columns of `transform`; AttributeError where nothing is fitted yet."""
         raise NotImplementedError
 
+    @door()
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted attributes and the parameters to one safetensors file.
 
@@ -81,6 +85,7 @@ class Gating(Named, TransformerMixin, BaseEstimator):  # type: ignore[misc,unuse
         write_saved(path, _kind(type(self)), arrays, texts)
 
     @classmethod
+    @door()
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a file that `save` wrote: the same inputs get the same gates.
 
@@ -111,6 +116,7 @@ class Gating(Named, TransformerMixin, BaseEstimator):  # type: ignore[misc,unuse
         return {name: np.asarray(value) for name, value in self._arrays().items()}
 
     @classmethod
+    @door(arrays=mapping)
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], wanted: str = "") -> Self:
         """Make a fitted gating from the arrays that `to_arrays` returned.
 

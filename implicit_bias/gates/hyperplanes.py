@@ -10,6 +10,7 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
     check_is_fitted,
 )
 
+from .._doors import check_parameters
 from .._solve import require_memory
 from .._words import Cutoffs
 from ..data.arrays import Floats, checked_weights
@@ -103,6 +104,7 @@ class HyperplaneContexts(Gating):
             If a parameter is out of range, `X` is empty, not finite, or too narrow for "axes", or
             `sample_weight` holds no weights.
         """
+        check_parameters(self)
         n_hyperplanes = count_hyperplanes(self.n_units, self.n_contexts, self.cutoffs)
         reference = self._inputs(X, reset=True)
         weights = checked_weights(sample_weight, len(reference))
@@ -252,6 +254,7 @@ class HyperplaneGates(Gating):
             If a parameter is out of range, `X` is empty, not finite, or too narrow for "axes", or
             `sample_weight` holds no weights.
         """
+        check_parameters(self)
         contexts = HyperplaneContexts(
             self.n_units, 2, cutoffs=self.cutoffs, random_state=self.random_state
         )

@@ -12,7 +12,9 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
     check_is_fitted,
 )
 
-from .._solve import require_columns, require_count, to_numpy
+from .._doors import check_parameters, door
+from .._kinds import anything, sequence
+from .._solve import require_array, require_columns, require_count, to_numpy
 from ..data.arrays import Floats
 from .gating import MADE_FOR, Gating, seed_from, seed_text
 
@@ -67,6 +69,7 @@ class LayeredGates(Gating):
         parts = [q >= 0 for q in self.pre_activations(X)]
         return np.concatenate(parts, axis=1).astype(np.int64)
 
+    @door()
     def pre_activations(self, X: ArrayLike) -> list[Floats]:
         """Return q_l (n, width_l) of every layer.
 
@@ -132,11 +135,13 @@ class NetworkGates(LayeredGates):
         self.network = network
 
     @staticmethod
+    @door()
     def activate(q: Floats) -> Floats:
         """Return relu(q)."""
         return np.maximum(q, 0.0)
 
     @staticmethod
+    @door()
     def slopes(q: Floats) -> Floats:
         """Return the slopes of relu, 1 at 0."""
         return np.where(q >= 0, 1.0, 0.0)
@@ -150,9 +155,11 @@ class NetworkGates(LayeredGates):
             If the shapes of the weights do not fit each other, one is not finite, or `X` does not
             fit them.
         """
-        layers = list(getattr(self.network, "layers", self.network))
-        hidden = layers[:-1] if hasattr(self.network, "layers") else layers
-        return self._set_layers(_chained(hidden), X)
+        check_parameters(self)
+        whole = hasattr(self.network, "layers")
+        layers = getattr(self.network, "layers", self.network)
+        sequence(anything)("network", layers)
+        return self._set_layers(_chained("network", list(layers)[: -1 if whole else None]), X)
 
     @classmethod
     def _from_checked_arrays(cls, arrays: dict[str, NDArray[Any]], wanted: str) -> Self:
@@ -208,11 +215,13 @@ class LinearGates(LayeredGates):
         self.random_state = random_state
 
     @staticmethod
+    @door()
     def activate(q: Floats) -> Floats:
         """Return q itself."""
         return q
 
     @staticmethod
+    @door()
     def slopes(q: Floats) -> Floats:
         """Return ones."""
         return np.ones_like(q)
@@ -227,11 +236,12 @@ class LinearGates(LayeredGates):
         ValueError
             If a size is not positive, given layers have others, or `X` is not as wide.
         """
+        check_parameters(self)
         require_count("n_inputs", self.n_inputs)
         check_widths(self.widths)
         sizes = [(high, low) for low, high in pairwise((self.n_inputs, *self.widths))]
         if self.layers is not None:
-            layers = _chained(self.layers)
+            layers = _chained("layers", self.layers)
             if [layer.shape for layer in layers] != sizes:
                 raise ValueError(
                     f"`layers` must have shapes {sizes}, got {[layer.shape for layer in layers]}: "
@@ -278,17 +288,17 @@ def check_widths(widths: Sequence[int]) -> None:
         require_count("widths", width)
 
 
-def _chained(layers: Sequence[Any]) -> list[Floats]:
+def _chained(name: str, layers: Sequence[Any]) -> list[Floats]:
+    for k, layer in enumerate(layers):
+        require_array(f"{name}[{k}]", layer)
     matrices = [np.array(to_numpy(layer), dtype=np.float64) for layer in layers]
     shapes = [matrix.shape for matrix in matrices]
     chain = all(len(shape) == 2 and 0 not in shape for shape in shapes)
     if not shapes or not chain or any(a[0] != b[1] for a, b in pairwise(shapes)):
         raise ValueError(
-            f"hidden layers must have shapes (width_1, D), (width_2, width_1), ..., got {shapes}: "
-            "give a ReLU network, or the weights of its hidden layers"
+            f"`{name}` must have hidden layers of shapes (width_1, D), (width_2, width_1), ..., "
+            f"got {shapes}: give a ReLU network, or the weights of its hidden layers"
         )
-    if not all(np.all(np.isfinite(matrix)) for matrix in matrices):
-        raise ValueError("the weights that set the gates must be finite: look for NaN among them")
     return matrices
 
 
@@ -315,4 +325,6 @@ def unpack_layers(arrays: dict[str, NDArray[Any]], wanted: str) -> list[Floats]:
         )
     ends = np.cumsum(np.prod(shapes, axis=1))[:-1]
     flat = np.split(weights.astype(np.float64), ends)
-    return _chained([part.reshape(shape) for part, shape in zip(flat, shapes, strict=True)])
+    return _chained(
+        "layers", [part.reshape(shape) for part, shape in zip(flat, shapes, strict=True)]
+    )

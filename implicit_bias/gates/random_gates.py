@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._doors import check_parameters
 from ..data.arrays import Floats
 from .gating import Gating, seed_from, seed_text
 from .layered import check_widths
@@ -75,6 +76,7 @@ class RandomGates(Gating):
         ValueError
             If a width is not positive, `rate` is not in [0, 1], or `X` is not finite.
         """
+        check_parameters(self)
         check_widths(self.widths)
         if not 0 <= self.rate <= 1:
             raise ValueError(f"`rate` must lie in [0, 1], got {self.rate}: the share of open gates")

@@ -11,8 +11,9 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
     validate_data,
 )
 
-from .._solve import require_columns, to_numpy
-from ..data.arrays import Floats, refuse_disguised
+from .._doors import check_parameters
+from .._solve import refuse_disguised, require_columns, to_numpy
+from ..data.arrays import Floats
 from .gating import MADE_FOR, Gating
 
 __all__ = ["ReLUGates"]
@@ -48,6 +49,7 @@ class ReLUGates(Gating):
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Check `X` (n, D), keep the names of its columns, and return these gates."""
+        check_parameters(self)
         for name in ("n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
         self.transform(X)

@@ -11,6 +11,8 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
     check_is_fitted,
 )
 
+from .._doors import check_parameters, door
+from .._kinds import extended
 from .._solve import require_memory
 from ..data.arrays import Floats
 from .gating import Gating
@@ -72,6 +74,7 @@ class SoftGates(Gating):
             If `beta` or `eps` is out of range, the gating network's weights do not fit each other,
             or `X` does not fit them.
         """
+        check_parameters(self, beta=extended)
         if not self.beta > 0 or not 0 <= self.eps < np.inf:
             raise ValueError(
                 f"`beta` must be positive and `eps` at least 0 and finite, got {self.beta} and "
@@ -105,6 +108,7 @@ class SoftGates(Gating):
         inputs = self._inputs(X)
         return inputs, self.gating_.pre_activations(inputs)
 
+    @door()
     def jacobian(self, X: ArrayLike) -> Floats:
         """Return the derivatives of every gate in the gating network's weights.
 

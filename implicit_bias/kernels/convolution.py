@@ -6,15 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from .._solve import require_memory
+from .._doors import door
+from .._solve import Array, require_memory
 from ..data.arrays import Floats
 from .arrays import layers_of, matrix, require_pair, row_blocks
 
 __all__ = ["bundle_kernel"]
 
 
+@door()
 def bundle_kernel(
-    X: Any, gates: Any, X2: Any = None, gates2: Any = None, *, kernel_size: int
+    X: Array, gates: Array, X2: Array = None, gates2: Array = None, *, kernel_size: int
 ) -> Floats:
     r"""Return the kernel of gated circular convolutions with global average pooling.
 

@@ -17,14 +17,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._doors import door, result
 from .._shown import Shown
-from .._solve import require_memory
+from .._solve import Array, require_memory
 from ..data.arrays import Floats
 from .arrays import layers_of, matrix, require_pair, row_blocks
 
 __all__ = ["NTKMoments", "delta", "ntk_moments"]
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class NTKMoments(Shown):
     """Moments of the tangent kernel over random weights.
@@ -104,11 +106,12 @@ class _States(NamedTuple):
         return _States(*(a + times * b for a, b in zip(self, other, strict=True)))
 
 
+@door()
 def ntk_moments(
-    X: Any,
-    gates: Any,
-    X2: Any = None,
-    gates2: Any = None,
+    X: Array,
+    gates: Array,
+    X2: Array = None,
+    gates2: Array = None,
     *,
     widths: Sequence[int],
     variance: float | Sequence[float],
@@ -180,11 +183,12 @@ def ntk_moments(
     return NTKMoments(mean, spread)
 
 
+@door()
 def delta(
-    gates: Any,
-    jacobian: Any,
-    gates2: Any = None,
-    jacobian2: Any = None,
+    gates: Array,
+    jacobian: Array,
+    gates2: Array = None,
+    jacobian2: Array = None,
     *,
     widths: Sequence[int],
 ) -> Floats:

@@ -7,13 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from .._doors import door
+from .._solve import Array
 from ..data.arrays import Floats
 from .arrays import check_kernel, layers_of, matrix, require_pair, row_blocks, targets
 
 __all__ = ["neural_path_kernel", "nu", "overlap_ratio", "path_overlap", "spectrum_ideal"]
 
 
-def path_overlap(gates: Any, gates2: Any = None, *, widths: Sequence[int]) -> Floats:
+@door()
+def path_overlap(gates: Array, gates2: Array = None, *, widths: Sequence[int]) -> Floats:
     r"""Return the numbers of paths active on both of two samples, weighted by activity.
 
     .. math:: \lambda(s, s') = \sum_p A_p(s) A_p(s') = \prod_l \langle G_l(s), G_l(s') \rangle
@@ -61,8 +64,9 @@ def path_overlap(gates: Any, gates2: Any = None, *, widths: Sequence[int]) -> Fl
     return overlap
 
 
+@door()
 def neural_path_kernel(
-    X: Any, gates: Any, X2: Any = None, gates2: Any = None, *, widths: Sequence[int]
+    X: Array, gates: Array, X2: Array = None, gates2: Array = None, *, widths: Sequence[int]
 ) -> Floats:
     r"""Return the Gram matrix of the path features :math:`x_i A_p(x)`.
 
@@ -112,7 +116,8 @@ def neural_path_kernel(
     return kernel
 
 
-def overlap_ratio(gates: Any, *, widths: Sequence[int]) -> float:
+@door()
+def overlap_ratio(gates: Array, *, widths: Sequence[int]) -> float:
     r"""Return the largest share of a sample's open gates in a layer that another sample shares.
 
     .. math:: \eta = \max_{s \ne s', l}
@@ -153,6 +158,7 @@ def overlap_ratio(gates: Any, *, widths: Sequence[int]) -> float:
     return largest
 
 
+@door()
 def spectrum_ideal(n: int, rate: float, depth: int) -> Floats:
     r"""Return the eigenvalues of the mean tangent kernel of equal inputs under random gates.
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .._solve import Status, require_positive, require_tolerance
+from .._doors import door, result
+from .._solve import Array, Status, require_positive, require_tolerance
 from ..data.arrays import Floats
 from ..limits.literal import LiteralProgram, constant, cvxpy_module
 from ..limits.result import Result
@@ -49,6 +50,7 @@ class KernelRegressionCertificate:
     stationarity: float
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class KernelRegression(Result):
     r"""Gradient descent on :math:`\tfrac12 \sum_n e_n^2`, e the errors, with a constant kernel K.
@@ -120,7 +122,8 @@ class KernelRegression(Result):
         spent = np.where(self._kept, times[..., None] * self.eigenvalues, 0.0)
         return self._through(np.exp(-spent))
 
-    def after(self, n_steps: Any, rate: float) -> Floats:
+    @door()
+    def after(self, n_steps: Array, rate: float) -> Floats:
         r"""Return errors :math:`(I - \alpha K)^N e_0` (n,) or (T, n) after N steps of size alpha.
 
         For the loss :math:`\sum e^2`, without the half, a step of size alpha is one of 2 alpha
@@ -220,7 +223,10 @@ class KernelLeastSquares(LiteralProgram):
         return cp.Problem(cp.Minimize(cp.sum_squares(left) / 2))
 
 
-def kernel_regression(K: Any, y: Any, f0: Any = 0.0, *, tol: float = 1e-8) -> KernelRegression:
+@door()
+def kernel_regression(
+    K: Array, y: Array, f0: Array = 0.0, *, tol: float = 1e-8
+) -> KernelRegression:
     r"""Predict gradient descent on squared errors with a constant tangent kernel.
 
     At finite width it is the limit of large output scales: a network trained as

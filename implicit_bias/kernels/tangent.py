@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._solve import to_numpy
+from .._doors import door
+from .._solve import Array, to_numpy
 from ..data.arrays import Floats
 from .arrays import row_blocks
 
@@ -17,8 +18,9 @@ if TYPE_CHECKING:
 __all__ = ["activation_kernel", "empirical_ntk"]
 
 
+@door()
 def empirical_ntk(
-    network: torch.nn.Module, X: Any, gates: Any, X2: Any = None, gates2: Any = None
+    network: torch.nn.Module, X: Array, gates: Array | None, X2: Array = None, gates2: Array = None
 ) -> Floats:
     r"""Compute the inner products of the gradients of a network's scores in its weights.
 
@@ -60,8 +62,8 @@ def empirical_ntk(
 
     if not isinstance(network, HasGradientFactors):
         raise TypeError(
-            f"{type(network).__name__} has no `gradient_factors`: its tangent kernel needs the "
-            "factors of its layers' gradients"
+            f"`network` {type(network).__name__} has no `gradient_factors`: its tangent kernel "
+            "needs the factors of its layers' gradients"
         )
     network = copy.deepcopy(network).double()
     first = _factors(network, X, gates)
@@ -75,14 +77,15 @@ def empirical_ntk(
     return kernel
 
 
+@door()
 def activation_kernel(
     network: torch.nn.Module,
-    X: Any,
-    gates: Any,
-    jacobian: Any,
-    X2: Any = None,
-    gates2: Any = None,
-    jacobian2: Any = None,
+    X: Array,
+    gates: Array,
+    jacobian: Array,
+    X2: Array = None,
+    gates2: Array = None,
+    jacobian2: Array = None,
 ) -> Floats:
     r"""Compute the part :math:`K^a` of the tangent kernel that belongs to the gates' weights.
 
@@ -140,6 +143,7 @@ def _factors(network: torch.nn.Module, X: Any, gates: Any) -> list[tuple[Floats,
     data, found = place_data(network, X, None, gates), []
     of_layers: Any = network.gradient_factors
     with torch.no_grad():
+        network(data.X, data.gates)  # refuses what does not fit it
         factors = of_layers(data.X, data.gates)
     for pair, weight in zip(factors, network.parameters(), strict=True):
         if weight.requires_grad:

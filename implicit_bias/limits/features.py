@@ -44,7 +44,7 @@ class FeatureLimit(UnitsLimit):
     @property
     def predictor(self) -> Predictor:
         """The limit as a function of new features (n, H P), at smallest margin 1."""
-        return Predictor(self.zeta.reshape(1, -1), Ungated())
+        return Predictor(self.zeta.reshape((1, -1)), Ungated())
 
 
 @dataclass(frozen=True)

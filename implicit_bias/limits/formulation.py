@@ -7,6 +7,8 @@ from abc import abstractmethod
 from types import ModuleType
 from typing import TYPE_CHECKING, Generic, Self, TypedDict, TypeVar, Unpack
 
+from .._doors import door
+from .._kinds import arrays
 from .._solve import (
     Array,
     ArrayLike,
@@ -17,10 +19,12 @@ from .._solve import (
     SolverName,
     as_float64,
     conclude,
+    require_real,
     require_scale,
     solve,
+    to_numpy,
 )
-from ..data.arrays import require_real
+from ..data.arrays import as_csr
 from .limit import Limit
 from .literal import LiteralProgram, cvxpy_module
 
@@ -108,6 +112,7 @@ class Formulation(LiteralProgram, Generic[LimitT]):
         )
         return self.limit(program, solution, gates)
 
+    @door(gates=arrays)
     def literal(self, X: Array, y: Array, gates: Array | None = None) -> cvxpy.Problem:
         """State the program as the paper does; what is printed wrongly there is mended.
 
@@ -153,10 +158,10 @@ class Formulation(LiteralProgram, Generic[LimitT]):
         """State a checked `program`, made with these `gates`, in the module cvxpy."""
 
 
-def real_data(X: Array, y: Array, name: str = "X") -> tuple[Array, Array]:
+def real_data(X: Array, y: Array, name: str = "X", *, sparse: bool = False) -> tuple[Array, Array]:
     """Return inputs and labels in float64, the labels of the inputs' kind and device.
 
-    Messages call the inputs `name`.
+    Messages call the inputs `name`. With `sparse`, sparse inputs stay so, as CSR.
 
     Raises
     ------
@@ -165,10 +170,14 @@ def real_data(X: Array, y: Array, name: str = "X") -> tuple[Array, Array]:
     ValueError
         If the largest input is beyond 1e152 or, if not zero, below 1e-152.
     """
-    require_real(name, X)
+    csr = as_csr(name, X) if sparse else None
+    if csr is None:
+        require_real(name, X)
+        X = as_float64(X)
     require_real("y", y)
-    X = as_float64(X)
-    require_scale(name, X)
+    require_scale(name, X if csr is None else csr)
+    if csr is not None:
+        return csr, as_float64(to_numpy(y))
     return X, as_float64(y, like=X)
 
 
@@ -201,6 +210,7 @@ class Solving(TypedDict, total=False):
     threads: int | None
 
 
+@door(gates=arrays)
 def solve_limit(
     formulation: Formulation[LimitT],
     X: ArrayLike,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, ClassVar, Unpack
 
+from .._doors import door, result
 from .._solve import (
     Array,
     ArrayLike,
@@ -15,8 +16,8 @@ from .._solve import (
     array_namespace,
     as_float64,
     require_inputs,
+    require_real,
 )
-from ..data.arrays import require_real
 from .formulation import Formulation, Solving, real_data, solve_limit
 from .limit import UnitsLimit
 from .literal import constant, max_margin
@@ -32,6 +33,7 @@ __all__ = [
 ]
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class FReLULimit(UnitsLimit):
     """The group-lasso solution; `zeta` has shape (H, D).
@@ -77,6 +79,7 @@ class SVMFReLU(Formulation[FReLULimit]):
 
     name: ClassVar[str] = "SVM-FReLU"
 
+    @door()
     def program(self, X: Array, y: Array, gates: Array | None = None) -> MaxMarginProgram:
         """Build the program with unit h as column h of its design and as group h.
 
@@ -92,6 +95,7 @@ class SVMFReLU(Formulation[FReLULimit]):
         group = array_namespace(X).arange(int(Z.shape[1]), device=X.device)
         return MaxMarginProgram(design=GatedDesign(X=X, Z=Z, group=group), y=y)
 
+    @door()
     def limit(
         self, program: MaxMarginProgram, solution: Solution, gates: Array | None = None
     ) -> FReLULimit:
@@ -108,6 +112,7 @@ class SVMFReLU(Formulation[FReLULimit]):
         return max_margin(cp.sum(cp.norm(zeta, 2, axis=1)), program.y, scores)
 
 
+@door()
 def solve_frelu_svm(
     X: ArrayLike, y: ArrayLike, gates: ArrayLike, **solving: Unpack[Solving]
 ) -> FReLULimit:

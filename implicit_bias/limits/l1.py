@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, ClassVar, Unpack
 
+from .._doors import door, result
 from .._solve import (
     Array,
     ArrayLike,
@@ -15,8 +16,9 @@ from .._solve import (
     Solution,
     array_namespace,
     as_float64,
+    require_finite,
+    require_real,
 )
-from ..data.arrays import require_real
 from .formulation import Formulation, Solving, real_data, solve_limit
 from .limit import Limit
 from .literal import constant, max_margin
@@ -54,6 +56,7 @@ class L1Predictor(DecisionFunction):
         return scores
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class L1Limit(Limit):
     """The L1-margin solution; `zeta` has shape (m,), one coefficient a feature.
@@ -97,6 +100,7 @@ class L1Margin(Formulation[L1Limit]):
 
     name: ClassVar[str] = "L1 margin"
 
+    @door()
     def program(self, X: Array, y: Array, gates: Array | None = None) -> MaxMarginProgram:
         """Build the program of a constant input, with a gate column and group a feature.
 
@@ -111,12 +115,12 @@ class L1Margin(Formulation[L1Limit]):
                 f"`features` must have shape (n, m) with n, m >= 1, got {tuple(features.shape)}"
             )
         xp = array_namespace(features)
-        if not bool(xp.all(xp.isfinite(features))):
-            raise ValueError("`features` has NaN or infinite entries: remove them first")
+        require_finite("features", features)
         group = xp.arange(int(features.shape[1]), device=features.device)
         design = GatedDesign(X=xp.ones_like(features[:, :1]), Z=features, group=group)
         return MaxMarginProgram(design=design, y=y)
 
+    @door()
     def limit(
         self, program: MaxMarginProgram, solution: Solution, gates: Array | None = None
     ) -> L1Limit:
@@ -131,6 +135,7 @@ class L1Margin(Formulation[L1Limit]):
         return max_margin(cp.norm(b, 1), program.y, features @ b)
 
 
+@door()
 def solve_l1_svm(features: ArrayLike, y: ArrayLike, **solving: Unpack[Solving]) -> L1Limit:
     """Solve the L1 margin over features, with a certificate.
 

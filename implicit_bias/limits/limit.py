@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkab
 
 import numpy as np
 
+from .._doors import door, result
 from .._pictures import draw
 from .._solve import (
     Array,
@@ -43,6 +44,7 @@ class HasNorm(Protocol):
         """Return the norm of coefficients `zeta` in the limit's own shape."""
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class Limit(MaxMarginResult, ABC):
     """The max-margin solution that a theorem names as the limit of training.
@@ -91,6 +93,7 @@ class Limit(MaxMarginResult, ABC):
     seconds: float
 
     @classmethod
+    @door()
     def from_solution(
         cls, program: MaxMarginProgram, solution: Solution, shape: tuple[int, ...], **own: Array
     ) -> Self:
@@ -176,6 +179,7 @@ class Limit(MaxMarginResult, ABC):
         proved: Self = formulation.of(self).certify(self, X, y, gates)
         return proved
 
+    @door()
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the margins in ascending order, on new axes unless `ax` is given."""
         return draw("drawing.results:plot_ordered_margins", self, ax=ax)

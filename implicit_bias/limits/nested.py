@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Unpack
 
+from .._doors import door
+from .._kinds import arrays
 from .._solve import Array, ArrayLike, solve_nested
 from .formulation import Formulation, LimitT, Solving, chosen
 
 __all__ = ["solve_path"]
 
 
+@door(gates=arrays)
 def solve_path(
     formulation: Formulation[LimitT],
     X: ArrayLike,

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .._solve import Array, require_shape, to_numpy
-from ..data.arrays import Floats, checked_data, require_real
+from .._doors import door
+from .._solve import Array, require_real, require_shape, to_numpy
+from ..data.arrays import Floats, checked_data
 from .paths import Gates, Layers, PathColumns, distinct_paths, gate_layers
 
 __all__ = ["largest_path_norm", "path_lower_bound"]
@@ -18,6 +19,7 @@ _ENTRIES = 2**25
 _UNIT = 2.0**-53
 
 
+@door()
 def path_lower_bound(
     lam: Array,
     X: Array,

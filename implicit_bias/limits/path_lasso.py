@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Self, Unpack
 
 import numpy as np
 
+from .._doors import door, parameters
 from .._solve import (
     Array,
     ArrayLike,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["PathLasso", "solve_path_lasso"]
 
 
+@parameters()
 @dataclass(frozen=True)
 class PathLasso(Formulation[PathLimit]):
     """The group lasso over the paths of a deep network with given gates.
@@ -85,6 +87,7 @@ class PathLasso(Formulation[PathLimit]):
         assert isinstance(limit, PathLimit)
         return cls(tuple(int(width) for width in limit.widths), bool(limit.context_sizes.any()))
 
+    @door()
     def program(self, X: Array, y: Array, gates: Gates | None = None) -> MaxMarginProgram:
         """Build the program with one group a path, merging paths equal on all samples.
 
@@ -96,6 +99,7 @@ class PathLasso(Formulation[PathLimit]):
         X, y, layers = self._checked(X, y, gates)
         return _program(X, y, layers, self._paths(layers))
 
+    @door()
     def limit(
         self, program: MaxMarginProgram, solution: Solution, gates: Gates | None = None
     ) -> PathLimit:
@@ -117,6 +121,7 @@ class PathLasso(Formulation[PathLimit]):
             program, solution, (len(paths.units), *blocks, n_inputs), **own
         )
 
+    @door()
     def literal(self, X: Array, y: Array, gates: Gates | None = None) -> cvxpy.Problem:
         """State the program over all paths, without merging or dropping any.
 
@@ -206,6 +211,7 @@ def _attained(program: MaxMarginProgram, solution: Solution, layers: Layers, pat
     return network_value(squares, to_numpy(program.y) * scores, depth)
 
 
+@door()
 def solve_path_lasso(
     X: ArrayLike,
     y: ArrayLike,

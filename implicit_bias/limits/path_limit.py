@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from .._doors import door, result
 from .._solve import (
     Array,
     array_namespace,
@@ -39,6 +40,7 @@ class Network(Protocol):
         """Return all weight arrays, one a layer."""
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class PathLimit(Limit):
     """The path-lasso solution, a bound of what networks reach; `zeta` has shape (P, D).
@@ -103,6 +105,7 @@ class PathLimit(Limit):
     def _widths(self) -> tuple[int, ...]:
         return tuple(int(width) for width in self.widths)
 
+    @door()
     def is_tight(self, tol: float = 1e-6) -> bool:
         """Return whether a network with value P*, to relative tolerance `tol`, is known.
 
@@ -131,6 +134,7 @@ class PathLimit(Limit):
         weights = aligned_weights(to_numpy(self.zeta), self.paths, self._widths)
         return tuple(as_float64(layer, like=self.zeta) for layer in weights)
 
+    @door()
     def bound(self, network: Network, X: Array, gates: Gates) -> float:
         """`P* / value(network)`, in [0, 1]: no network with these gates has a smaller value.
 

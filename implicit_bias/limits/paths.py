@@ -9,8 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._solve import Array, array_namespace, as_float64, is_torch_array, require_memory, to_numpy
-from ..data.arrays import require_real
+from .._doors import door
+from .._solve import (
+    Array,
+    array_namespace,
+    as_float64,
+    is_torch_array,
+    require_memory,
+    require_real,
+    to_numpy,
+)
 
 __all__ = ["Gates", "Layers", "PathColumns", "Paths", "distinct_paths", "gate_layers", "one_hot"]
 
@@ -65,6 +73,7 @@ def one_hot(contexts: NDArray[Any], n_contexts: int) -> NDArray[np.float64]:
     return np.asarray(contexts[..., None] == np.arange(n_contexts), dtype=float)
 
 
+@door()
 def gate_layers(
     gates: Gates, n_samples: int, *, widths: Sequence[int] | None = None, contexts: bool = False
 ) -> Layers:
@@ -128,8 +137,8 @@ def _divided(gates: Gates, widths: Sequence[int] | None) -> list[Array]:
 
 
 def _checked(layer: Array, number: int, n_samples: int, contexts: bool) -> NDArray[Any]:
-    name = f"gates of layer {number}"
-    require_real(name, layer)
+    name = f"`gates` of layer {number}"
+    require_real(f"gates[{number - 1}]", layer)
     values = to_numpy(layer)
     if values.ndim != 2 or values.shape[0] != n_samples or values.shape[1] == 0:
         raise ValueError(
@@ -167,6 +176,7 @@ class Paths:
     activity: NDArray[Any]
 
 
+@door()
 def distinct_paths(layers: Layers) -> Paths:
     """Return all distinct paths, merging equal ones layer by layer.
 

@@ -8,6 +8,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from .._doors import door
+from .._kinds import series
 from .._solve import (
     Array,
     ArrayLike,
@@ -17,10 +19,11 @@ from .._solve import (
     is_torch_array,
     require_columns,
     require_finite,
+    require_real,
     require_shape,
     to_numpy,
 )
-from ..data.arrays import Floats, require_real
+from ..data.arrays import Floats
 
 __all__ = [
     "Columns",
@@ -60,10 +63,12 @@ class DecisionFunction(ABC):
     def __call__(self, X: ArrayLike, gates: ArrayLike | None = None) -> DenseArray:
         """Return the scores (n,) or (n, K) of inputs `X` (n, D) under their gates."""
 
+    @door()
     def decision_function(self, X: ArrayLike, gates: ArrayLike | None = None) -> DenseArray:
         """Return the scores of a call, under the name that scikit-learn gives them."""
         return self(X, gates)
 
+    @door()
     def predict(self, X: ArrayLike, gates: ArrayLike | None = None) -> DenseArray:
         """Return the predicted labels (n,): -1 or +1 for one score, else classes from 0.
 
@@ -138,6 +143,7 @@ class Predictor(DecisionFunction):
     zeta: DenseArray
     columns: Columns
 
+    @door()
     def __call__(self, X: ArrayLike, gates: ArrayLike | None = None) -> DenseArray:
         """Return the scores (n,), in float64, of `X` (n, D) under `gates`.
 
@@ -236,7 +242,10 @@ class ContextPredictor(Predictor):
     ([2.0, -5.0], [1, -1])
     """
 
+    @door(zeta=series)
     def __init__(self, zeta: Array) -> None:
+        if zeta.ndim != 3:
+            raise ValueError(f"`zeta` must have shape (H, C, D), got {tuple(zeta.shape)}")
         super().__init__(zeta, ContextColumns(int(zeta.shape[0]), int(zeta.shape[1])))
 
 

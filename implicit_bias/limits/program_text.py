@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._doors import door, result
 from .._shown import Shown
 from .literal import cvxpy_module
 
@@ -36,6 +37,7 @@ CONES = (
 )
 
 
+@result()
 @dataclass(frozen=True, repr=False)
 class ProgramText(Shown):
     """A convex program as text, and its size.
@@ -120,6 +122,7 @@ class ProgramText(Shown):
         return self.rows()
 
 
+@door()
 def describe_program(problem: cvxpy.Problem) -> ProgramText:
     """Write a cvxpy problem as text of 100 columns, and count its size; nothing is solved.
 

@@ -6,6 +6,7 @@ import os
 from dataclasses import asdict, fields, replace
 from typing import Any, ClassVar, Self, get_type_hints
 
+from .._doors import door
 from .._saved import Kind, filled, read_saved, write_saved
 from .._shown import Shown
 from .._solve import Answer, Certificate, DenseArray, Solution, Status
@@ -48,6 +49,7 @@ class Result(Answer, Shown):
             **self._summary(),
         }
 
+    @door()
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write arrays and results to one safetensors file; `load` reads it back.
 
@@ -67,6 +69,7 @@ class Result(Answer, Shown):
         write_saved(path, Kind.of(type(self)), arrays, record)
 
     @classmethod
+    @door()
     def load(cls, path: str | os.PathLike[str], *, device: str | None = None) -> Self:
         """Read what `save` wrote.
 

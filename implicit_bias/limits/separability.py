@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from .._doors import door, result
 from .._solve import (
     Array,
     ArrayLike,
@@ -24,10 +25,10 @@ from .._solve import (
     certify,
     require_inputs,
     require_memory,
+    require_real,
     solve,
     to_numpy,
 )
-from ..data.arrays import require_real
 from .formulation import real_data
 from .predictors import ContextColumns, GateColumns, count_units
 from .result import Result
@@ -40,6 +41,7 @@ SUPPORT = 1e-4
 ENTRIES = 2**24
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class Separability(Result):
     """Separability of data by a gated linear predictor, with its proof.
@@ -106,6 +108,7 @@ class Separability(Result):
         return self.separable is True
 
 
+@door()
 def is_separable(
     X: ArrayLike, y: ArrayLike, gates: ArrayLike | None = None, *, contexts: ArrayLike | None = None
 ) -> Separability:

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from .._doors import door, result
 from .._shown import Shown
 from .._solve import as_float64, require_columns, require_shape, to_numpy
 
@@ -17,6 +18,7 @@ __all__ = ["Depth3Kernel", "depth3_kernel"]
 Array = NDArray[np.float64]
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class Depth3Kernel(Shown):
     r"""The kernel of the middle layer at given outer layers, both of unit norm.
@@ -80,6 +82,7 @@ class Depth3Kernel(Shown):
         return opened[:, width:] * np.sqrt(self.p), first
 
 
+@door()
 def depth3_kernel(network: torch.nn.Module) -> Depth3Kernel:
     r"""Read the layer weights of the kernel machine off a network of three layers.
 

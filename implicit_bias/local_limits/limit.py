@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from .._doors import door, result
 from .._solve import Status, require_tolerance
 from ..limits.predictors import DecisionFunction
 from ..limits.result import Result
@@ -62,6 +63,7 @@ class NetworkPredictor(DecisionFunction):
         return scores
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class LocalLimit(Result):
     r"""The KKT point near a trained network, of the margin problem in its own weights.
@@ -214,6 +216,7 @@ class LocalLimit(Result):
         )
 
 
+@door()
 def same_limit(a: LocalLimit, b: LocalLimit, tol: float = 1e-6) -> bool:
     """Return whether two local limits agree in value and in scores on the training data.
 

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from .._doors import door
 from .._solve import Status, require_memory, require_tolerance
 from ..training.data import Inputs
 from .curvature import Curvature, escaped, measure_curvature
@@ -39,6 +40,7 @@ _CLIMBED = 1e-9
 _OFF, _CREEPING = 1e-6, 1e-3
 
 
+@door()
 def local_limit(
     network: torch.nn.Module,
     X: Inputs,

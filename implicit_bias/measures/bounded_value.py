@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .._doors import door, result
 from .._solve import Status, to_numpy
 from ..data.arrays import Floats
 from ..data.sample import Sample
@@ -32,6 +33,7 @@ __all__ = [
 ]
 
 
+@result()
 class BoundedValue(Measured):
     """The value of a network, its own local limit, and a bound of all networks.
 
@@ -57,7 +59,7 @@ class BoundedValue(Measured):
     )
     local: LocalLimit | None = part("The KKT point next to the network.", recorded=False)
 
-    @derived("bound / network", ".4f", at_most=1.0, recorded=True)
+    @derived(recorded=True)
     def bound_ratio(self) -> float:
         """`bound / value`: 1 only if no network with these gates is better."""
         return self.bound / self.value
@@ -145,6 +147,7 @@ class BoundedValue(Measured):
         ]
 
 
+@result()
 class BoundedComparison(BoundedValue):
     """A network compared with a bound, its own local limit, and classifiers on held-out data.
 
@@ -162,6 +165,7 @@ class BoundedComparison(BoundedValue):
     classifiers: Mapping[str, ClassifierComparison] = part("Comparisons by classifier name.")
 
 
+@door()
 def value_of(network: torch.nn.Module, sample: Sample) -> float:
     """Measure ``(||w||^2 / L)^(L/2)`` over the smallest margin of a network.
 
@@ -190,6 +194,7 @@ def value_of(network: torch.nn.Module, sample: Sample) -> float:
     return value if math.isfinite(value) else math.nan
 
 
+@door()
 def flat_weights(network: torch.nn.Module) -> Floats:
     """Return the weights of a network in float64, in the order of its parameters.
 
@@ -212,6 +217,7 @@ def flat_weights(network: torch.nn.Module) -> Floats:
     return np.concatenate([to_numpy(w.double()).ravel() for w in network.parameters()])
 
 
+@door()
 def measure_bounded_value(
     network: torch.nn.Module,
     sample: Sample,

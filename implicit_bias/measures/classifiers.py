@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from .._solve import Status, to_numpy
+from .._doors import door, result
+from .._solve import Status, require_shape, to_numpy
 from ..data.arrays import Floats
 from ..local_limits.limit import LocalLimit
 from ..quantities.measured import Measured, part, quantity, side_by_side
@@ -30,6 +31,7 @@ class Classifier(Protocol):
         ...
 
 
+@result()
 class ClassifierComparison(Measured):
     """A certified classifier beside a trained network, on held-out data.
 
@@ -53,6 +55,7 @@ class ClassifierComparison(Measured):
     error: float = quantity()
 
 
+@door()
 def compare_classifier(
     name: str,
     classifier: Classifier,
@@ -92,6 +95,8 @@ def compare_classifier(
     found = dict.fromkeys(("score_cosine", "agreement", "error"), math.nan)
     if inputs is not None and trained is not None and len(y) and _predicts(classifier):
         scores = to_numpy(classifier.predictor(*inputs))
+        require_shape("trained", trained, scores.shape, "the network's scores on these inputs")
+        require_shape("y", y, scores.shape, "one label a score")
         found = {
             "score_cosine": cosine(scores, trained),
             "agreement": agreement(scores, trained),
@@ -105,6 +110,7 @@ def compare_classifier(
     )
 
 
+@door()
 def classifier_rows(
     classifiers: Mapping[str, ClassifierComparison], error_network: float, *names: str
 ) -> list[tuple[str, ...]]:

@@ -12,6 +12,7 @@ from typing import Protocol, get_args
 
 import torch
 
+from .._doors import door, parameters, result
 from .._solve import Status
 from .._words import PacedTrainer, TrainerName
 from ..training.catalogue import TRAINERS
@@ -65,6 +66,7 @@ class Clock(Protocol):
         """Decimal logarithm of the steps, from the start on, that lead to log(1/loss)."""
 
 
+@parameters()
 @dataclass(frozen=True)
 class ConstantClock:
     r"""Constant steps along the gradient of the mean loss, near a KKT point.
@@ -104,6 +106,7 @@ class ConstantClock:
         """True."""
         return True
 
+    @door()
     def log10_steps(self, log_inverse_loss: float, state: State) -> float:
         """Predict the steps up to log(1/loss); NaN where the mean margin would not be positive."""
         margin = log_inverse_loss - state.offset
@@ -115,6 +118,7 @@ class ConstantClock:
         return (natural + math.log1p(power / margin)) / math.log(10)
 
 
+@result()
 @dataclass(frozen=True)
 class PowerClock:
     """The power of the steps like which log(1/loss) was growing when a run ended.
@@ -152,12 +156,14 @@ class PowerClock:
         """True where steps follow gradient flow, so that laws of the flow hold at its times."""
         return self.trainer in FLOWS
 
+    @door()
     def log10_steps(self, log_inverse_loss: float, state: State) -> float:
         """Predict the steps up to log(1/loss) from the end of the run, which is the state."""
         further = math.log10(log_inverse_loss / self.log_inverse_loss)
         return math.log10(self.steps) + further / self.exponent
 
 
+@door()
 def clock_of(trajectory: Trajectory, settings: TrainingSettings) -> PowerClock | None:
     """Fit the clock of a run to its own log(1/loss).
 
@@ -197,6 +203,7 @@ def clock_of(trajectory: Trajectory, settings: TrainingSettings) -> PowerClock |
     )
 
 
+@door()
 def pace_of(
     network: torch.nn.Module,
     X: Inputs,

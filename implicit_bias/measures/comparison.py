@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from .._doors import door, result
 from .._extras import naming_extras
 from .._pictures import draw
 from .._solve import to_numpy
@@ -83,6 +84,7 @@ class NetworkState(Measured, eq=True):
         return 1 - self.val_accuracy
 
 
+@result()
 class Comparison(Measured, eq=True):
     """Distances between a trained network and a predicted limit, as `compare` returns them.
 
@@ -170,13 +172,14 @@ class Comparison(Measured, eq=True):
             )
         if self.small_units:
             units = _numbered(self.small_units)
-            return f"slow units: {units}, with dual norms above 1, still to grow"
+            return f"units {units} still grow: their dual norms exceed 1"
         if self.kkt_residual < 1 - NEAR and self.largest_dual_norm > 1 + DUAL_SLACK:
             return "a saddle: stationary, but with a dual norm above 1"
         if self.kkt_residual < 1 - NEAR:
-            return "the loss: stationary, but multipliers reach beyond the margin"
+            return "stationary, but multipliers reach beyond the margin: the loss has to fall"
         return "time: the weights are not stationary yet"
 
+    @door()
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the dual norms of the network's units, into `ax` if one is given."""
         return draw("drawing.results:plot_dual_norms", self, ax=ax)
@@ -195,6 +198,7 @@ class Comparison(Measured, eq=True):
         names += _OF_UNITS if self.n_units > 1 else ()
         return (*names, "held_back_by") if self.held_back_by else tuple(names)
 
+    @door()
     def text(self, name: str) -> str:
         """The value of an attribute as tables show it: few units by their numbers."""
         units = {"n_dead": self.dead_units, "n_wrongly_small": self.small_units}.get(name)
@@ -204,6 +208,7 @@ class Comparison(Measured, eq=True):
         return f"{len(units)} of {self.n_units}{numbers}"
 
 
+@door()
 def compare(
     limit: Limit,
     network: torch.nn.Module,
@@ -263,6 +268,7 @@ def compare(
     )
 
 
+@door()
 def measure_network(
     network: torch.nn.Module, train: Sample, held_out: Sample, kkt: KKTDistance | None = None
 ) -> NetworkState:

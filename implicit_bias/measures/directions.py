@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._doors import door
+from .._kinds import series
 from .._shown import Shown
 from .._solve import Status
 from .extrapolation import CAUTION
@@ -68,6 +70,7 @@ class DirectionExtrapolation(Shown):
         }
 
 
+@door(u=series, directions=series)
 def extrapolate_direction(
     u: ArrayLike, directions: ArrayLike, *, degree: int = 1
 ) -> DirectionExtrapolation:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._doors import door
 from .._solve import to_numpy
 from .._words import MarginLoss
 from ..data.sample import Sample
@@ -120,6 +121,7 @@ class Distances:
     1.0
     """
 
+    @door()
     def __init__(
         self,
         limit: Limit | None,
@@ -141,6 +143,7 @@ class Distances:
         self._first: dict[str, Array] = {}
         self._last_gates: Array | None = None
 
+    @door()
     def __call__(self, network: torch.nn.Module, *, kkt: KKTDistance | None = None) -> Values:
         """Measure `network`; `kkt` is its KKT distance if that is known already."""
         train, val = self._place(network)
@@ -182,6 +185,7 @@ class Distances:
         last = {} if self._last_gates is None else {"last_gates": self._last_gates}
         return {f"first_{name}": array for name, array in self._first.items()} | last
 
+    @door()
     def load_state_dict(self, state: dict[str, Array]) -> None:
         """Take up what `state_dict` gave."""
         first = {name for name in state if name.startswith("first_")}

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._doors import door, result
+from .._kinds import series
 from .._shown import Shown
 from .._solve import Status
 from .power_sums import Powers, PowerSums
@@ -60,6 +62,7 @@ class Bar:
         return self.low - ROUNDING <= truth <= self.high + ROUNDING
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class Extrapolation(Shown):
     """The limit of a scalar series.
@@ -124,6 +127,7 @@ class Extrapolation(Shown):
         """Return whether a bar says more than that it lies between `reached` and `upper`."""
         return not bar.high - bar.low >= (1 - LITTLE) * (self.upper - self.reached)
 
+    @door()
     def predict(self, u: float) -> Bar:
         """The bar at u >= 0: of a run that has come so far.
 
@@ -156,6 +160,7 @@ class Extrapolation(Shown):
             return f"{self.value:.6g} +- {self.error:.2g}"
         return self.in_words(self.limit)
 
+    @door()
     def in_words(self, bar: Bar) -> str:
         """A bar below the bound, for a table."""
         low, high = f"{bar.low:.4f}", f"{bar.high:.4f}"
@@ -166,6 +171,7 @@ class Extrapolation(Shown):
         return f"{low} to {high}" if bar.high < self.upper else f"at least {low}"
 
 
+@door(log_loss=series)
 def inverse_log_loss(log_loss: ArrayLike) -> Array:
     """Return u = 1 / log(1/loss), the variable of `extrapolate`.
 
@@ -193,6 +199,7 @@ def inverse_log_loss(log_loss: ArrayLike) -> Array:
     return np.where(log_inverse > 0, 1 / np.where(log_inverse > 0, log_inverse, 1.0), np.nan)
 
 
+@door(u=series, values=series, dual_norms=series, unit_norms=series)
 def extrapolate(
     u: ArrayLike,
     values: ArrayLike,

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._doors import door, result
 from .._shown import Shown
 from .clocks import Clock
 from .scalars import DUAL_SLACK
@@ -113,6 +114,7 @@ class UnitChange:
     arrivals: tuple[Arrival, ...]
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class UnitGrowth(Shown):
     """Predicted growth of a network's units under gradient flow, to first order.
@@ -185,6 +187,7 @@ class UnitGrowth(Shown):
         """Typical error of the dual norms: a third of the distance from a KKT point. No bound."""
         return UNCERTAIN * max(self.residual, self.complementarity)
 
+    @door()
     def shares_at(self, log_inverse_loss: float) -> Array:
         """Shares (H,) at a log(1/loss), dual norms frozen.
 

@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from .._doors import door, result
 from ..networks.adapted import with_gates
 from ..networks.protocols import HasDualNorms, check_homogeneous
 from ..quantities.measured import Measured, derived, part, quantity
@@ -47,6 +48,7 @@ _N_CANDIDATES = 2000
 _ROUNDING = 1e-9
 
 
+@result()
 class KKTDistance(Measured):
     """Residuals of the KKT conditions of the margin problem at weights w of smallest margin 1.
 
@@ -116,6 +118,7 @@ class KKTDistance(Measured):
         return float(max(reached, 0.0) / self.dual_norms.max())
 
 
+@door()
 def kkt_distance(
     network: torch.nn.Module, X: Inputs, y: Inputs, gates: Inputs | None
 ) -> KKTDistance:

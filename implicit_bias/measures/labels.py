@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._doors import door, result
 from .._pictures import draw
 from ..quantities.measured import Measured, derived, part, quantity
 from ..quantities.table import columns
@@ -23,6 +24,7 @@ COLUMNS = ("", "limits", "networks as trained", "networks at smallest margin 1")
 """Heads of the table of a `MulticlassComparison`."""
 
 
+@result()
 class MulticlassComparison(Measured):
     """Labels by the largest of K scores: of K limits, and of K networks, on held-out samples.
 
@@ -62,6 +64,7 @@ class MulticlassComparison(Measured):
         """Share of held-out samples that the networks as trained label wrong."""
         return 1 - self.accuracy_network
 
+    @door()
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw which labels stand for which; see `Limit.plot` for `ax`."""
         return draw("drawing.classes:plot_label_confusion", self, ax=ax)
@@ -77,6 +80,7 @@ class MulticlassComparison(Measured):
         return [COLUMNS, *self.rows()]
 
 
+@door()
 def compare_argmax(
     classes: ArrayLike,
     labels: ArrayLike,

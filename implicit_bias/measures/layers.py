@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from .._doors import door, result
 from .._shown import Shown
 from .._solve import to_numpy
 from ..data.orthants import OrthogonalSeparability, inner_products, separability_of_products
@@ -30,6 +31,7 @@ LEVELS = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 _BATCH = 256
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class LayerSeparability(Shown):
     """Separability of two classes by the signs of inner products of one layer's features.
@@ -75,6 +77,7 @@ class LayerSeparability(Shown):
         return bool(self.separability)
 
 
+@door()
 def separability_by_layer(
     network: torch.nn.Module,
     X: Inputs,
@@ -136,6 +139,7 @@ def separability_by_layer(
     )
 
 
+@door()
 def layer_features(
     network: torch.nn.Module,
     X: Inputs,

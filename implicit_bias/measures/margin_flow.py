@@ -28,6 +28,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from .._doors import door, result
 from .._shown import Shown
 from ..networks.adapted import plain, with_gates
 from ..networks.protocols import HasUnitNorms, check_homogeneous
@@ -46,6 +47,7 @@ Array = NDArray[np.float64]
 SHORT, MOST_ROUNDS, MOST_HALVINGS = 1e-6, 12, 6
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class MarginFlow(Shown):
     """The later path of gradient descent: one entry a step, read-only float64 arrays.
@@ -87,11 +89,14 @@ class MarginFlow(Shown):
     shortfall: float
     network: torch.nn.Module
 
+    @door()
     def first(self, name: str, level: float) -> float:
         """log(1 / loss) from which `observed[name]` stays at `level` or above; inf if it does not.
 
         Between two entries it is interpolated in log log(1 / loss), the time of the flow.
         """
+        if name not in self.observed:
+            raise ValueError(f"`name` must be one of {sorted(self.observed)}, got {name!r}")
         values, time = self.observed[name], np.log(self.log_inverse_loss)
         below = np.flatnonzero(~(values >= level))
         if len(below) == 0:
@@ -103,6 +108,7 @@ class MarginFlow(Shown):
         return float(np.exp(time[last] + share * (time[last + 1] - time[last])))
 
 
+@door()
 def margin_flow(
     network: torch.nn.Module,
     X: Inputs,

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.func import functional_call
 
+from .._doors import door, result
 from ..networks.adapted import plain, takes_gates, with_gates
 from ..networks.protocols import (
     HasDualNorms,
@@ -47,6 +48,7 @@ GIVES: Mapping[str, tuple[type, str]] = MappingProxyType(
 DEGREES, FEW = 12, 3
 
 
+@result()
 @dataclass(frozen=True)
 class NetworkCheck:
     """Findings about a module; true if everything that asks for a homogeneous network takes it.
@@ -107,6 +109,7 @@ class NetworkCheck:
         return "\n".join([f"{self.name}: {verdict}", aligned(rows), *self.faults])
 
 
+@door()
 def check_network(module: torch.nn.Module, X: Inputs, gates: Inputs | None = None) -> NetworkCheck:
     r"""Try a network on data: all that training and measuring need of it.
 

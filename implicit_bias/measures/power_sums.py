@@ -26,6 +26,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import OptimizeResult, linprog
 
+from .._doors import door, result
+from .._kinds import series
+from .._solve import require_shape
+
 __all__ = ["PowerSums", "Powers"]
 
 Array = NDArray[np.float64]
@@ -45,6 +49,7 @@ _FAST = (0.7, 0.8, 0.9, 1.0, 1.15, 1.35, 1.6, 2.0, 2.5, 3.0)
 _SLOW = tuple(0.05 * k for k in range(14))
 
 
+@result()
 @dataclass(frozen=True, eq=False)
 class Powers:
     """Powers that a sum may have.
@@ -73,6 +78,7 @@ class Powers:
     budget: float
 
     @classmethod
+    @door(dual_norms=series, shares=series)
     def of_network(
         cls, degree: int, dual_norms: Array | None = None, shares: Array | None = None
     ) -> Self:
@@ -85,6 +91,12 @@ class Powers:
         dual_norms, shares : (H,) arrays, optional
             Dual norms of the units and their shares of the norm, which add up to 1.
         """
+        for name, one in (("dual_norms", dual_norms), ("shares", shares)):
+            if one is not None:
+                units = 0 if dual_norms is None else len(dual_norms)
+                require_shape(name, one, (units,), "one number a unit")
+        if dual_norms is not None and len(dual_norms) == 0:
+            raise ValueError("`dual_norms` is empty: a network has a unit at least")
         # A predictor that is linear in its weights has powers 1, 2, ... alone, and logarithms.
         least = LEAST_FAST * min(2 / degree, 1.0) if degree > 1 else 1.0
         between = np.linspace(least, 1.0, 4) if degree > 1 else np.empty(0)
@@ -98,6 +110,7 @@ class Powers:
         return cls(np.array([*slow, *fast]), len(slow), budget)
 
 
+@result()
 @dataclass(frozen=True, eq=False)
 class PowerSums:
     """Every sum of `powers`, coefficients >= 0, that passes near the points of a series.
@@ -127,6 +140,7 @@ class PowerSums:
         """Largest error of the nearest sum, as a share of the point that it belongs to."""
         return float(self._nearest.x[-1])
 
+    @door()
     def at(self, u: float) -> tuple[float, float, float]:
         """Value of the nearest sum and the range of all of them, at 0 <= u <= the last u."""
         row, last = self._row(u), float(self.values[-1])

@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import linregress
 
+from .._doors import door
+from .._kinds import mapping, series
 from .._solve import Status
 from .._words import TrainerName
 from ..quantities.formatting import DASH
@@ -63,7 +65,7 @@ class KnownRate:
 
 
 MARGIN = TABLE["margin_ratio"].distance_label
-ANGLE, WEIGHTS = "angle of zeta", "norm of the weights"
+ANGLE, WEIGHTS = "angle of direction", "norm of the weights"
 _CONSTANT = KnownRate(-1.0, "linear predictors, constant steps", SOUDRY)
 _NORMALISED = KnownRate(-1.0, "linear predictors, steps over the loss", JI_T)
 
@@ -133,6 +135,7 @@ class Rate:
         return f"{self.quantity} against {self.variable}", measured, known, source
 
 
+@door(variable=series, values=series)
 def fit_rate(
     variable: ArrayLike,
     values: ArrayLike,
@@ -194,6 +197,7 @@ def fit_rate(
     return Rate(*names, float(whole.slope), error, window, status, known)
 
 
+@door(log_loss=series, distances=mapping, weight_norm=series)
 def measure_rates(
     step: ArrayLike,
     log_loss: ArrayLike,
@@ -245,6 +249,11 @@ def measure_rates(
     if trainer is not None:
         get_trainer(trainer)
     t = np.asarray(step, dtype=np.float64)
+    if t.ndim != 1 or np.shape(log_loss) != t.shape:
+        raise ValueError(
+            f"`step` and `log_loss` must have one shape (T,), got {t.shape} and "
+            f"{np.shape(log_loss)}: one entry a checkpoint"
+        )
     variables = {
         "t": t,
         "log t": np.log(np.maximum(t, 1.0)),
@@ -274,6 +283,7 @@ def measure_rates(
     return tuple(rates)
 
 
+@door()
 def proved_method(settings: TrainingSettings) -> TrainerName | None:
     """Return the trainer of a run if its steps are such as rates are proved of.
 

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from .._solve import to_numpy
+from .._doors import door
+from .._kinds import between
+from .._solve import require_shape, to_numpy
 from ..data.sample import Sample
 from ..limits.limit import HasNorm
 from ..networks.adapted import with_gates
@@ -59,6 +61,7 @@ DUAL_SLACK = 1e-2
 SMALL = 0.5
 
 
+@door()
 def scores(network: torch.nn.Module, sample: Sample) -> Array:
     """Return the scores of a network on a sample, computed in its own dtype and on its own device.
 
@@ -115,6 +118,7 @@ def network_zeta(network: torch.nn.Module) -> Array | None:
     return to_numpy(network.zeta().double()) if isinstance(network, HasZeta) else None
 
 
+@door()
 def network_norm(limit: Limit, network: torch.nn.Module) -> float:
     """Return the norm of a network's coefficients in the norm of a limit.
 
@@ -179,6 +183,7 @@ def cosine(a: Array, b: Array) -> float:
     return float(a @ b) / norms if norms > 0 else math.nan
 
 
+@door()
 def agreement(a: Array, b: Array) -> float:
     """Return the share of samples that two sets of scores put on the same side.
 
@@ -196,9 +201,19 @@ def agreement(a: Array, b: Array) -> float:
     >>> ib.measures.agreement(np.array([2.0, -1.0, 0.0, 3.0]), np.array([5.0, 1.0, 0.0, 0.0]))
     0.5
     """
+    require_shape("a", a, (np.size(a),), "scores (n,)")
+    require_shape("b", b, (np.size(a),), "one score for each of `a`")
     return float(np.mean(np.sign(a) == np.sign(b)))
 
 
+def known_share(name: str, value: float) -> None:
+    """Refuse a share outside [0, 1]; NaN, where it is not known, passes."""
+    if value != value and isinstance(value, float):
+        return
+    between(0, 1)(name, value)
+
+
+@door(p=known_share, q=known_share)
 def agreement_independent(p: float, q: float) -> float:
     """Return the agreement of two classifiers whose errors are independent.
 
@@ -210,7 +225,7 @@ def agreement_independent(p: float, q: float) -> float:
     Returns
     -------
     float
-        The chance that both err or neither does.
+        The chance that both err or neither does; NaN where one of them is not known.
 
     Examples
     --------
@@ -225,6 +240,7 @@ def accuracy(y: Array, scores: Array) -> float:
     return float(np.mean(y * scores > 0))
 
 
+@door()
 def error_rate(y: Array, scores: Array) -> float:
     """Return the share of samples that are not on the right side: what `accuracy` leaves.
 
@@ -244,6 +260,8 @@ def error_rate(y: Array, scores: Array) -> float:
     >>> ib.measures.error_rate(np.array([1, -1, 1, 1]), np.array([2.0, -1.0, -3.0, 0.0]))
     0.5
     """
+    require_shape("y", y, (np.size(y),), "labels (n,)")
+    require_shape("scores", scores, (np.size(y),), "one score a label of `y`")
     return float(np.mean(~(y * scores > 0)))
 
 

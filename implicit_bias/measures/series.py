@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
+from .._doors import door
+from .._kinds import series
 from .._solve import Status
 
 __all__ = ["SeriesFit", "fit_series", "last_part"]
@@ -96,6 +98,7 @@ def last_part(u: Array, values: Array, window: tuple[float, int]) -> tuple[Statu
     return (Status.ESTIMATED if falling else Status.NOT_MONOTONE), u, values
 
 
+@door(u=series, values=series)
 def fit_series(
     u: Array, values: Array, others: Sequence[tuple[str, tuple[float, int]]]
 ) -> tuple[Status, tuple[SeriesFit, ...]]:
@@ -130,6 +133,10 @@ def fit_series(
     >>> value.round(6).tolist(), half_width < 1e-6
     ([2.0], True)
     """
+    if values.ndim != 2 or u.shape != values.shape[:1]:
+        raise ValueError(
+            f"`u` must have shape (T,) and `values` (T, P), got {u.shape} and {values.shape}"
+        )
     usable = np.isfinite(u) & (u > 0) & np.isfinite(values).all(axis=1)
     if len(u) == 0 or not usable[-1]:
         return Status.NOT_SEPARATING, ()

@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from .._doors import door
 from .._solve import to_numpy
 from ..limits.limit import HasNorm
 from ..networks.adapted import with_gates
@@ -35,6 +36,7 @@ __all__ = ["unit_growth"]
 Array = NDArray[np.float64]
 
 
+@door()
 def unit_growth(
     network: torch.nn.Module,
     X: Inputs,

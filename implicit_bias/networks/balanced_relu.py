@@ -9,6 +9,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from .._doors import door
 from .protocols import check_inputs, check_start
 from .weights import as_tensor, copy_weights
 
@@ -62,6 +63,7 @@ class BalancedReLU(torch.nn.Module):
 
     degree = 2
 
+    @door()
     def __init__(
         self,
         n_inputs: int,
@@ -82,6 +84,7 @@ class BalancedReLU(torch.nn.Module):
         self.a = _parameter(a, dtype, device)
 
     @classmethod
+    @door()
     def from_weights(
         cls, W: ArrayLike | Tensor, a: ArrayLike | Tensor, *, device: torch.device | str = "cpu"
     ) -> Self:
@@ -102,7 +105,7 @@ class BalancedReLU(torch.nn.Module):
         copy_weights([network.W, network.a], [first, second])
         return network
 
-    def forward(self, X: Tensor, gates: None = None) -> Tensor:
+    def forward(self, X: Tensor, gates: object = None) -> Tensor:
         """Return the scores (n,) of X (n, D); `gates` are not used."""
         check_inputs(X, self.W, self.W.shape[1])
         return torch.relu(X @ self.W.T) @ self.a
@@ -131,12 +134,14 @@ class BalancedReLU(torch.nn.Module):
         norms: Tensor = self.W.norm(dim=1)
         return self.a.abs() * norms
 
-    def dual_norms(self, coefficients: Tensor, X: Tensor, gates: None = None) -> Tensor:
+    @door()
+    def dual_norms(self, coefficients: Tensor, X: Tensor, gates: object = None) -> Tensor:
         """Return ``||sum_n coefficients_n [<w_j, x_n> > 0] x_n||`` (p,)."""
         open_gates = (X @ self.W.T > 0).to(X.dtype)
         norms: Tensor = ((open_gates * coefficients[:, None]).T @ X).norm(dim=1)
         return norms
 
+    @door()
     def gates(self, X: ArrayLike | Tensor) -> Tensor:
         """Return which neurons are active, boolean (n, p): ``<w_j, x_n> > 0``."""
         with torch.no_grad():
@@ -146,7 +151,8 @@ class BalancedReLU(torch.nn.Module):
         """Return ``||w_j||^2 - a_j^2`` (p,), which gradient flow conserves; 0 at the start."""
         return self.W.square().sum(1) - self.a.square()
 
-    def gradient_factors(self, X: Tensor, gates: None = None) -> list[tuple[Tensor, Tensor]]:
+    @door()
+    def gradient_factors(self, X: Tensor, gates: object = None) -> list[tuple[Tensor, Tensor]]:
         """Return each layer's factors (n, a) and (n, b) of the gradients of single scores."""
         hidden = X @ self.W.T
         return [((hidden > 0) * self.a, X), (X.new_ones(len(X), 1), torch.relu(hidden))]
@@ -196,6 +202,7 @@ class ResidualReLU(torch.nn.Module):
     [(5, 3), (5, 5), (1, 5)]
     """
 
+    @door()
     def __init__(
         self,
         n_inputs: int,
@@ -218,7 +225,7 @@ class ResidualReLU(torch.nn.Module):
             for k, m in itertools.pairwise(widths)
         )
 
-    def forward(self, X: Tensor, gates: None = None) -> Tensor:
+    def forward(self, X: Tensor, gates: object = None) -> Tensor:
         """Return the scores (n,) of X (n, D); `gates` are not used."""
         first, *middle, last = self.layers
         check_inputs(X, first, first.shape[1])

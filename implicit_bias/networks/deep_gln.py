@@ -7,7 +7,8 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .._numbers import whole_number
+from .._doors import door
+from .._kinds import whole_number
 from .dgn import GatedStack, chained
 from .protocols import check_contexts
 from .weights import Starting, as_tensor, copy_weights
@@ -57,6 +58,7 @@ class DeepGLN(GatedStack):
 
     gates_name = "context"
 
+    @door()
     def __init__(
         self,
         n_inputs: int,
@@ -69,6 +71,7 @@ class DeepGLN(GatedStack):
         super().__init__(n_inputs, widths=widths, gate_rate=1.0, **start)
 
     @classmethod
+    @door()
     def from_weights(cls, *layers: ArrayLike | Tensor, device: torch.device | str = "cpu") -> Self:
         """Build a network from W_1 (width_1, C, D) to W_L (1, width_{L-1}), in W_1's dtype.
 
@@ -96,6 +99,7 @@ class DeepGLN(GatedStack):
         copy_weights(network.layers, given)
         return network
 
+    @door()
     def prepare(self, contexts: ArrayLike | Tensor) -> Tensor:
         """Check contexts (n, sum of widths) once and place them as int64 beside the weights.
 

@@ -8,6 +8,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from .._doors import door
 from .protocols import check_inputs
 from .weights import (
     INITS,
@@ -61,6 +62,7 @@ class DeepLinear(torch.nn.Module):
     (torch.Size([3]), 2, True)
     """
 
+    @door()
     def __init__(
         self,
         n_inputs: int,
@@ -78,6 +80,7 @@ class DeepLinear(torch.nn.Module):
         self.layers = torch.nn.ParameterList(drawn)
 
     @classmethod
+    @door()
     def from_weights(cls, *layers: ArrayLike | Tensor, device: torch.device | str = "cpu") -> Self:
         """Build a network from W_1 (width_1, D), ..., W_L (1, width_{L-1}), in W_1's dtype.
 
@@ -87,9 +90,9 @@ class DeepLinear(torch.nn.Module):
             If the shapes do not chain to one score.
         """
         shapes = [tuple(as_tensor(layer).shape) for layer in layers]
-        if not shapes or len(shapes[0]) != 2:
+        if not shapes or len(shapes[0]) != 2 or 0 in shapes[0]:
             raise ValueError(
-                "the layers must have shapes (width_1, D), (width_2, width_1), ..., (1, width), "
+                "`layers` must have shapes (width_1, D), (width_2, width_1), ..., (1, width), "
                 f"got {shapes}"
             )
         first = as_tensor(layers[0])
@@ -100,6 +103,7 @@ class DeepLinear(torch.nn.Module):
         return network
 
     @classmethod
+    @door()
     def from_zeta(
         cls,
         zeta: ArrayLike | Tensor,
@@ -112,6 +116,8 @@ class DeepLinear(torch.nn.Module):
         Its squared weight norm :math:`L \|\zeta\|^{2/L}` is the least of all.
         """
         target = as_tensor(zeta)
+        if target.ndim != 1 or not len(target):
+            raise ValueError(f"`zeta` must have shape (D,), D >= 1, got {tuple(target.shape)}")
         norm = target.norm()
         size = norm ** (1 / (1 + len(hidden_widths)))
         first = target * (size / norm) if norm > 0 else target
@@ -136,6 +142,7 @@ class DeepLinear(torch.nn.Module):
         norm: Tensor = torch.linalg.vector_norm(self.zeta())
         return norm.view(1)
 
+    @door()
     def dual_norms(self, coefficients: Tensor, X: Tensor, gates: object = None) -> Tensor:
         """Return ``||sum_n coefficients_n x_n||`` (1,)."""
         norm: Tensor = torch.linalg.vector_norm(coefficients @ X)
@@ -145,6 +152,7 @@ class DeepLinear(torch.nn.Module):
         """Return ``||incoming||^2 - ||outgoing||^2`` of every hidden unit, (sum of widths,)."""
         return layer_imbalance(list(self.layers))
 
+    @door()
     def gradient_factors(
         self, X: Tensor, gates: Tensor | None = None
     ) -> list[tuple[Tensor, Tensor]]:

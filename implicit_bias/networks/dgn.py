@@ -9,9 +9,10 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .._numbers import whole_number
+from .._doors import door
+from .._kinds import whole_number
 from .._words import InitName
-from .protocols import check_inputs
+from .protocols import check_inputs, check_tensor
 from .weights import (
     Start,
     Starting,
@@ -28,6 +29,7 @@ __all__ = ["DGN", "GatedStack", "initial_variance"]
 _MAX_ENTRIES = 2**26
 
 
+@door()
 def initial_variance(*, widths: Sequence[int], gate_rate: float = 0.5) -> float:
     r"""Return the variance of each weight of a "sign" or "gaussian" start with `init_scale` 1.
 
@@ -126,6 +128,7 @@ class GatedStack(torch.nn.Module):
         """Return ``||incoming||^2 - ||outgoing||^2`` of every hidden unit, (sum of widths,)."""
         return layer_imbalance(list(self.layers))
 
+    @door()
     def gradient_factors(self, X: Tensor, gates: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Return each layer's factors (n, a) and (n, b) of the gradients of single scores."""
         parts = self._parts(gates)
@@ -171,6 +174,7 @@ class GatedStack(torch.nn.Module):
         return list(torch.split(gates, list(self.widths), dim=1))
 
     def _check_shape(self, gates: Tensor, n: int) -> None:
+        check_tensor(f"{self.gates_name}s", gates)
         if tuple(gates.shape) != (n, sum(self.widths)):
             raise ValueError(
                 f"`{self.gates_name}s` must have shape ({n}, {sum(self.widths)}), got "
@@ -244,6 +248,7 @@ class DGN(GatedStack):
 
     gates_name = "gate"
 
+    @door()
     def __init__(
         self,
         n_inputs: int,
@@ -255,6 +260,7 @@ class DGN(GatedStack):
         super().__init__(n_inputs, widths=widths, gate_rate=gate_rate, **start)
 
     @classmethod
+    @door()
     def from_weights(cls, *layers: ArrayLike | Tensor, device: torch.device | str = "cpu") -> Self:
         """Build a network from W_1 (width_1, D), ..., W_L (1, width_{L-1}), in W_1's dtype.
 
@@ -269,6 +275,7 @@ class DGN(GatedStack):
         copy_weights(network.layers, given)
         return network
 
+    @door()
     def prepare(self, gates: ArrayLike | Tensor) -> Tensor:
         """Check gates (n, sum of widths) once and place them beside the weights.
 
@@ -309,13 +316,13 @@ def chained(layers: Sequence[ArrayLike | Tensor], ndim: int) -> list[Tensor]:
     """
     given = [as_tensor(layer) for layer in layers]
     shapes = [tuple(layer.shape) for layer in given]
-    fits = bool(shapes) and all(len(shape) == ndim for shape in shapes[:-1])
+    fits = bool(shapes) and all(0 not in shape and len(shape) == ndim for shape in shapes[:-1])
     fits = fits and len(shapes[-1]) == 2 and shapes[-1][0] == 1
     if not fits or any(low[0] != high[-1] for low, high in pairwise(shapes)):
         axes = "D" if ndim == 2 else "C, D"
         below = "width_1" if ndim == 2 else "C, width_1"
         raise ValueError(
-            f"the layers must have shapes (width_1, {axes}), (width_2, {below}), ..., "
+            f"`layers` must have shapes (width_1, {axes}), (width_2, {below}), ..., "
             f"(1, width), got {shapes}"
         )
     dtype = given[0].dtype if given[0].is_floating_point() else torch.float64

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 from torch.nn.functional import linear
 
+from .._doors import door
 from .dgn import DGN
 from .protocols import check_inputs
 from .weights import Starting, as_tensor
@@ -77,6 +78,7 @@ class DLGN(torch.nn.Module):
     True
     """
 
+    @door()
     def __init__(
         self,
         n_inputs: int,
@@ -143,11 +145,13 @@ class DLGN(torch.nn.Module):
 
         In [0, 1], and 0 or 1 if `beta` is None.
         """
+        check_inputs(X, self.gating[0], self.n_inputs)
         eta = torch.cat(self._pre_activations(X), dim=1)
         if self.beta is None:
             return (eta >= 0).to(eta)
         return torch.sigmoid(self.beta * eta)
 
+    @door()
     def gates(self, X: ArrayLike | Tensor) -> Tensor:
         """Return which hidden units are open, boolean (n, sum of widths), layer after layer.
 
@@ -155,7 +159,9 @@ class DLGN(torch.nn.Module):
         at x = 0.
         """
         with torch.no_grad():
-            parts = self._pre_activations(as_tensor(X).to(self.gating[0]))
+            inputs = as_tensor(X).to(self.gating[0])
+            check_inputs(inputs, self.gating[0], self.n_inputs)
+            parts = self._pre_activations(inputs)
         return torch.cat(parts, dim=1) >= 0
 
     def normals(self) -> Tensor:
@@ -167,6 +173,7 @@ class DLGN(torch.nn.Module):
 
     def expert_inputs(self, X: Tensor) -> Tensor:
         """Return the inputs (n, D) of the value network: X, or ones with constant experts."""
+        check_inputs(X, self.gating[0], self.n_inputs)
         return torch.ones_like(X) if self.constant_experts else X
 
     def harden(self) -> None:

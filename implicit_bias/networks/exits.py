@@ -7,10 +7,13 @@ from itertools import pairwise
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor
 from torch.nn.functional import cross_entropy, log_softmax, softmax
 
-from .._numbers import whole_number
+from .._doors import door
+from .._kinds import whole_number
+from .protocols import check_device, check_inputs, check_tensor
 
 __all__ = ["ExitNetwork", "LabelledHead", "SoftLabelHead", "Trunk", "train_trunk"]
 
@@ -46,6 +49,7 @@ class Trunk(torch.nn.Module):
     [(5, 4), (5, 2)]
     """
 
+    @door()
     def __init__(self, n_inputs: int, *, widths: Sequence[int], random_state: int = 0) -> None:
         super().__init__()
         if len(widths) == 0:
@@ -60,22 +64,25 @@ class Trunk(torch.nn.Module):
 
     def forward(self, X: Tensor) -> tuple[Tensor, ...]:
         """Return the features (n, width) of every layer, for inputs X (n, D)."""
+        check_inputs(X, self.layers[0], self.layers[0].shape[1])
         exits = []
         for weight in self.layers:
             X = torch.relu(X @ weight.T)
             exits.append(X)
         return tuple(exits)
 
-    def features(self, X: object) -> tuple[np.ndarray, ...]:
+    @door()
+    def features(self, X: ArrayLike) -> tuple[np.ndarray, ...]:
         """Return the features (n, width) of every layer as NumPy arrays, without a gradient."""
         with torch.no_grad():
             return tuple(h.numpy() for h in self(_tensor(X)))
 
 
+@door()
 def train_trunk(
     trunk: Trunk,
-    X: object,
-    labels: object,
+    X: ArrayLike,
+    labels: ArrayLike,
     *,
     n_steps: int = 200,
     learning_rate: float = 3e-3,
@@ -112,7 +119,14 @@ def train_trunk(
     [0, 1]
     """
     inputs = _tensor(X)
-    classes = torch.tensor(np.asarray(labels), dtype=torch.int64)
+    check_inputs(inputs, trunk.layers[0], trunk.layers[0].shape[1])
+    given = np.asarray(labels)
+    if given.shape != (len(inputs),) or given.dtype.kind not in "iu" or not np.any(given >= 0):
+        raise ValueError(
+            f"`labels` must be integers of shape ({len(inputs)},), one a row of X and one of them "
+            f"0 or more, got dtype {given.dtype} and shape {given.shape}"
+        )
+    classes = torch.tensor(given, dtype=torch.int64)
     known = classes >= 0
     head = torch.zeros(
         int(classes.max()) + 1, trunk.layers[-1].shape[0], dtype=torch.float64, requires_grad=True
@@ -132,6 +146,7 @@ def train_trunk(
 class _Head(torch.nn.Module):
     """A linear head: weights (K, D), 0 at first."""
 
+    @door()
     def __init__(
         self,
         n_classes: int,
@@ -141,11 +156,13 @@ class _Head(torch.nn.Module):
         device: torch.device | str = "cpu",
     ) -> None:
         super().__init__()
+        check_device(device)
         zeros = torch.zeros(n_classes, n_features, dtype=dtype, device=device)
         self.weight = torch.nn.Parameter(zeros)
 
     def logits(self, X: Tensor) -> Tensor:
         """Return the logits (n, K) of features (n, D)."""
+        check_inputs(X, self.weight, self.weight.shape[1])
         return X @ self.weight.T
 
 
@@ -181,6 +198,7 @@ class LabelledHead(_Head):
     def forward(self, X: Tensor, gates: Tensor) -> Tensor:
         """Return the margins m (n,) of features (n, D) under one-hot labels (n, K)."""
         u = self.logits(X)
+        _check_labels(gates, tuple(u.shape))
         others = u.masked_fill(gates > 0, -torch.inf)
         return (gates * u).sum(dim=1) - torch.logsumexp(others, dim=1)
 
@@ -216,6 +234,7 @@ class SoftLabelHead(_Head):
     [2.0]
     """
 
+    @door()
     def __init__(
         self,
         n_classes: int,
@@ -231,6 +250,7 @@ class SoftLabelHead(_Head):
     def forward(self, X: Tensor, gates: Tensor) -> Tensor:
         """Return the losses (n,) of features (n, D) under labels (n, 2 K), the hard ones first."""
         u = self.logits(X)
+        _check_labels(gates, (u.shape[0], 2 * u.shape[1]))
         hard, soft = gates.chunk(2, dim=1)
         tau = self.temperature
         own = -(hard * log_softmax(u, dim=1)).sum(dim=1)
@@ -257,6 +277,7 @@ class ExitNetwork(torch.nn.Module):
     [(7, 5), (7, 5)]
     """
 
+    @door()
     def __init__(self, trunk: Trunk, heads: Sequence[_Head], exits: Sequence[int]) -> None:
         super().__init__()
         self.trunk, self.heads = trunk.requires_grad_(False), torch.nn.ModuleList(heads)
@@ -264,19 +285,30 @@ class ExitNetwork(torch.nn.Module):
 
     def forward(self, X: Tensor) -> tuple[Tensor, ...]:
         """Return the logits (n, K) of every exit, for inputs X (n, D)."""
+        check_tensor("X", X)
         features = self.trunk(X.to(self.trunk.layers[0]))
         return tuple(
             features[layer - 1].to(weight) @ weight.T
             for weight, layer in zip(self.heads.parameters(), self.exits, strict=True)
         )
 
-    def predict(self, X: object) -> tuple[np.ndarray, ...]:
+    @door()
+    def predict(self, X: ArrayLike) -> tuple[np.ndarray, ...]:
         """Return class probabilities (n, K): means over the first 1, 2, ... exits."""
         with torch.no_grad():
             own = [softmax(u, dim=1).double().cpu().numpy() for u in self(_tensor(X))]
         return tuple(np.mean(own[: m + 1], axis=0) for m in range(len(own)))
 
 
-def _tensor(X: object) -> Tensor:
+def _check_labels(gates: object, shape: tuple[int, ...]) -> None:
+    check_tensor("gates", gates)
+    assert isinstance(gates, Tensor)
+    if tuple(gates.shape) != shape:
+        raise ValueError(
+            f"`gates` must hold the labels, of shape {shape}, got shape {tuple(gates.shape)}"
+        )
+
+
+def _tensor(X: ArrayLike) -> Tensor:
     """A copy in float64: torch warns of the read-only arrays of data sets."""
     return torch.tensor(np.asarray(X), dtype=torch.float64)

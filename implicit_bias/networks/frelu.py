@@ -8,8 +8,9 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 from torch.nn.functional import linear
 
+from .._doors import door
 from .gated import GatedLayers
-from .protocols import check_inputs
+from .protocols import check_inputs, check_tensor
 from .weights import Starting, as_tensor, linear_factors
 
 
@@ -57,6 +58,7 @@ class FReLU(GatedLayers):
 
     axes = ("H", "D")
 
+    @door()
     def __init__(
         self,
         n_inputs: int,
@@ -68,6 +70,7 @@ class FReLU(GatedLayers):
         sizes = {"n_inputs": n_inputs, "n_units": n_units}
         super().__init__(sizes, upper_widths, ("kaiming", "orthogonal", "balanced"), **start)
 
+    @door()
     def prepare(self, gates: ArrayLike | Tensor) -> Tensor:
         """Check gates (n, H) once and place them in the dtype and on the device of the weights.
 
@@ -93,18 +96,21 @@ class FReLU(GatedLayers):
         # Weights first: networks trained side by side then share one product with the inputs.
         return self.head() @ (gates.T * (self.w1 @ X.T))
 
+    @door()
     def dual_norms(self, coefficients: Tensor, X: Tensor, gates: Tensor) -> Tensor:
         """Return ``||v_h||`` (H,), ``v_h = sum_n coefficients_n g_h(x_n) x_n``."""
         v = (gates.to(X.dtype) * coefficients[:, None]).T @ X
         norms: Tensor = torch.linalg.vector_norm(v, dim=1)
         return norms
 
+    @door()
     def gradient_factors(self, X: Tensor, gates: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Return each layer's factors (n, a) and (n, b) of the gradients of single scores."""
         hidden = gates * linear(X, self.w1)
         return [(gates * self.head(), X), *linear_factors(hidden, list(self.upper))]
 
     def _check_gates(self, gates: Tensor, n: int) -> None:
+        check_tensor("gates", gates)
         if tuple(gates.shape) != (n, self.n_units):
             raise ValueError(
                 f"`gates` must have shape ({n}, {self.n_units}), got {tuple(gates.shape)}: "

@@ -7,6 +7,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from .._doors import door
 from .._words import InitName
 from .weights import (
     Start,
@@ -73,6 +74,7 @@ class GatedLayers(torch.nn.Module):
         self.upper = torch.nn.ParameterList(upper)
 
     @classmethod
+    @door()
     def from_weights(
         cls, w1: ArrayLike | Tensor, *upper: ArrayLike | Tensor, device: torch.device | str = "cpu"
     ) -> Self:
@@ -97,6 +99,7 @@ class GatedLayers(torch.nn.Module):
         return network
 
     @classmethod
+    @door()
     def from_zeta(
         cls,
         zeta: ArrayLike | Tensor,

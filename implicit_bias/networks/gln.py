@@ -7,8 +7,9 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from .._doors import door
 from .gated import GatedLayers
-from .protocols import check_contexts, check_inputs, check_integers
+from .protocols import check_contexts, check_inputs, check_integers, check_tensor
 from .weights import INITS, Starting, as_tensor, linear_factors
 
 
@@ -56,6 +57,7 @@ class GLN(GatedLayers):
 
     axes = ("H", "C", "D")
 
+    @door()
     def __init__(
         self,
         n_inputs: int,
@@ -69,6 +71,7 @@ class GLN(GatedLayers):
         super().__init__(sizes, upper_widths, INITS, **start)
         self.n_contexts = n_contexts
 
+    @door()
     def prepare(self, contexts: ArrayLike | Tensor) -> Tensor:
         """Check contexts (n, H) once and place them as int64 on the network's device.
 
@@ -92,6 +95,7 @@ class GLN(GatedLayers):
         self._check_contexts(contexts, X.shape[0])
         return self.head() @ self._hidden(X, contexts)
 
+    @door()
     def dual_norms(self, coefficients: Tensor, X: Tensor, contexts: Tensor) -> Tensor:
         """Return ``||v_h||_F`` (H,), ``v_h[c] = sum of coefficients_n x_n over c[n, h] = c``."""
         weighted = coefficients[:, None] * X
@@ -101,6 +105,7 @@ class GLN(GatedLayers):
             norms.append(v.index_add(0, unit_contexts, weighted).norm())
         return torch.stack(norms)
 
+    @door()
     def gradient_factors(self, X: Tensor, contexts: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Return each layer's factors (n, a) and (n, b) of the gradients of single scores."""
         one_hot = torch.nn.functional.one_hot(contexts.to(torch.int64), self.n_contexts).to(X)
@@ -114,6 +119,7 @@ class GLN(GatedLayers):
         return every.gather(1, contexts.T.to(torch.int64).unsqueeze(1)).squeeze(1)
 
     def _check_contexts(self, contexts: Tensor, n: int) -> None:
+        check_tensor("contexts", contexts)
         if tuple(contexts.shape) != (n, self.n_units):
             raise ValueError(
                 f"`contexts` must have shape ({n}, {self.n_units}), got {tuple(contexts.shape)}: "

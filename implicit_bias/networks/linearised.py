@@ -6,6 +6,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from .._doors import door
 from .protocols import Gated
 
 __all__ = ["ScaledNetwork"]
@@ -35,11 +36,13 @@ class ScaledNetwork(torch.nn.Module):
     [0.0]
     """
 
+    @door()
     def __init__(self, network: torch.nn.Module, scale: float) -> None:
         super().__init__()
         self.network, self.scale = copy.deepcopy(network), float(scale)
         self.start = copy.deepcopy(network).requires_grad_(False)
 
+    @door()
     def prepare(self, gates: ArrayLike | Tensor) -> Tensor:
         """Check gates (n, ...) and return them as the network takes them."""
         assert isinstance(self.network, Gated)

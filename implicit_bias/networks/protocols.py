@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 from torch.func import functional_call
 
-from .._numbers import whole_number
+from .._kinds import whole_number
 from .adapted import plain
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "check_integers",
     "check_scores",
     "check_start",
+    "check_tensor",
     "sample_of_other_degree",
 ]
 
@@ -235,7 +236,9 @@ def check_device(device: torch.device | str) -> None:
     try:
         torch.zeros(1, device=device).item()
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise ValueError(f"torch cannot use device {str(device)!r} here: take 'cpu'") from error
+        raise ValueError(
+            f"torch cannot use device {str(device)!r} here: let `device` be 'cpu'"
+        ) from error
 
 
 def check_contexts(contexts: Tensor, n_contexts: int) -> None:
@@ -257,14 +260,23 @@ def check_contexts(contexts: Tensor, n_contexts: int) -> None:
         )
 
 
-def check_integers(contexts: Tensor) -> None:
+def check_integers(contexts: Tensor, name: str = "contexts") -> None:
     """Check that contexts are integers; raises TypeError if not."""
     if contexts.is_floating_point() or contexts.dtype == torch.bool:
-        raise TypeError(f"`contexts` must be integers, got {contexts.dtype}")
+        raise TypeError(f"`{name}` must be integers, got {contexts.dtype}")
+
+
+def check_tensor(name: str, value: object) -> None:
+    """Check that an argument of `forward` is a tensor; raises TypeError if not."""
+    if not isinstance(value, Tensor):
+        raise TypeError(f"`{name}` must be a torch tensor, got {type(value).__name__}")
+    if value.is_complex():
+        raise TypeError(f"`{name}` must hold real numbers, got {value.dtype}")
 
 
 def check_inputs(X: Tensor, weight: Tensor, n_inputs: int) -> None:
     """Check that inputs are (n, D) in the dtype of the weights; raises ValueError if not."""
+    check_tensor("X", X)
     if X.ndim != 2 or X.shape[1] != n_inputs or X.dtype != weight.dtype:
         raise ValueError(
             f"`X` must be a {weight.dtype} tensor of shape (n, {n_inputs}), got {X.dtype} "

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 from torch.nn.functional import linear
 
+from .._doors import door
 from .frelu import FReLU
 from .protocols import check_inputs
 from .weights import (
@@ -61,6 +62,7 @@ class DeepReLU(torch.nn.Module):
     (torch.Size([5]), torch.Size([5, 6]))
     """
 
+    @door()
     def __init__(
         self,
         n_inputs: int,
@@ -109,10 +111,12 @@ class DeepReLU(torch.nn.Module):
         last: Tensor = self.layers[-1]
         return last.view(-1)
 
+    @door()
     def features(self, X: ArrayLike | Tensor) -> Tensor:
         """Return the last hidden layer's activations (n, width_L), detached."""
         return self._pre_activations(X)[-1].clamp(min=0)
 
+    @door()
     def gates(self, X: ArrayLike | Tensor) -> Tensor:
         """Return which hidden units are open, boolean (n, sum of widths), layer after layer.
 
@@ -124,6 +128,7 @@ class DeepReLU(torch.nn.Module):
         """Return ``||incoming||^2 - ||outgoing||^2`` of every hidden unit, (sum of widths,)."""
         return layer_imbalance(list(self.layers))
 
+    @door()
     def gradient_factors(
         self, X: Tensor, gates: Tensor | None = None
     ) -> list[tuple[Tensor, Tensor]]:
@@ -180,11 +185,13 @@ class ReLU(DeepReLU):
     [6.0]
     """
 
+    @door()
     def __init__(self, n_inputs: int, n_units: int, **start: Unpack[Starting]) -> None:
         super().__init__(n_inputs, (n_units,), **start)
         self.n_units = n_units
 
     @classmethod
+    @door()
     def from_weights(
         cls, w1: ArrayLike | Tensor, w2: ArrayLike | Tensor, *, device: torch.device | str = "cpu"
     ) -> Self:
@@ -218,7 +225,8 @@ class ReLU(DeepReLU):
         first: Tensor = torch.linalg.vector_norm(self.w1, dim=1)
         return self.head().abs() * first
 
-    def dual_norms(self, coefficients: Tensor, X: Tensor, gates: None = None) -> Tensor:
+    @door()
+    def dual_norms(self, coefficients: Tensor, X: Tensor, gates: object = None) -> Tensor:
         """Return ``||v_h||`` (H,), ``v_h = sum_n coefficients_n g_h(x_n) x_n``, present gates."""
         v = (self.gates(X).to(X.dtype) * coefficients[:, None]).T @ X
         norms: Tensor = torch.linalg.vector_norm(v, dim=1)

@@ -8,7 +8,8 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .protocols import check_inputs, check_start
+from .._doors import door
+from .protocols import check_inputs, check_start, check_tensor
 from .weights import as_tensor, copy_weights
 
 __all__ = ["GDLN", "ReLUMean"]
@@ -19,6 +20,7 @@ class _UnitMean(torch.nn.Module):
 
     w: torch.nn.Parameter
 
+    @door()
     def __init__(
         self,
         n_inputs: int,
@@ -37,6 +39,7 @@ class _UnitMean(torch.nn.Module):
         self.w = torch.nn.Parameter(weights.to(device=device, dtype=dtype))
 
     @classmethod
+    @door()
     def from_weights(cls, w: ArrayLike | Tensor, *, device: torch.device | str = "cpu") -> Self:
         """Build a network from weights (K, D), which are copied; the dtype is theirs.
 
@@ -46,8 +49,10 @@ class _UnitMean(torch.nn.Module):
             If the shape is not (K, D).
         """
         weights = as_tensor(w)
-        if weights.ndim != 2:
-            raise ValueError(f"`w` must have shape (K, D), got {tuple(weights.shape)}")
+        if weights.ndim != 2 or 0 in weights.shape:
+            raise ValueError(
+                f"`w` must have shape (K, D) with K, D >= 1, got {tuple(weights.shape)}"
+            )
         n_units, n_inputs = weights.shape
         network = cls(n_inputs, n_units, dtype=weights.dtype, device=device)
         copy_weights([network.w], [weights])
@@ -115,6 +120,7 @@ class GDLN(_UnitMean):
     [1.5]
     """
 
+    @door()
     def prepare(self, gates: ArrayLike | Tensor) -> Tensor:
         """Check gates (n, K) once and place them as the weights' dtype on their device.
 
@@ -136,9 +142,17 @@ class GDLN(_UnitMean):
 
     def forward(self, X: Tensor, gates: Tensor) -> Tensor:
         """Return the scores (n,) of X (n, D) under gates (n, K) as `prepare` returns them."""
+        check_inputs(X, self.w, self.w.shape[1])
+        check_tensor("gates", gates)
+        if tuple(gates.shape) != (len(X), self.n_units):
+            raise ValueError(
+                f"`gates` must have shape ({len(X)}, {self.n_units}), got {tuple(gates.shape)}: "
+                "one row a sample, one column a unit"
+            )
         scores: Tensor = (self._projections(X) * gates).mean(dim=1)
         return scores
 
+    @door()
     def dual_norms(self, coefficients: Tensor, X: Tensor, gates: Tensor) -> Tensor:
         """Return ``||v_k||`` (K,), ``v_k = sum_n coefficients_n g_k(x_n) x_n``."""
         v = (gates * coefficients[:, None]).T @ X
@@ -193,6 +207,7 @@ class ReLUMean(_UnitMean):
         scores: Tensor = torch.relu(self._projections(X)).mean(dim=1)
         return scores
 
+    @door()
     def open_gates(self, X: Tensor) -> Tensor:
         """Return the gates ``<w_k, x_n> >= 0`` (n, K) as booleans."""
         with torch.no_grad():

@@ -6,7 +6,8 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .protocols import check_inputs, check_integers
+from .._doors import door
+from .protocols import check_inputs, check_integers, check_tensor
 from .weights import Start, Starting, as_tensor, draw_matrices, layer_imbalance
 
 
@@ -58,6 +59,7 @@ class ShallowGLN(torch.nn.Module):
 
     global_contexts: Tensor
 
+    @door()
     def __init__(
         self,
         n_inputs: int,
@@ -77,6 +79,7 @@ class ShallowGLN(torch.nn.Module):
         (self.weight,) = begin.parameters(lambda rng: draw_matrices(begin.init, shapes, rng))
 
     @classmethod
+    @door()
     def from_zeta(
         cls,
         zeta: ArrayLike | Tensor,
@@ -91,7 +94,7 @@ class ShallowGLN(torch.nn.Module):
         ValueError
             If `global_contexts` has equal rows, or another number of rows than zeta.
         """
-        target, rows = as_tensor(zeta), _integers(global_contexts)
+        target, rows = as_tensor(zeta), _integers(global_contexts, "global_contexts")
         if target.ndim != 2 or len(rows) != len(target):
             raise ValueError(
                 f"`zeta` must have shape ({len(rows)}, D), got {tuple(target.shape)}: one "
@@ -109,6 +112,7 @@ class ShallowGLN(torch.nn.Module):
         """Degree of homogeneity in the weights: 1."""
         return 1
 
+    @door()
     def prepare(self, contexts: ArrayLike | Tensor) -> Tensor:
         """Replace contexts (n, H) by the rows (n,) of `weight` that they select.
 
@@ -145,6 +149,7 @@ class ShallowGLN(torch.nn.Module):
     def forward(self, X: Tensor, contexts: Tensor) -> Tensor:
         """Return the scores (n,) of X (n, D) in contexts (n, H), or in prepared ones (n,)."""
         check_inputs(X, self.weight, self.n_inputs)
+        check_tensor("contexts", contexts)
         rows = contexts if contexts.ndim == 1 else self.prepare(contexts)
         if rows.shape[0] != X.shape[0]:
             raise ValueError(
@@ -164,6 +169,7 @@ class ShallowGLN(torch.nn.Module):
         norm: Tensor = torch.linalg.vector_norm(self.weight)
         return norm.view(1)
 
+    @door()
     def dual_norms(self, coefficients: Tensor, X: Tensor, contexts: Tensor) -> Tensor:
         """Return ``||v||_F`` (1,), ``v[g] = sum of coefficients_n x_n over g(n) = g``."""
         v = X.new_zeros(len(self.weight) + 1, self.n_inputs)
@@ -175,15 +181,16 @@ class ShallowGLN(torch.nn.Module):
         """Return an empty tensor (0,): the network has no hidden units."""
         return layer_imbalance([self.weight])
 
+    @door()
     def gradient_factors(self, X: Tensor, contexts: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Return each layer's factors (n, a) and (n, b) of the gradients of single scores."""
         rows = torch.nn.functional.one_hot(self.prepare(contexts), len(self.weight) + 1)
         return [(rows[:, :-1].to(X), X)]
 
 
-def _integers(contexts: ArrayLike | Tensor) -> Tensor:
+def _integers(contexts: ArrayLike | Tensor, name: str = "contexts") -> Tensor:
     c = as_tensor(contexts)
-    check_integers(c)
+    check_integers(c, name)
     if c.ndim != 2:
-        raise ValueError(f"`contexts` must have shape (n, H), got {tuple(c.shape)}")
+        raise ValueError(f"`{name}` must have shape (n, H), got {tuple(c.shape)}")
     return c.to(torch.int64)

@@ -4,7 +4,8 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .protocols import check_inputs
+from .._doors import door
+from .protocols import check_device, check_inputs
 from .weights import as_tensor
 
 __all__ = ["LinearStudent"]
@@ -38,8 +39,10 @@ class LinearStudent(torch.nn.Module):
 
     degree = 1
 
+    @door()
     def __init__(self, zeta: ArrayLike | Tensor, *, device: torch.device | str = "cpu") -> None:
         super().__init__()
+        check_device(device)
         given = as_tensor(zeta)
         if given.ndim != 2 or 0 in given.shape:
             raise ValueError(f"`zeta` must have shape (K, D), got {tuple(given.shape)}")

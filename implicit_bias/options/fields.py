@@ -54,6 +54,8 @@ class About:
     help : str
     least : int or None
         The smallest value of a number, or of each of several.
+    above : float or None
+        What a number, or each of several, must be greater than.
     choices : tuple of str
         The values of a string, where its type does not name them.
     example : str
@@ -72,6 +74,7 @@ class About:
 
     help: str
     least: int | None = None
+    above: float | None = None
     choices: tuple[str, ...] = ()
     example: str = ""
     words: Mapping[str, Any] = field(default_factory=dict)
@@ -225,6 +228,7 @@ class ScheduleOptions(DeviceOptions):
     learning_rate: tuple[float, ...] | None = option(
         None,
         "Learning rate of each phase, or auto: found by the trainer.",
+        above=0,
         example="0.04,0.01 (or auto)",
         words={"auto": ()},
         unset="by data",

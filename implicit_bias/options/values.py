@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, fields
@@ -100,6 +101,10 @@ class Kind:
             raise TypeError(f"{whole!r} is not {self._wanted()}")
         if self.choices and value not in self.choices and not (files and is_file(value)):
             raise ValueError(not_one_of(value, self.choices, ", nor a file" * files))
+        if self.base is float and not math.isfinite(value):
+            raise ValueError(f"{float(value)} is no finite number")
+        if self.about.above is not None and not value > self.about.above:
+            raise ValueError(f"{value} is not above {self.about.above:g}")
         if self.about.least is not None and value < self.about.least:
             raise ValueError(f"{value} is below {self.about.least}")
         return value if self.base is bool else self.base(value)

@@ -10,6 +10,7 @@ from dataclasses import MISSING, Field, dataclass, field, replace
 from enum import Enum
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 
+from .._doors import door
 from .._shown import Shown
 from .definition import Format, Quantity, distance_from_ideal
 from .formatting import DASH, aligned
@@ -208,6 +209,7 @@ class Measured(Shown):
         known = [name for name in names if getattr(self, name) is not None]
         return [(self.declared[name].quantity.title, self.text(name)) for name in known]
 
+    @door()
     def text(self, name: str) -> str:
         """Return the value of an attribute as tables show it; a dash for None."""
         return self.declared[name].quantity.text(getattr(self, name))

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.func import functional_call, grad, vmap
 
-from ..data.arrays import require_real
+from .._solve import require_real
 from ..networks.adapted import GateFree, plain, with_gates
 from ..training.data import GatedData, Inputs, place_data, trained_weights
 

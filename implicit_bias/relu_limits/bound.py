@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from scipy.optimize import lsq_linear
 
-from .._solve import require_positive, require_shape, to_numpy
-from ..data.arrays import Floats, require_real
+from .._solve import require_positive, require_real, require_shape, to_numpy
+from ..data.arrays import Floats
 from .arrangement import arrangement_directions
 from .directions import Side, best_directions, dual_function, shortest, sides
 from .problem import ReLUProblem

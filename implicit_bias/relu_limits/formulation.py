@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from .._solve import require_fraction, require_shape, to_numpy
-from ..data.arrays import Floats, require_real
+from .._solve import require_fraction, require_real, require_shape, to_numpy
+from ..data.arrays import Floats
 from ..limits.literal import LiteralProgram, constant, cvxpy_module, labelled
 from .problem import ReLUProblem
 

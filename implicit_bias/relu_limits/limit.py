@@ -17,10 +17,11 @@ from .._solve import (
     as_float64,
     certify_hinge,
     require_columns,
+    require_real,
     require_shape,
     to_numpy,
 )
-from ..data.arrays import Floats, require_real
+from ..data.arrays import Floats
 from ..limits.predictors import DecisionFunction
 from ..limits.result import Result
 from .bound import largest_dual

@@ -5,19 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any
 
+from .._doors import door, parameters
 from .._extras import naming_extras, require
+from .._kinds import anything, count
+from .._words import EngineName
 from ..options.values import not_one_of
 from .cells import Cell
 from .on_dask import check_dask, run_on_dask
 from .on_processes import check_processes, run_on_processes
 from .on_slurm import check_slurm, run_on_slurm
-from .work import Outcome, Work
+from .records import Outcome
+from .work import Work
 
 __all__ = ["Engine", "as_engine"]
 
 
+@parameters(name=anything)
 @dataclass(frozen=True)
 class Engine:
     """An engine that runs the cells of a sweep.
@@ -52,14 +57,13 @@ class Engine:
     True
     """
 
-    name: Literal["joblib", "dask", "slurm"] = "joblib"
+    name: EngineName = "joblib"
     scheduler: str | None = None
     threads: int = 1
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.name not in ENGINES:
-            raise ValueError(f"`engine`: {not_one_of(self.name, ENGINES)}")
+        _known("name", self.name)
         if self.name == "dask" and self.scheduler is None:
             raise ValueError(
                 "the engine dask needs a scheduler: give its address, as tcp://HOST:8786, that "
@@ -79,6 +83,7 @@ class Engine:
         require(*ENGINES[self.name].modules)
         ENGINES[self.name].check(self.scheduler, self.options)
 
+    @door(jobs=count(1))
     @naming_extras()
     def outcomes(self, work: Work, cells: Sequence[Cell], jobs: int) -> Generator[Outcome]:
         """Yield the outcomes of all cells, `jobs` at a time, as they are done, in any order.
@@ -97,7 +102,15 @@ def as_engine(wanted: str | Engine) -> Engine:
     TypeError, ValueError, MissingExtra
         For the reasons of `Engine`.
     """
-    return wanted if isinstance(wanted, Engine) else Engine(wanted)  # type: ignore[arg-type]
+    if isinstance(wanted, Engine):
+        return wanted
+    _known("engine", wanted)
+    return Engine(wanted)  # type: ignore[arg-type]
+
+
+def _known(argument: str, name: str) -> None:
+    if not isinstance(name, str) or name not in ENGINES:
+        raise ValueError(f"`{argument}`: {not_one_of(name, ENGINES)}")
 
 
 @dataclass(frozen=True)

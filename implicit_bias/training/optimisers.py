@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from .._numbers import whole_number
+from .._doors import door
+from .._kinds import whole_number
 from .._words import MarginLoss
 from .margin_optimizer import MarginOptimizer
 
@@ -47,6 +48,7 @@ class Annealed(MarginOptimizer):
 
     trainer = "annealed"
 
+    @door()
     def __init__(
         self, params: Iterable[Any], *, degree: int, n_samples: int, loss: MarginLoss = "logistic"
     ) -> None:
@@ -89,6 +91,7 @@ class Momentum(MarginOptimizer):
 
     trainer = "momentum"
 
+    @door()
     def __init__(
         self,
         params: Iterable[Any],
@@ -168,6 +171,7 @@ class Dual(MarginOptimizer):
 
     trainer = "dual"
 
+    @door()
     def __init__(
         self, params: Iterable[Any], *, n_samples: int, loss: MarginLoss = "logistic"
     ) -> None:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
-from .._numbers import whole_number
+from .._doors import door, parameters
+from .._kinds import whole_number
 from .._words import LossName, TrainerName
 from .catalogue import Trainer, check_loss, get_trainer
 
@@ -23,6 +24,7 @@ Phases = tuple[tuple[int, float | None], ...]
 MOST_STEPS = 2**53
 
 
+@parameters()
 @dataclass(frozen=True)
 class TrainingSettings:
     r"""Settings of a training run; the defaults are those of the published GLN experiment.
@@ -130,6 +132,7 @@ class TrainingSettings:
         """Number of gradient steps of all phases together."""
         return sum(steps for steps, _ in self.phases)
 
+    @door()
     def split_phases(self, at: int) -> tuple[Phases, Phases]:
         """Return the phases of the first `at` steps and those of the rest, either may be empty.
 
@@ -159,6 +162,7 @@ class TrainingSettings:
         spaced = np.geomspace(self.n_steps, 1, self.n_checkpoints - 1).round().astype(int)
         return sorted({0, self.n_steps, *spaced.tolist()})
 
+    @door()
     def flow_times(self, step: ArrayLike) -> NDArray[np.float64]:
         """Return the times (T,) of the gradient flow that so many steps (T,) approximate.
 

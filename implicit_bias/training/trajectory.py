@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from .._doors import door, result
 from .._extras import naming_extras
 from .._pictures import draw
 from .._saved import Kind, filled, read_saved, write_saved
@@ -25,6 +26,7 @@ Array = NDArray[np.float64]
 _OBSERVED = "observed."
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class Trajectory:
     """The course of a training run: read-only float64 arrays with one entry a checkpoint.
@@ -107,6 +109,7 @@ class Trajectory:
         observed = {name: array.tolist() for name, array in self.observed.items()}
         return arrays | {"finished": self.finished, "observed": observed}
 
+    @door()
     def quantity(self, name: str) -> Array:
         """Return an array (T,) or (T, k) by its name, a field or one in `observed`.
 
@@ -119,9 +122,13 @@ class Trajectory:
         known |= self.observed
         found = {one: array for one, array in known.items() if array.ndim <= 2}
         if name not in found:
-            raise ValueError(f"a trajectory has no quantity {name!r}; it has {', '.join(found)}")
+            raise ValueError(
+                f"`name` {name!r} is no quantity of this trajectory (`quantity`): it has "
+                f"{', '.join(found)}"
+            )
         return found[name]
 
+    @door()
     def plot(self, ax: "Axes | None" = None, *, quantity: str | None = None) -> "Axes":
         """Draw a quantity over the steps, and return the axes.
 
@@ -142,6 +149,7 @@ class Trajectory:
         """
         return draw("drawing.results:plot_quantity", self, quantity, ax=ax)
 
+    @door()
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything, `observed` too, to one safetensors file; `load` reads it back.
 
@@ -156,6 +164,7 @@ class Trajectory:
         write_saved(path, Kind.of(type(self)), arrays, record)
 
     @classmethod
+    @door()
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a file that `save` wrote.
 

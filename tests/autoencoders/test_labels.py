@@ -79,7 +79,12 @@ def test_codes_that_are_none_are_refused(means, deviations, message) -> None:
         LabelCode(np.array(means), np.array(deviations))
 
 
-@pytest.mark.parametrize(("n_labels", "deviation"), [(0, 0.5), (3, 0.0), (3, 1.5), (3, math.nan)])
+@pytest.mark.parametrize(("n_labels", "deviation"), [(0, 0.5), (3, 0.0), (3, 1.5), (3, 1.01)])
 def test_quantile_codes_out_of_range_are_refused(n_labels, deviation) -> None:
     with pytest.raises(ValueError, match="`n_labels`"):
         quantile_code(n_labels, deviation)
+
+
+def test_a_deviation_that_is_no_number_is_named() -> None:
+    with pytest.raises(ValueError, match="`deviation` must be finite, got nan"):
+        quantile_code(3, math.nan)

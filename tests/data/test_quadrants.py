@@ -65,7 +65,7 @@ def test_one_seed_gives_one_data_set_in_two_disjoint_parts() -> None:
     [
         ({"n": 0}, "`n` must be at least 1"),
         ({"n": 5, "gap": 1.0}, "`gap` must lie in"),
-        ({"n": 5, "gap": np.nan}, "`gap` must lie in"),
+        ({"n": 5, "gap": np.nan}, "`gap` must be finite"),
         ({"n": 500, "gap": 0.99, "random_state": 3}, "leaves room for"),
     ],
 )

@@ -172,7 +172,7 @@ def test_above_the_corrected_threshold_no_gate_is_both_and_just_below_it_one_is(
     ("slopes", "options", "message"),
     [
         (np.ones((2, 3, 1)), {}, r"`jacobian` \(n, units, weights\), got \(2, 2\)"),
-        (np.full((2, 2, 1), np.nan), {}, "must be finite"),
+        (np.full((2, 2, 1), np.nan), {}, "entries that are NaN"),
         (np.ones((2, 2, 1)), {"sensitive": -1.0}, "`sensitive` finite and at least 0"),
     ],
 )

@@ -139,7 +139,7 @@ def test_a_network_is_off_its_kernel_by_one_over_the_output_scale() -> None:
     [
         (lambda: solve_kernel_svm([[1.0, 2.0], [2.0, 1.0]], [1.0, -1.0]), "eigenvalues below zero"),
         (lambda: solve_kernel_svm(np.eye(2), [1.0, 0.0]), "labels -1 and"),
-        (lambda: solve_kernel_svm(np.eye(2), [1.0, np.nan]), "`y` must be finite"),
+        (lambda: solve_kernel_svm(np.eye(2), [1.0, np.nan]), "`y` has entries that are NaN"),
         (
             lambda: solve_kernel_svm(np.eye(2), [1.0, -1.0]).predictor(np.eye(3)),
             "one column a training sample",

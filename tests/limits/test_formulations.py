@@ -159,7 +159,7 @@ def test_lists_integers_and_mixed_kinds_are_taken_and_left_as_they_are(name) -> 
         (lambda X, y, g: (X, y[:3], g), r"`y` must have shape \(24,\), got \(3,\)"),
         (lambda X, y, g: (X, y[:, None], g), r"`y` must have shape \(24,\), got \(24, 1\)"),
         (lambda X, y, g: (X, (y > 0) * 1, g), "`y` must hold labels -1 and .1 only"),
-        (lambda X, y, g: (X, y * np.nan, g), "`y` must hold labels -1 and .1 only"),
+        (lambda X, y, g: (X, y * np.nan, g), "`y` has entries that are NaN or infinite"),
     ],
 )
 def test_malformed_data_are_one_clear_message(name, kind, change, message) -> None:

@@ -49,7 +49,7 @@ def test_highs_refuses_norms_that_are_no_absolute_values() -> None:
 
 
 def test_malformed_features_are_named() -> None:
-    with pytest.raises(ValueError, match="`features` has NaN"):
+    with pytest.raises(ValueError, match="`features` has entries that are NaN"):
         solve_l1_svm(FEATURES * np.nan, Y)
     with pytest.raises(ValueError, match=r"`features` must have shape \(n, m\)"):
         solve_l1_svm(FEATURES[:, 0], Y)

@@ -359,7 +359,7 @@ def test_what_has_no_limit_is_refused_with_the_reason(run) -> None:
         local_limit(Sliced.from_weights(*network.layers), X, Y, GATES)
     with pytest.raises(ValueError, match="homogeneous of degree 1"):
         local_limit(Mixed(), np.ones((2, 1)), np.ones(2), np.array([0, 1]))
-    with pytest.raises(ValueError, match="`tol` must lie strictly between"):
+    with pytest.raises(ValueError, match="`tol` must be finite, got nan"):
         local_limit(network, X, Y, GATES, tol=math.nan)
 
 

@@ -10,17 +10,20 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
+from ..._doors import door
 from ..._solve import (
+    Array,
     Status,
     require_finite,
     require_fraction,
     require_inputs,
+    require_real,
     require_scale,
     require_tolerance,
     to_numpy,
 )
 from ..._words import SoftLoss
-from ...data.arrays import Floats, require_real
+from ...data.arrays import Floats
 from .limit import DistillationCertificate, DistillationLimit
 from .losses import centred, get_student_loss, mean_loss
 
@@ -79,10 +82,11 @@ def orthogonal_part(start: Floats, span: Span, loss: str) -> Floats:
     return np.asarray(unseen)
 
 
+@door()
 def distillation_limit(
-    X: Any,
-    teacher: Any,
-    w0: Any = None,
+    X: Array,
+    teacher: Array,
+    w0: Array = None,
     *,
     depth: int = 1,
     loss: SoftLoss = "cross-entropy",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import expit, softmax
 
+from ..._doors import door
 from ..._solve import require_positive
 from ...data.arrays import Floats
 from ...data.dataset import Dataset, digest
@@ -99,6 +100,7 @@ class TransferTask:
         return digest(self.X, self.X_val, self.teacher)
 
 
+@door()
 def make_angle_task(
     n: int,
     d: int,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from scipy.integrate import solve_ivp
 
+from ..._doors import door
+from ..._solve import Array
 from ..._words import SoftLoss
 from ...data.arrays import Floats
 from .closed_form import checked_student, orthogonal_part, sample_span
@@ -18,11 +19,12 @@ __all__ = ["distillation_flow"]
 Velocity = Callable[[float, Floats], Floats]
 
 
+@door()
 def distillation_flow(
-    X: Any,
-    teacher: Any,
-    w0: Any,
-    times: Any,
+    X: Array,
+    teacher: Array,
+    w0: Array,
+    times: Array,
     *,
     depth: int = 1,
     loss: SoftLoss = "cross-entropy",

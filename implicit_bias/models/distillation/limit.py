@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..._doors import result
 from ..._solve import Status
 from ...data.arrays import Floats
 from ...limits.predictors import LinearPredictor
@@ -49,6 +50,7 @@ class DistillationCertificate:
         return all(value <= tol for value in asdict(self).values())
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class DistillationLimit(Result):
     """The limit of gradient flow of a linear student on its teacher's soft labels.

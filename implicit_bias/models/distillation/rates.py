@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit
 
+from ..._doors import door
+from ..._solve import Array
 from ...data.arrays import Floats
 from .closed_form import checked_student, sample_span
 from .losses import get_student_loss
@@ -15,7 +15,8 @@ from .losses import get_student_loss
 __all__ = ["restricted_convexity"]
 
 
-def restricted_convexity(X: Any, teacher: Any, level: float) -> float:
+@door()
+def restricted_convexity(X: Array, teacher: Array, level: float) -> float:
     """Return the modulus mu of restricted strong convexity, for students of bounded loss.
 
     With g the gradient, P the projection on the span of the samples, and students w and v of loss

@@ -10,7 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..._solve import require_count, require_fraction, require_positive, to_numpy
+from ..._doors import door, result
+from ..._solve import (
+    require_columns,
+    require_count,
+    require_fraction,
+    require_inputs,
+    require_positive,
+    require_shape,
+    to_numpy,
+)
 from ...data.arrays import Floats
 from ...quantities.formatting import degrees
 from ...quantities.measured import Measured, quantity
@@ -46,6 +55,7 @@ def angle(u: ArrayLike, v: ArrayLike) -> float:
     return float(2 * math.atan2(np.linalg.norm(a - b), np.linalg.norm(a + b)))
 
 
+@door()
 def transfer_risk(w: ArrayLike, teacher: ArrayLike, X: ArrayLike) -> float:
     """Measure the share of inputs that student and teacher put into different classes.
 
@@ -71,8 +81,29 @@ def transfer_risk(w: ArrayLike, teacher: ArrayLike, X: ArrayLike) -> float:
     0.5
     """
     inputs = np.asarray(to_numpy(X), dtype=np.float64)
-    labels = [_classes(inputs @ np.asarray(to_numpy(v), dtype=np.float64).T) for v in (w, teacher)]
+    require_inputs(inputs)
+    students = {"w": w, "teacher": teacher}
+    labels = [_classes(_scores(name, v, inputs)) for name, v in students.items()]
     return float(np.mean(labels[0] != labels[1]))
+
+
+def _inputs_and_teacher(X: ArrayLike, teacher: ArrayLike) -> tuple[Floats, Floats]:
+    """Return inputs (n, D) and weights (D,) that fit each other."""
+    inputs, w = (np.asarray(to_numpy(a), dtype=np.float64) for a in (X, teacher))
+    require_inputs(inputs)
+    require_shape("teacher", w, (inputs.shape[1],), "one weight a column of X")
+    return inputs, w
+
+
+def _scores(name: str, weights: ArrayLike, inputs: Floats) -> Floats:
+    """Return the scores (m,) or (m, K) of weights (D,) or (K, D)."""
+    v = np.asarray(to_numpy(weights), dtype=np.float64)
+    if v.ndim not in (1, 2) or v.shape[-1] != inputs.shape[1]:
+        raise ValueError(
+            f"`{name}` must have shape (D,) or (K, D) with D = {inputs.shape[1]} columns of X, "
+            f"got {v.shape}"
+        )
+    return np.asarray(inputs @ v.T)
 
 
 def _classes(scores: Floats) -> Any:
@@ -96,6 +127,7 @@ class AngleTail:
         return np.asarray(1 - np.searchsorted(self.angles, theta, side="left") / len(self.angles))
 
 
+@door()
 def angle_tail(X: ArrayLike, teacher: ArrayLike) -> AngleTail:
     """Measure the share of inputs beyond each angle with the teacher.
 
@@ -128,7 +160,7 @@ def angle_tail(X: ArrayLike, teacher: ArrayLike) -> AngleTail:
     >>> p([0.0, 0.5, 1.0]).tolist()
     [1.0, 0.5, 0.0]
     """
-    inputs, w = (np.asarray(to_numpy(a), dtype=np.float64) for a in (X, teacher))
+    inputs, w = _inputs_and_teacher(X, teacher)
     if not len(inputs) or not w.any():
         raise ValueError("`X` must have a row and `teacher` must not be 0: there is no angle")
     along = np.abs(inputs @ w) / np.linalg.norm(w)
@@ -143,6 +175,7 @@ def polynomial_tail(kappa: float) -> Tail:
     return lambda theta: np.clip(1 - 2 * np.asarray(theta) / math.pi, 0.0, 1.0) ** kappa
 
 
+@result()
 class RiskBound(Measured, eq=True):
     """Upper bounds of the expected transfer risk of a student on n samples.
 
@@ -167,6 +200,7 @@ class RiskBound(Measured, eq=True):
     )
 
 
+@door()
 def risk_bound(p: Tail, n: int, *, delta: float = 0.0) -> RiskBound:
     """Bound the expected transfer risk of students on n samples, fewer than input dimensions.
 
@@ -279,6 +313,7 @@ class LearningCurve:
         return int((np.diff(self.angles) > 1e-8).sum()), int((np.diff(self.risks) > 0).sum())
 
 
+@door()
 def learning_curve(X: ArrayLike, teacher: ArrayLike, X_val: ArrayLike) -> LearningCurve:
     """Measure angle and risk of the projection `w_hat` as samples are added one by one.
 
@@ -310,7 +345,9 @@ def learning_curve(X: ArrayLike, teacher: ArrayLike, X_val: ArrayLike) -> Learni
     >>> curve.angles.round(4).tolist(), curve.risks.tolist()
     ([0.7854, 0.0], [0.5, 0.0])
     """
-    inputs, w, others = (np.asarray(to_numpy(a), dtype=np.float64) for a in (X, teacher, X_val))
+    inputs, w = _inputs_and_teacher(X, teacher)
+    others = np.asarray(to_numpy(X_val), dtype=np.float64)
+    require_columns("X_val", others, len(w), "as X has")
     directions = _new_directions(inputs)
     parts = directions @ w
     inside = np.cumsum(parts**2)

@@ -14,7 +14,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._solve import GatedDesign, MaxMarginProgram, Solution, Status, to_numpy
+from ..._doors import door, result
+from ..._solve import Array, GatedDesign, MaxMarginProgram, Solution, Status, to_numpy
 from ...data.arrays import Floats
 from ...limits.formulation import real_data, solve_program
 from ...limits.result import Result
@@ -50,6 +51,7 @@ class Depth3Bounds:
         return self.upper / self.lower - 1
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class Depth3Interval(Result):
     """Proved bounds of the least value of all networks with these gates.
@@ -120,9 +122,10 @@ class Depth3Interval(Result):
         return {"gap": self.certificate.gap, "finished": self.finished} | shares
 
 
+@door()
 def certify_depth3(
-    y: Any,
-    gates: Any,
+    y: Array,
+    gates: Array,
     widths: Sequence[int],
     *,
     n_inputs: int = 1,
@@ -272,6 +275,11 @@ class _Search:
 
 def _checked(y: Any, gates: Any, widths: Sequence[int]) -> tuple[Floats, Floats, Floats, bool]:
     placed, labels = (to_numpy(array) for array in real_data(gates, y, "gates"))
+    if placed.ndim != 2 or not len(placed) or labels.shape != placed.shape[:1]:
+        raise ValueError(
+            f"`gates` must have shape (n, H1 + H2) and `y` (n,) with n >= 1, got {placed.shape} "
+            f"and {labels.shape}"
+        )
     if len(widths) != 2 or placed.ndim != 2 or placed.shape[1] != sum(widths):
         raise ValueError(
             f"`gates` must have shape (n, H1 + H2) with `widths` (H1, H2), got {placed.shape} "

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import TYPE_CHECKING, ClassVar, Unpack
 
+from ..._doors import door, result
 from ..._solve import (
     Array,
     ArrayLike,
@@ -46,6 +47,7 @@ class ConstantPredictor(DecisionFunction):
         return behind(array_namespace(X).ones_like(X), gates)
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class ConstantExpertsLimit(UnitsLimit):
     """The L1-margin solution over gates; `zeta` (H, D) are coefficients of the D ones.
@@ -104,6 +106,7 @@ class ConstantExperts(Formulation[ConstantExpertsLimit]):
 
     name: ClassVar[str] = "L1 margin of gates"
 
+    @door()
     def program(self, X: Array, y: Array, gates: Array | None = None) -> MaxMarginProgram:
         """A column of `sqrt(D)` for inputs, and a gate column and group a unit.
 
@@ -118,6 +121,7 @@ class ConstantExperts(Formulation[ConstantExpertsLimit]):
         column = xp.ones_like(design.X[:, :1]) * math.sqrt(design.X.shape[1])
         return MaxMarginProgram(GatedDesign(X=column, Z=design.Z, group=design.group), program.y)
 
+    @door()
     def limit(
         self, program: MaxMarginProgram, solution: Solution, gates: Array | None = None
     ) -> ConstantExpertsLimit:
@@ -154,6 +158,7 @@ class ConstantExperts(Formulation[ConstantExpertsLimit]):
         return max_margin(cp.norm(v, 1) / root, program.y, g @ v)
 
 
+@door()
 def solve_dlgn_svm(
     X: ArrayLike,
     y: ArrayLike,

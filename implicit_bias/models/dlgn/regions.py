@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._solve import to_numpy
-from ...data.arrays import Floats, require_real
+from ..._doors import door
+from ..._solve import Array, require_real, to_numpy
+from ...data.arrays import Floats
 
 __all__ = ["active_paths", "closed_samples", "count_patterns", "most_patterns"]
 
 
-def active_paths(gates: Any, *, widths: Sequence[int]) -> Floats:
+@door()
+def active_paths(gates: Array, *, widths: Sequence[int]) -> Floats:
     r"""Return the logarithm of the number of paths that are open on each sample.
 
     .. math:: \log \sum_p A_p(x) = \sum_l \log \sum_i G_l(x)_i

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erf
 
+from ..._doors import door
 from ..._shown import Shown
 from ..._solve import require_count, require_positive
 from ...data.dataset import digest
@@ -122,6 +123,7 @@ def ring_kernel(n_inputs: int, xi: float) -> Floats:
     return kernel
 
 
+@door()
 def make_nlgp(
     n_samples: int,
     *,
@@ -188,6 +190,7 @@ def make_nlgp(
     )
 
 
+@door()
 def make_single_pulse(
     n_samples: int,
     *,

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from ..._doors import door
 from ..._solve import (
     Array,
     DenseArray,
@@ -139,6 +140,7 @@ class GatedFlow:
         )
 
 
+@door()
 def gated_flow(
     X: Array, y: Array, gates: Array, w0: Array, tau: float = 1.0, *, rcond: float | None = None
 ) -> GatedFlow:

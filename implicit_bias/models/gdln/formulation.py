@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from ..._doors import door
 from ..._solve import (
     Array,
     ArrayLike,
@@ -15,9 +16,9 @@ from ..._solve import (
     SampledLeastSquares,
     array_namespace,
     as_float64,
+    require_real,
     solve_least_squares,
 )
-from ...data.arrays import require_real
 from ...limits.formulation import real_data
 from ...limits.literal import LiteralProgram, constant, cvxpy_module
 from .limit import GatedOLS
@@ -49,6 +50,7 @@ class GatedLeastSquares(LiteralProgram):
 
     name: ClassVar[str] = "gated least squares"
 
+    @door()
     def program(self, X: Array, y: Array, gates: Array) -> SampledLeastSquares:
         """State the program in the form that the least-squares solver takes.
 
@@ -77,6 +79,7 @@ class GatedLeastSquares(LiteralProgram):
         columns = xp.arange(int(Z.shape[1]) if Z.ndim == 2 else 0, device=X.device)
         return SampledLeastSquares(design=GatedDesign(X=X, Z=Z, group=columns), y=y)
 
+    @door()
     def program_of_moments(
         self, A: Array, b: Array, n_units: int, *, second_moment: float = math.nan
     ) -> MomentLeastSquares:
@@ -109,6 +112,7 @@ class GatedLeastSquares(LiteralProgram):
             A=A, b=as_float64(b, like=A), n_columns=n_units, second_moment=float(second_moment)
         )
 
+    @door()
     def literal(self, X: Array, y: Array, gates: Array) -> cvxpy.Problem:
         """State the program; its one variable is zeta (K, D), its optimum the least loss.
 
@@ -145,6 +149,7 @@ class GatedLeastSquares(LiteralProgram):
         return cp.Problem(cp.Minimize(loss))
 
 
+@door()
 def solve_gated_ols(
     X: ArrayLike, y: ArrayLike, gates: ArrayLike, *, rcond: float | None = None, tol: float = 1e-8
 ) -> GatedOLS:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from ..._doors import door, result
 from ..._solve import (
     DenseArray,
     FitCertificate,
@@ -21,6 +22,7 @@ from ...limits.result import Result
 __all__ = ["GatedOLS"]
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class GatedOLS(Result):
     """The minimum-norm ordinary least-squares solution on gated inputs, with its certificate.
@@ -65,6 +67,7 @@ class GatedOLS(Result):
     seconds: float
 
     @classmethod
+    @door()
     def from_solution(cls, solution: LeastSquaresSolution) -> Self:
         """Return the limit that a solution of the least-squares program states."""
         return cls(

@@ -7,6 +7,7 @@ from numbers import Integral
 from types import ModuleType
 from typing import TYPE_CHECKING, ClassVar, Self, Unpack
 
+from ..._doors import door, parameters, result
 from ..._solve import (
     Array,
     ArrayLike,
@@ -17,9 +18,9 @@ from ..._solve import (
     is_torch_array,
     require_inputs,
     require_memory,
+    require_real,
     to_numpy,
 )
-from ...data.arrays import require_real
 from ...limits.formulation import Formulation, Solving, real_data, solve_limit
 from ...limits.limit import Limit, UnitsLimit
 from ...limits.literal import constant, max_margin
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["GLNLimit", "SVMGLN", "checked_contexts", "solve_gln_svm"]
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class GLNLimit(UnitsLimit):
     """The SVM-GLN solution; `zeta` has shape (H, C, D).
@@ -51,6 +53,7 @@ class GLNLimit(UnitsLimit):
         return ContextPredictor(self.zeta)
 
 
+@parameters()
 @dataclass(frozen=True)
 class SVMGLN(Formulation[GLNLimit]):
     """The SVM-GLN program of data in contexts.
@@ -90,6 +93,7 @@ class SVMGLN(Formulation[GLNLimit]):
         """Return the formulation of as many contexts as a limit has."""
         return cls(int(limit.zeta.shape[1]))
 
+    @door()
     def program(self, X: Array, y: Array, gates: Array | None = None) -> MaxMarginProgram:
         """Column h * C + c of its design is context c of unit h; group h is unit h.
 
@@ -115,6 +119,7 @@ class SVMGLN(Formulation[GLNLimit]):
         design = GatedDesign(X=X, Z=Z, group=owner)
         return MaxMarginProgram(design=design, y=y)
 
+    @door()
     def limit(
         self, program: MaxMarginProgram, solution: Solution, gates: Array | None = None
     ) -> GLNLimit:
@@ -169,6 +174,7 @@ def _count(least: int, largest: int, n_contexts: int | None) -> int:
     return int(n_contexts)
 
 
+@door()
 def solve_gln_svm(
     X: ArrayLike,
     y: ArrayLike,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Self, Unpack
 
 import numpy as np
 
+from ..._doors import door, parameters, result
 from ..._solve import (
     Array,
     ArrayLike,
@@ -39,6 +40,7 @@ __all__ = [
 ]
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class GLNL2Limit(Limit):
     """The SVM-L2 solution; `zeta` has shape (H, C, D).
@@ -62,6 +64,7 @@ class GLNL2Limit(Limit):
         """The solution as a function of new inputs and contexts, at smallest margin 1."""
         return ContextPredictor(self.zeta)
 
+    @door()
     def norm_of(self, zeta: Array) -> float:
         """The program's norm of coefficients (H, C, D): root mean square of `||beta[gamma]||`."""
         return MainEffects.of_coefficients(zeta).rms_norm()
@@ -86,6 +89,7 @@ class GLNL2Limit(Limit):
         return _exp(self.log_beta_norm)
 
 
+@parameters()
 @dataclass(frozen=True)
 class SVML2(Formulation[GLNL2Limit]):
     """The SVM-L2 program of data in contexts, as one group of (C - 1) H + 1 gate columns.
@@ -133,6 +137,7 @@ class SVML2(Formulation[GLNL2Limit]):
         """Return the formulation of as many contexts as a limit has."""
         return cls(int(limit.zeta.shape[1]))
 
+    @door()
     def program(self, X: Array, y: Array, gates: Array | None = None) -> MaxMarginProgram:
         """Column 0 is the mean, column 1 + h (C - 1) + k the k-th coordinate of the effect of h.
 
@@ -156,6 +161,7 @@ class SVML2(Formulation[GLNL2Limit]):
         group = xp.zeros((1 + n_effects,), dtype=xp.int64, device=design.X.device)
         return MaxMarginProgram(design=GatedDesign(X=design.X, Z=Z, group=group), y=standard.y)
 
+    @door()
     def limit(
         self, program: MaxMarginProgram, solution: Solution, gates: Array | None = None
     ) -> GLNL2Limit:
@@ -200,6 +206,7 @@ class SVML2(Formulation[GLNL2Limit]):
         return cp.Problem(cp.Minimize(cp.norm(A @ zeta, "fro")), gln.constraints)
 
 
+@door()
 def solve_gln_l2_svm(
     X: ArrayLike,
     y: ArrayLike,

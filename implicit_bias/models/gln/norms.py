@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..._doors import door
 from ..._solve import Array, DenseArray, array_namespace, require_finite
 from ...data.arrays import Floats
 from ...limits.literal import LiteralProgram, constant, cvxpy_module, labelled
@@ -166,6 +167,7 @@ def predictor_family(zeta: ArrayLike) -> Floats:
     return family
 
 
+@door()
 def gln_norm(beta: ArrayLike) -> float:
     """Compute the GLN norm `min { sum_h ||zeta[h]||_F : beta[gamma] = sum_h zeta[h, gamma_h] }`.
 
@@ -217,6 +219,7 @@ class GLNNorm(LiteralProgram):
 
     name: ClassVar[str] = "GLN norm"
 
+    @door()
     def literal(self, beta: ArrayLike) -> cvxpy.Problem:
         """State the program; its one variable is zeta (H C, D), whose row h C + c is zeta[h, c].
 

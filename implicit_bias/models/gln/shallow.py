@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._doors import door, result
 from ..._solve import (
     Array,
     ArrayLike,
@@ -86,6 +87,7 @@ class GlobalContextColumns:
         return row[which[len(table) :]]
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class ShallowGLNLimit(Limit):
     """The shallow GLN's solution; `zeta` has shape (G, D), a row per global context that occurs.
@@ -121,6 +123,7 @@ class ShallowGLNLimit(Limit):
         """The limit as a function of new inputs and contexts; 0 in contexts unseen in training."""
         return Predictor(self.zeta, GlobalContextColumns(self.global_contexts))
 
+    @door()
     def covers(self, contexts: Array) -> NDArray[np.bool_]:
         """(n,) booleans: which rows of `contexts` (n, H) occurred in training."""
         return GlobalContextColumns(self.global_contexts).rows(contexts) < len(self.zeta)
@@ -155,6 +158,7 @@ class ContextSVMs(Formulation[ShallowGLNLimit]):
 
     name: ClassVar[str] = "one SVM a context"
 
+    @door()
     def program(self, X: Array, y: Array, gates: Array | None = None) -> MaxMarginProgram:
         """One gate column per global context that occurs, in lexicographic order; one group.
 
@@ -172,6 +176,7 @@ class ContextSVMs(Formulation[ShallowGLNLimit]):
         group = xp.zeros((int(Z.shape[1]),), dtype=xp.int64, device=X.device)
         return MaxMarginProgram(GatedDesign(X=X, Z=Z, group=group), y)
 
+    @door()
     def limit(
         self, program: MaxMarginProgram, solution: Solution, gates: Array | None = None
     ) -> ShallowGLNLimit:
@@ -212,6 +217,7 @@ def _alone(program: MaxMarginProgram, solution: Solution, g: int, rows: Array) -
     return certify(alone, solution.primal[g : g + 1, :], solution.dual[rows])
 
 
+@door()
 def solve_shallow_gln_svm(
     X: ArrayLike, y: ArrayLike, contexts: ArrayLike, **solving: Unpack[Solving]
 ) -> ShallowGLNLimit:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._doors import parameters
 from ..._solve import GatedDesign, MaxMarginProgram, Settings, Solution, Status, solve
 from ...data.arrays import Floats
 from ...limits.literal import LiteralProgram, constant, cvxpy_module, labelled
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["JointMargin", "direction_limit"]
 
 
+@parameters()
 @dataclass(frozen=True)
 class JointMargin(LiteralProgram):
     """The multi-class hard-margin program: scores of all classes at once, one norm.

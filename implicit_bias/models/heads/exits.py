@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from scipy.special import softmax
 
-from ..._solve import require_tolerance
+from ..._doors import door
+from ..._solve import Array, require_tolerance
 from ...data.arrays import Floats
 from .direction import direction_limit
 from .limit import HeadLimit
@@ -18,11 +18,12 @@ from .point import point_limit
 __all__ = ["anytime_average", "averages", "budget_exits", "solve_exit_heads"]
 
 
+@door()
 def solve_exit_heads(
-    features: Sequence[Any],
-    labels: Any | None = None,
+    features: Sequence[Array],
+    labels: Array | None = None,
     *,
-    teacher: Any | None = None,
+    teacher: Array | None = None,
     temperature: float = 1.0,
     share: float = 0.5,
     tol: float = 1e-8,
@@ -89,7 +90,8 @@ def solve_exit_heads(
     return tuple(_solve_head(phi, loss, tol) for phi in checked)
 
 
-def anytime_average(heads: Sequence[HeadLimit], features: Sequence[Any]) -> tuple[Floats, ...]:
+@door()
+def anytime_average(heads: Sequence[HeadLimit], features: Sequence[Array]) -> tuple[Floats, ...]:
     """Average the class probabilities of the first 1, 2, ... exits.
 
     Parameters
@@ -126,6 +128,7 @@ def averages(logits: Sequence[Floats]) -> tuple[Floats, ...]:
     return tuple(np.mean(own[: m + 1], axis=0) for m in range(len(own)))
 
 
+@door()
 def budget_exits(accuracies: Sequence[float]) -> tuple[int, ...]:
     """Choose the most accurate exit for each budget, which allows the first 1, 2, ... exits.
 

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..._doors import result
 from ..._solve import Status
 from ...data.arrays import Floats
 from ...limits.predictors import LinearPredictor
@@ -42,6 +43,7 @@ class HeadCertificate:
     gap: float
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class HeadLimit(Result):
     """The limit of gradient descent from zero on a linear head over frozen features.

@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp, softmax, xlogy
 
-from ..._solve import require_finite, require_positive, require_scale, to_numpy
-from ...data.arrays import Floats, require_real
+from ..._doors import door, parameters
+from ..._solve import Array, require_finite, require_positive, require_real, require_scale, to_numpy
+from ...data.arrays import Floats
 from ...limits.literal import LiteralProgram, constant, cvxpy_module
 
 if TYPE_CHECKING:
@@ -142,6 +143,7 @@ class ExitLoss:
         return float(-self.hard @ entropies[0] - tau**2 * self.soft @ entropies[1])
 
 
+@parameters()
 @dataclass(frozen=True)
 class HeadLoss(LiteralProgram):
     """The loss of a linear head on frozen features, minimised in its weights W.
@@ -172,8 +174,9 @@ class HeadLoss(LiteralProgram):
     temperature: float = 1.0
     share: float = 0.5
 
+    @door()
     def literal(
-        self, features: Any, labels: Any | None = None, teacher: Any | None = None
+        self, features: Array, labels: Array | None = None, teacher: Array | None = None
     ) -> cvxpy.Problem:
         """State the program; its one variable is W (K, D).
 

@@ -14,15 +14,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, log_softmax, softmax
 
+from ..._doors import door
+from ..._solve import Array, to_numpy
 from ...data.arrays import Floats
 from ...networks.exits import Trunk
+from ...networks.protocols import check_inputs
 from ...training.settings import check_momentum
 
 __all__ = [
@@ -149,11 +151,12 @@ def confidence(teachers: Sequence[Tensor], temperature: float) -> float:
     return float(torch.stack(tempered).mean(dim=0).amax(dim=1).mean())
 
 
+@door()
 def train_exit_heads(
-    features: Sequence[Any],
-    labels: Any,
+    features: Sequence[Array],
+    labels: Array,
     *,
-    teacher: Any | None = None,
+    teacher: Array | None = None,
     temperature: float = 1.0,
     share: float = 0.5,
     n_steps: int = 1000,
@@ -213,8 +216,16 @@ def train_exit_heads(
     schedule = _Schedule(temperature, share, n_steps, most_confident, multiplier)
     check_momentum(momentum)
     phis = [torch.as_tensor(phi, dtype=torch.float64) for phi in features]
-    classes = torch.as_tensor(labels, dtype=torch.int64)
+    if not phis or any(phi.ndim != 2 or len(phi) != len(phis[0]) for phi in phis):
+        shapes = [tuple(phi.shape) for phi in phis]
+        raise ValueError(f"`features` must be arrays (n, D), one an exit, got shapes {shapes}")
+    classes = _classes(labels, len(phis[0]))
     fixed = None if teacher is None else torch.as_tensor(teacher, dtype=torch.float64)
+    if fixed is not None and (fixed.ndim != 2 or len(fixed) != len(phis[0])):
+        raise ValueError(
+            f"`teacher` must have shape ({len(phis[0])}, K), one row of logits a sample, got "
+            f"{tuple(fixed.shape)}"
+        )
     n_classes = _count(classes) if fixed is None else int(fixed.shape[1])
     heads = [_zeros(n_classes, phi.shape[1]) for phi in phis]
     groups = [
@@ -225,10 +236,11 @@ def train_exit_heads(
     return _descend(lambda: phis, heads, optimizer, classes, fixed, schedule)
 
 
+@door()
 def train_multi_exit(
     trunk: Trunk,
-    X: Any,
-    labels: Any,
+    X: Array,
+    labels: Array,
     *,
     temperature: float = 1.0,
     share: float = 0.5,
@@ -295,7 +307,8 @@ def train_multi_exit(
             f"got {share} and {learning_rate}"
         )
     inputs = torch.tensor(np.asarray(X), dtype=torch.float64)
-    classes = torch.tensor(np.asarray(labels), dtype=torch.int64)
+    check_inputs(inputs, trunk.layers[0], trunk.layers[0].shape[1])
+    classes = _classes(labels, len(inputs))
     heads = [_zeros(_count(classes), int(weight.shape[0])) for weight in trunk.layers]
     optimizer = torch.optim.Adam([*trunk.parameters(), *heads], lr=learning_rate)
     falling = torch.optim.lr_scheduler.MultiStepLR(optimizer, [n_steps // 2, 3 * n_steps // 4])
@@ -338,6 +351,16 @@ def _teachers(
         return [[fixed]] * len(logits)
     first = range(1, len(logits) + 1) if later else [-1] * (len(logits) - 1) + [len(logits)]
     return [list(logits[m:]) for m in first]
+
+
+def _classes(labels: Array, n_samples: int) -> Tensor:
+    given = np.asarray(to_numpy(labels))
+    if given.shape != (n_samples,) or given.dtype.kind not in "iu" or not n_samples:
+        raise ValueError(
+            f"`labels` must be integers of shape ({n_samples},), one a sample, got dtype "
+            f"{given.dtype} and shape {given.shape}"
+        )
+    return torch.tensor(given, dtype=torch.int64)
 
 
 def _zeros(n_classes: int, n_features: int) -> Tensor:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.optimize import nnls
 
+from ..._doors import door, result
 from ..._solve import (
     ArrayLike,
     ConstrainedCertificate,
@@ -29,6 +30,7 @@ _ZERO = 1e-10
 _INACTIVE = 1e-8
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class ConePair(Result):
     """The solutions of `solve_cone_pair`; arrays are read-only.
@@ -106,6 +108,7 @@ class _Solved(NamedTuple):
     certificate: ConstrainedCertificate
 
 
+@door()
 def solve_cone_pair(X: ArrayLike, y: ArrayLike, *, tol: float = 1e-8) -> ConePair:
     r"""Solve for two max-margin vectors that are each inactive on the samples of the other class.
 

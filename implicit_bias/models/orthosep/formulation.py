@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, ClassVar, Unpack
 
 import numpy as np
 
+from ..._doors import door
+from ..._kinds import signed
 from ..._solve import (
     Array,
     ArrayLike,
@@ -71,6 +73,7 @@ class OrthogonallySeparable(Formulation[OrthosepLimit]):
 
     name: ClassVar[str] = "one-sided SVMs"
 
+    @door()
     def program(self, X: Array, y: Array, gates: Array | None = None) -> MaxMarginProgram:
         """State the program: one gate column and one group per class, open on its samples.
 
@@ -101,6 +104,7 @@ class OrthogonallySeparable(Formulation[OrthosepLimit]):
         group = xp.arange(len(LABELS), device=X.device)
         return MaxMarginProgram(design=GatedDesign(X=X, Z=Z, group=group), y=y)
 
+    @door(label=signed)
     def one_sided(self, X: Array, y: Array, *, label: int) -> MaxMarginProgram:
         """State the program of one class: `minimise ||w||  s.t.  <w, x[n]> >= 1` on its samples.
 
@@ -137,6 +141,7 @@ class OrthogonallySeparable(Formulation[OrthosepLimit]):
         group = xp.zeros(1, dtype=xp.int64, device=X.device)
         return MaxMarginProgram(design=GatedDesign(X=X, Z=ones[:, None], group=group), y=ones)
 
+    @door()
     def limit(
         self, program: MaxMarginProgram, solution: Solution, gates: Array | None = None
     ) -> OrthosepLimit:
@@ -183,6 +188,7 @@ class OrthogonallySeparable(Formulation[OrthosepLimit]):
         return cp.Problem(cp.Minimize(cp.sum(norms)), constraints)
 
 
+@door()
 def solve_orthosep(X: ArrayLike, y: ArrayLike, **solving: Unpack[Solving]) -> OrthosepLimit:
     """Solve for the limit direction of gradient flow from near zero on a two-layer ReLU network.
 
@@ -237,7 +243,7 @@ def solve_orthosep(X: ArrayLike, y: ArrayLike, **solving: Unpack[Solving]) -> Or
         warnings.warn(
             f"the data are {separability.message}: the limit of theorem 3.1 may not apply",
             NotOrthogonallySeparable,
-            stacklevel=2,
+            stacklevel=3,
         )
     xp = array_namespace(program.y)
     primal = program.dual_blocks(xp.zeros_like(program.y))

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
+from ..._doors import door, result
 from ..._solve import (
     ArrayLike,
     Certificate,
@@ -89,6 +90,7 @@ class OneSidedSolution(Result):
     seconds: float
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class OrthosepLimit(Limit):
     """Max-margin vectors of both classes and the function that a ReLU network converges to.
@@ -154,6 +156,7 @@ class OrthosepLimit(Limit):
         """The function `relu(<w_plus, x>) - relu(<w_minus, x>)`, of smallest margin 1."""
         return RampFunction(self.w_plus, self.w_minus)
 
+    @door()
     def limit_function(self, *, surviving: Surviving = "both") -> RampFunction:
         r"""Return the limit of `f_theta(x) / ||theta||^2`.
 
