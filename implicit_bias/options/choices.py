@@ -113,8 +113,8 @@ class _PlainChoices(TypedDict, total=False):
     temperature: float | None
     tol: float
     trainer: (
-        Literal["annealed", "constant", "dual", "momentum", "normalised"]
-        | Sequence[Literal["annealed", "constant", "dual", "momentum", "normalised"]]
+        Literal["annealed", "constant", "dual", "momentum", "normalised", "smoothed"]
+        | Sequence[Literal["annealed", "constant", "dual", "momentum", "normalised", "smoothed"]]
     )
     trunk: Literal["trained", "random"]
     trunk_steps: int
