@@ -13,6 +13,7 @@ __all__ = [
     "Cutoffs",
     "DeviceName",
     "DtypeName",
+    "EngineName",
     "Experts",
     "InitName",
     "LossName",
@@ -48,6 +49,9 @@ DeviceName = Literal[
     "cpu", "cuda", "mps", "xpu",
     "cuda:0", "cuda:1", "cuda:2", "cuda:3", "cuda:4", "cuda:5", "cuda:6", "cuda:7",
 ]  # fmt: skip
+
+# What runs the cells of a sweep.
+EngineName = Literal["joblib", "dask", "slurm"]
 
 Cutoffs = Literal["median", "random", "axes"]
 OnInseparable = Literal["warn", "raise"]

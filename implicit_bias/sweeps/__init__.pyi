@@ -2,6 +2,10 @@
 
 from ..reports.row import row_schema as row_schema
 from .engines import Engine as Engine
+from .grids import Grid as Grid
+from .grids import drawn as drawn
+from .grids import product as product
+from .grids import zipped as zipped
 from .records import NotWritten as NotWritten
 from .rows import sweep_schema as sweep_schema
 from .sweep import Sweep as Sweep

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -16,14 +15,15 @@ from ..data.names import files_of, is_file
 from ..limits.linear import solve_linear_svm
 from ..models import MODELS
 from ..options.resolve import takers
-from ..options.values import Kind, kinds, no_such_option, not_one_of
+from ..options.values import kinds, no_such_option, not_one_of
 from ..run_model import USER_DATA, parted, resolve, run_setup
 from ..runs.folder import RunFolder
 from ..runs.setup import Setup
 from ..runs.user_data import OF_DATA, OF_GATING, USERS_OWN
+from .grids import Grid, as_grid, choices_of
 from .stored_data import data_digest
 
-__all__ = ["Cell", "entries_of", "plan"]
+__all__ = ["Cell", "plan"]
 
 # Of 256 bits: two of a million cells would share 80 with a probability of 4e-13.
 LETTERS = 20
@@ -47,11 +47,11 @@ class Cell:
 
 def plan(
     model: str,
-    grid: Mapping[str, Any],
+    grid: Grid | Mapping[str, Any],
     fixed: Mapping[str, Any],
     done: Collection[str] = (),
 ) -> tuple[Cell, ...]:
-    """List every combination of the values of `grid` beside the `fixed` options, checked.
+    """List the cells of a grid beside the `fixed` options, checked.
 
     Every value of every option is tried as far as a run goes before its work, for one cell that
     has it and is not `done`: data are loaded, networks made, solvers asked.
@@ -59,7 +59,7 @@ def plan(
     Returns
     -------
     tuple of Cell
-        The last option of `grid` varies fastest. Combinations that come to the same run are one.
+        The last option of a product varies fastest. Choices that come to the same run are one.
 
     Raises
     ------
@@ -67,12 +67,12 @@ def plan(
         As by `run`, for the first wrong name or value.
     """
     _digest_of_files.cache_clear()  # they may be others than a while ago
-    axes = _axes(model, grid, fixed)
+    grid = as_grid(grid)
+    _check_names(model, grid, fixed)
     cells: dict[str, Cell] = {}
     seen: set[tuple[str, Any]] = set()
     known: _Known | None = None
-    for values in itertools.product(*axes.values()):
-        choices = dict(zip(axes, values, strict=True))
+    for choices in choices_of(grid, kinds(MODELS[model].options), parted(fixed)[1]):
         known = known or _Known(model, fixed, choices)
         options = known.options(choices)
         # A seed is any whole number: what is wrong with one is seen as it is read.
@@ -85,61 +85,17 @@ def plan(
     return tuple(cells.values())
 
 
-def entries_of(kind: Kind, values: Any) -> tuple[Any, ...]:
-    """List the values of one option: those of an iterable, of a range such as "0:10", or one alone.
-
-    Raises
-    ------
-    ValueError
-        If there are none, or a range is none.
-    """
-    entries: tuple[Any, ...]
-    if isinstance(values, str) and kind.base is int and ":" in values:
-        entries = tuple(_range(values))
-    elif isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
-        entries = (values,)
-    else:
-        entries = tuple(values)
-    if not entries:
-        raise ValueError("there is no value: give at least one")
-    return entries
-
-
-def _axes(
-    model: str, grid: Mapping[str, Any], fixed: Mapping[str, Any]
-) -> dict[str, tuple[Any, ...]]:
+def _check_names(model: str, grid: Grid, fixed: Mapping[str, Any]) -> None:
     if model not in MODELS:
         raise ValueError(f"`model`: {not_one_of(model, MODELS)}")
-    if not isinstance(grid, Mapping):
-        raise TypeError(
-            f"the grid must name options and their values, such as {{'seed': range(10)}}, got "
-            f"{type(grid).__name__}"
-        )
-    known = kinds(MODELS[model].options)
-    for name in grid:
+    known = MODELS[model].option_names
+    for name in grid.names:
         if name in fixed:
             raise ValueError(f"`{name}` is in the grid and fixed: leave one of them out")
         if name in USER_DATA:
             raise TypeError(f"`{name}` is not swept: give one, beside the grid, or sweep each")
         if name not in known:
             raise TypeError(no_such_option(name, name, model, takers(MODELS)))
-    axes = {}
-    for name, values in grid.items():
-        try:
-            axes[name] = entries_of(known[name], values)
-        except ValueError as error:
-            raise ValueError(f"`{name}`: {error}") from error
-    return axes
-
-
-def _range(text: str) -> range:
-    try:
-        parts = [int(part) for part in text.split(":")]
-        return range(*parts)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"{text!r} is no range: write FIRST:END or FIRST:END:STEP, END not among them"
-        ) from error
 
 
 class _Ready(Exception):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .._words import EngineName, words
 from ..exits import (
     INTERRUPTED,
     failures_reported,
@@ -21,15 +22,15 @@ from ..options.command_line import MODEL, Choice, ModelCommand
 from ..options.fields import flag
 from ..options.values import Kind, kinds
 from ..runs.progress import Lines, Progress, bar
-from .files import SweepFile, read_sweep_file
 
 if TYPE_CHECKING:
+    from .files import SweepFile
     from .sweep import Sweep
 
 __all__ = ["named_values", "sweep"]
 
 FAILED_CELLS = 6
-ENGINES = ("joblib", "dask", "slurm")
+ENGINES = words(EngineName)
 EPILOG = (
     "Exit codes: 0 done; 2 usage or bad input, or a full disk; 6 some cells failed, and their rows "
     "say why, or were lost with their processes or jobs; 130 interrupted. What was finished is in "
@@ -64,7 +65,7 @@ class _Entries(click.ParamType):  # type: ignore[type-arg]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the values of what was typed."""
-        from .cells import entries_of
+        from .grids import entries_of
 
         kind = self.kind
         whole = kind.several or kind.base is Path
@@ -108,7 +109,11 @@ def named_values(
     callback=named_values,
     help="NAME=VALUE for the engine, such as slurm_partition=long.",
 )
-@click.option("--retry", is_flag=True, help="Run cells that failed earlier again.")
+@click.option(
+    "--retry", is_flag=True, help="Run cells again that failed earlier, or ran out of time."
+)
+@click.option("--time-limit", type=float, help="Seconds of a cell.")
+@click.option("--save", help="Kept of every cell: report, or some of limit,network,trajectory.")
 @click.option("--sync", is_flag=True, help="Wait for the disk after every cell.")
 @click.option("--quiet", is_flag=True, help="No progress and no summary.")
 def sweep(
@@ -117,24 +122,33 @@ def sweep(
     out: Path,
     jobs: int,
     retry: bool,
+    time_limit: float | None,
+    save: str | None,
     sync: bool,
     quiet: bool,
     **choices: Any,
 ) -> None:
     """Run a model for all combinations of values of its options.
 
-    By FILE, in TOML: `model`, a table [grid] of options with lists of values, and a table [options]
-    for all others; or by options, `--hidden-units 1,2,5 --seed 0:10`, each with its values between
-    commas. Cells whose rows are in the folder of --out are not run again.
+    By FILE, in TOML: `model`, a table [grid] of options with lists of values, [zip] and [draw] for
+    others that vary, and a table [options] for all that do not; or by options, `--hidden-units
+    1,2,5 --seed 0:10`, each with its values between commas. Cells whose rows are in the folder of
+    --out are not run again.
     """
     with failures_reported():
         engine = {name: choices.pop(name) for name in ("engine", "scheduler", "threads", "further")}
         wanted = _wanted(file, model, choices)
         from .engines import Engine
+        from .kept import as_rules
         from .store import Store
         from .sweep import Settings, sweeping
+        from .work import CellSettings
 
-        how = Settings(Engine(**_merged(wanted.engine, engine)), jobs, retry, sync)
+        runs_with = Engine(**_merged(wanted.engine, engine))
+        of_cells = CellSettings(
+            runs_with.threads, sync, time_limit, save=as_rules(save.split(",") if save else ())
+        )
+        how = Settings(runs_with, of_cells, jobs, retry)
         done = sweeping(wanted.model, wanted.grid, wanted.options, Store(out), how, _watched(quiet))
         if not quiet:
             _summarise(done)
@@ -145,6 +159,8 @@ def sweep(
 
 def _wanted(file: Path | None, model: str | None, choices: Mapping[str, Any]) -> SweepFile:
     """Return the sweep of a file, or of options."""
+    from .files import SweepFile, read_sweep_file
+
     if (file is None) == (model is None):
         raise click.UsageError("give a FILE, or `--model` and options: one of them")
     if file is not None:
@@ -196,6 +212,11 @@ def _summarise(done: Sweep) -> None:
     if failed:
         say(f"{failed} failed (`--retry` runs them again):", err=True)
         for message, count in Counter(done.failures.values()).most_common(5):
+            say(f"  {count} x {message}", err=True)
+    if done.ended:
+        say(f"{len(done.ended)} were ended early, and their rows are of what there was:",
+                   err=True)  # fmt: skip
+        for message, count in Counter(done.ended.values()).most_common(5):
             say(f"  {count} x {message}", err=True)
     if done.lost:
         say(f"{len(done.lost)} were lost (the same command runs them):", err=True)

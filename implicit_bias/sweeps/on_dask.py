@@ -8,7 +8,8 @@ from typing import Any
 
 from .cells import Cell
 from .on_processes import check_names
-from .work import Outcome, Work
+from .records import Outcome
+from .work import Work
 
 __all__ = ["check_dask", "run_on_dask"]
 

@@ -10,8 +10,9 @@ from typing import Any
 
 from ..options.values import nearest
 from .cells import Cell
+from .records import Outcome
 from .store import Store
-from .work import Outcome, Work, own_threads
+from .work import Work, own_threads
 
 __all__ = ["check_names", "check_processes", "run_on_processes"]
 
@@ -54,7 +55,7 @@ def run_on_processes(
     A process that is killed costs the cell that it ran. It is tried once more, alone.
     """
     if jobs == 1:
-        with own_threads(work.threads):
+        with own_threads(work.how.threads):
             yield from map(work, cells)
         return
     work = replace(work, parent=os.getpid())
@@ -73,11 +74,11 @@ def run_on_processes(
             del left[cell.digest]
 
 
-def _written(found: Mapping[str, str | None], left: dict[str, Cell]) -> Generator[Outcome]:
+def _written(found: Mapping[str, Outcome], left: dict[str, Cell]) -> Generator[Outcome]:
     """Yield the outcomes of cells whose processes were ended after they had written."""
-    for digest, error in found.items():
+    for digest, outcome in found.items():
         if left.pop(digest, None):
-            yield Outcome(digest, error)
+            yield outcome
 
 
 def _pool(

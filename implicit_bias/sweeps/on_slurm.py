@@ -11,9 +11,9 @@ from functools import partial
 from typing import Any
 
 from .cells import Cell
-from .records import Follower, NotWritten
+from .records import Follower, NotWritten, Outcome
 from .store import Store
-from .work import Outcome, Work
+from .work import Work
 
 __all__ = ["check_slurm", "run_on_slurm"]
 
@@ -79,7 +79,6 @@ def _outcomes(
     """Yield the outcome of every cell as its record comes, and at the end those without one."""
     left = {cell.digest: handle for handle, share in zip(handles, shares, strict=True)
             for cell in share}  # fmt: skip
-    done: Mapping[str, str | None]
     while left:
         # First: a job that is over now has written before the folder is looked at.
         over = {id(handle): handle for handle in handles if handle.done()}
@@ -88,7 +87,7 @@ def _outcomes(
             done = store.outcomes()  # also what another process has compacted meanwhile
         for digest in [digest for digest in left if digest in done]:
             del left[digest]
-            yield Outcome(digest, done[digest])
+            yield done[digest]
         if len(over) == len(handles):
             yield from _lost(store, left)
             return
@@ -118,6 +117,6 @@ def _share(work: Work, cells: Sequence[Cell]) -> None:
     follower = Store(work.folder).follower()
     done: set[str] = set()
     for cell in cells:
-        done |= {digest for digest, error in follower.look().items() if error is None}
+        done |= {one.cell for one in follower.look().values() if one.error is None}
         if cell.digest not in done:
             work(cell)

@@ -19,11 +19,22 @@ from typing import Any
 
 from .._files import from_json
 
-__all__ = ["Follower", "NotWritten", "Record", "read_records", "record_files", "writer_of"]
+__all__ = [
+    "TIME_LIMIT",
+    "Follower",
+    "NotWritten",
+    "Outcome",
+    "Record",
+    "read_records",
+    "record_files",
+    "writer_of",
+]
 
 log = logging.getLogger(__name__)
 
 ENDING = ".jsonl"
+# What has ended a run early begins so, where it was its time limit.
+TIME_LIMIT = "the time limit of"
 # Of a file that was moved or removed by another machine after it was opened here.
 GONE = (errno.ENOENT, errno.ESTALE)
 
@@ -45,19 +56,51 @@ class NotWritten(OSError):
 
 
 @dataclass(frozen=True)
+class Outcome:
+    """The outcome of a cell.
+
+    Attributes
+    ----------
+    cell : str
+        Its digest.
+    error : str, optional
+        The message of one that failed.
+    ended : str, optional
+        What has ended its run early.
+    lost : str, optional
+        Of a cell without a record the reason: its process or its job has ended before it.
+    """
+
+    cell: str
+    error: str | None = None
+    ended: str | None = None
+    lost: str | None = None
+
+    @property
+    def out_of_time(self) -> bool:
+        """True where the time limit of a cell has ended it."""
+        return self.ended is not None and self.ended.startswith(TIME_LIMIT)
+
+
+@dataclass(frozen=True)
 class Record:
     """What is kept of a cell that is done.
 
     Attributes
     ----------
     own : mapping
-        Values of the columns `table.CELL_COLUMNS`.
+        Values of the columns that all cells have, of whatever model.
     rows : sequence of mapping
         Its rows: values by column, null where there is none.
     """
 
     own: Mapping[str, Any]
     rows: Sequence[Mapping[str, Any]]
+
+    @property
+    def outcome(self) -> Outcome:
+        """The outcome of the cell."""
+        return Outcome(self.own["cell"], self.own.get("cell_error"), self.own.get("cell_ended"))
 
     def line(self) -> bytes:
         """Return the record as a line of its own, whatever it is behind; null is left out."""
@@ -176,9 +219,9 @@ class Follower:
         self._folder = folder
         self._read: dict[int, int] = {}
 
-    def look(self) -> dict[str, str | None]:
-        """Return the cells whose records are new since the last look, with their errors."""
-        found: dict[str, str | None] = {}
+    def look(self) -> dict[str, Outcome]:
+        """Return the outcomes of cells whose records are new since the last look."""
+        found: dict[str, Outcome] = {}
         for path in record_files(self._folder):
             try:
                 about = path.stat()
@@ -186,7 +229,7 @@ class Follower:
                 if about.st_size < start:  # another file has that number now
                     start = 0
                 for record, end in read_records(path, start):
-                    found[record.own["cell"]] = record.own.get("cell_error")
+                    found[record.outcome.cell] = record.outcome
                     self._read[about.st_ino] = end
             except FileNotFoundError:
                 continue  # compacted meanwhile

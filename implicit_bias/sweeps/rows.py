@@ -21,6 +21,7 @@ __all__ = ["CELL_COLUMNS", "columns", "conformed", "in_order", "newest", "sweep_
 CELL_COLUMNS = (
     Column("cell", "string", "Digest of the choices and the data of the cell."),
     Column("cell_error", "string", "Why the cell failed; null where it did not."),
+    Column("cell_ended", "string", "What ended its run early; null where it came to its end."),
     Column("cell_seconds", "float64", "Of the whole cell, by the clock."),
     Column("cell_written", "float64", "When it was done, in seconds since 1970, by its machine."),
 )

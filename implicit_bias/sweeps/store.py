@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from .._extras import naming_extras, require
 from .._files import check_writable, clear_unfinished, write_atomically
-from .records import Follower, Record, read_records, record_files, writer_of
+from .records import Follower, Outcome, Record, read_records, record_files, writer_of
 from .rows import CELL_COLUMNS, columns, conformed, in_order, newest, sweep_schema, tabled
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ RECORDS, ARRAYS, KEPT = "_new", "_data", "_kept"
 QUIET_SECONDS = 60.0
 # How often a reader looks again where another process has compacted what it was about to read.
 LOOKS = 10
+OUTCOME = ("cell", "cell_error", "cell_ended")
 # Tables that are held apart while many are read: each has 140 columns of its own.
 APART = 200
 
@@ -101,10 +102,11 @@ class Store:
         """Return a follower of the records that are not compacted."""
         return Follower(self.folder / RECORDS)
 
-    def outcomes(self) -> dict[str, str | None]:
-        """Return the cells that are done, each with its error, None where it has not failed."""
+    def outcomes(self) -> dict[str, Outcome]:
+        """Return the outcomes of all cells that are done."""
         table = self._read([column.name for column in CELL_COLUMNS])
-        return dict(zip(table["cell"].to_pylist(), table["cell_error"].to_pylist(), strict=True))
+        told = zip(*(table[name].to_pylist() for name in OUTCOME), strict=True)
+        return {cell: Outcome(cell, error, ended) for cell, error, ended in told}
 
     def frame(self, cells: Sequence[str] | None = None) -> pd.DataFrame:
         """Return the rows of these cells, in this order; by default all, as they were done."""

@@ -10,20 +10,29 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from .._doors import door, result
-from .._extras import naming_extras
-from .._kinds import anything
+from .._doors import door, parameters, result
+from .._extras import naming_extras, require
+from .._kinds import anything, count
 from .._shown import Shown
+from .._words import EngineName
 from ..options.choices import ModelName, RunOptions
 from ..runs.progress import Progress, ProgressCallback, progress_of
 from .cells import Cell, plan
+from .ends import StepCallback
 from .engines import Engine, as_engine
+from .grids import Grid
+from .kept import Rule, as_rules, load_report
+from .records import Outcome
 from .store import Store
 from .stored_data import stored
-from .work import Outcome, Work
+from .table import choices_beside, groups_of, measured, summary_frame, varying, with_trainers
+from .work import CellSettings, Work
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
+
+    from ..reports.report import Report
 
 __all__ = ["Settings", "Sweep", "sweep", "sweeping"]
 
@@ -47,6 +56,8 @@ class Sweep(Shown):
         Cells whose rows are there now.
     failures : mapping of str to str
         The messages of cells that failed, now or earlier, by digest.
+    ended : mapping of str to str
+        Cells that a time limit or the callback has ended early, with which of them.
     lost : mapping of str to str
         Cells without rows whose process or job was ended from outside, with the reason: the same
         call runs them.
@@ -65,41 +76,166 @@ class Sweep(Shown):
     n_skipped: int
     n_done: int
     failures: Mapping[str, str] = field(default_factory=dict)
+    ended: Mapping[str, str] = field(default_factory=dict)
     lost: Mapping[str, str] = field(default_factory=dict)
     finished: bool = True
 
-    def frame(self) -> pd.DataFrame:
+    @door()
+    def frame(
+        self, *, over: str | Sequence[str] = (), columns: Sequence[str] | None = None
+    ) -> pd.DataFrame:
         """Return the rows of the cells that are done, in the order of the grid; NaN where null.
 
-        Columns are those of `Report.row`, and before them ``cell``, ``cell_error`` (the message of
-        a cell that failed, whose results are null), ``cell_seconds`` and ``cell_written``.
+        Parameters
+        ----------
+        over : str or sequence of str
+            Options to average over, such as "seed": a row for all that share the others then.
+        columns : sequence of str, optional
+            What is averaged; by default what there usually is.
+
+        Returns
+        -------
+        DataFrame
+            With the columns of `Report.row`, and before them those of `sweep_schema`: ``cell``,
+            ``cell_error`` (the message of a cell that failed, whose results are null) and others.
+            Averages have the options that differ, ``runs``, ``solved`` (limits that are certified
+            to the tolerance), and of every column its mean by its name, its standard deviation as
+            ``NAME_spread`` and the runs that have a value as ``NAME_count``.
+
+        Raises
+        ------
+        ValueError
+            For a name that is no column, or none of numbers.
+
+        Examples
+        --------
+        >>> grid = {"n_train": [20, 40], "seed": range(3)}
+        >>> done = ib.sweep("linear", grid, out="runs", steps=0)
+        >>> done.frame(over="seed", columns=["objective"])["objective_count"].tolist()
+        [3, 3]
         """
-        return Store(self.folder).frame(self.cells)
+        frame = Store(self.folder).frame(self.cells)
+        away = (over,) if isinstance(over, str) else tuple(over)
+        if not away:
+            return frame if columns is None else frame[list(columns)]
+        by = choices_beside(frame, away)
+        return summary_frame(groups_of(frame, by, columns or measured(frame)), by)
+
+    @door()
+    def plot(self, *columns: str, by: str | Sequence[str] | None = None) -> Figure:
+        """Draw columns against an option, with the spread of the runs as bars.
+
+        Parameters
+        ----------
+        *columns : str
+            A panel each; by default what there usually is.
+        by : str or sequence of str, optional
+            The option of the x axis, and those that there is a line for each value of. By default
+            those that differ, the seed aside.
+
+        Returns
+        -------
+        Figure
+
+        Raises
+        ------
+        ValueError
+            For a name that is no column, none of numbers, or too many lines.
+        MissingExtra
+            Without matplotlib.
+
+        Examples
+        --------
+        >>> grid = {"n_train": [20, 40], "seed": range(3)}
+        >>> done = ib.sweep("linear", grid, out="runs", steps=0)
+        >>> done.plot("objective").savefig("objective.png")
+        """
+        require("matplotlib")
+        from .figure import sweep_figure
+
+        frame = self.frame()
+        chosen = (by,) if isinstance(by, str) else by
+        shared = with_trainers(frame, chosen or varying(frame))
+        names = columns or tuple(measured(frame))
+        return sweep_figure(groups_of(frame, shared, names), shared, names)
+
+    @door()
+    def load(self, cell: str) -> Report:
+        """Return the report of a cell, which `sweep` was to keep by ``save=("report",)``.
+
+        Parameters
+        ----------
+        cell : str
+            Its digest, an entry of `cells` and of the column ``cell``.
+
+        Returns
+        -------
+        Report
+
+        Raises
+        ------
+        ValueError
+            If there is no such cell, or its report was not kept.
+
+        Examples
+        --------
+        >>> done = ib.sweep("linear", {"seed": [0, 1]}, out="runs", n_train=20, steps=0,
+        ...                 save=("report",))
+        >>> done.load(done.cells[1]).limit.status.name
+        'SOLVED'
+        """
+        return load_report(self.kept(cell))
+
+    @door()
+    def kept(self, cell: str) -> Path:
+        """Return the folder of what was kept of a cell, `limit.safetensors` for instance.
+
+        Parameters
+        ----------
+        cell : str
+            Its digest.
+
+        Returns
+        -------
+        Path
+            There is no such folder where nothing was kept.
+
+        Raises
+        ------
+        ValueError
+            If there is no such cell.
+        """
+        if cell not in self.cells:
+            raise ValueError(f"`cell`: {cell!r} is no cell of this sweep: take one of `cells`")
+        return Store(self.folder).kept(cell)
 
 
 @naming_extras()
-@door(options=anything)
+@door(options=anything, jobs=count(1), save=anything)
 def sweep(
     model: ModelName,
-    grid: Mapping[str, Any],
+    grid: Grid | Mapping[str, Any],
     *,
     out: str | os.PathLike[str],
     jobs: int = 1,
-    engine: str | Engine = "joblib",
+    engine: EngineName | Engine = "joblib",
     retry: bool = False,
+    time_limit: float | None = None,
+    callback: StepCallback | None = None,
+    save: str | Sequence[str] | Mapping[str, Rule | None] = (),
     sync: bool = False,
     progress: bool | ProgressCallback | Progress = False,
     **options: Unpack[RunOptions],
 ) -> Sweep:
-    """Run a model for every combination of values of some of its options.
+    """Run a model for many choices of its options, by default for every combination of values.
 
     Parameters
     ----------
     model : str
         A name of the table of models: "gln", "frelu", "linear", ...
-    grid : mapping
+    grid : mapping or Grid
         Options by their names, with the values that each takes in turn: a list, a range, or one
-        such as "0:10".
+        such as "0:10"; or a function of the cell. `sweeps.zipped` and `sweeps.drawn` make others.
     out : path
         Folder, made if it is not there. Cells whose rows are there are not run again: a sweep that
         was cut short goes on where it was.
@@ -108,7 +244,17 @@ def sweep(
     engine : str or Engine
         The engine that runs the cells, or its name: "joblib" for processes of this machine.
     retry : bool
-        True to run cells again that failed before.
+        True to run cells again that failed before, or that a time limit ended.
+    time_limit : float, optional
+        Seconds of a cell. Training ends there as by an interrupt, and the row says so in
+        ``cell_ended``; a cell that has found nothing by then fails.
+    callback : callable, optional
+        ``callback(step, n_steps, log_loss)`` along the training of every cell, in the process that
+        runs it; by StopIteration it ends the training, and the row is of what there is.
+    save : sequence of str, or mapping of str to function
+        What is kept of every cell beside its row: "report", which `Sweep.load` gives back, or
+        single files of "limit", "network" and "trajectory", in `Sweep.kept`. A mapping has a rule
+        for each, a function of the row that returns True for the cells in question.
     sync : bool
         True to wait for the disk after every cell, so that a power cut takes none.
     progress : bool or callable
@@ -138,13 +284,16 @@ def sweep(
     ['SOLVED', 'SOLVED', 'SOLVED']
     """
     shown = progress_of(progress)
-    how = Settings(as_engine(engine), jobs, retry, sync)
+    runs_with = as_engine(engine)
+    of_cells = CellSettings(runs_with.threads, sync, time_limit, callback, as_rules(save))
+    how = Settings(runs_with, of_cells, jobs, retry)
     return sweeping(model, grid, options, Store(out), how, shown)
 
 
-@dataclass(frozen=True)
+@parameters(jobs=count(1))
+@dataclass(frozen=True, eq=False)
 class Settings:
-    """The arguments of `sweep` that no cell follows from, checked.
+    """The arguments of `sweep` that no digest follows from, checked.
 
     Raises
     ------
@@ -153,19 +302,20 @@ class Settings:
     """
 
     engine: Engine
+    cells: CellSettings
     jobs: int = 1
     retry: bool = False
-    sync: bool = False
 
-    def __post_init__(self) -> None:
-        jobs = self.jobs
-        if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
-            raise ValueError(f"`jobs` must be a whole number from 1 on, got {jobs!r}")
+    def done(self, outcome: Outcome | None) -> bool:
+        """Return True for a cell that is not run again."""
+        if outcome is None:
+            return False
+        return not (self.retry and (outcome.error is not None or outcome.out_of_time))
 
 
 def sweeping(
     model: str,
-    grid: Mapping[str, Any],
+    grid: Grid | Mapping[str, Any],
     fixed: Mapping[str, Any],
     store: Store,
     how: Settings,
@@ -184,22 +334,23 @@ def sweeping(
     cells = plan(model, grid, given, known)
     store.open()
     names = tuple(cell.digest for cell in cells)
-    before = {cell for cell in names if cell in known and not (how.retry and known[cell])}
-    left = [cell for cell in cells if cell.digest not in before]
-    log.info("%d of %d cells are in %s already", len(before), len(cells), store.folder)
-    work = Work(model, stored(given, store.arrays()), store.folder, how.engine.threads, how.sync)
+    left = [cell for cell in cells if not how.done(known.get(cell.digest))]
+    log.info("%d of %d cells are to be done in %s", len(left), len(cells), store.folder)
+    work = Work(model, stored(given, store.arrays()), store.folder, how.cells)
     lost: dict[str, str] = {}
     with progress as shown:
         shown.stage(f"{model}: {len(left)} of {len(cells)} cells to do")
         finished = not left or _run(how.engine.outcomes(work, left, how.jobs), shown, left, lost)
         store.compact()
     done = store.outcomes()
+    own = [done[cell] for cell in names if cell in done]
     return Sweep(
         folder=store.folder,
         cells=names,
-        n_skipped=len(before),
-        n_done=sum(cell in done for cell in names),
-        failures={cell: error for cell in names if (error := done.get(cell)) is not None},
+        n_skipped=len(cells) - len(left),
+        n_done=len(own),
+        failures={one.cell: one.error for one in own if one.error is not None},
+        ended={one.cell: one.ended for one in own if one.ended is not None},
         lost=lost,
         finished=finished and not lost,
     )

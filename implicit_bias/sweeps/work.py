@@ -8,20 +8,25 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from .._doors import parameters
+from .._kinds import anything, count, positive
 from .._version import __version__
+from ..reports.report import Report
 from ..reports.row import NAMES, make_row
 from ..run_model import parted, resolve, run
 from .cells import Cell
-from .records import Record
+from .ends import Ends, StepCallback
+from .kept import Rule, keep
+from .records import NotWritten, Outcome, Record
 from .store import Store
 from .stored_data import opened
 
-__all__ = ["Outcome", "Work", "own_threads"]
+__all__ = ["CellSettings", "Work", "own_threads"]
 
 log = logging.getLogger(__name__)
 
@@ -29,23 +34,35 @@ log = logging.getLogger(__name__)
 LOOK_SECONDS = 1.0
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """The outcome of a cell.
+@parameters(threads=count(1), time_limit=positive, save=anything)
+@dataclass(frozen=True, eq=False)
+class CellSettings:
+    """The way in which every cell is run and kept; no digest follows from it.
 
     Attributes
     ----------
-    cell : str
-        Its digest.
-    error : str, optional
-        The message of one that failed.
-    lost : str, optional
-        Of a cell without a record the reason: its process or its job has ended before it.
+    threads : int
+        Of BLAS and PyTorch, in every process.
+    sync : bool
+        True to wait for the disk with each record.
+    time_limit : float, optional
+        Seconds of a run.
+    callback : callable, optional
+        Of the user, which may end training.
+    save : mapping
+        What is kept of the cells that a rule names, None being all.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If one is out of range.
     """
 
-    cell: str
-    error: str | None = None
-    lost: str | None = None
+    threads: int = 1
+    sync: bool = False
+    time_limit: float | None = None
+    callback: StepCallback | None = None
+    save: Mapping[str, Rule | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,10 +76,7 @@ class Work:
         Options that all cells share, gates of the user, and where the user's data are.
     folder : Path
         Where the records go.
-    threads : int
-        Of BLAS and PyTorch, in every process.
-    sync : bool
-        True to wait for the disk with each record.
+    how : CellSettings
     parent : int, optional
         The process of the sweep, without which one of this machine ends.
     """
@@ -70,8 +84,7 @@ class Work:
     model: str
     fixed: Mapping[str, Any]
     folder: Path
-    threads: int
-    sync: bool = False
+    how: CellSettings
     parent: int | None = None
 
     def __call__(self, cell: Cell) -> Outcome:
@@ -82,33 +95,54 @@ class Work:
         Raises
         ------
         NotWritten
-            If the record cannot be written.
+            If the record, or what is to be kept, cannot be written.
         KeyboardInterrupt
             If an interrupt came: an unfinished run is no result.
         """
         if self.parent is not None:
             end_with(self.parent, os.getpid())
-        fix_threads(self.threads, os.getpid())
+        fix_threads(self.how.threads, os.getpid())
+        store, ends = _store(self.folder), Ends(self.how.time_limit, self.how.callback)
         begun = time.perf_counter()
-        rows, error = self._rows(cell)
+        try:
+            report = self._run(cell, ends)
+            error, ended = None, None if report.finished else ends.reason
+        except Exception as failure:
+            log.debug("cell %s failed", cell.digest, exc_info=True)
+            report, error, ended = None, f"{type(failure).__name__}: {failure}", ends.reason
         own = {
             "cell": cell.digest,
             "cell_error": error,
+            "cell_ended": ended,
             "cell_seconds": time.perf_counter() - begun,
             "cell_written": time.time(),
         }
-        _store(self.folder).write(Record(own, rows), sync=self.sync)
-        return Outcome(cell.digest, error)
+        if report is not None:
+            self._keep(report, store.kept(cell.digest))
+        rows = [self._failed(cell)] if report is None else report.rows()
+        record = Record(own, rows)
+        store.write(record, sync=self.how.sync)
+        return record.outcome
 
-    def _rows(self, cell: Cell) -> tuple[list[dict[str, Any]], str | None]:
+    def _run(self, cell: Cell, ends: Ends) -> Report:
+        """Run the cell, as far as it may."""
+        options: Any = {**opened(self.fixed), **cell.choices}
         try:
-            report = run(self.model, **{**opened(self.fixed), **cell.choices})  # type: ignore[arg-type]
-        except Exception as error:
-            log.debug("cell %s failed", cell.digest, exc_info=True)
-            return [self._failed(cell)], f"{type(error).__name__}: {error}"
-        if not report.finished:
+            with ends.watching() as progress:
+                report = run(self.model, **options, progress=progress)  # type: ignore[type-var]
+        except KeyboardInterrupt:
+            if ends.reason is None:
+                raise
+            raise TimeoutError(f"nothing was found within {ends.reason}") from None
+        if not report.finished and ends.reason is None:
             raise KeyboardInterrupt
-        return report.rows(), None
+        return report
+
+    def _keep(self, report: Report, folder: Path) -> None:
+        try:
+            keep(report, self.how.save, folder)
+        except OSError as error:
+            raise NotWritten(error.errno, error.strerror, error.filename) from error
 
     def _failed(self, cell: Cell) -> dict[str, Any]:
         """Return the row of a cell without a result: its options, as far as they can be read."""
@@ -134,7 +168,7 @@ def end_with(parent: int, process: int) -> None:
 
 def _end_with(parent: int) -> None:
     own = os.getppid() == parent
-    while os.getppid() == parent if own else _exists(parent):
+    while (os.getppid() == parent) if own else _exists(parent):
         time.sleep(LOOK_SECONDS)
     os._exit(1)
 

@@ -119,7 +119,8 @@ class TrainingRun:
         ----------
         schedule : sequence of (steps, rate)
         callback : callable or None
-            ``callback(step, n_steps, log_loss)`` at reports, with the largest log(loss).
+            ``callback(step, n_steps, log_loss)`` at reports, with the largest log(loss);
+            StopIteration ends the run, as an interrupt does.
         check : callable
             Called between steps; raises KeyboardInterrupt where training is to end.
         file : RunFile, optional
@@ -168,7 +169,7 @@ class TrainingRun:
             if losses and self._callback is not None:
                 self._callback(self._done, self._settings.n_steps, max(losses))
             self._check()
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, StopIteration):
             self._stop()
             return False
         return True

@@ -36,7 +36,7 @@ SOLVES: dict[str, Callable[[float], object]] = {
     "solve_gln_l2_svm": lambda s: ib.solve_gln_l2_svm(s * X, Y, CONTEXTS),
     "solve_shallow_gln_svm": lambda s: ib.solve_shallow_gln_svm(s * X, Y, CONTEXTS),
     "solve_frelu_svm": lambda s: ib.solve_frelu_svm(s * X, Y, GATES),
-    "solve_dlgn_svm": lambda s: ib.solve_dlgn_svm(s * X, Y, GATES),
+    "solve_dlgn_svm": lambda s: ib.limits.solve_dlgn_svm(s * X, Y, GATES),
     "solve_path_lasso": lambda s: ib.solve_path_lasso(s * X, Y, [GATES, GATES]),
     "solve_l1_svm": lambda s: ib.limits.solve_l1_svm(s * X, Y),
     "solve_orthosep": lambda s: ib.solve_orthosep(s * MIRRORED, Y),
