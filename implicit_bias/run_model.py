@@ -58,7 +58,7 @@ class NotSaved(OSError):
     'SOLVED'
     """
 
-    @door(options=anything)
+    @door()
     def __init__(self, message: str, report: Report) -> None:
         super().__init__(message)
         self.report = report

@@ -128,6 +128,7 @@ class DeepReLU(torch.nn.Module):
         """Return ``||incoming||^2 - ||outgoing||^2`` of every hidden unit, (sum of widths,)."""
         return layer_imbalance(list(self.layers))
 
+    @door()
     def gradient_factors(
         self, X: Tensor, gates: Tensor | None = None
     ) -> list[tuple[Tensor, Tensor]]:
@@ -224,7 +225,8 @@ class ReLU(DeepReLU):
         first: Tensor = torch.linalg.vector_norm(self.w1, dim=1)
         return self.head().abs() * first
 
-    def dual_norms(self, coefficients: Tensor, X: Tensor, gates: None = None) -> Tensor:
+    @door()
+    def dual_norms(self, coefficients: Tensor, X: Tensor, gates: object = None) -> Tensor:
         """Return ``||v_h||`` (H,), ``v_h = sum_n coefficients_n g_h(x_n) x_n``, present gates."""
         v = (self.gates(X).to(X.dtype) * coefficients[:, None]).T @ X
         norms: Tensor = torch.linalg.vector_norm(v, dim=1)

@@ -119,7 +119,6 @@ class MarginOptimizer(torch.optim.Optimizer):
         """Let the group say what it means where a scheduler asks for a rate that it has not."""
         self.param_groups[:] = [_Group(group, type(self).__name__) for group in self.param_groups]
 
-    @door()
     def step(self, closure: Callable[[], Tensor]) -> Tensor:  # type: ignore[override]
         """Take one step, and return the margins (n_samples,) that the closure returned last.
 
@@ -143,7 +142,7 @@ class MarginOptimizer(torch.optim.Optimizer):
         """
         if not callable(closure):
             raise TypeError(
-                f"{type(self).__name__}.step needs a closure that returns the margins y f(x) of "
+                f"{type(self).__name__}.step needs a `closure` that returns the margins y f(x) of "
                 f"all samples, got {closure!r}: call step(lambda: y * network(X))"
             )
         if self._network is None or self._stepper is None:
@@ -167,7 +166,7 @@ class MarginOptimizer(torch.optim.Optimizer):
         """Return a copy of the state, from which a new optimiser goes on to the bit."""
         packed = super().state_dict()
         state = self._states.get("trainer")
-        if state:
+        if state is not None:  # begun, though a given rate leaves nothing to remember
             digest = self._expected or digest_of(self._left)
             copied = {name: value.detach().clone() for name, value in state.items()}
             copied[WEIGHTS] = torch.frombuffer(bytearray.fromhex(digest), dtype=torch.uint8)

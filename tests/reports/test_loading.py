@@ -204,6 +204,6 @@ def test_results_draw_on_given_axes_or_on_shown_ones_of_their_own(folder) -> Non
         assert thing.plot()._repr_png_().startswith(b"\x89PNG")
     (line, *_) = report.trajectory.plot(quantity="weight_norm").lines
     np.testing.assert_array_equal(line.get_ydata(), report.trajectory.weight_norm)
-    with pytest.raises(ValueError, match="no quantity 'nonsense'; it has step"):
+    with pytest.raises(ValueError, match=r"'nonsense' is no quantity of .*: it has step"):
         report.trajectory.plot(quantity="nonsense")
     assert report.plot()._repr_png_().startswith(b"\x89PNG")
