@@ -19,11 +19,12 @@ import numpy as np
 import torch
 
 from implicit_bias import GLN, FReLU, TrainingSettings, train, train_many
+from implicit_bias.options import TrainerName
 
 N_SAMPLES, N_INPUTS, N_CONTEXTS = 500, 785, 2
 STEPS = 60
 # What is trained, with how many units, by which trainer, in batches of how many samples.
-CASES = (
+CASES: tuple[tuple[str, int, TrainerName, int], ...] = (
     ("gln", 10, "constant", 128),
     ("gln", 10, "annealed", 0),
     ("gln", 50, "constant", 128),
@@ -48,7 +49,7 @@ def networks(model: str, n_units: int, n_runs: int, device: str) -> list[torch.n
 def measure(
     model: str,
     n_units: int,
-    trainer: str,
+    trainer: TrainerName,
     batch_size: int,
     *,
     n_runs: int,

@@ -141,8 +141,8 @@ def prediction(
         "norm_minus": float(np.linalg.norm(minus)),
         "cosine_pair": float(plus @ minus / np.linalg.norm(plus) / np.linalg.norm(minus)),
         "limit_margin": float(np.min(train.y * limit.predictor(train.X))),
-        "limit_train_error": error_rate(train.y, limit.predictor(train.X)),
-        "limit_error": error_rate(held_out.y, limit.predictor(held_out.X)),
+        "limit_train_error": error_rate(train.y, np.asarray(limit.predictor(train.X))),
+        "limit_error": error_rate(held_out.y, np.asarray(limit.predictor(held_out.X))),
     }
 
 

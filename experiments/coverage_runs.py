@@ -32,6 +32,7 @@ from implicit_bias._solve import to_numpy
 from implicit_bias.data.quadrants import make_quadrants
 from implicit_bias.limits.limit import Limit
 from implicit_bias.measures import Distances
+from implicit_bias.options import TrainerName
 
 __all__ = ["CASES", "Case", "Series", "run_case"]
 
@@ -66,14 +67,14 @@ class Case:
 
     model: str
     data: str
-    trainer: str
+    trainer: TrainerName
 
     def __str__(self) -> str:
         return f"{self.model} on {self.data}, {self.trainer}"
 
 
 GATED, DEEP = ("gln", "frelu"), ("deep-linear-2", "deep-linear-3")
-DESCENT = ("constant", "normalised", "momentum")
+DESCENT: tuple[TrainerName, ...] = ("constant", "normalised", "momentum")
 CASES = (
     *(Case(m, d, t) for m in GATED for d in ("digits", "gaussian", "quadrants") for t in DESCENT),
     *(Case(m, d, t) for m in DEEP for d in ("digits", "gaussian") for t in DESCENT),

@@ -31,6 +31,7 @@ import pandas as pd
 
 import implicit_bias as ib
 from implicit_bias.data.images import load_digit_classes, load_idx_classes
+from implicit_bias.options import LossName
 
 from .spectra import Array, machine, scores
 from .tables import begun
@@ -48,7 +49,7 @@ class Case:
     """A network, and the loss that it is trained on."""
 
     widths: tuple[int, ...]
-    loss: str
+    loss: LossName
 
     @property
     def name(self) -> str:

@@ -26,6 +26,7 @@ from .data.catalogue import load_data as load_data
 from .data.dataset import Dataset as Dataset
 from .data.images import load_digits as load_digits
 from .data.sample import Sample as Sample
+from .diagnosis.network_report import diagnose as diagnose
 from .gates.hyperplanes import HyperplaneContexts as HyperplaneContexts
 from .gates.hyperplanes import HyperplaneGates as HyperplaneGates
 from .kernels.margin import solve_kernel_svm as solve_kernel_svm
@@ -38,7 +39,6 @@ from .local_limits.search import local_limit as local_limit
 from .measures.comparison import compare as compare
 from .measures.kkt import kkt_distance as kkt_distance
 from .measures.network_check import check_network as check_network
-from .models.dlgn.formulation import solve_dlgn_svm as solve_dlgn_svm
 from .models.gdln.formulation import solve_gated_ols as solve_gated_ols
 from .models.gln.formulation import solve_gln_svm as solve_gln_svm
 from .models.gln.l2 import solve_gln_l2_svm as solve_gln_l2_svm

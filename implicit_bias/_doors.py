@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import inspect
 import re
+import sys
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from itertools import chain, repeat
@@ -34,7 +35,11 @@ def door(**checks: Check) -> Callable[[Decorated], Decorated]:
         ``check(name, value)`` by the names of arguments whose annotation says too little. None
         passes unseen where the annotation or the default is None.
     """
-    return lambda function: typing.cast("Decorated", _checked(function, checks, None))
+
+    def decorate(function: Decorated) -> Decorated:
+        return typing.cast("Decorated", _checked(function, checks, None))
+
+    return decorate
 
 
 def parameters(**checks: Check) -> Callable[[Made], Made]:
@@ -51,7 +56,8 @@ def result(**checks: Check) -> Callable[[Made], Made]:
 
 
 def _made(cls: Made, checks: Mapping[str, Check], named: Mapping[str, Check] | None) -> Made:
-    setattr(cls, "__init__", _checked(cls.__init__, checks, named))  # noqa: B010
+    made: Any = cls
+    made.__init__ = _checked(made.__init__, checks, named)
     return cls
 
 
@@ -104,8 +110,10 @@ def _plan(
         elif parameter.kind is parameter.VAR_KEYWORD and given is not None:
             plan.names[name] = given  # they have checks of their own
         elif parameter.kind is parameter.VAR_KEYWORD:
-            for own, kind in _keywords(hint, function).items():
-                plan.names[own] = _check(check_of(kind, named, words), checks.get(own))
+            keywords = _keywords(hint, function)
+            of_keywords = vars(sys.modules[keywords.__module__]) if keywords else {}
+            for own, kind in getattr(keywords, "__annotations__", {}).items():
+                plan.names[own] = _check(check_of(kind, named, of_keywords), checks.get(own))
         else:
             optional = parameter.default is None
             plan.names[name] = _check(check_of(hint, named, words), given, optional)
@@ -123,14 +131,13 @@ def _check(found: tuple[Check, bool], given: Check | None = None, optional: bool
 
 
 def _names(function: Callable[..., Any]) -> dict[str, Any]:
-    return inspect.unwrap(function).__globals__
+    return vars(sys.modules[function.__module__])
 
 
-def _keywords(hint: Any, function: Callable[..., Any]) -> Mapping[str, Any]:
-    """Return the annotations of the typed dictionary in ``Unpack[...]``; none of ``Any``."""
-    if not isinstance(hint, str):
-        return getattr((typing.get_args(hint) or (hint,))[0], "__annotations__", {})
-    name = re.fullmatch(r"Unpack\[(\w+)\]", hint)
-    if name is None:
-        return {}
-    return typing.cast("Mapping[str, Any]", _names(function)[name[1]].__annotations__)
+def _keywords(hint: Any, function: Callable[..., Any]) -> type | None:
+    """Return the typed dictionary in ``Unpack[...]``; None of ``Any``."""
+    if isinstance(hint, str):
+        name = re.fullmatch(r"Unpack\[(\w+)\]", hint)
+        hint = _names(function)[name[1]] if name else None
+    found = (typing.get_args(hint) or (hint,))[0]
+    return found if hasattr(found, "__annotations__") else None

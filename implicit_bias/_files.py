@@ -2,32 +2,42 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 import os
 import re
+import secrets
+import time
 from pathlib import Path
 from typing import Any
 
-__all__ = ["check_writable", "from_json", "write_atomically"]
+__all__ = ["check_writable", "clear_unfinished", "from_json", "harmless", "write_atomically"]
 
 # Levels of JSON that are read: reports have about 30.
 DEEPEST = 90
 # Control characters, which may command a terminal; tabs and line ends are not among them.
 _COMMANDS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
+# Files that are being written, or that a killed writer has left, and when they must be the latter.
+UNFINISHED, UNFINISHED_SECONDS = ".*.new", 60.0
+# A new file of this process alone: none that is there, nor what a link points to.
+_NEW = (
+    os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+)
 
-def write_atomically(
-    path: str | os.PathLike[str], content: bytes, *, beside: str | None = None
-) -> None:
+
+def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
     """Write `content` to `path` in place of an earlier file; never half of it.
+
+    It is on the disk when this returns: the content is written to a new file in the same folder,
+    which then takes the name. Writers of one file do not disturb each other, the last one wins.
 
     Parameters
     ----------
     path : path
+        No link: neither it nor what it points to is replaced.
     content : bytes
-    beside : str, optional
-        Name of the file that is written first, in the same folder: each of several writers of the
-        same file needs its own.
 
     Raises
     ------
@@ -35,14 +45,59 @@ def write_atomically(
         If it cannot be written, with the path; an earlier file stays as it was.
     """
     path = Path(path)
-    new = path.with_name(beside or path.name + ".new")
+    new = path.with_name(f".{secrets.token_hex(8)}.new")
+    made = False  # the new file is there
     try:
-        new.write_bytes(content)
+        _check_plain(path)
+        with open(os.open(new, _NEW, 0o666), "wb") as file:
+            made = True
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
         os.replace(new, path)
+        made = False
+        _sync_folder(path.parent)
     except OSError as error:
-        if new.is_file():
-            new.unlink()
         raise OSError(error.errno, error.strerror or str(error), str(path)) from error
+    finally:
+        if made:
+            new.unlink(missing_ok=True)
+
+
+def _check_plain(path: Path) -> None:
+    """Refuse a link, a device, or anything else that is no file of its own."""
+    if path.is_symlink():
+        raise OSError(errno.ELOOP, "it is a link: name the file itself")
+    if path.exists() and not path.is_file():
+        kind = errno.EISDIR if path.is_dir() else errno.EINVAL
+        raise OSError(
+            kind, "it is a folder, name a file" if path.is_dir() else "it is no plain file"
+        )
+
+
+def _sync_folder(folder: Path) -> None:
+    """Wait until the names in a folder are on the disk, where its file system can say so."""
+    if os.name != "posix":
+        return
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except PermissionError:  # it may be written, but not listed
+        return
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(handle)
+
+
+def clear_unfinished(folder: Path) -> None:
+    """Delete what killed writers have left in a folder, and nothing that may still be written."""
+    for path in folder.glob(UNFINISHED):
+        with contextlib.suppress(FileNotFoundError):  # another process cleared it, or finished it
+            if time.time() - path.lstat().st_mtime > UNFINISHED_SECONDS:
+                path.unlink()
 
 
 def check_writable(path: str | os.PathLike[str], *, folder: bool) -> None:
@@ -56,8 +111,11 @@ def check_writable(path: str | os.PathLike[str], *, folder: bool) -> None:
     path = Path(path)
     if folder and path.exists() and not path.is_dir():
         raise ValueError(f"cannot save into {str(path)!r}: it is a file, name a folder")
-    if not folder and path.is_dir():
-        raise ValueError(f"cannot write {str(path)!r}: it is a folder, name a file")
+    if not folder:
+        try:
+            _check_plain(path)
+        except OSError as error:
+            raise ValueError(f"cannot write {str(path)!r}: {error.strerror}") from None
     target = path if folder else path.parent
     # The nearest place that exists decides whether those below it can be made.
     existing = next(place for place in (target, *target.parents) if place.exists())
@@ -78,19 +136,24 @@ def from_json(text: str | bytes) -> Any:
         If it is no JSON, or nested deeper than any result is.
     """
     try:
-        return _harmless(json.loads(text), DEEPEST)
+        return _cleaned(json.loads(text), DEEPEST)
     except RecursionError:
         raise ValueError(f"it is nested deeper than {DEEPEST} levels") from None
 
 
-def _harmless(tree: Any, levels: int) -> Any:
+def harmless(text: str) -> str:
+    """Return a text without control characters, which may command a terminal."""
+    return _COMMANDS.sub("", text)
+
+
+def _cleaned(tree: Any, levels: int) -> Any:
     """The tree without control characters in its texts; RecursionError where it has more levels."""
     if levels < 0:
         raise RecursionError
     if isinstance(tree, str):
-        return _COMMANDS.sub("", tree)
+        return harmless(tree)
     if isinstance(tree, list):
-        return [_harmless(entry, levels - 1) for entry in tree]
+        return [_cleaned(entry, levels - 1) for entry in tree]
     if isinstance(tree, dict):
-        return {_harmless(key, 0): _harmless(value, levels - 1) for key, value in tree.items()}
+        return {_cleaned(key, 0): _cleaned(value, levels - 1) for key, value in tree.items()}
     return tree

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 __all__ = [
     "RESULTS",
@@ -258,7 +258,10 @@ def void(_: object) -> None:
 
 # Annotations
 
-_ARRAYS = ("Array", "ArrayLike", "NDArray", "ndarray", "Floats", "Inputs", "Indices", "Mask")
+_ARRAYS = (
+    *("Array", "ArrayLike", "DenseArray", "NDArray", "ndarray"),
+    *("Floats", "Inputs", "Indices", "Mask"),
+)
 _NAMED: dict[str, Check] = {
     "int": count(0),
     "float": number,
@@ -270,7 +273,7 @@ _NAMED: dict[str, Check] = {
     "Gates": arrays,
     "Tensor": _tensor,
     **dict.fromkeys(("Module", "Network"), _network),
-    **dict.fromkeys(("Callable", "Callback", "Observer", "Progress", "ProgressCallback"), function),
+    **dict.fromkeys(("Callable", "Callback", "Observer", "ProgressCallback"), function),
     "device": _device,
     "dtype": _dtype,
     **dict.fromkeys(("Any", "object", "_empty", "Self"), anything),
@@ -360,7 +363,7 @@ class _Reader:
 
 _WORDS = {"float": "a number", "int": "an integer", "bool": "True or False", "str": "a string",
           "Module": "a torch.nn.Module", "Callable": "a function",
-          "ProgressCallback": "a function", "Progress": "a function"}  # fmt: skip
+          "ProgressCallback": "a function"}  # fmt: skip
 
 
 def _node(annotation: Any) -> ast.expr:
@@ -370,6 +373,8 @@ def _node(annotation: Any) -> ast.expr:
         text = annotation.__name__
     else:
         text = str(annotation)
+    if isinstance(annotation, TypeVar):  # what it is of, the function itself says
+        text = "Any"
     if "_array_like" in text:  # what ArrayLike stands for
         text = "ArrayLike"
     return ast.parse(text, mode="eval").body

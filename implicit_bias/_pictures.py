@@ -1,16 +1,23 @@
-"""Pictures of results, by functions that are known by name alone."""
+"""Pictures of results: drawn by functions that are known by name alone, and written to files."""
 
 from __future__ import annotations
 
+import io
+import os
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ._extras import naming_extras
+from ._files import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-__all__ = ["draw"]
+__all__ = ["draw", "write_figure"]
+
+RESOLUTION = 150  # dots per inch of a picture in a file of its own
 
 
 @naming_extras()
@@ -30,3 +37,16 @@ def draw(drawer: str, *things: Any, ax: Axes | None) -> Axes:
         ax = import_module(f"{__package__}.drawing.canvas").own_axes()
     getattr(import_module(f"{__package__}.{module}"), name)(*things, ax)
     return ax
+
+
+def write_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
+    """Write a picture in place of an earlier file, in the format of the name's ending.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written; an earlier file stays as it was.
+    """
+    content = io.BytesIO()
+    figure.savefig(content, format=Path(path).suffix.removeprefix("."), dpi=RESOLUTION)
+    write_atomically(path, content.getvalue())

@@ -24,6 +24,7 @@ from ._version import __version__
 
 __all__ = [
     "FORMAT",
+    "RUN",
     "Kind",
     "check_format",
     "filled",
@@ -92,6 +93,10 @@ class Kind:
                 f"implicit-bias {__version__} cannot read it: {why}; load it with the version that "
                 f"wrote it, or {self.again}"
             ) from error
+
+
+# An unfinished run, to go on from.
+RUN = Kind("run", "training", "delete it and begin anew")
 
 
 def write_saved(

@@ -15,6 +15,7 @@ import click
 
 from ._extras import require
 from ._files import check_writable
+from ._pictures import write_figure
 from ._version import __version__
 from .exits import (
     BAD_INPUT,
@@ -23,8 +24,9 @@ from .exits import (
     ending,
     failures_reported,
     print_notices,
+    rendered,
+    say,
     terminated_like_interrupted,
-    width,
 )
 from .models import MODELS
 from .options.command_line import ARGUMENTS, Choice, ModelCommand, typed_choices
@@ -82,10 +84,14 @@ EPILOG = (
     "--resume", is_flag=True, help="Go on with the unfinished run in the folder of --save."
 )
 @click.option(
+    "--overwrite", is_flag=True, help="Begin anew in the folder of --save, whatever it holds."
+)
+@click.option(
     "--program",
     is_flag=True,
     help="Print the convex program of this run, stated in cvxpy, and its size; solve nothing.",
 )
+@click.option("--details", is_flag=True, help="Print all tables, not the first screen alone.")
 @click.option("--quiet", is_flag=True, help="No progress and no tables.")
 @click.version_option(__version__, prog_name="implicit-bias")
 def compare(
@@ -95,7 +101,9 @@ def compare(
     page: Path | None,
     folder: Path | None,
     resume: bool,
+    overwrite: bool,
     program: bool,
+    details: bool,
     quiet: bool,
     **choices: Any,
 ) -> None:
@@ -106,8 +114,13 @@ def compare(
     defaults of their own, which the results name.
     """
     _open_streams()
-    if resume and folder is None:
-        raise click.UsageError("`--resume` needs `--save DIR`, the folder that the run was kept in")
+    for flag, asked in (("--resume", resume), ("--overwrite", overwrite)):
+        if asked and folder is None:
+            raise click.UsageError(f"`{flag}` needs `--save DIR`, the folder of the run")
+    if resume and overwrite:
+        raise click.UsageError(
+            "`--resume` goes on with a run, `--overwrite` begins anew: give one of them"
+        )
     if program and (plot or page or folder):
         raise click.UsageError("`--program` runs nothing: leave out --plot, --report and --save")
     with failures_reported():
@@ -117,9 +130,11 @@ def compare(
         if program:
             _print(run_programs(model, chosen, progress=_watched(quiet)), as_json, quiet)
             return
-        with running(model, chosen, progress=_watched(quiet), save=folder, resume=resume) as report:
+        with running(
+            model, chosen, progress=_watched(quiet), save=folder, resume=resume, overwrite=overwrite
+        ) as report:
             # Shown first: a disk that turns out to be full must not take the results with it.
-            shown = _show(report, as_json=as_json, quiet=quiet)
+            shown = _show(report, as_json=as_json, details=details, quiet=quiet)
         _write(context, report, plot, page)
     print_notices(report)
     raise SystemExit(_exit_code(report) if shown else BAD_INPUT)
@@ -128,22 +143,20 @@ def compare(
 def _print(programs: RunPrograms, as_json: bool, quiet: bool) -> None:
     """Print programs as text, or as a JSON object and the text on stderr unless that is quiet."""
     if not (as_json and quiet):
-        click.echo(str(programs), err=as_json)
+        say(str(programs), err=as_json)
     if as_json:
-        click.echo(json.dumps(programs.to_dict()))
+        say(json.dumps(programs.to_dict()))
 
 
-def _show(report: Report, *, as_json: bool, quiet: bool) -> bool:
-    """Print tables and the JSON object, each on its stream; False where that failed."""
-    from .reports.text import render_text
-
+def _show(report: Report, *, as_json: bool, details: bool, quiet: bool) -> bool:
+    """Print the report and the JSON object, each on its stream; False where that failed."""
     try:
         if not quiet:
-            click.echo(render_text(report, width()), err=as_json)
+            say(rendered(report, details=details), err=as_json)
         if as_json:
-            click.echo(report.to_json())
+            say(report.to_json())
     except OSError as error:  # what follows may still reach the disk
-        click.echo(f"Error: the results could not be printed: {error}", err=True)
+        say(f"Error: the results could not be printed: {error}", err=True)
         return False
     return True
 
@@ -169,9 +182,9 @@ def _write(context: click.Context, report: Report, plot: Path | None, page: Path
         if plot is not None:
             figure = report.figure()
             if figure is None:
-                click.echo(f"nothing was trained, so there is no picture for {plot}", err=True)
+                say(f"nothing was trained, so there is no picture for {plot}", err=True)
             else:
-                figure.savefig(plot, dpi=150)
+                write_figure(figure, plot)
         if page is not None:
             from .reports.page import write_html
 
@@ -204,7 +217,7 @@ def _progress(quiet: bool) -> Iterator[Progress]:
     if quiet:
         yield Progress()
     elif not sys.stderr.isatty():
-        yield Progress(stage=lambda text: click.echo(f"{text} ...", err=True))
+        yield Progress(stage=lambda text: say(f"{text} ...", err=True))
     else:
         with bar() as progress:
             yield progress

@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ._files import harmless
+from ._interrupts import INTERRUPTED, raised
+
 if TYPE_CHECKING:
     from .reports.report import Report
 
@@ -21,12 +24,22 @@ __all__ = [
     "ending",
     "failures_reported",
     "print_notices",
+    "rendered",
+    "say",
     "terminated_like_interrupted",
     "width",
 ]
 
-BAD_INPUT, INTERRUPTED = 2, 130
+BAD_INPUT = 2
 PICTURES = (".png", ".svg", ".pdf")
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print a text, on stderr if `err`, without what would command the terminal.
+
+    Names and labels of data, and messages about them, come from files.
+    """
+    click.echo(harmless(text), err=err)
 
 
 def ending(*endings: str) -> Any:
@@ -56,15 +69,13 @@ def failures_reported() -> Iterator[None]:
         if not isinstance(error, MemoryError) and "allocate memory" not in str(error):
             raise
         words = str(error).split("DefaultCPUAllocator: ")[-1].split(" Error code")[0].rstrip(".")
-        click.echo(
-            f"Error: out of memory: {words}: take a smaller network, or fewer samples", err=True
-        )
+        say(f"Error: out of memory: {words}: take a smaller network, or fewer samples", err=True)
         raise SystemExit(BAD_INPUT) from error
     except (ValueError, TypeError, OverflowError, OSError) as error:
-        click.echo(f"Error: {error}", err=True)
+        say(f"Error: {error}", err=True)
         raise SystemExit(BAD_INPUT) from error
     except KeyboardInterrupt:
-        click.echo("interrupted before there was anything to report", err=True)
+        say("interrupted before there was anything to report", err=True)
         raise SystemExit(INTERRUPTED) from None
 
 
@@ -73,7 +84,7 @@ class _Echo(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write a record as one line."""
-        click.echo(f"{record.levelname.lower()}: {record.getMessage()}", err=True)
+        say(f"{record.levelname.lower()}: {record.getMessage()}", err=True)
 
 
 @contextlib.contextmanager
@@ -94,18 +105,21 @@ def print_notices(report: Report) -> None:
     """Print all that a reader must not miss, on stderr."""
     if report.status is not None and report.status.name != "SOLVED":
         where = f" ({report.concerns})" if report.concerns else ""
-        click.echo(f"{report.status.name}{where}: {report.advice}", err=True)
+        say(f"{report.status.name}{where}: {report.advice}", err=True)
     if report.shortfall:
-        click.echo(f"NOT SEPARATED: {report.shortfall}", err=True)
+        say(f"NOT SEPARATED: {report.shortfall}", err=True)
     if report.failure is not None:
-        click.echo(f"Error: {report.failure}", err=True)
+        say(f"Error: {report.failure}", err=True)
     if not report.finished:
-        click.echo("interrupted: what was finished is reported", err=True)
+        say("interrupted: what was finished is reported", err=True)
 
 
 @contextlib.contextmanager
 def terminated_like_interrupted() -> Iterator[None]:
-    """End a run at SIGTERM, which cluster schedulers send, as at Ctrl-C: reported and saved."""
+    """Let Ctrl-C end what runs here so that it is reported and saved, and SIGTERM as Ctrl-C does.
+
+    Cluster schedulers send SIGTERM.
+    """
 
     def interrupt(number: int, frame: object) -> None:
         """Pass the signal on as SIGINT."""
@@ -117,9 +131,18 @@ def terminated_like_interrupted() -> Iterator[None]:
         yield
         return
     try:
-        yield
+        with raised():
+            yield
     finally:
         signal.signal(signal.SIGTERM, usual)
+
+
+def rendered(report: Report, *, details: bool) -> str:
+    """Render a report as wide as the terminal: its first screen, or all that it has."""
+    from .reports.screen import render_screen
+    from .reports.text import render_text
+
+    return (render_text if details else render_screen)(report, width())
 
 
 def width() -> int:

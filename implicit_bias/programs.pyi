@@ -3,6 +3,7 @@
 from ._solve import to_cvxpy as to_cvxpy
 from .kernels.margin import KernelSVM as KernelSVM
 from .kernels.regression import KernelLeastSquares as KernelLeastSquares
+from .limits.features import UnitFeatures as UnitFeatures
 from .limits.formulation import Formulation as Formulation
 from .limits.frelu import SVMFReLU as SVMFReLU
 from .limits.l1 import L1Margin as L1Margin
@@ -20,3 +21,4 @@ from .models.gln.shallow import ContextSVMs as ContextSVMs
 from .models.heads.direction import JointMargin as JointMargin
 from .models.heads.losses import HeadLoss as HeadLoss
 from .models.orthosep.formulation import OrthogonallySeparable as OrthogonallySeparable
+from .relu_limits.formulation import ReLUMargin as ReLUMargin

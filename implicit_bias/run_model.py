@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from ._doors import door
 from ._extras import naming_extras, require
 from ._files import check_writable
-from ._kinds import anything
+from ._kinds import anything, check_of
 from .models import MODELS
-from .options.choices import ModelName, RunOptions
+from .options.choices import ClassesT, ModelT, NetworkT, RegimeT, TellingOptions
 from .options.resolve import takers
 from .options.values import no_such_option, not_one_of
 from .runs.folder import RunFolder
@@ -26,7 +26,16 @@ if TYPE_CHECKING:
     from .runs.programs import RunPrograms
     from .runs.setup import Setup
 
-__all__ = ["USER_DATA", "NotSaved", "resolve", "run", "run_programs", "run_setup", "running"]
+__all__ = [
+    "USER_DATA",
+    "NotSaved",
+    "parted",
+    "resolve",
+    "run",
+    "run_programs",
+    "run_setup",
+    "running",
+]
 
 USER_DATA = ("X", "y", "X_val", "y_val", "gating")
 
@@ -56,15 +65,16 @@ class NotSaved(OSError):
 
 
 @naming_extras()
-@door(options=anything)
+@door(model=check_of("str")[0], options=anything)
 def run(
-    model: ModelName,
+    model: ModelT,
     *,
     progress: bool | ProgressCallback | Progress = False,
     save: str | os.PathLike[str] | None = None,
     resume: bool = False,
-    **options: Unpack[RunOptions],
-) -> Report:
+    overwrite: bool = False,
+    **options: Unpack[TellingOptions[ClassesT, NetworkT, RegimeT]],
+) -> Report[ModelT, ClassesT, NetworkT, RegimeT]:
     """Predict the limit of a network, train one, and compare them, as ``compare --model`` does.
 
     Parameters
@@ -78,6 +88,10 @@ def run(
         Folder for the results; an unfinished run keeps its state there.
     resume : bool
         True to continue the unfinished run in `save`.
+    overwrite : bool
+        True to begin anew in `save` whatever it holds. Otherwise only a finished run of the same
+        model is replaced: an unfinished one, one of another model, and files that no run has noted
+        there are refused.
     **options
         The options of the model, by the names and with the defaults of the command:
         `hidden_units=20` is `--hidden-units 20`, and None leaves one to the model. Beside them
@@ -111,8 +125,10 @@ def run(
     ('SOLVED', True)
     """
     shown = progress_of(progress)
-    with running(model, options, progress=shown, save=save, resume=resume) as report:
-        return report
+    with running(
+        model, options, progress=shown, save=save, resume=resume, overwrite=overwrite
+    ) as report:
+        return cast("Report[ModelT, ClassesT, NetworkT, RegimeT]", report)
 
 
 @contextmanager
@@ -123,21 +139,32 @@ def running(
     progress: AbstractContextManager[Progress],
     save: str | os.PathLike[str] | None = None,
     resume: bool = False,
+    overwrite: bool = False,
 ) -> Iterator[Report]:
     """Run a model and yield its report, which is saved afterwards; its folder is locked until then.
 
     Parameters and errors are those of `run`, but for `progress`, which is opened here.
     """
-    if resume and save is None:
-        raise ValueError("`resume` needs `save`, the folder that the run was kept in")
+    for given, asked in (("resume", resume), ("overwrite", overwrite)):
+        if asked and save is None:
+            raise ValueError(f"`{given}` needs `save`, the folder that the run was kept in")
+    if resume and overwrite:
+        raise ValueError("`resume` goes on with a run, `overwrite` begins anew: give one of them")
     setup = resolve(name, options)
-    folder = RunFolder(_folder(save), resume)
+    folder = RunFolder(_folder(save), resume=resume, overwrite=overwrite)
     with folder.opened(name):
+        _load(setup)
         with progress as shown:
             report = run_setup(replace(setup, progress=shown, folder=folder))
         report = replace(report, call=_call(name, options))
         yield report
         _save(report, folder)
+
+
+@naming_extras()
+def _load(setup: Setup) -> None:
+    """Import what runs the model, which takes longer than all before it."""
+    imported(setup.model.run)
 
 
 @naming_extras()
@@ -149,9 +176,10 @@ def run_setup(setup: Setup) -> Report:
     ValueError, FileNotFoundError
         If an option is out of range or the data are not there, before any long work.
     """
-    from .networks.protocols import check_device
+    if setup.options.device != "cpu":  # a limit alone is predicted without torch
+        from .networks.protocols import check_device
 
-    check_device(setup.options.device)
+        check_device(setup.options.device)
     report: Report = imported(setup.model.run)(setup)
     return report
 
@@ -187,12 +215,7 @@ def resolve(name: str, options: Mapping[str, Any]) -> Setup:
     if name not in MODELS:
         raise ValueError(f"`model`: {not_one_of(name, MODELS)}")
     model = MODELS[name]
-    supplied = {name: options[name] for name in USER_DATA if options.get(name) is not None}
-    choices = {name: value for name, value in options.items() if name not in USER_DATA}
-    if isinstance(supplied.get("gating"), str):  # a kind of gates, not gates of the user's own
-        choices["gating"] = supplied.pop("gating")
-    if not isinstance(choices.get("data", ""), str | os.PathLike | None):
-        supplied["data"] = choices.pop("data")
+    supplied, choices = parted(options)
     known = takers(MODELS)
     for name, value in choices.items():
         if name not in model.option_names:
@@ -209,6 +232,17 @@ def resolve(name: str, options: Mapping[str, Any]) -> Setup:
     from .runs.setup import Setup
 
     return Setup(model=model, **own)
+
+
+def parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return data and gates of the user's own among the options of a run, and all others."""
+    supplied = {name: options[name] for name in USER_DATA if options.get(name) is not None}
+    choices = {name: value for name, value in options.items() if name not in USER_DATA}
+    if isinstance(supplied.get("gating"), str):  # a kind of gates, not gates of the user's own
+        choices["gating"] = supplied.pop("gating")
+    if not isinstance(choices.get("data", ""), str | os.PathLike | None):
+        supplied["data"] = choices.pop("data")
+    return supplied, choices
 
 
 def _folder(save: str | os.PathLike[str] | None) -> Path | None:

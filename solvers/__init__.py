@@ -3,7 +3,15 @@
 import logging
 
 from .answer import Answer, NotCertified
-from .arrays import Array, array_namespace, as_float64, is_torch_array, to_numpy
+from .arrays import (
+    Array,
+    ArrayLike,
+    DenseArray,
+    array_namespace,
+    as_float64,
+    is_torch_array,
+    to_numpy,
+)
 from .certificate import Certificate, certify
 from .checks import (
     refuse_disguised,
@@ -17,6 +25,7 @@ from .checks import (
     require_labels,
     require_positive,
     require_real,
+    require_scale,
     require_shape,
     require_tolerance,
 )
@@ -24,6 +33,8 @@ from .constrained import ConstrainedCertificate, certify_constrained
 from .cvxpy_backend import to_cvxpy
 from .design import GatedDesign
 from .dispatch import SOLVERS, solve
+from .hinge_conic import HingeSolution, solve_hinge
+from .hinge_program import HingeCertificate, HingeProgram, certify_hinge
 from .kernel_path import solve_kernel
 from .kernel_program import KernelProgram, KernelSolution, certify_kernel
 from .least_squares import (
@@ -39,8 +50,8 @@ from .memory import require_memory
 from .nested import solve_nested
 from .one_vs_rest import iterate_one_vs_rest, one_vs_rest_programs, solve_one_vs_rest
 from .programs import MaxMarginProgram
-from .settings import Progress, Settings
-from .solution import Solution, support_vectors
+from .settings import Progress, Settings, SolverName
+from .solution import Solution, conclude, support_vectors
 from .status import Status, worst_status
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())
@@ -48,10 +59,15 @@ logging.getLogger(__name__).addHandler(logging.NullHandler())
 __all__ = [
     "Answer",
     "Array",
+    "ArrayLike",
     "Certificate",
     "ConstrainedCertificate",
+    "DenseArray",
     "FitCertificate",
     "GatedDesign",
+    "HingeCertificate",
+    "HingeProgram",
+    "HingeSolution",
     "KernelProgram",
     "KernelSolution",
     "LeastSquaresProgram",
@@ -64,13 +80,16 @@ __all__ = [
     "SampledLeastSquares",
     "Settings",
     "Solution",
+    "SolverName",
     "Status",
     "array_namespace",
     "as_float64",
     "certify",
     "certify_constrained",
     "certify_fit",
+    "certify_hinge",
     "certify_kernel",
+    "conclude",
     "is_torch_array",
     "iterate_one_vs_rest",
     "one_vs_rest_programs",
@@ -86,9 +105,11 @@ __all__ = [
     "require_memory",
     "require_positive",
     "require_real",
+    "require_scale",
     "require_shape",
     "require_tolerance",
     "solve",
+    "solve_hinge",
     "solve_kernel",
     "solve_least_squares",
     "solve_nested",

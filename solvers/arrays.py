@@ -6,17 +6,21 @@ libraries share through `array_api_compat`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 from array_api_compat import array_namespace, is_torch_array
+from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
+from scipy.sparse import csr_array, issparse
 
-Array = Any  # a NumPy array or a torch tensor: typing them as one would need a stub for both
+Array = Any  # inside the solvers: the functions of `array_namespace` have no types
 
 __all__ = [
     "Array",
+    "ArrayLike",
+    "DenseArray",
     "NotPositiveDefinite",
     "SingularMatrix",
     "array_namespace",
@@ -24,18 +28,99 @@ __all__ = [
     "as_float64",
     "cholesky_lower",
     "cholesky_solve",
+    "entries_of",
     "float_of",
     "gram_full",
     "gram_lower",
     "group_sums",
+    "is_sparse",
     "is_torch_array",
     "lu_factor",
     "lu_solve",
     "matmul",
     "mirror_lower",
+    "scale_rows",
     "symmetric_product",
     "to_numpy",
 ]
+
+
+class DenseArray(Protocol):
+    """A NumPy array or a torch tensor, as answers hold them: of the kind of the data.
+
+    Type checkers know what both kinds have; `numpy.asarray` and `torch.as_tensor` make one of
+    either, with all that it has.
+
+    Examples
+    --------
+    >>> def smallest(array: DenseArray) -> float:
+    ...     return float(array.min())
+    >>> smallest(np.array([2.0, 1.0]))
+    1.0
+    """
+
+    # Without docstrings: the operators and methods of arrays, as everyone knows them.
+    # fmt: off
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def ndim(self) -> int: ...
+    @property
+    def dtype(self) -> Any: ...
+    @property
+    def device(self) -> Any: ...
+    @property
+    def T(self) -> DenseArray: ...
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[Any]: ...
+    def __getitem__(self, key: Any, /) -> Any: ...
+    def __array__(self) -> NDArray[Any]: ...
+    def __bool__(self) -> bool: ...
+    def __int__(self) -> int: ...
+    def __float__(self) -> float: ...
+    def __neg__(self) -> DenseArray: ...
+    def __abs__(self) -> DenseArray: ...
+    def __invert__(self) -> DenseArray: ...
+    def __add__(self, other: Any, /) -> DenseArray: ...
+    def __radd__(self, other: Any, /) -> DenseArray: ...
+    def __sub__(self, other: Any, /) -> DenseArray: ...
+    def __rsub__(self, other: Any, /) -> DenseArray: ...
+    def __mul__(self, other: Any, /) -> DenseArray: ...
+    def __rmul__(self, other: Any, /) -> DenseArray: ...
+    def __truediv__(self, other: Any, /) -> DenseArray: ...
+    def __rtruediv__(self, other: Any, /) -> DenseArray: ...
+    def __pow__(self, other: Any, /) -> DenseArray: ...
+    def __matmul__(self, other: Any, /) -> DenseArray: ...
+    def __rmatmul__(self, other: Any, /) -> DenseArray: ...
+    def __and__(self, other: Any, /) -> DenseArray: ...
+    def __or__(self, other: Any, /) -> DenseArray: ...
+    def __lt__(self, other: Any, /) -> DenseArray: ...
+    def __le__(self, other: Any, /) -> DenseArray: ...
+    def __gt__(self, other: Any, /) -> DenseArray: ...
+    def __ge__(self, other: Any, /) -> DenseArray: ...
+    def sum(self) -> Any: ...
+    def mean(self) -> Any: ...
+    def min(self) -> Any: ...
+    def max(self) -> Any: ...
+    def all(self) -> Any: ...
+    def any(self) -> Any: ...
+    def item(self) -> Any: ...
+    def tolist(self) -> Any: ...
+    def round(self) -> DenseArray: ...
+    def squeeze(self) -> DenseArray: ...
+    def reshape(self, shape: tuple[int, ...], /) -> DenseArray: ...
+    # fmt: on
+
+
+class _Convertible(Protocol):
+    """What becomes an array: those of NumPy and torch, data frames."""
+
+    def __array__(self) -> NDArray[Any]: ...
+
+
+Row = Sequence[float] | _Convertible
+ArrayLike = Row | Sequence[Row] | Sequence[Sequence[Row]]
+"""What functions take for an array: one of NumPy or torch, a data frame, nested lists of numbers"""
 
 
 class SingularMatrix(ArithmeticError):
@@ -104,6 +189,24 @@ def to_numpy(array: Array) -> np.ndarray:
     return np.asarray(array)
 
 
+def is_sparse(array: Array) -> bool:
+    """Tell whether an array is sparse: in this package a `scipy.sparse.csr_array` in float64."""
+    return bool(issparse(array))
+
+
+def entries_of(array: Array) -> Array:
+    """Return the entries of an array, of a sparse one those that are stored."""
+    return array.data if is_sparse(array) else array
+
+
+def scale_rows(matrix: Array, factors: Array) -> Array:
+    """Multiply the rows of a matrix, dense or sparse, by `factors` (n,)."""
+    if not is_sparse(matrix):
+        return matrix * factors[:, None]
+    data = matrix.data * np.repeat(factors, np.diff(matrix.indptr))
+    return csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
+
+
 def gram_lower(factor: Array) -> Array:
     """Lower triangle, at least, of `factor @ factor.T` (syrk on NumPy)."""
     if is_torch_array(factor):
@@ -115,9 +218,11 @@ def gram_lower(factor: Array) -> Array:
 
 
 def gram_full(factor: Array) -> Array:
-    """Both triangles of `factor @ factor.T`."""
+    """Both triangles of `factor @ factor.T`, dense."""
     if is_torch_array(factor):
         return factor @ factor.T
+    if is_sparse(factor):
+        return (factor @ factor.T).toarray(order="F")
     return mirror_lower(gram_lower(factor))
 
 
@@ -175,8 +280,10 @@ def matmul(left: Array, right: Array) -> Array:
     NumPy and SciPy each bring a BLAS with threads of its own. Taking turns with both leaves the
     threads of one spinning while the other works, which on two cores doubles the time.
     """
-    if is_torch_array(left):
+    if is_torch_array(left) or is_sparse(left):
         return left @ right
+    if is_sparse(right):
+        return (right.T @ left.T).T
     rows = left if left.ndim == 2 else left[None, :]
     columns = right if right.ndim == 2 else right[:, None]
     # In Fortran order (right^T left^T) is what (left right) is in C order: nothing is copied.

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import Array, array_namespace, is_torch_array
+from .arrays import Array, array_namespace, entries_of, float_of, is_torch_array
 
 __all__ = [
     "refuse_disguised",
@@ -32,6 +32,7 @@ __all__ = [
     "require_positive",
     "require_real",
     "require_seed",
+    "require_scale",
     "require_shape",
     "require_text",
     "require_tolerance",
@@ -349,7 +350,10 @@ def require_real(name: str, value: Any, wanted: str = "real numbers") -> None:
     """
     refuse_disguised(name, value)
     if hasattr(value, "toarray"):
-        raise TypeError(f"`{name}` must be dense, got a sparse array: give `{name}.toarray()`")
+        raise TypeError(
+            f"`{name}` must be dense, got a sparse array: give `{name}.toarray()`; linear SVMs, "
+            "kernels and LinearLimitClassifier take sparse inputs as they are"
+        )
     dtype = value.dtype if hasattr(value, "detach") else _dtype(name, value)
     if "complex" in str(dtype):
         raise TypeError(f"`{name}` must hold {wanted}, got dtype {dtype}: take real features of it")
@@ -519,9 +523,50 @@ def require_finite(name: str, array: Array) -> None:
     ------
     ValueError
     """
+    array = entries_of(array)
     xp = array_namespace(array)
     if not bool(xp.all(xp.isfinite(array))):
         raise ValueError(f"`{name}` has entries that are NaN or infinite: remove them first")
+
+
+def require_scale(name: str, array: Array, *, power: int = 1) -> None:
+    """Refuse an array whose largest entry is beyond 1e152 or, if not zero, below 1e-152.
+
+    In between no square of an entry overflows and none of the largest ones vanishes, so that every
+    answer scales exactly with powers of two. Entries that are not finite are no concern of this.
+
+    Parameters
+    ----------
+    name : str
+        Name of the array in the message.
+    array : array of real numbers, of any shape
+    power : int
+        2 for products of two inputs, such as kernels, whose bounds are 1e304 and 1e-304.
+
+    Raises
+    ------
+    ValueError
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> require_scale("X", np.array([1e200, 1.0]))
+    Traceback (most recent call last):
+    ValueError: `X` has a largest entry of 1e+200: rescale it to lie between 1e-152 and 1e+152
+    """
+    array = entries_of(array)
+    xp = array_namespace(array)
+    size = float_of(xp.max(xp.abs(array))) if math.prod(array.shape) > 0 else 0.0
+    least, most = SMALLEST**power, LARGEST**power
+    if 0 < size < least or most < size < math.inf:
+        raise ValueError(
+            f"`{name}` has a largest entry of {size:.3g}: rescale it to lie between "
+            f"{least:.0e} and {most:.0e}"
+        )
+
+
+# Squares of numbers between these are normal numbers, and so are sums of millions of them.
+SMALLEST, LARGEST = 1e-152, 1e152
 
 
 def require_labels(y: Array) -> None:

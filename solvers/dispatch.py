@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+from .arrays import is_sparse
 from .cvxpy_backend import solve_cvxpy
 from .interior_point import solve_interior_point
 from .linear_backend import solve_highs
 from .programs import MaxMarginProgram
-from .settings import Settings
+from .scaling import require_scales
+from .settings import Settings, SolverName
 from .solution import Solution
 
 __all__ = ["SOLVERS", "solve"]
@@ -28,7 +30,7 @@ SOLVERS: dict[str, Callable[[MaxMarginProgram, Settings, str], Solution]] = {
 def solve(
     program: MaxMarginProgram,
     *,
-    solver: str = "interior-point",
+    solver: SolverName = "interior-point",
     settings: Settings | None = None,
 ) -> Solution:
     """Solve a max-margin program and certify the answer.
@@ -55,7 +57,8 @@ def solve(
     TypeError
         If `solver` is not a string.
     ValueError
-        If there is no such solver, it does not take the program, or memory cannot hold it.
+        If there is no such solver, it does not take the program, memory cannot hold it, or inputs,
+        gates or their products are, at their largest, beyond 1e152 or below 1e-152.
 
     Examples
     --------
@@ -79,6 +82,12 @@ def solve(
             f"unknown solver {solver!r}: let `solver` be 'interior-point', 'highs' or 'cvxpy:NAME' "
             "with NAME one of CLARABEL, ECOS, SCS, OSQP"
         )
+    if is_sparse(program.design.X) and family != "interior-point":
+        raise ValueError(
+            f"`solver` must be 'interior-point' where `X` is sparse, got {solver!r}: give "
+            "`X.toarray()` to any other"
+        )
+    require_scales(program)
     found = SOLVERS[family](program, settings or Settings(), name)
     log.info(
         "%s: %s, gap %.2g, %d iterations, %.3g s",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from .arrays import Array, array_namespace, float_of
-from .checks import require_finite, require_gated_inputs, require_shape
+from .checks import require_finite, require_gated_inputs, require_scale, require_shape
 from .design import GatedDesign
 
 __all__ = ["LeastSquaresProgram", "MomentLeastSquares", "SampledLeastSquares", "Spectrum"]
@@ -116,6 +116,7 @@ class SampledLeastSquares:
         require_shape("y", y, (self.n_samples,), "one target per row of X")
         for name, array in (("X", X), ("gates", Z), ("y", y)):
             require_finite(name, array)
+            require_scale(name, array)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -225,6 +226,7 @@ class MomentLeastSquares:
         if self.n_columns < 1 or size % self.n_columns:
             raise ValueError(f"`b` has {size} entries: not a multiple of {self.n_columns} units")
         require_finite("A", A)
+        require_scale("A", A, power=2)
         require_finite("b", b)
         if self.second_moment < 0 or math.isinf(self.second_moment):
             raise ValueError(

@@ -10,7 +10,8 @@ from .dispatch import solve
 from .interior_point import solve_interior_point
 from .programs import MaxMarginProgram
 from .refinement import PrimalDual
-from .settings import Settings
+from .scaling import require_scales
+from .settings import Settings, SolverName
 from .solution import Solution
 from .status import Status
 
@@ -21,7 +22,7 @@ def solve_nested(
     program: MaxMarginProgram,
     sizes: Sequence[int],
     *,
-    solver: str = "interior-point",
+    solver: SolverName = "interior-point",
     settings: Settings | None = None,
 ) -> tuple[Solution, ...]:
     """Solve the programs of the first n samples of `program`, for every n of `sizes`.
@@ -60,6 +61,7 @@ def solve_nested(
     [0.25, 1.25]
     """
     require_rising(sizes, program.n_samples)
+    require_scales(program)
     settings = settings or Settings()
     solutions: list[Solution] = []
     for size in sizes:

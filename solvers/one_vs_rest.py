@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from .arrays import Array, array_namespace
+from .arrays import Array, array_namespace, is_sparse
 from .checks import require_shape
 from .design import GatedDesign
 from .dispatch import solve
 from .group_kernels import group_kernels
 from .interior_point import solve_interior_point
 from .programs import MaxMarginProgram
-from .settings import Settings
+from .scaling import require_scales
+from .settings import Settings, SolverName
 from .solution import Solution
 
 __all__ = ["iterate_one_vs_rest", "one_vs_rest_programs", "solve_one_vs_rest"]
@@ -45,8 +46,8 @@ def one_vs_rest_programs(design: GatedDesign, labels: Array) -> tuple[MaxMarginP
     >>> [program.y.tolist() for program in one_vs_rest_programs(design, np.array([0, 1, 1]))]
     [[1.0, -1.0, -1.0], [-1.0, 1.0, 1.0]]
     """
-    xp = array_namespace(design.X)
-    labels = xp.asarray(labels, device=design.X.device)
+    xp = array_namespace(design.Z)
+    labels = xp.asarray(labels, device=design.Z.device)
     if not xp.isdtype(labels.dtype, "integral"):
         raise TypeError(f"`labels` must hold integers 0 .. K-1, got dtype {labels.dtype}")
     require_shape("labels", labels, (design.n_samples,), "one class per row of X")
@@ -59,7 +60,7 @@ def one_vs_rest_programs(design: GatedDesign, labels: Array) -> tuple[MaxMarginP
             f"`labels` must number the classes 0 .. {n_classes - 1} with none left out, got "
             f"{int(xp.min(classes))} .. {int(xp.max(classes))}: renumber them"
         )
-    signs = (2 * xp.astype(labels == k, design.X.dtype) - 1 for k in range(n_classes))
+    signs = (2 * xp.astype(labels == k, design.Z.dtype) - 1 for k in range(n_classes))
     return tuple(MaxMarginProgram(design=design, y=y) for y in signs)
 
 
@@ -67,7 +68,7 @@ def solve_one_vs_rest(
     design: GatedDesign,
     labels: Array,
     *,
-    solver: str = "interior-point",
+    solver: SolverName = "interior-point",
     settings: Settings | None = None,
 ) -> tuple[Solution, ...]:
     """Solve the program of every class against the rest, each with its own certificate.
@@ -75,7 +76,8 @@ def solve_one_vs_rest(
     The kernels of two classes differ in signs, `y[n] y[m] <X[n], X[m]>`: the interior point
     computes the products once and turns the signs in place from one class to the next, so that
     K classes hold one Gram matrix, not K. From `settings.working_set_from` or `single_from`
-    samples or `group_set_from` groups on every class has its own working set, or kernels of both
+    samples or `group_set_from` groups on, and on sparse inputs, every class has its own working
+    set, or kernels of both
     precisions, and none are shared; cvxpy has no use for them.
 
     Parameters
@@ -117,7 +119,7 @@ def solve_one_vs_rest(
 def iterate_one_vs_rest(
     programs: Sequence[MaxMarginProgram],
     *,
-    solver: str = "interior-point",
+    solver: SolverName = "interior-point",
     settings: Settings | None = None,
 ) -> Iterator[Solution]:
     """Solve one-vs-rest programs one by one, so that a caller may stop between classes.
@@ -142,10 +144,12 @@ def iterate_one_vs_rest(
         If there is no such solver, or it does not take the programs.
     """
     settings = settings or Settings()
+    require_scales(programs[0])
     design = programs[0].design
     apart = (
         design.n_samples >= min(settings.working_set_from, settings.single_from)
         or design.n_groups >= settings.group_set_from
+        or is_sparse(design.X)
     )
     if solver != "interior-point" or apart:
         for program in programs:

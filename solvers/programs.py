@@ -57,7 +57,7 @@ class MaxMarginProgram:
 
     def __post_init__(self) -> None:
         X, Z, group, y = self.design.X, self.design.Z, self.design.group, self.y
-        xp = array_namespace(X)
+        xp = array_namespace(Z)
         for name, array in (("X", X), ("Z", Z), ("y", y)):
             if array.dtype != xp.float64:
                 raise TypeError(f"`{name}` must be float64, got {array.dtype}: convert it first")

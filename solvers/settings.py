@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 from .checks import require_count, require_tolerance, shown
 
-__all__ = ["Progress", "Settings"]
+__all__ = ["Progress", "Settings", "SolverName"]
+
+SolverName = Literal[
+    "interior-point", "highs", "cvxpy", "cvxpy:CLARABEL", "cvxpy:ECOS", "cvxpy:SCS", "cvxpy:OSQP",
+    "cvxpy:HIGHS", "cvxpy:COPT", "cvxpy:CPLEX", "cvxpy:GUROBI", "cvxpy:MOSEK", "cvxpy:XPRESS",
+]  # fmt: skip
+"""Names of solvers, "cvxpy:NAME" for what cvxpy has installed; further ones of it are taken too."""
 
 Progress = Callable[[int, float], None]
 """Callable that is told `(iteration, gap)` once an iteration."""

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from .answer import Answer
-from .arrays import Array, array_namespace, float_of
+from .arrays import Array, DenseArray, array_namespace, float_of
 from .certificate import Certificate, certify
 from .programs import MaxMarginProgram
 from .status import Status
@@ -61,8 +61,8 @@ class Solution(Answer):
         }
     )
 
-    primal: Array
-    dual: Array
+    primal: DenseArray
+    dual: DenseArray
     status: Status
     certificate: Certificate
     tol: float
@@ -84,9 +84,40 @@ def conclude(
 ) -> Solution:
     """Scale both points to feasibility, certify them and derive the status that they prove.
 
-    A point that the solver did not return is given as None and becomes zeros. Multipliers are
-    clipped at zero: rounding may leave them slightly below. `known` is the certificate of the
-    points as given, if it is at hand; that of the scaled ones is computed here in any case.
+    Parameters
+    ----------
+    program : MaxMarginProgram
+    primal : (J, D) array or None
+        Coefficients at any scale; None, which becomes zeros, where there are none.
+    dual : (n,) array or None
+        Multipliers at any scale, clipped at zero: rounding may leave them slightly below.
+    tol : float
+        The gap that was asked for.
+    iterations, seconds, solver
+        How the points were found.
+    known : Certificate, optional
+        That of the points as given, if it is at hand; that of the scaled ones is computed here in
+        any case.
+
+    Returns
+    -------
+    Solution
+
+    Raises
+    ------
+    ValueError
+        If a point has the wrong shape.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from solvers import GatedDesign, MaxMarginProgram, conclude
+    >>> one, group = np.ones((1, 1)), np.zeros(1, dtype=np.int64)
+    >>> program = MaxMarginProgram(GatedDesign(np.array([[3.0, 4.0]]), one, group), one[0])
+    >>> found = conclude(program, np.array([[3.0, 4.0]]), np.ones(1), tol=1e-8,
+    ...                  iterations=0, seconds=0.0, solver="by hand")
+    >>> found.status.name, found.primal.round(6).tolist()
+    ('SOLVED', [[0.12, 0.16]])
     """
     xp = array_namespace(program.y)
     failed = primal is None and dual is None

@@ -70,6 +70,16 @@ class Status(Enum):
         "curves upwards wherever active margins stay, but for rotations of units that no active "
         "sample sees. In floating point; other local optima may be better",
     )
+    GLOBAL_OPTIMUM = (
+        0,
+        "global optimum: no network of this kind, of any width, has a value below it by more than "
+        "the tolerance",
+    )
+    LIVE_OPTIMUM = (
+        1,
+        "live optimum: a local optimum among networks of the live units. Units are to spare, dead "
+        "or parallel to another, and `reason` tells what is known of them",
+    )
     SADDLE = (
         1,
         "saddle: first-order conditions hold, but `escape` leads to larger margins. Training from "

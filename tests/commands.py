@@ -6,6 +6,7 @@ import contextlib
 import gzip
 import json
 import os
+import resource
 import struct
 import subprocess
 import sys
@@ -125,6 +126,21 @@ def cut(monkeypatch: Any, arguments: tuple[object, ...], stage: str, **where: An
     with monkeypatch.context() as patched:
         patched.setattr(cli, "_progress", interrupting(stage, **where))
         results(*arguments, code=130)
+
+
+@contextlib.contextmanager
+def full_disk(room: int = 100) -> Iterator[Callable[[], None]]:
+    """A disk that has room for this many bytes a file, until the function is called."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def empty() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, limits[1]))
+    try:
+        yield empty
+    finally:
+        empty()
 
 
 def saved_arrays(folder: Path) -> dict[str, Any]:

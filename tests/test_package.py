@@ -146,12 +146,12 @@ def test_the_package_reaches_its_solvers_through_one_seam() -> None:
 # that file may name, "." for its own folder. Lazy imports count, those for type checkers do not.
 BELOW_MODELS = (
     "_solve", "_version", "data.*", "gates.*", "kernels.*", "limits.*", "local_limits.*",
-    "networks.*", "training.*", "measures.*", "equivalence.*", "drawing.*", "options.*",
-    "quantities.*", "reports.*", "runs.*",
+    "relu_limits.*", "networks.*", "training.*", "measures.*", "equivalence.*", "drawing.*",
+    "options.*", "quantities.*", "reports.*", "runs.*",
 )  # fmt: skip
 MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("__init__.py", ()),
-    ("__main__.py", ("cli",)),
+    ("__main__.py", ("_interrupts", "cli")),
     ("_saved.py", ("_version",)),
     ("_names.py", ()),  # by text alone: what it names is imported when a file asks for it
     ("_shown.py", ("_solve",)),
@@ -171,12 +171,17 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("kernels/*.py", (".", "_solve", "data.*", "limits.literal", "limits.predictors",
                       "limits.result")),
     ("training/*.py", (".", "networks.*")),
+    # By its values alone: recognition knows no program and no theory.
+    ("recognition/*.py", (".", "_solve", "data.arrays", "networks.adapted", "training.data")),
     ("measures/fit/*.py", (".", "networks.*", "training.*")),
     ("measures/*.py", (".", "_solve", "data.*", "gates.*", "limits.*", "local_limits.*",
                        "measures.fit.*", "networks.*", "training.*")),
     ("equivalence/*.py", (".", "_solve", "limits.result")),
     ("local_limits/*.py", (".", "_solve", "limits.predictors", "limits.result", "limits.stored",
                            "networks.adapted", "networks.protocols", "training.data")),
+    # Of a network they read the weights, and give a limit back as one.
+    ("relu_limits/*.py", (".", "_solve", "data.arrays", "limits.literal", "limits.predictors",
+                          "limits.result", "networks.relu")),
     ("drawing/*.py", (".", "_solve", "data.*", "equivalence.folds", "measures.*", "limits.*",
                       "training.trajectory", "training.network_snapshots")),
     ("options/*.py", (".", "data.names", "training.catalogue")),
@@ -187,7 +192,7 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
                    "measures.*", "equivalence.*", "networks.protocols", "drawing.*", "options.*",
                    "reports.*")),
     ("run_model.py", (*BELOW_MODELS, "models")),  # the one that looks a model up
-    ("exits.py", ()),
+    ("exits.py", ("_interrupts",)),
     ("models/__init__.py", ("models.*.model", "runs.model")),
     ("models/*/__init__.py", ()),
     ("models/*/model.py", (".", *BELOW_MODELS)),
@@ -198,11 +203,14 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
                      "schedule", "training")
     ),
     ("models/*/*.py", (".", "_solve", "data.*", "gates.*", "kernels.*", "limits.*")),
+    # Theorems by the form that a module is recognised to have.
+    ("diagnosis/*.py", (".", "_version", "_words", "recognition.*", *BELOW_MODELS)),
     # A closed form and its trainer in one file, which meet in a picture.
     ("autoencoders/*.py", (".", "data.arrays", "drawing.figures")),
     ("estimators/*.py", (".", "_solve", "data.*", "gates.*", "limits.*", "models.*")),
     ("sweeps/*.py", (".", "_version", "exits", "models", "run_model", "limits.linear", "options.*",
-                     "reports.*", "runs.*", "data.dataset", "data.names", "drawing.figures")),
+                     "reports.*", "runs.*", "data.dataset", "data.labelled", "data.names", "_solve",
+                     "drawing.figures")),
     ("cli.py", ("_version", "exits", "models", "options.*", "reports.*", "run_model", "runs.*",
                 "sweeps.commands", "sweeps.showing")),
 )  # fmt: skip
@@ -258,6 +266,7 @@ def test_imports_go_one_way(path) -> None:
         "_saved",
         "_shown",
         "_pictures",
+        "_words",
         "quantities.*",
     ]  # which know nothing of what they are for
     climbs = {
@@ -297,7 +306,7 @@ def test_the_table_of_models_knows_no_data_and_no_report() -> None:
         seen.add(name)
         left |= named_modules(paths[name], typing_only=True) - seen
     assert seen == {"runs.model", "options.fields", "options.resolve", "options.values",
-                    "data.names", "training.catalogue"}  # fmt: skip
+                    "data.names", "training.catalogue", "_words"}  # fmt: skip
 
 
 def test_a_formulation_knows_no_network_and_a_network_no_limit() -> None:

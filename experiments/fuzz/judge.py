@@ -107,7 +107,7 @@ def recompute(program: MaxMarginProgram, V: Array, lam: Array) -> Recomputed:
 
 def false_claims(program: MaxMarginProgram, solution: Solution) -> list[str]:
     """Claims of the status and the certificate that exact arithmetic refutes."""
-    found = recompute(program, solution.primal, solution.dual)
+    found = recompute(program, np.asarray(solution.primal), np.asarray(solution.dual))
     claimed, status = solution.certificate, solution.status
     separated = status in (Status.SOLVED, Status.INACCURATE)
     with localcontext(prec=DIGITS):

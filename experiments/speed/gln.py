@@ -15,7 +15,7 @@ from pathlib import Path
 import click
 import numpy as np
 
-from solvers import Settings, Solution, solve
+from solvers import Settings, Solution, SolverName, solve
 
 from .cases import halves_gln
 from .timing import Ended, OverTheLimit, dgemm_rate, in_child, machine, peak_mib, timed
@@ -49,7 +49,7 @@ class Row:
     peak_gib: float
 
 
-def measure(data_dir: Path, size: Size, solver: str, repeats: int) -> Iterator[Row]:
+def measure(data_dir: Path, size: Size, solver: SolverName, repeats: int) -> Iterator[Row]:
     """Solve `repeats` times; medians, and the process's peak memory beyond what it began with."""
     program, before = halves_gln(data_dir, size), peak_mib()
     seconds: list[float] = []
@@ -89,7 +89,11 @@ def required_flops(size: Size, n_inputs: int, iterations: int) -> float:
 
 
 def run_sizes(
-    data_dir: Path, sizes: tuple[Size, ...], solvers: tuple[str, ...], repeats: int, limit: float
+    data_dir: Path,
+    sizes: tuple[Size, ...],
+    solvers: tuple[SolverName, ...],
+    repeats: int,
+    limit: float,
 ) -> Iterator[Row]:
     """A row for every size and solver that memory can hold, said as it comes."""
     rate = dgemm_rate()
@@ -113,7 +117,7 @@ def run_sizes(
                 )
 
 
-def _in_process(data_dir: Path, size: Size, solver: str, repeats: int, limit: float) -> Row:
+def _in_process(data_dir: Path, size: Size, solver: SolverName, repeats: int, limit: float) -> Row:
     blank = Row(*size, solver, "", np.inf, np.inf, 0, limit, limit, 0, np.nan)
     try:
         return next(in_child(partial(measure, data_dir, size, solver, repeats), limit))

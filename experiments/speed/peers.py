@@ -169,9 +169,9 @@ def _one_group(
     return peer
 
 
-def _through(name: str, program: MaxMarginProgram, tol: float) -> Answer:
+def _through(name: Any, program: MaxMarginProgram, tol: float) -> Answer:
     found = solve(program, solver=name, settings=Settings(tol=tol))
-    return found.primal, found.dual
+    return np.asarray(found.primal), np.asarray(found.dual)
 
 
 def gap_of(program: MaxMarginProgram, answer: Answer, bound: float) -> float:

@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse
 
 from .._solve import (
     require_finite,
     require_inputs,
     require_labels,
     require_real,
+    require_scale,
     require_shape,
     to_numpy,
 )
@@ -19,6 +21,7 @@ from .._solve import (
 __all__ = [
     "ONE_LABEL",
     "Floats",
+    "as_csr",
     "checked_data",
     "checked_weights",
 ]
@@ -27,14 +30,46 @@ Floats = NDArray[np.float64]
 ONE_LABEL = "one label per row of X"
 
 
+def as_csr(name: str, value: Any) -> csr_array | None:
+    """Return a sparse matrix of SciPy as CSR in float64; None for what is not sparse.
+
+    Parameters
+    ----------
+    name : str
+        What messages call it.
+    value : object
+
+    Returns
+    -------
+    csr_array or None
+        Without duplicates; it shares the entries where they can stay as they are.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it has not two axes, or does not hold real numbers.
+    """
+    if not issparse(value):
+        return None
+    if np.dtype(value.dtype).kind not in "biuf":
+        raise TypeError(f"`{name}` must hold real numbers, got dtype {value.dtype}: convert it")
+    if value.ndim != 2:
+        raise ValueError(f"`{name}` must have shape (n, D), got {value.shape}")
+    matrix = csr_array(value, dtype=np.float64)
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    return matrix
+
+
 def checked_data(X: Any, y: Any) -> tuple[Floats, Floats]:
     """Return `X` (n, D) and `y` (n,) as checked float64 NumPy arrays.
 
     Raises
     ------
     TypeError, ValueError
-        If one is no array of real numbers, shapes disagree, an input is not finite, or a label is
-        neither -1 nor +1.
+        If one is no array of real numbers, shapes disagree, an input is not finite, the largest
+        is beyond 1e152 or, if not zero, below 1e-152, or a label is neither -1 nor +1.
     """
     require_real("X", X)
     require_real("y", y)
@@ -42,6 +77,7 @@ def checked_data(X: Any, y: Any) -> tuple[Floats, Floats]:
     require_inputs(X)
     require_shape("y", y, (len(X),), ONE_LABEL)
     require_finite("X", X)
+    require_scale("X", X)
     require_labels(y)
     return X, y
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from .._doors import parameters
 from .._kinds import series
 from .._shown import Shown
-from .._solve import require_real, require_shape
+from .._solve import require_real, require_scale, require_shape
 from .arrays import Floats
 from .splitting import parts_text
 
@@ -113,14 +113,20 @@ def digest(*arrays: NDArray[Any]) -> str:
 def frozen(name: str, value: object, n_axes: int) -> Floats:
     """Return `value` as a finite, read-only float64 array with `n_axes` axes, 1 or 2.
 
+    Inputs, of two axes, have a largest entry between 1e-152 and 1e152, or are all zero.
+
     Raises
     ------
     TypeError, ValueError
         If it is no such array; messages call it `name`.
     """
     require_real(name, value)
-    # A read-only array is shared, which saves a copy of large data.
-    shared = isinstance(value, np.ndarray) and value.base is None and not value.flags.writeable
+    # A read-only array is shared, which saves a copy of large data; so is a file that is mapped.
+    shared = (
+        isinstance(value, np.ndarray)
+        and (value.base is None or isinstance(value, np.memmap))
+        and not value.flags.writeable
+    )
     array = np.array(value, dtype=np.float64, order="C", copy=None if shared else True)
     if array.ndim != n_axes:
         wanted = "(n, D): one row per sample" if n_axes == 2 else "(n,): one label per row of X"
@@ -130,6 +136,8 @@ def frozen(name: str, value: object, n_axes: int) -> Floats:
         raise ValueError(
             f"`{name}` must be finite, got {bad} NaN or infinite numbers: drop or impute them"
         )
+    if n_axes == 2:
+        require_scale(name, array)
     array.setflags(write=False)
     return array
 

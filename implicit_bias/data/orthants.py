@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._doors import door, result
-from .._solve import Array, require_count
+from .._solve import ArrayLike, require_count
 from .arrays import Floats, checked_data
 from .dataset import Dataset, drawn_dataset
 
@@ -84,7 +84,7 @@ class OrthogonalSeparability:
 
 
 @door()
-def is_orthogonally_separable(X: Array, y: Array) -> OrthogonalSeparability:
+def is_orthogonally_separable(X: ArrayLike, y: ArrayLike) -> OrthogonalSeparability:
     """Check that inner products are positive within a class and at most 0 across classes.
 
         <x_i, x_j> > 0  if y_i = y_j,      <x_i, x_j> <= 0  if y_i != y_j.

@@ -60,6 +60,9 @@ class Preprocessing:
                     f"{'are' if len(still) > 1 else 'is'} {what}: "
                     "leave such columns out, or train on more samples (`constant` adds a bias)"
                 )
+            # In units of a power of two, which round nothing: squares neither overflow nor vanish.
+            units = 2.0 ** np.clip(np.frexp(largest)[1], -1000, 1000)
+            X_train, X_val = X_train / units, X_val / units
             mean, deviation = X_train.mean(axis=0), X_train.std(axis=0)
             X_train, X_val = (X_train - mean) / deviation, (X_val - mean) / deviation
         elif self.constant:

@@ -207,14 +207,47 @@ def _clipped(cell: Array, normal: Array, offset: float) -> Array:
     return np.array(kept)
 
 
+@dataclass(frozen=True, eq=False)
+class _Table:
+    """All chords at once: normals (m, 2), offsets (m,), ends (m, 2, 2), and which share a line."""
+
+    normals: Array
+    offsets: Array
+    ends: Array
+    same: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, chords: list[_Chord], size: float) -> _Table:
+        """Tell of every two chords whether they lie on one line."""
+        normals = np.array([one.normal for one in chords]).reshape(-1, 2)
+        offsets = np.array([one.offset for one in chords])
+        ends = np.array([one.ends for one in chords]).reshape(-1, 2, 2)
+        far = np.abs(_distances(ends, normals, offsets)).max(axis=2)
+        parallel = np.abs(_cross(normals[:, None], normals[None, :])) <= _NEAR
+        return cls(normals, offsets, ends, (far <= _NEAR * size) & parallel)
+
+    def crossing(self, cell: Array, size: float) -> Indices:
+        """Indices of the chords whose lines cross the interior of a convex cell."""
+        values = self.normals @ cell.T + self.offsets[:, None]
+        inside = (values.max(axis=1) > _NEAR * size) & (values.min(axis=1) < -_NEAR * size)
+        return np.flatnonzero(inside)
+
+
+def _distances(ends: Array, normals: Array, offsets: Array) -> Array:
+    """Signed distances (a, b, 2) of the ends of segment b from line a."""
+    signed: Array = np.einsum("bed,ad->abe", ends, normals) + offsets[:, None, None]
+    return signed
+
+
 def _canonical(chords: list[_Chord], polygon: Array, size: float) -> FoldSurface:
     """Find pieces by ascending index: lines across cells that lie entirely in the surface."""
+    table = _Table.of(chords, size)
     cells, found, index = [polygon], list[_Chord](), 1
     indices: list[int] = []
     while True:
         new, finer = [], []
         for cell in cells:
-            across = _across(chords, cell, size)
+            across = _across(chords, table, cell, size)
             parts = [cell]
             for one in across:
                 parts = [p for q in parts for p in _split(q, one.normal, one.offset, size)]
@@ -234,26 +267,24 @@ def _canonical(chords: list[_Chord], polygon: Array, size: float) -> FoldSurface
     )
 
 
-def _across(chords: list[_Chord], cell: Array, size: float) -> list[_Chord]:
+def _across(chords: list[_Chord], table: _Table, cell: Array, size: float) -> list[_Chord]:
     """Return the lines across a cell that chords cover from end to end, once each."""
     found: list[_Chord] = []
-    for chord in chords:
-        if any(_on_one_line(chord, one, size) for one in found):
+    known = np.zeros(len(chords), dtype=bool)
+    for i in table.crossing(cell, size):
+        chord, same = chords[i], table.same[i]
+        if (same & known).any():
             continue
         ends = _ends(cell, chord.normal, chord.offset, size)
         if ends is None:
             continue
-        same = [one for one in chords if _on_one_line(chord, one, size)]
-        if _covered(ends, [one.ends for one in same], size):
+        on = [chords[j] for j in np.flatnonzero(same)]
+        if _covered(ends, table.ends[same], size):
             middle = ends.mean(axis=0)
-            at = min(same, key=lambda one: _off(middle, one.ends))
+            at = min(on, key=lambda one: _off(middle, one.ends))
             found.append(_Chord(chord.normal, chord.offset, ends, at.layer, at.unit))
+            known[i] = True
     return found
-
-
-def _on_one_line(a: _Chord, b: _Chord, size: float) -> bool:
-    far = np.abs(b.ends @ a.normal + a.offset).max()
-    return bool(far <= _NEAR * size and abs(_cross(a.normal, b.normal)) <= _NEAR)
 
 
 def _off(point: Array, ends: Array) -> float:
@@ -263,10 +294,10 @@ def _off(point: Array, ends: Array) -> float:
     return max(-t, t - 1) * float(np.linalg.norm(along))
 
 
-def _covered(ends: Array, parts: list[Array], size: float) -> bool:
-    """Return whether segments on the line of `ends` cover all between them."""
+def _covered(ends: Array, parts: Array, size: float) -> bool:
+    """Return whether segments (k, 2, 2) on the line of `ends` cover all between them."""
     along = (ends[1] - ends[0]) / np.linalg.norm(ends[1] - ends[0])
-    spans = sorted(sorted(((p - ends[0]) @ along).tolist()) for p in parts)
+    spans = sorted(sorted(span) for span in ((parts - ends[0]) @ along).tolist())
     reached, length = 0.0, float(np.linalg.norm(ends[1] - ends[0]))
     for begin, end in spans:
         if begin > reached + _NEAR * size:
@@ -277,13 +308,17 @@ def _covered(ends: Array, parts: list[Array], size: float) -> bool:
 
 def _edges(pieces: list[_Chord], index: Indices, size: float) -> Indices:
     """Return pairs (a, b) where b, of higher index, ends in the interior of a."""
-    found = []
-    for a, one in enumerate(pieces):
-        for b, other in enumerate(pieces):
-            if index[a] >= index[b]:
-                continue
-            on = np.abs(other.ends @ one.normal + one.offset) <= _NEAR * size
-            # Not at its ends: there both bend at a third piece.
-            if any(_off(end, one.ends) < -_NEAR * size for end in other.ends[on]):
-                found.append((a, b))
-    return np.array(found, dtype=np.int64).reshape(-1, 2)
+    if not pieces:
+        return np.zeros((0, 2), dtype=np.int64)
+    ends = np.array([one.ends for one in pieces])
+    normals, offsets = np.array([one.normal for one in pieces]), [one.offset for one in pieces]
+    on = np.abs(_distances(ends, normals, np.array(offsets))) <= _NEAR * size
+    on &= (index[:, None] < index[None, :])[:, :, None]
+    a, b, end = np.nonzero(on)
+    # Not at its ends: there both bend at a third piece.
+    inside = [
+        _off(point, piece) < -_NEAR * size
+        for point, piece in zip(ends[b, end], ends[a], strict=True)
+    ]
+    pairs = np.column_stack([a, b])[np.array(inside, dtype=bool)]
+    return np.unique(pairs, axis=0).astype(np.int64)

@@ -13,6 +13,8 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
     has_fit_parameter,
 )
 
+from .._solve import SolverName
+from .._words import OnInseparable
 from ..data.arrays import Floats
 from ..gates.hyperplanes import HyperplaneContexts, HyperplaneGates
 from ..limits.frelu import SVMFReLU
@@ -108,13 +110,15 @@ class LinearLimitClassifier(LimitClassifier):
     ['cat']
     """
 
+    _takes_sparse = True
+
     def __init__(
         self,
         *,
-        solver: str = "interior-point",
+        solver: SolverName = "interior-point",
         tol: float = 1e-8,
         max_iterations: int | None = None,
-        on_inseparable: str = "warn",
+        on_inseparable: OnInseparable = "warn",
         add_constant: bool = True,
         class_weight: ClassWeight = None,
     ) -> None:
@@ -124,6 +128,12 @@ class LinearLimitClassifier(LimitClassifier):
         self.on_inseparable = on_inseparable
         self.add_constant = add_constant
         self.class_weight = class_weight
+
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn that sparse inputs are taken."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
     @property
     def coef_(self) -> Floats:
@@ -155,10 +165,10 @@ class _GatedLimitClassifier(LimitClassifier):
         self,
         gating: Any = None,
         *,
-        solver: str = "interior-point",
+        solver: SolverName = "interior-point",
         tol: float = 1e-8,
         max_iterations: int | None = None,
-        on_inseparable: str = "warn",
+        on_inseparable: OnInseparable = "warn",
         add_constant: bool = True,
         class_weight: ClassWeight = None,
     ) -> None:

@@ -12,6 +12,7 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped,unused-ign
 
 from .._doors import check_parameters
 from .._solve import require_memory
+from .._words import Cutoffs
 from ..data.arrays import Floats, checked_weights
 from .gating import Gating, seed_from, seed_text
 from .planes import coordinate_planes, count_hyperplanes, median_cutoffs, projections
@@ -75,7 +76,7 @@ class HyperplaneContexts(Gating):
         n_units: int = 10,
         n_contexts: int = 2,
         *,
-        cutoffs: str = "median",
+        cutoffs: Cutoffs = "median",
         random_state: int | np.random.Generator | None = 0,
     ) -> None:
         self.n_units = n_units
@@ -161,10 +162,11 @@ class HyperplaneContexts(Gating):
                 f"{wanted}, got normals of shape {normals.shape} and cutoffs of shape "
                 f"{cutoffs.shape}: save the gates again"
             )
+        rule: Any = str(arrays["cutoff_rule"])
         contexts = cls(
             normals.shape[0],
             2 ** normals.shape[1],
-            cutoffs=str(arrays["cutoff_rule"]),
+            cutoffs=rule,
             random_state=seed_from(arrays["random_state"]),
         )
         contexts.normals_, contexts.cutoffs_ = normals, cutoffs
@@ -225,7 +227,7 @@ class HyperplaneGates(Gating):
         n_units: int = 10,
         *,
         always_open: bool = True,
-        cutoffs: str = "median",
+        cutoffs: Cutoffs = "median",
         random_state: int | np.random.Generator | None = 0,
     ) -> None:
         self.n_units = n_units

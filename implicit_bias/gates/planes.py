@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from .._solve import require_count
+from .._words import Cutoffs, check_word
 from ..data.arrays import Floats
 
 __all__ = ["coordinate_planes", "count_hyperplanes", "median_cutoffs", "projections"]
-
-_CUTOFF_RULES = ("median", "random", "axes")
 
 
 def count_hyperplanes(n_units: int, n_contexts: int, cutoffs: str) -> int:
@@ -30,8 +29,7 @@ def count_hyperplanes(n_units: int, n_contexts: int, cutoffs: str) -> int:
             f"`n_contexts` must be a power of two, one factor a hyperplane, got {n_contexts}: "
             f"take {2**exponent} or {2 ** (exponent + 1)}"
         )
-    if cutoffs not in _CUTOFF_RULES:
-        raise ValueError(f"`cutoffs` must be one of {_CUTOFF_RULES}, got {cutoffs!r}: choose one")
+    check_word("cutoffs", cutoffs, Cutoffs)
     return exponent
 
 

@@ -304,7 +304,7 @@ def _certify(
     size, left = float(np.linalg.norm(errors)), kernel @ coefficients - errors
     if size == 0:
         return KernelRegressionCertificate(0.0, 0.0)
-    slope = float(np.linalg.norm(kernel @ left))
+    slope = float(np.linalg.norm(kernel / largest @ left))
     return KernelRegressionCertificate(
-        remaining=float(np.linalg.norm(left)) / size, stationarity=slope / (largest * size)
+        remaining=float(np.linalg.norm(left)) / size, stationarity=slope / size
     )

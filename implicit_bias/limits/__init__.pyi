@@ -10,6 +10,7 @@ from ..models.distillation.limit import DistillationLimit as DistillationLimit
 from ..models.dlgn.depth3 import Depth3Interval as Depth3Interval
 from ..models.dlgn.depth3 import certify_depth3 as certify_depth3
 from ..models.dlgn.formulation import ConstantExpertsLimit as ConstantExpertsLimit
+from ..models.dlgn.formulation import solve_dlgn_svm as solve_dlgn_svm
 from ..models.gdln.limit import GatedOLS as GatedOLS
 from ..models.gln.formulation import GLNLimit as GLNLimit
 from ..models.gln.l2 import GLNL2Limit as GLNL2Limit
@@ -18,6 +19,11 @@ from ..models.heads.limit import HeadLimit as HeadLimit
 from ..models.orthosep.cones import ConePair as ConePair
 from ..models.orthosep.cones import solve_cone_pair as solve_cone_pair
 from ..models.orthosep.limit import OrthosepLimit as OrthosepLimit
+from ..relu_limits.bound import relu_lower_bound as relu_lower_bound
+from ..relu_limits.limit import ReLULocalLimit as ReLULocalLimit
+from ..relu_limits.minimum_norm import solve_relu_minnorm as solve_relu_minnorm
+from ..relu_limits.search import relu_local_limit as relu_local_limit
+from .features import FeatureLimit as FeatureLimit
 from .formulation import solve_limit as solve_limit
 from .frelu import FReLULimit as FReLULimit
 from .l1 import L1Limit as L1Limit

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from types import ModuleType
-from typing import TYPE_CHECKING, Generic, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Generic, Self, TypedDict, TypeVar, Unpack
 
 from .._doors import door
 from .._kinds import arrays
 from .._solve import (
     Array,
+    ArrayLike,
     MaxMarginProgram,
     Progress,
     Settings,
     Solution,
+    SolverName,
     as_float64,
+    conclude,
     require_real,
+    require_scale,
     solve,
+    to_numpy,
 )
+from ..data.arrays import as_csr
 from .limit import Limit
 from .literal import LiteralProgram, cvxpy_module
 
@@ -60,6 +67,50 @@ class Formulation(LiteralProgram, Generic[LimitT]):
         self, program: MaxMarginProgram, solution: Solution, gates: Array | None = None
     ) -> LimitT:
         """Read a solution of a `program` made with these `gates`."""
+
+    @classmethod
+    def of(cls, limit: Limit) -> Self:
+        """Return the formulation that a limit solves, with its parameters."""
+        return cls()
+
+    def coefficients(self, limit: Limit, program: MaxMarginProgram) -> Array:
+        """Return the coefficients (J, D) of a `program` that its limit has: the inverse of `limit`.
+
+        Raises
+        ------
+        ValueError
+            If the limit is of other sizes.
+        """
+        shape = (int(program.design.Z.shape[1]), int(program.design.X.shape[1]))
+        found = tuple(limit.zeta.shape)
+        if math.prod(found) != math.prod(shape) or shape[1] not in (1, found[-1]):
+            raise ValueError(
+                f"`X` and `gates` make a program of coefficients {shape}, and the limit has "
+                f"{found}: give the data that it was solved on"
+            )
+        return limit.zeta.reshape(shape)
+
+    def certify(self, limit: Limit, X: Array, y: Array, gates: Array | None = None) -> LimitT:
+        """Return a limit with all but its coefficients and multipliers computed from the data.
+
+        Parameters and errors are those of `Limit.certify`, which calls it.
+        """
+        program = self.program(X, y, gates)
+        if len(limit.dual) != program.n_samples:
+            raise ValueError(
+                f"`X` has {program.n_samples} rows, and the limit multipliers of "
+                f"{len(limit.dual)} samples: give the data that it was solved on"
+            )
+        solution = conclude(
+            program,
+            as_float64(self.coefficients(limit, program), like=program.y),
+            as_float64(limit.dual, like=program.y),
+            tol=limit.tol,
+            iterations=limit.iterations,
+            seconds=limit.seconds,
+            solver=limit.solver,
+        )
+        return self.limit(program, solution, gates)
 
     @door(gates=arrays)
     def literal(self, X: Array, y: Array, gates: Array | None = None) -> cvxpy.Problem:
@@ -107,17 +158,26 @@ class Formulation(LiteralProgram, Generic[LimitT]):
         """State a checked `program`, made with these `gates`, in the module cvxpy."""
 
 
-def real_data(X: Array, y: Array) -> tuple[Array, Array]:
+def real_data(X: Array, y: Array, name: str = "X", *, sparse: bool = False) -> tuple[Array, Array]:
     """Return inputs and labels in float64, the labels of the inputs' kind and device.
+
+    Messages call the inputs `name`. With `sparse`, sparse inputs stay so, as CSR.
 
     Raises
     ------
     TypeError
         If either is complex, masked, sparse, or no array of numbers.
+    ValueError
+        If the largest input is beyond 1e152 or, if not zero, below 1e-152.
     """
-    require_real("X", X)
+    csr = as_csr(name, X) if sparse else None
+    if csr is None:
+        require_real(name, X)
+        X = as_float64(X)
     require_real("y", y)
-    X = as_float64(X)
+    require_scale(name, X if csr is None else csr)
+    if csr is not None:
+        return csr, as_float64(to_numpy(y))
     return X, as_float64(y, like=X)
 
 
@@ -143,7 +203,7 @@ class Solving(TypedDict, total=False):
         cores.
     """
 
-    solver: str
+    solver: SolverName
     tol: float
     max_iterations: int | None
     progress: Progress | None
@@ -153,9 +213,9 @@ class Solving(TypedDict, total=False):
 @door(gates=arrays)
 def solve_limit(
     formulation: Formulation[LimitT],
-    X: Array,
-    y: Array,
-    gates: Array | None = None,
+    X: ArrayLike,
+    y: ArrayLike,
+    gates: ArrayLike | None = None,
     **solving: Unpack[Solving],
 ) -> LimitT:
     """Solve the program of a formulation on these data and return the certified limit.
@@ -208,12 +268,12 @@ def solve_program(program: MaxMarginProgram, **solving: Unpack[Solving]) -> Solu
 
 def chosen(
     *,
-    solver: str = "interior-point",
+    solver: SolverName = "interior-point",
     tol: float = 1e-8,
     max_iterations: int | None = None,
     progress: Progress | None = None,
     threads: int | None = None,
-) -> tuple[str, Settings]:
+) -> tuple[SolverName, Settings]:
     """Return the solver's name and settings from the keywords of `Solving`."""
     return solver, Settings(
         tol=tol, max_iterations=max_iterations, progress=progress, threads=threads

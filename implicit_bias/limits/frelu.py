@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Unpack
 from .._doors import door, result
 from .._solve import (
     Array,
+    ArrayLike,
     GatedDesign,
     MaxMarginProgram,
     Solution,
@@ -44,6 +45,8 @@ class FReLULimit(UnitsLimit):
     >>> limit.zeta.shape, limit.predictor.predict(X, np.eye(2)).tolist()
     ((2, 2), [1, -1])
     """
+
+    FORMULATION: ClassVar[str] = "limits.frelu:SVMFReLU"
 
     @property
     def predictor(self) -> Predictor:
@@ -110,7 +113,9 @@ class SVMFReLU(Formulation[FReLULimit]):
 
 
 @door()
-def solve_frelu_svm(X: Array, y: Array, gates: Array, **solving: Unpack[Solving]) -> FReLULimit:
+def solve_frelu_svm(
+    X: ArrayLike, y: ArrayLike, gates: ArrayLike, **solving: Unpack[Solving]
+) -> FReLULimit:
     """Solve the group lasso, the limit of two-layer ReLU networks with frozen gates.
 
     Gradient descent takes the network in its direction.

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, ClassVar, Unpack
 from .._doors import door, result
 from .._solve import (
     Array,
+    ArrayLike,
+    DenseArray,
     GatedDesign,
     MaxMarginProgram,
     Solution,
@@ -32,9 +34,9 @@ __all__ = ["L1Limit", "L1Margin", "L1Predictor", "solve_l1_svm"]
 class L1Predictor(DecisionFunction):
     """Scores of features: `f = sum_j features[j] zeta[j]`."""
 
-    zeta: Array
+    zeta: DenseArray
 
-    def __call__(self, features: Array, gates: Array | None = None) -> Array:
+    def __call__(self, features: ArrayLike, gates: ArrayLike | None = None) -> DenseArray:
         """Return the scores (n,), in float64, of `features` (n, m); there are no gates.
 
         Raises
@@ -43,14 +45,15 @@ class L1Predictor(DecisionFunction):
             If the shape is not that.
         """
         require_real("features", features)
-        features = as_float64(features, like=self.zeta)
+        Phi = as_float64(features, like=self.zeta)
         width = int(self.zeta.shape[0])
-        if features.ndim != 2 or features.shape[1] != width:
+        if Phi.ndim != 2 or Phi.shape[1] != width:
             raise ValueError(
-                f"`features` must have shape (n, {width}), got {tuple(features.shape)}: one column "
+                f"`features` must have shape (n, {width}), got {tuple(Phi.shape)}: one column "
                 "a coefficient"
             )
-        return features @ self.zeta
+        scores: DenseArray = Phi @ self.zeta
+        return scores
 
 
 @result()
@@ -64,6 +67,8 @@ class L1Limit(Limit):
     >>> limit.zeta.tolist(), limit.predictor.decision_function([[4.0, 0.0]]).tolist()
     ([0.5, 0.0], [2.0])
     """
+
+    FORMULATION: ClassVar[str] = "limits.l1:L1Margin"
 
     @property
     def predictor(self) -> L1Predictor:
@@ -104,7 +109,7 @@ class L1Margin(Formulation[L1Limit]):
         ValueError
             If shapes disagree, values are not finite, or labels are not -1 and +1.
         """
-        features, y = real_data(X, y)
+        features, y = real_data(X, y, "features")
         if features.ndim != 2 or features.shape[0] == 0 or features.shape[1] == 0:
             raise ValueError(
                 f"`features` must have shape (n, m) with n, m >= 1, got {tuple(features.shape)}"
@@ -131,7 +136,7 @@ class L1Margin(Formulation[L1Limit]):
 
 
 @door()
-def solve_l1_svm(features: Array, y: Array, **solving: Unpack[Solving]) -> L1Limit:
+def solve_l1_svm(features: ArrayLike, y: ArrayLike, **solving: Unpack[Solving]) -> L1Limit:
     """Solve the L1 margin over features, with a certificate.
 
     Optima need not be unique: equal columns share a coefficient in any way. The interior point

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from .._pictures import draw
 from .._solve import (
     Array,
     Certificate,
+    DenseArray,
     MaxMarginProgram,
     Solution,
     Status,
@@ -31,6 +33,7 @@ __all__ = ["HasNorm", "Limit", "UnitsLimit"]
 
 # Norms and margins are sums of many terms, computed in another order when they are checked.
 _CLOSE = 1e-9
+_PACKAGE = __name__.partition(".")[0]
 
 
 @runtime_checkable
@@ -73,12 +76,15 @@ class Limit(MaxMarginResult, ABC):
     (True, 0.5)
     """
 
-    zeta: Array
-    dual: Array
-    margins: Array
-    support: Array
-    unit_norms: Array
-    dual_norms: Array
+    # "module:class" of the formulation that it solves, which reads its solutions as this class.
+    FORMULATION: ClassVar[str]
+
+    zeta: DenseArray
+    dual: DenseArray
+    margins: DenseArray
+    support: DenseArray
+    unit_norms: DenseArray
+    dual_norms: DenseArray
     status: Status
     certificate: Certificate
     tol: float
@@ -118,11 +124,12 @@ class Limit(MaxMarginResult, ABC):
         """The limit as a function of new inputs and gates, at smallest margin 1."""
 
     @property
-    def live(self) -> Array:
+    def live(self) -> DenseArray:
         """(H,) booleans: units whose norm, relative to the largest, exceeds their dual slack."""
         xp = array_namespace(self.unit_norms)
         largest = xp.max(self.unit_norms)
-        return self.unit_norms > xp.clip(1 - self.dual_norms, min=2.0**-40) * largest
+        found: DenseArray = self.unit_norms > xp.clip(1 - self.dual_norms, min=2.0**-40) * largest
+        return found
 
     def _summary(self) -> dict[str, Any]:
         return super()._summary() | {
@@ -132,6 +139,45 @@ class Limit(MaxMarginResult, ABC):
             "unit_norms": to_numpy(self.unit_norms).tolist(),
             "dual_norms": to_numpy(self.dual_norms).tolist(),
         }
+
+    def certify(self, X: Any, y: Any, gates: Any = None) -> Self:
+        """Prove coefficients and multipliers anew on the data, whoever found or stored them.
+
+        A file says what its writer put into it, its status and certificate included; what it takes
+        to prove them are the data, and gates that one has reason to trust.
+
+        Parameters
+        ----------
+        X : (n, D) real array
+            NumPy array or torch tensor.
+        y : (n,) array
+            Labels in {-1, +1}.
+        gates : array, optional
+            Gates or contexts with one row a sample, as the formulation takes them.
+
+        Returns
+        -------
+        Limit
+            Of the same class, its status, certificate, margins and norms computed from these data,
+            to the same tolerance: call `.require()` to insist on `SOLVED`. Other data than those it
+            was found on make other limits: it is then INACCURATE, UNDECIDED or NOT_SEPARABLE.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an array is malformed for the formulation, or the coefficients are of other sizes.
+
+        Examples
+        --------
+        >>> X, y = np.array([[2.0, 0.0], [0.0, 1.0]]), np.array([1.0, -1.0])
+        >>> limit = ib.solve_linear_svm(X, y)
+        >>> limit.certify(X, y).status.name, limit.certify(X + 1e-3, y).status.name
+        ('SOLVED', 'INACCURATE')
+        """
+        module, _, name = self.FORMULATION.partition(":")
+        formulation = getattr(import_module(f"{_PACKAGE}.{module}"), name)
+        proved: Self = formulation.of(self).certify(self, X, y, gates)
+        return proved
 
     @door()
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -191,7 +237,7 @@ class Limit(MaxMarginResult, ABC):
 class UnitsLimit(Limit):
     """A limit of two layers, whose coefficients (H, ..., D) are those of H hidden units."""
 
-    def balanced_weights(self) -> tuple[Array, Array]:
+    def balanced_weights(self) -> tuple[DenseArray, DenseArray]:
         """Return weights w1 (H, ..., D), w2 (H,) of least norm with these coefficients.
 
             w1[h] = zeta[h] / sqrt(||zeta[h]||),  w2[h] = sqrt(||zeta[h]||),

@@ -7,7 +7,7 @@ from typing import Unpack
 
 from .._doors import door
 from .._kinds import arrays
-from .._solve import Array, solve_nested
+from .._solve import Array, ArrayLike, solve_nested
 from .formulation import Formulation, LimitT, Solving, chosen
 
 __all__ = ["solve_path"]
@@ -16,8 +16,8 @@ __all__ = ["solve_path"]
 @door(gates=arrays)
 def solve_path(
     formulation: Formulation[LimitT],
-    X: Array,
-    y: Array,
+    X: ArrayLike,
+    y: ArrayLike,
     gates: Array | None = None,
     *,
     sizes: Sequence[int],

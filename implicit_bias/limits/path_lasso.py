@@ -6,13 +6,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import TYPE_CHECKING, ClassVar, Unpack
+from typing import TYPE_CHECKING, ClassVar, Self, Unpack
 
 import numpy as np
 
 from .._doors import door, parameters
 from .._solve import (
     Array,
+    ArrayLike,
     GatedDesign,
     MaxMarginProgram,
     Solution,
@@ -24,6 +25,7 @@ from .._solve import (
 )
 from .aligned import aligned_weights, forward, network_value
 from .formulation import Formulation, Solving, real_data, solve_limit
+from .limit import Limit
 from .literal import constant, max_margin
 from .path_limit import PathLimit
 from .paths import Gates, Layers, PathColumns, Paths, distinct_paths, gate_layers
@@ -78,6 +80,12 @@ class PathLasso(Formulation[PathLimit]):
 
     widths: tuple[int, ...] | None = None
     contexts: bool = False
+
+    @classmethod
+    def of(cls, limit: Limit) -> Self:
+        """Return the formulation of the widths, and of the contexts or gates, of a `PathLimit`."""
+        assert isinstance(limit, PathLimit)
+        return cls(tuple(int(width) for width in limit.widths), bool(limit.context_sizes.any()))
 
     @door()
     def program(self, X: Array, y: Array, gates: Gates | None = None) -> MaxMarginProgram:
@@ -205,8 +213,8 @@ def _attained(program: MaxMarginProgram, solution: Solution, layers: Layers, pat
 
 @door()
 def solve_path_lasso(
-    X: Array,
-    y: Array,
+    X: ArrayLike,
+    y: ArrayLike,
     gates: Gates,
     *,
     widths: Sequence[int] | None = None,

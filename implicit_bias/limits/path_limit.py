@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,6 +80,8 @@ class PathLimit(Limit):
     >>> limit.paths.shape, limit.multiplicity.tolist(), limit.is_tight()
     ((2, 2), [3, 3], True)
     """
+
+    FORMULATION: ClassVar[str] = "limits.path_lasso:PathLasso"
 
     paths: Indices
     multiplicity: Indices

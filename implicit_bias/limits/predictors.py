@@ -12,6 +12,8 @@ from .._doors import door
 from .._kinds import series
 from .._solve import (
     Array,
+    ArrayLike,
+    DenseArray,
     array_namespace,
     as_float64,
     is_torch_array,
@@ -58,25 +60,28 @@ class DecisionFunction(ABC):
     """
 
     @abstractmethod
-    def __call__(self, X: Array, gates: Array | None = None) -> Array:
+    def __call__(self, X: ArrayLike, gates: ArrayLike | None = None) -> DenseArray:
         """Return the scores (n,) or (n, K) of inputs `X` (n, D) under their gates."""
 
     @door()
-    def decision_function(self, X: Array, gates: Array | None = None) -> Array:
+    def decision_function(self, X: ArrayLike, gates: ArrayLike | None = None) -> DenseArray:
         """Return the scores of a call, under the name that scikit-learn gives them."""
         return self(X, gates)
 
     @door()
-    def predict(self, X: Array, gates: Array | None = None) -> Array:
+    def predict(self, X: ArrayLike, gates: ArrayLike | None = None) -> DenseArray:
         """Return the predicted labels (n,): -1 or +1 for one score, else classes from 0.
 
         A score of exactly 0 is predicted -1, and of several largest scores the first counts.
         """
         scores = self(X, gates)
         xp = array_namespace(scores)
-        if scores.ndim == 1:
-            return 2 * xp.astype(scores > 0, xp.int64) - 1
-        return xp.argmax(scores, axis=1)
+        labels: DenseArray = (
+            2 * xp.astype(scores > 0, xp.int64) - 1
+            if scores.ndim == 1
+            else xp.argmax(scores, axis=1)
+        )
+        return labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +96,7 @@ class LinearPredictor(DecisionFunction):
 
     zeta: Floats
 
-    def __call__(self, X: Array, gates: Array | None = None) -> Floats:
+    def __call__(self, X: ArrayLike, gates: ArrayLike | None = None) -> Floats:
         """Return the scores (n,) or (n, K) of `X` (n, D); there are no gates.
 
         Raises
@@ -135,11 +140,11 @@ class Predictor(DecisionFunction):
         From gates to the columns z.
     """
 
-    zeta: Array
+    zeta: DenseArray
     columns: Columns
 
     @door()
-    def __call__(self, X: Array, gates: Array | None = None) -> Array:
+    def __call__(self, X: ArrayLike, gates: ArrayLike | None = None) -> DenseArray:
         """Return the scores (n,), in float64, of `X` (n, D) under `gates`.
 
         Raises
@@ -150,12 +155,15 @@ class Predictor(DecisionFunction):
             If `X` is not finite, shapes disagree, or a gate is out of range.
         """
         xp = array_namespace(self.zeta)
-        X = _inputs(X, self.zeta)
-        gates = self.columns.check(gates, X)
-        V = xp.reshape(self.zeta, (-1, X.shape[1]))
+        inputs = _inputs(X, self.zeta)
+        opened = self.columns.check(gates, inputs)
+        V = xp.reshape(self.zeta, (-1, inputs.shape[1]))
         step = max(1, min(_ROWS, _ENTRIES // V.shape[0]))
-        blocks = [slice(start, start + step) for start in range(0, max(1, X.shape[0]), step)]
-        return xp.concat([_scores(X[rows], self.columns(gates[rows]), V) for rows in blocks])
+        blocks = [slice(start, start + step) for start in range(0, max(1, inputs.shape[0]), step)]
+        scores: DenseArray = xp.concat(
+            [_scores(inputs[rows], self.columns(opened[rows]), V) for rows in blocks]
+        )
+        return scores
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self, get_type_hints
 from .._doors import door
 from .._saved import Kind, filled, read_saved, write_saved
 from .._shown import Shown
-from .._solve import Answer, Certificate, Solution, Status
+from .._solve import Answer, Certificate, DenseArray, Solution, Status
 from ..quantities.table import record_lines
 from .stored import array_device, decoded, encoded, movable, placed
 
@@ -73,9 +73,9 @@ class Result(Answer, Shown):
     def load(cls, path: str | os.PathLike[str], *, device: str | None = None) -> Self:
         """Read what `save` wrote.
 
-        A checksum detects any change of the file, and the stored arrays must be consistent with
-        the certificate. Proving it again takes the data: `certify` the program of a max-margin
-        limit with its coefficients and multipliers.
+        A checksum detects damage to the file, and the stored arrays must be consistent with the
+        certificate. Neither proves it, since whoever writes a file can write both: that takes the
+        data (see `Limit.certify`).
 
         Parameters
         ----------
@@ -145,7 +145,7 @@ class MaxMarginResult(Result):
 
     ADVICE: ClassVar = Solution.ADVICE
 
-    dual: Any
+    dual: DenseArray
     certificate: Certificate
     tol: float
     solver: str

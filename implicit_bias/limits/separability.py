@@ -12,7 +12,9 @@ import numpy as np
 from .._doors import door, result
 from .._solve import (
     Array,
+    ArrayLike,
     Certificate,
+    DenseArray,
     GatedDesign,
     MaxMarginProgram,
     Settings,
@@ -86,10 +88,10 @@ class Separability(Result):
     )
 
     status: Status
-    direction: Array | None
+    direction: DenseArray | None
     margin: float
     largest_margin: float
-    multipliers: Array | None
+    multipliers: DenseArray | None
     residual: float
     certificate: Certificate
     message: str
@@ -108,7 +110,7 @@ class Separability(Result):
 
 @door()
 def is_separable(
-    X: Array, y: Array, gates: Array | None = None, *, contexts: Array | None = None
+    X: ArrayLike, y: ArrayLike, gates: ArrayLike | None = None, *, contexts: ArrayLike | None = None
 ) -> Separability:
     r"""Decide whether coefficients zeta classify every sample correctly.
 

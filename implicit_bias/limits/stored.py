@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._saved import filled
-from .._solve import Array, is_torch_array, to_numpy
+from .._solve import Array, DenseArray, is_torch_array, to_numpy
 
 __all__ = ["NOT_STORED", "array_device", "decoded", "encoded", "movable", "placed"]
 
@@ -82,8 +82,8 @@ def decoded(hint: Any, record: Any, name: str, arrays: Arrays) -> Any:
 
 
 def movable(cls: type) -> set[str]:
-    """Return the names of the fields typed `Array`, whose arrays are of the kind of the inputs."""
-    return {name for name, hint in get_type_hints(cls).items() if _not_none(hint) is Array}
+    """Return the names of the fields typed `DenseArray`, of the kind of the inputs."""
+    return {name for name, hint in get_type_hints(cls).items() if _not_none(hint) is DenseArray}
 
 
 def array_device(array: Array) -> str | None:

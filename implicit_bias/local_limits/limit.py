@@ -18,7 +18,7 @@ from ..limits.result import Result
 from ..limits.stored import NOT_STORED
 
 if TYPE_CHECKING:
-    from ..training.data import Inputs
+    pass
 
 __all__ = ["LocalCertificate", "LocalLimit", "same_limit"]
 
@@ -51,7 +51,7 @@ class NetworkPredictor(DecisionFunction):
 
     network: Any
 
-    def __call__(self, X: Inputs, gates: Inputs | None = None) -> Array:
+    def __call__(self, X: Any, gates: Any = None) -> Array:
         """Return the scores (n,) of inputs (n, D) under their gates."""
         import torch
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, get_args
 
 import torch
 
 from .._doors import door, parameters, result
 from .._solve import Status
+from .._words import PacedTrainer, TrainerName
 from ..training.catalogue import TRAINERS
 from ..training.data import Inputs, place_data, trained_weights
 from ..training.loop import train
@@ -27,7 +28,7 @@ __all__ = ["PACED", "Clock", "ConstantClock", "PowerClock", "clock_of", "pace_of
 # Trainers whose steps follow the gradient of the loss, if in a time of their own.
 FLOWS = frozenset({"constant", "normalised", "momentum"})
 # Those of them whose pace is measured, since no law has its constant.
-PACED = ("normalised", "momentum")
+PACED: tuple[PacedTrainer, ...] = get_args(PacedTrainer)
 
 
 class State(Protocol):
@@ -139,7 +140,7 @@ class PowerClock:
     'normalised'
     """
 
-    trainer: str
+    trainer: TrainerName
     steps: float
     log_inverse_loss: float
     exponent: float
@@ -209,7 +210,7 @@ def pace_of(
     y: Inputs,
     gates: Inputs | None = None,
     *,
-    trainer: str,
+    trainer: PacedTrainer,
     n_steps: int = 300,
 ) -> PowerClock | None:
     """Measure the clock of another trainer by a short run of it from a trained network.

@@ -40,6 +40,11 @@ __all__ = ["Comparison", "NetworkState", "compare", "measure_network"]
 NO_SUPPORT = 1e-9
 # Comparisons with margin ratios below this name what keeps them there.
 NEAR = 0.99
+# A ratio that is proved of a network beside its own limit, and exceeds that beside another by
+# this, is of two limits: certified gaps and rounding are a thousand times smaller.
+APART = 1e-4
+# Units that are named by their numbers.
+NAMED = 4
 _OF_UNITS = ("n_dead", "largest_dual_norm", "n_wrongly_small")
 _FROM_DISTANCES = (
     "margin_ratio", "network_norm", "zeta_cosine", "score_cosine", "agreement", "error_network",
@@ -160,12 +165,18 @@ class Comparison(Measured, eq=True):
         """Name the reasons for a margin ratio below 0.99 once data are separated; empty above."""
         if not 0 < self.margin_ratio < NEAR:
             return ""
+        if self.kkt_margin_bound > self.margin_ratio + APART:
+            return (
+                "another limit: its own multipliers prove a ratio of at least "
+                f"{self.kkt_margin_bound:.4f} beside the limit that it has"
+            )
         if self.small_units:
-            return "slow units: their dual norms exceed 1, so they still grow"
+            units = _numbered(self.small_units)
+            return f"units {units} still grow: their dual norms exceed 1"
         if self.kkt_residual < 1 - NEAR and self.largest_dual_norm > 1 + DUAL_SLACK:
             return "a saddle: stationary, but with a dual norm above 1"
         if self.kkt_residual < 1 - NEAR:
-            return "the loss: stationary, but multipliers reach beyond the margin"
+            return "stationary, but multipliers reach beyond the margin: the loss has to fall"
         return "time: the weights are not stationary yet"
 
     @door()
@@ -306,6 +317,12 @@ def measure_network(
         if len(held_out.y)
         else math.nan,
     )
+
+
+def _numbered(units: tuple[int, ...]) -> str:
+    """Return the first units by their numbers, and how many more there are."""
+    more = len(units) - NAMED
+    return ", ".join(map(str, units[:NAMED])) + (f" and {more} more" if more > 0 else "")
 
 
 def _n_support(multipliers: NDArray[np.float64]) -> int:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from .._doors import door
 from .._solve import to_numpy
+from .._words import MarginLoss
 from ..data.sample import Sample
 from ..gates.changes import gate_changes
 from ..networks.adapted import with_gates
@@ -127,7 +128,7 @@ class Distances:
         train: Sample,
         val: Sample,
         *,
-        loss: str = "logistic",
+        loss: MarginLoss = "logistic",
         kkt: bool = True,
         direction: bool = False,
     ) -> None:

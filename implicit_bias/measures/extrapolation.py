@@ -121,8 +121,11 @@ class Extrapolation(Shown):
     @property
     def informative(self) -> bool:
         """True if the bar says more than that the limit lies between `reached` and `upper`."""
-        left = self.upper - self.reached
-        return not self.limit.high - self.limit.low >= (1 - LITTLE) * left
+        return self.says(self.limit)
+
+    def says(self, bar: Bar) -> bool:
+        """Return whether a bar says more than that it lies between `reached` and `upper`."""
+        return not bar.high - bar.low >= (1 - LITTLE) * (self.upper - self.reached)
 
     @door()
     def predict(self, u: float) -> Bar:
@@ -161,7 +164,7 @@ class Extrapolation(Shown):
     def in_words(self, bar: Bar) -> str:
         """A bar below the bound, for a table."""
         low, high = f"{bar.low:.4f}", f"{bar.high:.4f}"
-        if bar.high - bar.low >= (1 - LITTLE) * (self.upper - self.reached):
+        if not self.says(bar):
             return f"not known: anything from what is reached, {self.reached:.4f}, to {high}"
         if low == high:
             return low

@@ -255,11 +255,12 @@ def _generated(
     """Multipliers (n,) from dense problems on as few samples as will do."""
     n = len(wanted)
     chosen = torch.argsort(tight)[: max(_N_CANDIDATES, min(n // 2, 2 * len(w), _MOST_AT_FIRST))]
+    guess: Tensor | None = None
     while True:
         gram = gradient_gram(network, data.take(chosen))
         gram += tight[chosen, None] * tight[chosen]
         lam = torch.zeros_like(wanted)
-        lam[chosen] = nonnegative_fit(gram, wanted[chosen])
+        lam[chosen] = nonnegative_fit(gram, wanted[chosen], guess)
         if len(chosen) == n:
             return lam
         outside = torch.ones_like(wanted, dtype=torch.bool)
@@ -274,6 +275,9 @@ def _generated(
         steepest = asking[torch.argsort(slope[asking])[:_N_CANDIDATES]]
         grown = torch.cat([kept, steepest])
         chosen = grown if len(grown) > len(chosen) else torch.cat([chosen, steepest])
+        positive = lam.clone()
+        positive[steepest] = 1.0
+        guess = positive[chosen]
 
 
 def _dual_norms(

@@ -254,7 +254,9 @@ def _rows(X: Tensor) -> Floats:
 
 def _measure(name: str, features: Floats, y: Floats) -> LayerSeparability:
     products = inner_products(features, features)
-    values = np.linalg.eigvalsh(products)[::-1][: min(features.shape)]
+    # Both Gram matrices have the same eigenvalues but for zeros.
+    smaller = products if len(features) <= features.shape[1] else features.T @ features
+    values = np.linalg.eigvalsh(smaller)[::-1]
     separability = separability_of_products(products, y)
     norms = np.sqrt(np.diagonal(products))
     size = norms[:, None] * norms

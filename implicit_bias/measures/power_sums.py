@@ -93,7 +93,8 @@ class Powers:
         """
         for name, one in (("dual_norms", dual_norms), ("shares", shares)):
             if one is not None:
-                require_shape(name, one, (np.size(dual_norms),), "one number a unit")
+                units = 0 if dual_norms is None else len(dual_norms)
+                require_shape(name, one, (units,), "one number a unit")
         if dual_norms is not None and len(dual_norms) == 0:
             raise ValueError("`dual_norms` is empty: a network has a unit at least")
         # A predictor that is linear in its weights has powers 1, 2, ... alone, and logarithms.

@@ -18,6 +18,7 @@ from scipy.stats import linregress
 from .._doors import door
 from .._kinds import mapping, series
 from .._solve import Status
+from .._words import TrainerName
 from ..quantities.formatting import DASH
 from ..quantities.table import TABLE
 from ..training.catalogue import get_trainer
@@ -64,7 +65,7 @@ class KnownRate:
 
 
 MARGIN = TABLE["margin_ratio"].distance_label
-ANGLE, WEIGHTS = "angle of zeta", "norm of the weights"
+ANGLE, WEIGHTS = "angle of direction", "norm of the weights"
 _CONSTANT = KnownRate(-1.0, "linear predictors, constant steps", SOUDRY)
 _NORMALISED = KnownRate(-1.0, "linear predictors, steps over the loss", JI_T)
 
@@ -204,7 +205,7 @@ def measure_rates(
     *,
     weight_norm: ArrayLike | None = None,
     degree: int = 1,
-    trainer: str | None = None,
+    trainer: TrainerName | None = None,
 ) -> tuple[Rate, ...]:
     """Measure how distances fall and weights grow, against t, log t and log(1/loss).
 
@@ -283,7 +284,7 @@ def measure_rates(
 
 
 @door()
-def proved_method(settings: TrainingSettings) -> str | None:
+def proved_method(settings: TrainingSettings) -> TrainerName | None:
     """Return the trainer of a run if its steps are such as rates are proved of.
 
     They are proved of full batches without momentum, at rates that are given in advance; of dual

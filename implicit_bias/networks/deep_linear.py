@@ -75,8 +75,9 @@ class DeepLinear(torch.nn.Module):
         sizes |= {f"hidden_widths[{i}]": width for i, width in enumerate(hidden_widths)}
         begin = Start.checked(sizes, INITS, **start)
         self.n_inputs = n_inputs
-        drawn = _draw(begin.init, [n_inputs, *hidden_widths, 1], begin.generator())
-        self.layers = torch.nn.ParameterList(begin.parameters(drawn))
+        widths = [n_inputs, *hidden_widths, 1]
+        drawn = begin.parameters(lambda rng: _draw(begin.init, widths, rng))
+        self.layers = torch.nn.ParameterList(drawn)
 
     @classmethod
     @door()

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from .._doors import door
 from .._kinds import whole_number
+from .._words import InitName
 from .protocols import check_inputs, check_tensor
 from .weights import (
     Start,
@@ -97,14 +98,15 @@ class GatedStack(torch.nn.Module):
     ) -> None:
         super().__init__()
         sizes = {"n_inputs": n_inputs} | {f"widths[{i}]": w for i, w in enumerate(widths)}
-        inits = ("sign", "gaussian", "kaiming", "orthogonal", "balanced")
+        inits: tuple[InitName, ...] = ("sign", "gaussian", "kaiming", "orthogonal", "balanced")
         begin = Start.checked(sizes, inits, **start)
         self.n_inputs, self.widths = n_inputs, tuple(int(width) for width in widths)
         below = [n_inputs, *self.widths]
         shapes = [self._shape(high, low) for low, high in pairwise(below)]
         deviation = math.sqrt(initial_variance(widths=self.widths, gate_rate=gate_rate))
-        drawn = _draw(begin.init, [*shapes, (1, below[-1])], deviation, begin.generator())
-        self.layers = torch.nn.ParameterList(begin.parameters(drawn))
+        shapes.append((1, below[-1]))
+        drawn = begin.parameters(lambda rng: _draw(begin.init, shapes, deviation, rng))
+        self.layers = torch.nn.ParameterList(drawn)
 
     @property
     def degree(self) -> int:

@@ -153,7 +153,7 @@ class _Head(torch.nn.Module):
         n_features: int,
         *,
         dtype: torch.dtype = torch.float64,
-        device: str = "cpu",
+        device: torch.device | str = "cpu",
     ) -> None:
         super().__init__()
         check_device(device)
@@ -242,7 +242,7 @@ class SoftLabelHead(_Head):
         *,
         temperature: float,
         dtype: torch.dtype = torch.float64,
-        device: str = "cpu",
+        device: torch.device | str = "cpu",
     ) -> None:
         super().__init__(n_classes, n_features, dtype=dtype, device=device)
         self.temperature = temperature
@@ -302,6 +302,7 @@ class ExitNetwork(torch.nn.Module):
 
 def _check_labels(gates: object, shape: tuple[int, ...]) -> None:
     check_tensor("gates", gates)
+    assert isinstance(gates, Tensor)
     if tuple(gates.shape) != shape:
         raise ValueError(
             f"`gates` must hold the labels, of shape {shape}, got shape {tuple(gates.shape)}"

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from .._doors import door
+from .._words import InitName
 from .weights import (
     Start,
     Starting,
@@ -58,7 +59,7 @@ class GatedLayers(torch.nn.Module):
         self,
         sizes: Mapping[str, int],
         upper_widths: Sequence[int],
-        inits: Sequence[str],
+        inits: Sequence[InitName],
         **start: Unpack[Starting],
     ) -> None:
         super().__init__()
@@ -66,8 +67,10 @@ class GatedLayers(torch.nn.Module):
         begin = Start.checked({**sizes, **above}, inits, **start)
         self.n_inputs, *shape = sizes.values()
         self.n_units = shape[0]
-        drawn = draw_gated(begin.init, (*shape, self.n_inputs), upper_widths, begin.generator())
-        self.w1, *upper = begin.parameters(drawn)
+        gated = (*shape, self.n_inputs)
+        self.w1, *upper = begin.parameters(
+            lambda rng: draw_gated(begin.init, gated, upper_widths, rng)
+        )
         self.upper = torch.nn.ParameterList(upper)
 
     @classmethod

@@ -77,10 +77,9 @@ class DeepReLU(torch.nn.Module):
         sizes = {"n_inputs": n_inputs} | {f"widths[{i}]": w for i, w in enumerate(widths)}
         begin = Start.checked(sizes, ("kaiming", "orthogonal", "balanced"), **start)
         shapes = [(above, below) for below, above in pairwise([n_inputs, *widths, 1])]
-        balanced, rng = begin.init == "balanced", begin.generator()
-        drawn = balanced_units(shapes, rng) if balanced else draw_matrices(begin.init, shapes, rng)
+        drawn = begin.parameters(lambda rng: _draw(begin.init, shapes, rng))
         self.n_inputs = n_inputs
-        self.layers = torch.nn.ParameterList(begin.parameters(drawn))
+        self.layers = torch.nn.ParameterList(drawn)
 
     @property
     def degree(self) -> int:
@@ -234,3 +233,7 @@ class ReLU(DeepReLU):
         v = (self.gates(X).to(X.dtype) * coefficients[:, None]).T @ X
         norms: Tensor = torch.linalg.vector_norm(v, dim=1)
         return norms
+
+
+def _draw(init: str, shapes: list[tuple[int, int]], rng: torch.Generator) -> list[Tensor]:
+    return balanced_units(shapes, rng) if init == "balanced" else draw_matrices(init, shapes, rng)

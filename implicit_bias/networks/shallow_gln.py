@@ -75,8 +75,8 @@ class ShallowGLN(torch.nn.Module):
             )
         self.n_inputs = n_inputs
         self.register_buffer("global_contexts", table)
-        drawn = draw_matrices(begin.init, [(len(table), n_inputs)], begin.generator())
-        (self.weight,) = begin.parameters(drawn)
+        shapes = [(len(table), n_inputs)]
+        (self.weight,) = begin.parameters(lambda rng: draw_matrices(begin.init, shapes, rng))
 
     @classmethod
     @door()

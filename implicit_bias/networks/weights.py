@@ -5,14 +5,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Self, TypedDict, Unpack
+from typing import Self, TypedDict, Unpack, get_args
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from .._words import InitName, UnitInit
 from .protocols import check_start
+from .threads import torch_threads
 
 __all__ = [
     "INITS",
@@ -37,7 +39,7 @@ __all__ = [
 _FILLS: Mapping[str, Callable[..., Tensor]] = MappingProxyType(
     {"orthogonal": torch.nn.init.orthogonal_, "kaiming": torch.nn.init.kaiming_normal_}
 )
-INITS = ("orthogonal", "kaiming", "balanced")
+INITS: tuple[UnitInit, ...] = get_args(UnitInit)
 
 
 def as_tensor(values: ArrayLike | Tensor) -> Tensor:
@@ -75,7 +77,7 @@ class Starting(TypedDict, total=False):
     torch.Size([2, 2, 3])
     """
 
-    init: str
+    init: InitName
     init_scale: float
     random_state: int | np.random.Generator
     dtype: torch.dtype
@@ -86,7 +88,7 @@ class Starting(TypedDict, total=False):
 class Start:
     """The choices of `Starting`, checked and with their defaults."""
 
-    init: str
+    init: InitName
     init_scale: float = 1.0
     random_state: int | np.random.Generator = 0
     dtype: torch.dtype = torch.float64
@@ -94,7 +96,7 @@ class Start:
 
     @classmethod
     def checked(
-        cls, sizes: Mapping[str, int], inits: Sequence[str], **start: Unpack[Starting]
+        cls, sizes: Mapping[str, int], inits: Sequence[InitName], **start: Unpack[Starting]
     ) -> Self:
         """Return the choices for a network, checked by `check_start`.
 
@@ -115,15 +117,24 @@ class Start:
         check_start(sizes, begin.init_scale, init=begin.init, inits=inits, device=begin.device)
         return begin
 
-    def generator(self) -> torch.Generator:
-        """Return a torch generator, seeded by `random_state`."""
+    def parameters(
+        self, draw: Callable[[torch.Generator], Iterable[Tensor]]
+    ) -> list[torch.nn.Parameter]:
+        """Return weights as parameters, drawn by `random_state`, scaled and placed.
+
+        In one thread, whatever torch may have: the rounding of orthogonal factors and of sums
+        depends on their number, and a seed is to give one network everywhere.
+
+        Parameters
+        ----------
+        draw : callable
+            ``draw(generator)`` returns the weights, in float64 on the CPU.
+        """
         seed = self.random_state
         if isinstance(seed, np.random.Generator):
             seed = int(seed.integers(2**63 - 1))
-        return torch.Generator().manual_seed(seed)
-
-    def parameters(self, drawn: Iterable[Tensor]) -> list[torch.nn.Parameter]:
-        """Return drawn weights as parameters, scaled and placed."""
+        with torch_threads(1):
+            drawn = list(draw(torch.Generator().manual_seed(seed)))
         return [
             torch.nn.Parameter((self.init_scale * W).to(device=self.device, dtype=self.dtype))
             for W in drawn

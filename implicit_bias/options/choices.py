@@ -7,13 +7,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
     from ..data.dataset import Dataset
     from ..data.labelled import ClassDataset
 
-__all__ = ["Choices", "ModelName", "RunOptions"]
+__all__ = [
+    "Choices",
+    "ClassesT",
+    "ModelName",
+    "ModelT",
+    "NetworkT",
+    "RegimeT",
+    "RunOptions",
+    "TellingOptions",
+    "UserData",
+]
 
 ModelName = Literal[
     "deep-linear",
@@ -32,18 +44,30 @@ ModelName = Literal[
 ]
 
 
-class Choices(TypedDict, total=False):
-    """Every option of every model, beside `data` and `gating`."""
+class _PlainChoices(TypedDict, total=False):
+    """The options that do not change what a report holds, beside `data` and `gating`."""
 
     batch_size: int | None
     beta: float
-    classes: Literal["two", "all"]
     constant: bool | None
     contexts: int | None
     cutoffs: Literal["median", "random", "axes"]
     data_dir: str | os.PathLike[str] | None
     depth: int
-    device: str
+    device: Literal[
+        "cpu",
+        "cuda",
+        "mps",
+        "xpu",
+        "cuda:0",
+        "cuda:1",
+        "cuda:2",
+        "cuda:3",
+        "cuda:4",
+        "cuda:5",
+        "cuda:6",
+        "cuda:7",
+    ]
     dtype: Literal["float32", "float64"]
     exits: int | Sequence[int] | None
     experts: Literal["linear", "constant"]
@@ -63,26 +87,49 @@ class Choices(TypedDict, total=False):
     n_labelled: int | None
     n_train: int | None
     n_val: int | None
-    network: Literal["two-layer", "residual"]
     output_scales: float | Sequence[float] | None
     positive: int | str | Sequence[int | str] | None
-    regime: Literal["rich", "lazy"]
     seed: int
     share: float
-    solver: str
+    solver: Literal[
+        "interior-point",
+        "highs",
+        "cvxpy",
+        "cvxpy:CLARABEL",
+        "cvxpy:ECOS",
+        "cvxpy:SCS",
+        "cvxpy:OSQP",
+        "cvxpy:HIGHS",
+        "cvxpy:COPT",
+        "cvxpy:CPLEX",
+        "cvxpy:GUROBI",
+        "cvxpy:MOSEK",
+        "cvxpy:XPRESS",
+    ]
     standardize: bool | None
     starts: int | None
     steps: int | Sequence[int] | None
     temperature: float | None
     tol: float
-    trainer: Literal["annealed", "constant", "dual", "momentum", "normalised"] | str | Sequence[str]
+    trainer: (
+        Literal["annealed", "constant", "dual", "momentum", "normalised"]
+        | Sequence[Literal["annealed", "constant", "dual", "momentum", "normalised"]]
+    )
     trunk: Literal["trained", "random"]
     trunk_steps: int
     upper_units: int | None
 
 
-class RunOptions(Choices, total=False):
-    """The options, and data and gates of the user in place of bundled and drawn ones."""
+class Choices(_PlainChoices, total=False):
+    """Every option of every model, beside `data` and `gating`."""
+
+    classes: Literal["two", "all"]
+    network: Literal["two-layer", "residual"]
+    regime: Literal["rich", "lazy"]
+
+
+class UserData(TypedDict, total=False):
+    """Data and gates of the user, in place of bundled and drawn ones."""
 
     X: Any
     y: Any
@@ -108,3 +155,32 @@ class RunOptions(Choices, total=False):
         | ClassDataset
     )
     gating: Literal["random", "relu", "learned", "dlgn", "contexts"] | Any
+
+
+class RunOptions(Choices, UserData, total=False):
+    """Everything that a model may be told."""
+
+
+# The model, and the values of the options of which the classes in a report depend.
+if TYPE_CHECKING:
+    ModelT = TypeVar("ModelT", bound=ModelName)
+    ClassesT = TypeVar("ClassesT", bound=Literal["two", "all"], default=Literal["two"])
+    NetworkT = TypeVar(
+        "NetworkT", bound=Literal["two-layer", "residual"], default=Literal["two-layer"]
+    )
+    RegimeT = TypeVar("RegimeT", bound=Literal["rich", "lazy"], default=Literal["rich"])
+else:  # Python 3.13 is the first whose type variables have defaults
+    from typing import TypeVar
+
+    ModelT = TypeVar("ModelT")
+    ClassesT = TypeVar("ClassesT")
+    NetworkT = TypeVar("NetworkT")
+    RegimeT = TypeVar("RegimeT")
+
+
+class TellingOptions(_PlainChoices, UserData, Generic[ClassesT, NetworkT, RegimeT], total=False):
+    """The same, by whose values type checkers know what the report holds."""
+
+    classes: ClassesT
+    network: NetworkT
+    regime: RegimeT

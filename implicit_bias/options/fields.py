@@ -9,10 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
+from .._words import (
+    ClassesName,
+    Cutoffs,
+    DtypeName,
+    MarginLoss,
+    TrainerName,
+    UnitInit,
+    words,
+)
 from ..data.names import NAMES
-from ..training.catalogue import TRAINERS
 
 __all__ = [
     "EVERY_CLASS",
@@ -152,7 +160,7 @@ class ImageOptions(SplitOptions):
 class ClassOptions(ImageOptions):
     """Data of two labels or of several classes."""
 
-    classes: Literal["two", "all"] = option(
+    classes: ClassesName = option(
         "two", "Two, such as 0-4 against 5-9, or each of the classes against the rest."
     )
 
@@ -176,7 +184,7 @@ class UnitOptions(Options):
 class GateOptions(UnitOptions):
     """Units gated by hyperplanes."""
 
-    cutoffs: Literal["median", "random", "axes"] = option(
+    cutoffs: Cutoffs = option(
         "median", "Where the hyperplanes cut; axes: one coordinate plane each."
     )
 
@@ -192,7 +200,7 @@ class ContextOptions(GateOptions):
 class StartOptions(Options):
     """The weights that a network begins with."""
 
-    init: Literal["orthogonal", "kaiming", "balanced"] = option("orthogonal", "Initial weights.")
+    init: UnitInit = option("orthogonal", "Initial weights.")
     init_scale: float = option(1.0, "Factor on the initial weights.")
 
 
@@ -201,7 +209,7 @@ class DeviceOptions(Options):
     """Device and precision of a trained network."""
 
     device: str = option("cpu", "Device of the network: cpu, cuda, cuda:1, ...")
-    dtype: Literal["float32", "float64"] = option(
+    dtype: DtypeName = option(
         "float64", "Precision of the network; the limit is always solved in float64."
     )
 
@@ -238,10 +246,10 @@ class TrainerOptions(ScheduleOptions):
         "constant",
         "Gradient method: constant steps, or one that goes far along; several, each from the same "
         "weights, side by side.",
-        choices=tuple(sorted(TRAINERS)),
+        choices=tuple(sorted(words(TrainerName))),
         joined=True,
     )
-    loss: Literal["logistic", "exponential"] = option("logistic", "Loss of a margin.")
+    loss: MarginLoss = option("logistic", "Loss of a margin.")
     momentum: float = option(0.0, "Heavy-ball momentum of the trainers constant and normalised.")
 
 

@@ -43,6 +43,8 @@ class Quantity:
         Its value in the row of a run of several classes, each against the rest.
     head : str
         A short label for the head of a column; the label if it is left out.
+    phrase : str
+        The value in a sentence, as `str.format` fills it in; label and value if it is left out.
 
     Examples
     --------
@@ -60,6 +62,7 @@ class Quantity:
     type: Type | None = None
     over_classes: Rule | None = None
     head: str = ""
+    phrase: str = ""
 
     @property
     def title(self) -> str:
@@ -83,6 +86,11 @@ class Quantity:
         title = self.title.strip()
         return self.doc or f"{title[:1].upper()}{title[1:]}."
 
+    @property
+    def ideal_text(self) -> str:
+        """The ideal value in as few characters as it takes; a dash without one."""
+        return DASH if self.ideal is None else self._shortest(self.ideal)
+
     def text(self, value: Any) -> str:
         """Format a value as tables show it; a dash for None, NaN and infinity."""
         if value is None:
@@ -95,13 +103,22 @@ class Quantity:
             return str(value)
         return number(value, self.format)
 
+    def said(self, value: Any) -> str:
+        """Say a value in a sentence."""
+        return (
+            self.phrase.format(value) if self.phrase else f"{self.label.strip()} {self.text(value)}"
+        )
+
     def _ideal_text(self) -> str:
         value = self.ideal if self.at_most is None else self.at_most
         if value is None:
             return ""
-        percent = isinstance(self.format, str) and self.format.endswith("%")
-        words = f"{100 * value:g}%" if percent else f"{value:g}"
+        words = self._shortest(value)
         return f" ({words})" if self.at_most is None else f" (at most {words})"
+
+    def _shortest(self, value: float) -> str:
+        percent = isinstance(self.format, str) and self.format.endswith("%")
+        return f"{100 * value:g}%" if percent else f"{value:g}"
 
 
 def distance_from_ideal(quantity: Quantity, value: Any) -> float:

@@ -64,7 +64,9 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
 def loss_in_words(log_loss: float) -> str:
     """Format exp(log_loss), as a power of ten where that underflows."""
     if log_loss > -700:
-        return f"{math.exp(log_loss):.4g}" if log_loss < 700 else "inf"
+        return (
+            f"{math.exp(log_loss):.4g}" if log_loss < 700 else power_of_ten(log_loss / math.log(10))
+        )
     return f"1e{log_loss / math.log(10):.0f}"
 
 
@@ -77,9 +79,9 @@ def rounded(value: float) -> str:
 
 
 def power_of_ten(value: float) -> str:
-    """Format 10 to the power of `value`, which may itself be large: 3e9, 1e(4e8)."""
+    """Format 10 to the power of `value`, which may itself be large: 3e9, 10^(4e8)."""
     if not math.isfinite(value):
         return DASH if math.isnan(value) else "no number of steps"
     if value < 300:
         return rounded(10**value)
-    return f"1e{value:.0f}" if value < 1e4 else f"1e({rounded(value)})"
+    return f"1e{value:.0f}" if value < 1e4 else f"10^({rounded(value)})"

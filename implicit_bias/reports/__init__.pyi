@@ -7,6 +7,7 @@ from .._names import Unreadable as Unreadable
 from .._names import found as found
 from .._names import name_of as name_of
 from .._saved import FORMAT as FORMAT
+from .._saved import RUN as RUN
 from .._saved import Kind as Kind
 from .._saved import filled as filled
 from .._saved import kind_of as kind_of
@@ -21,6 +22,7 @@ from .encoding import Encoder as Encoder
 from .encoding import NotSavable as NotSavable
 from .finding import Assumption as Assumption
 from .finding import Finding as Finding
+from .finding import Side as Side
 from .finding import Table as Table
 from .formulas import mathml as mathml
 from .heading import Heading as Heading
@@ -32,5 +34,15 @@ from .row import OPTIONS as OPTIONS
 from .row import READ as READ
 from .row import make_row as make_row
 from .saving import KIND as KIND
+from .screen import LINES as LINES
+from .screen import WIDTH as WIDTH
+from .screen import render_screen as render_screen
+from .screen import screen_table as screen_table
 from .text import render_text as render_text
+from .verdict import WITHIN as WITHIN
+from .verdict import WORDS as WORDS
+from .verdict import Evidence as Evidence
+from .verdict import Verdict as Verdict
+from .verdict import decide as decide
+from .verdict import nearest_first as nearest_first
 from .writers import WEIGHTS as WEIGHTS

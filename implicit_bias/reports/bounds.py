@@ -10,20 +10,24 @@ from .._solve import Status
 from ..limits.path_limit import PathLimit
 from ..local_limits.limit import LocalLimit
 from ..measures.bounded_value import BoundedComparison, BoundedValue
-from ..measures.classifiers import classifier_rows
+from ..measures.classifiers import ClassifierComparison, classifier_rows
 from ..quantities.formatting import DASH, number
 from ..quantities.table import lines
-from .finding import Assumption, Finding, Table
+from .finding import Assumption, Finding, Side, Table
 from .findings import solved
+from .verdict import Evidence, decide
 
 __all__ = [
     "BOUND",
     "LASSO",
     "LOCAL",
     "comparison_finding",
+    "bound_evidence",
     "bound_finding",
     "bound_table",
+    "bounded_sides",
     "local_columns",
+    "local_evidence",
     "strict_local_optimum",
 ]
 
@@ -39,7 +43,88 @@ def bound_finding(bound: PathLimit) -> Finding:
     """
     alone = solved(bound, BOUND)
     title = "a bound of every network with these gates"
-    return replace(alone, tables=(bound_table(bound, title, *alone.tables[0].rows[4:]),))
+    return replace(
+        alone,
+        tables=(bound_table(bound, title, *alone.tables[0].rows[4:]),),
+        verdicts=(decide(bound_evidence(bound)),),
+        sides=(_bound_side(bound),),
+    )
+
+
+def _bound_side(bound: PathLimit, found: ClassifierComparison | None = None) -> Side:
+    values = {"value": bound.dual_objective, "gap": bound.gap}
+    return Side(BOUND, values | ({} if found is None else _labels(found)))
+
+
+def _labels(found: ClassifierComparison) -> dict[str, Any]:
+    return {name: getattr(found, name) for name in ("agreement", "error", "score_cosine")}
+
+
+def bounded_sides(bound: PathLimit, found: BoundedComparison) -> tuple[Side, ...]:
+    """Return the bound, the local limit and the network as columns of the first screen.
+
+    Parameters
+    ----------
+    bound : PathLimit
+    found : BoundedComparison
+        Of a network with these gates.
+    """
+    known, local = found.classifiers, found.limit
+    network = {"value": found.value, "error": found.error_network, "local_ratio": found.local_ratio,
+               "bound_ratio": found.bound_ratio}  # fmt: skip
+    sides = [_bound_side(bound, known.get(LASSO)), Side("network", network)]
+    if local is not None:
+        values = {"value": local.value, "local_residual": local.residual, "local_ratio": 1.0,
+                  "bound_ratio": found.local_bound_ratio}  # fmt: skip
+        sides.insert(1, Side(LOCAL, values | (_labels(known[LOCAL]) if LOCAL in known else {})))
+    return tuple(sides)
+
+
+def bound_evidence(bound: PathLimit, value: BoundedValue | None = None) -> Evidence:
+    """Return what is proved of all networks with the same gates.
+
+    Parameters
+    ----------
+    bound : PathLimit
+    value : BoundedValue, optional
+        Of one of them, whose local limit bounds the least value from above.
+    """
+    least, upper = bound.dual_objective, bound.attained
+    if value is not None:
+        known = value.value, value.local_value, bound.attained
+        upper = min(one for one in known if not math.isnan(one))
+    reason = f"no network with these gates is below {least:.5g} (proved)"
+    if bound.is_tight():
+        reason += ", and one is known that attains it"
+    elif math.isfinite(upper):
+        reason += f": the best of all lies between {least:.5g} and {upper:.5g}"
+    return Evidence(
+        theory="bound", status=bound.status, beside={"lower_bound": least}, numbers=reason
+    )
+
+
+def local_evidence(value: BoundedValue, **further: Any) -> Evidence:
+    """Return the evidence on a network whose limit no theorem names, beside its local limit.
+
+    Parameters
+    ----------
+    value : BoundedValue
+    further
+        As of `Evidence`.
+    """
+    local = value.limit
+    numbers = f"value {value.value:.5g}"
+    if local is not None:
+        numbers += f", local optimum {local.value:.5g}"
+    reason = "" if value.local is None else value.local.reason
+    known = {"theory": "local limit", "reason": reason} | further
+    return Evidence(
+        status=None if local is None else local.status,
+        near={} if local is None else {"local_ratio": value.local_ratio},
+        beside={"value": value.value, "local_value": value.local_value},
+        numbers=numbers,
+        **known,
+    )
 
 
 def bound_table(bound: PathLimit, title: str, *further: tuple[str, ...]) -> Table:
@@ -160,4 +245,6 @@ def strict_local_optimum(local: LocalLimit | None) -> Assumption:
         "the point next to the network is a strict local optimum, up to rotations of units "
         f"(certified in floating point){why}",
         None if local is None else known.get(local.status),
+        "strict local optimum",
+        "proved in floating point" if local is not None and local.status in known else "",
     )

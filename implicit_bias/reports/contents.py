@@ -11,15 +11,19 @@ from typing import TYPE_CHECKING, Any, Self
 from .._solve import Status, worst_status
 from ..drawing.figures import Panel, Row, compose, panel_rows
 from .columns import heading_columns
-from .finding import Assumption, Finding, Table, Writer
+from .finding import DIVERGED, Assumption, Finding, Table, Writer
 from .heading import Heading
 from .row import make_row
 from .side_by_side import joined
+from .verdict import Evidence, Verdict, decide, nearest_first
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["Contents"]
+
+# What is said of a prediction alone.
+PROVED = ("objective", "gap", "optimal_loss", "stationarity")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -83,6 +87,20 @@ class Contents:
         return next((finding.shortfall for finding in self.findings if finding.shortfall), "")
 
     @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """The verdicts on all networks, the nearest to their limits first, and of a bound.
+
+        One on the prediction where no network was compared with it.
+        """
+        found = [verdict for finding in self.findings for verdict in finding.verdicts]
+        return nearest_first(found) or (decide(self._alone()),)
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict on the run: that on the network nearest to its limit."""
+        return self.verdicts[0]
+
+    @property
     def assumptions(self) -> tuple[Assumption, ...]:
         """The assumptions of the theorem, each with True, False or None for unknown."""
         return tuple(one for finding in self.findings for one in finding.assumptions)
@@ -108,36 +126,11 @@ class Contents:
         return {name: thing for one in self.findings for name, thing in one.objects.items()}
 
     @property
-    def limit(self) -> Any:
-        """The predicted limit: a mapping of them where there are several.
-
-        By class with `classes="all"`; for `relu` the four machines by their names in results, the
-        limit of the copy that froze its gates being `objects["frozen_limit"]`. This and the three
-        properties below are None where there is nothing of the kind.
-        """
-        return self.objects.get("limit")
-
-    @property
-    def network(self) -> Any:
-        """The network as it ended: by class with `classes="all"`, "relu" and "gated" for `gdln`."""
-        return self.objects.get("network")
-
-    @property
-    def trajectory(self) -> Any:
-        """The trajectory of training, by the keys of `network` where there are several."""
-        return self.objects.get("trajectory")
-
-    @property
-    def comparison(self) -> Any:
-        """The measured differences of limit and network, by class with `classes="all"`."""
-        return self.objects.get("comparison")
-
-    @property
     def by_trainer(self) -> dict[str, Self]:
         """The report of each of several trainers, as of a run that had named it alone.
 
-        With one trainer this report; empty for a model that has no choice of them. The properties
-        above are those of the trainer named last.
+        With one trainer this report; empty for a model that has no choice of them. A report of
+        several holds the network, trajectory and comparison of the trainer named last.
         """
         names = dict.fromkeys(name for one in self.findings for name in one.parts)
         if not names:
@@ -153,6 +146,7 @@ class Contents:
             # Two findings may speak of one thing: their entries are joined.
             found = joined(found, finding.record)
         return found | {
+            "verdicts": [verdict.to_dict() for verdict in self.verdicts],
             "assumptions": [asdict(assumption) for assumption in self.assumptions],
             "finished": self.finished,
             "failure": self.failure,
@@ -183,10 +177,13 @@ class Contents:
         found = heading_columns(self.heading.record)
         for finding in self.findings:
             found |= finding.row
+        *_, last = self.by_trainer.values() or [self]
         return make_row(
             found
             | {
                 "status": None if self.status is None else self.status.name,
+                "verdict": last.verdict.word,
+                "verdict_sentence": last.verdict.alone,
                 "finished": self.finished,
                 "failure": self.failure,
                 "shortfall": self.shortfall or None,
@@ -201,12 +198,32 @@ class Contents:
         """Return `results` as one JSON object; infinities and NaN become null."""
         return json.dumps(_finite(self.results), allow_nan=False)
 
+    def _alone(self) -> Evidence:
+        """Return the evidence on a prediction that no network was compared with."""
+        row = {name: value for one in self.findings for name, value in one.row.items()}
+        known = {name: row[name] for name in PROVED if row.get(name) is not None}
+        if self.status is None:
+            return Evidence(status=Status.FAILED, reason="there is no prediction yet")
+        if self.status is Status.NOT_SEPARABLE:
+            sizes = {proof["n_samples"] for proof in self.certificates.values()
+                     if "n_samples" in proof}  # fmt: skip
+            these = f"these {sizes.pop()} samples" if len(sizes) == 1 else "these samples"
+            of = f" ({self.concerns})" if self.concerns else ""
+            reason = f"proved: no such network separates {these}{of}"
+            return Evidence(status=self.status, trained=False, reason=reason)
+        if self.status.severity > 0:
+            return Evidence(status=self.status, trained=False, reason=self.advice)
+        trained = any("network" in one.objects for one in self.findings)
+        reason = "the network was not compared with it" if trained else "nothing was trained"
+        return Evidence(status=self.status, trained=False, beside=known, reason=reason)
+
     def _of_trainer(self, name: str) -> Self:
         parted = [one for one in self.findings if one.parts]
         own = tuple(one.parts[name] if one.parts else one
                     for one in self.findings if not one.parts or name in one.parts)  # fmt: skip
         if all(name in one.parts for one in parted):
             # What ended the run came after it.
+            own = tuple(one for one in own if one.key != DIVERGED)
             return replace(self, findings=own, interrupted=False, failure=None)
         return replace(self, findings=own)
 

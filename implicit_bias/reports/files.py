@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
-__all__ = ["INDEX", "REPORT", "RESULTS"]
+import re
+from typing import TypeGuard
+
+__all__ = ["INDEX", "REPORT", "RESULTS", "is_beside"]
 
 # Which run the folder holds, whether it is finished, and the files that it has written.
 INDEX = "run.json"
 RESULTS, REPORT = "results.json", "report.safetensors"
+# Of all that a run writes beside its results: no folders, nothing hidden.
+_BESIDE = re.compile(r"\w[^/\\:]*\.(safetensors|parquet)")
+
+
+def is_beside(name: object) -> TypeGuard[str]:
+    """Return True for a name that a run can give to a file beside its results."""
+    return isinstance(name, str) and _BESIDE.fullmatch(name) is not None

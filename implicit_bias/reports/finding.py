@@ -11,10 +11,14 @@ from .._shown import Shown
 from .._solve import Status
 from ..drawing.figures import Panel, Row
 from ..quantities.measured import Measured
+from .verdict import Evidence, Verdict, decide
 
-__all__ = ["Assumption", "Finding", "Table", "Writer"]
+__all__ = ["DIVERGED", "Assumption", "Finding", "Side", "Table", "Writer"]
 
 Writer = Callable[[Path], None]
+
+DIVERGED = "diverged"
+"""The key of the finding that training diverged, whichever network it was of."""
 
 
 @dataclass(frozen=True)
@@ -36,15 +40,39 @@ class Table:
 
 
 @dataclass(frozen=True)
+class Side:
+    """One column of the first screen: a prediction, or a network beside it.
+
+    `values` are by the names of their quantities in `quantities.TABLE`, the important ones first;
+    texts stand for themselves. A prediction has the ideal value of what it has none of.
+    """
+
+    name: str
+    values: Mapping[str, Any]
+    predicted: bool = False
+
+
+@dataclass(frozen=True)
 class Assumption:
-    """One assumption of a theorem and whether it holds in this run; None where unknown."""
+    """One assumption of a theorem and whether it holds in this run; None where unknown.
+
+    `name` is what the first screen calls it, and `how` says how it is known, or for None why not.
+    """
 
     text: str
     holds: bool | None
+    name: str = ""
+    how: str = ""
+
+    @property
+    def mark(self) -> str:
+        """Whether it holds, in words."""
+        if self.holds is None:
+            return self.how or "not checked"
+        return "holds" if self.holds else "DOES NOT HOLD"
 
     def __str__(self) -> str:
-        mark = {True: "holds", False: "DOES NOT HOLD", None: "not checked"}[self.holds]
-        return f"{self.text}: {mark}"
+        return f"{self.text}: {self.mark}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -76,6 +104,10 @@ class Finding(Shown):
         False if training was interrupted; the finding is of what was finished.
     shortfall : str
         What training did not reach, and the way out; empty where there is nothing to say.
+    verdicts : tuple of Verdict
+        On its networks, one each; of a bound, what is proved of all networks.
+    sides : tuple of Side
+        Columns of the first screen.
     parts : mapping of trainer to Finding
         What it is put together from, where several trainers trained a network each.
     """
@@ -92,7 +124,14 @@ class Finding(Shown):
     row: Mapping[str, Any] = field(default_factory=dict)
     finished: bool = True
     shortfall: str = ""
+    verdicts: tuple[Verdict, ...] = ()
+    sides: tuple[Side, ...] = ()
     parts: Mapping[str, Finding] = field(default_factory=dict)
+
+    @classmethod
+    def judged(cls, *evidence: Evidence, key: str = "verdict") -> Self:
+        """Return a finding of verdicts alone, decided from this evidence."""
+        return cls(key, verdicts=tuple(map(decide, evidence)))
 
     @classmethod
     def measured(cls, key: str, found: Measured, **further: Any) -> Self:

@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from .._solve import Status
+import numpy as np
+
+from .._solve import Status, to_numpy
 from ..data.sample import Sample
 from ..drawing.figures import Panel, Row
-from ..gates.gating import Gating
 from ..limits.limit import Limit
-from ..measures.comparison import Comparison, NetworkState
-from ..measures.scalars import accuracy
 from ..quantities.formatting import loss_in_words
 from ..quantities.table import columns, lines
 from ..training.trajectory import Trajectory
 from .columns import limit_columns, training_columns
-from .finding import Assumption, Finding, Table, Writer
+from .finding import Assumption, Finding, Side, Table, Writer
+from .verdict import Evidence
 from .writers import write_frame, write_weights
 
 if TYPE_CHECKING:
     import torch
 
+    from ..measures.comparison import Comparison, NetworkState
+
 __all__ = [
     "TOGETHER",
     "compared",
+    "divergence",
+    "dual_condition",
+    "evidence",
     "full_batches",
     "gating_file",
     "loss_vanishes",
@@ -34,11 +40,20 @@ __all__ = [
     "shortfall",
     "solved",
     "trained",
+    "unseparated",
     "usable",
 ]
 
 TOGETHER = "prediction and training"
 """Title of the table with a limit and a network side by side."""
+# By how much log(loss) rises in a run that diverged.
+RISE = math.log(10.0)
+# Lines of the first screen, as far as columns differ in them and there is room.
+SCREEN = (
+    "status", "objective", "lower_bound", "gap", "margin_ratio", "zeta_cosine", "agreement",
+    "val_accuracy", "largest_dual_norm", "log_inverse_loss", "limit_seconds", "n_live",
+    "n_support", "kkt_residual",
+)  # fmt: skip
 BOUNDS = ("objective", "lower_bound", "gap")
 
 
@@ -66,9 +81,12 @@ def solved(limit: Limit, name: str) -> Finding:
             Assumption(
                 "the data are separable in these gates (certified)",
                 False if limit.status is Status.NOT_SEPARABLE else separable,
+                "separable",
+                "proved",
             ),
         ),
         row=cells,
+        sides=(Side(name, {"status": limit.status.name, **cells}, predicted=True),),
         objects={"limit": limit},
         **_of_limit(limit, name, record),
     )
@@ -122,11 +140,14 @@ def compared(
     assumptions: tuple[Assumption, ...],
 ) -> Finding:
     """Return the finding of a limit and a network side by side, with their differences."""
-    scores = [limit.predictor(sample.X, sample.gates) for sample in samples]
+    scores = [to_numpy(limit.predictor(sample.X, sample.gates)) for sample in samples]
+    from ..measures.scalars import accuracy  # with torch, which no limit alone needs
+
     at_train, at_val = (accuracy(s.y, f) for s, f in zip(samples, scores, strict=True))
     # That of the function, whose accuracy stands beside it: programs may have margins of their own.
     margin = float((samples[0].y * scores[0]).min())
     record = limit.to_dict()
+    sides = _both(limit, margin, (at_train, at_val), state, trajectory, comparison)
     return Finding(
         "limit",
         record={
@@ -138,12 +159,16 @@ def compared(
             Table(
                 TOGETHER,
                 ("", name, "trained network"),
-                _both(limit, margin, (at_train, at_val), state, trajectory, comparison),
+                _rows(sides, limit, trajectory),
                 of_network=True,
             ),
             Table("comparison", ("", "value"), _measures(comparison), of_network=True),
         ),
         assumptions=assumptions,
+        sides=(
+            Side(name, _of_screen(sides[0]), predicted=True),
+            Side("network", _of_screen(comparison.cells() | sides[1])),
+        ),
         objects={"limit": limit, "comparison": comparison},
         row=limit_columns(limit, name)
         | state.cells()
@@ -153,35 +178,90 @@ def compared(
     )
 
 
+def evidence(
+    limit: Limit, comparison: Comparison, trajectory: Trajectory, **further: Any
+) -> Evidence:
+    """Return the evidence for the verdict on a network beside its margin limit.
+
+    Parameters
+    ----------
+    limit : Limit
+    comparison : Comparison
+    trajectory : Trajectory
+    further
+        As of `Evidence`; a `reason` takes the place of what keeps the network away.
+    """
+    reason = unseparated(trajectory) or further.pop("reason", "") or comparison.held_back_by
+    return Evidence(
+        status=limit.status,
+        near={"margin_ratio": comparison.margin_ratio},
+        beside={"agreement": comparison.agreement},
+        smallest_margin=float(trajectory.smallest_margin[-1]),
+        diverged=divergence(trajectory),
+        reason=reason,
+        remark=_interrupted(trajectory) or further.pop("remark", ""),
+        **further,
+    )
+
+
 def loss_vanishes(trajectory: Trajectory) -> Assumption:
     """Return the assumption that the loss tends to 0, with how far it came."""
     reached = -float(trajectory.log_loss[-1])
-    return Assumption(f"the loss tends to 0: log(1/loss) is {reached:.3g} at the end", None)
+    return Assumption(
+        f"the loss tends to 0: log(1/loss) is {reached:.3g} at the end",
+        None,
+        "loss to 0",
+        "cannot be checked",
+    )
 
 
 def full_batches(options: Any) -> Assumption:
     """Return the assumption that steps are on all samples at once."""
-    return Assumption("full batches, as gradient flow has", options.batch_size == 0)
+    return Assumption("full batches, as gradient flow has", options.batch_size == 0, "full batches")
 
 
 def separable_assumptions(comparison: Comparison, trajectory: Trajectory) -> tuple[Assumption, ...]:
     """Return the assumptions of theorems about homogeneous networks on separable data."""
     return (
-        Assumption("the data are separable by such a network (certified)", True),
-        Assumption("the network is homogeneous, its loss exponential-like (by construction)", True),
-        loss_vanishes(trajectory),
         Assumption(
-            "every unit of the network has a dual norm of at most 1, to a hundredth",
-            comparison.dual_condition,
+            "the data are separable by such a network (certified)", True, "separable", "proved"
         ),
+        Assumption(
+            "the network is homogeneous, its loss exponential-like (by construction)",
+            True,
+            "homogeneous, exponential-like loss",
+            "by construction",
+        ),
+        loss_vanishes(trajectory),
+        dual_condition(comparison.dual_condition, comparison.largest_dual_norm),
     )
+
+
+def dual_condition(holds: bool | None, largest: float) -> Assumption:
+    """Return the assumption that every unit satisfies the dual condition.
+
+    Parameters
+    ----------
+    holds : bool or None
+    largest : float
+        Largest dual norm of a unit; NaN where it is not known.
+    """
+    text = "every unit of the network has a dual norm of at most 1, to a hundredth"
+    how = "not known" if holds is None else "measured"
+    if not math.isnan(largest):
+        text += f" (the largest is {largest:.4g})"
+        how = "undecided" if holds is None else f"measured: {largest:.4g}"
+    return Assumption(text, holds, "dual norms at most 1", how)
 
 
 def gating_file(gating: Any) -> Finding:
     """Return the finding of a run's gating, to be loaded again; empty without one to save."""
-    return Finding(
-        "gating", files={"gating.safetensors": gating.save} if isinstance(gating, Gating) else {}
-    )
+    if gating is None:
+        return Finding("gating")
+    from ..gates.gating import Gating  # with scikit-learn
+
+    savable = isinstance(gating, Gating)
+    return Finding("gating", files={"gating.safetensors": gating.save} if savable else {})
 
 
 def network_record(trajectory: Trajectory) -> dict[str, Any]:
@@ -197,14 +277,43 @@ def network_record(trajectory: Trajectory) -> dict[str, Any]:
 
 def shortfall(trajectory: Trajectory, name: str = "the network") -> str:
     """Return a sentence where a run that ended does not separate its data; empty otherwise."""
+    if not trajectory.finished:
+        return ""
+    if diverged := divergence(trajectory):
+        return f"{name} diverged {diverged}"
+    lacking = unseparated(trajectory)
+    return f"{name} does not separate its training data {lacking}" if lacking else ""
+
+
+def unseparated(trajectory: Trajectory) -> str:
+    """Return after how many steps a network does not separate its data, and the way out."""
     margin = float(trajectory.smallest_margin[-1])
-    if margin > 0 or not trajectory.finished:
+    if not margin <= 0:
         return ""
     return (
-        f"{name} does not separate its training data after {int(trajectory.step[-1])} steps "
-        f"(smallest margin {margin:.3g}), so it is on no way to a limit yet: give more `--steps`, "
-        "or take another `--trainer` or `--seed`"
+        f"after {int(trajectory.step[-1])} steps (smallest margin {margin:.3g}): give more "
+        "`--steps`, or take another `--trainer` or `--seed`"
     )
+
+
+def divergence(trajectory: Trajectory) -> str:
+    """Return from which step on the loss stayed above that of the start, of a run that diverged.
+
+    That is a run that ends without separating its data, at more than ten times its first loss.
+    """
+    rise = trajectory.log_loss - trajectory.log_loss[0]
+    if not (trajectory.smallest_margin[-1] <= 0 and rise[-1] > RISE):
+        return ""
+    since = trajectory.step[np.flatnonzero(rise <= 0)[-1] + 1]
+    first, last = (loss_in_words(float(trajectory.log_loss[row])) for row in (0, -1))
+    return (
+        f"from step {int(since)} on: the loss rose from {first} to {last}: give a smaller "
+        "`--learning-rate`, or smaller initial weights"
+    )
+
+
+def _interrupted(trajectory: Trajectory) -> str:
+    return "" if trajectory.finished else f"interrupted after {int(trajectory.step[-1])} steps"
 
 
 def _of_limit(limit: Limit, name: str, record: Mapping[str, Any]) -> dict[str, Any]:
@@ -223,7 +332,8 @@ def _both(
     state: NetworkState,
     trajectory: Trajectory,
     comparison: Comparison,
-) -> tuple[tuple[str, ...], ...]:
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what is known of the limit and of the network, by the names of quantities."""
     n_samples, n_units = len(limit.dual), len(limit.unit_norms)
     log_loss = float(trajectory.log_loss[-1])
     norm_per_margin: float | str = "not separating yet"
@@ -252,7 +362,13 @@ def _both(
         "log_inverse_loss": -log_loss,
         "limit_seconds": float(trajectory.seconds[-1]),
     }
-    both = partial(columns, [predicted, trained])
+    return predicted, trained
+
+
+def _rows(
+    sides: Sequence[Mapping[str, Any]], limit: Limit, trajectory: Trajectory
+) -> tuple[tuple[str, ...], ...]:
+    both, n_units = partial(columns, sides), len(limit.unit_norms)
     return (
         *both("status", *BOUNDS, "smallest_margin", "network_norm"),
         *both(*(["n_live"] if n_units > 1 else [])),
@@ -260,6 +376,15 @@ def _both(
         ("iterations | steps", str(limit.iterations), str(int(trajectory.step[-1]))),
         *both("final_loss", "log_inverse_loss", "limit_seconds"),
     )
+
+
+def _of_screen(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the first screen shows, in its order; a status only where it is no good news."""
+    shown = SCREEN if values.get("status") != Status.SOLVED.name else SCREEN[1:]
+    known = {name: values[name] for name in shown if values.get(name) is not None}
+    if known.get("status") == "finished":
+        del known["status"]
+    return known
 
 
 def _measures(comparison: Comparison) -> tuple[tuple[str, ...], ...]:

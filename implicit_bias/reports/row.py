@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
+from .._extras import naming_extras
 from ..options.choices import Choices
 from ..quantities.definition import Quantity, Type
 from ..quantities.table import MEASURED
@@ -63,6 +64,8 @@ COLUMNS: tuple[Column, ...] = (
     Column("row_version", "int64", "Version of these columns."),
     Column("model", "string", "The row of the table of models."),
     Column("status", "string", "The worst status of the limits."),
+    Column("verdict", "string", "The word of the run's verdict."),
+    Column("verdict_sentence", "string", "Its sentence."),
     Column("finished", "bool", "False if training was interrupted."),
     Column("failure", "string", "Why there is a prediction but no comparison."),
     Column("shortfall", "string", "What training did not reach."),
@@ -101,6 +104,7 @@ def make_row(values: Mapping[str, Any]) -> dict[str, Any]:
     return row | {"row_version": ROW_VERSION}
 
 
+@naming_extras()
 def row_schema() -> pa.Schema:
     """Return the columns of `Report.row` as a pyarrow schema, descriptions as metadata.
 
@@ -109,6 +113,11 @@ def row_schema() -> pa.Schema:
     pyarrow.Schema
         One nullable field for each column, its description under ``b"doc"``, and the version of
         the columns under ``b"row_version"``.
+
+    Raises
+    ------
+    MissingExtra
+        Without pyarrow.
 
     Examples
     --------

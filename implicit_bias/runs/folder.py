@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .._files import from_json, write_atomically
-from ..reports.files import INDEX
+from .._files import clear_unfinished, from_json, write_atomically
+from ..reports.files import INDEX, RESULTS, is_beside
 
 __all__ = ["RunFolder"]
 
+log = logging.getLogger(__name__)
+
 LOCK = ".lock"
 STATES = "*run*.safetensors"
+OVERWRITE = "`--overwrite` (from Python `overwrite=True`)"
 
 
 @dataclass(frozen=True)
@@ -28,10 +32,13 @@ class RunFolder:
         The folder of an unfinished run and of the results.
     resume : bool
         True to go on with the run in it.
+    overwrite : bool
+        True to begin anew whatever is in it.
     """
 
     path: Path | None = None
     resume: bool = False
+    overwrite: bool = False
 
     def state(self, name: str) -> Path | None:
         """Return the path of a file in the folder; None without a folder."""
@@ -53,17 +60,27 @@ class RunFolder:
         Raises
         ------
         ValueError
-            If another process writes there, if there is an unfinished run and `resume` was not
-            asked for, or nothing to resume.
+            If another process writes there, if it holds what the run would replace and `overwrite`
+            was not asked for, or nothing to resume.
         """
         if self.path is None:
             yield
             return
+        if self.resume and not self.path.exists():
+            raise ValueError(self._nothing())
+        self.path.mkdir(parents=True, exist_ok=True)
+        with self._held():
+            clear_unfinished(self.path)
+            self._check(model)
+            yield
+
+    @contextlib.contextmanager
+    def _held(self) -> Iterator[None]:
+        """Hold the lock of the folder, against all other processes."""
         from filelock import FileLock, Timeout
 
+        assert self.path is not None
         lock = FileLock(self.path / LOCK)
-        self._check(self._index(), model)
-        self.path.mkdir(parents=True, exist_ok=True)
         try:
             lock.acquire(timeout=0)
         except Timeout as error:
@@ -82,16 +99,18 @@ class RunFolder:
     def begin(self, model: str) -> None:
         """Note that a run begins, now that nothing can keep it from it.
 
-        What an older, finished run has written is removed: a folder never holds two runs.
+        What an older run has written is removed: a folder never holds two runs. On a full disk
+        the run begins all the same, with a warning.
         """
-        if self.path is None:
+        if self.path is None or self.resume:  # one that goes on may still turn out to be another
             return
-        older = self._index().get("files", [])
-        if not self.resume:
-            named = [self.path / name for name in older if Path(name).name == name]
-            for path in (*named, *self.path.glob(STATES)):
-                path.unlink(missing_ok=True)
-        self._note({"model": model, "finished": False, "files": older})
+        older = self._files(self._index())
+        for path in (*(self.path / name for name in older), *self._states()):
+            path.unlink(missing_ok=True)
+        try:
+            self._note({"model": model, "finished": False, "files": older})
+        except OSError as error:
+            log.warning("the run begins, but nothing may be kept of it: %s", error)
 
     def finish(self, model: str, files: list[str], *, finished: bool) -> None:
         """Note the files that the run has written; `finished` is False if it can go on."""
@@ -99,36 +118,104 @@ class RunFolder:
             self._note({"model": model, "finished": finished, "files": files})
 
     def _index(self) -> Mapping[str, Any]:
+        """Return what the folder says of its run; nothing where that is missing or damaged."""
+        try:
+            return self._noted()
+        except ValueError:
+            return {}
+
+    def _noted(self) -> Mapping[str, Any]:
+        """Return what the folder says of its run; ValueError where it cannot be read."""
         assert self.path is not None
         try:
             index = from_json((self.path / INDEX).read_bytes())
         except FileNotFoundError:
             return {}
-        except (ValueError, OSError) as error:
-            raise ValueError(
-                f"{str(self.path / INDEX)!r} cannot be read ({error}): name another folder"
-            ) from error
-        return index if isinstance(index, dict) else {}
+        except OSError as error:
+            raise ValueError(error) from error
+        if not isinstance(index, dict) or "model" not in index:
+            raise ValueError("it names no model")
+        return index
 
-    def _check(self, before: Mapping[str, Any], model: str) -> None:
-        where = repr(str(self.path))
+    def _files(self, index: Mapping[str, Any]) -> list[str]:
+        """Return the files that a run says it has written, those of names that it may give."""
+        listed = index.get("files")
+        return [name for name in listed if _written(name)] if isinstance(listed, list) else []
+
+    def _states(self) -> list[Path]:
+        """Return the files of unfinished runs, not those of a user that are named alike."""
         assert self.path is not None
-        left = any(self.path.glob(STATES))
-        if self.resume and not left:
+        return [path for path in self.path.glob(STATES) if _is_state(path)]
+
+    def _check(self, model: str) -> None:
+        """Refuse a folder with what the run would replace, or with nothing to go on from."""
+        assert self.path is not None
+        for path in self.path.iterdir():
+            if (_written(path.name) or path.name == INDEX) and not _plain(path):
+                raise ValueError(f"cannot write {str(path)!r}: it is no plain file, but a link or "
+                                 "a folder: remove it, or name another folder")  # fmt: skip
+        if self.resume:
+            self._check_resumed(model)
+        elif not self.overwrite:
+            self._check_free(model)
+
+    def _check_resumed(self, model: str) -> None:
+        assert self.path is not None
+        if not any(self.path.glob(STATES)):
+            raise ValueError(self._nothing())
+        # Where its index is damaged, the file of the run itself says whether it is this one.
+        before = self._index().get("model", model)
+        if before != model:
             raise ValueError(
-                f"there is no run to resume in {where}: leave `--resume` out to begin one"
-            )
-        if self.resume and before.get("model") != model:
-            raise ValueError(
-                f"{where} holds a run of the model {before.get('model')}, not of {model}: resume "
+                f"{str(self.path)!r} holds a run of the model {before}, not of {model}: resume "
                 "that one, or name another folder"
             )
-        if left and not self.resume and not before.get("finished"):
-            raise ValueError(
-                f"{where} holds an unfinished run of the model {before.get('model')}: go on "
-                "with it by `--resume`, name another folder, or delete this one"
+
+    def _check_free(self, model: str) -> None:
+        assert self.path is not None
+        where, left = repr(str(self.path)), self._states()
+        again = f"name another folder, or begin anew over it by {OVERWRITE}"
+        go_on = f"go on with it by `--resume`, {again}" if left else again
+        try:
+            index = self._noted()
+        except ValueError as error:
+            raise ValueError(f"{str(self.path / INDEX)!r} cannot be read ({error}): {go_on}") from (
+                error
             )
+        if left and not index.get("finished"):
+            of = f"of the model {index['model']}" if index else f"without its {INDEX}"
+            raise ValueError(f"{where} holds an unfinished run {of}: {go_on}")
+        if index and index["model"] != model:
+            raise ValueError(f"{where} holds a run of the model {index['model']}: {again}")
+        known = {*self._files(index), *(path.name for path in left)}
+        others = {path.name for path in self.path.iterdir() if _written(path.name)} - known
+        if others:
+            raise ValueError(
+                f"{where} holds files that no run has noted there and this one may replace "
+                f"({', '.join(sorted(others))}): {again}"
+            )
+
+    def _nothing(self) -> str:
+        return f"there is no run to resume in {str(self.path)!r}: leave `--resume` out to begin one"
 
     def _note(self, index: Mapping[str, Any]) -> None:
         assert self.path is not None
         write_atomically(self.path / INDEX, (json.dumps(index) + "\n").encode())
+
+
+def _written(name: object) -> bool:
+    """Return True for the name of a result."""
+    return name == RESULTS or is_beside(name)
+
+
+def _plain(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink()
+
+
+def _is_state(path: Path) -> bool:
+    from .._saved import RUN, kind_of  # with NumPy, which the command line does not load at once
+
+    try:
+        return kind_of(path) == RUN.name
+    except ValueError:
+        return False

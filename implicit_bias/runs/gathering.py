@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..reports.finding import Finding
+from ..reports.finding import DIVERGED, Finding
 from ..reports.heading import Heading
 from ..reports.report import Report
+from ..reports.verdict import Evidence
 from .folder import RunFolder
 
 __all__ = ["gather"]
@@ -40,4 +41,6 @@ def gather(heading: Heading, findings: Iterator[Finding], folder: RunFolder = NO
         failure = str(error)
         if not found:
             raise
+        if isinstance(error, FloatingPointError):
+            found[DIVERGED] = Finding.judged(Evidence(diverged=failure), key=DIVERGED)
     return Report(heading, tuple(found.values()), interrupted, failure)

@@ -138,7 +138,7 @@ def _train(
         *samples[0],
         settings=setup.settings,
         # The KKT fit, the one thing here that costs more than a forward pass, at the end alone.
-        observer=Distances(limit, *samples, loss=setup.settings.loss, kkt=False),
+        observer=Distances(limit, *samples, loss=setup.options.loss, kkt=False),
         state=f"run-{label}.safetensors",
         first=label == _data(setup).classes[0],
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .._solve import MaxMarginProgram
+from .._solve import MaxMarginProgram, SolverName
 from ..data.sample import Sample
 from ..limits.formulation import Formulation, solve_program
 from ..limits.limit import Limit
@@ -42,7 +42,9 @@ class Parts:
     gating: Callable[[int], Any] | None = None
     control: bool = False
 
-    def solve(self, program: MaxMarginProgram, gates: Any, *, solver: str, tol: float) -> Limit:
+    def solve(
+        self, program: MaxMarginProgram, gates: Any, *, solver: SolverName, tol: float
+    ) -> Limit:
         """Solve a program of the formulation on these gates."""
         solution = solve_program(program, solver=solver, tol=tol)
         limit: Limit = self.formulation.limit(program, solution, gates)

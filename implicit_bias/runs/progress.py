@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from .._files import harmless
+
 __all__ = ["Lines", "Progress", "ProgressCallback", "bar", "progress_of"]
 
 ProgressCallback = Callable[[str, int, int], None]
@@ -72,12 +74,13 @@ def progress_of(wanted: bool | ProgressCallback | Progress) -> Iterator[Progress
 def bar() -> Iterator[Progress]:
     """Open a bar on stderr, or below the cell of a notebook, that goes when the run ends."""
     from rich.console import Console
+    from rich.markup import escape
     from rich.progress import Progress as Bar
 
     with Bar(console=Console(stderr=True), transient=True) as shown:
         task = shown.add_task("starting", total=None)
         yield Progress(
-            stage=lambda text: shown.reset(task, total=None, description=text),
+            stage=lambda text: shown.reset(task, total=None, description=escape(harmless(text))),
             advance=lambda done, of: shown.update(task, completed=done, total=of),
         )
 

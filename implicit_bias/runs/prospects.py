@@ -14,13 +14,14 @@ from ..measures.extrapolation import (
     inverse_log_loss,
 )
 from ..measures.rates import ANGLE, MARGIN, Rate, measure_rates, proved_method
+from ..quantities.formatting import DASH
 from ..quantities.table import lines
 from ..reports.finding import Finding, Table
 from ..training.settings import TrainingSettings
 from ..training.trajectory import Trajectory
 from .label_agreement import AgreementAhead
 
-__all__ = ["FOLLOWS", "prospects"]
+__all__ = ["FOLLOWS", "farther_in_words", "heading_table", "prospects"]
 
 # A run is extrapolated to so many times its log(1/loss): runs that were taken 10 and 20 times as
 # many steps came to between twice (constant steps) and forty times theirs.
@@ -28,6 +29,7 @@ FARTHER = 10
 # Trainers whose units grow as the law of dual norms says. Under "annealed", whose log(1/loss) is
 # that of its schedule, small units grow sooner, and 8 of 30 later ratios lay above their bars.
 FOLLOWS = frozenset({"constant", "normalised", "momentum", "dual"})
+EXPONENTS = "exponents over the last half of the checkpoints"
 EXTRAPOLATED = "extrapolated to zero loss"
 PROVED = ("proved of the limit, by the certificate", "at most 1")
 
@@ -89,12 +91,42 @@ def prospects(
         "prospects",
         record={
             "extrapolation": limit.to_dict(),
+            "farther": _bar(limit, float(u[-1])),
             "rates": [rate.to_dict() for rate in rates],
             "agreement_ahead": None if ahead is None else ahead.to_dict(),
         },
         tables=(_table(going), *_exponents(rates, settings)),
         row={} if ahead is None else {"agreement_from": ahead.log_inverse_loss},
     )
+
+
+def heading_table(limit: Extrapolation, reached: float, u: float) -> Table:
+    """Return the table of where a margin ratio is going, of a network whose units are not known.
+
+    Parameters
+    ----------
+    limit : Extrapolation
+    reached : float
+        The last margin ratio.
+    u : float
+        1 / log(1/loss) there.
+    """
+    rows = (
+        *lines({"margin_ratio": reached}, "margin_ratio"),
+        *_farther(limit, u),
+        (EXTRAPOLATED, str(limit)),
+        PROVED,
+    )
+    return _table(rows)
+
+
+def farther_in_words(found: Finding) -> str:
+    """Return what `prospects` predicts of a run that goes on; empty where that says nothing."""
+    bar = found.record["farther"]
+    if bar is None or not bar["informative"]:
+        return ""
+    ends = " to ".join(dict.fromkeys(f"{bar[end]:.4f}" for end in ("low", "high")))
+    return f"predicted at {FARTHER} times its log(1/loss): {ends}"
 
 
 def _no_descent(trajectory: Trajectory) -> Finding:
@@ -104,7 +136,9 @@ def _no_descent(trajectory: Trajectory) -> Finding:
         (EXTRAPOLATED, "not: no descent"),
         PROVED,
     )
-    nothing: dict[str, Any] = {"extrapolation": None, "rates": [], "agreement_ahead": None}
+    nothing: dict[str, Any] = {
+        "extrapolation": None, "farther": None, "rates": [], "agreement_ahead": None,
+    }  # fmt: skip
     return Finding("prospects", record=nothing, tables=(_table(rows),))
 
 
@@ -124,6 +158,14 @@ def _farther(limit: Extrapolation, u: float) -> tuple[tuple[str, str], ...]:
     return ((f"at {FARTHER} times its log(1/loss)", bar),)
 
 
+def _bar(limit: Extrapolation, u: float) -> dict[str, Any] | None:
+    """Return the record of the same."""
+    if limit.status is not Status.ESTIMATED:
+        return None
+    bar = limit.predict(u / FARTHER)
+    return {"low": bar.low, "high": bar.high, "informative": limit.says(bar)}
+
+
 def _slow(trajectory: Trajectory, unit: int) -> str:
     norms = trajectory.unit_norms[-1]
     share, dual_norm = norms[unit] / norms.sum(), trajectory.observed["dual_norms"][-1][unit]
@@ -138,5 +180,7 @@ def _exponents(rates: Sequence[Rate], settings: TrainingSettings) -> tuple[Table
         if rate.status is Status.ESTIMATED
         and (rate.variable != "log t" or settings.trainer == "constant")
     )
-    title = "exponents over the last half of the checkpoints"
-    return (Table(title, ("", "measured", "known", "of what"), rows),) if rows else ()
+    title, columns = EXPONENTS, ("", "measured", "known", "of what")
+    if all(row[2] == DASH for row in rows):
+        columns, rows = columns[:2], tuple(row[:2] for row in rows)
+    return (Table(title, columns, rows),) if rows else ()

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from .._solve import MaxMarginProgram
 from ..data.labelled import ClassDataset
-from ..drawing.trainers import trainer_panels
-from ..limits.limit import Limit
 from ..reports.finding import Finding
 from ..reports.findings import gating_file, solved, usable
 from ..reports.report import Report
-from ..reports.side_by_side import side_by_side
-from ..training.trainers import check_trainer
 from .gathering import gather
 from .model import imported
-from .one_vs_rest import against_rest, run_one_vs_rest
 from .parts import Parts
 from .programs import RunPrograms, stated
 from .setup import SampleSetup, Setup, data_record, prepare
-from .trainer_run import TrainerRun, known_as, predicted, train_and_compare, trainer_runs
+
+if TYPE_CHECKING:
+    from .trainer_run import TrainerRun
 
 __all__ = ["run_separable", "separable_programs"]
 
@@ -38,6 +35,8 @@ def run_separable(setup: Setup) -> Report:
     parts: Parts = imported(setup.model.parts)(setup.options)
     samples = prepare(setup, gating=parts.gating)
     if setup.options.classes == "all":
+        from .one_vs_rest import run_one_vs_rest  # with torch
+
         return run_one_vs_rest(samples, parts)
     return _run_two(samples, parts)
 
@@ -53,6 +52,8 @@ def separable_programs(setup: Setup) -> RunPrograms:
     parts: Parts = imported(setup.model.parts)(setup.options)
     samples, note = prepare(setup, gating=parts.gating), ""
     if isinstance(samples.dataset, ClassDataset):
+        from .one_vs_rest import against_rest
+
         first, *others = samples.dataset.classes
         train, _ = against_rest(samples, first)
         note = (
@@ -69,9 +70,11 @@ def separable_programs(setup: Setup) -> RunPrograms:
 def _run_two(setup: SampleSetup, parts: Parts) -> Report:
     # First: it knows what memory the problem takes.
     program = parts.formulation.program(*setup.train)
-    runs = trainer_runs(setup, parts)
-    for one in runs:
-        check_trainer(one.trainer, one.network)
+    runs: Sequence[TrainerRun] = ()
+    if setup.trains:
+        from .trainer_run import trainer_runs  # with torch, which no limit alone needs
+
+        runs = trainer_runs(setup, parts)
     title = f"{parts.network_name} beside {parts.formulation.name}"
     heading = setup.heading(data_record(setup.dataset), title=title)
     return gather(heading, _find(setup, parts, program, runs), setup.folder)
@@ -86,25 +89,7 @@ def _find(
     limit = parts.solve(program, setup.gates[0], solver=options.solver, tol=options.tol)
     yield solved(limit, name)
     yield gating_file(setup.gating)
-    if not (usable(limit) and setup.trains):
-        return
-    found: dict[str, dict[str, Finding]] = {}
-    for one in runs:
-        for finding in train_and_compare(one, parts, limit):
-            of_each = found.setdefault(finding.key, {})
-            of_each[one.trainer] = finding
-            yield _together(of_each, setup, parts, limit)
-        if not found["network"][one.trainer].finished:
-            return
+    if usable(limit) and runs:
+        from .trainer_run import train_side_by_side
 
-
-def _together(
-    of_each: Mapping[str, Finding], setup: SampleSetup, parts: Parts, limit: Limit
-) -> Finding:
-    """Return the finding about the networks of all trainers, their curves in the same panels."""
-    whole = side_by_side(of_each)
-    if len(of_each) == 1 or whole.key != "network":
-        return whole
-    runs = {trainer: one.objects["trajectory"] for trainer, one in of_each.items()}
-    panels = trainer_panels(runs, limit, predicted(setup, limit), name=known_as(parts))
-    return replace(whole, panels=tuple(panels))
+        yield from train_side_by_side(setup, runs, parts, limit)

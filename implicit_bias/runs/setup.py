@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._version import __version__
+from .._words import LossName
 from ..data.dataset import Dataset
 from ..data.labelled import ClassDataset
 from ..data.sample import Sample
@@ -80,7 +81,13 @@ class Setup:
         return bool(self.options.steps != (0,))
 
     def heading(
-        self, data: Mapping[str, Any], *, title: str, choices: str = "", theorem: str = ""
+        self,
+        data: Mapping[str, Any],
+        *,
+        title: str,
+        choices: str = "",
+        theorem: str = "",
+        source: str = "",
     ) -> Heading:
         """Return the heading of this run's report.
 
@@ -92,9 +99,10 @@ class Setup:
             Of the picture.
         choices : str
             Further ones to name in the line about the data.
-        theorem : str
-            The theorem, where it is not the model's usual one.
+        theorem, source : str
+            The theorem and its source, where they are not the model's usual ones.
         """
+        source = source if theorem else self.model.source
         theorem = theorem or self.model.theorem
         line = [data["description"], *([choices] if choices else []), f"seed {self.options.seed}"]
         return Heading(
@@ -103,6 +111,7 @@ class Setup:
             program=self.model.program,
             setup="; ".join(line),
             title=title,
+            source=source,
             record={"model": self.model.name, "theorem": theorem}
             | _provenance(self.options)
             | {"data": dict(data)}
@@ -191,7 +200,7 @@ def prepare(setup: Setup, *, gating: Callable[[int], Any] | None = None) -> Samp
 
 
 def training_settings(
-    options: Any, seeds: Seeds, *, loss: str = "", schedule: Phases | None = None
+    options: Any, seeds: Seeds, *, loss: LossName | None = None, schedule: Phases | None = None
 ) -> TrainingSettings:
     """Return the trainer's settings that the options name; its own phases where they name none.
 
@@ -200,7 +209,7 @@ def training_settings(
     options : Options
         Without the options of a trainer: those of gradient steps, which are constant then.
     seeds : Seeds
-    loss : str
+    loss : str, optional
         The loss, where it is no option.
     schedule : phases, optional
         Steps and rates, where they are not those of the options.

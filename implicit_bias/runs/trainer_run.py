@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ..drawing.figures import Row
 from ..drawing.map_rows import gating_lines, map_row, plane_snapshots
 from ..drawing.runs import PREDICTED, run_panels
-from ..drawing.trainers import label_trainer
+from ..drawing.trainers import label_trainer, trainer_panels
 from ..limits.limit import Limit
 from ..measures.comparison import compare, measure_network
 from ..measures.distances import Distances
 from ..measures.kkt import kkt_distance
 from ..options.resolve import SCHEDULE
 from ..reports.finding import Finding
-from ..reports.findings import compared, separable_assumptions, trained
+from ..reports.findings import compared, evidence, separable_assumptions, trained
+from ..reports.side_by_side import side_by_side
 from ..training.network_snapshots import NetworkSnapshots
+from ..training.trainers import check_trainer
 from ..training.trajectory import Trajectory
 from .fit import STATE, fit
 from .label_agreement import AgreementAhead, agreement_ahead
 from .parts import Parts
-from .prospects import FOLLOWS, prospects
+from .prospects import FOLLOWS, farther_in_words, prospects
 from .setup import SampleSetup
 from .unit_changes import slow_units_finding
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["TrainerRun", "known_as", "predicted", "train_and_compare", "trainer_runs"]
+__all__ = ["TrainerRun", "train_side_by_side", "trainer_runs"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,9 +66,15 @@ class TrainerRun:
 
 
 def trainer_runs(setup: SampleSetup, parts: Parts) -> list[TrainerRun]:
-    """Return one run for every trainer that was named, all of them from the same weights."""
+    """Return one run for every trainer that was named, all of them from the same weights.
+
+    Raises
+    ------
+    ValueError
+        If a trainer does not take the network.
+    """
     several = setup.each_trainer()
-    return [
+    runs = [
         TrainerRun(
             own,
             parts.network(setup.train, setup.seeds.weights),
@@ -75,16 +83,45 @@ def trainer_runs(setup: SampleSetup, parts: Parts) -> list[TrainerRun]:
         )
         for i, (trainer, own) in enumerate(several.items())
     ]
+    for one in runs:
+        check_trainer(one.trainer, one.network)
+    return runs
 
 
-def train_and_compare(one: TrainerRun, parts: Parts, limit: Limit) -> Iterator[Finding]:
+def train_side_by_side(
+    setup: SampleSetup, runs: Sequence[TrainerRun], parts: Parts, limit: Limit
+) -> Iterator[Finding]:
+    """Train a network by each trainer in turn, and find how they compare with the limit."""
+    found: dict[str, dict[str, Finding]] = {}
+    for one in runs:
+        for finding in _train_and_compare(one, parts, limit):
+            of_each = found.setdefault(finding.key, {})
+            of_each[one.trainer] = finding
+            yield _together(of_each, setup, parts, limit)
+        if not found["network"][one.trainer].finished:
+            return
+
+
+def _together(
+    of_each: Mapping[str, Finding], setup: SampleSetup, parts: Parts, limit: Limit
+) -> Finding:
+    """Return the finding about the networks of all trainers, their curves in the same panels."""
+    whole = side_by_side(of_each)
+    if len(of_each) == 1 or whole.key != "network":
+        return whole
+    runs = {trainer: one.objects["trajectory"] for trainer, one in of_each.items()}
+    panels = trainer_panels(runs, limit, _predicted(setup, limit), name=_known_as(parts))
+    return replace(whole, panels=tuple(panels))
+
+
+def _train_and_compare(one: TrainerRun, parts: Parts, limit: Limit) -> Iterator[Finding]:
     """Train a network by one trainer, and find how it compares with the limit."""
     setup, network, samples = one.setup, one.network, one.setup.samples
     by = f" by {one.among}" if one.among else ""
     setup.progress.stage(f"training a {parts.network_name}{by} for {setup.settings.n_steps} steps")
     snapshots = plane_snapshots(network, setup.train.X, setup.settings.n_steps)
     trajectory = _train(one, limit, snapshots)
-    panels = run_panels(trajectory, limit, predicted(setup, limit), name=known_as(parts))
+    panels = run_panels(trajectory, limit, _predicted(setup, limit), name=_known_as(parts))
     yield _asked(one, trained(network, trajectory, panels=panels, among=one.among))
     setup.progress.stage("comparing")
     separates = trajectory.smallest_margin[-1] > 0
@@ -94,26 +131,39 @@ def train_and_compare(one: TrainerRun, parts: Parts, limit: Limit) -> Iterator[F
     assumptions = separable_assumptions(comparison, trajectory)
     name = parts.formulation.name
     yield compared(limit, name, samples, state, trajectory, comparison, assumptions)
+    known = evidence(limit, comparison, trajectory, **_theory(one, parts))
+    yield Finding.judged(known)
     own_limit = None if parts.control else limit
     yield _slow_units(one, own_limit, trajectory, kkt)
     if snapshots is not None:
         snapshots.take(int(trajectory.step[-1]))
         yield _maps(one, limit, name, snapshots)
-    yield prospects(
+    ahead = prospects(
         trajectory,
         degree=int(network.degree),  # type: ignore[arg-type]
         settings=setup.settings,
         control=parts.control,
-        ahead=_ahead(one, own_limit),
+        ahead=_ahead(one, own_limit, trajectory),
     )
+    yield ahead
+    yield Finding.judged(replace(known, predicted=farther_in_words(ahead)))
 
 
-def predicted(setup: SampleSetup, limit: Limit) -> Any:
+def _theory(one: TrainerRun, parts: Parts) -> dict[str, Any]:
+    """Return what theory says of a network of this run, and which of several it is."""
+    own: dict[str, Any] = {"trainer": one.among}
+    if parts.control:
+        name = parts.formulation.name
+        own |= {"theory": "control", "reason": f"{name} is a control: no network here goes there"}
+    return own
+
+
+def _predicted(setup: SampleSetup, limit: Limit) -> Any:
     """Return the scores of the limit on the held-out inputs."""
     return limit.predictor(setup.held_out.X, setup.held_out.gates)
 
 
-def known_as(parts: Parts) -> str:
+def _known_as(parts: Parts) -> str:
     """Return the name of the limit in a picture."""
     return f"{parts.formulation.name}, a control" if parts.control else PREDICTED
 
@@ -156,10 +206,10 @@ def _slow_units(one: TrainerRun, limit: Limit | None, trajectory: Trajectory, kk
     return replace(found, panels=tuple(panels))
 
 
-def _ahead(one: TrainerRun, limit: Limit | None) -> AgreementAhead | None:
+def _ahead(one: TrainerRun, limit: Limit | None, trajectory: Trajectory) -> AgreementAhead | None:
     if limit is None or not one.descends:
         return None
-    return agreement_ahead(one.network, *one.setup.samples, limit)
+    return agreement_ahead(one.network, *one.setup.samples, limit, trajectory)
 
 
 def _maps(one: TrainerRun, limit: Limit, name: str, snapshots: NetworkSnapshots) -> Finding:

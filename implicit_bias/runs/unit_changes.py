@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -24,10 +25,10 @@ from ..training.trajectory import Trajectory
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["slow_units_finding"]
+__all__ = ["growth_finding", "slow_units_finding"]
 
 TITLE = "units whose share of the norm descent has yet to change"
-COLUMNS = ("unit", "predicted to first order", "steps to that")
+COLUMNS = ("unit", "predicted to first order", "steps that takes, by trainer")
 # Lines of the table; what is left is in the record.
 MOST = 8
 # Samples times weights up to which 300 steps of another trainer are a matter of a second or two.
@@ -68,11 +69,16 @@ def slow_units_finding(
     if growth.changes:
         clocks = [*_clocks(trajectory, settings), *_paces(network, train, settings.trainer)]
         growth = unit_growth(network, *train, limit=limit, clocks=clocks, kkt=kkt)
+    panels = (partial(plot_unit_growth, trajectory, growth),) if growth.changes else ()
+    return replace(growth_finding(growth), panels=panels)
+
+
+def growth_finding(growth: UnitGrowth) -> Finding:
+    """Return the finding of units whose share will change, without a picture."""
     return Finding(
         "slow units",
         record={"unit_growth": growth.to_dict()},
         tables=_tables(growth),
-        panels=(partial(plot_unit_growth, trajectory, growth),) if growth.changes else (),
         objects={"unit_growth": growth},
     )
 
@@ -137,7 +143,8 @@ def _row(change: UnitChange) -> tuple[str, str, str]:
         text += "; it is dead in the limit"
     if abs(change.growth_now - change.exponent) > ALIGNED:
         text += (
-            f"; grows like power {change.growth_now:+.2g} now, {change.exponent:+.2g} once aligned"
+            f"; its share goes like log(1/loss)^{change.growth_now:.2g} now, "
+            f"log(1/loss)^{change.exponent:.2g} once its direction has settled"
         )
     return (
         unit,

@@ -15,12 +15,19 @@ from ..data.catalogue import check_classes, load_class_data, load_data
 from ..data.dataset import Dataset, digest, frozen
 from ..data.labelled import ClassDataset
 from ..data.splitting import parts_text
-from ..gates.hyperplanes import HyperplaneContexts, HyperplaneGates
 from ..options.fields import Options
 from .model import Model
 from .seeds import Seeds
 
-__all__ = ["USERS_OWN", "UserData", "bind_data", "gates_of", "load_chosen"]
+__all__ = [
+    "OF_DATA",
+    "OF_GATING",
+    "USERS_OWN",
+    "UserData",
+    "bind_data",
+    "gates_of",
+    "load_chosen",
+]
 
 USERS_OWN = "given"  # the value of the options `data`, `gating` in the record of such a run
 TRAINED = 0.75  # the share of the samples that are trained on, where nothing says how many
@@ -286,6 +293,8 @@ def _is_fitted(gating: Any) -> bool:
 
 def _derived(given: UserData, options: Any) -> dict[str, Any]:
     """Return the options that follow from a gating: by its attributes, or by its gates."""
+    from ..gates.hyperplanes import HyperplaneContexts, HyperplaneGates  # with scikit-learn
+
     assert given.gates is not None
     gating, n_columns = given.gating, given.gates[0].shape[1]
     known = isinstance(gating, HyperplaneContexts | HyperplaneGates)

@@ -1,4 +1,4 @@
-"""Sweeps: one model over a grid of its options, a file a cell."""
+"""Sweeps: one model over a grid of its options, into one table."""
 
 from .._lazy import lazy_names
 

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .._words import EngineName, words
 from ..exits import (
     INTERRUPTED,
     failures_reported,
+    say,
     terminated_like_interrupted,
 )
 from ..models import MODELS
@@ -20,18 +22,19 @@ from ..options.command_line import MODEL, Choice, ModelCommand
 from ..options.fields import flag
 from ..options.values import Kind, kinds
 from ..runs.progress import Lines, Progress, bar
-from .files import SweepFile, read_sweep_file
 
 if TYPE_CHECKING:
+    from .files import SweepFile
     from .sweep import Sweep
 
 __all__ = ["named_values", "sweep"]
 
 FAILED_CELLS = 6
-ENGINES = ("joblib", "dask", "slurm")
+ENGINES = words(EngineName)
 EPILOG = (
     "Exit codes: 0 done; 2 usage or bad input, or a full disk; 6 some cells failed, and their rows "
-    "say why; 130 interrupted. What was finished is in the folder, and the same command goes on."
+    "say why, or were lost with their processes or jobs; 130 interrupted. What was finished is in "
+    "the folder, and the same command goes on."
 )
 
 
@@ -62,7 +65,7 @@ class _Entries(click.ParamType):  # type: ignore[type-arg]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the values of what was typed."""
-        from .cells import entries_of
+        from .grids import entries_of
 
         kind = self.kind
         whole = kind.several or kind.base is Path
@@ -94,9 +97,7 @@ def named_values(
 )
 @click.argument("file", type=click.Path(path_type=Path), required=False)
 @click.option("--model", type=Choice(sorted(MODELS)), help="In place of FILE: the model ...")
-@click.option(
-    "--out", type=click.Path(path_type=Path), required=True, help="Folder: a Parquet file a cell."
-)
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder of the rows.")
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="At a time.")
 @click.option("--engine", type=Choice(ENGINES), help="What runs the cells.  [default: joblib]")
 @click.option("--scheduler", help="Address of the Dask scheduler; local: slurm without a cluster.")
@@ -108,7 +109,12 @@ def named_values(
     callback=named_values,
     help="NAME=VALUE for the engine, such as slurm_partition=long.",
 )
-@click.option("--retry", is_flag=True, help="Run cells that failed earlier again.")
+@click.option(
+    "--retry", is_flag=True, help="Run cells again that failed earlier, or ran out of time."
+)
+@click.option("--time-limit", type=float, help="Seconds of a cell.")
+@click.option("--save", help="Kept of every cell: report, or some of limit,network,trajectory.")
+@click.option("--sync", is_flag=True, help="Wait for the disk after every cell.")
 @click.option("--quiet", is_flag=True, help="No progress and no summary.")
 def sweep(
     file: Path | None,
@@ -116,36 +122,45 @@ def sweep(
     out: Path,
     jobs: int,
     retry: bool,
+    time_limit: float | None,
+    save: str | None,
+    sync: bool,
     quiet: bool,
     **choices: Any,
 ) -> None:
     """Run a model for all combinations of values of its options.
 
-    By FILE, in TOML: `model`, a table [grid] of options with lists of values, and a table [options]
-    for all others; or by options, `--hidden-units 1,2,5 --seed 0:10`, each with its values between
-    commas. Cells whose files are in the folder of --out are not run again.
+    By FILE, in TOML: `model`, a table [grid] of options with lists of values, [zip] and [draw] for
+    others that vary, and a table [options] for all that do not; or by options, `--hidden-units
+    1,2,5 --seed 0:10`, each with its values between commas. Cells whose rows are in the folder of
+    --out are not run again.
     """
     with failures_reported():
         engine = {name: choices.pop(name) for name in ("engine", "scheduler", "threads", "further")}
         wanted = _wanted(file, model, choices)
-        from .cell_files import CellFiles
         from .engines import Engine
-        from .sweep import sweeping
+        from .kept import as_rules
+        from .store import Store
+        from .sweep import Settings, sweeping
+        from .work import CellSettings
 
         runs_with = Engine(**_merged(wanted.engine, engine))
-        done = sweeping(
-            wanted.model, wanted.grid, wanted.options, CellFiles(out), (runs_with, jobs),
-            _watched(quiet), retry=retry,
-        )  # fmt: skip
+        of_cells = CellSettings(
+            runs_with.threads, sync, time_limit, save=as_rules(save.split(",") if save else ())
+        )
+        how = Settings(runs_with, of_cells, jobs, retry)
+        done = sweeping(wanted.model, wanted.grid, wanted.options, Store(out), how, _watched(quiet))
         if not quiet:
             _summarise(done)
-    if not done.finished:
+    if not done.finished and not done.lost:
         raise SystemExit(INTERRUPTED)
-    raise SystemExit(FAILED_CELLS if done.failures else 0)
+    raise SystemExit(FAILED_CELLS if done.failures or done.lost else 0)
 
 
 def _wanted(file: Path | None, model: str | None, choices: Mapping[str, Any]) -> SweepFile:
     """Return the sweep of a file, or of options."""
+    from .files import SweepFile, read_sweep_file
+
     if (file is None) == (model is None):
         raise click.UsageError("give a FILE, or `--model` and options: one of them")
     if file is not None:
@@ -182,22 +197,30 @@ def _watched(quiet: bool) -> Iterator[Progress]:
             with bar() as progress:
                 yield progress
         else:
-            yield Lines(lambda text: click.echo(text, err=True)).progress()
+            yield Lines(lambda text: say(text, err=True)).progress()
 
 
 def _summarise(done: Sweep) -> None:
     """Print the numbers of cells that are done and failed, with the messages of failures."""
     from collections import Counter
 
-    written = len(done.frame()["cell"].unique()) if any(done.folder.glob("*.parquet")) else 0
     failed = len(done.failures)
-    parts = [f"{written} of {len(done.cells)} cells are in {done.folder}"]
+    parts = [f"{done.n_done} of {len(done.cells)} cells are in {done.folder}"]
     if done.n_skipped:
         parts.append(f"{done.n_skipped} were there before")
-    click.echo("; ".join(parts), err=True)
+    say("; ".join(parts), err=True)
     if failed:
-        click.echo(f"{failed} failed (`--retry` runs them again):", err=True)
+        say(f"{failed} failed (`--retry` runs them again):", err=True)
         for message, count in Counter(done.failures.values()).most_common(5):
-            click.echo(f"  {count} x {message}", err=True)
-    if not done.finished:
-        click.echo("interrupted: the same command goes on", err=True)
+            say(f"  {count} x {message}", err=True)
+    if done.ended:
+        say(f"{len(done.ended)} were ended early, and their rows are of what there was:",
+                   err=True)  # fmt: skip
+        for message, count in Counter(done.ended.values()).most_common(5):
+            say(f"  {count} x {message}", err=True)
+    if done.lost:
+        say(f"{len(done.lost)} were lost (the same command runs them):", err=True)
+        for message, count in Counter(done.lost.values()).most_common(5):
+            say(f"  {count} x {message}", err=True)
+    elif not done.finished:
+        say("interrupted: the same command goes on", err=True)

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from ..options.values import nearest
+from .grids import Grid, drawn, product, zipped
 
 __all__ = ["SweepFile", "read_sweep_file"]
 
+TABLES = ("grid", "zip", "draw", "options", "engine")
 ENGINE = ("name", "scheduler", "threads", "options")
 
 
@@ -22,14 +24,15 @@ class SweepFile:
     Attributes
     ----------
     model : str
-    grid, options : mapping
+    grid : Grid or mapping
+    options : mapping
         As `sweep` takes them.
     engine : mapping
         Arguments of an `Engine`.
     """
 
     model: str
-    grid: Mapping[str, Any]
+    grid: Grid | Mapping[str, Any]
     options: Mapping[str, Any] = field(default_factory=dict)
     engine: Mapping[str, Any] = field(default_factory=dict)
 
@@ -40,6 +43,9 @@ def read_sweep_file(path: Path) -> SweepFile:
         model = "gln"
         options = { n_train = 200 }
         grid = { hidden_units = [1, 2, 5], seed = "0:10" }
+
+    Beside the product `grid` there may be tables `zip`, of lists that are taken together, and
+    `draw`, of what `scipy.stats` draws from: ``init_scale = { loguniform = [0.01, 1] }``.
 
     Raises
     ------
@@ -54,19 +60,53 @@ def read_sweep_file(path: Path) -> SweepFile:
         raise FileNotFoundError(f"there is no file {str(path)!r}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{str(path)!r} is no TOML file: {error}") from error
-    _check(path, content, ("model", "grid", "options", "engine"), "")
-    for name in ("grid", "options", "engine"):
-        if not isinstance(content.get(name, {}), dict):
+    _check(path, content, ("model", *TABLES), "")
+    tables = {name: content.get(name, {}) for name in TABLES}
+    for name, table in tables.items():
+        if not isinstance(table, dict):
             raise ValueError(f"{str(path)!r}: `{name}` must be a table, [{name}]")
     if not isinstance(content.get("model"), str):
         raise ValueError(f'{str(path)!r} names no model: begin with model = "gln"')
-    _check(path, content.get("engine", {}), ENGINE, "engine.")
-    return SweepFile(
-        content["model"],
-        content.get("grid", {}),
-        content.get("options", {}),
-        content.get("engine", {}),
-    )
+    _check(path, tables["engine"], ENGINE, "engine.")
+    try:
+        grid = _grid(tables)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{str(path)!r}: {error}") from error
+    return SweepFile(content["model"], grid, tables["options"], tables["engine"])
+
+
+def _grid(tables: Mapping[str, Any]) -> Grid:
+    """Return the product of the tables of a file that say what varies."""
+    grid = product({})
+    if tables["draw"]:
+        draws = dict(tables["draw"])
+        if "count" not in draws:
+            raise ValueError("`draw` needs `count`, the number of draws")
+        how = {name: draws.pop(name) for name in ("count", "random_state") if name in draws}
+        grid = grid * drawn({name: _source(name, value) for name, value in draws.items()}, **how)
+    if tables["zip"]:
+        grid = grid * zipped(tables["zip"])
+    return grid * product(tables["grid"])
+
+
+def _source(name: str, value: Any) -> Any:
+    """Return what is drawn from: values, or the distribution of a name with its parameters."""
+    if not isinstance(value, dict):
+        return value
+    from scipy import stats
+
+    kind, parameters = next(iter(value.items()), ("", []))
+    family: Any = getattr(stats, kind, None)
+    if len(value) != 1 or not hasattr(family, "rvs"):
+        known = [one for one in dir(stats) if hasattr(getattr(stats, one), "rvs")]
+        raise ValueError(
+            f"`draw.{name}` must be values or one distribution of scipy.stats, such as "
+            f"{{ loguniform = [0.01, 1] }}, got {kind!r}{nearest(kind, known)}"
+        )
+    try:
+        return family(**parameters) if isinstance(parameters, dict) else family(*parameters)
+    except TypeError as error:
+        raise ValueError(f"`draw.{name}`: scipy.stats.{kind}: {error}") from error
 
 
 def _check(path: Path, content: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
@@ -74,5 +114,5 @@ def _check(path: Path, content: Mapping[str, Any], known: tuple[str, ...], where
         if name not in known:
             raise ValueError(
                 f"{str(path)!r}: there is no `{where}{name}`{nearest(name, known)}; options of "
-                "the model stand in [grid] or [options]"
+                "the model stand in [grid], [zip], [draw] or [options]"
             )

@@ -10,7 +10,8 @@ import click
 
 from .._extras import require
 from .._files import check_writable
-from ..exits import PICTURES, ending, failures_reported, print_notices, width
+from .._pictures import write_figure
+from ..exits import PICTURES, ending, failures_reported, print_notices, rendered, say, width
 from ..options.fields import flag
 from .commands import named_values
 
@@ -34,6 +35,7 @@ def _names(
 )
 @click.option("--by", callback=_names, help="Options to group by.  [default: those that differ]")
 @click.option("--columns", callback=_names, help="What to show.  [default: what there usually is]")
+@click.option("--details", is_flag=True, help="All tables of a run, not its first screen alone.")
 @click.option("--each", is_flag=True, help="A line a row, not mean and spread over the seeds.")
 @click.option(
     "--plot",
@@ -46,6 +48,7 @@ def show(
     where: dict[str, str],
     by: tuple[str, ...] | None,
     columns: tuple[str, ...] | None,
+    details: bool,
     each: bool,
     plot: Path | None,
 ) -> None:
@@ -58,14 +61,15 @@ def show(
 
         choices = {"where": where, "by": by, "columns": columns, "each": each}
         if is_run(folder):
-            _show_run(folder, choices, plot)
+            _show_run(folder, choices, plot, details=details)
         else:
             _show_sweep(folder, where, by, columns, each=each, plot=plot)
 
 
-def _show_run(folder: Path, choices: Mapping[str, Any], plot: Path | None) -> None:
+def _show_run(
+    folder: Path, choices: Mapping[str, Any], plot: Path | None, *, details: bool
+) -> None:
     from ..reports.loading import load
-    from ..reports.text import render_text
 
     for name, value in choices.items():
         if value:
@@ -74,13 +78,13 @@ def _show_run(folder: Path, choices: Mapping[str, Any], plot: Path | None) -> No
                 "leave it out"
             )
     report = load(folder)
-    click.echo(render_text(report, width()))
+    say(rendered(report, details=details))
     print_notices(report)
     if plot is not None:
         figure = report.figure()
         if figure is None:
             raise ValueError(f"nothing was trained, so there is no picture for {str(plot)!r}")
-        figure.savefig(plot, dpi=150)
+        write_figure(figure, plot)
 
 
 def _show_sweep(
@@ -94,6 +98,7 @@ def _show_sweep(
 ) -> None:
     from ..reports.text import render_table
     from .table import (
+        averaged_over,
         failures_of,
         groups_of,
         matching,
@@ -102,17 +107,22 @@ def _show_sweep(
         rows_table,
         summary_table,
         varying,
+        with_trainers,
     )
 
     rows = matching(read_rows(folder), where)
-    by = by or tuple(varying(rows))
+    by = tuple(with_trainers(rows, by or varying(rows)))
     columns = columns or tuple(measured(rows))
     groups = groups_of(rows, by, columns)
-    shown = rows_table(rows, by, columns) if each else summary_table(groups, by, columns)
-    click.echo(render_table(shown, width()))
+    shown = (
+        rows_table(rows, by, columns)
+        if each
+        else summary_table(groups, by, columns, averaged_over(rows, by))
+    )
+    say(render_table(shown, width()))
     for message, count in failures_of(rows).items():
-        click.echo(f"failed, {count} of {len(rows)} rows: {message}", err=True)
+        say(f"failed, {count} of {len(rows)} rows: {message}", err=True)
     if plot is not None:
         from .figure import sweep_figure
 
-        sweep_figure(groups, by, columns).savefig(plot, dpi=150)
+        write_figure(sweep_figure(groups, by, columns), plot)

@@ -1,30 +1,40 @@
-"""`sweep`: one model over a grid of its options, a file a cell."""
+"""`sweep`: one model over a grid of its options, into one table."""
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from .._doors import door, result
-from .._extras import naming_extras
-from .._kinds import anything
+from .._doors import door, parameters, result
+from .._extras import naming_extras, require
+from .._kinds import anything, count
 from .._shown import Shown
+from .._words import EngineName
 from ..options.choices import ModelName, RunOptions
 from ..runs.progress import Progress, ProgressCallback, progress_of
-from .cell_files import CellFiles
-from .cells import plan
+from .cells import Cell, plan
+from .ends import StepCallback
 from .engines import Engine, as_engine
-from .work import Outcome, Work
+from .grids import Grid
+from .kept import Rule, as_rules, load_report
+from .records import Outcome
+from .store import Store
+from .stored_data import stored
+from .table import choices_beside, groups_of, measured, summary_frame, varying, with_trainers
+from .work import CellSettings, Work
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
-__all__ = ["Sweep", "sweep", "sweeping"]
+    from ..reports.report import Report
+
+__all__ = ["Settings", "Sweep", "sweep", "sweeping"]
 
 log = logging.getLogger(__name__)
 
@@ -37,15 +47,22 @@ class Sweep(Shown):
     Attributes
     ----------
     folder : Path
-        A Parquet file a cell.
+        The rows of this sweep and of others.
     cells : tuple of str
-        The digests of all cells of the grid, which are the names of their files.
+        The digests of all cells of the grid, the column ``cell`` of their rows.
     n_skipped : int
-        Cells whose files were there before.
+        Cells whose rows were there before.
+    n_done : int
+        Cells whose rows are there now.
     failures : mapping of str to str
         The messages of cells that failed, now or earlier, by digest.
+    ended : mapping of str to str
+        Cells that a time limit or the callback has ended early, with which of them.
+    lost : mapping of str to str
+        Cells without rows whose process or job was ended from outside, with the reason: the same
+        call runs them.
     finished : bool
-        False if Ctrl-C came: what was done by then is in the folder.
+        False if Ctrl-C came, or cells were lost: what was done is in the folder.
 
     Examples
     --------
@@ -57,51 +74,189 @@ class Sweep(Shown):
     folder: Path
     cells: tuple[str, ...]
     n_skipped: int
+    n_done: int
     failures: Mapping[str, str] = field(default_factory=dict)
+    ended: Mapping[str, str] = field(default_factory=dict)
+    lost: Mapping[str, str] = field(default_factory=dict)
     finished: bool = True
 
-    def frame(self) -> pd.DataFrame:
+    @door()
+    def frame(
+        self, *, over: str | Sequence[str] = (), columns: Sequence[str] | None = None
+    ) -> pd.DataFrame:
         """Return the rows of the cells that are done, in the order of the grid; NaN where null.
 
-        Columns are those of `Report.row`, and before them ``cell``, ``cell_error`` (the message of
-        a cell that failed, whose results are null) and ``cell_seconds``.
+        Parameters
+        ----------
+        over : str or sequence of str
+            Options to average over, such as "seed": a row for all that share the others then.
+        columns : sequence of str, optional
+            What is averaged; by default what there usually is.
+
+        Returns
+        -------
+        DataFrame
+            With the columns of `Report.row`, and before them those of `sweep_schema`: ``cell``,
+            ``cell_error`` (the message of a cell that failed, whose results are null) and others.
+            Averages have the options that differ, ``runs``, ``solved`` (limits that are certified
+            to the tolerance), and of every column its mean by its name, its standard deviation as
+            ``NAME_spread`` and the runs that have a value as ``NAME_count``.
+
+        Raises
+        ------
+        ValueError
+            For a name that is no column, or none of numbers.
+
+        Examples
+        --------
+        >>> grid = {"n_train": [20, 40], "seed": range(3)}
+        >>> done = ib.sweep("linear", grid, out="runs", steps=0)
+        >>> done.frame(over="seed", columns=["objective"])["objective_count"].tolist()
+        [3, 3]
         """
-        files = CellFiles(self.folder)
-        done = files.done()
-        return files.frame(cell for cell in self.cells if cell in done)
+        frame = Store(self.folder).frame(self.cells)
+        away = (over,) if isinstance(over, str) else tuple(over)
+        if not away:
+            return frame if columns is None else frame[list(columns)]
+        by = choices_beside(frame, away)
+        return summary_frame(groups_of(frame, by, columns or measured(frame)), by)
+
+    @door()
+    def plot(self, *columns: str, by: str | Sequence[str] | None = None) -> Figure:
+        """Draw columns against an option, with the spread of the runs as bars.
+
+        Parameters
+        ----------
+        *columns : str
+            A panel each; by default what there usually is.
+        by : str or sequence of str, optional
+            The option of the x axis, and those that there is a line for each value of. By default
+            those that differ, the seed aside.
+
+        Returns
+        -------
+        Figure
+
+        Raises
+        ------
+        ValueError
+            For a name that is no column, none of numbers, or too many lines.
+        MissingExtra
+            Without matplotlib.
+
+        Examples
+        --------
+        >>> grid = {"n_train": [20, 40], "seed": range(3)}
+        >>> done = ib.sweep("linear", grid, out="runs", steps=0)
+        >>> done.plot("objective").savefig("objective.png")
+        """
+        require("matplotlib")
+        from .figure import sweep_figure
+
+        frame = self.frame()
+        chosen = (by,) if isinstance(by, str) else by
+        shared = with_trainers(frame, chosen or varying(frame))
+        names = columns or tuple(measured(frame))
+        return sweep_figure(groups_of(frame, shared, names), shared, names)
+
+    @door()
+    def load(self, cell: str) -> Report:
+        """Return the report of a cell, which `sweep` was to keep by ``save=("report",)``.
+
+        Parameters
+        ----------
+        cell : str
+            Its digest, an entry of `cells` and of the column ``cell``.
+
+        Returns
+        -------
+        Report
+
+        Raises
+        ------
+        ValueError
+            If there is no such cell, or its report was not kept.
+
+        Examples
+        --------
+        >>> done = ib.sweep("linear", {"seed": [0, 1]}, out="runs", n_train=20, steps=0,
+        ...                 save=("report",))
+        >>> done.load(done.cells[1]).limit.status.name
+        'SOLVED'
+        """
+        return load_report(self.kept(cell))
+
+    @door()
+    def kept(self, cell: str) -> Path:
+        """Return the folder of what was kept of a cell, `limit.safetensors` for instance.
+
+        Parameters
+        ----------
+        cell : str
+            Its digest.
+
+        Returns
+        -------
+        Path
+            There is no such folder where nothing was kept.
+
+        Raises
+        ------
+        ValueError
+            If there is no such cell.
+        """
+        if cell not in self.cells:
+            raise ValueError(f"`cell`: {cell!r} is no cell of this sweep: take one of `cells`")
+        return Store(self.folder).kept(cell)
 
 
 @naming_extras()
-@door(options=anything)
+@door(options=anything, jobs=count(1), save=anything)
 def sweep(
     model: ModelName,
-    grid: Mapping[str, Any],
+    grid: Grid | Mapping[str, Any],
     *,
     out: str | os.PathLike[str],
     jobs: int = 1,
-    engine: str | Engine = "joblib",
+    engine: EngineName | Engine = "joblib",
     retry: bool = False,
+    time_limit: float | None = None,
+    callback: StepCallback | None = None,
+    save: str | Sequence[str] | Mapping[str, Rule | None] = (),
+    sync: bool = False,
     progress: bool | ProgressCallback | Progress = False,
     **options: Unpack[RunOptions],
 ) -> Sweep:
-    """Run a model for every combination of values of some of its options.
+    """Run a model for many choices of its options, by default for every combination of values.
 
     Parameters
     ----------
     model : str
         A name of the table of models: "gln", "frelu", "linear", ...
-    grid : mapping
+    grid : mapping or Grid
         Options by their names, with the values that each takes in turn: a list, a range, or one
-        such as "0:10".
+        such as "0:10"; or a function of the cell. `sweeps.zipped` and `sweeps.drawn` make others.
     out : path
-        Folder, made if it is not there, for a Parquet file a cell. Cells whose files are there are
-        not run again: a sweep that was cut short goes on where it was.
+        Folder, made if it is not there. Cells whose rows are there are not run again: a sweep that
+        was cut short goes on where it was.
     jobs : int
         Cells at a time.
     engine : str or Engine
         The engine that runs the cells, or its name: "joblib" for processes of this machine.
     retry : bool
-        True to run cells again that failed before.
+        True to run cells again that failed before, or that a time limit ended.
+    time_limit : float, optional
+        Seconds of a cell. Training ends there as by an interrupt, and the row says so in
+        ``cell_ended``; a cell that has found nothing by then fails.
+    callback : callable, optional
+        ``callback(step, n_steps, log_loss)`` along the training of every cell, in the process that
+        runs it; by StopIteration it ends the training, and the row is of what there is.
+    save : sequence of str, or mapping of str to function
+        What is kept of every cell beside its row: "report", which `Sweep.load` gives back, or
+        single files of "limit", "network" and "trajectory", in `Sweep.kept`. A mapping has a rule
+        for each, a function of the row that returns True for the cells in question.
+    sync : bool
+        True to wait for the disk after every cell, so that a power cut takes none.
     progress : bool or callable
         True: a bar. A function is called as ``progress(stage, done, of)``, counting cells, with
         0, 0 as a stage begins.
@@ -129,57 +284,88 @@ def sweep(
     ['SOLVED', 'SOLVED', 'SOLVED']
     """
     shown = progress_of(progress)
-    return sweeping(
-        model, grid, options, CellFiles(out), (as_engine(engine), jobs), shown, retry=retry
-    )
+    runs_with = as_engine(engine)
+    of_cells = CellSettings(runs_with.threads, sync, time_limit, callback, as_rules(save))
+    how = Settings(runs_with, of_cells, jobs, retry)
+    return sweeping(model, grid, options, Store(out), how, shown)
+
+
+@parameters(jobs=count(1))
+@dataclass(frozen=True, eq=False)
+class Settings:
+    """The arguments of `sweep` that no digest follows from, checked.
+
+    Raises
+    ------
+    ValueError
+        If one is out of range.
+    """
+
+    engine: Engine
+    cells: CellSettings
+    jobs: int = 1
+    retry: bool = False
+
+    def done(self, outcome: Outcome | None) -> bool:
+        """Return True for a cell that is not run again."""
+        if outcome is None:
+            return False
+        return not (self.retry and (outcome.error is not None or outcome.out_of_time))
 
 
 def sweeping(
     model: str,
-    grid: Mapping[str, Any],
+    grid: Grid | Mapping[str, Any],
     fixed: Mapping[str, Any],
-    files: CellFiles,
-    engine: tuple[Engine, int],
+    store: Store,
+    how: Settings,
     progress: AbstractContextManager[Progress],
-    *,
-    retry: bool = False,
 ) -> Sweep:
-    """Run a sweep from arguments that have been read; the engine comes with its number of jobs.
+    """Run a sweep from arguments that have been read.
 
     Raises
     ------
     TypeError, ValueError, FileNotFoundError, NotWritten, MissingExtra
         For the reasons of `sweep`.
     """
-    runs_with, jobs = engine
-    if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
-        raise ValueError(f"`jobs` must be a whole number from 1 on, got {jobs!r}")
-    before = files.done()
+    store.check_writable()
     given = {name: value for name, value in fixed.items() if value is not None}
-    cells = plan(model, grid, given, before)
-    files.open()
+    known = store.outcomes()
+    cells = plan(model, grid, given, known)
+    store.open()
     names = tuple(cell.digest for cell in cells)
-    before &= set(names)
-    if retry:
-        failed = files.errors(before)
-        files.remove(failed)
-        before -= set(failed)
-    left = [cell for cell in cells if cell.digest not in before]
-    log.info("%d of %d cells are in %s already", len(before), len(cells), files.folder)
-    work = Work(model, given, files.folder, runs_with.threads)
+    left = [cell for cell in cells if not how.done(known.get(cell.digest))]
+    log.info("%d of %d cells are to be done in %s", len(left), len(cells), store.folder)
+    work = Work(model, stored(given, store.arrays()), store.folder, how.cells)
+    lost: dict[str, str] = {}
     with progress as shown:
         shown.stage(f"{model}: {len(left)} of {len(cells)} cells to do")
-        finished = not left or _run(runs_with.outcomes(work, left, jobs), shown, len(left))
-    failures = files.errors(files.done().intersection(names))
-    return Sweep(files.folder, names, len(before), failures, finished)
+        finished = not left or _run(how.engine.outcomes(work, left, how.jobs), shown, left, lost)
+        store.compact()
+    done = store.outcomes()
+    own = [done[cell] for cell in names if cell in done]
+    return Sweep(
+        folder=store.folder,
+        cells=names,
+        n_skipped=len(cells) - len(left),
+        n_done=len(own),
+        failures={one.cell: one.error for one in own if one.error is not None},
+        ended={one.cell: one.ended for one in own if one.ended is not None},
+        lost=lost,
+        finished=finished and not lost,
+    )
 
 
-def _run(outcomes: Generator[Outcome], progress: Progress, count: int) -> bool:
-    """Run all cells; False if an interrupt came before the last."""
-    progress.advance(0, count)
+def _run(
+    outcomes: Generator[Outcome], progress: Progress, left: Sequence[Cell], lost: dict[str, str]
+) -> bool:
+    """Run all cells, noting those that are lost; False if an interrupt came before the last."""
+    progress.advance(0, len(left))
     try:
-        for done, _ in enumerate(outcomes, start=1):
-            progress.advance(done, count)
+        for done, outcome in enumerate(outcomes, start=1):
+            if outcome.lost is not None:
+                lost[outcome.cell] = outcome.lost
+            progress.advance(done, len(left))
     except KeyboardInterrupt:
         return False
     finally:

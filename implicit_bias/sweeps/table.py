@@ -2,32 +2,41 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from .._doors import door
 from .._extras import naming_extras
 from ..options.values import nearest
 from ..reports.files import RESULTS
 from ..reports.finding import Table
 from ..reports.row import COLUMNS, OPTIONS
-from .cell_files import CELL_COLUMNS, CellFiles
+from .rows import CELL_COLUMNS
+from .store import Store
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = [
     "Group",
+    "averaged_over",
+    "choices_beside",
     "failures_of",
     "groups_of",
     "matching",
     "measured",
     "read_rows",
     "rows_table",
+    "summary_frame",
     "summary_table",
     "varying",
+    "with_trainers",
 ]
+
+log = logging.getLogger(__name__)
 
 CHOICES = ("model", "data", *(column.name for column in OPTIONS), "data_digest", "gating_digest")
 # Shown where no columns are asked for, if there is something in them.
@@ -51,6 +60,8 @@ class Group:
     mean, spread : mapping of column to float
         Over the rows that have a value, NaN where none has; the spread is the standard deviation
         of a sample, NaN of one row.
+    counts : mapping of column to int
+        How many rows have a value.
     """
 
     choices: tuple[Any, ...]
@@ -58,30 +69,54 @@ class Group:
     solved: int
     mean: Mapping[str, float]
     spread: Mapping[str, float]
+    counts: Mapping[str, int]
 
 
+@door()
 @naming_extras()
 def read_rows(folder: str | os.PathLike[str]) -> pd.DataFrame:
-    """Read all rows in the folder of one or several sweeps.
+    """Read all rows in the folder of one or several sweeps, as they were done.
+
+    Those that are not in one table are brought into one, where no sweep is at work on them.
+
+    Parameters
+    ----------
+    folder : path
+
+    Returns
+    -------
+    DataFrame
+        With the columns of `sweep_schema`; NaN where null.
 
     Raises
     ------
     ValueError
         If there are none, or a file is damaged.
+    MissingExtra
+        Without pandas or pyarrow.
+
+    Examples
+    --------
+    >>> done = ib.sweep("linear", {"seed": [0, 1]}, out="runs", n_train=20, steps=0)
+    >>> ib.sweeps.read_rows("runs")["status"].tolist()
+    ['SOLVED', 'SOLVED']
     """
-    files = CellFiles(folder)
-    if (files.folder / RESULTS).exists():
+    store = Store(folder)
+    if (store.folder / RESULTS).exists():
         raise ValueError(
             f"{os.fspath(folder)!r} holds a single run, which `load` gives back: name the "
             "folder of `sweep --out`"
         )
-    cells = sorted(files.done())
-    if not cells:
+    if store.is_empty():
         raise ValueError(
-            f"{os.fspath(folder)!r} holds no rows of a sweep, no file *.parquet: name the folder "
-            "of `sweep --out`"
+            f"{os.fspath(folder)!r} holds no rows of a sweep: name the folder of `sweep --out`"
         )
-    return files.frame(cells)
+    if store.quiet():
+        try:
+            store.compact()
+        except OSError as error:
+            log.info("the rows stay as they are: %s", error)
+    return store.frame()
 
 
 def matching(frame: pd.DataFrame, where: Mapping[str, str]) -> pd.DataFrame:
@@ -116,7 +151,38 @@ def varying(frame: pd.DataFrame) -> list[str]:
     by_seed = {"seed", "data_digest", "gating_digest"}
     found = [name for name in CHOICES if name in frame and frame[name].nunique(dropna=False) > 1]
     found.sort(key=lambda name: name not in NUMBERS)
-    return [name for name in found if name not in by_seed] or found[:1] or ["model"]
+    return [name for name in found if name not in by_seed] or ["model"]
+
+
+def choices_beside(frame: pd.DataFrame, over: Sequence[str]) -> list[str]:
+    """Return the choices in which rows differ beside those that are averaged over.
+
+    Raises
+    ------
+    ValueError
+        For a name that is no choice.
+    """
+    for name in over:
+        if name not in CHOICES:
+            raise ValueError(f"there is no option {name!r}{nearest(name, CHOICES)}")
+    return [name for name in varying(frame) if name not in over] or ["model"]
+
+
+def with_trainers(frame: pd.DataFrame, by: Sequence[str]) -> list[str]:
+    """Return the choices `by`, the trainer among them where rows are of several.
+
+    Each of the trainers of one run has a row: their mean says nothing about any of them.
+    """
+    several = "trainer" not in by and frame["trainer"].nunique(dropna=False) > 1
+    return [*by, "trainer"] if several else list(by)
+
+
+def averaged_over(frame: pd.DataFrame, by: Sequence[str]) -> list[str]:
+    """Return the choices that differ within groups, seeds first."""
+    groups = frame.groupby(list(by), dropna=False)
+    names = [name for name in CHOICES if name not in by and not name.endswith("_digest")]
+    differ = [name for name in names if groups[name].nunique(dropna=False).max() > 1]
+    return sorted(differ, key=lambda name: name != "seed")
 
 
 def measured(frame: pd.DataFrame) -> list[str]:
@@ -151,23 +217,50 @@ def groups_of(frame: pd.DataFrame, by: Sequence[str], columns: Sequence[str]) ->
                 solved=int((group["status"] == "SOLVED").sum()),
                 mean=numbers.mean().to_dict(),
                 spread=numbers.std(ddof=1).to_dict(),
+                counts={name: int(count) for name, count in numbers.count().items()},
             )
         )
     return found
 
 
-def summary_table(groups: Sequence[Group], by: Sequence[str], columns: Sequence[str]) -> Table:
-    """Format groups as text: a line a group, mean and spread in one cell."""
+def summary_frame(groups: Sequence[Group], by: Sequence[str]) -> pd.DataFrame:
+    """Return groups as a frame: their choices, how many, and mean, spread and count by column."""
+    import pandas as pd
+
+    return pd.DataFrame(
+        {
+            **dict(zip(by, group.choices, strict=True)),
+            "runs": group.count,
+            "solved": group.solved,
+            **{
+                name: value
+                for column in group.mean
+                for name, value in (
+                    (column, group.mean[column]),
+                    (f"{column}_spread", group.spread[column]),
+                    (f"{column}_count", group.counts[column]),
+                )
+            },
+        }
+        for group in groups
+    )
+
+
+def summary_table(
+    groups: Sequence[Group], by: Sequence[str], columns: Sequence[str], over: Sequence[str] = ()
+) -> Table:
+    """Format groups as text: a line a group, mean and spread in one cell, `over` what was meant."""
     rows = tuple(
         (
             *map(_shown, group.choices),
             str(group.count),
             str(group.solved),
-            *(_mean(group.mean[name], group.spread[name]) for name in columns),
+            *(_mean(group, name) for name in columns),
         )
         for group in groups
     )
-    return Table("mean +- spread", (*by, "runs", "solved", *columns), rows)
+    title = f"mean +- spread over {', '.join(over)}" if over else "mean +- spread"
+    return Table(title, (*by, "runs", "solved", *columns), rows)
 
 
 def rows_table(frame: pd.DataFrame, by: Sequence[str], columns: Sequence[str]) -> Table:
@@ -178,10 +271,13 @@ def rows_table(frame: pd.DataFrame, by: Sequence[str], columns: Sequence[str]) -
     return Table("rows", tuple(head), tuple(tuple(map(_shown, row)) for row in values))
 
 
-def _mean(mean: float, spread: float) -> str:
+def _mean(group: Group, name: str) -> str:
+    """Return mean and spread of a column, and how many rows have it where not all do."""
+    mean, spread, count = group.mean[name], group.spread[name], group.counts[name]
     if mean != mean:
         return "-"
-    return f"{mean:.4g}" if spread != spread else f"{mean:.4g} +- {spread:.2g}"
+    text = f"{mean:.4g}" if spread != spread else f"{mean:.4g} +- {spread:.2g}"
+    return text if count == group.count else f"{text} ({count})"
 
 
 def _shown(value: Any) -> str:

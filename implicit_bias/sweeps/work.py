@@ -4,101 +4,183 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from .._doors import parameters
+from .._kinds import anything, count, positive
 from .._version import __version__
-from ..reports.row import COLUMNS, make_row
-from ..run_model import run
-from .cell_files import CellFiles
+from ..reports.report import Report
+from ..reports.row import NAMES, make_row
+from ..run_model import parted, resolve, run
 from .cells import Cell
+from .ends import Ends, StepCallback
+from .kept import Rule, keep
+from .records import NotWritten, Outcome, Record
+from .store import Store
+from .stored_data import opened
 
-__all__ = ["Outcome", "Work", "own_threads"]
+__all__ = ["CellSettings", "Work", "own_threads"]
 
 log = logging.getLogger(__name__)
 
+# Seconds between two looks of a worker at the process of its sweep.
+LOOK_SECONDS = 1.0
 
-@dataclass(frozen=True)
-class Outcome:
-    """The outcome of a cell: its digest, with the message of one that failed."""
 
-    cell: str
-    error: str | None = None
+@parameters(threads=count(1), time_limit=positive, save=anything)
+@dataclass(frozen=True, eq=False)
+class CellSettings:
+    """The way in which every cell is run and kept; no digest follows from it.
+
+    Attributes
+    ----------
+    threads : int
+        Of BLAS and PyTorch, in every process.
+    sync : bool
+        True to wait for the disk with each record.
+    time_limit : float, optional
+        Seconds of a run.
+    callback : callable, optional
+        Of the user, which may end training.
+    save : mapping
+        What is kept of the cells that a rule names, None being all.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If one is out of range.
+    """
+
+    threads: int = 1
+    sync: bool = False
+    time_limit: float | None = None
+    callback: StepCallback | None = None
+    save: Mapping[str, Rule | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """The work for each cell; it pickles.
+    """The work for each cell; it pickles, and is small: data of the user's own are in files.
 
     Attributes
     ----------
     model : str
     fixed : mapping
-        Options that all cells share, and data and gates of the user.
+        Options that all cells share, gates of the user, and where the user's data are.
     folder : Path
-        Where the files of the cells are.
-    threads : int
-        Of BLAS and PyTorch, in every process.
+        Where the records go.
+    how : CellSettings
+    parent : int, optional
+        The process of the sweep, without which one of this machine ends.
     """
 
     model: str
     fixed: Mapping[str, Any]
     folder: Path
-    threads: int
+    how: CellSettings
+    parent: int | None = None
 
     def __call__(self, cell: Cell) -> Outcome:
-        """Run the cell and write its file, unless it is there by now.
+        """Run the cell and write its record.
 
         Whatever ends its run is the message of its row, and ends no other.
 
         Raises
         ------
         NotWritten
-            If the file cannot be written.
+            If the record, or what is to be kept, cannot be written.
         KeyboardInterrupt
             If an interrupt came: an unfinished run is no result.
         """
-        files = CellFiles(self.folder)
-        if files.path(cell.digest).exists():
-            return Outcome(cell.digest)
-        fix_threads(self.threads, os.getpid())
+        if self.parent is not None:
+            end_with(self.parent, os.getpid())
+        fix_threads(self.how.threads, os.getpid())
+        store, ends = _store(self.folder), Ends(self.how.time_limit, self.how.callback)
         begun = time.perf_counter()
-        rows, error = self._rows(cell)
-        seconds = time.perf_counter() - begun
-        self.write(cell, rows, error=error, seconds=seconds)
-        return Outcome(cell.digest, error)
-
-    def fail(self, cell: Cell, error: str) -> Outcome:
-        """Write the row of a cell that its process did not live to write."""
-        self.write(cell, [self._failed(cell)], error=error, seconds=None)
-        return Outcome(cell.digest, error)
-
-    def write(
-        self, cell: Cell, rows: list[dict[str, Any]], *, error: str | None, seconds: float | None
-    ) -> None:
-        """Write the rows of a cell, its own columns before them."""
-        own = {"cell": cell.digest, "cell_error": error, "cell_seconds": seconds}
-        CellFiles(self.folder).write(cell.digest, [own | row for row in rows])
-
-    def _rows(self, cell: Cell) -> tuple[list[dict[str, Any]], str | None]:
         try:
-            report = run(self.model, **{**self.fixed, **cell.choices})  # type: ignore[arg-type]
-        except Exception as error:
+            report = self._run(cell, ends)
+            error, ended = None, None if report.finished else ends.reason
+        except Exception as failure:
             log.debug("cell %s failed", cell.digest, exc_info=True)
-            return [self._failed(cell)], f"{type(error).__name__}: {error}"
-        if not report.finished:
+            report, error, ended = None, f"{type(failure).__name__}: {failure}", ends.reason
+        own = {
+            "cell": cell.digest,
+            "cell_error": error,
+            "cell_ended": ended,
+            "cell_seconds": time.perf_counter() - begun,
+            "cell_written": time.time(),
+        }
+        if report is not None:
+            self._keep(report, store.kept(cell.digest))
+        rows = [self._failed(cell)] if report is None else report.rows()
+        record = Record(own, rows)
+        store.write(record, sync=self.how.sync)
+        return record.outcome
+
+    def _run(self, cell: Cell, ends: Ends) -> Report:
+        """Run the cell, as far as it may."""
+        options: Any = {**opened(self.fixed), **cell.choices}
+        try:
+            with ends.watching() as progress:
+                report = run(self.model, **options, progress=progress)  # type: ignore[type-var]
+        except KeyboardInterrupt:
+            if ends.reason is None:
+                raise
+            raise TimeoutError(f"nothing was found within {ends.reason}") from None
+        if not report.finished and ends.reason is None:
             raise KeyboardInterrupt
-        return report.rows(), None
+        return report
+
+    def _keep(self, report: Report, folder: Path) -> None:
+        try:
+            keep(report, self.how.save, folder)
+        except OSError as error:
+            raise NotWritten(error.errno, error.strerror, error.filename) from error
 
     def _failed(self, cell: Cell) -> dict[str, Any]:
-        known = {column.name for column in COLUMNS}
-        options = {name: value for name, value in cell.options.items() if name in known}
-        return make_row(options | {"model": self.model, "version": __version__})
+        """Return the row of a cell without a result: its options, as far as they can be read."""
+        plain = parted(self.fixed)[1]
+        options = vars(resolve(self.model, {**plain, **cell.choices}).options)
+        known = {name: value for name, value in options.items() if name in NAMES}
+        return make_row(known | {"model": self.model, "version": __version__})
+
+
+@cache
+def _store(folder: Path) -> Store:
+    return Store(folder)
+
+
+@cache
+def end_with(parent: int, process: int) -> None:
+    """End this process, from now on, as soon as that of the sweep is gone.
+
+    A worker would go on with what it has, and then wait for more, for minutes.
+    """
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: int) -> None:
+    own = os.getppid() == parent
+    while (os.getppid() == parent) if own else _exists(parent):
+        time.sleep(LOOK_SECONDS)
+    os._exit(1)
+
+
+def _exists(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 @cache

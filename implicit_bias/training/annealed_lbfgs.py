@@ -298,6 +298,7 @@ class AnnealedLBFGS(SmoothedMargin):
             return
         scores = now.scores.detach() * per_network(factor, gradient)
         loss = smoothed_loss(scores, batch.y, self._kind)
+        now = replace(now, scores=self._stack.rescored(now.scores, batch))
         pulled = self._weight_gradient(now, loss.score_gradient * per_network(factor, gradient))
         log_loss = to_numpy(loss.log_loss)
         self.state["gradient"] = self._point_gradient(now, pulled)

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from .._words import LossName, MarginLoss, words
+
 __all__ = [
     "LOSSES",
     "MARGIN_LOSSES",
@@ -20,10 +22,7 @@ __all__ = [
     "losses_of",
 ]
 
-# Losses that fall exponentially in the margin y f, y in {-1, +1}, without ever being 0: they have a
-# logarithm, which trainers that go far along work with.
-MARGIN_LOSSES = ("logistic", "exponential")
-LOSSES = (*MARGIN_LOSSES, "squared", "cross-entropy", "excess", "softmax")
+MARGIN_LOSSES, LOSSES = words(MarginLoss), words(LossName)
 
 
 @dataclass(frozen=True)
@@ -66,6 +65,7 @@ class Trainer:
         return tuple(zip(self.steps, rates, strict=True))
 
 
+# By the words of `TrainerName`.
 TRAINERS: Mapping[str, Trainer] = MappingProxyType(
     {
         "constant": Trainer(

@@ -6,6 +6,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from .._words import LossName
 from ..networks.adapted import plain, takes_gates
 from ..networks.protocols import Gated
 from ..networks.weights import as_tensor
@@ -14,6 +15,10 @@ from .objectives import get_loss
 __all__ = ["GatedData", "Inputs", "place_data", "trained_weights"]
 
 Inputs = ArrayLike | Tensor
+
+# Of the root of the largest number, and of the smallest normal one, that inputs stay away: in
+# float64 they lie between 1e-152 and 1e152.
+ROOM = 100.0
 
 
 class GatedData(NamedTuple):
@@ -34,7 +39,7 @@ def place_data(
     X: Inputs,
     y: Inputs | None,
     gates: Inputs | None,
-    loss: str = "logistic",
+    loss: LossName = "logistic",
 ) -> GatedData:
     """Check data for a loss and move them to the dtype and device of the network's weights.
 
@@ -53,16 +58,19 @@ def place_data(
     Raises
     ------
     ValueError
-        If shapes disagree, a value is not finite, a target is not one of the loss, a `Gated`
+        If shapes disagree, a value is not finite, the square of the largest input overflows or
+        vanishes in the dtype of the weights, a target is not one of the loss, a `Gated`
         network gets no gates, or the network has no weights to train.
     """
     weight = trained_weights(network)[0]
-    inputs = as_tensor(X).to(weight)
-    if inputs.ndim < 2 or len(inputs) == 0 or not bool(torch.isfinite(inputs).all()):
+    given = as_tensor(X)
+    inputs = given.to(weight)
+    if inputs.ndim < 2 or len(inputs) == 0 or not bool(torch.isfinite(given).all()):
         raise ValueError(
             "`X` must be finite, of shape (n, D), or (n, ...) with n >= 1, got shape "
             f"{tuple(inputs.shape)}: look for NaN and infinite entries"
         )
+    _check_scale(given, inputs.dtype)
     targets = weight.new_ones(len(inputs)) if y is None else as_tensor(y).to(weight)
     objective = get_loss(loss)
     n_axes = 2 if objective.multiclass else 1
@@ -74,6 +82,17 @@ def place_data(
             f"{tuple(targets.shape)}, and {objective.targets}"
         )
     return GatedData(inputs, targets, _place_gates(network, gates, inputs))
+
+
+def _check_scale(X: Tensor, dtype: torch.dtype) -> None:
+    """Check that squares of the largest input neither overflow nor vanish, with room for sums."""
+    size, numbers = float(X.abs().max()), torch.finfo(dtype)
+    least, most = numbers.tiny**0.5 * ROOM, numbers.max**0.5 / ROOM
+    if 0 < size < least or size > most:
+        raise ValueError(
+            f"`X` has a largest entry of {size:.3g}: rescale it to lie between {least:.0e} and "
+            f"{most:.0e}, in whose middle a network in {dtype} computes"
+        )
 
 
 def _place_gates(network: torch.nn.Module, gates: Inputs | None, inputs: Tensor) -> Tensor | None:

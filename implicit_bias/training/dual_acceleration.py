@@ -73,7 +73,7 @@ class DualAcceleration:
 
 def _largest_gradient(stack: NetworkStack, batch: GatedData, max_entries: int) -> Tensor:
     """Largest squared length of a sample's gradient: the same for all networks, at any weights."""
-    scores = stack.scores(batch)
+    scores = stack.uncompiled_scores(batch)
     n_weights = sum(w.numel() for w in stack.weights)  # differentiated together
     samples = torch.arange(len(batch.y), device=batch.y.device)
     largest = torch.zeros((), dtype=torch.float64, device=batch.y.device)

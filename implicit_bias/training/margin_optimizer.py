@@ -10,6 +10,7 @@ from torch import Tensor
 
 from .._doors import door
 from .._kinds import whole_number
+from .._words import MarginLoss, TrainerName
 from .closure_network import ClosureNetwork
 from .run_file import digest_of
 from .settings import TrainingSettings
@@ -64,7 +65,7 @@ class MarginOptimizer(torch.optim.Optimizer):
     (True, 'annealed')
     """
 
-    trainer: ClassVar[str]
+    trainer: ClassVar[TrainerName]
 
     @door()
     def __init__(
@@ -75,7 +76,7 @@ class MarginOptimizer(torch.optim.Optimizer):
         degree: int | None = None,
         lr: float | None = None,
         momentum: float = 0.0,
-        loss: str = "logistic",
+        loss: MarginLoss = "logistic",
     ) -> None:
         self._settings = TrainingSettings(
             trainer=self.trainer, loss=loss, batch_size=0, schedule=((1, lr),), momentum=momentum
@@ -112,6 +113,11 @@ class MarginOptimizer(torch.optim.Optimizer):
                 "group would maximise them in another norm. Give all weights in one list"
             )
         super().add_param_group(param_group)
+        self._know_rates()
+
+    def _know_rates(self) -> None:
+        """Let the group say what it means where a scheduler asks for a rate that it has not."""
+        self.param_groups[:] = [_Group(group, type(self).__name__) for group in self.param_groups]
 
     def step(self, closure: Callable[[], Tensor]) -> Tensor:  # type: ignore[override]
         """Take one step, and return the margins (n_samples,) that the closure returned last.
@@ -185,6 +191,7 @@ class MarginOptimizer(torch.optim.Optimizer):
                 "what state_dict() of the same optimiser gave"
             )
         super().load_state_dict(state_dict)
+        self._know_rates()
         self._network = self._stepper = None
         self._left = []
         self._expected = "" if digest is None else bytes(digest.cpu().tolist()).hex()
@@ -246,6 +253,25 @@ class MarginOptimizer(torch.optim.Optimizer):
                 "something else changed, froze or moved them, or that step was cut short. Load a "
                 "state_dict with the weights saved with it, or make a new optimiser for these"
             )
+
+
+class _Group(dict[str, Any]):
+    """The one group of parameters, which may have no learning rate."""
+
+    def __init__(self, group: dict[str, Any], optimiser: str) -> None:
+        super().__init__(group)
+        self._optimiser = optimiser
+
+    def __missing__(self, name: str) -> Any:
+        if name in ("lr", "initial_lr"):
+            raise ValueError(
+                f"{self._optimiser} finds its steps by itself and has no learning rate for a "
+                "scheduler: leave the scheduler out, or take Normalised with `lr`"
+            )
+        raise KeyError(name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (dict(self), self._optimiser)
 
 
 def _check_weights(weights: list[torch.nn.Parameter]) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from .._doors import door
 from .._kinds import whole_number
+from .._words import MarginLoss
 from .margin_optimizer import MarginOptimizer
 
 __all__ = ["Annealed", "Dual", "Momentum", "Normalised"]
@@ -49,7 +50,7 @@ class Annealed(MarginOptimizer):
 
     @door()
     def __init__(
-        self, params: Iterable[Any], *, degree: int, n_samples: int, loss: str = "logistic"
+        self, params: Iterable[Any], *, degree: int, n_samples: int, loss: MarginLoss = "logistic"
     ) -> None:
         degree = whole_number("`degree`", degree)
         super().__init__(params, n_samples=n_samples, degree=degree, loss=loss)
@@ -97,7 +98,7 @@ class Momentum(MarginOptimizer):
         *,
         n_samples: int,
         degree: int | None = None,
-        loss: str = "logistic",
+        loss: MarginLoss = "logistic",
     ) -> None:
         super().__init__(params, n_samples=n_samples, degree=degree, loss=loss)
 
@@ -171,5 +172,7 @@ class Dual(MarginOptimizer):
     trainer = "dual"
 
     @door()
-    def __init__(self, params: Iterable[Any], *, n_samples: int, loss: str = "logistic") -> None:
+    def __init__(
+        self, params: Iterable[Any], *, n_samples: int, loss: MarginLoss = "logistic"
+    ) -> None:
         super().__init__(params, n_samples=n_samples, degree=1, loss=loss)

@@ -13,13 +13,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .._saved import Kind, read_saved, write_saved
+from .._files import check_writable
+from .._saved import RUN, read_saved, write_saved
 from .data import GatedData
 from .settings import TrainingSettings
 
 __all__ = ["RunFile", "RunState", "digest_of"]
-
-KIND = Kind("run", "training", "delete it and begin anew")
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +40,8 @@ class RunState:
         Rows of the trajectory.
     observer : mapping of str to array
         State of the observer.
+    made_by : mapping of str to str
+        On what rounding depends beside the run itself: versions, threads, the device.
     """
 
     step: int
@@ -50,6 +51,7 @@ class RunState:
     batches: dict[str, Any]
     rows: list[dict[str, Any]]
     observer: Mapping[str, Any]
+    made_by: Mapping[str, str]
 
 
 class RunFile:
@@ -68,7 +70,8 @@ class RunFile:
     Raises
     ------
     ValueError
-        If the order of the batches comes from a Generator, which cannot be compared with another.
+        If the file cannot be written, or the order of the batches comes from a Generator, which
+        cannot be compared with another.
     """
 
     def __init__(
@@ -80,8 +83,11 @@ class RunFile:
         weights: list[Tensor],
     ) -> None:
         self._path = Path(path)
+        check_writable(self._path.parent, folder=True)
+        if self._path.parent.exists():
+            check_writable(self._path, folder=False)
         self._fingerprint = _fingerprint(settings, data, network)
-        self._initial = digest_of(weights)
+        self._initial = _sizes_of(weights)
 
     def write(self, state: RunState) -> None:
         """Save a run in place of what was saved before; never half of it."""
@@ -94,11 +100,12 @@ class RunFile:
         record = {
             "fingerprint": self._fingerprint, "initial_weights": self._initial,
             "step": state.step, "seconds": state.seconds, "batches": state.batches,
+            "made_by": dict(state.made_by),
             # Arrays come back in another order.
             "columns": columns,
         }  # fmt: skip
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        write_saved(self._path, KIND, arrays, record)
+        write_saved(self._path, RUN, arrays, record)
 
     def read(self, weights: list[Tensor], stepper: dict[str, Tensor]) -> RunState:
         """Return the run that was saved.
@@ -129,7 +136,9 @@ class RunFile:
         }
         self._check_network(tensors, _tensors(weights, stepper))
         saved = [tensors[f"weight.{i}"] for i in range(len(weights))]
-        if digest_of(weights) not in (record["initial_weights"], digest_of(saved)):
+        # Not by their bits: another processor may round them otherwise.
+        begun = _alike(_sizes_of(weights), record["initial_weights"], weights)
+        if not begun and digest_of(weights) != digest_of(saved):
             raise ValueError(
                 f"the run in {str(self._path)!r} began from other weights: make the network as it "
                 "was made then, from the same seed and at the same scale"
@@ -145,12 +154,13 @@ class RunFile:
             batches=record["batches"],
             rows=_rows({name: arrays[f"row.{name}"] for name in record["columns"]}),
             observer=observed,
+            made_by=record["made_by"],
         )
 
     def _load(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Record and arrays of the file, if it is one of a run and as it was written."""
         try:
-            arrays, record = read_saved(self._path, KIND)
+            arrays, record = read_saved(self._path, RUN)
         except FileNotFoundError:
             raise ValueError(
                 f"there is no run to resume: {str(self._path)!r} does not exist; leave `resume` "
@@ -192,6 +202,25 @@ def _fingerprint(
     fixed = [p for p in network.parameters() if not p.requires_grad]
     parts = [part for sample in data for part in sample] + [*fixed, *network.buffers()]
     return digest_of(parts, f"{settings!r} {type(network).__qualname__}")
+
+
+def _sizes_of(weights: Sequence[Tensor]) -> list[list[float]]:
+    """Return norm and one projection of each weight: alike up to rounding if the weights are."""
+    sizes = []
+    for weight in weights:
+        flat = weight.detach().cpu().double().flatten()
+        along = torch.cos(torch.arange(1, len(flat) + 1, dtype=torch.float64))
+        sizes.append([float(flat.norm()), float(flat @ along)])
+    return sizes
+
+
+def _alike(found: list[list[float]], kept: Any, weights: Sequence[Tensor]) -> bool:
+    """Return True for the sizes of the same weights, to the rounding of their dtype."""
+    one, other = np.array(found), np.array(kept, dtype=np.float64)
+    if one.shape != other.shape:
+        return False
+    close = 1e3 * max(torch.finfo(weight.dtype).eps for weight in weights)
+    return bool(np.all(np.abs(one - other) <= close * other[:, :1]))
 
 
 def digest_of(tensors: Sequence[Tensor | None], text: str = "") -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._doors import door, parameters
 from .._kinds import whole_number
+from .._words import LossName, TrainerName
 from .catalogue import Trainer, check_loss, get_trainer
 
 if TYPE_CHECKING:
@@ -97,8 +98,8 @@ class TrainingSettings:
     150
     """
 
-    trainer: str = "constant"
-    loss: str = "logistic"
+    trainer: TrainerName = "constant"
+    loss: LossName = "logistic"
     batch_size: int | None = None
     schedule: Phases | None = None
     momentum: float = 0.0

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from .batches import Batches
@@ -17,7 +18,7 @@ from .data import GatedData
 from .network_stack import NetworkStack, Rate
 from .run_file import RunFile, RunState
 from .settings import TrainingSettings
-from .threads import limited_threads
+from .threads import limited_threads, threads_for
 from .trainers import make_stepper
 from .trajectory import Trajectory
 from .trajectory_recorder import Observer, TrajectoryRecorder
@@ -73,6 +74,8 @@ class TrainingRun:
         self._rows = set(settings.checkpoints())
         self._done, self._seconds_before = 0, 0.0
         self._save_every = save_every
+        self._made_by = _made_by(stack, self._batches.size)
+        self._lost = False  # the last attempt to save it failed
 
     def file(self, path: Path) -> RunFile:
         """Return the file in which this run, not yet begun, is saved."""
@@ -92,6 +95,16 @@ class TrainingRun:
         self._recorders[0].restore_observer(saved.observer)
         self._done, self._seconds_before = saved.step, saved.seconds
         log.info("training goes on at step %d of %d", saved.step, self._settings.n_steps)
+        changed = [
+            f"{name} {saved.made_by.get(name, 'unknown')} then, {now} now"
+            for name, now in self._made_by.items()
+            if saved.made_by.get(name) != now
+        ]
+        if changed:
+            log.warning(
+                "the run goes on otherwise than it began (%s): it ends as if it had never stopped "
+                "up to rounding, and no longer to the bit", "; ".join(changed),
+            )  # fmt: skip
 
     def train(
         self,
@@ -106,7 +119,8 @@ class TrainingRun:
         ----------
         schedule : sequence of (steps, rate)
         callback : callable or None
-            ``callback(step, n_steps, log_loss)`` at reports, with the largest log(loss).
+            ``callback(step, n_steps, log_loss)`` at reports, with the largest log(loss);
+            StopIteration ends the run, as an interrupt does.
         check : callable
             Called between steps; raises KeyboardInterrupt where training is to end.
         file : RunFile, optional
@@ -155,7 +169,7 @@ class TrainingRun:
             if losses and self._callback is not None:
                 self._callback(self._done, self._settings.n_steps, max(losses))
             self._check()
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, StopIteration):
             self._stop()
             return False
         return True
@@ -199,18 +213,39 @@ class TrainingRun:
         return losses
 
     def _save(self, file: RunFile) -> None:
-        file.write(
-            RunState(
-                step=self._done,
-                seconds=self._seconds(),
-                weights=self._stack.weights,
-                stepper=self._stepper.state,
-                batches=self._batches.state,
-                rows=self._recorders[0].rows,
-                observer=self._recorders[0].observer_state(),
-            )
+        """Save the run; a full disk does not end it."""
+        state = RunState(
+            step=self._done,
+            seconds=self._seconds(),
+            weights=self._stack.weights,
+            stepper=self._stepper.state,
+            batches=self._batches.state,
+            rows=self._recorders[0].rows,
+            observer=self._recorders[0].observer_state(),
+            made_by=self._made_by,
         )
+        try:
+            file.write(state)
+            self._lost = False
+        except OSError as error:
+            if not self._lost:
+                log.warning(
+                    "the run could not be saved at step %d (%s): training goes on, and tries to "
+                    "save it again later", self._done, error,
+                )  # fmt: skip
+            self._lost = True
         self._saved_at = time.perf_counter()
+
+
+def _made_by(stack: NetworkStack, n_samples: int) -> dict[str, str]:
+    """On what rounding depends beside a run itself."""
+    return {
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "threads": str(threads_for(stack, n_samples)),
+        "device": stack.weights[0].device.type,
+        "processor": torch.backends.cpu.get_cpu_capability(),
+    }
 
 
 def _divergence(loss: float, step: int, rate: Rate, b: int, last_step: int) -> str:

@@ -45,6 +45,13 @@ def numbers(X):
     return np.rint((X[:, 1] + 1) * 127.5).astype(int)
 
 
+def test_a_dataset_shares_a_file_that_is_mapped_to_be_read(tmp_path):
+    np.save(tmp_path / "X.npy", np.arange(6.0).reshape(3, 2))
+    for mode, shared in (("r", True), ("r+", False)):
+        X = np.load(tmp_path / "X.npy", mmap_mode=mode)
+        assert np.shares_memory(small(X_train=X).X_train, X) == shared
+
+
 def test_dataset_copies_its_arrays_to_float64_and_makes_them_read_only():
     X = np.ones((2, 1))
     data = Dataset("d", X, np.array([1, -1]), X, np.array([1, 1]), "two points")

@@ -58,7 +58,8 @@ ANSWERS: Mapping[str, Callable[[], Any]] = {
     "frelu": lambda: ib.solve_frelu_svm(X, Y, GATES),
     "l1": lambda: ib.limits.solve_l1_svm(X, Y),
     "path lasso": lambda: ib.solve_path_lasso(X, Y, [GATES, GATES]),
-    "constant experts": lambda: ib.solve_dlgn_svm(X, Y, OPEN, experts="constant"),
+    "unit features": lambda: ib.limits.solve_limit(ib.programs.UnitFeatures(2), X, Y),
+    "constant experts": lambda: ib.limits.solve_dlgn_svm(X, Y, OPEN, experts="constant"),
     "orthosep": lambda: ib.solve_orthosep(ORTHOSEP, Y),
     "one class": lambda: ib.solve_orthosep(ORTHOSEP, Y).positive,
     "cone pair": lambda: ib.limits.solve_cone_pair(ORTHOSEP, Y),
@@ -180,7 +181,7 @@ def test_a_saved_answer_comes_back_to_the_last_bit(name, tmp_path) -> None:
         # Those of the inputs' own kind become tensors, others stay NumPy's.
         value, hint = getattr(found, f.name), get_type_hints(type(found))[f.name]
         if isinstance(value, np.ndarray):
-            inputs_kind = hint in (solvers.Array, solvers.Array | None)
+            inputs_kind = hint in (solvers.DenseArray, solvers.DenseArray | None)
             assert isinstance(getattr(tensors, f.name), torch.Tensor) == inputs_kind, f.name
 
 

@@ -201,6 +201,34 @@ class WithoutFactors(torch.nn.Module):
         return self.network(X, contexts)
 
 
+def test_the_next_problem_is_given_the_multipliers_of_the_last_and_the_answer_stays(
+    monkeypatch,
+) -> None:
+    rng = np.random.default_rng(0)
+    X, contexts = rng.normal(size=(120, 20)), rng.integers(0, 2, size=(120, 5))
+    network = GLN(20, 5, 2)
+    y = np.sign(network(torch.tensor(X), torch.tensor(contexts)).detach().numpy())
+    whole = kkt_distance(network, X, y, contexts)
+    module, given, found = home(kkt_distance), [], []
+    solve = module.nonnegative_fit
+
+    def fit(gram, target, guess):
+        given.append(guess)
+        found.append(solve(gram, target, guess))
+        return found[-1]
+
+    monkeypatch.setattr(module, "_N_CANDIDATES", 20)
+    monkeypatch.setattr(module, "_MOST_AT_FIRST", 20)
+    monkeypatch.setattr(module, "nonnegative_fit", fit)
+    parts = kkt_distance(network, X, y, contexts)
+    assert len(given) > 1 and given[0] is None
+    for guess, last in zip(given[1:], found[:-1], strict=True):
+        entered = int((guess == 1).sum())
+        assert 0 < entered <= 20 and bool((guess[-entered:] == 1).all())
+        torch.testing.assert_close(guess[:-entered][guess[:-entered] > 0], last[last > 0])
+    np.testing.assert_allclose(parts.multipliers, whole.multipliers, rtol=1e-6, atol=1e-9)
+
+
 def test_layers_that_are_not_trained_have_no_part_in_the_fit() -> None:
     rng = np.random.default_rng(0)
     X, contexts = rng.normal(size=(9, 5)), rng.integers(0, 2, size=(9, 3))

@@ -63,3 +63,19 @@ def test_no_guess_changes_the_answer() -> None:
     # The answer as a guess takes one round, bit for bit that of as many rounds as it likes.
     once = nonnegative_fit(gram, target, alone, max_exchanges=1)
     assert torch.equal(once, nonnegative_fit(gram, target, alone))
+
+
+@pytest.mark.parametrize("seed", [0, 1, 3])
+def test_exchanges_that_leave_no_fewer_wrong_signs_are_given_up_early(seed, monkeypatch) -> None:
+    # Many samples, few weights, a little complementarity: the KKT fit of a linear network.
+    rng = np.random.default_rng(seed)
+    w, X = rng.normal(size=5), rng.normal(size=(100, 5))
+    margins = np.abs(X @ w)
+    A = np.vstack([(X * np.sign(X @ w)[:, None]).T, 1e-3 * (margins / margins.min() - 1)])
+    b, factorised, cholesky = np.append(w, 0), [], torch.linalg.cholesky_ex
+    monkeypatch.setattr(
+        torch.linalg, "cholesky_ex", lambda block: factorised.append(0) or cholesky(block)
+    )
+    lam, (_, residual) = fit(A, b), nnls(A, b)
+    assert len(factorised) <= 30
+    assert np.linalg.norm(A @ lam - b) == pytest.approx(residual, rel=1e-6)

@@ -16,7 +16,10 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
+from implicit_bias.heads import Trunk
 from implicit_bias.networks import (
+    DGN,
+    DLGN,
     GDLN,
     GLN,
     BalancedReLU,
@@ -326,3 +329,42 @@ UPPER = "upper matrices must have shapes"
 def test_wrong_input_is_refused_by_name(call, error, message) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+DRAWN: dict[str, Callable[..., torch.nn.Module]] = {
+    "gln": partial(GLN, 64, 100, 4, upper_widths=(50,)),
+    "frelu": partial(FReLU, 300, 100, upper_widths=(50,)),
+    "gdln": partial(GDLN, 300, 100),
+    "linear": partial(DeepLinear, 300, hidden_widths=(100, 50)),
+    "shallow-gln": partial(ShallowGLN, 300, RNG.integers(0, 3, size=(200, 4))),
+    "relu": partial(ReLU, 300, 100),
+    "deep relu": partial(DeepReLU, 300, (200, 100)),
+    "dgn": partial(DGN, 300, widths=(200, 100)),
+    "dlgn": partial(DLGN, 300, widths=(200, 100)),
+    "balanced": partial(BalancedReLU, 300, 200),
+    "residual": partial(ResidualReLU, 300, 200),
+    "mean": partial(ReLUMean, 300, 200),
+    "trunk": partial(Trunk, 300, widths=(200, 100)),
+}
+
+
+@pytest.mark.parametrize("name", sorted(DRAWN))
+@pytest.mark.parametrize("init", [None, "orthogonal", "balanced", "kaiming"])
+def test_a_seed_is_the_same_bits_with_any_number_of_threads(name, init) -> None:
+    make = DRAWN[name] if init is None else partial(DRAWN[name], init=init)
+    usual = torch.get_num_threads()
+    drawn = []
+    try:
+        for count in (1, 2, 4):
+            torch.set_num_threads(count)
+            try:
+                drawn.append(list(make(random_state=3).parameters()))
+            except (TypeError, ValueError):
+                assert init is not None  # one that it does not have
+                return
+            assert torch.get_num_threads() == count
+    finally:
+        torch.set_num_threads(usual)
+    for others in drawn[1:]:
+        for one, other in zip(drawn[0], others, strict=True):
+            assert torch.equal(one, other)

@@ -29,6 +29,8 @@ from implicit_bias.reports import (
     read_saved,
     write_saved,
 )
+from implicit_bias.runs import Progress
+from tests.commands import home
 from tests.reports.kept import CORNERS, NOW
 
 REPORT = "report.safetensors"
@@ -266,3 +268,46 @@ def test_fields_that_came_or_went_are_filled_or_left_out(folder, monkeypatch) ->
     said = refusal(folder)
     assert "cannot read it: it has no columns of a Table" in said
     assert said.endswith("load it with the version that wrote it, or run it again")
+
+
+def labelled_file(path, labels: list[str]) -> str:
+    rng = np.random.default_rng(0)
+    rows = [f"{a:.3f},{b:.3f},{labels[i % len(labels)]}"
+            for i, (a, b) in enumerate(rng.normal(size=(30, 2)))]  # fmt: skip
+    path.write_text("\n".join(["a,b,label", *rows]) + "\n")
+    return str(path)
+
+
+IN_A_LINE = ESCAPES.replace("\r", "")
+
+
+@pytest.mark.parametrize(
+    ("labels", "options", "code"),
+    [
+        ([f"cat{IN_A_LINE}", f"[/x]{IN_A_LINE}"], ("--positive", f"cat{IN_A_LINE}"), (0, 3, 5)),
+        ([f"cat{IN_A_LINE}", f"[/x]{IN_A_LINE}", "dog"], ("--classes", "all"), (0, 3, 5)),
+        ([f"cat{IN_A_LINE}", f"[/x]{IN_A_LINE}"], ("--positive", f"no{IN_A_LINE}"), (2,)),
+        ([f"cat{IN_A_LINE}"], (), (2,)),
+    ],
+)
+def test_no_label_of_own_data_commands_a_terminal(labels, options, code, tmp_path) -> None:
+    commands = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+    words = ["--model", "linear", "--data", labelled_file(tmp_path / "x.csv", labels), *options,
+             "--steps", "20"]  # fmt: skip
+    for further in ((), ("--json",), ("--save", str(tmp_path / "run"))):
+        shown = CliRunner().invoke(cli.main, ["compare", *words, *further])
+        assert shown.exit_code in code, shown.stderr
+        assert not commands.search(shown.stdout) and not commands.search(shown.stderr)
+    if code != (2,):
+        assert "cat" in shown.stdout
+        again = CliRunner().invoke(cli.main, ["show", str(tmp_path / "run")])
+        assert "cat" in again.stdout and not commands.search(again.stdout + again.stderr)
+
+
+def test_a_bar_shows_any_name_of_a_stage(capsys, monkeypatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with home(Progress).bar() as progress:
+        progress.stage(f"training on [/x]{ESCAPES}")
+        time.sleep(0.3)
+    shown = capsys.readouterr().err
+    assert "training on [/x]]0;owned[2J31m" in shown and "\x9b" not in shown and "\x07" not in shown

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from filelock import FileLock
 
+import implicit_bias as ib
 from implicit_bias.training import RunFile
-from tests.commands import DONE, cut, home, results, run, without_times
+from tests.commands import DONE, cut, full_disk, home, results, run, without_times
 
 SMALL = ("--model", "linear", "--trainer", "constant", "--n-train", "40", "--steps", "60")
 CLASSES = (*SMALL, "--classes", "all", "--n-train", "100")
@@ -24,6 +25,13 @@ def content(folder: Path) -> dict[str, bytes]:
 def refusal(*arguments: object) -> str:
     result = run(*arguments)
     assert result.exit_code == 2 and "solving" not in result.stderr
+    return result.stderr
+
+
+def refusal_of_the_run(*arguments: object) -> str:
+    """The message of a run that is refused once its network is there."""
+    result = run(*arguments)
+    assert result.exit_code == 2
     return result.stderr
 
 
@@ -64,6 +72,114 @@ def test_a_folder_holds_the_files_of_one_run(tmp_path) -> None:
     assert set(index["files"]) == names - states - {"run.json", "notes.txt"}
 
 
+def test_a_run_of_another_model_is_not_written_over(tmp_path) -> None:
+    results(*SMALL, "--save", tmp_path)
+    kept = content(tmp_path)
+    other = ("--model", "frelu", "--n-train", "40", "--hidden-units", "3", "--steps", "20",
+             "--save", tmp_path)  # fmt: skip
+    for arguments in (other, (*other, "--overwrite", "--init-scale", "0")):
+        refused = refusal(*arguments)
+        assert content(tmp_path) == kept
+    assert "`init_scale`" in refused
+    refused = refusal(*other)
+    assert "holds a run of the model linear" in refused and "by `--overwrite`" in refused
+    results(*other, "--overwrite")
+    assert ib.load(tmp_path).heading.model == "frelu"
+    names = set(json.loads((tmp_path / "run.json").read_text())["files"])
+    states = {name for name in os.listdir(tmp_path) if name.startswith("run-")}
+    assert names | states | {"run.json"} == set(os.listdir(tmp_path)) and len(states) == 2
+
+
+@pytest.mark.parametrize(
+    "name", ["limit.safetensors", "results.json", "report.safetensors", "mine.parquet"]
+)
+@pytest.mark.parametrize("beside", ["nothing", "a run"])
+def test_files_of_the_user_are_not_written_over(name, beside, tmp_path) -> None:
+    if beside == "a run":
+        results(*SMALL, "--save", tmp_path)
+        index = json.loads((tmp_path / "run.json").read_text())
+        index["files"] = [one for one in index["files"] if one != name]
+        (tmp_path / "run.json").write_text(json.dumps(index))
+    (tmp_path / name).write_bytes(b"mine")
+    kept = content(tmp_path)
+    refused = refusal(*SMALL, "--save", tmp_path)
+    assert f"may replace ({name})" in refused and "`--overwrite`" in refused
+    assert content(tmp_path) == kept
+    results(*SMALL, "--save", tmp_path, "--overwrite")
+    # What the run has no file of that name for stays even then.
+    assert ((tmp_path / name).read_bytes() == b"mine") == (name == "mine.parquet")
+
+
+def test_a_file_of_the_user_is_not_deleted_for_being_named_like_a_run(tmp_path) -> None:
+    results(*SMALL, "--save", tmp_path)
+    (tmp_path / "best-run.safetensors").write_bytes(b"mine")
+    results(*SMALL, "--save", tmp_path, "--overwrite")
+    assert (tmp_path / "best-run.safetensors").read_bytes() == b"mine"
+
+
+@pytest.mark.parametrize("name", ["limit.safetensors", "run.json", "run.safetensors"])
+@pytest.mark.parametrize("how", [(), ("--overwrite",), ("--resume",)])
+def test_a_link_in_the_folder_is_refused_before_any_work(name, how, tmp_path) -> None:
+    (tmp_path / "victim").write_bytes(b"mine")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / name).symlink_to(tmp_path / "victim")
+    assert "it is no plain file" in refusal(*SMALL, "--save", tmp_path / "run", *how)
+    assert (tmp_path / "victim").read_bytes() == b"mine"
+
+
+def test_an_unfinished_run_is_begun_anew_where_that_is_asked_for(monkeypatch, tmp_path) -> None:
+    there = (*SMALL, "--save", tmp_path)
+    cut(monkeypatch, there, "training", at=0.5)
+    assert "begin anew over it by `--overwrite`" in refusal(*there)
+    assert without_times(results(*there, "--overwrite")) == without_times(results(*SMALL))
+
+
+@pytest.mark.parametrize("damaged", [b"", b"x" * 49, b"[1]", None])
+def test_a_damaged_index_strands_no_run(damaged, monkeypatch, tmp_path) -> None:
+    there = (*SMALL, "--save", tmp_path)
+    cut(monkeypatch, there, "training", at=0.5)
+    (tmp_path / "run.json").unlink()
+    if damaged is not None:
+        (tmp_path / "run.json").write_bytes(damaged)
+    refused = refusal(*there)
+    assert "run.json" in refused and "go on with it by `--resume`" in refused
+    # Of another model the run itself is not.
+    assert "is of other data" in refusal_of_the_run("--model", "gln", *there[2:], "--resume")
+    assert without_times(results(*there, "--resume")) == without_times(results(*SMALL))
+    assert json.loads((tmp_path / "run.json").read_text())["finished"] is True
+
+
+def test_a_second_writer_is_told_of_the_first_and_not_of_its_folder(monkeypatch, tmp_path) -> None:
+    there = (*SMALL, "--save", tmp_path)
+    cut(monkeypatch, there, "training", at=0.5)
+    with FileLock(tmp_path / ".lock"):
+        for how in ((), ("--resume",), ("--overwrite",)):
+            refused = refusal(*there, *how)
+            assert "another run is writing into" in refused and "overwrite" not in refused
+    # Also while the first has not kept anything yet.
+    (tmp_path / "new").mkdir()
+    with FileLock(tmp_path / "new" / ".lock"):
+        said = refusal(*SMALL, "--save", tmp_path / "new", "--resume")
+        assert "another run is writing into" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--overwrite",), "`--overwrite` needs `--save DIR`"),
+        (("--save", "x", "--overwrite", "--resume"), "give one of them"),
+    ],
+)
+def test_flags_of_the_folder_that_make_no_sense_are_refused(words, message) -> None:
+    assert message in refusal(*SMALL, *words)
+    chosen = {"save": "x"} if "--save" in words else {}
+    chosen |= {
+        word.removeprefix("--"): True for word in words if word in ("--overwrite", "--resume")
+    }
+    with pytest.raises(ValueError, match=message.split(" DIR")[0].replace("--", "")):
+        ib.run("linear", **chosen)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -78,7 +194,7 @@ def test_a_folder_holds_the_files_of_one_run(tmp_path) -> None:
 def test_bad_input_leaves_what_is_there(arguments, message, tmp_path) -> None:
     results(*SMALL, "--save", tmp_path)
     kept = content(tmp_path)
-    assert message in refusal(*arguments, "--save", tmp_path)
+    assert message in refusal(*arguments, "--save", tmp_path, "--overwrite")
     assert content(tmp_path) == kept
 
 
@@ -98,23 +214,42 @@ def test_two_runs_do_not_write_into_one_folder(tmp_path) -> None:
     assert ".lock" not in os.listdir(tmp_path)
 
 
-@pytest.mark.parametrize("text", ["not JSON", "[1]"])
-def test_an_index_that_cannot_be_read_is_told_or_taken_for_none(text, tmp_path) -> None:
+@pytest.mark.parametrize("text", ["not JSON", "[1]", "{}"])
+def test_an_index_that_cannot_be_read_is_told(text, tmp_path) -> None:
     (tmp_path / "run.json").write_text(text)
-    code = run(*SMALL, "--save", tmp_path, "--quiet").exit_code
-    assert code in ((2,) if text == "not JSON" else DONE)
+    said = refusal(*SMALL, "--save", tmp_path)
+    assert "run.json' cannot be read" in said and "`--overwrite`" in said
+    results(*SMALL, "--save", tmp_path, "--overwrite")
 
 
-def test_a_disk_that_fills_up_leaves_the_limit_reported(monkeypatch, tmp_path) -> None:
+@pytest.mark.parametrize("files", [5, None, [5, "../mine.txt", "mine.txt"]])
+def test_an_index_with_other_things_than_files_deletes_nothing(files, tmp_path) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
+    index = {"model": "linear", "finished": True, "files": files}
+    (tmp_path / "run.json").write_text(json.dumps(index))
+    results(*SMALL, "--save", tmp_path)
+    assert (tmp_path / "mine.txt").read_text() == "mine"
+
+
+def test_a_disk_that_is_full_at_checkpoints_leaves_the_network(monkeypatch, tmp_path) -> None:
     def full(*arguments: object) -> None:
         raise OSError(28, "No space left on device", str(tmp_path / "run.safetensors"))
 
     monkeypatch.setattr(home(RunFile), "write_saved", full)
     result = run(*SMALL, "--save", tmp_path, "--json")
-    assert result.exit_code == 2
-    assert "No space left on device" in result.stderr and "run.safetensors" in result.stderr
-    record = json.loads(result.stdout)
-    assert record["limit"]["status"] == "SOLVED" and "network" not in record
+    assert result.exit_code in DONE
+    (said,) = [line for line in result.stderr.splitlines() if line.startswith("warning:")]
+    assert "could not be saved at step 0" in said and "run.safetensors" in said
+    assert without_times(json.loads(result.stdout)) == without_times(results(*SMALL))
+    assert ib.load(tmp_path).trajectory.finished
+
+
+def test_a_disk_that_is_full_from_the_start_leaves_the_results_printed(tmp_path) -> None:
+    with full_disk(10):
+        result = run(*SMALL, "--save", tmp_path, "--json")
+    assert result.exit_code == 2 and "the results could not be written" in result.stderr
+    assert "nothing may be kept of it" in result.stderr
+    assert without_times(json.loads(result.stdout)) == without_times(results(*SMALL))
 
 
 @pytest.mark.parametrize(("stage", "done"), [("training", ()), ("comparing", ("network",))])

@@ -16,8 +16,8 @@ from implicit_bias.reports import render_html
 from implicit_bias.run_model import USER_DATA
 from implicit_bias.runs import Seeds, training_settings
 from implicit_bias.training import TRAINERS
-from tests import choices
-from tests.commands import results, without_times
+from tests import choices, held
+from tests.commands import full_disk, results, without_times
 from tests.commands import run as run_command
 
 SMALL: dict[str, Any] = {
@@ -55,7 +55,9 @@ def test_a_report_hands_out_limit_network_trajectory_and_comparison(report) -> N
     assert report.comparison.margin_ratio == found["comparison"]["margin_ratio"]
     inseparable = ib.run("gln", **SMALL | {"n_train": 700, "hidden_units": 1, "contexts": 1})
     assert inseparable.limit.status.name == "NOT_SEPARABLE"
-    assert (inseparable.network, inseparable.trajectory, inseparable.comparison) == (None,) * 3
+    for name in ("network", "trajectory", "comparison"):
+        with pytest.raises(AttributeError, match=f"this report has no `{name}`: "):
+            getattr(inseparable, name)
 
 
 def test_with_several_classes_a_report_has_everything_by_class() -> None:
@@ -131,6 +133,9 @@ def test_editors_know_every_model_and_every_option_from_their_dataclasses() -> N
     assert choices.PATH.read_text(encoding="utf-8") == choices.source(), (
         "an option has changed: `python -m tests.choices`"
     )
+    assert held.HELD.read_text(encoding="utf-8") == held.held_types(), (
+        "what reports hold has changed: `python -m tests.choices`"
+    )
     assert sorted(get_args(ModelName)) == sorted(MODELS)
     options = {field.name for model in MODELS.values() for field in fields(model.options)}
     assert set(Choices.__annotations__) | {"data", "gating"} == options
@@ -182,10 +187,11 @@ def test_what_is_saved_is_what_the_command_saves_and_an_interrupted_run_goes_on(
 
 
 def test_results_that_cannot_be_written_are_not_lost(tmp_path) -> None:
-    (tmp_path / "limit.safetensors").mkdir()
-    with pytest.raises(ib.NotSaved, match="the results could not be written") as caught:
+    with full_disk(), pytest.raises(ib.NotSaved, match=r"not be written.*too large") as caught:
         ib.run("gln", **SMALL, save=tmp_path)
-    assert caught.value.report.limit.status.name == "SOLVED"
+    found = caught.value.report
+    assert found.limit.status.name == "SOLVED" and found.trajectory.finished
+    assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
 
 
 def test_a_page_shows_the_call_that_made_the_report(report) -> None:

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
+import subprocess
 import sys
+import time
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
+from typing import ClassVar
 
+import numpy as np
 import pandas as pd
+import psutil
 import pytest
 
 import implicit_bias as ib
 from implicit_bias import MissingExtra
-from tests.commands import ROOT
+from tests.commands import ROOT, environment
 from tests.sweeps.trap import Trap
 
 GRID = {"hidden_units": [1, 2], "seed": range(2)}
 SMALL = {"n_train": 12, "steps": 0}
-TIMES = ["cell_seconds", "limit_seconds"]
+TIMES = ["cell_seconds", "cell_written", "limit_seconds", "training_seconds"]
 
 
 @pytest.fixture
@@ -63,7 +69,7 @@ def test_jobs_of_submitit_do_what_one_process_does(tmp_path, expected) -> None:
     engine = ib.sweeps.Engine("slurm", scheduler="local", options={"timeout_min": 5})
     out = tmp_path / "runs"
     check(ib.sweep("gln", GRID, out=out, jobs=2, engine=engine, **SMALL), expected)
-    assert {path.suffix for path in out.iterdir()} == {".parquet"}
+    assert [path.suffix for path in out.iterdir() if path.is_file()] == [".parquet"]
 
 
 def end_process() -> None:
@@ -71,20 +77,26 @@ def end_process() -> None:
 
 
 @pytest.mark.usefixtures("found")
-def test_a_cell_that_kills_its_process_fails_alone(tmp_path) -> None:
+def test_a_cell_that_kills_its_process_is_lost_alone_and_runs_another_time(tmp_path) -> None:
     trap = Trap(15, end_process)
     grid = {"n_train": range(12, 18)}
     done = ib.sweep("gln", grid, out=tmp_path, jobs=2, gating=trap, progress=trap.spring,
                     n_val=5, steps=0)  # fmt: skip
-    errors = done.frame().set_index("n_train")["cell_error"]
-    assert errors.notna().tolist() == [size == 15 for size in grid["n_train"]]
-    assert errors[15].startswith("the process that ran the cell was ended from outside")
+    assert done.frame()["n_train"].tolist() == [12, 13, 14, 16, 17]
+    assert not done.finished and not done.failures and list(done.lost) == [done.cells[3]]
+    assert done.lost[done.cells[3]].startswith("the process that ran the cell was ended")
+    again = ib.sweep("gln", grid, out=tmp_path, gating=Trap(0, end_process), n_val=5, steps=0)
+    assert again.n_skipped == 5 and again.finished
+    assert again.frame()["n_train"].tolist() == list(grid["n_train"])
 
 
 class Job:
     """A job of a cluster that ends after one cell, or none, of its share."""
 
+    sent: ClassVar[list[int]] = []
+
     def __init__(self, written: int, error: Exception | None, function, share) -> None:
+        self.sent.append(len(pickle.dumps((function, share))))
         function(share[:written])
         self.error = error
 
@@ -127,13 +139,26 @@ def test_a_worker_whose_folder_is_another_one_is_reported(tmp_path, cluster) -> 
         ib.sweep("gln", GRID, out=tmp_path, engine=cluster(0, None), **SMALL)
 
 
-def test_cells_of_a_job_that_ended_early_fail_and_those_that_it_wrote_do_not(
-    tmp_path, cluster
-) -> None:
-    engine = cluster(1, RuntimeError("out of time"))
-    done = ib.sweep("linear", {"seed": [0, 1]}, out=tmp_path, engine=engine, **SMALL)
-    assert done.failures == {done.cells[1]: "RuntimeError: out of time"}
-    assert done.frame()["status"].notna().tolist() == [True, False]
+def test_cells_of_a_job_that_ended_early_are_lost_and_not_failed(tmp_path, cluster) -> None:
+    engine = cluster(1, RuntimeError("out of time\nTraceback"))
+    grid = {"seed": [0, 1, 2]}
+    done = ib.sweep("linear", grid, out=tmp_path, engine=engine, **SMALL)
+    ended = "its job has ended (RuntimeError: out of time)"
+    assert done.lost == dict.fromkeys(done.cells[1:], ended) and not done.failures
+    assert done.frame()["seed"].tolist() == [0] and not done.finished
+    again = ib.sweep("linear", grid, out=tmp_path, engine=cluster(2, None), **SMALL)
+    assert again.n_skipped == 1 and again.frame()["seed"].tolist() == [0, 1, 2]
+
+
+def test_jobs_are_sent_where_the_data_are_and_not_the_data(tmp_path, cluster) -> None:
+    X = np.random.default_rng(0).normal(size=(400, 30))
+    y = np.where(X @ np.ones(30) > 0, 1, -1)
+    engine = cluster(2, None)
+    done = ib.sweep("linear", {"seed": [0, 1]}, out=tmp_path, engine=engine, X=X, y=y, steps=0)
+    assert done.frame()["status"].tolist() == ["SOLVED", "SOLVED"]
+    assert max(Job.sent) < X.nbytes / 20
+    stored = [np.load(path) for path in (tmp_path / "_data").iterdir()]
+    assert sorted(array.shape for array in stored) == [(400,), (400, 30)]
 
 
 @pytest.mark.parametrize(
@@ -143,6 +168,13 @@ def test_cells_of_a_job_that_ended_early_fail_and_those_that_it_wrote_do_not(
         ({"name": "dask"}, "give its address"),
         ({"scheduler": "tcp://here:1"}, "is for the engine dask or slurm"),
         ({"threads": 0}, "from 1 on, got 0"),
+        ({"threads": 1.5}, "from 1 on, got 1.5"),
+        ({"options": {"n_jobs": 4}}, "`n_jobs` is the sweep's own: give `jobs`"),
+        (
+            {"options": {"verbos": 4}},
+            "joblib.Parallel has no option `verbos`: did you mean 'verbose'",
+        ),
+        ({"options": {"backend": "lok"}}, "joblib.Parallel does not take these `options`: .*lok"),
     ],
 )
 def test_an_engine_that_cannot_be_is_refused(arguments, message) -> None:
@@ -163,3 +195,47 @@ def test_what_a_killed_writer_has_left_is_cleared_away(tmp_path: Path) -> None:
     os.utime(old, (0, 0))
     ib.sweep("linear", {"seed": [0]}, out=tmp_path, **SMALL)
     assert not old.exists() and young.exists()
+
+
+def ended(processes: list[psutil.Process], seconds: float = 60) -> bool:
+    """True once all of them have ended."""
+    return not psutil.wait_procs(processes, timeout=seconds)[1]
+
+
+def lines(out: Path) -> list[bytes]:
+    """The records that are in the folder of a sweep."""
+    return [line for path in out.glob("_new/*") for line in path.read_bytes().split(b"\n") if line]
+
+
+KILLED = {
+    "joblib": [],
+    "slurm": ["--engine", "slurm", "--scheduler", "local", "--engine-option", "timeout_min=5"],
+}
+
+
+@pytest.mark.parametrize("engine", KILLED)
+def test_a_sweep_that_is_killed_leaves_no_process_and_goes_on_to_the_same_table(
+    tmp_path, engine
+) -> None:
+    if engine == "slurm":
+        pytest.importorskip("submitit", reason="submitit is not installed")
+    out = tmp_path / "runs"
+    words = ["--model", "linear", "--seed", "0:400", "--n-train", "12", "--steps", "40"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "implicit_bias", "sweep", *words, "--jobs", "2", *KILLED[engine],
+         "--out", str(out)],
+        env=environment(), stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    deadline = time.monotonic() + 120
+    while len(lines(out)) < 3 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    workers = psutil.Process(process.pid).children(recursive=True)
+    process.kill()
+    process.wait(timeout=60)
+    assert workers and ended(workers)
+    before = len(lines(out))
+    assert 3 <= before < 400
+    seeds = {"seed": range(before + 2)}
+    done = ib.sweep("linear", seeds, out=out, n_train=12, steps=40)
+    assert 0 < done.n_skipped <= before
+    check(done, ib.sweep("linear", seeds, out=tmp_path / "alone", n_train=12, steps=40).frame())

@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 from matplotlib.figure import Figure
 from pyarrow import parquet
+from scipy import stats
 
 import implicit_bias as ib
 from implicit_bias import cli
@@ -55,7 +56,7 @@ def test_show_prints_means_and_spreads_and_the_failures(folder) -> None:
 def test_show_filters_and_lists_rows(folder) -> None:
     shown = command("show", folder, "--where", "hidden-units=10", "--each", "--columns",
                     "objective").stdout.splitlines()  # fmt: skip
-    values = [line.split() for line in shown if line[:1].isdecimal()]
+    values = [line.split() for line in shown if line.startswith("gln")]
     assert [value[-1] for value in values] == ["5", "7", "-"]
 
 
@@ -104,6 +105,64 @@ def test_a_file_options_and_python_name_the_same_cells(tmp_path) -> None:
     assert ib.sweep("gln", grid, out=out, n_train=12, steps=0).n_skipped == 4
 
 
+def test_a_file_takes_pairs_and_draws(tmp_path) -> None:
+    out, file = tmp_path / "runs", tmp_path / "sweep.toml"
+    file.write_text(
+        'model = "gln"\noptions = {n_train = 12, steps = 0}\n'
+        "zip = {hidden_units = [1, 2], n_val = [5, 6]}\ngrid = {seed = '0:2'}\n"
+        "[draw]\ncount = 3\ninit_scale = {loguniform = [0.01, 1]}\ncontexts = [2, 4]\n"
+    )
+    command("sweep", file, "--out", out)
+    frame = ib.sweeps.read_rows(out)
+    assert len(frame) == 3 * 2 * 2
+    assert frame["init_scale"].nunique() == 3 and frame["init_scale"].between(0.01, 1).all()
+    assert set(zip(frame["hidden_units"], frame["n_val"], strict=True)) == {(1, 5), (2, 6)}
+    draws = ib.sweeps.drawn({"contexts": [2, 4], "init_scale": stats.loguniform(0.01, 1)}, count=3)
+    pairs = ib.sweeps.zipped({"hidden_units": [1, 2], "n_val": [5, 6]})
+    grid = draws * pairs * {"seed": range(2)}
+    assert ib.sweep("gln", grid, out=out, n_train=12, steps=0).n_skipped == 12
+
+
+def test_trainers_are_never_averaged_with_each_other(tmp_path) -> None:
+    out = tmp_path / "runs"
+    grid = {"hidden_units": [1, 2], "contexts": [2, 4]}
+    done = ib.sweep("gln", grid, out=out, n_train=12, steps=20, trainer="momentum,annealed")
+    frame = done.frame()
+    shown = command("show", out, "--by", "hidden-units", "--columns", "margin_ratio").stdout
+    assert "mean +- spread over contexts" in shown
+    rows = [line.split() for line in shown.splitlines() if line[:1] in ("1", "2")]
+    assert [row[:2] for row in rows] == [[n, t] for n in "12" for t in ("annealed", "momentum")]
+    for row in rows:
+        mine = frame[(frame["hidden_units"] == int(row[0])) & (frame["trainer"] == row[1])]
+        assert row[2:5] == ["2", "2", f"{mine['margin_ratio'].mean():.4g}"]
+    means = done.frame(over="contexts", columns=["margin_ratio"])
+    assert list(means) == ["hidden_units", "trainer", "runs", "solved", "margin_ratio",
+                           "margin_ratio_spread", "margin_ratio_count"]  # fmt: skip
+    own = frame.groupby(["hidden_units", "trainer"])["margin_ratio"]
+    np.testing.assert_allclose(means["margin_ratio"], own.mean())
+    np.testing.assert_allclose(means["margin_ratio_spread"], own.std())
+    (ax,) = [ax for part in done.plot("margin_ratio", by="hidden_units").subfigs
+             for ax in part.axes]  # fmt: skip
+    assert len(ax.containers) == 2  # a line a trainer
+
+
+def test_seeds_are_averaged_where_nothing_else_differs(folder, tmp_path) -> None:
+    shown = command("show", folder, "--where", "hidden_units=10", "--columns", "objective").stdout
+    (line,) = [line.split() for line in shown.splitlines() if line.startswith("gln")]
+    assert line == ["gln", "2", "2", "6", "+-", "1.4"] and "over seed" in shown
+
+
+def test_a_mean_says_how_many_have_a_value_where_not_all_do(tmp_path) -> None:
+    done = ib.sweep("linear", {"seed": range(3)}, out=tmp_path, n_train=12, steps=0)
+    more = ib.sweep("linear", {"seed": [0]}, out=tmp_path, n_train=12, steps=20)
+    assert len(done.frame()) == 3 and len(more.frame()) == 1
+    shown = command("show", tmp_path, "--by", "model", "--columns", "objective,margin_ratio").stdout
+    (line,) = [line for line in shown.splitlines() if line.startswith("linear")]
+    assert line.split()[-1] == "(1)"
+    with pytest.raises(ValueError, match="there is no option 'sed': did you mean 'seed'"):
+        done.frame(over="sed")
+
+
 def test_an_option_of_several_numbers_is_given_once_a_value(tmp_path) -> None:
     out = tmp_path / "runs"
     command("sweep", "--model", "linear", "--steps", "2,3", "--steps", "4,1", "--n-train", "12",
@@ -118,6 +177,9 @@ def test_an_option_of_several_numbers_is_given_once_a_value(tmp_path) -> None:
         ("grid = {seed = [1]}", "names no model"),
         ('model = "gln"\ngird = {seed = [1]}', "there is no `gird`: did you mean 'grid'"),
         ('model = "gln"\nengine = {nam = "dask"}', "there is no `engine.nam`"),
+        ('model = "gln"\ndraw = {seed = [1]}', "`draw` needs `count`"),
+        ('model = "gln"\ndraw = {count = 2, tol = {unifrm = [1]}}', "did you mean 'uniform'"),
+        ('model = "gln"\ndraw = {count = 0, seed = [1]}', "`count` must be a whole number from 1"),
         ('model = "gnl"', "did you mean 'gln'"),
         ('model = "gln"\ngrid = {sed = [1]}', "did you mean `seed`"),
     ],
@@ -135,12 +197,12 @@ def test_sigterm_ends_a_sweep_as_ctrl_c_does(tmp_path) -> None:
              "0:400", "--n-train", "12", "--steps", "40", "--out", str(out)]  # fmt: skip
     process = subprocess.Popen(words, env=environment(), stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 120
-    while not list(out.glob("*.parquet")) and time.monotonic() < deadline:
+    while not list(out.glob("_new/*.jsonl")) and time.monotonic() < deadline:
         time.sleep(0.02)
     process.terminate()
     said = process.communicate(timeout=60)[1]
     assert process.returncode == 130, said
-    there = len(list(out.glob("*.parquet")))
+    there = len(ib.sweeps.read_rows(out))
     assert f"{there} of 400 cells are in" in said and "the same command goes on" in said
 
 
@@ -148,10 +210,10 @@ def test_failures_have_a_code(tmp_path) -> None:
     out = tmp_path / "runs"
     words = ["sweep", "--model", "linear", *SMALL, "--seed", "0:2", "--out", out]
     command(*words)
-    path = min(out.glob("*.parquet"))
-    (row,) = parquet.read_table(path).to_pylist()
+    (path,) = out.glob("*.parquet")
+    row, *others = parquet.read_table(path).to_pylist()
     failed = row | {"cell_error": "ValueError: no such luck", "status": None}
-    table = pa.Table.from_pylist([failed], schema=ib.sweeps.sweep_schema())
+    table = pa.Table.from_pylist([failed, *others], schema=ib.sweeps.sweep_schema())
     parquet.write_table(table, path)
     assert "1 x ValueError: no such luck" in command(*words, code=6).stderr
     command(*words, "--retry")

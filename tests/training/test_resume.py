@@ -28,6 +28,8 @@ from implicit_bias import (
     train,
     train_many,
 )
+from implicit_bias.reports import RUN, read_saved, write_saved
+from tests.commands import full_disk
 
 Array = NDArray[np.float64]
 
@@ -239,6 +241,40 @@ def test_runs_are_saved_between_checkpoints_when_these_are_far_apart(
 
 
 # Interrupts
+
+
+def stop() -> None:
+    raise StopIteration
+
+
+@pytest.mark.parametrize("name", sorted(SETTINGS))
+def test_a_callback_ends_a_run_that_keeps_what_it_has_and_can_go_on(name, tmp_path) -> None:
+    whole, network = network_for(name), network_for(name)
+    expected = run(whole, name)
+    trajectory = run(network, name, state=tmp_path / "run", callback=interrupting(24, stop))
+    assert not trajectory.finished and trajectory.step[-1] == 24 == saved_step(tmp_path / "run")
+    kept = trajectory.step < 24
+    np.testing.assert_array_equal(trajectory.loss[kept], expected.loss[: kept.sum()])
+    fresh = network_for(name)
+    assert_equal_trajectories(run(fresh, name, state=tmp_path / "run", resume=True), expected)
+    assert_equal_weights(fresh, whole)
+
+
+def test_a_callback_ends_networks_that_train_side_by_side() -> None:
+    networks = [network_for("constant", random_state=seed) for seed in (1, 2)]
+    settings = settings_for("constant")
+    found = train_many(networks, X, Y, CONTEXTS, settings=settings, callback=interrupting(30, stop))
+    assert [one.finished for one in found] == [False, False]
+    assert [int(one.step[-1]) for one in found] == [30, 30]
+
+
+@pytest.mark.parametrize("error", [ValueError, RuntimeError, StopAsyncIteration])
+def test_another_error_of_a_callback_is_its_caller_s(error) -> None:
+    def fail() -> None:
+        raise error
+
+    with pytest.raises(error):
+        run(network_for("constant"), "constant", callback=interrupting(30, fail))
 
 
 def test_ctrl_c_waits_for_the_step_to_end_and_the_handler_comes_back() -> None:
@@ -494,8 +530,10 @@ def test_a_flipped_bit_anywhere_is_refused(kept) -> None:
 def test_other_files_are_refused(kept, tmp_path) -> None:
     with pytest.raises(ValueError, match=r"no run to resume: .* does not exist"):
         go_on(tmp_path / "nowhere")
-    with pytest.raises(ValueError, match=r"no run to resume: .* does not exist"):
+    with pytest.raises(ValueError, match="it is a folder, name a file"):
         go_on(tmp_path)
+    with pytest.raises(ValueError, match="it is a file, name a folder"):
+        go_on(kept / "below")
     save_file({"weight.0": torch.zeros(2)}, tmp_path / "weights")
     with pytest.raises(ValueError, match="holds no saved run"):
         go_on(tmp_path / "weights")
@@ -504,21 +542,85 @@ def test_other_files_are_refused(kept, tmp_path) -> None:
         go_on(tmp_path / "text")
 
 
-def test_a_write_that_fails_halfway_leaves_the_file_of_before(kept, monkeypatch) -> None:
-    content = kept.read_bytes()
-    whole = Path.write_bytes
-
-    def full_disk(self: Path, data: bytes) -> int:
-        whole(self, data[: len(data) // 2])
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Path, "write_bytes", full_disk)
-    with pytest.raises(OSError, match=re.escape(f"No space left on device: '{kept}'")):
-        go_on(kept)
-    monkeypatch.undo()
-    assert os.listdir(kept.parent) == [kept.name]
+def test_a_full_disk_takes_no_training_with_it_and_leaves_the_file_of_before(
+    kept, tmp_path, caplog
+) -> None:
+    content, whole = kept.read_bytes(), network_for("constant")
+    expected = run(whole, "constant", state=tmp_path / "whole")
+    with full_disk():
+        trajectory = go_on(kept)
+    assert_equal_trajectories(trajectory, expected)
+    (said,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert re.search(rf"could not be saved at step \d+ .*File too large: '{kept}'.*goes on", said)
+    assert sorted(os.listdir(kept.parent)) == [kept.name, "whole"]
     assert kept.read_bytes() == content
     assert go_on(kept).finished
+
+
+def test_a_disk_with_room_again_is_written_to_again(tmp_path, caplog) -> None:
+    with full_disk() as emptied:
+
+        def empty(step: int, n_steps: int, log_loss: float) -> None:
+            if step >= 30:
+                emptied()
+            if step >= 50:
+                raise PowerCut
+
+        with pytest.raises(PowerCut):
+            run(network_for("constant"), "constant", state=tmp_path / "run", callback=empty)
+    assert sum("could not be saved" in message for message in caplog.messages) == 1
+    assert 30 <= saved_step(tmp_path / "run") <= 50
+
+
+def test_a_run_that_began_with_other_threads_goes_on_to_the_bit(tmp_path) -> None:
+    def wide() -> GLN:
+        return GLN(60, 100, C, init="orthogonal", random_state=5)
+
+    contexts, X = np.tile(CONTEXTS, 34)[:, :100], np.random.default_rng(8).normal(size=(N, 60))
+    settings = settings_for("annealed")
+    usual, results = torch.get_num_threads(), []
+    try:
+        for begun, went_on in ((1, 2), (2, 1), (1, 1)):
+            file = tmp_path / f"{begun}{went_on}"
+            torch.set_num_threads(begun)
+            train(wide(), X, Y, contexts, settings=settings, state=file,
+                  callback=interrupting(24, raise_interrupt))  # fmt: skip
+            torch.set_num_threads(went_on)
+            network = wide()
+            train(network, X, Y, contexts, settings=settings, state=file, resume=True)
+            results.append(network)
+    finally:
+        torch.set_num_threads(usual)
+    for network in results[:-1]:
+        assert_equal_weights(network, results[-1])
+
+
+def test_weights_that_another_processor_rounds_otherwise_are_the_same_seed(kept) -> None:
+    network = network_for("constant")
+    with torch.no_grad():
+        for weight in network.parameters():
+            weight.mul_(1 + 2e-16).add_(1e-16)
+    before = network_for("constant")
+    assert not all(map(torch.equal, network.parameters(), before.parameters()))
+    assert go_on(kept, network=network).finished
+    with torch.no_grad():
+        network = network_for("constant")
+        next(network.parameters())[0, 0, 0] += 1e-9
+    with pytest.raises(ValueError, match="began from other weights"):
+        go_on(kept, network=network)
+
+
+@pytest.mark.parametrize("entry", ["torch", "threads", "processor"])
+def test_a_run_goes_on_where_rounding_differs_and_says_so(entry, kept, caplog) -> None:
+    expected = run(network_for("constant"), "constant")
+    arrays, record = read_saved(kept, RUN)
+    record["made_by"][entry] = "another"
+    write_saved(kept, RUN, arrays, record)
+    assert_equal_trajectories(go_on(kept), expected)
+    (said,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert f"{entry} another then, " in said and "up to rounding" in said
+    caplog.clear()
+    assert go_on(kept).finished and caplog.messages == []
 
 
 def test_what_cannot_be_kept_or_resumed_is_refused_at_once(tmp_path) -> None:

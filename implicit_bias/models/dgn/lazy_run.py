@@ -16,8 +16,9 @@ from ...kernels.margin import KernelLimit, KernelSVM, solve_kernel_svm
 from ...kernels.regression import KernelLeastSquares, KernelRegression, kernel_regression
 from ...kernels.tangent import empirical_ntk
 from ...networks.linearised import ScaledNetwork
-from ...reports.finding import Assumption, Finding
+from ...reports.finding import Assumption, Finding, Side
 from ...reports.findings import network_record, shortfall, trained
+from ...reports.verdict import Evidence, decide
 from ...reports.writers import write_arrays, write_frame, write_weights
 from ...runs.fit import fit
 from ...runs.programs import StatedProgram, stated
@@ -122,8 +123,15 @@ def _predictions(regression: KernelRegression, svm: KernelLimit) -> Finding:
         tables=(regression_table(regression, proof),),
         files={"limit.safetensors": write_arrays(arrays)},
         assumptions=(
-            Assumption("the tangent kernel has full rank", regression.rank == n),
-            Assumption("alpha tends to infinity: see the exponents of the scales", None),
+            Assumption(
+                "the tangent kernel has full rank", regression.rank == n, "kernel of full rank"
+            ),
+            Assumption(
+                "alpha tends to infinity: see the exponents of the scales",
+                None,
+                "alpha to infinity",
+                "cannot be checked",
+            ),
         ),
         statuses={"hard-margin SVM of the tangent kernel": svm.status},
         certificates={"kernel SVM": proof},
@@ -197,6 +205,18 @@ def _scales(found: Sequence[ScaleComparison]) -> Finding:
         tables=(scales_table(found),),
         objects={"comparison": tuple(found)},
         row=found[-1].cells(),
+        verdicts=(decide(_evidence(found[-1])),),
+        sides=tuple(Side(f"alpha {one.scale:g}", one.cells()) for one in found),
+    )
+
+
+def _evidence(last: ScaleComparison) -> Evidence:
+    """Return the evidence on the network of the largest scale beside the law of its kernel."""
+    return Evidence(
+        near={"lazy_law_error": last.law_error},
+        beside={"lazy_held_out_error": last.held_out_error},
+        reason="the theorem is about scales that tend to infinity: give larger `--output-scales`",
+        remark=f"at output scale {last.scale:g}",
     )
 
 

@@ -18,9 +18,26 @@ from ...local_limits.orbits import limits_reached, same_orbit
 from ...local_limits.search import local_limit
 from ...measures.bounded_value import BoundedComparison, BoundedValue, measure_bounded_value
 from ...measures.scalars import error_rate, scores
-from ...reports.bounds import BOUND, LASSO, bound_finding, comparison_finding, strict_local_optimum
+from ...reports.bounds import (
+    BOUND,
+    LASSO,
+    bound_evidence,
+    bound_finding,
+    bounded_sides,
+    comparison_finding,
+    local_evidence,
+    strict_local_optimum,
+)
 from ...reports.finding import Assumption, Finding
-from ...reports.findings import loss_vanishes, network_record, trained, usable
+from ...reports.findings import (
+    divergence,
+    loss_vanishes,
+    network_record,
+    trained,
+    unseparated,
+    usable,
+)
+from ...reports.verdict import Evidence, decide
 from ...runs.programs import StatedProgram, stated
 from ...runs.setup import SampleSetup
 from ...runs.starts import Start, start_files, train_starts
@@ -90,7 +107,19 @@ def _networks(starts: Sequence[Start], values: Sequence[BoundedValue], bound: Pa
     limits = [one.limit for one in values]
     panels = rich_panels([one.trajectory for one in starts], limits, bound)
     found = trained(starts[0].network, starts[0].trajectory, panels=panels)
-    return replace(found, files={**found.files, **start_files(starts)})
+    alone = () if values[0].local is not None else (decide(_unfound(starts[0], values[0])),)
+    return replace(found, files={**found.files, **start_files(starts)}, verdicts=alone)
+
+
+def _unfound(first: Start, value: BoundedValue) -> Evidence:
+    """Return the evidence on a network without a local limit: it does not separate."""
+    path = first.trajectory
+    return local_evidence(
+        value,
+        smallest_margin=float(path.smallest_margin[-1]),
+        diverged=divergence(path),
+        reason=unseparated(path),
+    )
 
 
 def _compared(
@@ -116,10 +145,17 @@ def _compared(
                 "a network attains the bound, so that it is the least value of all (the bound is "
                 "the limit only there)",
                 True if bound.is_tight() else None,
+                "bound attained",
+                "proved" if bound.is_tight() else "not known",
             ),
             strict_local_optimum(value.local),
             loss_vanishes(first.trajectory),
         ),
+        verdicts=(
+            decide(local_evidence(comparison)),
+            decide(bound_evidence(bound, comparison)),
+        ),
+        sides=bounded_sides(bound, comparison),
     )
 
 

@@ -18,9 +18,11 @@ from ..._solve import (
     require_fraction,
     require_inputs,
     require_real,
+    require_scale,
     require_tolerance,
     to_numpy,
 )
+from ..._words import SoftLoss
 from ...data.arrays import Floats
 from .limit import DistillationCertificate, DistillationLimit
 from .losses import centred, get_student_loss, mean_loss
@@ -87,7 +89,7 @@ def distillation_limit(
     w0: Array = None,
     *,
     depth: int = 1,
-    loss: str = "cross-entropy",
+    loss: SoftLoss = "cross-entropy",
     rcond: float | None = None,
     tol: float = 1e-8,
 ) -> DistillationLimit:
@@ -229,6 +231,7 @@ def checked_student(
     get_student_loss(loss)
     X, target = _finite("X", X), _finite("teacher", teacher)
     require_inputs(X)
+    require_scale("X", X)
     if target.ndim not in (1, 2) or target.shape[-1] != X.shape[1] or 0 in target.shape:
         raise ValueError(
             f"`teacher` must have shape ({X.shape[1]},), or (K, {X.shape[1]}) of K classes, got "

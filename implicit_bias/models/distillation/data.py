@@ -187,7 +187,8 @@ def image_task(dataset: Dataset | ClassDataset) -> TransferTask:
     Raises
     ------
     ValueError
-        If the first half of the held-out samples has one label alone.
+        If the first half of the held-out samples has one label alone, or inputs are too large or
+        too small for the teacher's penalty.
     """
     from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped,unused-ignore]
 
@@ -202,6 +203,11 @@ def image_task(dataset: Dataset | ClassDataset) -> TransferTask:
         )
     fitted = LogisticRegression(fit_intercept=False, max_iter=10_000, tol=1e-8).fit(X, y)
     weights = fitted.coef_
+    if not (np.all(np.isfinite(weights)) and np.any(weights)):
+        raise ValueError(
+            "the teacher, a logistic regression of L2 penalty 1, has no weights on inputs whose "
+            f"largest entry is {np.abs(X).max():.3g}: rescale `X` to entries of about 1"
+        )
     if several and len(weights) == 1:  # of two classes it has the difference alone
         weights = np.concatenate([-weights, weights]) / 2
     return TransferTask(

@@ -9,6 +9,7 @@ from scipy.integrate import solve_ivp
 
 from ..._doors import door
 from ..._solve import Array
+from ..._words import SoftLoss
 from ...data.arrays import Floats
 from .closed_form import checked_student, orthogonal_part, sample_span
 from .losses import centred, get_student_loss
@@ -26,7 +27,7 @@ def distillation_flow(
     times: Array,
     *,
     depth: int = 1,
-    loss: str = "cross-entropy",
+    loss: SoftLoss = "cross-entropy",
     rtol: float = 1e-10,
 ) -> Floats:
     """Integrate gradient flow of a linear student on its teacher's soft labels.

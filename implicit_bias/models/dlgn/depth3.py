@@ -274,7 +274,7 @@ class _Search:
 
 
 def _checked(y: Any, gates: Any, widths: Sequence[int]) -> tuple[Floats, Floats, Floats, bool]:
-    placed, labels = (to_numpy(array) for array in real_data(gates, y))
+    placed, labels = (to_numpy(array) for array in real_data(gates, y, "gates"))
     if placed.ndim != 2 or not len(placed) or labels.shape != placed.shape[:1]:
         raise ValueError(
             f"`gates` must have shape (n, H1 + H2) and `y` (n,) with n >= 1, got {placed.shape} "

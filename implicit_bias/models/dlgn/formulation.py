@@ -5,13 +5,22 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from types import ModuleType
-from typing import TYPE_CHECKING, ClassVar, Literal, Unpack
+from typing import TYPE_CHECKING, ClassVar, Unpack
 
 from ..._doors import door, result
-from ..._solve import Array, GatedDesign, MaxMarginProgram, Solution, array_namespace
+from ..._solve import (
+    Array,
+    ArrayLike,
+    DenseArray,
+    GatedDesign,
+    MaxMarginProgram,
+    Solution,
+    array_namespace,
+)
+from ..._words import Experts, check_word
 from ...limits.formulation import Formulation, Solving, solve_limit
 from ...limits.frelu import FReLULimit, SVMFReLU
-from ...limits.limit import UnitsLimit
+from ...limits.limit import Limit, UnitsLimit
 from ...limits.literal import constant, max_margin
 from ...limits.predictors import DecisionFunction, GateColumns, Predictor
 
@@ -19,25 +28,20 @@ if TYPE_CHECKING:
     import cvxpy
 
 __all__ = [
-    "EXPERTS",
     "ConstantExperts",
     "ConstantExpertsLimit",
     "ConstantPredictor",
-    "Experts",
     "solve_dlgn_svm",
 ]
-
-Experts = Literal["linear", "constant"]
-EXPERTS: tuple[Experts, ...] = ("linear", "constant")
 
 
 @dataclass(frozen=True, eq=False)
 class ConstantPredictor(DecisionFunction):
     """Scores of constant experts: of inputs (n, D) and gates (n, H), the gates alone count."""
 
-    zeta: Array
+    zeta: DenseArray
 
-    def __call__(self, X: Array, gates: Array | None = None) -> Array:
+    def __call__(self, X: ArrayLike, gates: ArrayLike | None = None) -> DenseArray:
         """Return the scores (n,), in float64; raises as `Predictor` does."""
         behind = Predictor(self.zeta, GateColumns(int(self.zeta.shape[0]), binary=True))
         return behind(array_namespace(X).ones_like(X), gates)
@@ -55,15 +59,18 @@ class ConstantExpertsLimit(UnitsLimit):
     Examples
     --------
     >>> X, y = np.array([[3.0, 4.0], [0.0, -2.0]]), np.array([1.0, -1.0])
-    >>> limit = ib.solve_dlgn_svm(X, y, np.eye(2), experts="constant")
+    >>> limit = ib.limits.solve_dlgn_svm(X, y, np.eye(2), experts="constant")
     >>> limit.zeta.shape, limit.experts.round(6).tolist()
     ((2, 2), [1.0, -1.0])
     """
 
+    FORMULATION: ClassVar[str] = "models.dlgn.formulation:ConstantExperts"
+
     @property
-    def experts(self) -> Array:
+    def experts(self) -> DenseArray:
         """(H,) constants v with `f = sum_h gates[h] v[h]`, at smallest margin 1."""
-        return array_namespace(self.zeta).sum(self.zeta, axis=1)
+        found: DenseArray = array_namespace(self.zeta).sum(self.zeta, axis=1)
+        return found
 
     @property
     def predictor(self) -> ConstantPredictor:
@@ -126,6 +133,23 @@ class ConstantExperts(Formulation[ConstantExpertsLimit]):
         along = array_namespace(ones).tile(ones, (1, n_inputs)) / math.sqrt(n_inputs)
         return replace(found, zeta=found.zeta * along)
 
+    def coefficients(self, limit: Limit, program: MaxMarginProgram) -> Array:
+        """Return the constants (H, 1) in units of the design's column.
+
+        Raises
+        ------
+        ValueError
+            If the limit is of other sizes.
+        """
+        root = float(program.design.X[0, 0])
+        if limit.zeta.shape != (program.n_groups, round(root**2)):
+            raise ValueError(
+                f"`X` and `gates` have {round(root**2)} columns and {program.n_groups} units, and "
+                f"the limit's coefficients {tuple(limit.zeta.shape)}: give the data that it was "
+                "solved on"
+            )
+        return array_namespace(limit.zeta).sum(limit.zeta, axis=1)[:, None] / root
+
     def _literal(
         self, cp: ModuleType, program: MaxMarginProgram, gates: Array | None
     ) -> cvxpy.Problem:
@@ -136,9 +160,9 @@ class ConstantExperts(Formulation[ConstantExpertsLimit]):
 
 @door()
 def solve_dlgn_svm(
-    X: Array,
-    y: Array,
-    gates: Array,
+    X: ArrayLike,
+    y: ArrayLike,
+    gates: ArrayLike,
     *,
     experts: Experts = "linear",
     **solving: Unpack[Solving],
@@ -181,12 +205,11 @@ def solve_dlgn_svm(
     Examples
     --------
     >>> X, y = np.array([[3.0, 4.0], [0.0, -2.0]]), np.array([1.0, -1.0])
-    >>> limit = ib.solve_dlgn_svm(X, y, np.eye(2), experts="constant")
+    >>> limit = ib.limits.solve_dlgn_svm(X, y, np.eye(2), experts="constant")
     >>> limit.status.name, round(limit.objective, 7), limit.experts.round(7).tolist()
     ('SOLVED', 1.4142136, [1.0, -1.0])
     """
-    if experts not in EXPERTS:
-        raise ValueError(f"`experts` must be one of {list(EXPERTS)}, got {experts!r}")
+    check_word("experts", experts, Experts)
     if experts == "linear":
         return solve_limit(SVMFReLU(), X, y, gates, **solving)
     return solve_limit(ConstantExperts(), X, y, gates, **solving)

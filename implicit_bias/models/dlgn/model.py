@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
+from ..._words import Experts, InitName
 from ...options.fields import ImageOptions, SolverOptions, TrainerOptions, option
-from ...runs.model import Model
+from ...runs.model import Holds, Model
 
 __all__ = ["MODELS"]
 
@@ -15,7 +15,7 @@ __all__ = ["MODELS"]
 class DLGNOptions(TrainerOptions, SolverOptions, ImageOptions):
     """Half-spaces that are trained and then frozen, experts behind them, a solver and a trainer."""
 
-    experts: Literal["linear", "constant"] = option(
+    experts: Experts = option(
         "linear", "What the value network sees: the input, or ones (DLGN-PWC)."
     )
     depth: int = option(2, "Layers; 2 is one hidden layer.", least=2)
@@ -32,9 +32,7 @@ class DLGNOptions(TrainerOptions, SolverOptions, ImageOptions):
     gate_steps: int = option(
         500, "Steps with soft gates; 0 leaves half-spaces as they were drawn.", least=0
     )
-    init: Literal["orthogonal", "kaiming", "balanced", "sign", "gaussian"] = option(
-        "gaussian", "Initial value weights."
-    )
+    init: InitName = option("gaussian", "Initial value weights.")
     init_scale: float = option(1.0, "Factor on the initial value weights.")
 
 
@@ -47,6 +45,7 @@ MODELS = (
         "generalized gated linear networks, equation 22), for constant ones the L1 margin of "
         "gates (Gunasekar et al., Implicit bias of gradient descent on linear convolutional "
         "networks, theorem 2)",
+        source="Lippl, Abbott and Chung 2022, equation 22; constant experts: Gunasekar et al. 2018",
         program="min sum_h ||zeta_h||  s.t.  y_n sum_h g_h(x_n) <zeta_h, x_n> >= 1;  or  "
         "min sum_h |v_h| / sqrt(D)  s.t.  y_n sum_h g_h(x_n) v_h >= 1",
         options=DLGNOptions,
@@ -59,5 +58,10 @@ MODELS = (
         defaults={"trainer": "annealed", "steps": (2000,)},
         # Twelve arcs: ten half-spaces through the origin cut the circle into twenty.
         variants={("data", "circle"): {"hidden_units": 32}},
+        holds=Holds(
+            limit="limits.limit:Limit",
+            network="networks.dgn:DGN",
+            comparison="models.dlgn.comparison:DLGNComparison",
+        ),
     ),
 )

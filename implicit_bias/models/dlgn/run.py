@@ -28,17 +28,40 @@ from ...measures.scalars import scores
 from ...networks.dgn import DGN
 from ...networks.dlgn import DLGN
 from ...quantities.formatting import DASH
-from ...reports.bounds import BOUND, bound_finding, comparison_finding
-from ...reports.finding import Finding, Table
-from ...reports.findings import gating_file, solved, trained, usable
+from ...reports.bounds import (
+    BOUND,
+    bound_evidence,
+    bound_finding,
+    bounded_sides,
+    comparison_finding,
+    local_evidence,
+)
+from ...reports.finding import Finding, Side, Table
+from ...reports.findings import (
+    divergence,
+    gating_file,
+    solved,
+    trained,
+    unseparated,
+    usable,
+)
 from ...reports.report import Report
+from ...reports.verdict import Evidence, Verdict, decide
 from ...runs.fit import fit
 from ...runs.gathering import gather
 from ...runs.programs import RunPrograms, stated
 from ...runs.setup import SampleSetup, Setup, data_record, prepare, start
 from ...training.settings import TrainingSettings
 from ...training.trainers import check_trainer
-from .comparison import assumptions_of, bounded_value, compare_dlgn, one_input
+from ...training.trajectory import Trajectory
+from .comparison import (
+    GLOBAL,
+    DLGNComparison,
+    assumptions_of,
+    bounded_value,
+    compare_dlgn,
+    one_input,
+)
 from .figure import decision_row, gates_row
 from .formulation import ConstantExperts
 from .regions import closed_samples, count_patterns, most_patterns
@@ -105,6 +128,7 @@ def run_dlgn(setup: Setup) -> Report:
         data_record(samples.dataset),
         title=f"DLGN of {options.experts} experts, its half-spaces frozen",
         theorem="" if options.depth == 2 else DEEP,
+        source="none names the limit of a DLGN of several hidden layers",
     )
     return gather(heading, _find(samples, network, parts), setup.folder)
 
@@ -176,6 +200,7 @@ def _find(
     panels = run_panels(trajectory, None, held_out, name=frozen.name)
     yield trained(twin, trajectory, panels=panels)
     if not trajectory.finished or not trajectory.smallest_margin[-1] > 0:
+        yield Finding.judged(_unseparated(limit, trajectory))
         return
     setup.progress.stage("finding the local limit")
     constant = setup.options.experts == "constant"
@@ -197,9 +222,62 @@ def _compared(
         found,
         assumptions=(*found.assumptions, *assumptions_of(comparison)),
         row={**found.row, **kkt_distance(twin, *samples[0]).cells()},
+        verdicts=_verdicts(limit, comparison, frozen.name),
+        sides=_sides(frozen.name, limit, comparison),
     )
     if is_planar(setup.train.X):
         yield Finding("maps", panels=(_maps(frozen, limit, comparison, twin),))
+
+
+def _sides(name: str, limit: Limit, comparison: DLGNComparison) -> tuple[Side, ...]:
+    """Return limit or bound, local limit and network as columns of the first screen."""
+    if isinstance(limit, PathLimit):
+        return bounded_sides(limit, comparison)
+    beside = comparison.classifiers[name]
+    predicted = {
+        "objective": limit.objective, "lower_bound": limit.dual_objective, "gap": limit.gap,
+    }  # fmt: skip
+    return (
+        Side(name, predicted | {"error": beside.error}, predicted=True),
+        Side(
+            "network",
+            {
+                "objective": comparison.value,
+                "margin_ratio": comparison.bound_ratio,
+                "agreement": beside.agreement,
+                "score_cosine": beside.score_cosine,
+                "error": comparison.error_network,
+            },
+        ),
+    )
+
+
+def _verdicts(limit: Limit, comparison: DLGNComparison, name: str) -> tuple[Verdict, ...]:
+    """Return the verdict on the network, and on all networks where no theorem names a limit."""
+    if isinstance(limit, PathLimit):
+        return decide(local_evidence(comparison)), decide(bound_evidence(limit, comparison))
+    near = {"margin_ratio": comparison.bound_ratio}
+    reason = "" if comparison.local_bound_ratio >= 1 - GLOBAL else (
+        "it is heading to a local limit with units that are wrongly dead"
+    )  # fmt: skip
+    known = Evidence(
+        status=limit.status,
+        near=near,
+        beside={"agreement": comparison.classifiers[name].agreement},
+        reason=reason or "its weights still turn: give more `--steps`",
+    )
+    return (decide(known),)
+
+
+def _unseparated(limit: Limit, trajectory: Trajectory) -> Evidence:
+    """Return the evidence on a network that was not compared."""
+    margin = float(trajectory.smallest_margin[-1])
+    return Evidence(
+        theory="local limit" if isinstance(limit, PathLimit) else "limit",
+        smallest_margin=margin,
+        diverged=divergence(trajectory),
+        reason=unseparated(trajectory) or "training was interrupted",
+    )
 
 
 def _train_gates(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
+GateTime = Literal["initial", "final"]
 
 
 class GatePrediction(Measured):
@@ -87,7 +88,7 @@ class GDLNComparison(Measured):
         "Initial and final gates, each at the time that training took and at infinity."
     )
 
-    def prediction(self, gates: str, *, limit: bool = False) -> GatePrediction:
+    def prediction(self, gates: GateTime, *, limit: bool = False) -> GatePrediction:
         """The prediction for "initial" or "final" gates, at the trained time or its limit.
 
         Raises

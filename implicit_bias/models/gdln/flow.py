@@ -9,6 +9,7 @@ from typing import Any
 from ..._doors import door
 from ..._solve import (
     Array,
+    DenseArray,
     LeastSquaresProgram,
     Status,
     array_namespace,
@@ -48,19 +49,19 @@ class GatedFlow:
         Time constant.
     """
 
-    initial: Array
-    rates: Array
-    basis: Array
-    displacement: Array
+    initial: DenseArray
+    rates: DenseArray
+    basis: DenseArray
+    displacement: DenseArray
     final_loss: float
     tau: float
 
     @property
-    def limit(self) -> Array:
+    def limit(self) -> DenseArray:
         """(K, D) weights `w(inf) = K A^+ b + P_null(A) w(0)`."""
         return self(math.inf)
 
-    def __call__(self, t: Any) -> Array:
+    def __call__(self, t: Any) -> DenseArray:
         """Return the weights at given times.
 
         A gradient step of learning rate eta on the mean loss advances t by eta when tau = 1.
@@ -81,9 +82,10 @@ class GatedFlow:
         """
         xp = array_namespace(self.rates)
         t = self._times(t)
-        return self._moved(-xp.expm1(-t[..., None] * self.rates))
+        found: DenseArray = self._moved(-xp.expm1(-t[..., None] * self.rates))
+        return found
 
-    def descent(self, n_steps: Any, learning_rate: float) -> Array:
+    def descent(self, n_steps: Any, learning_rate: float) -> DenseArray:
         """Return the weights (..., K, D) after `n_steps` (...) full-batch gradient steps, exactly.
 
         Each step multiplies the distance from the limit along eigenvector i of A by
@@ -95,9 +97,11 @@ class GatedFlow:
             If a number of steps is negative or NaN.
         """
         steps = self._times(n_steps, name="n_steps")
-        return self._moved(1 - (1 - learning_rate * self.tau * self.rates) ** steps[..., None])
+        share = 1 - (1 - learning_rate * self.tau * self.rates) ** steps[..., None]
+        found: DenseArray = self._moved(share)
+        return found
 
-    def loss(self, t: Any) -> Array:
+    def loss(self, t: Any) -> DenseArray:
         """Return the losses `1/2 <(y - f)^2>` (...) at times `t` (...); NaN if `<y^2>` is unknown.
 
             L(t) = L(inf) + 1/2 sum_i lambda_i (e^{-rates_i t} displacement_i / K)^2
@@ -108,7 +112,10 @@ class GatedFlow:
         t = self._times(t)
         # The mean's factor 1/K^2 in the excess loss turns eigenvalues into tau times rates.
         left = xp.exp(-t[..., None] * self.rates) * self.displacement
-        return self.final_loss + 0.5 * self.tau * xp.sum(self.rates * left * left, axis=-1)
+        found: DenseArray = self.final_loss + 0.5 * self.tau * xp.sum(
+            self.rates * left * left, axis=-1
+        )
+        return found
 
     def _moved(self, share: Array) -> Array:
         xp = array_namespace(self.rates)

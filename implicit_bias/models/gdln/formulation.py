@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from ..._doors import door
 from ..._solve import (
     Array,
+    ArrayLike,
     GatedDesign,
     LeastSquaresProgram,
     MomentLeastSquares,
@@ -150,7 +151,7 @@ class GatedLeastSquares(LiteralProgram):
 
 @door()
 def solve_gated_ols(
-    X: Array, y: Array, gates: Array, *, rcond: float | None = None, tol: float = 1e-8
+    X: ArrayLike, y: ArrayLike, gates: ArrayLike, *, rcond: float | None = None, tol: float = 1e-8
 ) -> GatedOLS:
     """Solve for the limit of gradient descent from zero on a gated deep linear network.
 
@@ -202,8 +203,8 @@ def solve_gated_ols(
 
 
 def solve_gated_ols_from_moments(
-    A: Array,
-    b: Array,
+    A: ArrayLike,
+    b: ArrayLike,
     n_units: int,
     *,
     second_moment: float = math.nan,

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..._doors import door, result
 from ..._solve import (
-    Array,
+    DenseArray,
     FitCertificate,
     LeastSquaresSolution,
     Status,
@@ -56,7 +56,7 @@ class GatedOLS(Result):
 
     ADVICE: ClassVar = LeastSquaresSolution.ADVICE
 
-    zeta: Array
+    zeta: DenseArray
     loss: float
     rank: int
     rcond: float
@@ -83,7 +83,7 @@ class GatedOLS(Result):
         )
 
     @property
-    def weights(self) -> Array:
+    def weights(self) -> DenseArray:
         """(K, D) weights `w = K A^+ b` of the network `f = 1/K sum_k g_k <w_k, x>`.
 
         Gradient flow from w(0) converges to these plus the part of w(0) in the null space of A;
@@ -92,10 +92,11 @@ class GatedOLS(Result):
         return int(self.zeta.shape[0]) * self.zeta
 
     @property
-    def unit_norms(self) -> Array:
+    def unit_norms(self) -> DenseArray:
         """(K,) norms `||zeta[k]||`."""
         xp = array_namespace(self.zeta)
-        return xp.sqrt(xp.sum(self.zeta * self.zeta, axis=1))
+        found: DenseArray = xp.sqrt(xp.sum(self.zeta * self.zeta, axis=1))
+        return found
 
     @property
     def predictor(self) -> Predictor:

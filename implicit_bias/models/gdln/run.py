@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -16,8 +17,9 @@ from ...networks.relu_mean import ReLUMean
 from ...networks.weights import as_tensor
 from ...quantities.table import lines
 from ...reports.columns import training_columns
-from ...reports.finding import Assumption, Finding, Table
+from ...reports.finding import Assumption, Finding, Side, Table
 from ...reports.report import Report
+from ...reports.verdict import Evidence, decide
 from ...reports.writers import write_path
 from ...runs.fit import fit
 from ...runs.gathering import gather
@@ -25,10 +27,10 @@ from ...runs.programs import RunPrograms, stated
 from ...runs.setup import Setup, torch_dtype, training_settings
 from ...training.settings import TrainingSettings
 from ...training.trajectory import Trajectory
-from .comparison import compare_with_gdln, path_errors
+from .comparison import GDLNComparison, compare_with_gdln, path_errors
 from .data import RingData, make_ring
 from .figure import plot_localisation, plot_losses, plot_sign_flips, plot_units
-from .flow import gated_flow
+from .flow import GatedFlow, gated_flow
 from .formulation import GatedLeastSquares, solve_gated_ols
 from .limit import GatedOLS
 from .training import WeightsObserver, descent_path
@@ -39,6 +41,7 @@ NAME = GatedLeastSquares.name
 UNITS = 4  # shown in the picture
 # The file of the unfinished run of the gated twin.
 TWIN = "gated-run.safetensors"
+NETWORKS = {"relu": "ReLU network", "gated": "gated network"}
 FILES = {"relu": "network.safetensors", "gated": "gated-network.safetensors"}
 Trained = tuple[torch.nn.Module, Trajectory]
 
@@ -159,7 +162,13 @@ def _find(setup: GDLNSetup, relu: ReLUMean) -> Iterator[Finding]:
     setup.progress.stage(f"training its gated linear twin for {n_steps} steps")
     of_twin = _train(setup, twin, setup.gates, state=TWIN, first=False)
     yield _trained(setup, (relu, path), (twin, of_twin))
-    yield _limit(limit, _off_path(setup, of_twin))
+    flow = gated_flow(data.X, data.y, setup.gates, setup.start)
+    off_path = _off_path(flow, setup.settings, of_twin)
+    yield _limit(limit, off_path)
+    known = _of_twin(limit, flow, of_twin, off_path)
+    values = {**known.near, **known.beside, "final_loss": float(of_twin.loss[-1])}
+    side = Side(NETWORKS["gated"], values)
+    yield replace(Finding.judged(known, key="twin"), sides=(side,))
 
 
 def _train(setup: GDLNSetup, network: torch.nn.Module, gates: Any, **which: Any) -> Trajectory:
@@ -167,11 +176,23 @@ def _train(setup: GDLNSetup, network: torch.nn.Module, gates: Any, **which: Any)
     return fit(setup, network, X, y, gates, settings=setup.settings, observer=observer, **which)
 
 
-def _off_path(setup: GDLNSetup, twin: Trajectory) -> float:
+def _off_path(flow: GatedFlow, settings: TrainingSettings, twin: Trajectory) -> float:
     """Return how far the gated network came off full-batch descent in closed form."""
-    flow = gated_flow(setup.data.X, setup.data.y, setup.gates, setup.start)
-    path = descent_path(flow, setup.settings, twin.step)
+    path = descent_path(flow, settings, twin.step)
     return float(path_errors(twin.observed["weights"], path).max())
+
+
+def _of_twin(limit: GatedOLS, flow: GatedFlow, twin: Trajectory, off_path: float) -> Evidence:
+    """Return the evidence on the gated network, beside its limit and its predicted path."""
+    weights = twin.observed["weights"][-1]
+    return Evidence(
+        status=limit.status,
+        near={"limit_error": float(path_errors(weights[None], flow.limit[None])[0])},
+        beside={"path_error": off_path},
+        reason="the flow is as far away at this time: give more `--steps`",
+        remark="" if twin.finished else "interrupted",
+        network=NETWORKS["gated"],
+    )
 
 
 def _limit(limit: GatedOLS, off_path: float | None = None) -> Finding:
@@ -187,7 +208,7 @@ def _limit(limit: GatedOLS, off_path: float | None = None) -> Finding:
     rows = (
         ("status of the least-squares limit", limit.status.name),
         *lines(cells, "stationarity", "optimal_loss"),
-        ("rank of the gated moments", f"{limit.rank} of {limit.zeta.size}"),
+        ("rank of the gated moments", f"{limit.rank} of {math.prod(limit.zeta.shape)}"),
         *lines(cells, "path_error"),
     )
     table = Table("gated linear network: prediction and training", ("", "value"), rows)
@@ -198,12 +219,24 @@ def _limit(limit: GatedOLS, off_path: float | None = None) -> Finding:
         tables=(table,),
         files={"limit.safetensors": limit.save},
         assumptions=(
-            Assumption("the gates of the gated linear network are frozen (by construction)", True),
+            Assumption(
+                "the gates of the gated linear network are frozen (by construction)",
+                True,
+                "frozen gates",
+                "by construction",
+            ),
         ),
         statuses={NAME: limit.status},
         certificates={NAME: record},
         objects={"limit": limit},
         row=cells,
+        sides=(
+            Side(
+                NAME,
+                {"final_loss": limit.loss, "stationarity": limit.certificate.stationarity},
+                predicted=True,
+            ),
+        ),
     )
 
 
@@ -248,6 +281,33 @@ def _comparison(setup: GDLNSetup, relu: Trajectory) -> Finding:
             Assumption(
                 f"the gates of the ReLU network stay as they began: {flips:.1%} of them changed",
                 flips == 0,
+                "gates of the ReLU network stay",
+                f"{flips:.1%} changed",
             ),
         ),
+        sides=(
+            Side(
+                NETWORKS["relu"],
+                {
+                    "limit_error": found.prediction("initial", limit=True).relative_error,
+                    "final_loss": found.loss,
+                    "gate_changes": flips,
+                },
+            ),
+        ),
+        verdicts=(decide(_of_relu(found)),),
     )
+
+
+def _of_relu(found: GDLNComparison) -> Evidence:
+    """Return the evidence on the ReLU network: the theorem is about gates that stay."""
+    own = found.prediction("initial", limit=True).relative_error
+    if found.sign_flips == 0:
+        reason = "its predicted path is as far away at this time: give more `--steps`"
+        return Evidence(near={"limit_error": own}, reason=reason, network=NETWORKS["relu"])
+    after = found.prediction("final", limit=True).relative_error
+    reason = (
+        f"{found.sign_flips:.1%} of its gates changed, so that no theorem names its limit; it is "
+        f"{after:.1%} off the limit that its last gates would have"
+    )
+    return Evidence(theory="none", reason=reason, network=NETWORKS["relu"])

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from numbers import Integral
 from types import ModuleType
-from typing import TYPE_CHECKING, ClassVar, Unpack
+from typing import TYPE_CHECKING, ClassVar, Self, Unpack
 
 from ..._doors import door, parameters, result
 from ..._solve import (
     Array,
+    ArrayLike,
     GatedDesign,
     MaxMarginProgram,
     Solution,
@@ -21,7 +22,7 @@ from ..._solve import (
     to_numpy,
 )
 from ...limits.formulation import Formulation, Solving, real_data, solve_limit
-from ...limits.limit import UnitsLimit
+from ...limits.limit import Limit, UnitsLimit
 from ...limits.literal import constant, max_margin
 from ...limits.predictors import ContextColumns, ContextPredictor, count_units
 
@@ -43,6 +44,8 @@ class GLNLimit(UnitsLimit):
     >>> limit.zeta.shape, limit.predictor(np.array([[3.0, 4.0]]), contexts).round(6).tolist()
     ((2, 2, 2), [1.0])
     """
+
+    FORMULATION: ClassVar[str] = "models.gln.formulation:SVMGLN"
 
     @property
     def predictor(self) -> ContextPredictor:
@@ -84,6 +87,11 @@ class SVMGLN(Formulation[GLNLimit]):
     name: ClassVar[str] = "SVM-GLN"
 
     n_contexts: int | None = None
+
+    @classmethod
+    def of(cls, limit: Limit) -> Self:
+        """Return the formulation of as many contexts as a limit has."""
+        return cls(int(limit.zeta.shape[1]))
 
     @door()
     def program(self, X: Array, y: Array, gates: Array | None = None) -> MaxMarginProgram:
@@ -168,9 +176,9 @@ def _count(least: int, largest: int, n_contexts: int | None) -> int:
 
 @door()
 def solve_gln_svm(
-    X: Array,
-    y: Array,
-    contexts: Array,
+    X: ArrayLike,
+    y: ArrayLike,
+    contexts: ArrayLike,
     *,
     n_contexts: int | None = None,
     **solving: Unpack[Solving],
@@ -179,12 +187,12 @@ def solve_gln_svm(
 
     Parameters
     ----------
-    X : (n, D) array
-        Inputs.
+    X : (n, D) array of real numbers
+        Inputs, NumPy or torch; solved in float64.
     y : (n,) array
         Labels in {-1, +1}.
     contexts : (n, H) array of int
-        Context of each sample in each unit, in 0 .. C-1.
+        Context of each sample in each of H units, in 0 .. C-1.
     n_contexts : int, optional
         C; by default one more than the largest context that is given.
     **solving
@@ -194,7 +202,9 @@ def solve_gln_svm(
     Returns
     -------
     GLNLimit
-        With its certificate; call `.require()` to insist on `SOLVED`.
+        `zeta` (H, C, D), `dual`, `margins` and `support` (n,), `unit_norms` and `dual_norms` (H,),
+        in float64 and of the kind of `X`, and the certificate; call `.require()` to insist on
+        `SOLVED`.
         `SVMGLN.literal` states the program in cvxpy.
 
     Raises

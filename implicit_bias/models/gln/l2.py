@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from types import ModuleType
-from typing import TYPE_CHECKING, ClassVar, Unpack
+from typing import TYPE_CHECKING, ClassVar, Self, Unpack
 
 import numpy as np
 
 from ..._doors import door, parameters, result
 from ..._solve import (
     Array,
+    ArrayLike,
     GatedDesign,
     MaxMarginProgram,
     Solution,
@@ -55,6 +56,8 @@ class GLNL2Limit(Limit):
     >>> limit.zeta.shape, limit.unit_norms.shape
     ((2, 2, 2), (1,))
     """
+
+    FORMULATION: ClassVar[str] = "models.gln.l2:SVML2"
 
     @property
     def predictor(self) -> ContextPredictor:
@@ -131,6 +134,11 @@ class SVML2(Formulation[GLNL2Limit]):
 
     n_contexts: int | None = None
 
+    @classmethod
+    def of(cls, limit: Limit) -> Self:
+        """Return the formulation of as many contexts as a limit has."""
+        return cls(int(limit.zeta.shape[1]))
+
     @door()
     def program(self, X: Array, y: Array, gates: Array | None = None) -> MaxMarginProgram:
         """Column 0 is the mean, column 1 + h (C - 1) + k the k-th coordinate of the effect of h.
@@ -169,6 +177,28 @@ class SVML2(Formulation[GLNL2Limit]):
         family = MainEffects(mean=limit.zeta[0, :], effects=math.sqrt(n_contexts) * (U @ V))
         return replace(limit, zeta=family.coefficients())
 
+    def coefficients(self, limit: Limit, program: MaxMarginProgram) -> Array:
+        """Return the mean and the coordinates of the effects of coefficients (H, C, D).
+
+        Raises
+        ------
+        ValueError
+            If the limit is of other sizes.
+        """
+        n_units, n_contexts, n_inputs = (int(size) for size in limit.zeta.shape)
+        wanted = (1 + n_units * (n_contexts - 1), n_inputs)
+        shape = (int(program.design.Z.shape[1]), int(program.design.X.shape[1]))
+        if wanted != shape:
+            raise ValueError(
+                f"`X` and `gates` make a program of coefficients {shape}, and the limit has "
+                f"{wanted}: give the data that it was solved on"
+            )
+        family = MainEffects.of_coefficients(limit.zeta)
+        U = as_float64(_contrasts(n_contexts), like=limit.zeta)
+        V = array_namespace(U).permute_dims(U, (1, 0)) @ family.effects / math.sqrt(n_contexts)
+        rows = V.reshape((wanted[0] - 1, n_inputs))
+        return array_namespace(rows).concat([family.mean[None, :], rows], axis=0)
+
     def _literal(
         self, cp: ModuleType, program: MaxMarginProgram, gates: Array | None
     ) -> cvxpy.Problem:
@@ -180,9 +210,9 @@ class SVML2(Formulation[GLNL2Limit]):
 
 @door()
 def solve_gln_l2_svm(
-    X: Array,
-    y: Array,
-    contexts: Array,
+    X: ArrayLike,
+    y: ArrayLike,
+    contexts: ArrayLike,
     *,
     n_contexts: int | None = None,
     **solving: Unpack[Solving],

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..._doors import door
-from ..._solve import Array, array_namespace, require_finite
+from ..._solve import Array, DenseArray, array_namespace, require_finite
 from ...data.arrays import Floats
 from ...limits.literal import LiteralProgram, constant, cvxpy_module, labelled
 
@@ -49,8 +49,8 @@ class MainEffects:
         the mean.
     """
 
-    mean: Array
-    effects: Array
+    mean: DenseArray
+    effects: DenseArray
 
     @classmethod
     def of_coefficients(cls, zeta: Array) -> Self:
@@ -85,10 +85,11 @@ class MainEffects:
             )
         return cls(mean=mean, effects=effects)
 
-    def effect_norms(self) -> Array:
+    def effect_norms(self) -> DenseArray:
         """(H,) Frobenius norms of the effects."""
         xp = array_namespace(self.effects)
-        return xp.sqrt(xp.sum(self.effects * self.effects, axis=(1, 2)))
+        found: DenseArray = xp.sqrt(xp.sum(self.effects * self.effects, axis=(1, 2)))
+        return found
 
     def gln_norm(self) -> float:
         """The least `sum_h ||zeta[h]||_F` of all coefficients with these predictors.
@@ -120,7 +121,7 @@ class MainEffects:
         n_contexts = int(self.effects.shape[1])
         return math.hypot(_norm(self.mean), _norm(self.effects) / math.sqrt(n_contexts))
 
-    def coefficients(self) -> Array:
+    def coefficients(self) -> DenseArray:
         """The coefficients zeta (H, C, D) of these predictors with the least GLN norm.
 
         Where no unit has an effect, the mean is shared out evenly.
@@ -133,7 +134,8 @@ class MainEffects:
             norms / xp.where(total > 0, total, xp.ones_like(total)),
             xp.full_like(norms, 1 / int(norms.shape[0])),
         )
-        return self.effects + shares[:, None, None] * self.mean[None, None, :]
+        found: DenseArray = self.effects + shares[:, None, None] * self.mean[None, None, :]
+        return found
 
 
 def predictor_family(zeta: ArrayLike) -> Floats:

@@ -1,4 +1,7 @@
-"""Parts of a run of gated linear networks: contexts, formulations, networks."""
+"""Parts of a run of gated linear networks: contexts, formulations, networks.
+
+Networks are imported, and torch with them, where one is made.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,6 @@ from typing import TYPE_CHECKING
 
 from ...data.sample import Sample
 from ...gates.hyperplanes import HyperplaneContexts
-from ...networks.gln import GLN
-from ...networks.shallow_gln import ShallowGLN
 from ...runs.parts import Parts
 from ...runs.setup import start
 from .formulation import SVMGLN
@@ -16,6 +17,8 @@ from .l2 import SVML2
 from .shallow import ContextSVMs
 
 if TYPE_CHECKING:
+    from ...networks.gln import GLN
+    from ...networks.shallow_gln import ShallowGLN
     from .model import GLNOptions
 
 __all__ = ["gln", "gln_l2", "shallow_gln"]
@@ -36,6 +39,8 @@ def shallow_gln(options: GLNOptions) -> Parts:
 
     def network(sample: Sample, seed: int) -> ShallowGLN:
         """Return an untrained network for a training sample."""
+        from ...networks.shallow_gln import ShallowGLN
+
         return ShallowGLN(sample.X.shape[1], sample.gates, **start(options, seed))
 
     return Parts(ContextSVMs(), network, "shallow GLN", _contexts(options))
@@ -44,6 +49,8 @@ def shallow_gln(options: GLNOptions) -> Parts:
 def _deep(options: GLNOptions) -> Callable[[Sample, int], GLN]:
     def network(sample: Sample, seed: int) -> GLN:
         """Return an untrained network for a training sample."""
+        from ...networks.gln import GLN
+
         inputs = sample.X.shape[1]
         return GLN(inputs, options.hidden_units, options.contexts, **start(options, seed))
 

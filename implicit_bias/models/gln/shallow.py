@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from ..._doors import door, result
 from ..._solve import (
     Array,
+    ArrayLike,
     Certificate,
+    DenseArray,
     GatedDesign,
     MaxMarginProgram,
     Solution,
@@ -53,7 +55,7 @@ class GlobalContextColumns:
         Distinct rows.
     """
 
-    table: Array
+    table: DenseArray
 
     def check(self, gates: Array, X: Array) -> Array:
         """(n,) rows of the table, G for one that is not there; as `Columns.check` wants it."""
@@ -110,9 +112,11 @@ class ShallowGLNLimit(Limit):
     ([[0], [1]], (2, 2))
     """
 
-    global_contexts: Array
-    context_objectives: Array
-    context_dual_objectives: Array
+    FORMULATION: ClassVar[str] = "models.gln.shallow:ContextSVMs"
+
+    global_contexts: DenseArray
+    context_objectives: DenseArray
+    context_dual_objectives: DenseArray
 
     @property
     def predictor(self) -> Predictor:
@@ -215,7 +219,7 @@ def _alone(program: MaxMarginProgram, solution: Solution, g: int, rows: Array) -
 
 @door()
 def solve_shallow_gln_svm(
-    X: Array, y: Array, contexts: Array, **solving: Unpack[Solving]
+    X: ArrayLike, y: ArrayLike, contexts: ArrayLike, **solving: Unpack[Solving]
 ) -> ShallowGLNLimit:
     """Solve for the limit direction of gradient descent on a predictor per global context.
 

@@ -9,6 +9,7 @@ import torch
 from scipy.special import xlogy
 from torch.nn.functional import one_hot
 
+from ..._words import LossName
 from ...data.arrays import Floats
 from ...networks.exits import LabelledHead, SoftLabelHead
 from ...runs.setup import Setup, schedule_of, torch_dtype, training_settings
@@ -40,7 +41,7 @@ def head_settings(setup: Setup, rate: float = 1.0) -> TrainingSettings:
     phases = schedule_of(options)
     if phases and options.trainer == "constant":
         phases = tuple((count, rate if own is None else own) for count, own in phases)
-    loss = "logistic" if options.share == 1 else "excess"
+    loss: LossName = "logistic" if options.share == 1 else "excess"
     return training_settings(options, setup.seeds, loss=loss, schedule=phases)
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp, softmax, xlogy
 
 from ..._doors import door, parameters
-from ..._solve import Array, require_finite, require_positive, require_real, to_numpy
+from ..._solve import Array, require_finite, require_positive, require_real, require_scale, to_numpy
 from ...data.arrays import Floats
 from ...limits.literal import LiteralProgram, constant, cvxpy_module
 
@@ -294,13 +294,15 @@ def checked_features(name: str, values: Any, n_samples: int) -> Floats:
     Raises
     ------
     TypeError, ValueError
-        If they are not real and finite, or their shape is not (n_samples, D).
+        If they are not real and finite, the largest is beyond 1e152 or, if not zero, below 1e-152,
+        or their shape is not (n_samples, D).
     """
     require_real(name, values)
     features = np.asarray(to_numpy(values), dtype=np.float64)
     if features.ndim != 2 or features.shape[0] != n_samples or features.shape[1] < 1:
         raise ValueError(f"`{name}` must have shape ({n_samples}, D), got {features.shape}")
     require_finite(name, features)
+    require_scale(name, features)
     return features
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -10,13 +11,15 @@ from typing import Any
 
 import numpy as np
 
+from ..._solve import worst_status
 from ...data.arrays import Floats
 from ...data.dataset import Dataset
 from ...data.labelled import ClassDataset
 from ...networks.exits import ExitNetwork
-from ...reports.finding import Finding, Table
-from ...reports.findings import TOGETHER, network_record
+from ...reports.finding import Finding, Side, Table
+from ...reports.findings import TOGETHER, divergence, network_record
 from ...reports.report import Report
+from ...reports.verdict import Evidence, decide
 from ...reports.writers import write_arrays, write_frame, write_weights
 from ...runs.fit import fit
 from ...runs.gathering import gather
@@ -24,7 +27,7 @@ from ...runs.programs import RunPrograms, stated
 from ...runs.setup import Setup, data_record
 from ...runs.user_data import load_chosen
 from ...training.trajectory import Trajectory
-from .comparison import HeadsComparison, compare_heads, head_angle
+from .comparison import ExitComparison, HeadsComparison, compare_heads, head_angle
 from .descent_run import (
     Head,
     head_samples,
@@ -233,6 +236,52 @@ def _comparison(limits: Sequence[HeadLimit], exits: Exits, paths: Sequence[Traje
             partial(plot_angles, layers=exits.layers, steps=[p.step for p in paths], angles=angles),
         ),
         shortfall=_shortfall(found, paths),
+        verdicts=(decide(_evidence(found, limits, paths)),),
+        sides=tuple(map(_side, found.exits)),
+    )
+
+
+def _side(one: ExitComparison) -> Side:
+    """Return an exit as a column of the first screen."""
+    return Side(
+        f"exit {one.exit}",
+        {
+            "limit": one.kind,
+            "limit_error": one.error,
+            "margin_ratio": one.margin_ratio,
+            "zeta_cosine": math.cos(one.angle),
+            "agreement": one.agreement,
+            "score_cosine": one.score_cosine,
+            "error_limit": 1 - one.limit.accuracy,
+            "error_network": 1 - one.network.accuracy,
+        },
+    )
+
+
+def _evidence(
+    found: HeadsComparison, limits: Sequence[HeadLimit], paths: Sequence[Trajectory]
+) -> Evidence:
+    """Return the evidence on all heads: that on the one farthest from its limit."""
+    points = [one for one in found.exits if one.kind != "direction"]
+    directions = [one for one in found.exits if one.kind == "direction"]
+    near, reason = {}, ""
+    if directions:
+        near["margin_ratio"] = min(one.margin_ratio for one in directions)
+    if points:
+        farthest = max(points, key=lambda one: one.error)
+        near["limit_error"] = farthest.error
+        reason = (
+            f"exit {farthest.exit} is the farthest: its loss is {farthest.excess:.1e} above the "
+            "least, so give more `--steps`"
+        )
+    apart = [path for path, one in zip(paths, found.exits, strict=True) if one.kind == "direction"]
+    return Evidence(
+        status=worst_status(one.status for one in limits),
+        near=near,
+        beside={"agreement": found.least("agreement")},
+        smallest_margin=min((one.network.margin for one in directions), default=None),
+        diverged=next(filter(None, map(divergence, apart)), ""),
+        reason=reason or "the loss has further to fall: give more `--steps`",
     )
 
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from ...data.sample import Sample
 from ...limits.linear import HardMarginSVM
-from ...networks.deep_linear import DeepLinear
 from ...runs.parts import Parts
 from ...runs.setup import start
 
 if TYPE_CHECKING:
+    from ...networks.deep_linear import DeepLinear
     from .model import DeepLinearOptions, LinearOptions
 
 __all__ = ["deep_linear", "linear"]
@@ -29,6 +29,8 @@ def deep_linear(options: DeepLinearOptions) -> Parts:
 def _chain(options: LinearOptions, widths: tuple[int, ...], name: str) -> Parts:
     def network(sample: Sample, seed: int) -> DeepLinear:
         """Return an untrained network for a training sample."""
+        from ...networks.deep_linear import DeepLinear  # and torch, where one is made
+
         return DeepLinear(sample.X.shape[1], hidden_widths=widths, **start(options, seed))
 
     return Parts(HardMarginSVM(), network, name)

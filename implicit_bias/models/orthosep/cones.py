@@ -12,7 +12,13 @@ import numpy as np
 from scipy.optimize import nnls
 
 from ..._doors import door, result
-from ..._solve import Array, ConstrainedCertificate, Status, require_tolerance, worst_status
+from ..._solve import (
+    ArrayLike,
+    ConstrainedCertificate,
+    Status,
+    require_tolerance,
+    worst_status,
+)
 from ...data.arrays import Floats, checked_data
 from ...limits.result import Result
 
@@ -103,7 +109,7 @@ class _Solved(NamedTuple):
 
 
 @door()
-def solve_cone_pair(X: Array, y: Array, *, tol: float = 1e-8) -> ConePair:
+def solve_cone_pair(X: ArrayLike, y: ArrayLike, *, tol: float = 1e-8) -> ConePair:
     r"""Solve for two max-margin vectors that are each inactive on the samples of the other class.
 
         w_plus  = argmin ||w||   s.t.  <w, x_i> >= 1 where y_i = +1,  <w, x_i> <= 0 where y_i = -1

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..._pictures import draw
 from ..._solve import to_numpy
+from ..._words import MarginLoss
 from ...data.sample import Sample
 from ...measures.distances import Distances
 from ...measures.kkt import KKTDistance
@@ -19,7 +20,7 @@ from ...measures.scalars import cosine, scores
 from ...quantities.formatting import number
 from ...quantities.measured import Measured, derived, part, quantity
 from ...training.objectives import log_mean_loss
-from .limit import OrthosepLimit
+from .limit import OrthosepLimit, Surviving
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -157,7 +158,7 @@ def diagnose_orthosep(
     train: Sample,
     held_out: Sample,
     *,
-    loss: str = "logistic",
+    loss: MarginLoss = "logistic",
 ) -> OrthosepDiagnosis:
     """Measure a network against the limit that `solve_orthosep` found on its training data.
 
@@ -236,7 +237,7 @@ class OrthosepDistances(Distances):
         train: Sample,
         held_out: Sample,
         *,
-        loss: str = "logistic",
+        loss: MarginLoss = "logistic",
         kkt: bool = True,
     ) -> None:
         super().__init__(limit, train, held_out, loss=loss, kkt=kkt)
@@ -290,7 +291,7 @@ def _constants(
     normalised = scores(network, train) / size
     ramps = np.maximum(train.X @ to_numpy(limit.zeta).T * [1.0, -1.0], 0.0) * [1.0, -1.0]
     u, z = np.linalg.lstsq(ramps, normalised, rcond=None)[0]
-    alive = "both" if {1, -1} <= set(group) else "positive" if 1 in group else "negative"
+    alive: Surviving = "both" if {1, -1} <= set(group) else "positive" if 1 in group else "negative"
     constant = math.nan
     if group.any():
         function = limit.limit_function(surviving=alive)
@@ -303,7 +304,7 @@ def _constants(
     }
 
 
-def _log_inverse_loss(network: torch.nn.Module, sample: Sample, loss: str) -> float:
+def _log_inverse_loss(network: torch.nn.Module, sample: Sample, loss: MarginLoss) -> float:
     return -float(log_mean_loss(torch.as_tensor(sample.y * scores(network, sample)), loss))
 
 

@@ -13,6 +13,7 @@ from ..._doors import door
 from ..._kinds import signed
 from ..._solve import (
     Array,
+    ArrayLike,
     GatedDesign,
     MaxMarginProgram,
     Solution,
@@ -20,6 +21,7 @@ from ..._solve import (
     array_namespace,
     as_float64,
     certify,
+    conclude,
     support_vectors,
     to_numpy,
     worst_status,
@@ -27,6 +29,7 @@ from ..._solve import (
 from ...data.arrays import checked_data
 from ...data.orthants import is_orthogonally_separable
 from ...limits.formulation import Formulation, Solving, solve_program
+from ...limits.limit import Limit
 from ...limits.literal import constant, labelled
 from .limit import LABELS, OneSidedSolution, OrthosepLimit
 
@@ -146,6 +149,31 @@ class OrthogonallySeparable(Formulation[OrthosepLimit]):
         shape = (len(LABELS), int(program.design.X.shape[1]))
         return OrthosepLimit.from_solution(program, solution, shape)
 
+    def certify(
+        self, limit: Limit, X: Array, y: Array, gates: Array | None = None
+    ) -> OrthosepLimit:
+        """Return a limit with all but its coefficients and multipliers computed from the data.
+
+        Parameters and errors are those of `Limit.certify`, which calls it.
+        """
+        found = super().certify(limit, X, y, gates)
+        assert isinstance(limit, OrthosepLimit)
+        program = self.program(X, y)
+        effort = {part.label: part for part in limit.classes}
+        parts = []
+        for row, label in enumerate(LABELS.values()):
+            own = program.y == label
+            if bool(array_namespace(own).any(own)):
+                known = effort.get(label)
+                one_sided = self.one_sided(program.design.X, program.y, label=label)
+                solution = conclude(
+                    one_sided, label * found.zeta[row : row + 1], found.dual[own], tol=limit.tol,
+                    iterations=0 if known is None else known.iterations,
+                    seconds=0.0 if known is None else known.seconds, solver=limit.solver,
+                )  # fmt: skip
+                parts.append(_part(label, one_sided, solution))
+        return replace(found, classes=tuple(parts))
+
     def _literal(
         self, cp: ModuleType, program: MaxMarginProgram, gates: Array | None
     ) -> cvxpy.Problem:
@@ -161,7 +189,7 @@ class OrthogonallySeparable(Formulation[OrthosepLimit]):
 
 
 @door()
-def solve_orthosep(X: Array, y: Array, **solving: Unpack[Solving]) -> OrthosepLimit:
+def solve_orthosep(X: ArrayLike, y: ArrayLike, **solving: Unpack[Solving]) -> OrthosepLimit:
     """Solve for the limit direction of gradient flow from near zero on a two-layer ReLU network.
 
     A one-sided max-margin program is solved for each class that has samples. Every neuron that

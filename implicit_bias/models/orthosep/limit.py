@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
 from ..._doors import door, result
 from ..._solve import (
-    Array,
+    ArrayLike,
     Certificate,
+    DenseArray,
     Solution,
     Status,
     array_namespace,
@@ -21,9 +22,10 @@ from ...limits.limit import Limit
 from ...limits.predictors import DecisionFunction
 from ...limits.result import Result
 
-__all__ = ["LABELS", "OneSidedSolution", "OrthosepLimit", "RampFunction"]
+__all__ = ["LABELS", "OneSidedSolution", "OrthosepLimit", "RampFunction", "Surviving"]
 
 LABELS = {"positive": 1, "negative": -1}
+Surviving = Literal["both", "positive", "negative"]
 """Label of each class, in the order of the rows of `OrthosepLimit.zeta`."""
 
 
@@ -39,18 +41,19 @@ class RampFunction(DecisionFunction):
         Factors of the two ramps.
     """
 
-    w_plus: Array
-    w_minus: Array
+    w_plus: DenseArray
+    w_minus: DenseArray
     u: float = 1.0
     z: float = 1.0
 
-    def __call__(self, X: Array, gates: Array | None = None) -> Array:
+    def __call__(self, X: ArrayLike, gates: ArrayLike | None = None) -> DenseArray:
         """Return scores (n,) in float64 of inputs `X` (n, D); `gates` is not used."""
         xp = array_namespace(self.w_plus)
         X, n_inputs = as_float64(X, like=self.w_plus), int(self.w_plus.shape[0])
         require_columns("X", X, n_inputs, f"the function was made from {n_inputs} inputs")
         plus, minus = (xp.clip(X @ w, min=0.0) for w in (self.w_plus, self.w_minus))
-        return self.u * plus - self.z * minus
+        found: DenseArray = self.u * plus - self.z * minus
+        return found
 
 
 @dataclass(frozen=True, repr=False)
@@ -112,17 +115,21 @@ class OrthosepLimit(Limit):
     (1, False)
     """
 
+    FORMULATION: ClassVar[str] = "models.orthosep.formulation:OrthogonallySeparable"
+
     classes: tuple[OneSidedSolution, ...] = ()
 
     @property
-    def w_plus(self) -> Array:
+    def w_plus(self) -> DenseArray:
         """(D,) `argmin ||w||` with `<w, x_i> >= 1` on the positive samples; zeros without any."""
-        return self.zeta[0]
+        found: DenseArray = self.zeta[0]
+        return found
 
     @property
-    def w_minus(self) -> Array:
+    def w_minus(self) -> DenseArray:
         """(D,) `argmin ||w||` with `<w, x_i> >= 1` on the negative samples; zeros without any."""
-        return -self.zeta[1]
+        found: DenseArray = -self.zeta[1]
+        return found
 
     @property
     def positive(self) -> OneSidedSolution | None:
@@ -150,7 +157,7 @@ class OrthosepLimit(Limit):
         return RampFunction(self.w_plus, self.w_minus)
 
     @door()
-    def limit_function(self, *, surviving: str = "both") -> RampFunction:
+    def limit_function(self, *, surviving: Surviving = "both") -> RampFunction:
         r"""Return the limit of `f_theta(x) / ||theta||^2`.
 
             [relu(<w_plus, x>) - relu(<w_minus, x>)] / (2 (||w_plus|| + ||w_minus||))
@@ -178,7 +185,7 @@ class OrthosepLimit(Limit):
         M. Phuong, "Underspecification in Deep Learning", corollary 3.1, where u and z are left
         open.
         """
-        if surviving not in {"both", *LABELS}:
+        if surviving not in get_args(Surviving):
             raise ValueError(
                 f"`surviving` must be 'both', 'positive' or 'negative', got {surviving!r}"
             )
@@ -192,7 +199,7 @@ class OrthosepLimit(Limit):
         u, z = (0.5 / total if own else 0.0 for own in active)
         return RampFunction(self.w_plus, self.w_minus, u=u, z=z)
 
-    def balanced_weights(self) -> tuple[Array, Array]:
+    def balanced_weights(self) -> tuple[DenseArray, DenseArray]:
         """Return weights W (2, D), a (2,) of the least norm with which two neurons are `predictor`.
 
             W = (w_plus / sqrt(||w_plus||), w_minus / sqrt(||w_minus||)),

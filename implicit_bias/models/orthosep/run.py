@@ -26,8 +26,9 @@ from ...networks.balanced_relu import BalancedReLU, ResidualReLU
 from ...quantities.formatting import number
 from ...quantities.table import TABLE
 from ...reports.finding import Assumption, Finding, Table
-from ...reports.findings import compared, solved, trained, usable
+from ...reports.findings import compared, evidence, solved, trained, usable
 from ...reports.report import Report
+from ...reports.verdict import decide
 from ...runs.fit import fit
 from ...runs.gathering import gather
 from ...runs.programs import RunPrograms, stated
@@ -73,7 +74,8 @@ def run_orthosep(setup: Setup) -> Report:
     check_trainer(options.trainer, network)
     title = f"{options.network} ReLU network beside its two max-margin directions"
     theorem = RESIDUAL if options.network == "residual" else ""
-    heading = whole.heading(data_record(whole.dataset), title=title, theorem=theorem)
+    source = "none with skip connections: conjectured from experiments" if theorem else ""
+    heading = whole.heading(data_record(whole.dataset), title=title, theorem=theorem, source=source)
     return gather(heading, _find(whole, network), setup.folder)
 
 
@@ -124,7 +126,7 @@ def _find(setup: SampleSetup, network: Network) -> Iterator[Finding]:
     kind, n_steps = NETWORKS[setup.options.network], setup.settings.n_steps
     setup.progress.stage(f"training a {kind} for {n_steps} steps")
     trajectory = _train(setup, network, limit)
-    panels = run_panels(trajectory, limit, limit.predictor(setup.held_out.X))
+    panels = run_panels(trajectory, limit, to_numpy(limit.predictor(setup.held_out.X)))
     yield trained(network, trajectory, panels=panels)
     setup.progress.stage("comparing")
     yield _compared(setup, limit, network, trajectory)
@@ -161,19 +163,28 @@ def _compared(
     comparison = compare(limit, network, *setup.samples, kkt=kkt)
     state = measure_network(network, *setup.samples, kkt)
     assumptions = (*_of_the_data(setup.train, limit), *_of_the_network(homogeneous))
-    return compared(limit, NAME, setup.samples, state, trajectory, comparison, assumptions)
+    found = compared(limit, NAME, setup.samples, state, trajectory, comparison, assumptions)
+    beyond = "" if homogeneous else "nothing is proved for a network with skip connections"
+    if not is_orthogonally_separable(setup.train.X, setup.train.y):
+        beyond = "the theorem is about data that are orthogonally separable, and these are not"
+    theory = {"theory": "none", "reason": beyond} if beyond else {}
+    return replace(found, verdicts=(decide(evidence(limit, comparison, trajectory, **theory)),))
 
 
 def _of_the_data(train: Sample, limit: OrthosepLimit) -> tuple[Assumption, ...]:
     separability = is_orthogonally_separable(train.X, train.y)
     return (
         Assumption(
-            f"the data are orthogonally separable ({separability.message})", bool(separability)
+            f"the data are orthogonally separable ({separability.message})",
+            bool(separability),
+            "orthogonally separable",
+            "proved",
         ),
         Assumption(
             "the support examples span the inputs (theorem 3.1 assumes it; the corollary's "
             "constants hold without)",
             bool(limit.supports_span),
+            "support examples span the inputs",
         ),
     )
 
@@ -181,10 +192,17 @@ def _of_the_data(train: Sample, limit: OrthosepLimit) -> tuple[Assumption, ...]:
 def _of_the_network(homogeneous: bool) -> tuple[Assumption, ...]:
     if homogeneous:
         text = "small balanced initialisation, exponential-like loss (by construction)"
-        return (Assumption(text, True),)
+        return (Assumption(text, True, "small balanced start", "by construction"),)
     return (
-        Assumption("the network has two layers and is homogeneous in its weights", False),
-        Assumption("small initialisation, exponential-like loss (by construction)", True),
+        Assumption(
+            "the network has two layers and is homogeneous in its weights", False, "homogeneous"
+        ),
+        Assumption(
+            "small initialisation, exponential-like loss (by construction)",
+            True,
+            "small start",
+            "by construction",
+        ),
     )
 
 

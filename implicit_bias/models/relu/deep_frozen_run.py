@@ -19,12 +19,23 @@ from ...measures.classifiers import compare_classifier
 from ...measures.scalars import error_rate, scores
 from ...networks.relu import DeepReLU
 from ...quantities.table import lines
-from ...reports.bounds import LASSO, LOCAL, bound_table, comparison_finding, local_columns
+from ...reports.bounds import (
+    LASSO,
+    LOCAL,
+    bound_evidence,
+    bound_table,
+    bounded_sides,
+    comparison_finding,
+    local_columns,
+    local_evidence,
+)
 from ...reports.finding import Finding
 from ...reports.findings import usable
+from ...reports.verdict import decide
 from ...runs.setup import SampleSetup
 from .freezing import PartlyTrained
 from .frozen_run import (
+    COPY,
     changed_later,
     copy_finding,
     frozen_record,
@@ -78,7 +89,7 @@ def find_deep_frozen(
     setup.progress.stage("finding the local limit of the copy")
     comparison = _compared(parts, bound, train, held_out)
     changed = changed_later(setup, train, network)
-    yield _with_comparison(found, comparison, changed, freeze_at)
+    yield _with_comparison(found, comparison, bound, changed, freeze_at)
 
 
 def _with_bound(found: Finding, parts: PartlyTrained, bound: PathLimit, freeze_at: int) -> Finding:
@@ -116,7 +127,11 @@ def _compared(
 
 
 def _with_comparison(
-    found: Finding, comparison: BoundedComparison, changed: float, freeze_at: int
+    found: Finding,
+    comparison: BoundedComparison,
+    bound: PathLimit,
+    changed: float,
+    freeze_at: int,
 ) -> Finding:
     """The copy beside its local limit and the bound."""
     ((label, text),) = lines({"gates_that_changed_later": changed}, "gates_that_changed_later")
@@ -139,4 +154,9 @@ def _with_comparison(
             "frozen_agreement": comparison.classifiers[LASSO].agreement,
             **local_columns(comparison),
         },
+        verdicts=(
+            decide(local_evidence(comparison, network=COPY)),
+            decide(bound_evidence(bound, comparison)),
+        ),
+        sides=bounded_sides(bound, comparison),
     )

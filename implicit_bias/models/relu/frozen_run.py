@@ -18,13 +18,14 @@ from ...measures.comparison import measure_network
 from ...networks.frelu import FReLU
 from ...networks.relu import DeepReLU, ReLU
 from ...quantities.formatting import DASH, loss_in_words, number
-from ...quantities.table import lines
-from ...reports.finding import Assumption, Finding, Table, Writer
-from ...reports.findings import shortfall, usable
+from ...quantities.table import TABLE, lines
+from ...reports.finding import Assumption, Finding, Side, Table, Writer
+from ...reports.findings import divergence, shortfall, unseparated, usable
+from ...reports.verdict import Evidence, decide
 from ...reports.writers import write_frame, write_weights
 from ...runs.setup import SampleSetup
 from ...training.settings import TrainingSettings
-from .comparison import FrozenComparison, compare_frozen
+from .comparison import FrozenComparison, MachineComparison, compare_frozen
 from .figure import copy_panel
 from .freezing import PartlyTrained, train_then_freeze
 from .neurons_comparison import NeuronComparison, compare_with_limit
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from .model import ReLUOptions
 
 __all__ = [
+    "COPY",
     "changed_later",
     "copy_finding",
     "find_frozen",
@@ -43,6 +45,7 @@ __all__ = [
     "train_frozen",
 ]
 
+COPY = "copy that froze its gates"
 # Where the two parts of an unfinished run are kept: before and after the freeze.
 RUNS = ("frozen-run-before.safetensors", "frozen-run-after.safetensors")
 
@@ -123,6 +126,32 @@ def find_frozen(
         assumptions=(*known.assumptions, _loss_vanishes(parts)),
         objects={**known.objects, "frozen_comparison": comparison},
         row=_columns(comparison),
+        verdicts=(decide(_evidence(parts, limit, comparison)),),
+        sides=(_side(comparison.machine),),
+    )
+
+
+def _side(machine: MachineComparison) -> Side:
+    """Return the limit beside the copy as a column of the first screen."""
+    names = ("certificate", "margin_ratio", "score_cosine", "agreement", "error")
+    values = {"objective": machine.optimum} | {name: getattr(machine, name) for name in names}
+    return Side("frozen copy", values)
+
+
+def _evidence(parts: PartlyTrained, limit: FReLULimit, comparison: FrozenComparison) -> Evidence:
+    """Return the evidence on the copy, whose limit a theorem names."""
+    machine, after = comparison.machine, parts.after
+    residual = TABLE["kkt_residual"].said(comparison.kkt_residual)
+    known: dict[str, Any] = {} if after is None else {
+        "smallest_margin": float(after.smallest_margin[-1]), "diverged": divergence(after),
+    }  # fmt: skip
+    return Evidence(
+        status=limit.status,
+        near={"margin_ratio": machine.margin_ratio},
+        beside={"agreement": machine.agreement},
+        reason=("" if after is None else unseparated(after)) or f"time: {residual}",
+        network=COPY,
+        **known,
     )
 
 
@@ -191,6 +220,8 @@ def copy_finding(
             Assumption(
                 f"the data are separable in {gates} (certified)",
                 False if limit.status is Status.NOT_SEPARABLE else separable,
+                "separable in frozen gates",
+                "proved",
             ),
         ),
         statuses={f"{program} on {gates}": limit.status},
@@ -244,7 +275,12 @@ def _training_rows(parts: PartlyTrained, changed: float) -> tuple[tuple[str, ...
 def _loss_vanishes(parts: PartlyTrained) -> Assumption:
     log_loss = _log_loss(parts)
     end = "" if math.isnan(log_loss) else f": log(1/loss) is {-log_loss:.3g} at the end"
-    return Assumption(f"the loss of the copy that froze them tends to 0{end}", None)
+    return Assumption(
+        f"the loss of the copy that froze them tends to 0{end}",
+        None,
+        "loss to 0",
+        "cannot be checked",
+    )
 
 
 def _log_loss(parts: PartlyTrained) -> float:

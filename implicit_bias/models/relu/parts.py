@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from ...data.sample import Sample
 from ...gates.hyperplanes import HyperplaneGates
 from ...limits.frelu import SVMFReLU
-from ...networks.frelu import FReLU
 from ...runs.parts import Parts
 from ...runs.setup import start
 
 if TYPE_CHECKING:
+    from ...networks.frelu import FReLU
     from .model import FReLUOptions
 
 __all__ = ["frelu"]
@@ -26,6 +26,8 @@ def frelu(options: FReLUOptions) -> Parts:
 
     def network(sample: Sample, seed: int) -> FReLU:
         """Return an untrained network for a training sample."""
+        from ...networks.frelu import FReLU  # and torch, where one is made
+
         return FReLU(sample.X.shape[1], sample.gates.shape[1], **start(options, seed))
 
     return Parts(SVMFReLU(), network, "frozen-gate ReLU network", gating)

@@ -14,7 +14,6 @@ from implicit_bias import (
     Sample,
     Status,
     TrainingSettings,
-    solve_dlgn_svm,
     solve_frelu_svm,
     solve_kernel_svm,
     solve_path_lasso,
@@ -22,7 +21,7 @@ from implicit_bias import (
 )
 from implicit_bias.gates import LinearGates, active_paths, count_patterns
 from implicit_bias.kernels import path_overlap
-from implicit_bias.limits import certify_depth3, solve_l1_svm
+from implicit_bias.limits import certify_depth3, solve_dlgn_svm, solve_l1_svm
 from implicit_bias.models.dlgn import (
     GateTraining,
     along_the_ones,

@@ -1,0 +1,77 @@
+"""Words that arguments and options take, each set of them declared once.
+
+Checks, the command line and type checkers read these declarations; the models of the table are
+`models.MODELS`, data are named in `data.names`, and solvers by `solvers.SolverName`. Loads nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+__all__ = [
+    "ClassesName",
+    "Cutoffs",
+    "DeviceName",
+    "DtypeName",
+    "EngineName",
+    "Experts",
+    "InitName",
+    "LossName",
+    "MarginLoss",
+    "OnInseparable",
+    "PacedTrainer",
+    "PlainInit",
+    "SoftLoss",
+    "TrainerName",
+    "UnitInit",
+    "check_word",
+    "words",
+]
+
+# Gradient methods, and those whose steps follow gradient flow at a pace of their own.
+PacedTrainer = Literal["normalised", "momentum"]
+TrainerName = Literal["constant", PacedTrainer, "dual", "annealed"]
+
+# Losses that fall exponentially in the margin y f, y in {-1, +1}, without ever being 0: they have a
+# logarithm, which trainers that go far along work with.
+MarginLoss = Literal["logistic", "exponential"]
+LossName = Literal[MarginLoss, "squared", "cross-entropy", "excess", "softmax"]
+# Those of students, on soft labels.
+SoftLoss = Literal["cross-entropy", "squared"]
+
+# Initial weights: each matrix filled by itself; layers that fit each other; all there are.
+PlainInit = Literal["orthogonal", "kaiming"]
+UnitInit = Literal[PlainInit, "balanced"]
+InitName = Literal[UnitInit, "sign", "gaussian"]
+
+DtypeName = Literal["float32", "float64"]
+DeviceName = Literal[
+    "cpu", "cuda", "mps", "xpu",
+    "cuda:0", "cuda:1", "cuda:2", "cuda:3", "cuda:4", "cuda:5", "cuda:6", "cuda:7",
+]  # fmt: skip
+
+# What runs the cells of a sweep.
+EngineName = Literal["joblib", "dask", "slurm"]
+
+Cutoffs = Literal["median", "random", "axes"]
+OnInseparable = Literal["warn", "raise"]
+ClassesName = Literal["two", "all"]
+Experts = Literal["linear", "constant"]
+
+
+def words(declared: object) -> tuple[str, ...]:
+    """Return the words of one of the declarations above, in their order."""
+    return get_args(declared)
+
+
+def check_word(name: str, value: object, declared: object) -> None:
+    """Refuse what is none of the words of a declaration.
+
+    Raises
+    ------
+    ValueError
+        With the name of the argument and all words.
+    """
+    if not isinstance(value, str) or value not in get_args(declared):
+        known = ", ".join(map(repr, get_args(declared)))
+        raise ValueError(f"`{name}` must be one of {known}, got {value!r}: choose one")

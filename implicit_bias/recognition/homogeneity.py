@@ -1,0 +1,302 @@
+"""Homogeneity of scores in the weights: in all of them, in each parameter, or in which not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from types import MappingProxyType
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .subject import Subject, Weights, misfit
+
+__all__ = ["SAME", "GroupDegree", "Homogeneity", "measure_homogeneity"]
+
+# Factors of the weights: none is a power of another, so that a function that repeats itself in the
+# logarithm of the scale is found out, and they reach far enough to meet what saturates.
+FACTORS = (1e-3, 0.37, 0.9, 1.7, 2.0, 11.0, 1e3)
+# Relative difference of scores that counts as rounding.
+SAME = 1e-7
+# Random weights beside those that were given, and samples that are tried.
+DRAWS, SAMPLES = 3, 64
+# Largest degree, whose powers are numbers still.
+_HIGHEST = 50
+# Degrees of terms that are looked for, and sets of parameters that are tried.
+_DEGREES, _MOST_SETS = 10, 300
+
+
+@dataclass(frozen=True)
+class GroupDegree:
+    """One parameter of a module and the degree of the scores in it, all others held.
+
+    Attributes
+    ----------
+    name : str
+    shape : tuple of int
+    degree : float or None
+        None if the scores are not homogeneous in it. Where the module is not homogeneous, the
+        degree with the parameters in `Homogeneity.mixed` at 0.
+    together : tuple of str
+        Parameters that share this degree where none has one alone, as the weights of a first layer
+        and its bias do. Empty where the parameter has its degree by itself.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    degree: float | None
+    together: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Homogeneity:
+    r"""Scaling of the scores with the trained weights, measured on samples at several weights.
+
+    .. math:: f(a w) = a^L f(w), \qquad \langle \nabla_w f, w \rangle = L f
+
+    Attributes
+    ----------
+    degree : float or None
+        L; None if the scores are not homogeneous.
+    groups : tuple of GroupDegree
+        Every parameter with its own degree.
+    error : float
+        Largest relative misfit of the first identity over all factors and weights that were tried;
+        of the least bad degree where there is none.
+    euler_error : float
+        Largest relative misfit of Euler's identity; of gradients that do not belong to the scores
+        it says so where `error` is 0.
+    mixed : tuple of str
+        Parameters that break it: with these at 0 the scores are homogeneous of degree
+        `degree_without`. Empty where the scores are homogeneous, or no such set was found.
+    degree_without : float or None
+    exponents : mapping of str to float
+        Of a quasi-homogeneous module: with parameter p multiplied by :math:`a^{e_p}` the scores
+        grow by :math:`a` to the power `degree_without`. Empty where there are none.
+    powers : tuple of int
+        Degrees of the terms of :math:`f(a w)` where it is a polynomial in a; empty otherwise.
+    """
+
+    degree: float | None
+    groups: tuple[GroupDegree, ...]
+    error: float
+    euler_error: float
+    mixed: tuple[str, ...] = ()
+    degree_without: float | None = None
+    exponents: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    powers: tuple[int, ...] = ()
+
+    @property
+    def whole_degree(self) -> int | None:
+        """The degree if it is a positive whole number; None otherwise."""
+        if self.degree is None or self.degree < 1 or self.degree != round(self.degree):
+            return None
+        return int(self.degree)
+
+    def degree_in(self, name: str) -> float | None:
+        """Return the degree in one parameter."""
+        return next(group.degree for group in self.groups if group.name == name)
+
+
+def measure_homogeneity(subject: Subject) -> Homogeneity:
+    """Measure how scores scale with all weights and with each parameter.
+
+    Parameters
+    ----------
+    subject : Subject
+
+    Returns
+    -------
+    Homogeneity
+        From identities at the given weights and at random ones: measured, not proved. What holds
+        there for polynomials and piecewise polynomials holds everywhere with probability one.
+    """
+    few = subject.few(SAMPLES)
+    # The given weights last: a parameter that is 0 says nothing about its degree.
+    points = [*(few.drawn(seed) for seed in range(DRAWS)), few.weights]
+    names = tuple(few.weights)
+    found = _scaled(few, points, names)
+    if found.degree is not None:
+        return Homogeneity(found.degree, _groups(few, points), found.error, found.euler_error)
+    mixed, without = _breakers(few, points)
+    # With those at zero the other degrees are what they are.
+    rest = [{**w, **{p: torch.zeros_like(w[p]) for p in mixed}} for w in points]
+    exponents = _exponents(few, points, mixed, without) if without else {}
+    return Homogeneity(
+        None,
+        _groups(few, rest if mixed else points, leave_out=mixed),
+        found.error,
+        found.euler_error,
+        mixed,
+        without,
+        MappingProxyType(exponents),
+        _powers(few, points),
+    )
+
+
+@dataclass(frozen=True)
+class _Scaling:
+    degree: float | None
+    error: float
+    euler_error: float
+
+
+def _scaled(subject: Subject, points: Sequence[Weights], names: Collection[str]) -> _Scaling:
+    """Scale the parameters `names` alone, at every point; those without scores are passed over."""
+    degree, error, euler_error = math.nan, 0.0, 0.0
+    for w in points:
+        scores = subject.scores(w)
+        if not bool(scores.any()):
+            continue
+        slopes = subject.slopes(w, {name: w[name] for name in names})
+        if math.isnan(degree):
+            twice = subject.scores({**w, **{name: 2 * w[name] for name in names}})
+            along = float(twice @ scores) / float(scores @ scores)
+            known = 2.0**-_HIGHEST < along < 2.0**_HIGHEST
+            degree = _rounded(math.log2(along)) if known else math.inf
+        euler_error = _worse(euler_error, misfit(scores, scores + slopes - degree * scores))
+        for factor in FACTORS:
+            grown = subject.scores({**w, **{name: factor * w[name] for name in names}})
+            error = _worse(error, misfit(scores, grown / factor**degree))
+    holds = error <= SAME and euler_error <= SAME
+    return _Scaling(degree if holds else None, error, euler_error)
+
+
+def _rounded(degree: float) -> float:
+    """Round a degree to a whole number or a half if it is one."""
+    nearest = round(2 * degree) / 2
+    return nearest if abs(degree - nearest) <= SAME * max(1.0, abs(nearest)) else degree
+
+
+def _worse(a: float, b: float) -> float:
+    """The larger of two errors; infinite where one is not a number."""
+    return math.inf if math.isnan(a) or math.isnan(b) else max(a, b)
+
+
+def _groups(
+    subject: Subject, points: Sequence[Weights], leave_out: Collection[str] = ()
+) -> tuple[GroupDegree, ...]:
+    alone = {
+        name: None if name in leave_out else _scaled(subject, points, (name,)).degree
+        for name in subject.weights
+    }
+    joint: dict[str, tuple[str, ...]] = {}
+    for pair in combinations([p for p, d in alone.items() if d is None and p not in leave_out], 2):
+        degree = None if joint.keys() & set(pair) else _scaled(subject, points, pair).degree
+        if degree is not None:
+            joint |= dict.fromkeys(pair, pair)
+            alone |= dict.fromkeys(pair, degree)
+    return tuple(
+        GroupDegree(name, tuple(p.shape), alone[name], joint.get(name, ()))
+        for name, p in subject.weights.items()
+    )
+
+
+def _breakers(subject: Subject, points: Sequence[Weights]) -> tuple[tuple[str, ...], float | None]:
+    """Return parameters without which the scores are homogeneous, as few as possible."""
+    names = tuple(subject.weights)
+    for count, chosen in enumerate(_candidates(subject)):
+        if count == _MOST_SETS:
+            break
+        if _without(subject, points, chosen) is None:
+            continue
+        left = list(chosen)
+        # Those that do no harm come back, first layers first.
+        for name in chosen:
+            fewer = [one for one in left if one != name]
+            if fewer and _without(subject, points, fewer) is not None:
+                left = fewer
+        kept = tuple(name for name in names if name in left)
+        return kept, _without(subject, points, kept)
+    return (), None
+
+
+def _candidates(subject: Subject) -> Iterator[tuple[str, ...]]:
+    # Vectors first, which biases are; then every small set.
+    names = tuple(subject.weights)
+    vectors = tuple(name for name in names if subject.weights[name].ndim <= 1)
+    if 0 < len(vectors) < len(names):
+        yield vectors
+    for size in range(1, min(4, len(names))):
+        yield from combinations(reversed(names), size)
+
+
+def _without(
+    subject: Subject, points: Sequence[Weights], left_out: Collection[str]
+) -> float | None:
+    """Return the degree in all other parameters with those at zero; None if there is none."""
+    others = [name for name in subject.weights if name not in left_out]
+    zeros = [{**w, **{p: torch.zeros_like(w[p]) for p in left_out}} for w in points]
+    if not any(bool(subject.scores(w).any()) for w in zeros):
+        return None
+    return _scaled(subject, zeros, others).degree
+
+
+def _exponents(
+    subject: Subject, points: Sequence[Weights], mixed: Sequence[str], degree: float
+) -> dict[str, float]:
+    """Return exponents, 1 in all but the `mixed` parameters, of quasi-homogeneous scores.
+
+    Euler's identity `sum_p e_p <grad_p f, w_p> = L f` is linear in the exponents of the others.
+    """
+    rows, wanted = [], []
+    for w in points:
+        parts = {name: subject.slopes(w, {name: w[name]}) for name in w}
+        plain = sum((parts[name] for name in w if name not in mixed), torch.zeros(()))
+        rows.append(torch.stack([parts[name] for name in mixed], dim=1))
+        wanted.append(degree * subject.scores(w) - plain)
+    # Weights that are zero say nothing about their exponent.
+    solved = np.linalg.lstsq(torch.cat(rows).numpy(), torch.cat(wanted).numpy(), rcond=None)[0]
+    exponents = dict.fromkeys(subject.weights, 1.0)
+    exponents |= {name: _rounded(float(e)) for name, e in zip(mixed, solved, strict=True)}
+    if min(exponents.values()) <= 0:
+        return {}
+    for w in points:
+        scores = subject.scores(w)
+        for factor in FACTORS:
+            grown = subject.scores({p: factor ** exponents[p] * w[p] for p in w})
+            if bool(scores.any()) and not misfit(scores, grown / factor**degree) <= SAME:
+                return {}
+    return exponents
+
+
+def _powers(subject: Subject, points: Sequence[Weights]) -> tuple[int, ...]:
+    """Return the degrees of the terms of f(a w), if that is a polynomial in a > 0."""
+    nodes = 1.25 + 0.75 * np.cos(np.pi * (np.arange(_DEGREES + 6) + 0.5) / (_DEGREES + 6))
+    present: set[int] = set()
+    for w in points:
+        values = torch.stack([
+            subject.scores({name: float(a) * p for name, p in w.items()}) for a in nodes
+        ]).numpy()  # fmt: skip
+        size = float(np.abs(values).max())
+        terms = nodes[:, None] ** np.arange(_DEGREES + 1)
+        scaled = terms / np.linalg.norm(terms, axis=0)
+        found, *_ = np.linalg.lstsq(scaled, values, rcond=1e-14)
+        if not np.abs(scaled @ found - values).max() <= 1e-9 * size:
+            return ()
+        sizes = np.abs(found).max(axis=1)
+        present |= set(np.flatnonzero(sizes > 1e-4 * sizes.max()).tolist())
+    few = tuple(sorted(present))
+    return few if _only(subject, points, few) else ()
+
+
+def _only(subject: Subject, points: Sequence[Weights], powers: Sequence[int]) -> bool:
+    """Test whether these powers alone explain f(a w), far from where they were fitted."""
+    fitted = np.linspace(0.5, 2.0, len(powers))
+    tried = [0.37, 1.1, 11.0]
+    for w in points:
+        rows = [subject.scores(_times(w, a)).numpy() for a in (*fitted, *tried)]
+        basis = fitted[:, None] ** np.array(powers)
+        terms = np.linalg.solve(basis, np.stack(rows[: len(powers)]))
+        for a, got in zip(tried, rows[len(powers) :], strict=True):
+            expected: Tensor = torch.from_numpy((a ** np.array(powers)) @ terms)
+            if not misfit(expected, torch.from_numpy(got)) <= 1e-5:
+                return False
+    return True
+
+
+def _times(w: Weights, a: float) -> dict[str, Tensor]:
+    return {name: a * p for name, p in w.items()}

@@ -1,0 +1,210 @@
+"""Layered networks: matrices with gates between them, ReLU's own or fixed ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice, pairwise
+
+import torch
+from torch import Tensor
+
+from .homogeneity import DRAWS, SAME, SAMPLES
+from .subject import Subject, Weights, misfit
+from .units import Chain, chains
+
+__all__ = ["LayeredForm", "find_layers", "find_relu_layers"]
+
+_MOST = 64
+# Gates that are recovered are rounded to a whole number from so near.
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class LayeredForm:
+    r"""Scores of a layered network.
+
+    .. math:: f(x) = W_L\, G_{L-1}(x)\, W_{L-1} \cdots G_1(x)\, W_1 x
+
+    Attributes
+    ----------
+    chain : Chain
+        W_1, ..., W_L.
+    bias : str
+        Parameter that is the last column of W_1, of a constant input; empty without one.
+    widths : tuple of int
+        Hidden units, first layer first.
+    relu : bool
+        True where a gate is open as its unit is positive; False where gates are fixed.
+    error : float
+        Largest relative misfit of this form at random weights, on the samples.
+    """
+
+    chain: Chain
+    bias: str
+    widths: tuple[int, ...]
+    relu: bool
+    error: float
+
+    @property
+    def n_layers(self) -> int:
+        """Number of layers of weights: the degree of the scores."""
+        return len(self.chain.names)
+
+    def inputs(self, subject: Subject) -> Tensor:
+        """Return the inputs (n, D), with a constant column where there is a bias."""
+        X = subject.inputs
+        return torch.cat([X, X.new_ones(len(X), 1)], dim=1) if self.bias else X
+
+    def matrices(self, w: Weights) -> list[Tensor]:
+        """Return W_1 (H_1, D), ..., W_L (1, H_(L-1)), a bias as the last column of W_1."""
+        first, *others = self.chain.matrices(w)
+        if self.bias:
+            first = torch.cat([first, w[self.bias].reshape(-1, 1)], dim=1)
+        return [first, *others]
+
+    def gates(self, subject: Subject, w: Weights) -> list[Tensor]:
+        """Return the gates (n, H_l) of every hidden layer on the subject's samples at weights w."""
+        if not self.relu:
+            return _recovered(subject, self)
+        hidden, found = self.inputs(subject), []
+        for matrix in self.matrices(w)[:-1]:
+            hidden = hidden @ matrix.T
+            found.append((hidden >= 0).double())
+            hidden = hidden.clamp(min=0)
+        return found
+
+
+def find_layers(subject: Subject) -> LayeredForm | None:
+    """Look for a layered network with fixed gates, which are recovered from its scores.
+
+    Parameters
+    ----------
+    subject : Subject
+        Of scores that are polynomials in the weights.
+
+    Returns
+    -------
+    LayeredForm or None
+    """
+    return _first_that_fits(subject, _fixed_error, relu=False)
+
+
+def find_relu_layers(subject: Subject) -> LayeredForm | None:
+    """Look for a layered ReLU network; only its first layer may have a bias.
+
+    Parameters
+    ----------
+    subject : Subject
+
+    Returns
+    -------
+    LayeredForm or None
+    """
+    return _first_that_fits(subject, _relu_error, relu=True)
+
+
+def _first_that_fits(
+    subject: Subject, error_of: Callable[[Subject, LayeredForm], float], *, relu: bool
+) -> LayeredForm | None:
+    few = subject.few(SAMPLES)
+    for chain, bias in islice(_assignments(few), _MOST):
+        widths = tuple(len(matrix) for matrix in chain.matrices(few.weights)[:-1])
+        form = LayeredForm(chain, bias, widths, relu, 0.0)
+        error = error_of(few, form)
+        if error <= SAME:
+            return LayeredForm(chain, bias, widths, relu, error)
+    return None
+
+
+def _assignments(subject: Subject) -> Iterator[tuple[Chain, str]]:
+    """Every chain from the inputs to one score of all weights, or of all but a first bias."""
+    w, n_inputs = subject.weights, subject.inputs.shape[1]
+    for chain in chains(w):
+        rest = [name for name in w if name not in chain.names]
+        if chain.n_inputs != n_inputs or len(rest) > 1 or len(chain.names) < 2:
+            continue
+        width = len(chain.matrices(w)[0])
+        if not rest:
+            yield chain, ""
+        elif w[rest[0]].numel() == width:
+            yield chain, rest[0]
+
+
+def _points(subject: Subject) -> list[Weights]:
+    return [*(subject.drawn(seed) for seed in range(DRAWS)), subject.weights]
+
+
+def _relu_error(subject: Subject, form: LayeredForm) -> float:
+    errors = []
+    for w in _points(subject):
+        hidden = form.inputs(subject)
+        *lower, last = form.matrices(w)
+        for matrix in lower:
+            hidden = (hidden @ matrix.T).clamp(min=0)
+        errors.append(misfit((hidden @ last.T).view(-1), subject.scores(w)))
+    return float(torch.tensor(errors).max())  # NaN stays NaN
+
+
+def _fixed_error(subject: Subject, form: LayeredForm) -> float:
+    gates = _recovered(subject, form)
+    errors = [
+        misfit(_forward(form.matrices(w), form.inputs(subject), gates), subject.scores(w))
+        for w in _points(subject)
+    ]
+    return float(torch.tensor(errors).max())
+
+
+def _forward(matrices: Sequence[Tensor], X: Tensor, gates: Sequence[Tensor]) -> Tensor:
+    hidden = X
+    for matrix, gate in zip(matrices, gates, strict=False):
+        hidden = gate * (hidden @ matrix.T)
+    return (hidden @ matrices[-1].T).view(-1)
+
+
+def _recovered(subject: Subject, form: LayeredForm) -> list[Tensor]:
+    """Recover the gates (n, H_l) that the form would have to have, from scores at chosen weights.
+
+    With the same positive weights everywhere a score is the product of the sums of the gates of
+    all layers; with the units of one layer but one cut off it has that unit's gate for their sum.
+    """
+    w, X = subject.weights, form.inputs(subject)
+    rng = torch.Generator().manual_seed(0)
+    row = torch.randn(X.shape[1], generator=rng, dtype=torch.float64)
+    along = X @ row
+    sizes = (X.shape[1], *form.widths, 1)
+    every = [row.expand(form.widths[0], -1)]
+    every += [
+        torch.ones((above, below), dtype=torch.float64) for below, above in pairwise(sizes[1:])
+    ]
+    whole = _scored(subject, form, every, w)
+    gates, factor = [], torch.where(along.abs() > 0, whole / along, 0.0)
+    for layer, width in enumerate(form.widths):
+        columns = []
+        for unit in range(width):
+            cut = list(every)
+            cut[layer + 1] = torch.zeros_like(every[layer + 1])
+            cut[layer + 1][:, unit] = 1.0
+            columns.append(_scored(subject, form, cut, w))
+        shares = torch.stack(columns, dim=1)
+        largest = shares.gather(1, shares.abs().argmax(dim=1, keepdim=True))
+        gate = torch.where(largest.abs() > 0, shares / largest, 0.0)
+        gates.append(_near_whole(gate))
+        # The product of the sums of all layers is `factor`: what this layer's normalisation took.
+        factor = torch.where(gate.sum(dim=1).abs() > 0, factor / gate.sum(dim=1), 0.0)
+    gates[0] = _near_whole(gates[0] * factor[:, None])
+    return gates
+
+
+def _scored(subject: Subject, form: LayeredForm, matrices: Sequence[Tensor], w: Weights) -> Tensor:
+    first, *others = matrices
+    named: dict[str, Tensor] = {}
+    if form.bias:
+        named[form.bias] = first[:, -1].reshape(w[form.bias].shape)
+        first = first[:, :-1]
+    return subject.scores({**named, **form.chain.placed([first, *others], w)})
+
+
+def _near_whole(gate: Tensor) -> Tensor:
+    whole = gate.round()
+    return torch.where((gate - whole).abs() <= _ROUNDING, whole, gate)

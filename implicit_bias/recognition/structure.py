@@ -1,0 +1,120 @@
+"""The form of a module's scores: which program, if any, its limit is of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from .dependence import Dependence, InputDependence, measure_dependence, measure_inputs
+from .homogeneity import Homogeneity, measure_homogeneity
+from .layers import LayeredForm, find_layers, find_relu_layers
+from .subject import Subject
+from .units import UnitsForm, find_units
+
+__all__ = ["Form", "Structure", "recognise"]
+
+
+class Form(Enum):
+    """Forms of scores in the weights, each with what theory says of its limit."""
+
+    FEATURES = "linear in its weights: fixed features of each sample"
+    LINEAR = "a product of linear layers"
+    UNITS = "units with fixed gates below linear layers"
+    LAYERS = "layers with fixed gates between them"
+    QUADRATIC = "a quadratic form in its weights, behind fixed gates"
+    POLYNOMIAL = "a homogeneous polynomial in its weights, behind fixed gates"
+    TWO_LAYER_RELU = "a two-layer ReLU network"
+    DEEP_RELU = "a ReLU network of several hidden layers"
+    PIECEWISE = "a network whose weights move its gates"
+    HOMOGENEOUS = "a network of a form that is not recognised"
+    NOT_HOMOGENEOUS = "not homogeneous in its weights"
+
+
+@dataclass(frozen=True)
+class Structure:
+    """The form of a module's scores, with the measurements that it rests on.
+
+    All of it is measured: identities at random weights, on the samples and their gates.
+
+    Attributes
+    ----------
+    subject : Subject
+        What it is of: without the parameters in `still`, if there are any.
+    still : tuple of str
+        Parameters that are said to be trained and that no gradient moves, such as hard gates.
+    form : Form
+    homogeneity : Homogeneity
+    dependence : Dependence
+    inputs : InputDependence
+    units : UnitsForm or None
+        Of the forms LINEAR and UNITS.
+    layers : LayeredForm or None
+        Of LAYERS, TWO_LAYER_RELU and DEEP_RELU.
+    """
+
+    subject: Subject
+    still: tuple[str, ...]
+    form: Form
+    homogeneity: Homogeneity
+    dependence: Dependence
+    inputs: InputDependence
+    units: UnitsForm | None = None
+    layers: LayeredForm | None = None
+
+
+def recognise(subject: Subject) -> Structure:
+    """Recognise the form of a module's scores, from their values alone.
+
+    Parameters
+    ----------
+    subject : Subject
+
+    Returns
+    -------
+    Structure
+
+    Raises
+    ------
+    ValueError
+        If no gradient moves any of its weights.
+    """
+    still = subject.without_gradient()
+    if len(still) == len(subject.weights):
+        raise ValueError(
+            f"no gradient moves a weight of `network` ({subject.name}): its scores do not depend "
+            "on them, or `forward` cuts them off by `.data`, `.detach()` or `no_grad`"
+        )
+    if still:
+        subject = subject.frozen(still)
+    homogeneity = measure_homogeneity(subject)
+    dependence = measure_dependence(subject, homogeneity)
+    form, units, layers = _form(subject, homogeneity, dependence)
+    return Structure(
+        subject, still, form, homogeneity, dependence, measure_inputs(subject), units, layers
+    )
+
+
+def _form(
+    subject: Subject, homogeneity: Homogeneity, dependence: Dependence
+) -> tuple[Form, UnitsForm | None, LayeredForm | None]:
+    if homogeneity.whole_degree is None:
+        return Form.NOT_HOMOGENEOUS, None, None
+    if dependence.degree is None:
+        relu = find_relu_layers(subject) if dependence.piecewise else None
+        return _moving(dependence, relu), None, relu
+    if dependence.degree == 1:
+        return Form.FEATURES, None, None
+    units = find_units(subject)
+    if units is not None:
+        return Form.LINEAR if units.is_shared else Form.UNITS, units, None
+    layers = find_layers(subject)
+    if layers is not None:
+        return Form.LAYERS, None, layers
+    return (Form.QUADRATIC if dependence.degree == 2 else Form.POLYNOMIAL), None, None
+
+
+def _moving(dependence: Dependence, relu: LayeredForm | None) -> Form:
+    """Name the form of homogeneous scores whose gates the weights move."""
+    if relu is not None:
+        return Form.TWO_LAYER_RELU if relu.n_layers == 2 else Form.DEEP_RELU
+    return Form.HOMOGENEOUS if dependence.others else Form.PIECEWISE

@@ -1,0 +1,11 @@
+"""Names of `implicit_bias.relu_limits`, with the modules that they are loaded from."""
+
+from .bound import relu_lower_bound as relu_lower_bound
+from .directions import best_directions as best_directions
+from .formulation import ReLUMargin as ReLUMargin
+from .kinks import split_units as split_units
+from .limit import ReLUCertificate as ReLUCertificate
+from .limit import ReLULocalLimit as ReLULocalLimit
+from .minimum_norm import solve_relu_minnorm as solve_relu_minnorm
+from .problem import ReLUProblem as ReLUProblem
+from .search import relu_local_limit as relu_local_limit

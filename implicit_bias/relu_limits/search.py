@@ -1,0 +1,551 @@
+"""Search for the certified local optimum next to a trained two-layer ReLU network."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from .._solve import (
+    HingeProgram,
+    HingeSolution,
+    Status,
+    certify_hinge,
+    require_count,
+    require_positive,
+    require_tolerance,
+)
+from ..data.arrays import Floats
+from .bound import TooManyPatterns, largest_dual
+from .descent import SUPPORT, Budget, Descent, descend, kinks_of, live_units
+from .directions import Direction, best_directions
+from .kinks import split_units, too_many_kinks
+from .limit import ReLUCertificate, ReLULocalLimit, degrees, network_units, no_certificate
+from .problem import Flags, ReLUProblem, Units
+
+__all__ = ["Found", "as_limit", "failed", "relu_local_limit", "seek"]
+
+# Gate patterns that a global bound may look at: a few seconds.
+_PATTERNS = 2**22
+# Norm at which a unit is born, relative to the mean of the others.
+_BORN = 1e-3
+# Cosines of units that are one.
+_PARALLEL = 1 - 1e-9
+# Cones that are added in search of multipliers that ask for no further unit.
+_TRIALS = 20
+# Units that are born before the next program.
+_AT_ONCE = 4
+
+
+def relu_local_limit(
+    network: Any,
+    X: Any,
+    y: Any,
+    *,
+    births: int = 0,
+    tol: float = 1e-8,
+    max_programs: int = 100,
+    max_seconds: float = math.inf,
+    max_patterns: int = _PATTERNS,
+) -> ReLULocalLimit:
+    r"""Find the local optimum next to a trained two-layer ReLU network, and certify it.
+
+    .. math:: \min_\theta \tfrac12 \|\theta\|^2 \quad\text{s.t.}\quad y_n f_\theta(x_n) \ge 1
+
+    Pairs of a sample and a unit of its label help: their terms of the margins are convex, and are
+    replaced by the line of their gate. The others oppose, their terms are concave, and stay. The
+    program is convex, spans all activation cells that differ in opposing pairs, and every point
+    that it allows is a network of at most that value. Its solution gives the next gates; one to
+    seven programs end at a network that is optimal in the program of its own gates. Multipliers
+    prove its value a lower bound for every network whose neurons stay in stated cones, and often
+    for every network of any width.
+
+    Parameters
+    ----------
+    network : DeepReLU
+        Of one hidden layer; it is not modified. It need not separate the data.
+    X : (n, D) array
+        Inputs; a bias is a constant column.
+    y : (n,) array
+        Labels in {-1, +1}.
+    births : int
+        Units that may be added along directions that lower the value, which is not what training
+        does; at most as many as the network has to spare.
+    tol : float
+        Relative gap to reach, in (0, 1).
+    max_programs : int
+        Convex programs in all.
+    max_seconds : float
+        Seconds after which no further program begins.
+    max_patterns : int
+        Gate patterns that the bound of all widths may look at: with more support samples of a
+        label than the logarithm of it no such bound is computed.
+
+    Returns
+    -------
+    ReLULocalLimit
+        With one of these statuses:
+
+        - GLOBAL_OPTIMUM: no two-layer ReLU network of any width has a lower value;
+        - LOCAL_OPTIMUM: none in the cones has, and all units of this width are in use;
+        - LIVE_OPTIMUM: none in the cones has, of live units; units are to spare, and nothing is
+          proved of what they could do;
+        - SADDLE: the same, and a unit to spare lowers the value;
+        - STATIONARY: too many kinks at samples with a multiplier to look at all sides of;
+        - FAILED: the gap is above `tol`, or no network with these gates separates the data.
+
+    Raises
+    ------
+    TypeError
+        If `network` is no ReLU network, or an array is not of real numbers.
+    ValueError
+        If it has several hidden layers, weights are not finite, or shapes or numbers are out of
+        range.
+    MissingExtra
+        Without Clarabel, the conic solver.
+
+    Notes
+    -----
+    Let lam >= 0 be multipliers, g the gates of helping pairs, gam in [0, 1] any shares of the
+    opposing ones, and ``v_h = s_h sum_n lam_n y_n gam_nh x_n`` with g for gam on helping pairs. A
+    network of any width and norms whose neurons j lie each in a cone of some unit h(j) has margins
+    ``sum_n lam_n m_n <= sum_j <v_h(j), u_j> <= max_h ||v_h|| sum_j ||u_j||``, so that its value is
+    at least ``sum lam / max_h ||v_h||``. A cone has a face for each sample of the unit's label
+    with a multiplier, and no others. No theorem says that training ends at this point.
+
+    References
+    ----------
+    Training of homogeneous networks ends at a KKT point, in Clarke's sense: K. Lyu, J. Li,
+    "Gradient descent maximizes the margin of homogeneous neural networks", theorem 4.4. It need
+    not be a local optimum: G. Vardi, O. Shamir, N. Srebro, "On margin maximization in linear and
+    ReLU networks".
+
+    Examples
+    --------
+    >>> X, y = np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([1.0, -1.0])
+    >>> network = ib.ReLU.from_weights([[1.0, 0.1], [0.2, 1.0]], [1.0, -1.0])
+    >>> limit = ib.limits.relu_local_limit(network, X, y)
+    >>> limit.status.name, round(limit.start_value, 6), round(limit.value, 6)
+    ('GLOBAL_OPTIMUM', 2.530989, 1.5)
+    """
+    require_tolerance(tol)
+    require_count("births", births, least=0)
+    require_count("max_programs", max_programs)
+    require_count("max_patterns", max_patterns)
+    if max_seconds != math.inf:
+        require_positive("max_seconds", max_seconds)
+    started = time.perf_counter()
+    u, signs = network_units(network)
+    problem = ReLUProblem.checked(X, y)
+    if u.shape[1] != problem.inputs.shape[1]:
+        raise ValueError(
+            f"`X` must have {u.shape[1]} columns, those of the network, got "
+            f"{problem.inputs.shape[1]}"
+        )
+    u = u @ problem.basis.T
+    units = Units(u, signs, problem.X @ u.T > 0)
+    budget = Budget(max_programs, started + max_seconds)
+    live = np.any(u != 0, axis=1)
+    start_value = problem.value(u, signs)
+    if not live.any():
+        raise ValueError("`network` is 0 on every input: no unit has weights of both layers")
+    found = seek(problem, units.take(live), budget, tol, births, len(u), max_patterns)
+    return as_limit(
+        problem, found, start_value, tol=tol, solves=budget.solves,
+        programs=max_programs - budget.programs, seconds=time.perf_counter() - started,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """Outcome of a search, in the coordinates of the problem.
+
+    Attributes
+    ----------
+    units : Units
+        Live ones at smallest margin 1, none parallel; empty if nothing was found.
+    cones : Units
+        Of the proof; their `u` is not read.
+    lam : (n,) array
+    shares : (n, K) array
+        Of hinges, beside the gates of `cones`.
+    certificate : ReLUCertificate
+    split : (n, H) boolean array
+        Helping kinks of the units whose both sides are among the cones.
+    values : tuple of float
+    status : Status
+    reason : str
+    n_spare : int
+    escape : Direction or None
+    escape_ratio : float
+    births : int
+    """
+
+    units: Units
+    cones: Units
+    lam: Floats
+    shares: Floats
+    certificate: ReLUCertificate
+    split: Flags
+    values: tuple[float, ...]
+    status: Status
+    reason: str = ""
+    n_spare: int = 0
+    escape: Direction | None = None
+    escape_ratio: float = math.nan
+    births: int = 0
+
+
+def seek(
+    problem: ReLUProblem,
+    units: Units,
+    budget: Budget,
+    tol: float,
+    births: float,
+    width: float,
+    max_patterns: int,
+) -> Found:
+    """Descend, split units at kinks, let units be born if they may be, and judge what was found.
+
+    Parameters
+    ----------
+    births, width : float
+        Units that may be added, and that there may be in all; infinity for no limit.
+    """
+    found, born = _settled(problem, units, budget, tol, ()), 0
+    while True:
+        if found.status is Status.FAILED:
+            return replace(found, births=born)
+        spare = width - len(found.units.u)
+        directions, ratio = _directions(problem, found)
+        # Multipliers that are not unique may ask for units that do not help: the value tells.
+        helpful = [d for d in directions if d.dual > directions[0].dual / ratio * (1 + tol)]
+        room = int(min(spare, births - born, _AT_ONCE, len(helpful)))
+        if room < 1 or budget.spent or found.status is not Status.LIVE_OPTIMUM:
+            break
+        following = _settled(
+            problem, _with_births(problem, found.units, helpful[:room]), budget, tol, found.values
+        )
+        fell = found.certificate.objective - following.certificate.objective
+        if not fell > tol * found.certificate.objective:
+            break
+        found, born = following, born + room
+    return _judged(problem, found, budget, tol, width, born, directions, ratio, max_patterns)
+
+
+def _settled(
+    problem: ReLUProblem, units: Units, budget: Budget, tol: float, values: tuple[float, ...]
+) -> Found:
+    """Descend until neither gates nor the sides of kinks give a lower value.
+
+    The status is LIVE_OPTIMUM where that is proved, STATIONARY or FAILED.
+    """
+    while True:
+        reached = descend(problem, units, budget, tol)
+        values += reached.values
+        if not reached.found:
+            return failed(problem, values, _why_not(reached.solution, budget))
+        found = _without_dead(problem, reached, values, budget, tol)
+        helping, _ = kinks_of(problem, found.units, found.lam)
+        if not helping.any():
+            return found
+        if too_many_kinks(helping):
+            most = int(helping.sum(axis=0).max())
+            why = f"a unit has its kink at {most} samples of its own label that have a multiplier"
+            return replace(found, status=Status.STATIONARY, reason=why, split=~helping & helping)
+        if budget.spent:
+            return replace(found, status=Status.STATIONARY, reason="no program was left for kinks")
+        copies, _ = split_units(problem, found.units, found.lam)
+        solution = budget.solve(problem, copies, tol)
+        if solution.status not in (Status.SOLVED, Status.INACCURATE):
+            why = "the program over all sides of the kinks was not solved"
+            return replace(found, status=Status.STATIONARY, reason=why)
+        value = problem.value(solution.u, copies.signs)
+        if value < found.certificate.objective * (1 - tol):
+            units = replace(copies, u=solution.u)
+            continue
+        split = _bounded(problem, found, copies, solution, tol)
+        return replace(split, split=helping)
+
+
+def _without_dead(
+    problem: ReLUProblem, reached: Descent, values: tuple[float, ...], budget: Budget, tol: float
+) -> Found:
+    """Live units of a descent, with the proof of their cones.
+
+    Where those that are left out had as much as a small share of the norms, the program of the
+    others is solved again.
+    """
+    found = _certified(problem, reached.units, reached.solution, values, tol)
+    rose = found.certificate.objective / reached.solution.certificate.objective - 1
+    if not rose > tol / 10 or budget.spent:
+        return found
+    solution = budget.solve(problem, found.cones, tol)
+    if solution.status not in (Status.SOLVED, Status.INACCURATE):
+        return found
+    again = _certified(problem, replace(found.cones, u=solution.u), solution, values, tol)
+    better = again.certificate.objective < found.certificate.objective
+    return again if better else found
+
+
+def _certified(
+    problem: ReLUProblem,
+    units: Units,
+    solution: HingeSolution,
+    values: tuple[float, ...],
+    tol: float,
+) -> Found:
+    """Live units of a solution, parallel ones joined, with the proof of their cones."""
+    lam = _cleaned(solution.multipliers)
+    blocks = problem.program(units).blocks(lam, solution.shares)
+    live = live_units(solution, units.norms, blocks)
+    cones, shares = units.take(live), solution.shares[:, live]
+    joined = _joined(problem, cones)
+    n_units = len(joined.u)
+    found = Found(
+        units=joined,
+        cones=cones,
+        lam=lam,
+        shares=shares,
+        certificate=no_certificate(),
+        split=np.zeros((len(problem.y), n_units), dtype=bool),
+        values=values,
+        status=Status.LIVE_OPTIMUM,
+    )
+    return _bounded(problem, found, cones, None, tol)
+
+
+def _bounded(
+    problem: ReLUProblem, found: Found, cones: Units, solution: HingeSolution | None, tol: float
+) -> Found:
+    """The same units with the bound of these cones, by the multipliers of a solution of them."""
+    lam = found.lam if solution is None else _cleaned(solution.multipliers)
+    shares = found.shares if solution is None else solution.shares
+    above = certify_hinge(
+        _in_inputs(problem, found.units), found.units.u @ problem.basis, lam, _halves(found.units)
+    )
+    below = certify_hinge(_in_inputs(problem, cones), cones.u @ problem.basis, lam, shares)
+    value, bound = above.objective, below.dual_objective
+    gap = max(value / bound - 1, 0.0) if bound > 0 else math.inf
+    scaled = replace(found.units, u=found.units.u / above.smallest_margin)
+    ok = gap <= tol
+    return replace(
+        found,
+        units=scaled,
+        cones=cones,
+        lam=lam,
+        shares=shares,
+        certificate=ReLUCertificate(value, bound, gap, 0.0, 0.0, math.inf),
+        status=Status.LIVE_OPTIMUM if ok else Status.FAILED,
+        reason="" if ok else f"the gap is {gap:.2g}, above `tol`",
+    )
+
+
+def _in_inputs(problem: ReLUProblem, units: Units) -> HingeProgram:
+    """The program on the inputs as they were given, which the proof is about."""
+    reduced = problem.program(units)
+    return HingeProgram(problem.inputs, reduced.linear, reduced.hinges)
+
+
+def _halves(units: Units) -> Floats:
+    return np.full(units.gates.shape, 0.5)
+
+
+def _cleaned(lam: Floats) -> Floats:
+    """Multipliers without those that are rounding."""
+    return np.where(lam > SUPPORT * np.max(lam), lam, 0.0)
+
+
+def _joined(problem: ReLUProblem, units: Units) -> Units:
+    """Units with parallel ones of one sign as one."""
+    order = np.argsort(-units.norms)
+    directions = units.u / units.norms[:, None]
+    u = units.u.copy()
+    kept: list[int] = []
+    for h in order:
+        same = [
+            k for k in kept
+            if units.signs[k] == units.signs[h] and directions[k] @ directions[h] > _PARALLEL
+        ]  # fmt: skip
+        if same:
+            u[same[0]] += u[h]
+        else:
+            kept.append(int(h))
+    return replace(units, u=u).take(np.sort(np.array(kept)))
+
+
+def _directions(problem: ReLUProblem, found: Found) -> tuple[list[Direction], float]:
+    """Best directions of the dual function, and the best over its value at the units."""
+    own = found.units.u / found.units.norms[:, None]
+    directions = best_directions(problem, found.lam, own)
+    largest = float(found.lam.sum()) / found.certificate.dual_objective
+    ratio = directions[0].dual / largest
+    # Units begin at their own directions, where it is the largest norm up to the gap.
+    assert ratio > 1 - max(1e-6, 10 * found.certificate.gap), ratio
+    return directions, ratio
+
+
+def _with_births(problem: ReLUProblem, units: Units, directions: list[Direction]) -> Units:
+    """The units and short ones along these directions."""
+    u = np.array([d.v for d in directions])
+    born = Units(
+        _BORN * float(units.norms.mean()) * u,
+        np.array([d.sign for d in directions]),
+        problem.X @ u.T > 0,
+    )
+    return units.joined(born)
+
+
+def _judged(
+    problem: ReLUProblem,
+    found: Found,
+    budget: Budget,
+    tol: float,
+    width: float,
+    born: int,
+    directions: list[Direction],
+    ratio: float,
+    max_patterns: int,
+) -> Found:
+    """The verdict on units that are optimal in their cones."""
+    left = width - len(found.units.u)
+    n_spare = int(left) if math.isfinite(left) else 0
+    best = directions[0]
+    found = replace(found, n_spare=n_spare, escape=best, escape_ratio=ratio, births=born)
+    if ratio <= 1 + tol:
+        found = _with_global_bound(problem, found, max_patterns)
+        if found.certificate.global_gap <= tol:
+            return replace(found, status=Status.GLOBAL_OPTIMUM, reason="")
+    if found.status is not Status.LIVE_OPTIMUM:
+        return found
+    if left <= 0:
+        return replace(found, status=Status.LOCAL_OPTIMUM)
+    spare = f"{n_spare} of the units are to spare" if n_spare else "units may be added"
+    if ratio <= 1 + tol:
+        why = f"{spare}, and no direction was found in which one helps; that is not proved"
+        return replace(found, reason=f"{why}{': ' * bool(found.reason)}{found.reason}")
+    return _tried(problem, found, budget, tol, spare, max_patterns)
+
+
+def _tried(
+    problem: ReLUProblem, found: Found, budget: Budget, tol: float, spare: str, max_patterns: int
+) -> Found:
+    """The verdict where the multipliers ask for a unit: whether one helps, or others prove none.
+
+    Multipliers need not be unique. The program with a cone more either has a lower value, or
+    multipliers that do not ask for that unit.
+    """
+    for _ in range(_TRIALS):
+        if budget.spent:
+            return replace(found, reason=f"{spare}, and no program was left to try one")
+        assert found.escape is not None
+        more = _with_births(problem, found.cones, [found.escape])
+        solution = budget.solve(problem, more, tol)
+        lower = solution.certificate.objective
+        if lower < found.certificate.objective * (1 - tol):
+            why = f"{spare}, and with one along `escape` the value falls to {lower:.8g} at once"
+            return replace(found, status=Status.SADDLE, reason=why)
+        if solution.status not in (Status.SOLVED, Status.INACCURATE):
+            break
+        following = _bounded(problem, found, more, solution, tol)
+        if following.status is Status.FAILED:
+            break
+        directions, ratio = _directions(problem, following)
+        found = replace(following, escape=directions[0], escape_ratio=ratio)
+        if ratio <= 1 + tol:
+            found = _with_global_bound(problem, found, max_patterns)
+            if found.certificate.global_gap <= tol:
+                return replace(found, status=Status.GLOBAL_OPTIMUM, reason="")
+            why = f"{spare}, and no direction was found in which one helps; that is not proved"
+            return replace(found, reason=f"{why}{': ' * bool(found.reason)}{found.reason}")
+    why = f"{spare}, and one along `escape` does not lower the value, as multipliers are not unique"
+    return replace(found, reason=why)
+
+
+def _with_global_bound(problem: ReLUProblem, found: Found, max_patterns: int) -> Found:
+    own = found.units.u / found.units.norms[:, None]
+    try:
+        largest = largest_dual(problem, found.lam, own, max_patterns=max_patterns)
+    except TooManyPatterns as many:
+        return replace(found, reason=str(many))
+    lower = float(found.lam.sum()) / largest * (1 - len(found.lam) * 2.0**-52)
+    # A bound above the value would be rounding alone.
+    gap = max(found.certificate.objective / lower - 1, 0.0)
+    return replace(found, certificate=replace(found.certificate, lower_bound=lower, global_gap=gap))
+
+
+def _why_not(solution: HingeSolution, budget: Budget) -> str:
+    if solution.status is Status.NOT_SEPARABLE:
+        return "no network with these helping gates separates the data"
+    return (
+        "`max_seconds` ended before the first program"
+        if budget.spent
+        else ("the conic solver found nothing")
+    )
+
+
+def failed(problem: ReLUProblem, values: tuple[float, ...], why: str) -> Found:
+    """Return that nothing was found, and why."""
+    n, r = problem.X.shape
+    none = Units(np.zeros((0, r)), np.zeros(0), np.zeros((n, 0), dtype=bool))
+    nothing = np.zeros((n, 0))
+    return Found(
+        units=none, cones=none, lam=np.zeros(n), shares=nothing, certificate=no_certificate(),
+        split=nothing > 0, values=values, status=Status.FAILED, reason=why,
+    )  # fmt: skip
+
+
+def as_limit(
+    problem: ReLUProblem,
+    found: Found,
+    start_value: float,
+    *,
+    tol: float,
+    programs: int,
+    solves: int,
+    seconds: float,
+) -> ReLULocalLimit:
+    """Return the result of a search in the coordinates of the inputs."""
+    support = found.lam > 0
+    u, units = found.units.u @ problem.basis, found.units
+    helping, opposing = kinks_of(problem, units, found.lam) if len(u) else (found.split,) * 2
+    faces = problem.helping(units.signs) & support[:, None] & ~found.split
+    sines = np.where(faces, np.abs(problem.cosines(units.u)), 1.0)
+    turn = degrees(np.min(sines, axis=0, initial=1.0))
+    own = problem.helping(found.cones.signs)
+    escape = found.escape
+    return ReLULocalLimit(
+        units=u,
+        signs=units.signs,
+        multipliers=found.lam,
+        cone_signs=found.cones.signs,
+        cone_gates=found.cones.gates[support],
+        cone_shares=np.where(own, found.cones.gates, found.shares)[support],
+        support=support,
+        support_inputs=problem.inputs[support].copy(),
+        support_labels=problem.y[support].copy(),
+        turn=turn,
+        start_value=start_value,
+        values=found.values,
+        kinks_helping=int(helping.sum()),
+        kinks_opposing=int(opposing.sum()),
+        n_spare=found.n_spare,
+        escape=None if escape is None else escape.v @ problem.basis,
+        escape_sign=math.nan if escape is None else escape.sign,
+        escape_dual=found.escape_ratio,
+        status=found.status,
+        certificate=replace(
+            found.certificate, smallest_turn=float(np.min(turn, initial=90.0)) if len(u) else 0.0
+        ),
+        reason=found.reason,
+        scores=problem.y * problem.margins(units.u, units.signs),
+        slope=problem.slope,
+        births=found.births,
+        programs=programs,
+        solves=solves,
+        tol=tol,
+        seconds=seconds,
+    )

@@ -1,0 +1,112 @@
+"""Ends of a cell before its run is done: a time limit, or a function of the user's."""
+
+from __future__ import annotations
+
+import math
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from ..runs.progress import Progress
+from .records import TIME_LIMIT
+
+__all__ = ["Ends", "StepCallback"]
+
+StepCallback = Callable[[int, int, float], object]
+
+
+class Ends:
+    """What may end one run early, as an interrupt would: what was found by then stays.
+
+    Parameters
+    ----------
+    time_limit : float, optional
+        Seconds.
+    callback : callable, optional
+        ``callback(step, n_steps, log_loss)`` along training; it ends it by StopIteration.
+
+    Attributes
+    ----------
+    reason : str or None
+        What has ended the run.
+    """
+
+    def __init__(self, time_limit: float | None, callback: StepCallback | None) -> None:
+        self._limit, self._callback = time_limit, callback
+        self._end = math.inf
+        self.reason: str | None = None
+
+    @contextmanager
+    def watching(self) -> Iterator[Progress]:
+        """Begin the time, and yield the progress to run with.
+
+        The run sees a KeyboardInterrupt: in the main thread when the time is over, elsewhere when
+        it tells its progress then.
+        """
+        if self._limit is None:
+            yield _Watched(ends=self)
+            return
+        self._end = time.monotonic() + self._limit
+        watched = _Watched(
+            stage=lambda text: self.check(), advance=lambda done, of: self.check(), ends=self
+        )
+        with _alarm(self._limit, self._interrupt):
+            yield watched
+
+    def step(self, step: int, n_steps: int, log_loss: float) -> None:
+        """Call the user's function after a step, and end the run if it says so."""
+        if self._callback is None:
+            return
+        try:
+            self._callback(step, n_steps, log_loss)
+        except StopIteration as stop:
+            self.reason = f"the callback, after step {step}" + f": {stop}" * bool(str(stop))
+            raise KeyboardInterrupt from None
+
+    def check(self) -> None:
+        """Raise KeyboardInterrupt once the time is over."""
+        if time.monotonic() >= self._end:
+            self._over()
+            raise KeyboardInterrupt
+
+    def _interrupt(self) -> None:
+        # Where the signal is ignored, as in the background of a shell, `check` ends the run.
+        if callable(signal.getsignal(signal.SIGINT)) and self.reason is None:
+            self._over()
+            signal.raise_signal(signal.SIGINT)  # at which training ends between two steps
+
+    def _over(self) -> None:
+        self.reason = f"{TIME_LIMIT} {self._limit:g} s"
+        self._end = math.inf  # what was trained is still compared
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Watched(Progress):
+    """Progress at which a run may end."""
+
+    ends: Ends
+
+    def training(
+        self, *before: Callable[[int, int, float], None] | None
+    ) -> Callable[[int, int, float], None]:
+        """Return the callback of `Progress`, before it that of the user."""
+        return super().training(*before, self.ends.step)
+
+
+@contextmanager
+def _alarm(seconds: float, act: Callable[[], None]) -> Iterator[None]:
+    """Act after so many seconds, where a timer can interrupt Python."""
+    main = threading.current_thread() is threading.main_thread()
+    if not (main and hasattr(signal, "setitimer")):
+        yield
+        return
+    before = signal.signal(signal.SIGALRM, lambda number, frame: act())
+    try:
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

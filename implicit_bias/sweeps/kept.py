@@ -1,0 +1,95 @@
+"""What is kept of a cell beside its rows: its report, or single results, in a folder of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ..options.values import not_one_of
+from ..reports.files import REPORT
+from ..reports.loading import load
+from ..reports.report import Report
+
+__all__ = ["KEPT", "Rule", "as_rules", "keep", "load_report"]
+
+KEPT = ("report", "limit", "network", "trajectory")
+Rule = Callable[[Mapping[str, Any]], bool]
+
+
+def as_rules(save: str | Iterable[str] | Mapping[str, Rule | None]) -> dict[str, Rule | None]:
+    """Return what is kept, with the rules that name the cells; None is all of them.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is none of `KEPT`, or a rule is no function.
+    """
+    names = (save,) if isinstance(save, str) else save
+    rules = dict(names) if isinstance(names, Mapping) else dict.fromkeys(names)
+    for name, rule in rules.items():
+        if name not in KEPT:
+            raise ValueError(f"`save`: {not_one_of(name, KEPT)}")
+        if rule is not None and not callable(rule):
+            raise TypeError(
+                f"`save`: the rule of {name!r} must be a function of a row, got "
+                f"{type(rule).__name__}"
+            )
+    return rules
+
+
+def keep(report: Report, rules: Mapping[str, Rule | None], folder: Path) -> None:
+    """Write what the rules name into a folder, whole or not at all, in place of an earlier one.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written.
+    """
+    wanted = {name for name, rule in rules.items() if rule is None or any(map(rule, report.rows()))}
+    if not wanted:
+        return
+    new = folder.with_name(f".{folder.name}-{uuid.uuid4().hex[:12]}.new")
+    try:
+        new.mkdir(parents=True)
+        if "report" in wanted:
+            report.save(new)
+        else:
+            for name, write in report.files.items():
+                if wanted & _words(name):
+                    write(new / name)
+        shutil.rmtree(folder, ignore_errors=True)
+        os.replace(new, folder)
+    except OSError:
+        if not folder.is_dir():  # else another process has kept the same meanwhile
+            raise
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+
+
+def load_report(folder: Path) -> Report:
+    """Load the report that is kept in a folder.
+
+    Raises
+    ------
+    ValueError
+        If there is none, or it is damaged.
+    """
+    if not folder.is_dir():
+        raise ValueError('the report of this cell was not kept: sweep with save=("report",)')
+    if not (folder / REPORT).is_file():
+        names = ", ".join(sorted(path.name for path in folder.iterdir()))
+        raise ValueError(
+            f"of this cell {names} were kept in {str(folder)!r}, and no report: sweep with "
+            'save=("report",)'
+        )
+    report: Report = load(folder)
+    return report
+
+
+def _words(name: str) -> set[str]:
+    return set(re.split(r"[-.]", name))

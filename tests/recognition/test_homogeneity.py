@@ -1,0 +1,123 @@
+"""Homogeneity by Euler's identity and finite factors, of modules whose degrees are known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from implicit_bias import GLN, HyperplaneContexts
+from implicit_bias.recognition import measure_homogeneity, take_subject
+from tests.own_modules import (
+    LogPeriodic,
+    ResidualPerceptron,
+    TiedAutoencoder,
+    convolution,
+    linear,
+    perceptron,
+)
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(40, 6))
+Y = np.where(X[:, 0] > 0, 1.0, -1.0)
+IMAGES = RNG.normal(size=(40, 1, 6, 6))
+
+
+def measured(network, inputs=X, gates=None):
+    return measure_homogeneity(take_subject(network, inputs, Y, gates))
+
+
+@pytest.mark.parametrize(
+    ("network", "inputs", "degree"),
+    [
+        (linear(6, 1, bias=True), X, 1),
+        (perceptron(6, 5), X, 2),
+        (perceptron(6, 5, 4, act=nn.LeakyReLU), X, 3),
+        (perceptron(6, 5, 4, 3, act=nn.Identity), X, 4),
+        (perceptron(6, 5, bias=True, last_bias=False), X, 2),
+        (convolution(), IMAGES, 2),
+        (TiedAutoencoder(6, 4), X, 2),
+    ],
+)
+def test_the_degree_is_the_number_of_layers_and_euler_agrees(network, inputs, degree) -> None:
+    found = measured(network, inputs)
+    assert found.degree == found.whole_degree == degree
+    assert found.error < 1e-9 and found.euler_error < 1e-9
+    assert found.mixed == () and found.powers == ()
+
+
+def test_each_matrix_of_a_relu_network_has_degree_one_and_a_first_bias_shares_it() -> None:
+    found = measured(perceptron(6, 5, bias=True, last_bias=False))
+    assert {one.name: one.degree for one in found.groups} == {
+        "0.weight": 1, "0.bias": 1, "2.weight": 1
+    }  # fmt: skip
+    assert [one.together for one in found.groups] == [("0.weight", "0.bias")] * 2 + [()]
+
+
+def test_biases_above_the_first_layer_are_named_with_the_degree_of_the_others() -> None:
+    found = measured(perceptron(6, 5, 4, bias=True))
+    assert found.degree is None and found.whole_degree is None
+    assert found.mixed == ("2.bias", "4.bias")
+    assert found.degree_without == 3
+    # Quasi-homogeneous: a bias scales with all layers below it.
+    assert dict(found.exponents) == {
+        "0.weight": 1, "0.bias": 1, "2.weight": 1, "2.bias": 2, "4.weight": 1, "4.bias": 3
+    }  # fmt: skip
+    alone = {one.name: one.degree for one in found.groups}
+    assert alone["2.bias"] is None and alone["4.bias"] is None
+    assert alone["0.weight"] == alone["2.weight"] == alone["4.weight"] == 1
+
+
+def test_biases_that_are_zero_now_are_found_out_all_the_same() -> None:
+    network = perceptron(6, 5, bias=True)
+    with torch.no_grad():
+        network[2].bias.zero_()
+    assert measured(network).mixed == ("2.bias",)
+
+
+def test_a_function_that_is_periodic_in_the_logarithm_of_the_scale_is_found_out() -> None:
+    network = LogPeriodic(6)
+    x = torch.tensor(X)
+    with torch.no_grad():
+        before = network(x)
+        network.w.mul_(2)
+        torch.testing.assert_close(network(x), 2 * before)  # it fools a test at factor 2
+    found = measured(network)
+    assert found.degree is None and found.error > 0.1 and found.euler_error > 0.1
+
+
+@pytest.mark.parametrize(
+    ("act", "bound"), [(nn.Tanh, 0.1), (nn.ReLU6, 0.1), (nn.Softplus, 0.1), (nn.GELU, 1e-3)]
+)
+def test_what_saturates_or_curves_at_some_scale_is_not_homogeneous(act, bound) -> None:
+    found = measured(perceptron(6, 5, act=act))
+    assert found.degree is None and found.error > bound
+
+
+def test_a_sum_of_terms_says_their_degrees() -> None:
+    found = measured(ResidualPerceptron(6))
+    assert found.degree is None
+    assert found.powers == (1, 3)
+
+
+def test_gated_networks_are_measured_behind_their_gates() -> None:
+    contexts = HyperplaneContexts(4, 2, random_state=0).fit_transform(X)
+    found = measured(GLN(6, 4, 2, upper_widths=(3,)), gates=contexts)
+    assert found.degree == 3
+    assert [one.degree for one in found.groups] == [1, 1, 1]
+
+
+def test_gradients_that_do_not_belong_to_the_scores_show_in_eulers_identity() -> None:
+    class Detached(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = perceptron(6, 5)
+
+        def forward(self, x):
+            hidden = self.inner[1](self.inner[0](x)).detach()
+            return self.inner[2](hidden) + 0 * self.inner(x)
+
+    found = measured(Detached())
+    assert found.error < 1e-9 and found.euler_error > 0.1
+    assert found.degree is None

@@ -1,0 +1,173 @@
+"""Forms of scores recognised from their values, on modules built to have them or nearly so."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from implicit_bias import DGN, FReLU, HyperplaneContexts, ShallowGLN
+from implicit_bias.networks import DLGN
+from implicit_bias.recognition import Form, InputDependence, recognise, take_subject
+from tests.own_modules import (
+    Diagonal,
+    HardGated,
+    OwnGLN,
+    ResidualPerceptron,
+    TiedAutoencoder,
+    TransposedReLU,
+    convolution,
+    drawn,
+    linear,
+    perceptron,
+)
+
+RNG = np.random.default_rng(0)
+N, D = 40, 6
+X = RNG.normal(size=(N, D))
+Y = np.where(X[:, 0] > 0, 1.0, -1.0)
+IMAGES = RNG.normal(size=(N, 1, 6, 6))
+CONTEXTS = HyperplaneContexts(4, 2, random_state=0).fit_transform(X)
+GATES = (RNG.random((N, 9)) < 0.6).astype(float)
+LINEAR_LAYERS = nn.Identity
+
+
+def recognised(network, inputs=X, gates=None):
+    return recognise(take_subject(network, inputs, Y, gates))
+
+
+@pytest.mark.parametrize(
+    ("network", "inputs", "gates", "form"),
+    [
+        (linear(D, 1, bias=True), X, None, Form.FEATURES),
+        (ShallowGLN(D, contexts=CONTEXTS), X, CONTEXTS, Form.FEATURES),
+        (HardGated(D, 5), X, None, Form.FEATURES),
+        (perceptron(D, 5, 4, act=LINEAR_LAYERS), X, None, Form.LINEAR),
+        (Diagonal(D), X, None, Form.UNITS),
+        (OwnGLN(D, 4, 4), X, CONTEXTS, Form.UNITS),
+        (FReLU(D, 9, upper_widths=(3,)), X, GATES, Form.UNITS),
+        (DGN(D, widths=(5, 4)), X, GATES, Form.LAYERS),
+        (TiedAutoencoder(D, 4), X, None, Form.QUADRATIC),
+        (perceptron(D, 5), X, None, Form.TWO_LAYER_RELU),
+        (perceptron(D, 5, bias=True, last_bias=False), X, None, Form.TWO_LAYER_RELU),
+        (TransposedReLU(D, 5), X, None, Form.TWO_LAYER_RELU),
+        (torch.compile(perceptron(D, 5)), X, None, Form.TWO_LAYER_RELU),
+        (perceptron(D, 5, 4), X, None, Form.DEEP_RELU),
+        (perceptron(D, 5, act=nn.LeakyReLU), X, None, Form.PIECEWISE),
+        (convolution(), IMAGES, None, Form.PIECEWISE),
+        (perceptron(D, 5, bias=True), X, None, Form.NOT_HOMOGENEOUS),
+        (ResidualPerceptron(D), X, None, Form.NOT_HOMOGENEOUS),
+    ],
+)  # fmt: skip
+def test_the_form_is_recognised_whatever_the_class(network, inputs, gates, form) -> None:
+    assert recognised(network, inputs, gates).form is form
+
+
+def test_gates_that_the_weights_move_are_told_from_fixed_ones_parameter_by_parameter() -> None:
+    free = recognised(perceptron(D, 5, 4)).dependence
+    assert not free.gates_are_fixed and free.degree is None
+    assert free.piecewise == ("0.weight", "2.weight") and free.others == ()
+    assert dict(free.in_parameter) == {"0.weight": None, "2.weight": None, "4.weight": 1}
+    frozen = recognised(DGN(D, widths=(5, 4)), gates=GATES).dependence
+    assert frozen.gates_are_fixed and frozen.degree == 3 and frozen.piecewise == ()
+
+
+def test_smooth_gates_are_neither_fixed_nor_kinks() -> None:
+    found = recognised(perceptron(D, 5, act=nn.SiLU)).dependence
+    assert found.others == ("0.weight",) and found.piecewise == ()
+
+
+def test_hard_gates_that_no_gradient_moves_are_set_aside() -> None:
+    found = recognised(HardGated(D, 5))
+    assert found.still == ("gating",)
+    assert set(found.subject.weights) == {"experts"}
+    assert found.homogeneity.degree == 1
+
+
+def test_scores_that_no_weight_moves_are_refused() -> None:
+    class Cut(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.w = drawn(D)
+
+        def forward(self, x):
+            return x @ self.w.detach()
+
+    with pytest.raises(ValueError, match="no gradient moves a weight of `network`"):
+        recognised(Cut())
+
+
+def test_features_of_units_are_those_of_the_gates() -> None:
+    network = OwnGLN(D, 4, 4)
+    found = recognised(network, gates=CONTEXTS)
+    features = found.units.features(found.subject).numpy()
+    expected = np.zeros((N, 4, 4, D))
+    for h in range(4):
+        expected[np.arange(N), h, CONTEXTS[:, h]] = X
+    np.testing.assert_allclose(features, expected.reshape(N, 4, -1), atol=1e-12)
+    zeta = found.units.zeta(found.subject.weights)
+    both = network.readout[:, None, None] * network.weight
+    torch.testing.assert_close(zeta, both.detach().flatten(1))
+
+
+def test_weights_with_given_coefficients_have_them() -> None:
+    found = recognised(FReLU(D, 9, upper_widths=(3,)), gates=GATES)
+    zeta = drawn(9, D, seed=7).detach()
+    weights = found.units.with_zeta(zeta, found.subject.weights)
+    torch.testing.assert_close(found.units.zeta(weights), zeta)
+    expected = torch.einsum("nh,hd,nd->n", *map(torch.tensor, (GATES,)), zeta, torch.tensor(X))
+    torch.testing.assert_close(found.subject.scores(weights), expected)
+
+
+def test_gates_of_layers_are_recovered_from_scores_alone() -> None:
+    closed = GATES.copy()
+    closed[:3, :5] = 0  # samples that no path reaches
+    found = recognised(DGN(D, widths=(5, 4)), gates=closed)
+    assert found.form is Form.LAYERS and found.layers.widths == (5, 4)
+    first, second = (g.numpy() for g in found.layers.gates(found.subject, found.subject.weights))
+    reached = (closed[:, :5].any(1) & closed[:, 5:].any(1))[:, None]
+    np.testing.assert_array_equal(first, closed[:, :5] * reached)
+    np.testing.assert_array_equal(second, closed[:, 5:] * reached)
+
+
+def test_gates_of_a_relu_network_are_its_own() -> None:
+    found = recognised(perceptron(D, 5, bias=True, last_bias=False))
+    W, b = (p.numpy() for p in list(found.subject.weights.values())[:2])
+    (gates,) = found.layers.gates(found.subject, found.subject.weights)
+    np.testing.assert_array_equal(gates.numpy(), X @ W.T + b >= 0)
+
+
+@pytest.mark.parametrize(
+    ("network", "gates", "inputs"),
+    [
+        (perceptron(D, 5, act=LINEAR_LAYERS), None, InputDependence.LINEAR),
+        (linear(D, 1, bias=True), None, InputDependence.AFFINE),
+        (OwnGLN(D, 4, 4), CONTEXTS, InputDependence.GATED),
+        (perceptron(D, 5), None, InputDependence.POSITIVE),
+        (perceptron(D, 5, bias=True), None, InputDependence.OTHER),
+    ],
+)
+def test_the_dependence_on_inputs_is_measured_behind_the_gates(network, gates, inputs) -> None:
+    assert recognised(network, gates=gates).inputs is inputs
+
+
+def test_one_weight_tied_across_layers_is_no_product_of_layers() -> None:
+    class Tied(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.square, self.top = drawn(D, D), drawn(1, D, seed=1)
+
+        def forward(self, x):
+            return (x @ self.square.T @ self.square.T @ self.top.T).squeeze(1)
+
+    found = recognised(Tied())
+    assert found.form is Form.POLYNOMIAL and found.homogeneity.degree == 3
+    assert found.homogeneity.degree_in("square") == 2
+
+
+def test_a_dlgn_with_gates_given_is_linear_in_its_paths() -> None:
+    network = DLGN(D, widths=(5,))
+    found = recognised(network)
+    assert found.form in {Form.UNITS, Form.LAYERS}
+    assert found.dependence.gates_are_fixed

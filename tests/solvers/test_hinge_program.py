@@ -1,0 +1,102 @@
+"""Programs of margins that are linear less hinges: cvxpy's own statement, and bounds by hand."""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+from solvers import HingeProgram, Status, certify_hinge, solve_hinge
+
+
+def random_program(seed: int, n: int = 25, D: int = 6, H: int = 24) -> HingeProgram:
+    """Gates of a random network: where a unit helps it has no hinge."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(n, D)), np.sign(rng.normal(size=n))
+    helping = y[:, None] * np.repeat([1.0, -1.0], [H - H // 2, H // 2]) > 0
+    gates = X @ rng.normal(size=(D, H)) > 0
+    return HingeProgram(X, np.where(helping, gates, 0.0), np.where(helping, 0.0, 1.0))
+
+
+def by_cvxpy(program: HingeProgram) -> float:
+    u = cp.Variable((program.n_groups, program.X.shape[1]))
+    z = program.X @ u.T
+    margins = cp.sum(cp.multiply(program.linear, z) - cp.multiply(program.hinges, cp.pos(z)), 1)
+    problem = cp.Problem(cp.Minimize(cp.sum(cp.norm(u, 2, axis=1))), [margins >= 1])
+    return float(problem.solve(solver="CLARABEL"))
+
+
+@pytest.mark.parametrize("seed", [0, 2, 3])
+def test_the_solution_is_that_of_cvxpy_from_any_start(seed) -> None:
+    program = random_program(seed)
+    optimum = by_cvxpy(program)
+    rng = np.random.default_rng(seed)
+    for start in (None, rng.normal(size=(program.n_groups, program.X.shape[1]))):
+        solution = solve_hinge(program, start)
+        assert solution.status is Status.SOLVED
+        assert solution.certificate.objective == pytest.approx(optimum, rel=1e-6)
+        assert solution.certificate.gap < 1e-8
+        assert program.margins(solution.u).min() == pytest.approx(1.0, abs=1e-12)
+
+
+def test_a_start_on_the_wrong_sides_is_corrected() -> None:
+    program = random_program(0)
+    at_once = solve_hinge(program)
+    wrong = solve_hinge(program, -at_once.u)
+    assert at_once.solves == 1 and wrong.solves > 1
+    assert wrong.certificate.objective == pytest.approx(at_once.certificate.objective, rel=1e-8)
+
+
+def test_any_multipliers_and_shares_bound_the_optimum_from_below() -> None:
+    program = random_program(3)
+    optimum = solve_hinge(program).certificate.dual_objective
+    rng = np.random.default_rng(0)
+    shape = program.linear.shape
+    u = np.ones((program.n_groups, program.X.shape[1]))
+    best = 0.0
+    for _ in range(200):
+        lam, shares = rng.random(shape[0]), rng.random(shape)
+        bound = certify_hinge(program, u, lam, shares).dual_objective
+        # By hand, in the letters of the proof.
+        v = [
+            sum(
+                lam[n] * (program.linear[n, h] - shares[n, h] * program.hinges[n, h]) * program.X[n]
+                for n in range(shape[0])
+            )
+            for h in range(shape[1])
+        ]
+        assert bound == pytest.approx(lam.sum() / np.linalg.norm(v, axis=1).max(), rel=1e-10)
+        best = max(best, bound)
+    assert 0 < best <= optimum
+
+
+def test_points_that_prove_nothing_get_no_bound() -> None:
+    program = random_program(0)
+    n, H = program.linear.shape
+    D = program.X.shape[1]
+    found = certify_hinge(program, np.zeros((H, D)), np.zeros(n), np.zeros((n, H)))
+    assert found.objective == np.inf and found.dual_objective == 0 and found.gap == np.inf
+    nan = certify_hinge(program, np.full((H, D), np.nan), np.full(n, np.nan), np.zeros((n, H)))
+    assert nan.gap == np.inf
+
+
+def test_contradictory_samples_are_not_separable() -> None:
+    X = np.array([[1.0, 0.0], [1.0, 0.0]])
+    program = HingeProgram(X, np.array([[1.0, 0.0], [0.0, 1.0]]), 1 - np.eye(2))
+    solution = solve_hinge(program)
+    assert solution.status is Status.NOT_SEPARABLE
+    assert solution.certificate.gap == np.inf
+
+
+@pytest.mark.parametrize(
+    ("linear", "hinges", "message"),
+    [
+        (np.ones((2, 3)), np.ones((3, 3)), "`hinges` must have shape"),
+        (np.ones((3, 3)), np.ones((2, 3)), "`linear` must have shape"),
+        (np.ones((2, 3)), -np.ones((2, 3)), "`hinges` must not be negative"),
+        (np.full((2, 3), np.nan), np.ones((2, 3)), "`linear` has entries"),
+    ],
+)
+def test_malformed_programs_are_refused(linear, hinges, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        HingeProgram(np.ones((2, 4)), linear, hinges)
