@@ -69,7 +69,7 @@ class ClosureNetwork(NetworkStack):
         n_samples = len(batch.y)
         if not isinstance(margins, Tensor):
             raise TypeError(
-                f"the closure must return the margins y f(x) of all {n_samples} samples as a "
+                f"the `closure` must return the margins y f(x) of all {n_samples} samples as a "
                 f"tensor, got {type(margins).__name__}: compute no loss and end with return y * f"
             )
         if tuple(margins.shape) != (n_samples,):
