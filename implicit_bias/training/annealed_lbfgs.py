@@ -145,6 +145,9 @@ class AnnealedLBFGS(SmoothedMargin):
             self._restart_stalled(batch, stalled(state, searching, self._converged))
             self._show_best(batch, searching & above_best(state))
 
+    def settle(self) -> None:
+        """Leave the weights as they are; see `Stepper`."""
+
     def _initialise(self, batch: GatedData) -> None:
         """Start at the temperature at which the largest margin is 1."""
         n_networks = len(self.state["point"])
