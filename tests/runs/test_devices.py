@@ -52,18 +52,19 @@ def found(model: str, trainer: str | None, **options: Any) -> ib.Report | None:
 
 
 def tensors(report: ib.Report) -> dict[str, torch.Tensor]:
-    network: Any = report.network
+    network: Any = report.objects.get("network")
     return {} if network is None else dict(network.state_dict())
 
 
 def assert_same(one: ib.Report, other: ib.Report, *, exact: bool) -> None:
     near: dict[str, float] = {"rtol": 0.0, "atol": 0.0} if exact else {"rtol": 1e-5, "atol": 1e-7}
     assert one.status is other.status and one.finished and other.finished
-    if isinstance(one.limit, ib.limits.Limit):
-        limits = [np.asarray(torch.as_tensor(each.limit.zeta).cpu()) for each in (one, other)]
+    found = [each.objects.get("limit") for each in (one, other)]
+    if isinstance(found[0], ib.limits.Limit):
+        limits = [np.asarray(torch.as_tensor(limit.zeta).cpu()) for limit in found]
         np.testing.assert_allclose(*limits, rtol=1e-6, atol=1e-7)
     left, right = tensors(one), tensors(other)
-    assert left.keys() == right.keys() and (left or one.comparison is None)
+    assert left.keys() == right.keys() and (left or "comparison" not in one.objects)
     for name, weight in left.items():
         torch.testing.assert_close(weight.cpu(), right[name].cpu(), **near)
 
