@@ -47,7 +47,7 @@ def found(model: str, trainer: str | None, **options: Any) -> ib.Report | None:
     try:
         return ib.run(model, **chosen)
     except ValueError as error:
-        assert "needs a network that is" in str(error) or "take the trainer" in str(error)
+        assert f"the trainer {trainer!r}" in str(error) or "take the trainer" in str(error)
         return None
 
 
