@@ -73,6 +73,7 @@ class _PlainChoices(TypedDict, total=False):
     experts: Literal["linear", "constant"]
     final_beta: float | None
     freeze_at: int | None
+    frozen_trainer: Literal["annealed", "momentum", "normalised", "same"]
     gate_rate: float | None
     gate_steps: int
     hidden_units: int
