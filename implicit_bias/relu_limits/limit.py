@@ -159,7 +159,7 @@ class ReLULocalLimit(Result):
     births : int
         Units that were added on the way.
     programs, solves : int
-        Convex programs, and conic solves: a program takes one to four.
+        Convex programs, and the group lassos that they took.
     tol : float
         The relative gap that was required.
     seconds : float
@@ -391,7 +391,7 @@ class ReLULocalLimit(Result):
             f"  {len(self.units)} units, {self.n_spare} to spare, {int(self.support.sum())} of "
             f"{len(self.support)} samples support, kinks {self.kinks_helping} helping and "
             f"{self.kinks_opposing} opposing\n"
-            f"  {self.programs} programs, {self.solves} conic solves, {self.seconds:.3g} s)"
+            f"  {self.programs} programs, {self.solves} group lassos, {self.seconds:.3g} s)"
         )
 
 

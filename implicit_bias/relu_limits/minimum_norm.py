@@ -78,8 +78,6 @@ def solve_relu_minnorm(
     ------
     TypeError, ValueError
         If an array is malformed, a number out of range, or `start` no such network.
-    MissingExtra
-        Without Clarabel, the conic solver.
 
     Notes
     -----

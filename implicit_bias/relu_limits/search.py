@@ -104,8 +104,6 @@ def relu_local_limit(
     ValueError
         If it has several hidden layers, weights are not finite, or shapes or numbers are out of
         range.
-    MissingExtra
-        Without Clarabel, the conic solver.
 
     Notes
     -----
@@ -483,7 +481,7 @@ def _why_not(solution: HingeSolution, budget: Budget) -> str:
     return (
         "`max_seconds` ended before the first program"
         if budget.spent
-        else ("the conic solver found nothing")
+        else ("the solver found nothing")
     )
 
 
