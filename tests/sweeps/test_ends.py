@@ -109,7 +109,7 @@ def test_rules_name_the_cells_of_which_something_is_kept(tmp_path) -> None:
     save = {"report": lambda row: row["seed"] == 1, "limit": lambda row: row["status"] == "SOLVED"}
     done = ib.sweep("linear", {"seed": [0, 1, 2]}, out=tmp_path, save=save, steps=20, **SMALL)
     files = [{path.name for path in done.kept(cell).iterdir()} for cell in done.cells]
-    assert files[0] == files[2] == {"limit.safetensors"} < files[1]
+    assert files[0] == files[2] == {"kept.json", "limit.safetensors"} < files[1]
     limit = ib.load(done.kept(done.cells[2]) / "limit.safetensors")
     assert limit.objective == done.frame()["objective"][2]
     with pytest.raises(ValueError, match=r"limit.safetensors were kept in .* and no report"):
@@ -119,6 +119,19 @@ def test_rules_name_the_cells_of_which_something_is_kept(tmp_path) -> None:
     bare = ib.sweep("linear", {"seed": [3]}, out=tmp_path, steps=0, **SMALL)
     with pytest.raises(ValueError, match="the report of this cell was not kept"):
         bare.load(bare.cells[0])
+
+
+def test_cells_that_are_done_run_again_where_something_of_them_is_to_be_kept(tmp_path) -> None:
+    def swept(**further):
+        done = ib.sweep("linear", {"seed": [0, 1]}, out=tmp_path, steps=0, **SMALL, **further)
+        return done.n_skipped
+
+    first = {"limit": lambda row: row["seed"] == 0}
+    assert [swept(), swept(save=first), swept(save=first)] == [0, 1, 2]
+    assert [swept(save="limit"), swept(save=("limit", "network"))] == [1, 0]
+    # There is no network, and that is known now.
+    assert [swept(save=what) for what in ("network", "report", ("report", "limit"))] == [2, 0, 2]
+    assert len(ib.sweeps.read_rows(tmp_path)) == 2
 
 
 def test_several_trainers_end_one_by_one(tmp_path) -> None:
