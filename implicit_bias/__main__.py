@@ -5,12 +5,14 @@ import sys
 from collections.abc import Iterator
 
 from ._extras import MissingExtra, naming_extras
+from ._interrupts import leave_at_once
 
 BAD_INPUT = 2
 
 
 def main() -> None:
     """Run the command `implicit-bias`."""
+    leave_at_once()
     with _missing_packages_reported():
         from .cli import main as command
 
@@ -19,6 +21,7 @@ def main() -> None:
 
 def compare_main() -> None:
     """Run the command `compare`, which is also installed by that name alone."""
+    leave_at_once()
     with _missing_packages_reported():
         from .cli import compare
 

@@ -14,8 +14,9 @@ import inspect
 import re
 import sys
 import typing
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain, repeat
+from typing import Any, NamedTuple, TypeVar
 
 from ._kinds import RESULTS, Check, check_of, or_none
 
@@ -23,7 +24,6 @@ __all__ = ["check_parameters", "door", "parameters", "result"]
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 Made = TypeVar("Made", bound=type)
-Plan = tuple[list[tuple[str, Check]], dict[str, Check]]
 
 
 def door(**checks: Check) -> Callable[[Decorated], Decorated]:
@@ -68,7 +68,7 @@ def check_parameters(estimator: object, **checks: Check) -> None:
     ------
     TypeError, ValueError
     """
-    for name, check in _plan(type(estimator).__init__, checks, None)[1].items():
+    for name, check in _plan(type(estimator).__init__, checks, None).names.items():
         if name != "self":
             check(name, getattr(estimator, name))
 
@@ -80,49 +80,52 @@ def _checked(
 
     @functools.wraps(function)
     def checked(*args: Any, **kwargs: Any) -> Any:
-        by_place, by_name = plan()
-        for (name, check), value in zip(by_place, args, strict=False):
+        places, names, rest = plan()
+        for (name, check), value in zip(chain(places, rest), args, strict=False):
             check(name, value)
         for name, value in kwargs.items():
-            if name in by_name:
-                by_name[name](name, value)
+            if name in names:
+                names[name](name, value)
         return function(*args, **kwargs)
 
     return checked
 
 
+class _Plan(NamedTuple):
+    """The checks of a function's arguments: by their places, by their names, and of ``*args``."""
+
+    places: list[tuple[str, Check]]
+    names: dict[str, Check]
+    rest: Iterable[tuple[str, Check]]  # endless, or none
+
+
 def _plan(
     function: Callable[..., Any], checks: Mapping[str, Check], named: Mapping[str, Check] | None
-) -> Plan:
-    """Return the checks of a function's arguments, by their places and by their names."""
-    by_place: list[tuple[str, Check]] = []
-    by_name: dict[str, Check] = {}
+) -> _Plan:
+    plan, words = _Plan([], {}, ()), _names(function)
     for name, parameter in inspect.signature(function).parameters.items():
+        hint, given = parameter.annotation, checks.get(name)
         if parameter.kind is parameter.VAR_POSITIONAL:
-            continue
-        if parameter.kind is parameter.VAR_KEYWORD:
-            if name in checks:  # they have checks of their own
-                by_name[name] = checks[name]
-                continue
-            keywords = _keywords(parameter.annotation, function)
-            names = vars(sys.modules[keywords.__module__]) if keywords else {}
-            by_name |= {
-                own: _check(check_of(hint, named, names), checks.get(own), False)
-                for own, hint in getattr(keywords, "__annotations__", {}).items()
-            }
-            continue
-        optional = parameter.default is None
-        found = check_of(parameter.annotation, named, _names(function))
-        by_name[name] = _check(found, checks.get(name), optional)
-        if parameter.kind is not parameter.KEYWORD_ONLY:
-            by_place.append((name, by_name[name]))
-    unknown = set(checks) - set(by_name)
+            plan = plan._replace(rest=repeat((name, given or check_of(hint, named, words)[0])))
+        elif parameter.kind is parameter.VAR_KEYWORD and given is not None:
+            plan.names[name] = given  # they have checks of their own
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            keywords = _keywords(hint, function)
+            of_keywords = vars(sys.modules[keywords.__module__]) if keywords else {}
+            for own, kind in getattr(keywords, "__annotations__", {}).items():
+                plan.names[own] = _check(check_of(kind, named, of_keywords), checks.get(own))
+        else:
+            optional = parameter.default is None
+            plan.names[name] = _check(check_of(hint, named, words), given, optional)
+            if parameter.kind is not parameter.KEYWORD_ONLY:
+                plan.places.append((name, plan.names[name]))
+    unknown = set(checks) - set(plan.names)
     if unknown:
         raise LookupError(f"{function.__qualname__} has no argument {', '.join(unknown)}")
-    return by_place, by_name
+    return plan
 
 
-def _check(found: tuple[Check, bool], given: Check | None, optional: bool) -> Check:
+def _check(found: tuple[Check, bool], given: Check | None = None, optional: bool = False) -> Check:
     check = given or found[0]
     return or_none(check) if found[1] or optional else check
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Mapping
-from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar
 
 __all__ = [
     "RESULTS",
@@ -41,7 +40,9 @@ Check = Callable[[str, Any], object]
 
 
 def _checks() -> Any:
-    return import_module(f"{__package__}._solve")
+    from ._solve import checks
+
+    return checks
 
 
 def _named(check: str) -> Check:
@@ -159,6 +160,8 @@ def _array(name: str, value: Any) -> None:
 def _tensor(name: str, value: Any) -> None:
     if not is_a(value, "Tensor"):
         raise named_error(name, "a torch tensor", value)
+    if value.is_complex():
+        raise named_error(name, "a tensor of real numbers", value)
 
 
 def _network(name: str, value: Any) -> None:
@@ -370,6 +373,8 @@ def _node(annotation: Any) -> ast.expr:
         text = annotation.__name__
     else:
         text = str(annotation)
+    if isinstance(annotation, TypeVar):  # what it is of, the function itself says
+        text = "Any"
     if "_array_like" in text:  # what ArrayLike stands for
         text = "ArrayLike"
     return ast.parse(text, mode="eval").body

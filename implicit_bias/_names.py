@@ -99,6 +99,7 @@ PROMISED = MappingProxyType(
         "class:GroupDegree": ".recognition.homogeneity:GroupDegree",
         "class:Homogeneity": ".recognition.homogeneity:Homogeneity",
         "class:Heading": ".reports.heading:Heading",
+        "class:Side": ".reports.finding:Side",
         "class:Verdict": ".reports.verdict:Verdict",
         "class:Trajectory": ".training.trajectory:Trajectory",
         "enum:Status": "solvers.status:Status",

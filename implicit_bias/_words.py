@@ -13,6 +13,7 @@ __all__ = [
     "Cutoffs",
     "DeviceName",
     "DtypeName",
+    "EngineName",
     "Experts",
     "InitName",
     "LossName",
@@ -29,7 +30,7 @@ __all__ = [
 
 # Gradient methods, and those whose steps follow gradient flow at a pace of their own.
 PacedTrainer = Literal["normalised", "momentum"]
-TrainerName = Literal["constant", PacedTrainer, "dual", "annealed"]
+TrainerName = Literal["constant", PacedTrainer, "dual", "annealed", "smoothed"]
 
 # Losses that fall exponentially in the margin y f, y in {-1, +1}, without ever being 0: they have a
 # logarithm, which trainers that go far along work with.
@@ -48,6 +49,9 @@ DeviceName = Literal[
     "cpu", "cuda", "mps", "xpu",
     "cuda:0", "cuda:1", "cuda:2", "cuda:3", "cuda:4", "cuda:5", "cuda:6", "cuda:7",
 ]  # fmt: skip
+
+# What runs the cells of a sweep.
+EngineName = Literal["joblib", "dask", "slurm"]
 
 Cutoffs = Literal["median", "random", "axes"]
 OnInseparable = Literal["warn", "raise"]

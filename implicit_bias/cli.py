@@ -24,9 +24,9 @@ from .exits import (
     ending,
     failures_reported,
     print_notices,
+    rendered,
     say,
     terminated_like_interrupted,
-    width,
 )
 from .models import MODELS
 from .options.command_line import ARGUMENTS, Choice, ModelCommand, typed_choices
@@ -91,6 +91,7 @@ EPILOG = (
     is_flag=True,
     help="Print the convex program of this run, stated in cvxpy, and its size; solve nothing.",
 )
+@click.option("--details", is_flag=True, help="Print all tables, not the first screen alone.")
 @click.option("--quiet", is_flag=True, help="No progress and no tables.")
 @click.version_option(__version__, prog_name="implicit-bias")
 def compare(
@@ -102,6 +103,7 @@ def compare(
     resume: bool,
     overwrite: bool,
     program: bool,
+    details: bool,
     quiet: bool,
     **choices: Any,
 ) -> None:
@@ -132,7 +134,7 @@ def compare(
             model, chosen, progress=_watched(quiet), save=folder, resume=resume, overwrite=overwrite
         ) as report:
             # Shown first: a disk that turns out to be full must not take the results with it.
-            shown = _show(report, as_json=as_json, quiet=quiet)
+            shown = _show(report, as_json=as_json, details=details, quiet=quiet)
         _write(context, report, plot, page)
     print_notices(report)
     raise SystemExit(_exit_code(report) if shown else BAD_INPUT)
@@ -146,13 +148,11 @@ def _print(programs: RunPrograms, as_json: bool, quiet: bool) -> None:
         say(json.dumps(programs.to_dict()))
 
 
-def _show(report: Report, *, as_json: bool, quiet: bool) -> bool:
-    """Print tables and the JSON object, each on its stream; False where that failed."""
-    from .reports.text import render_text
-
+def _show(report: Report, *, as_json: bool, details: bool, quiet: bool) -> bool:
+    """Print the report and the JSON object, each on its stream; False where that failed."""
     try:
         if not quiet:
-            say(render_text(report, width()), err=as_json)
+            say(rendered(report, details=details), err=as_json)
         if as_json:
             say(report.to_json())
     except OSError as error:  # what follows may still reach the disk

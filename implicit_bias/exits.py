@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ._files import harmless
+from ._interrupts import INTERRUPTED, raised
 
 if TYPE_CHECKING:
     from .reports.report import Report
@@ -23,12 +24,13 @@ __all__ = [
     "ending",
     "failures_reported",
     "print_notices",
+    "rendered",
     "say",
     "terminated_like_interrupted",
     "width",
 ]
 
-BAD_INPUT, INTERRUPTED = 2, 130
+BAD_INPUT = 2
 PICTURES = (".png", ".svg", ".pdf")
 
 
@@ -114,7 +116,10 @@ def print_notices(report: Report) -> None:
 
 @contextlib.contextmanager
 def terminated_like_interrupted() -> Iterator[None]:
-    """End a run at SIGTERM, which cluster schedulers send, as at Ctrl-C: reported and saved."""
+    """Let Ctrl-C end what runs here so that it is reported and saved, and SIGTERM as Ctrl-C does.
+
+    Cluster schedulers send SIGTERM.
+    """
 
     def interrupt(number: int, frame: object) -> None:
         """Pass the signal on as SIGINT."""
@@ -126,9 +131,15 @@ def terminated_like_interrupted() -> Iterator[None]:
         yield
         return
     try:
-        yield
+        with raised():
+            yield
     finally:
         signal.signal(signal.SIGTERM, usual)
+
+
+def rendered(report: Report, *, details: bool) -> str:
+    """Render a report as wide as the terminal: its first screen, or all that it has."""
+    return (report.details if details else report.first_screen)(width())
 
 
 def width() -> int:

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from ._doors import door
 from ._extras import naming_extras, require
 from ._files import check_writable
-from ._kinds import anything
+from ._kinds import anything, check_of
 from .models import MODELS
-from .options.choices import ModelName, RunOptions
+from .options.choices import ClassesT, ModelT, NetworkT, RegimeT, TellingOptions
 from .options.resolve import takers
 from .options.values import no_such_option, not_one_of
 from .runs.folder import RunFolder
@@ -58,23 +58,23 @@ class NotSaved(OSError):
     'SOLVED'
     """
 
-    @door(options=anything)
+    @door()
     def __init__(self, message: str, report: Report) -> None:
         super().__init__(message)
         self.report = report
 
 
 @naming_extras()
-@door(options=anything)
+@door(model=check_of("str")[0], options=anything)
 def run(
-    model: ModelName,
+    model: ModelT,
     *,
     progress: bool | ProgressCallback | Progress = False,
     save: str | os.PathLike[str] | None = None,
     resume: bool = False,
     overwrite: bool = False,
-    **options: Unpack[RunOptions],
-) -> Report:
+    **options: Unpack[TellingOptions[ClassesT, NetworkT, RegimeT]],
+) -> Report[ModelT, ClassesT, NetworkT, RegimeT]:
     """Predict the limit of a network, train one, and compare them, as ``compare --model`` does.
 
     Parameters
@@ -128,7 +128,7 @@ def run(
     with running(
         model, options, progress=shown, save=save, resume=resume, overwrite=overwrite
     ) as report:
-        return report
+        return cast("Report[ModelT, ClassesT, NetworkT, RegimeT]", report)
 
 
 @contextmanager
@@ -153,11 +153,18 @@ def running(
     setup = resolve(name, options)
     folder = RunFolder(_folder(save), resume=resume, overwrite=overwrite)
     with folder.opened(name):
+        _load(setup)
         with progress as shown:
             report = run_setup(replace(setup, progress=shown, folder=folder))
         report = replace(report, call=_call(name, options))
         yield report
         _save(report, folder)
+
+
+@naming_extras()
+def _load(setup: Setup) -> None:
+    """Import what runs the model, which takes longer than all before it."""
+    imported(setup.model.run)
 
 
 @naming_extras()

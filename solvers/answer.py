@@ -7,6 +7,7 @@ from dataclasses import fields
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
+from .checks import require_instance
 from .status import Status
 
 __all__ = ["Answer", "NotCertified"]
@@ -21,6 +22,7 @@ class NotCertified(RuntimeError):
     """
 
     def __init__(self, result: Answer) -> None:
+        require_instance("result", result, Answer)
         self.result = result
         remark = f" {result.remark[:1].upper()}{result.remark[1:]}." if result.remark else ""
         super().__init__(f"{result.status.name}: {result.advice}.{remark} [{_numbers(result)}]")

@@ -13,6 +13,7 @@ import numpy as np
 from array_api_compat import array_namespace, is_torch_array
 from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
+from scipy.sparse import csr_array, issparse
 
 Array = Any  # inside the solvers: the functions of `array_namespace` have no types
 
@@ -27,15 +28,18 @@ __all__ = [
     "as_float64",
     "cholesky_lower",
     "cholesky_solve",
+    "entries_of",
     "float_of",
     "gram_full",
     "gram_lower",
     "group_sums",
+    "is_sparse",
     "is_torch_array",
     "lu_factor",
     "lu_solve",
     "matmul",
     "mirror_lower",
+    "scale_rows",
     "symmetric_product",
     "to_numpy",
 ]
@@ -185,6 +189,24 @@ def to_numpy(array: Array) -> np.ndarray:
     return np.asarray(array)
 
 
+def is_sparse(array: Array) -> bool:
+    """Tell whether an array is sparse: in this package a `scipy.sparse.csr_array` in float64."""
+    return bool(issparse(array))
+
+
+def entries_of(array: Array) -> Array:
+    """Return the entries of an array, of a sparse one those that are stored."""
+    return array.data if is_sparse(array) else array
+
+
+def scale_rows(matrix: Array, factors: Array) -> Array:
+    """Multiply the rows of a matrix, dense or sparse, by `factors` (n,)."""
+    if not is_sparse(matrix):
+        return matrix * factors[:, None]
+    data = matrix.data * np.repeat(factors, np.diff(matrix.indptr))
+    return csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
+
+
 def gram_lower(factor: Array) -> Array:
     """Lower triangle, at least, of `factor @ factor.T` (syrk on NumPy)."""
     if is_torch_array(factor):
@@ -196,9 +218,11 @@ def gram_lower(factor: Array) -> Array:
 
 
 def gram_full(factor: Array) -> Array:
-    """Both triangles of `factor @ factor.T`."""
+    """Both triangles of `factor @ factor.T`, dense."""
     if is_torch_array(factor):
         return factor @ factor.T
+    if is_sparse(factor):
+        return (factor @ factor.T).toarray(order="F")
     return mirror_lower(gram_lower(factor))
 
 
@@ -256,8 +280,10 @@ def matmul(left: Array, right: Array) -> Array:
     NumPy and SciPy each bring a BLAS with threads of its own. Taking turns with both leaves the
     threads of one spinning while the other works, which on two cores doubles the time.
     """
-    if is_torch_array(left):
+    if is_torch_array(left) or is_sparse(left):
         return left @ right
+    if is_sparse(right):
+        return (right.T @ left.T).T
     rows = left if left.ndim == 2 else left[None, :]
     columns = right if right.ndim == 2 else right[:, None]
     # In Fortran order (right^T left^T) is what (left right) is in C order: nothing is copied.

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from .arrays import Array, array_namespace, as_float64, float_of, matmul
-from .checks import require_instance, require_real, require_shape
+from .checks import require_instance, require_number, require_real, require_shape
 from .design import GatedDesign
 from .html import FloatRecord
 from .programs import MaxMarginProgram
@@ -82,8 +82,13 @@ class Certificate(FloatRecord):
     separation_bound: float
     separation_rounding: float
 
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            require_number(name, value, finite=False)
+
     def proves_optimality(self, tol: float) -> bool:
         """True if both bounds agree to the relative tolerance `tol`; NaN proves nothing."""
+        require_number("tol", tol)
         return self.gap <= tol
 
     def proves_separability(self) -> bool:
@@ -168,7 +173,7 @@ def _point(name: str, program: MaxMarginProgram, point: Array | None) -> Array |
     if point is None:
         return None
     require_real(name, point)
-    return as_float64(point, like=program.design.X)
+    return as_float64(point, like=program.y)
 
 
 def upper_bound(program: MaxMarginProgram, V: Array | None) -> tuple[float, float, float]:
@@ -177,7 +182,7 @@ def upper_bound(program: MaxMarginProgram, V: Array | None) -> tuple[float, floa
         return math.inf, -math.inf, 0.0
     design = program.design
     require_shape("primal", V, (int(design.Z.shape[1]), int(design.X.shape[1])))
-    xp = array_namespace(design.X)
+    xp = array_namespace(design.Z)
     if not bool(xp.all(xp.isfinite(V))):
         return math.inf, -math.inf, 0.0
     unit = power_of_two(float_of(xp.max(xp.abs(V))))
@@ -192,14 +197,14 @@ def upper_bound(program: MaxMarginProgram, V: Array | None) -> tuple[float, floa
 def _enclosed_margins(program: MaxMarginProgram, V: Array, norm: float) -> tuple[Array, Array]:
     """(n,) margins and what rounding may have added to each, as well as the smallest needs it."""
     design = program.design
-    xp = array_namespace(design.X)
+    xp = array_namespace(design.Z)
     margins = program.margins(V)
     share = rounding(sum(V.shape) + 2)
     # |<x, V_j>| <= ||x|| ||V_j||: costs nothing and is enough for most.
     lost = share * norm * design.sample_sizes + TINY
     if _settled(margins, lost):
         return margins, lost
-    terms = matmul(xp.abs(design.X), xp.abs(V).T) * xp.abs(design.Z)
+    terms = matmul(abs(design.X), xp.abs(V).T) * xp.abs(design.Z)
     lost = share * xp.sum(terms, axis=1) + TINY
     if _settled(margins, lost):
         return margins, lost
@@ -221,7 +226,7 @@ def _lower_bound(program: MaxMarginProgram, lam: Array | None) -> tuple[float, f
     if lam is None:
         return 0.0, math.inf
     require_shape("dual", lam, (program.n_samples,))
-    xp = array_namespace(program.design.X)
+    xp = array_namespace(program.design.Z)
     peak = float_of(xp.max(lam))
     if not (float_of(xp.min(lam)) >= 0 and 0 < peak < math.inf):
         return 0.0, math.inf
@@ -283,8 +288,7 @@ def blocks_cancel(program: MaxMarginProgram, lam: Array) -> bool:
 
 def _absolute(design: GatedDesign) -> GatedDesign:
     """Design of the absolute values, whose adjoint sums the sizes of the terms."""
-    xp = array_namespace(design.X)
-    return replace(design, X=xp.abs(design.X), Z=xp.abs(design.Z))
+    return replace(design, X=abs(design.X), Z=abs(design.Z))
 
 
 def norm_above(design: GatedDesign, V: Array, reduce: Callable[[Array], Array]) -> float:

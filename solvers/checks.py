@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import Array, array_namespace, float_of, is_torch_array
+from .arrays import Array, array_namespace, entries_of, float_of, is_torch_array
 
 __all__ = [
     "refuse_disguised",
@@ -350,7 +350,10 @@ def require_real(name: str, value: Any, wanted: str = "real numbers") -> None:
     """
     refuse_disguised(name, value)
     if hasattr(value, "toarray"):
-        raise TypeError(f"`{name}` must be dense, got a sparse array: give `{name}.toarray()`")
+        raise TypeError(
+            f"`{name}` must be dense, got a sparse array: give `{name}.toarray()`; linear SVMs, "
+            "kernels and LinearLimitClassifier take sparse inputs as they are"
+        )
     dtype = value.dtype if hasattr(value, "detach") else _dtype(name, value)
     if "complex" in str(dtype):
         raise TypeError(f"`{name}` must hold {wanted}, got dtype {dtype}: take real features of it")
@@ -520,6 +523,7 @@ def require_finite(name: str, array: Array) -> None:
     ------
     ValueError
     """
+    array = entries_of(array)
     xp = array_namespace(array)
     if not bool(xp.all(xp.isfinite(array))):
         raise ValueError(f"`{name}` has entries that are NaN or infinite: remove them first")
@@ -550,8 +554,10 @@ def require_scale(name: str, array: Array, *, power: int = 1) -> None:
     Traceback (most recent call last):
     ValueError: `X` has a largest entry of 1e+200: rescale it to lie between 1e-152 and 1e+152
     """
+    array = entries_of(array)
     xp = array_namespace(array)
-    size = float_of(xp.max(xp.abs(array))) if math.prod(array.shape) > 0 else 0.0
+    some = math.prod(array.shape) > 0
+    size = max(float_of(xp.max(array)), -float_of(xp.min(array))) if some else 0.0
     least, most = SMALLEST**power, LARGEST**power
     if 0 < size < least or most < size < math.inf:
         raise ValueError(

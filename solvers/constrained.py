@@ -12,6 +12,7 @@ from scipy.sparse import csc_array, issparse
 
 from .arrays import array_namespace, as_float64, float_of, to_numpy
 from .certificate import gap_between, norm_above, upper_bound
+from .checks import require_instance, require_number, shown
 from .html import FloatRecord
 from .programs import MaxMarginProgram
 from .summation import TINY, rounding
@@ -53,8 +54,14 @@ class ConstrainedCertificate(FloatRecord):
     violation: float
     smallest_margin: float
 
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            require_number(name, value, finite=False)
+
     def proves_optimality(self, tol: float, violation: float = 0.0) -> bool:
         """True if the bounds agree to `tol`, for a point that violates at most by `violation`."""
+        require_number("tol", tol)
+        require_number("violation", violation)
         return self.gap <= tol and self.violation <= violation
 
 
@@ -137,6 +144,9 @@ def certify_constrained(
     >>> round(found.dual_objective, 6), found.proves_optimality(1e-6, violation=1e-6)
     (0.25, True)
     """
+    require_instance("program", program, MaxMarginProgram)
+    if isinstance(problem, type) or not hasattr(problem, "var_dict"):
+        raise TypeError(f"`problem` must be a cvxpy.Problem, got {shown(problem)}")
     zeta = _variable(program, problem)
     point = np.asarray(zeta.value, dtype=np.float64)
     margins, others = _split(program, problem, zeta)

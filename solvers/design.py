@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
-from .arrays import Array, array_namespace, float_of, group_sums, matmul
+from .arrays import Array, array_namespace, entries_of, float_of, group_sums, matmul
 
 __all__ = ["GatedDesign"]
 
@@ -24,7 +25,7 @@ class GatedDesign:
     Parameters
     ----------
     X : (n, D) float64 array
-        Inputs, one row a sample.
+        Inputs, one row a sample; beside NumPy gates also a `scipy.sparse.csr_array`.
     Z : (n, J) float64 array
         Gates: one-hot contexts or gate columns, any real numbers.
     group : (J,) integer array
@@ -58,17 +59,18 @@ class GatedDesign:
     @cached_property
     def sample_sizes(self) -> Array:
         """Upper bounds (n,) of the norms of one sample's blocks, `||X[n]|| max_g ||Z[n, g]||`."""
-        xp = array_namespace(self.X)
+        xp = array_namespace(self.Z)
         squares = group_sums(self.Z * self.Z, self.group, self.n_groups)
         gates = xp.sqrt(xp.max(squares, axis=1))
         # Relative to the largest entry, so that no square over- or underflows.
-        size = float_of(xp.max(xp.abs(self.X))) or 1.0
+        stored = entries_of(self.X)
+        size = (float_of(xp.max(xp.abs(stored))) if math.prod(stored.shape) else 0.0) or 1.0
         X = self.X / size
-        return size * gates * xp.sqrt(xp.sum(X * X, axis=1))
+        return size * gates * xp.sqrt((X * X).sum(axis=1))
 
     def scores(self, V: Array) -> Array:
         """Scores (n,) of the coefficients `V` (J, D)."""
-        xp = array_namespace(self.X)
+        xp = array_namespace(self.Z)
         return xp.sum(matmul(self.X, V.T) * self.Z, axis=1)
 
     def adjoint(self, weights: Array) -> Array:
@@ -77,7 +79,7 @@ class GatedDesign:
 
     def group_norms(self, V: Array) -> Array:
         """Frobenius norms (n_groups,) of the groups of `V` (J, D)."""
-        xp = array_namespace(self.X)
+        xp = array_namespace(self.Z)
         # Relative to the largest entry, so that no square over- or underflows.
         size = float_of(xp.max(xp.abs(V))) or 1.0
         V = V / size
@@ -89,7 +91,7 @@ class GatedDesign:
 
     def columns_of(self, groups: Array) -> Array:
         """Indices of the columns of `groups` (indices in rising order), themselves in order."""
-        xp = array_namespace(self.X)
+        xp = array_namespace(self.Z)
         wanted = xp.zeros((self.n_groups,), dtype=xp.bool, device=self.group.device)
         wanted[groups] = True
         return xp.nonzero(wanted[self.group])[0]
@@ -97,6 +99,6 @@ class GatedDesign:
     def of_groups(self, groups: Array) -> GatedDesign:
         """Restrict the design to `groups` (indices in rising order), numbered from 0 again."""
         columns = self.columns_of(groups)
-        xp = array_namespace(self.X)
+        xp = array_namespace(self.Z)
         group = xp.searchsorted(groups, self.group[columns])
         return GatedDesign(X=self.X, Z=self.Z[:, columns], group=group)

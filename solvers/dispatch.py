@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+from .arrays import is_sparse
 from .cvxpy_backend import solve_cvxpy
 from .interior_point import solve_interior_point
 from .linear_backend import solve_highs
@@ -80,6 +81,11 @@ def solve(
         raise ValueError(
             f"unknown solver {solver!r}: let `solver` be 'interior-point', 'highs' or 'cvxpy:NAME' "
             "with NAME one of CLARABEL, ECOS, SCS, OSQP"
+        )
+    if is_sparse(program.design.X) and family != "interior-point":
+        raise ValueError(
+            f"`solver` must be 'interior-point' where `X` is sparse, got {solver!r}: give "
+            "`X.toarray()` to any other"
         )
     require_scales(program)
     found = SOLVERS[family](program, settings or Settings(), name)

@@ -14,7 +14,9 @@ from .arrays import (
     float_of,
     gram_full,
     gram_lower,
+    is_sparse,
     matmul,
+    scale_rows,
 )
 from .design import GatedDesign
 from .programs import MaxMarginProgram
@@ -153,12 +155,14 @@ def group_kernels(program: MaxMarginProgram, *, single: bool = False) -> GroupKe
     with the kernels are in float64 all the same.
     """
     design = program.design
-    xp = array_namespace(design.X)
+    xp = array_namespace(design.Z)
     scale = math.sqrt(float_of(xp.mean(design.sample_sizes**2))) or 1.0
-    # Inputs that are zero throughout, as pixels at the border are, add nothing to any kernel.
-    used = xp.any(design.X != 0, axis=0)
-    inputs = design.X if bool(xp.all(used)) or not bool(xp.any(used)) else design.X[:, used]
-    signed = inputs * (program.y / scale)[:, None]
+    inputs = design.X
+    if not is_sparse(inputs):
+        # Inputs that are zero throughout, as pixels at the border are, add nothing to any kernel.
+        used = xp.any(inputs != 0, axis=0)
+        inputs = inputs if bool(xp.all(used)) or not bool(xp.any(used)) else inputs[:, used]
+    signed = scale_rows(inputs, program.y / scale)
     factor, weight = _columns(design)
     return GroupKernels(
         signed=signed,
@@ -172,7 +176,7 @@ def group_kernels(program: MaxMarginProgram, *, single: bool = False) -> GroupKe
 
 def _columns(design: GatedDesign) -> tuple[Array, Array]:
     """`factor` and `weight` of `GroupKernels`."""
-    xp = array_namespace(design.X)
+    xp = array_namespace(design.Z)
     columns, groups, constants = [], [], []
     single = int(design.Z.shape[1]) == design.n_groups
     for g in range(design.n_groups):

@@ -9,8 +9,9 @@ from dataclasses import replace
 import numpy as np
 
 from .active_set import active_set_multipliers
-from .arrays import Array, array_namespace, as_float64, is_torch_array, mirror_lower
+from .arrays import Array, array_namespace, as_float64, is_sparse, is_torch_array, mirror_lower
 from .certificate import Certificate, certify, gap_between
+from .few_dimensions import solve_few_dimensions
 from .game import Game, play
 from .group_kernels import GroupKernels, group_kernels
 from .group_working_set import solve_on_group_set
@@ -21,6 +22,7 @@ from .refinement import PrimalDual, balance_support, cancel_blocks
 from .scaling import equilibrated
 from .settings import Settings
 from .solution import Solution, conclude, support_vectors
+from .sparse_active_set import solve_sparse
 from .threads import blas_threads
 from .working_set import Attempt, solve_on_working_set
 
@@ -84,6 +86,10 @@ def _solve_groups(
     guess: PrimalDual | None = None,
 ) -> Attempt:
     """Solve with every group of `program`, on all samples or on a working set of them."""
+    sparse = is_sparse(program.design.X)
+    found = (solve_sparse if sparse else solve_few_dimensions)(program, settings)
+    if found is not None:
+        return found
     if program.n_samples < settings.working_set_from:
         return _solve_all(program, settings, None, None, kernels)
     return solve_on_working_set(program, settings, _solve_all, guess)
@@ -140,7 +146,7 @@ def _single_pays(program: MaxMarginProgram, settings: Settings) -> bool:
     """True if single precision, in which products go through the features, is worth a try."""
     n_samples, n_inputs = program.design.X.shape
     many = bool(n_samples >= max(settings.single_from, n_inputs))
-    return many and not is_torch_array(program.y)
+    return many and not is_torch_array(program.y) and not is_sparse(program.design.X)
 
 
 def _certified(program: MaxMarginProgram, game: Game) -> tuple[PrimalDual, Certificate]:

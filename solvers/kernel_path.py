@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .arrays import NotPositiveDefinite, cholesky_lower, cholesky_solve
+from .arrays import NotPositiveDefinite, cholesky_lower, cholesky_solve, is_sparse
 from .certificate import RESOLUTION, Certificate
 from .kernel_program import KernelProgram, KernelSolution, certify_kernel
 from .settings import Settings
 from .solution import status_of
+from .sparse_active_set import SparseKernel, exchange_multipliers
 
 __all__ = ["solve_kernel"]
 
@@ -37,7 +38,8 @@ def solve_kernel(program: KernelProgram, settings: Settings | None = None) -> Ke
     Parameters
     ----------
     program : KernelProgram
-        With a kernel (n, n).
+        With a kernel (n, n). A sparse one is solved by exchanges of blocks of samples, and made
+        dense only where these do not end.
     settings : Settings, optional
         `tol`, `max_iterations` (by default 100) and `progress` count here.
 
@@ -58,7 +60,14 @@ def solve_kernel(program: KernelProgram, settings: Settings | None = None) -> Ke
     1.25
     """
     start, chosen = time.perf_counter(), settings or Settings()
-    lam, iterations = _minimise(program.signed, chosen)
+    found, before = None, 0
+    if is_sparse(program.kernel):
+        if np.all(program.signed.diagonal() > 0):
+            found, before = exchange_multipliers(SparseKernel(program.signed), chosen)
+        if found is None or not found.any():
+            program, found = program.dense(), None
+    lam, iterations = (found, 0) if found is not None else _minimise(program.signed, chosen)
+    iterations += before
     certificate = certify_kernel(program, lam)
     if not certificate.proves_optimality(chosen.tol):
         lam, certificate = _better(program, lam, certificate)

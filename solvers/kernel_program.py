@@ -13,9 +13,10 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
+from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
 from .answer import Answer
-from .arrays import NotPositiveDefinite, cholesky_lower
+from .arrays import Array, NotPositiveDefinite, cholesky_lower, is_sparse, scale_rows
 from .certificate import RESOLUTION, Certificate, gap_between
 from .checks import require_finite, require_labels, require_scale
 from .memory import require_memory
@@ -43,7 +44,7 @@ class KernelProgram:
 
     Parameters
     ----------
-    kernel : (n, n) float64 array
+    kernel : (n, n) float64 array, or csr_array of SciPy
         Symmetric; its symmetric part is used. Its entries count as exact.
     y : (n,) float64 array
         Labels in {-1, +1}.
@@ -58,7 +59,7 @@ class KernelProgram:
         memory cannot hold the program, or the kernel is indefinite beyond rounding.
     """
 
-    kernel: np.ndarray
+    kernel: Array
     y: np.ndarray
     wanted: np.ndarray | None = None
 
@@ -77,6 +78,9 @@ class KernelProgram:
             wanted.shape == (n,) and np.all(wanted > 0) and np.all(np.isfinite(wanted))
         ):
             raise ValueError(f"`wanted` must hold {n} positive, finite margins")
+        if is_sparse(self.kernel):
+            _refuse_indefinite_sparse(self.kernel)
+            return
         require_memory(MATRICES * n**2, f"the kernels of {n} samples", "take fewer samples")
         _refuse_indefinite(self.kernel)
 
@@ -86,10 +90,42 @@ class KernelProgram:
         return self.y if self.wanted is None else self.y / self.wanted
 
     @cached_property
-    def signed(self) -> np.ndarray:
-        """Kernel Q (n, n) of the signed features."""
+    def signed(self) -> Array:
+        """Kernel Q (n, n) of the signed features, sparse where the kernel is."""
         symmetric = 0.5 * (self.kernel + self.kernel.T)
+        if is_sparse(symmetric):
+            return scale_rows(scale_rows(symmetric, self.signs).T.tocsr(), self.signs)
         return np.asarray(symmetric * self.signs[:, None] * self.signs)
+
+    def dense(self) -> KernelProgram:
+        """Return the program of the same kernel as a dense array.
+
+        Raises
+        ------
+        ValueError
+            If memory cannot hold it.
+        """
+        n = len(self.y)
+        require_memory(MATRICES * n**2, f"the kernels of {n} samples", "take fewer samples")
+        return KernelProgram(self.kernel.toarray(), self.y, self.wanted)
+
+
+def _refuse_indefinite_sparse(kernel: Array) -> None:
+    """Refuse a sparse kernel that diagonal dominance does not admit and Lanczos' method refutes."""
+    sizes = np.asarray(abs(kernel).sum(axis=1))
+    if np.all(2 * kernel.diagonal() >= sizes):
+        return
+    n, size = kernel.shape[0], float(np.abs(kernel.data).max())
+    try:
+        least = float(eigsh(kernel / size, k=1, which="SA", tol=1e-3, return_eigenvectors=False)[0])
+    except (ArpackNoConvergence, TypeError):  # or so small that there is nothing to iterate
+        _refuse_indefinite(kernel.toarray())
+        return
+    if least < -INDEFINITE * n:
+        raise ValueError(NO_KERNEL)
+
+
+NO_KERNEL = "`kernel` has eigenvalues below zero, beyond rounding: it is no kernel"
 
 
 def _refuse_indefinite(kernel: np.ndarray) -> None:
@@ -100,9 +136,7 @@ def _refuse_indefinite(kernel: np.ndarray) -> None:
     try:
         cholesky_lower(shifted)
     except NotPositiveDefinite as error:
-        raise ValueError(
-            "`kernel` has eigenvalues below zero, beyond rounding: it is no kernel"
-        ) from error
+        raise ValueError(NO_KERNEL) from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,7 +216,7 @@ def certify_kernel(program: KernelProgram, lam: np.ndarray) -> Certificate:
     if total == 0:
         return Certificate(math.inf, 0.0, math.inf, -math.inf, 0.0, 1.0, RESOLUTION)
     lam = lam / total
-    products, sizes = Q @ lam, np.abs(Q) @ lam
+    products, sizes = Q @ lam, abs(Q) @ lam
     # Two roundings each: signs times the symmetric part of the kernel.
     lost = rounding(n + 6) * sizes
     terms = float(lam @ sizes)
@@ -196,7 +230,7 @@ def certify_kernel(program: KernelProgram, lam: np.ndarray) -> Certificate:
 
 def _bounds(
     lam: np.ndarray,
-    Q: np.ndarray,
+    Q: Array,
     squares: tuple[float, float, float],
     margins: tuple[float, float],
     known: float,
@@ -220,8 +254,12 @@ def _bounds(
     )
 
 
-def _exact_square(lam: np.ndarray, Q: np.ndarray) -> float:
+def _exact_square(lam: np.ndarray, Q: Array) -> float:
     """Sum `lam' Q lam` in extended precision: terms cancel where nothing separates."""
     used = np.flatnonzero(lam)
+    if is_sparse(Q):
+        entries, long = Q.tocoo(), lam.astype(np.longdouble)
+        rows, columns = entries.coords
+        return max(float(np.sum(long[rows] * entries.data * long[columns])), 0.0)
     part = lam[used].astype(np.longdouble)
     return max(float(part @ (Q[np.ix_(used, used)].astype(np.longdouble) @ part)), 0.0)

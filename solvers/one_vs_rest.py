@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from .arrays import Array, array_namespace
+from .arrays import Array, array_namespace, is_sparse
 from .checks import require_shape
 from .design import GatedDesign
 from .dispatch import solve
@@ -46,8 +46,8 @@ def one_vs_rest_programs(design: GatedDesign, labels: Array) -> tuple[MaxMarginP
     >>> [program.y.tolist() for program in one_vs_rest_programs(design, np.array([0, 1, 1]))]
     [[1.0, -1.0, -1.0], [-1.0, 1.0, 1.0]]
     """
-    xp = array_namespace(design.X)
-    labels = xp.asarray(labels, device=design.X.device)
+    xp = array_namespace(design.Z)
+    labels = xp.asarray(labels, device=design.Z.device)
     if not xp.isdtype(labels.dtype, "integral"):
         raise TypeError(f"`labels` must hold integers 0 .. K-1, got dtype {labels.dtype}")
     require_shape("labels", labels, (design.n_samples,), "one class per row of X")
@@ -60,7 +60,7 @@ def one_vs_rest_programs(design: GatedDesign, labels: Array) -> tuple[MaxMarginP
             f"`labels` must number the classes 0 .. {n_classes - 1} with none left out, got "
             f"{int(xp.min(classes))} .. {int(xp.max(classes))}: renumber them"
         )
-    signs = (2 * xp.astype(labels == k, design.X.dtype) - 1 for k in range(n_classes))
+    signs = (2 * xp.astype(labels == k, design.Z.dtype) - 1 for k in range(n_classes))
     return tuple(MaxMarginProgram(design=design, y=y) for y in signs)
 
 
@@ -76,7 +76,8 @@ def solve_one_vs_rest(
     The kernels of two classes differ in signs, `y[n] y[m] <X[n], X[m]>`: the interior point
     computes the products once and turns the signs in place from one class to the next, so that
     K classes hold one Gram matrix, not K. From `settings.working_set_from` or `single_from`
-    samples or `group_set_from` groups on every class has its own working set, or kernels of both
+    samples or `group_set_from` groups on, and on sparse inputs, every class has its own working
+    set, or kernels of both
     precisions, and none are shared; cvxpy has no use for them.
 
     Parameters
@@ -148,6 +149,7 @@ def iterate_one_vs_rest(
     apart = (
         design.n_samples >= min(settings.working_set_from, settings.single_from)
         or design.n_groups >= settings.group_set_from
+        or is_sparse(design.X)
     )
     if solver != "interior-point" or apart:
         for program in programs:

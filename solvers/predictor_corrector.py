@@ -49,7 +49,7 @@ def starting_point(kernels: GroupKernels) -> Iterate:
     matrix = kernels.weighted(d)
     index = xp.arange(matrix.shape[0], device=matrix.device)
     matrix[index, index] += RIDGE
-    lam = cholesky_solve(cholesky_lower(matrix), xp.ones_like(kernels.signed[:, 0]))
+    lam = cholesky_solve(cholesky_lower(matrix), xp.ones_like(kernels.sizes))
     lam = xp.clip(lam, min=FLOOR * float_of(xp.mean(xp.abs(lam))))
     lam = lam / xp.sum(lam)
     products = kernels.products(lam)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.sparse import csr_array
 
-from .arrays import Array, as_float64, to_numpy
+from .arrays import Array, as_float64, entries_of, is_sparse, to_numpy
 from .checks import require_scale
 from .programs import MaxMarginProgram
 
@@ -45,19 +46,29 @@ class Scaled:
 
 def equilibrated(program: MaxMarginProgram) -> Scaled:
     """Scale a program to largest absolute entries of about one in every row and column of X."""
-    exponents = np.frexp(np.abs(to_numpy(program.design.X)))[1].astype(float)
-    exponents[to_numpy(program.design.X) == 0] = -np.inf
-    samples, inputs = np.zeros(len(exponents)), np.zeros(exponents.shape[1])
-    for _ in range(PASSES):
-        inputs = _largest(exponents - samples[:, None], axis=0)
-        samples = _largest(exponents - inputs[None, :], axis=1)
     X = program.design.X
-    rows, columns = (as_float64(2.0**power, like=X) for power in (samples, inputs))
-    scaled = X / rows[:, None] / columns[None, :]
+    samples, inputs = np.zeros(X.shape[0]), np.zeros(X.shape[1])
+    stored = entries_of(X) if is_sparse(X) else to_numpy(X)
+    of = X.tocoo().coords if is_sparse(X) else np.indices(stored.shape, sparse=True)
+    exponents = np.frexp(np.abs(stored))[1].astype(float)
+    exponents[stored == 0] = -np.inf
+    for _ in range(PASSES):
+        inputs = _largest(exponents - samples[of[0]], of[1], axis=0, size=len(inputs))
+        samples = _largest(exponents - inputs[of[1]], of[0], axis=1, size=len(samples))
+    rows, columns = (as_float64(2.0**power, like=program.y) for power in (samples, inputs))
+    if is_sparse(X):
+        data = X.data / rows[of[0]] / columns[of[1]]
+        scaled = csr_array((data, X.indices, X.indptr), shape=X.shape)
+    else:
+        scaled = X / rows[:, None] / columns[None, :]
     return Scaled(replace(program, design=replace(program.design, X=scaled)), rows, columns)
 
 
-def _largest(exponents: np.ndarray, axis: int) -> np.ndarray:
-    """Largest exponent along an axis; 0 where all entries are zero."""
-    largest = exponents.max(axis=axis)
+def _largest(exponents: np.ndarray, of: np.ndarray, axis: int, size: int) -> np.ndarray:
+    """Largest exponent of every row or column, `of` which an entry is; 0 where all are zero."""
+    if exponents.ndim == 2:
+        largest = exponents.max(axis=axis)
+    else:
+        largest = np.full(size, -np.inf)
+        np.maximum.at(largest, of, exponents)
     return np.where(np.isfinite(largest), largest, 0.0)

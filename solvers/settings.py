@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from .checks import require_count, require_tolerance
+from .checks import require_count, require_tolerance, shown
 
 __all__ = ["Progress", "Settings", "SolverName"]
 
@@ -73,6 +73,10 @@ class Settings:
 
     def __post_init__(self) -> None:
         require_tolerance(self.tol)
+        if self.progress is not None and (
+            not callable(self.progress) or isinstance(self.progress, type)
+        ):
+            raise TypeError(f"`progress` must be a function or None, got {shown(self.progress)}")
         for name in ("working_set_from", "group_set_from", "single_from"):
             require_count(name, getattr(self, name))
         for name in ("max_iterations", "threads"):

@@ -11,7 +11,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from .arrays import Array, array_namespace, float_of
+import numpy as np
+
+from .arrays import Array, array_namespace, entries_of, float_of, is_sparse
 from .design import GatedDesign
 
 __all__ = ["TINY", "Enclosure", "enclose_adjoint", "enclose_scores", "power_of_two", "rounding"]
@@ -64,10 +66,15 @@ class _Parts:
 def enclose_scores(design: GatedDesign, V: Array) -> Enclosure:
     """Enclose the scores (n,) of `V` (J, D), no entry above one, as if in twice the precision."""
     X, Z = design.X, design.Z
-    xp = array_namespace(X)
+    xp = array_namespace(Z)
     columns = _Parts(xp.zeros_like(Z.T), xp.zeros_like(Z.T), xp.zeros_like(Z.T))
     for j in range(int(Z.shape[1])):
         rows = xp.nonzero(Z[:, j])[0]
+        if is_sparse(X):
+            part = X[rows]
+            gates = np.repeat(Z[rows, j], np.diff(part.indptr))
+            columns.put((j, rows), _sparse_sums(part, gates, V[j][part.indices]))
+            continue
         terms = _products(X[rows].T, Z[rows, j][None, :], V[j][:, None])
         columns.put((j, rows), _sum(terms))
     return _rounded(_sum(columns), X.shape[1] * Z.shape[1], (X, Z, V))
@@ -76,11 +83,16 @@ def enclose_scores(design: GatedDesign, V: Array) -> Enclosure:
 def enclose_adjoint(design: GatedDesign, weights: Array) -> Enclosure:
     """Enclose the blocks (J, D) of `weights` (n,), none above one, as if in twice the precision."""
     X, Z = design.X, design.Z
-    xp = array_namespace(X)
-    empty = xp.zeros((Z.shape[1], X.shape[1]), dtype=X.dtype, device=X.device)
+    xp = array_namespace(Z)
+    empty = xp.zeros((Z.shape[1], X.shape[1]), dtype=Z.dtype, device=Z.device)
     blocks = _Parts(empty, xp.zeros_like(empty), xp.zeros_like(empty))
     for j in range(int(Z.shape[1])):
         rows = xp.nonzero((Z[:, j] != 0) & (weights != 0))[0]
+        if is_sparse(X):
+            part = X[rows].T.tocsr()  # inputs by samples
+            samples = rows[part.indices]
+            blocks.put((j,), _sparse_sums(part, Z[samples, j], weights[samples]))
+            continue
         terms = _products(X[rows], Z[rows, j][:, None], weights[rows][:, None])
         blocks.put((j,), _sum(terms))
     return _rounded(blocks, X.shape[0], (X, Z, weights))
@@ -93,6 +105,26 @@ def _products(a: Array, b: Array, c: Array) -> _Parts:
     high, low = _two_product(product, c)
     rest = lost * c
     return _Parts(high, low + rest, xp.abs(low) + xp.abs(rest))
+
+
+def _sparse_sums(matrix: Array, b: Array, c: Array) -> _Parts:
+    """Sums (n,) over the rows of a CSR matrix of its entries times `b` and `c`, one an entry.
+
+    Rows of similar numbers of entries are summed together, filled up with zeros.
+    """
+    counts, starts = np.diff(matrix.indptr), matrix.indptr[:-1]
+    zeros = np.zeros(len(counts))
+    total, lower, width = _Parts(zeros, zeros.copy(), zeros.copy()), 0, 1
+    while lower < counts.max(initial=0):
+        rows = np.flatnonzero((counts > lower) & (counts <= width))
+        if len(rows):
+            steps = np.arange(width)[:, None]
+            there = steps < counts[rows]
+            place = np.where(there, starts[rows] + steps, 0)
+            factors = (np.where(there, entries[place], 0.0) for entries in (matrix.data, b, c))
+            total.put((rows,), _sum(_products(*factors)))
+        lower, width = width, 2 * width
+    return total
 
 
 def _sum(parts: _Parts) -> _Parts:
@@ -121,7 +153,10 @@ def _rounded(parts: _Parts, n_terms: int, factors: tuple[Array, ...]) -> Enclosu
 
 def _smallest(array: Array) -> float:
     """Smallest absolute value that is not zero; infinite if all are."""
+    array = entries_of(array)
     xp = array_namespace(array)
+    if math.prod(array.shape) == 0:
+        return math.inf
     return float_of(xp.min(xp.where(array == 0, math.inf, xp.abs(array))))
 
 

@@ -1,6 +1,7 @@
-"""Write `implicit_bias/options/choices.py` from the option dataclasses of all models.
+"""Write `options/choices.py` and `reports/held.pyi` of the package from the table of models.
 
-`python -m tests.choices`, after an option, one of its values or a model has changed.
+`python -m tests.choices`, after an option, one of its values, what a report holds or a model has
+changed.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import implicit_bias
 from implicit_bias.models import MODELS
 from implicit_bias.options import DeviceName, Kind, kinds
 from solvers import SolverName
+from tests.held import HELD, TELLING, formatted, held_types
 
 WIDTH = 100
 PATH = Path(implicit_bias.__file__).parent / "options" / "choices.py"
@@ -25,27 +27,66 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
     from ..data.dataset import Dataset
     from ..data.labelled import ClassDataset
 
-__all__ = ["Choices", "ModelName", "RunOptions"]
+__all__ = [
+    "Choices",
+    "ClassesT",
+    "ModelName",
+    "ModelT",
+    "NetworkT",
+    "RegimeT",
+    "RunOptions",
+    "TellingOptions",
+    "UserData",
+]
+
+'''
+PLAIN = '''
+
+class _PlainChoices(TypedDict, total=False):
+    """The options that do not change what a report holds, beside `data` and `gating`."""
 
 '''
 CHOICES = '''
 
-class Choices(TypedDict, total=False):
+class Choices(_PlainChoices, total=False):
     """Every option of every model, beside `data` and `gating`."""
+
+'''
+USER = '''
+
+class UserData(TypedDict, total=False):
+    """Data and gates of the user, in place of bundled and drawn ones."""
 
 '''
 RUN = '''
 
-class RunOptions(Choices, total=False):
-    """The options, and data and gates of the user in place of bundled and drawn ones."""
+class RunOptions(Choices, UserData, total=False):
+    """Everything that a model may be told."""
 
-'''
+
+# The model, and the values of the options of which the classes in a report depend.
+if TYPE_CHECKING:
+    ModelT = TypeVar("ModelT", bound=ModelName)
+{variables}
+else:  # Python 3.13 is the first whose type variables have defaults
+    from typing import TypeVar
+
+    ModelT = TypeVar("ModelT")
+{plain variables}
+
+
+class TellingOptions(_PlainChoices, UserData, Generic[{names}], total=False):
+    """The same, by whose values type checkers know what the report holds."""
+
+{telling}'''
 # What may be supplied beside the values of an option, and options that can be supplied alone.
 USER_DATA = {"data": ["Dataset", "ClassDataset"], "gating": ["Any"]}
 ARRAYS = ("X", "y", "X_val", "y_val")
@@ -57,11 +98,38 @@ def source() -> str:
     """Return the text of the module."""
     own = {name: hint(kinds) for name, kinds in sorted(options().items())}
     own |= {name: [literal(get_args(declared))] for name, declared in CHECKED_LATER.items()}
-    shared = [line(name, parts) for name, parts in own.items() if name not in USER_DATA]
+    shared = {name: line(name, parts) for name, parts in own.items() if name not in USER_DATA}
+    telling = [shared.pop(name) for name in sorted(TELLING)]
     supplied = [line(name, [*own[name], *more]) for name, more in USER_DATA.items()]
     arrays = [line(name, ["Any"]) for name in ARRAYS]
     names = f"ModelName = {broken(literal(MODELS), 0)}\n"
-    return "".join([HEAD, names, CHOICES, *shared, RUN, *arrays, *supplied])
+    run = RUN.replace("{names}", ", ".join(map(variable, sorted(TELLING))))
+    parts = {
+        "{variables}": [f"    {declared(name, own[name][0])}" for name in sorted(TELLING)],
+        "{plain variables}": [
+            f'    {variable(name)} = TypeVar("{variable(name)}")' for name in sorted(TELLING)
+        ],
+        "{telling}": [*(f"    {name}: {variable(name)}" for name in sorted(TELLING)), ""],
+    }
+    for mark, lines in parts.items():
+        run = run.replace(mark, "\n".join(lines))
+    return formatted(
+        "".join(
+            [HEAD, names, PLAIN, *shared.values(), CHOICES, *telling, USER, *arrays, *supplied, run]
+        ),
+        PATH,
+    )
+
+
+def variable(name: str) -> str:
+    """Return the name of the type variable of an option."""
+    return f"{name.capitalize()}T"
+
+
+def declared(name: str, words: str) -> str:
+    """Return the type variable of an option, whose first word most models begin from."""
+    first = literal([words.removeprefix('Literal["').partition('"')[0]])
+    return f'{variable(name)} = TypeVar("{variable(name)}", bound={words}, default={first})'
 
 
 def options() -> dict[str, list[Kind]]:
@@ -125,3 +193,4 @@ def broken(part: str, indent: int) -> str:
 
 if __name__ == "__main__":
     PATH.write_text(source(), encoding="utf-8")
+    HELD.write_text(held_types(), encoding="utf-8")

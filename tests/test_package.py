@@ -151,7 +151,7 @@ BELOW_MODELS = (
 )  # fmt: skip
 MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("__init__.py", ()),
-    ("__main__.py", ("cli",)),
+    ("__main__.py", ("_interrupts", "cli")),
     ("_saved.py", ("_version",)),
     ("_names.py", ()),  # by text alone: what it names is imported when a file asks for it
     ("_shown.py", ("_solve",)),
@@ -192,7 +192,7 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
                    "measures.*", "equivalence.*", "networks.protocols", "drawing.*", "options.*",
                    "reports.*")),
     ("run_model.py", (*BELOW_MODELS, "models")),  # the one that looks a model up
-    ("exits.py", ()),
+    ("exits.py", ("_interrupts", "reports.screen", "reports.text")),
     ("models/__init__.py", ("models.*.model", "runs.model")),
     ("models/*/__init__.py", ()),
     ("models/*/model.py", (".", *BELOW_MODELS)),

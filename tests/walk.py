@@ -27,6 +27,7 @@ import typing
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from enum import Enum
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -65,6 +66,8 @@ def doors_of(path: str) -> list[Door]:
         return [Door(path, _inner(thing), None)]
     if not inspect.isclass(thing) or getattr(thing, "_is_protocol", False):
         return []
+    if issubclass(thing, Enum):  # nobody makes a further member
+        return []
     found = []
     for name in sorted({name for home in _homes(thing) for name in vars(home)}):
         if name.startswith("_") and name not in ("__init__", "__call__"):
@@ -86,7 +89,7 @@ def _takes(function: types.FunctionType) -> bool:
         parameter.kind is not parameter.VAR_POSITIONAL and parameter.annotation != "Any"
         for name, parameter in inspect.signature(function).parameters.items()
         if name not in ("self", "cls")
-    )
+    ) and not getattr(function, "__isabstractmethod__", False)
 
 
 @functools.cache
@@ -118,8 +121,16 @@ def is_result(door: Door) -> bool:
         door.function.__name__ == "__init__"
         and door.owner is not None
         and dataclasses.is_dataclass(door.owner)
-        and inspect.getsource(door.owner).startswith("@result")
+        and (
+            inspect.getsource(door.owner).startswith("@result")
+            or door.owner.__name__.endswith("Certificate")
+        )
     )
+
+
+def of_prepared(door: Door) -> bool:
+    """True for methods that this library alone calls, with the tensors that `prepare` returned."""
+    return door.function.__name__ in ("dual_norms", "gradient_factors")
 
 
 def is_estimator(door: Door) -> bool:
@@ -131,7 +142,207 @@ def is_estimator(door: Door) -> bool:
 
 # Valid calls, from the examples
 
-CALLS: dict[str, str] = {}
+CALLS: dict[str, str] = {
+    **{
+        f"{name}.{method}": f"""
+import torch
+network, X, gates = ib.{name}({arguments}), torch.eye(3).double(), {gates}
+gates = None if gates is None else network.prepare(gates)
+network(X, gates)
+if hasattr(network, "dual_norms"):
+    network.dual_norms(torch.ones(3).double(), X, gates)
+if hasattr(network, "gradient_factors"):
+    network.gradient_factors(X, gates)
+"""
+        for name, (arguments, gates) in {
+            "DGN": ("3, widths=(2, 2)", "np.ones((3, 4))"),
+            "DeepLinear": ("3, hidden_widths=(2,)", "None"),
+            "FReLU": ("3, 2", "np.ones((3, 2))"),
+            "GLN": ("3, 2, 2", "np.zeros((3, 2), dtype=int)"),
+            "ReLU": ("3, 2", "None"),
+            "ShallowGLN": ("3, [[0], [1]]", "np.array([[0], [1], [0]])"),
+            "networks.BalancedReLU": ("3, 2", "None"),
+            "networks.DeepGLN": ("3, widths=(2,), n_contexts=2", "np.zeros((3, 2), dtype=int)"),
+            "networks.DeepReLU": ("3, (2, 2)", "None"),
+            "networks.GDLN": ("3, 2", "np.ones((3, 2))"),
+            "networks.ResidualReLU": ("3, 3, n_layers=3", "None"),
+            "networks.ScaledNetwork": ("ib.DGN(3, widths=(2,)), 1.0", "np.ones((3, 2))"),
+        }.items()
+        for method in ("forward", "prepare", "dual_norms", "gradient_factors")
+    },
+    **dict.fromkeys(
+        ("DGN.from_weights", "DeepLinear.from_weights"),
+        "[kind.from_weights(np.eye(2), np.ones((1, 2))) for kind in (ib.DGN, ib.DeepLinear)]",
+    ),
+    "DeepLinear.from_zeta": "ib.DeepLinear.from_zeta(np.ones(3), hidden_widths=(2,))",
+    "FReLU.from_zeta": "ib.FReLU.from_zeta(np.eye(2), upper_widths=(2,))",
+    "ShallowGLN.from_zeta": "ib.ShallowGLN.from_zeta(np.eye(2), [[0], [1]])",
+    "networks.BalancedReLU.from_weights":
+        "ib.networks.BalancedReLU.from_weights(np.eye(2), np.ones(2))",
+    "networks.DeepGLN.from_weights":
+        "ib.networks.DeepGLN.from_weights(np.ones((2, 2, 3)), np.ones((1, 2)))",
+    "networks.BalancedReLU.gates": "ib.networks.BalancedReLU(3, 2).gates(np.eye(3))",
+    "networks.DeepReLU.features": "ib.networks.DeepReLU(3, (2,)).features(np.eye(3))",
+    "networks.ReLUMean.open_gates":
+        "import torch; ib.networks.ReLUMean(3, 2).open_gates(torch.eye(3).double())",
+    "NotCertified": "ib.NotCertified(ib.solve_linear_svm(np.eye(2), [1.0, -1.0]))",
+    "NotSaved": "ib.NotSaved('no', ib.run('linear', steps=0, n_train=20, n_val=10))",
+    "Report.save": "ib.run('linear', steps=0, n_train=20, n_val=10).save('report')",
+    **dict.fromkeys(
+        ("Result.save", "Result.load", "limits.Limit.plot", "limits.Certificate",
+         "limits.Certificate.proves_optimality"),
+        """
+limit = ib.solve_linear_svm(np.eye(2), [1.0, -1.0])
+limit.save("limit")
+ib.limits.LinearLimit.load("limit", device=None)
+import matplotlib; matplotlib.use("Agg")
+limit.plot(None)
+limit.certificate.proves_optimality(1e-6)
+""",
+    ),
+    "Settings": "ib.Settings(tol=1e-6)",
+    **dict.fromkeys(
+        ("Trajectory.save", "Trajectory.load", "Trajectory.plot", "Trajectory.quantity"),
+        """
+import matplotlib; matplotlib.use("Agg")
+short = ib.TrainingSettings(schedule=((2, 0.1),), batch_size=0)
+trajectory = ib.train(ib.DeepLinear(2), np.eye(2), [1.0, -1.0], settings=short)
+trajectory.save("trajectory")
+ib.Trajectory.load("trajectory")
+trajectory.quantity("loss")
+trajectory.plot(None, quantity="loss")
+""",
+    ),
+    "autoencoders.GaussianMAE.infomax_bound":
+        "ib.autoencoders.gaussian_mae(1.0).infomax_bound(1.0, 1.0)",
+    "autoencoders.GaussianMAE.objective": "ib.autoencoders.gaussian_mae(1.0).objective(1.0, 1.0)",
+    "datasets.ClassDataset.name_of": "ib.datasets.load_class_data('iris').name_of(0)",
+    "distillation.RiskBound.text": "ib.distillation.RiskBound(0.5, 0.1, 0.2).text('value')",
+    "dynamics.MarginFlow.first": """
+network = ib.FReLU.from_zeta(np.array([[12.0, 16.0]]))
+flow = ib.dynamics.margin_flow(
+    network, [[3.0, 4.0]], [1.0], [[1.0]], until=100.0, observer=lambda _: {"one": 1.0}
+)
+flow.first("one", 0.5)
+""",
+    "equivalence.ReLUWeights.rows":
+        "ib.equivalence.ReLUWeights.from_arrays([np.eye(2), np.ones((1, 2))]).rows(0)",
+    **dict.fromkeys(
+        (f"gates.{gating}.{method}" for gating in ("LinearGates", "NetworkGates")
+         for method in ("activate", "slopes")),
+        """
+for gating in (ib.gates.LinearGates, ib.gates.NetworkGates):
+    gating.activate(np.eye(2)), gating.slopes(np.eye(2))
+""",
+    ),
+    "gates.ReLUGates.fit": "ib.gates.ReLUGates(np.eye(2)).fit(np.eye(2))",
+    "gates.SoftGates.jacobian":
+        "ib.gates.SoftGates([np.eye(2)]).fit(np.eye(2)).jacobian(np.eye(2))",
+    "kernels.KernelRegression.after":
+        "ib.kernels.kernel_regression(np.eye(2), [1.0, 0.0]).after([1, 2], 0.1)",
+    **dict.fromkeys(
+        ("limits.certify_constrained", "limits.ConstrainedCertificate",
+         "limits.ConstrainedCertificate.proves_optimality"),
+        """
+program = ib.programs.HardMarginSVM().program(np.eye(2), np.array([1.0, -1.0]))
+problem = ib.programs.to_cvxpy(program)
+problem.solve(solver="CLARABEL")
+ib.limits.certify_constrained(program, problem).proves_optimality(1e-6, 1e-6)
+""",
+    ),
+    "limits.ContextPredictor.decision_function": """
+ib.limits.ContextPredictor(np.ones((1, 2, 2))).decision_function(np.eye(2), np.array([[0], [1]]))
+""",
+    "limits.GLNL2Limit.norm_of": """
+limit = ib.solve_gln_l2_svm(np.eye(2), np.array([1.0, -1.0]), np.array([[0], [1]]), n_contexts=2)
+limit.norm_of(limit.zeta)
+""",
+    "limits.OrthosepLimit.limit_function":
+        "ib.solve_orthosep(np.diag([1.0, -1.0]), [1.0, -1.0]).limit_function(surviving='both')",
+    "limits.PathLimit.bound": """
+limit = ib.solve_path_lasso(np.eye(2), np.array([1.0, -1.0]), np.ones((2, 2)))
+limit.bound(ib.DGN(2, widths=(2,)), np.eye(2), np.ones((2, 2)))
+""",
+    "limits.ShallowGLNLimit.covers": """
+contexts = np.array([[0], [1]])
+ib.solve_shallow_gln_svm(np.eye(2), np.array([1.0, -1.0]), contexts).covers(contexts)
+""",
+    **dict.fromkeys(
+        ("measures.Comparison.plot", "measures.Comparison.text"),
+        """
+import matplotlib; matplotlib.use("Agg")
+data = ib.Sample(np.eye(2), np.array([1.0, -1.0]))
+found = ib.compare(ib.solve_linear_svm(data.X, data.y), ib.DeepLinear(2), data, data)
+found.plot(None)
+found.text("margin_ratio")
+""",
+    ),
+    "measures.Distances.load_state_dict": """
+data = ib.Sample(np.eye(2), np.array([1.0, -1.0]))
+observer = ib.measures.Distances(ib.solve_linear_svm(data.X, data.y), data, data)
+observer(ib.DeepLinear(2))
+observer.load_state_dict(observer.state_dict())
+""",
+    "measures.Extrapolation.in_words": """
+u = np.linspace(0.4, 0.1, 30)
+found = ib.dynamics.extrapolate(u, 1 - u / 2)
+found.in_words(found.limit)
+""",
+    "measures.MulticlassComparison.plot": """
+import matplotlib; matplotlib.use("Agg")
+eye = np.eye(2)
+ib.measures.compare_argmax(np.arange(2), np.arange(2), eye, eye, np.ones(2)).plot(None)
+""",
+    **dict.fromkeys(
+        (f"optim.MarginOptimizer{method}"
+         for method in ("", ".add_param_group", ".step", ".load_state_dict")),
+        """
+import torch
+w = torch.nn.Parameter(torch.ones(2).double())
+optimizer = ib.optim.Normalised([w], n_samples=2, lr=0.1)
+optimizer.step(lambda: w * 1.0)
+optimizer.load_state_dict(optimizer.state_dict())
+""",
+    ),
+    **{
+        f"programs.{name}.limit": f"""
+from solvers import solve
+X, y, gates = np.eye(2), np.array([1.0, -1.0]), np.array({gates})
+formulation = ib.programs.{name}({arguments})
+program = formulation.program(X, y, gates)
+formulation.limit(program, solve(program), gates)
+"""
+        for name, arguments, gates in (
+            ("ConstantExperts", "", "[[1.0, 0.0], [0.0, 1.0]]"),
+            ("ContextSVMs", "", "[[0], [1]]"),
+            ("SVMGLN", "2", "[[0], [1]]"),
+            ("SVML2", "2", "[[0], [1]]"),
+        )
+    },
+    "programs.OrthogonallySeparable.limit": """
+from solvers import solve
+formulation = ib.programs.OrthogonallySeparable()
+program = formulation.program(np.diag([1.0, -1.0]), np.array([1.0, -1.0]))
+formulation.limit(program, solve(program))
+""",
+    "programs.OrthogonallySeparable.one_sided":
+        "ib.programs.OrthogonallySeparable().one_sided(np.eye(2), np.array([1.0, -1.0]), label=-1)",
+    "programs.PathLasso.literal":
+        "ib.programs.PathLasso().literal(np.eye(2), np.array([1.0, -1.0]), np.ones((2, 2)))",
+    "programs.GatedLeastSquares.program_of_moments":
+        "ib.programs.GatedLeastSquares().program_of_moments(np.eye(2), np.ones(2), 1)",
+    **dict.fromkeys(
+        ("dynamics.ConstantClock.log10_steps", "dynamics.PowerClock.log10_steps",
+         "dynamics.UnitGrowth.shares_at"),
+        """
+network = ib.FReLU.from_zeta(np.array([[6.0, 8.0], [3.0, 4.0]]))
+grown = ib.dynamics.unit_growth(network, [[3.0, 4.0]], [1.0], [[1.0, 1.0]])
+grown.shares_at(60.0)
+ib.dynamics.ConstantClock(0.5).log10_steps(60.0, grown)
+ib.dynamics.PowerClock("annealed", 100, 5.0, 1.0, 0.1).log10_steps(60.0, grown)
+""",
+    ),
+}  # fmt: skip
 """Calls of doors that the examples of their own name do not go through."""
 
 
@@ -157,7 +368,11 @@ def calls_in_examples(path: str, doors: list[Door]) -> dict[str, Call]:
             doctest.DocTestRunner(verbose=False).run(test, out=lambda _: None, clear_globs=False)
         for door in doors:
             if door.name in CALLS and door.name not in seen:
-                exec(CALLS[door.name], dict(GIVEN))
+                try:
+                    exec(CALLS[door.name], {**GIVEN, "__name__": door.name})
+                except Exception as error:
+                    sys.setprofile(None)
+                    raise AssertionError(f"the call of {door.name} in CALLS fails") from error
     finally:
         sys.setprofile(None)
     return seen
@@ -167,8 +382,8 @@ def _call(door: Door, frame: types.FrameType) -> Call | None:
     # What a dataclass fills in itself is no argument.
     given = {name: one for name, one in frame.f_locals.items() if one is not FACTORY}
     names = list(inspect.signature(door.function).parameters)
-    bound = given.get(names[0]) if door.owner is not None and names else None
-    if door.owner is not None:
+    bound = given.get(names[0]) if names and names[0] in ("self", "cls") else None
+    if door.owner is not None and bound is not None:
         kind = bound if isinstance(bound, type) else type(bound)
         if not issubclass(kind, door.owner):
             return None
@@ -201,8 +416,12 @@ def arguments_of(door: Door, call: Call) -> list[Argument]:
                 Argument(own, words(kind), given.get(own), spread=True)
                 for own, kind in hint.items()
             ]
-        elif parameter.kind is not inspect.Parameter.VAR_POSITIONAL:
+        else:
             value, optional = call.arguments.get(name), parameter.default is None
+            if parameter.kind is inspect.Parameter.VAR_POSITIONAL:  # the first stands for all
+                if parameter.annotation == "Any" or not value:
+                    continue
+                value = value[0]
             found.append(Argument(name, words(parameter.annotation), value, optional))
     return found
 
@@ -283,10 +502,11 @@ ARRAYS = {
 FREE = {"text", "message", "advice", "modules", "names", "name", "description", "source", "wanted"}
 
 
-def wrong_values(argument: Argument, *, mild: bool = False) -> list[Any]:
+def wrong_values(argument: Argument, *, mild: bool = False, prepared: bool = False) -> list[Any]:
     """Values that an argument of these words does not take.
 
-    `mild`: those of a wrong kind alone, since numbers of results may be anything.
+    `mild`: those of a wrong kind alone, since numbers of results may be anything. `prepared`:
+    tensors that fit each other are left as they are.
     """
     name, kind = argument.name, argument.words
     values: list[Any] = [*OBJECTS]
@@ -300,7 +520,7 @@ def wrong_values(argument: Argument, *, mild: bool = False) -> list[Any]:
         spoiled = [] if mild else _spoiled(argument.value)
         values += [*TEXTS, 1j * np.ones(2), *spoiled]
     elif "Tensor" in kind:
-        values += [*TEXTS, *_spoiled(argument.value)[2:]]
+        values += [*TEXTS, *([] if prepared else _spoiled(argument.value)[2:])]
     elif "int" in kind and "Generator" in kind:
         values += [*TEXTS, NAN, 2.5, -1, True, 1j]
     elif "int" in kind:
@@ -397,7 +617,7 @@ def called(door: Door, call: Call, argument: Argument, value: Any) -> None:
         if name == argument.name and not argument.spread:
             given = value
         if parameter.kind is parameter.VAR_POSITIONAL:
-            positional += given
+            positional += [given, *call.arguments[name][1:]] if given is value else given
         elif parameter.kind is parameter.VAR_KEYWORD:
             keywords |= {key: _copied(one) for key, one in (given or {}).items()}
             if argument.spread:
@@ -431,7 +651,7 @@ def _target(door: Door, call: Call) -> Callable[..., Any]:
     if name == "__init__":
         return door.owner if not isinstance(call.bound, door.owner) else type(call.bound)
     if isinstance(call.bound, type) or call.bound is None:
-        return typing.cast("Callable[..., Any]", getattr(door.owner, name))
+        return typing.cast("Callable[..., Any]", getattr(call.bound or door.owner, name))
     return typing.cast("Callable[..., Any]", getattr(_copied(call.bound), name))
 
 
@@ -479,6 +699,7 @@ LEFT_OUT = {
     "dynamics.extrapolate_direction": ("u", "directions"),
     "dynamics.measure_rates": ("log_loss",),
     "measures.Powers.of_network": ("dual_norms", "shares"),
+    "measures.agreement_independent": ("p", "q"),
     "measures.fit_rate": ("variable", "values"),
     "measures.fit_series": ("u", "values"),
     "measures.inverse_log_loss": ("log_loss",),
@@ -487,15 +708,25 @@ LEFT_OUT = {
 ANY_SHAPE = {
     "TrainingSettings.flow_times": ("step",),
     "check_network": ("X",),
+    **{
+        f"gates.{gating}.{method}": ("q",)
+        for gating in ("LinearGates", "NetworkGates")
+        for method in ("activate", "slopes")
+    },
     "measures.inverse_log_loss": ("log_loss",),
     "measures.layer_features": ("X",),
+    # Reading a solution needs no gates.
+    "programs.ConstantExperts.limit": ("gates",),
+    "programs.ContextSVMs.limit": ("gates",),
     "programs.SVMFReLU.limit": ("gates",),
+    "programs.SVMGLN.limit": ("gates",),
+    "programs.SVML2.limit": ("gates",),
 }
 
 
 def taken(door: Door, argument: Argument, value: Any) -> bool:
     """True where a value that is wrong elsewhere is right."""
-    if not isinstance(value, np.ndarray) or np.iscomplexobj(value):
+    if not isinstance(value, np.ndarray | float) or np.iscomplexobj(value):
         return False
     finite = bool(np.all(np.isfinite(value)))
     table = ANY_SHAPE if finite else LEFT_OUT
@@ -551,7 +782,7 @@ def faults_of(path: str) -> tuple[list[str], list[str], int]:
             continue
         call = calls[door.name]
         for argument in arguments_of(door, call):
-            for value in wrong_values(argument, mild=is_result(door)):
+            for value in wrong_values(argument, mild=is_result(door), prepared=of_prepared(door)):
                 tries += 1
                 if (wrong := fault(door, call, argument, value)) is not None:
                     found.append(wrong)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse
 
 from .._solve import (
     require_finite,
@@ -20,12 +21,45 @@ from .._solve import (
 __all__ = [
     "ONE_LABEL",
     "Floats",
+    "as_csr",
     "checked_data",
     "checked_weights",
 ]
 
 Floats = NDArray[np.float64]
 ONE_LABEL = "one label per row of X"
+
+
+def as_csr(name: str, value: Any) -> csr_array | None:
+    """Return a sparse matrix of SciPy as CSR in float64; None for what is not sparse.
+
+    Parameters
+    ----------
+    name : str
+        What messages call it.
+    value : object
+
+    Returns
+    -------
+    csr_array or None
+        Without duplicates; it shares the entries where they can stay as they are.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it has not two axes, or does not hold real numbers.
+    """
+    if not issparse(value):
+        return None
+    if np.dtype(value.dtype).kind not in "biuf":
+        raise TypeError(f"`{name}` must hold real numbers, got dtype {value.dtype}: convert it")
+    if value.ndim != 2:
+        raise ValueError(f"`{name}` must have shape (n, D), got {value.shape}")
+    matrix = csr_array(value, dtype=np.float64)
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    return matrix
 
 
 def checked_data(X: Any, y: Any) -> tuple[Floats, Floats]:

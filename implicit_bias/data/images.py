@@ -152,7 +152,7 @@ def load_digit_classes(
     """
     images, labels = _bundled()
     rows = split(len(labels), n_train, n_val, random_state)
-    about = "digits", "scikit-learn's bundled 8x8 digits"
+    about = "digits", "scikit-learn's 8x8 digits"
     return _dataset(about, images, labels, rows, 16, constant)
 
 
@@ -247,8 +247,8 @@ def _dataset(
     name, source = about
     X_train, X_val = (_inputs(images[part], brightest, constant) for part in rows)
     train, val = (labels[part] for part in rows)
-    source += ", pixels scaled to [-1, 1]"
-    source += ", constant 1 in the last column" if constant else ""
+    source += " in [-1, 1]"
+    source += " with a constant 1" if constant else ""
     return ClassDataset(name, X_train, train, X_val, val, source)
 
 

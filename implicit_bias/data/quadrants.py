@@ -101,4 +101,4 @@ def quadrant_dataset(
     """
     X, y = make_quadrants(n_train + n_val, random_state=random_state)
     text = "points of the square [-1, 1]^2 labelled by four tied predictors, one a quadrant"
-    return drawn_dataset("quadrants", X, y, n_train, f"{text}, constant 1 in the last column")
+    return drawn_dataset("quadrants", X, y, n_train, f"{text}, with a constant 1")

@@ -45,4 +45,4 @@ def split(
 
 def parts_text(n_train: int, n_val: int) -> str:
     """Return the text of both sizes, with which descriptions of data end."""
-    return f"{n_train} training and {n_val} validation samples"
+    return f"{n_train} training and {n_val} held-out samples"

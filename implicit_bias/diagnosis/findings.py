@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -14,41 +14,32 @@ import torch
 from .._solve import Status
 from .._words import MarginLoss
 from ..limits.limit import Limit
-from ..local_limits.limit import LocalLimit
-from ..local_limits.search import local_limit
-from ..measures.bounded_value import BoundedValue
 from ..measures.extrapolation import extrapolate, inverse_log_loss
 from ..measures.scalars import DUAL_SLACK
 from ..measures.unit_growth import unit_growth
-from ..quantities.formatting import DASH, number
+from ..quantities.formatting import DASH
 from ..quantities.table import lines
 from ..recognition.structure import Form, Structure
-from ..reports.finding import Assumption, Finding, Table
-from ..reports.findings import solved
-from ..reports.verdict import WITHIN, Evidence
+from ..reports.finding import Assumption, Finding, Side, Table
+from ..reports.findings import dual_condition, solved
 from ..runs.prospects import heading_table
 from ..runs.unit_changes import growth_finding
 from ..training.objectives import log_mean_loss
 from ..training.trajectory import Trajectory
 from .figure import plot_margins_beside, plot_ratio, plot_unit_shares
-from .optimum import Optimum, quadratic_bound
-from .state import MeasuredNetwork, OwnNetwork, held_back_by, recognised_network
+from .optimum import Optimum
+from .state import MeasuredNetwork, OwnNetwork, recognised_network, unseparated
 from .theory import THEORIES, form_in_words
 
 __all__ = [
     "course_finding",
     "form_finding",
     "limit_finding",
-    "local_finding",
     "network_finding",
     "units_finding",
-    "verdict_finding",
 ]
 
 FORM = "what the network is (measured)"
-LOCAL_FORMS = frozenset({Form.LAYERS, Form.QUADRATIC, Form.POLYNOMIAL})
-# A lower bound that is attained to this is the optimum.
-ATTAINED = 1e-6
 
 
 def form_finding(structure: Structure) -> Finding:
@@ -67,13 +58,15 @@ def form_finding(structure: Structure) -> Finding:
         "the network is homogeneous in its trained weights (measured: "
         f"{form_in_words(structure)}, to {scaling.error:.1g})",
         scaling.whole_degree is not None,
+        "homogeneous",
+        f"measured to {scaling.error:.0e}" if scaling.degree is not None else "measured",
     )
     assumptions = [homogeneous]
     if scaling.whole_degree is not None:
-        fixed = THEORIES[structure.form].says != "none"
         moved = ", ".join((*shape.piecewise, *shape.others))
-        text = "no trained weight moves a gate" if fixed else f"gates are moved by {moved}"
-        assumptions.append(Assumption(f"{text} (measured)", shape.gates_are_fixed))
+        how = f"measured: {moved} does" if moved else "measured"
+        text = f"no trained weight moves a gate ({how})"
+        assumptions.append(Assumption(text, shape.gates_are_fixed, "fixed gates", "measured"))
     if scaling.exponents:
         powers = ", ".join(f"{name}: {power:g}" for name, power in scaling.exponents.items())
         text = f"quasi-homogeneous, parameters scaled by a to these powers, {powers} (measured)"
@@ -128,7 +121,14 @@ def limit_finding(structure: Structure, optimum: Optimum) -> Finding:
         tables = (Table("prediction", ("", "none"), rows),) if rows else ()
         return Finding("limit", record={"limit": None}, tables=tables)
     found = solved(limit, optimum.name)
-    if THEORIES[structure.form].says == "limit":
+    values: dict[str, Any] = {
+        "objective": limit.objective, "lower_bound": limit.dual_objective, "gap": limit.gap,
+    }  # fmt: skip
+    if limit.status is not Status.SOLVED:
+        values = {"status": limit.status.name, **values}
+    named = THEORIES[structure.form].says == "limit"
+    found = replace(found, sides=(Side(optimum.name, values, predicted=named),))
+    if named:
         return found
     whose = "every network with its present gates" if optimum.present_gates else "every network"
     table = replace(found.tables[0], title=f"a bound of {whose}")
@@ -144,16 +144,32 @@ def network_finding(
     log_loss = float(log_mean_loss(torch.tensor(found.margins), loss))
     separates = state.smallest_margin > 0
     assumptions = [
-        Assumption("the network separates its training data (measured)", separates),
-        Assumption(f"the loss is exponential-like: {loss}, as it was said to be", True),
-        Assumption(f"the loss tends to 0: log(1/loss) is {-log_loss:.3g} now", None),
-        Assumption("full batches, small steps, weights that converge in direction", None),
+        Assumption(
+            "the network separates its training data (measured)", separates, "separates", "measured"
+        ),
+        Assumption(
+            f"the loss is exponential-like: {loss}, as it was said to be",
+            True,
+            "exponential-like loss",
+            "as was said",
+        ),
+        Assumption(
+            f"the loss tends to 0: log(1/loss) is {-log_loss:.3g} now",
+            None,
+            "loss to 0",
+            "cannot be checked",
+        ),
+        Assumption(
+            "full batches, small steps, weights that converge in direction",
+            None,
+            "how it was trained",
+            "not known here",
+        ),
     ]
     if state.n_units > 1 and not math.isnan(state.largest_dual_norm):
         at_most_one = state.largest_dual_norm <= 1 + DUAL_SLACK
         holds = True if at_most_one else (False if state.small_units else None)
-        text = "every unit of the network has a dual norm of at most 1, to a hundredth"
-        assumptions.append(Assumption(text, holds))
+        assumptions.append(dual_condition(holds, state.largest_dual_norm))
     limit = optimum.limit if optimum.features is not None else None
     panels: list[Any] = []
     if separates:
@@ -178,22 +194,37 @@ def network_finding(
         panels=tuple(panels),
         assumptions=tuple(assumptions),
         row=said,
-        shortfall="" if separates else _unseparated(found),
+        sides=(*_held_out_side(state, optimum), Side("network", _of_screen(state, -log_loss))),
+        shortfall="" if separates else unseparated(found),
     )
+
+
+def _of_screen(state: OwnNetwork, log_inverse_loss: float) -> dict[str, Any]:
+    """Return what the first screen says of the network, the important first."""
+    error = state.error_network
+    values = {
+        "objective": state.value if math.isnan(state.function_value) else state.function_value,
+        "margin_ratio": state.margin_ratio,
+        "kkt_residual": state.kkt_residual,
+        "agreement": state.agreement,
+        "error": error,
+        "largest_dual_norm": state.largest_dual_norm if state.n_units > 1 else math.nan,
+        "smallest_margin": state.smallest_margin,
+        "log_inverse_loss": log_inverse_loss,
+        "train_error_network": state.train_error_network,
+    }
+    return {name: one for name, one in values.items() if not math.isnan(one)}
+
+
+def _held_out_side(state: OwnNetwork, optimum: Optimum) -> tuple[Side, ...]:
+    """Return what the limit's column says of held-out data, where there are some."""
+    error = state.error_limit
+    return () if math.isnan(error) else (Side(optimum.name, {"error": error}, predicted=True),)
 
 
 def _record(kkt: Any) -> dict[str, Any]:
     record: dict[str, Any] = kkt.to_dict()
     return {name: one for name, one in record.items() if not isinstance(one, list)}
-
-
-def _unseparated(found: MeasuredNetwork) -> str:
-    n_wrong = int((found.margins <= 0).sum())
-    return (
-        f"the network has {n_wrong} of {len(found.margins)} training samples on the wrong side "
-        f"(smallest margin {found.state.smallest_margin:.3g}): train longer, or with another "
-        "learning rate"
-    )
 
 
 def _shares(
@@ -219,86 +250,13 @@ def units_finding(structure: Structure, optimum: Optimum, found: MeasuredNetwork
     return growth_finding(growth)
 
 
-def local_finding(
-    structure: Structure, optimum: Optimum, found: MeasuredNetwork, *, max_weights: int
-) -> tuple[Finding, BoundedValue | None]:
-    """Return the KKT point next to the network between a bound and the network's value."""
-    network, size = recognised_network(structure), structure.subject.n_weights
-    if structure.form not in LOCAL_FORMS or not found.state.smallest_margin > 0 or network is None:
-        return Finding("local limit"), None
-    if size > max_weights:
-        text = f"{size:,} weights are more than `max_weights` = {max_weights:,}"
-        title = "the local limit was not looked for"
-        return Finding("local limit", tables=(Table(title, ("", "why"), (("", text),)),)), None
-    local = local_limit(network, *structure.subject.data)
-    bound = optimum.bound
-    if structure.form is Form.QUADRATIC:
-        bound = max(_quadratic_bounds(structure, found, local), default=math.nan)
-    value = BoundedValue(
-        value=found.state.value,
-        bound=bound,
-        local=local,
-        weight_cosine=_weight_cosine(structure, local),
-        earlier_step=None,
-        earlier_distance=None,
-        earlier_same=None,
-    )
-    row = {name: one for name, one in value.cells().items() if name.startswith("local_")}
-    least = Assumption(
-        "no network of this form has a smaller value than the local limit (proved by its "
-        "multipliers)",
-        True if is_global(value) else None,
-    )
-    certified = {"status": local.status.name, "seconds": local.seconds,
-                 "n_samples": len(local.active)}  # fmt: skip
-    return (
-        Finding(
-            "local limit",
-            record={"local_limit": local.to_dict(), "bounded": value.to_dict()},
-            tables=(
-                Table(
-                    "the network beside its local limit",
-                    ("", "value", "what it is"),
-                    tuple(value.rows()),
-                ),
-            ),
-            assumptions=(least,),
-            certificates={"local limit": certified},
-            objects={"local_limit": local, "bounded_value": value},
-            row=row,
-        ),
-        value,
-    )
-
-
-def is_global(value: BoundedValue) -> bool:
-    """Return whether the local limit is proved to have the least value of all networks."""
-    return value.limit is not None and value.bound >= (1 - ATTAINED) * value.limit.value
-
-
-def _quadratic_bounds(
-    structure: Structure, found: MeasuredNetwork, local: LocalLimit
-) -> Iterator[float]:
-    """Yield the bounds that the multipliers of network and local limit prove."""
-    kkt = found.kkt
-    for lam in (local.multipliers, None if kkt is None else kkt.multipliers):
-        if lam is not None and lam.any():
-            yield quadratic_bound(structure.subject, np.clip(lam, 0, None))
-
-
-def _weight_cosine(structure: Structure, local: LocalLimit) -> float:
-    w = torch.cat([p.flatten() for p in structure.subject.weights.values()]).numpy()
-    at = np.concatenate([np.ravel(p) for p in local.weights.values()])
-    norms = float(np.linalg.norm(w) * np.linalg.norm(at))
-    return float(w @ at) / norms if norms > 0 else math.nan
-
-
 def course_finding(
     trajectory: Trajectory, structure: Structure, optimum: Optimum, found: MeasuredNetwork
 ) -> Finding:
     """Return where the margin ratio is heading along a trajectory of this network."""
     degree = structure.homogeneity.whole_degree
-    known = math.isfinite(optimum.bound) and degree is not None
+    named = THEORIES[structure.form].says == "limit"
+    known = named and math.isfinite(optimum.bound) and degree is not None
     ratio = trajectory.observed.get("margin_ratio")
     if ratio is None and known:
         assert degree is not None
@@ -323,86 +281,3 @@ def course_finding(
         panels=(partial(plot_ratio, -trajectory.log_loss, np.asarray(ratio)),),
         objects=objects | {"extrapolation": heading},
     )
-
-
-def verdict_finding(
-    structure: Structure,
-    optimum: Optimum,
-    found: MeasuredNetwork,
-    value: BoundedValue | None,
-    twins: tuple[int, int] | None,
-) -> Finding:
-    """Decide on the verdict, and on what is proved of all networks of the form."""
-    state, says = found.state, THEORIES[structure.form].says
-    smallest = state.smallest_margin
-    if twins is not None:
-        reason = (
-            f"proved: no network whatever separates samples {twins[0]} and {twins[1]}, which are "
-            "equal and have different labels"
-        )
-        return Finding.judged(
-            Evidence(status=Status.NOT_SEPARABLE, reason=reason, smallest_margin=smallest)
-        )
-    limit = optimum.limit
-    inseparable = limit is not None and limit.status is Status.NOT_SEPARABLE
-    if limit is not None and inseparable and not optimum.present_gates:
-        reason = f"proved: no network of this form separates these {len(found.margins)} samples"
-        return Finding.judged(
-            Evidence(status=limit.status, reason=reason, smallest_margin=smallest)
-        )
-    if not state.smallest_margin > 0:
-        own = form_in_words(structure)
-        return Finding.judged(
-            Evidence(
-                theory="none", reason=_unseparated(found), remark=own, smallest_margin=smallest
-            )
-        )
-    if says == "limit":
-        assert limit is not None
-        return Finding.judged(
-            Evidence(
-                status=limit.status,
-                near={"margin_ratio": state.margin_ratio},
-                beside={"agreement": state.agreement},
-                reason=held_back_by(state),
-                smallest_margin=smallest,
-            )
-        )
-    return Finding.judged(*_without_limit(structure, optimum, state, value))
-
-
-def _without_limit(
-    structure: Structure, optimum: Optimum, state: OwnNetwork, value: BoundedValue | None
-) -> Iterator[Evidence]:
-    """Yield the evidence on a network whose limit no theorem names."""
-    said, smallest = form_in_words(structure), state.smallest_margin
-    local = None if value is None else value.limit
-    if value is None or value.local is None:
-        residual = state.kkt_residual
-        near = "" if math.isnan(residual) else f"; KKT residual {number(residual, '.2g')}"
-        yield Evidence(theory="none", reason=said + near, smallest_margin=smallest)
-    elif is_global(value) and value.bound_ratio >= 1 - WITHIN:
-        yield Evidence(
-            near={"margin_ratio": value.bound_ratio},
-            remark="no network of this form has a smaller value (proved), though no theorem says "
-            "that training ends there",
-            smallest_margin=smallest,
-        )
-    else:
-        yield Evidence(
-            theory="local limit",
-            status=None if local is None else local.status,
-            near={} if local is None else {"local_ratio": value.local_ratio},
-            reason=value.local.reason or said,
-            smallest_margin=smallest,
-        )
-    bound = optimum.bound if value is None else value.bound
-    if math.isfinite(bound):
-        whose = "with its present gates" if optimum.present_gates else "of this form"
-        best = f"no network {whose} is below {bound:.5g} (proved)"
-        if value is not None and is_global(value):
-            best += ", which the local limit attains"
-        else:
-            least = state.value if local is None else min(state.value, local.value)
-            best += f": the best of all lies between {bound:.5g} and {least:.5g}"
-        yield Evidence(theory="bound", reason=best)

@@ -22,11 +22,11 @@ from .findings import (
     course_finding,
     form_finding,
     limit_finding,
-    local_finding,
     network_finding,
     units_finding,
-    verdict_finding,
 )
+from .judgement import verdict_finding
+from .local import find_local
 from .optimum import find_optimum, unseparated_twins
 from .state import MeasuredNetwork, measure_own
 from .theory import THEORIES, form_in_words
@@ -148,12 +148,12 @@ def _find(
     found = measure_own(structure, optimum, held_out)
     if trajectory is not None:
         _require_own(trajectory, found)
-    local, value = local_finding(structure, optimum, found, max_weights=max_weights)
-    yield verdict_finding(structure, optimum, found, value, twins)
+    local = find_local(structure, optimum, found, max_weights=max_weights)
+    yield verdict_finding(structure, optimum, found, local.evidence, twins)
     yield form_finding(structure)
     yield limit_finding(structure, optimum)
     yield network_finding(found, structure, optimum, loss)
-    yield local
+    yield local.finding
     yield units_finding(structure, optimum, found)
     if trajectory is not None:
         yield course_finding(trajectory, structure, optimum, found)
@@ -198,13 +198,15 @@ def _heading(structure: Structure, held_out: Subject | None, loss: str) -> Headi
         theorem=f"{form_in_words(structure)}. {theory.theorem[:1].upper()}{theory.theorem[1:]}",
         program=theory.program,
         setup=f"{description}; {subject.n_weights:,} trained weights; {loss} loss",
-        title=f"{name}: {structure.form.value}",
+        title=form_in_words(structure),
+        source=theory.source,
+        more="report.details(): all measures   report.plot()   report.save(DIR)",
         record={
             "model": "own network",
             "theorem": theory.theorem,
             "version": __version__,
             "python": platform.python_version(),
-            "packages": {"torch": torch.__version__, "numpy": np.__version__},
+            "packages": {"torch": str(torch.__version__), "numpy": np.__version__},
             "options": {"loss": loss},
             "data": {
                 "description": description,

@@ -134,7 +134,7 @@ def _of_layers(structure: Structure, y: Floats) -> Optimum:
     if layers.relu:
         # A bound of networks that keep these gates, never a proof about all.
         bound = float(limit.dual_objective) if limit.certificate.proves_separability() else math.nan
-        return Optimum("path lasso on its present gates", limit, bound, present_gates=True)
+        return Optimum("its gates frozen", limit, bound, present_gates=True)
     return Optimum("path lasso", limit, _bound_of(limit))
 
 
@@ -206,7 +206,9 @@ def unseparated_twins(subject: Subject) -> tuple[int, int] | None:
     They prove that no network whatever separates the data.
     """
     data = subject.data
-    rows = [subject.inputs] + ([] if data.gates is None else [data.gates.flatten(1).double()])
+    rows = [subject.inputs] + (
+        [] if data.gates is None else [data.gates.reshape(len(data.X), -1).double()]
+    )
     _, group = torch.unique(torch.cat(rows, dim=1), dim=0, return_inverse=True)
     seen: dict[int, int] = {}
     for n, (key, label) in enumerate(zip(group.tolist(), data.y.tolist(), strict=True)):

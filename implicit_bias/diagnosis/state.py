@@ -27,7 +27,14 @@ from ..recognition.structure import Form, Structure
 from ..recognition.subject import Subject
 from .optimum import Optimum
 
-__all__ = ["OwnNetwork", "measure_own", "recognised_network"]
+__all__ = [
+    "MeasuredNetwork",
+    "OwnNetwork",
+    "held_back_by",
+    "measure_own",
+    "recognised_network",
+    "unseparated",
+]
 
 
 class OwnNetwork(Measured):
@@ -133,7 +140,9 @@ def measure_own(
     if separates and degree is not None:
         value = network_value(norm**2, margins, degree)
     of_function = _function_value(structure, smallest) if separates else math.nan
-    known = optimum.bound if math.isfinite(optimum.bound) and separates else math.nan
+    # A bound of networks with the same gates is no optimum to be measured by.
+    bounded = math.isfinite(optimum.bound) and not optimum.present_gates
+    known = optimum.bound if bounded and separates else math.nan
     norms = _unit_norms(structure)
     dual_norms = None if kkt is None or kkt.dual_norms is None else np.array(kkt.dual_norms)
     limit = optimum.limit if structure.form is Form.UNITS and separates else None
@@ -174,6 +183,16 @@ def held_back_by(state: OwnNetwork) -> str:
     if state.kkt_residual < DUAL_SLACK:
         return "the loss: stationary, but multipliers reach beyond the margin"
     return f"its weights are not stationary yet (KKT residual {state.kkt_residual:.2g})"
+
+
+def unseparated(found: MeasuredNetwork) -> str:
+    """Return how far a network is from separating its data, and the way out."""
+    n_wrong = int((found.margins <= 0).sum())
+    return (
+        f"the network has {n_wrong} of {len(found.margins)} training samples on the wrong side "
+        f"(smallest margin {found.state.smallest_margin:.3g}): train longer, or with another "
+        "learning rate"
+    )
 
 
 def _is_known(value: object) -> bool:

@@ -6,10 +6,11 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array, hstack, issparse
 from sklearn.base import (  # type: ignore[import-untyped,unused-ignore]
     BaseEstimator,
     ClassifierMixin,
@@ -41,7 +42,7 @@ from .._solve import (
     to_numpy,
 )
 from .._words import OnInseparable, check_word
-from ..data.arrays import Floats
+from ..data.arrays import Floats, as_csr
 from ..limits.formulation import Formulation
 from ..limits.limit import Limit
 from .ridge import ridge_coefficients
@@ -80,6 +81,8 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
     zeta_: Floats
     _rows: NDArray[np.int64]  # those of positive weight, of all `_n_rows`
     _n_rows: int
+    # True where the program takes sparse inputs as they are.
+    _takes_sparse: ClassVar[bool] = False
     _merged: NDArray[np.int64]  # which row of the program each of these is
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -137,7 +140,10 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
         refuse_masked("y", y)
         inputs: Floats
         targets: NDArray[Any]
-        inputs, targets = validate_data(self, X, y, dtype=np.float64)
+        inputs, targets = validate_data(
+            self, X, y, dtype=np.float64, accept_sparse="csr" if self._takes_sparse else False
+        )
+        inputs = self._canonical(inputs)
         require_scale("X", inputs)
         check_classification_targets(targets)
         weights, costs = weigh(targets, sample_weight, self.class_weight)
@@ -187,7 +193,17 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
         """
         check_is_fitted(self)
         refuse_disguised("X", X)
-        inputs = self._with_constant(validate_data(self, X, dtype=np.float64, reset=False))
+        inputs = self._with_constant(
+            self._canonical(
+                validate_data(
+                    self,
+                    X,
+                    dtype=np.float64,
+                    reset=False,
+                    accept_sparse="csr" if self._takes_sparse else False,
+                )
+            )
+        )
         gates = self._gates(inputs)
         zetas = self.zeta_ if self._several else self.zeta_[None]
         # The coefficients are those of the limits but where a ridge regression stands in.
@@ -261,8 +277,16 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
         every[self._rows] = (multipliers / np.bincount(self._merged))[self._merged]
         return every
 
-    def _with_constant(self, X: Floats) -> Floats:
-        return np.hstack([X, np.ones((len(X), 1))]) if self.add_constant else X
+    @staticmethod
+    def _canonical(X: Any) -> Any:
+        csr = as_csr("X", X)
+        return X if csr is None else csr
+
+    def _with_constant(self, X: Any) -> Any:
+        if not self.add_constant:
+            return X
+        ones = np.ones((X.shape[0], 1))
+        return hstack([X, csr_array(ones)], format="csr") if issparse(X) else np.hstack([X, ones])
 
     def _judge(self, limits: tuple[Limit, ...]) -> None:
         """Warn or raise where a limit does not separate its data or misses the tolerance."""

@@ -110,6 +110,8 @@ class LinearLimitClassifier(LimitClassifier):
     ['cat']
     """
 
+    _takes_sparse = True
+
     def __init__(
         self,
         *,
@@ -126,6 +128,12 @@ class LinearLimitClassifier(LimitClassifier):
         self.on_inseparable = on_inseparable
         self.add_constant = add_constant
         self.class_weight = class_weight
+
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn that sparse inputs are taken."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
     @property
     def coef_(self) -> Floats:

@@ -30,7 +30,7 @@ def ridge_coefficients(program: MaxMarginProgram, weights: Floats) -> Floats:
     n, shape = design.n_samples, (design.Z.shape[1], design.X.shape[1])
     weights = weights / np.max(weights)  # they count beside each other alone
     roots = np.sqrt(weights)
-    squares = np.sum(design.X**2, axis=1) * np.sum(design.Z**2, axis=1)
+    squares = np.asarray((design.X * design.X).sum(axis=1)) * np.sum(design.Z**2, axis=1)
     r2 = float(np.average(squares, weights=weights))
     if r2 == 0:
         return np.zeros(shape)

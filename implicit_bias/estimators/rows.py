@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn.utils.class_weight import (  # type: ignore[import-untyped,unused-ignore]
     compute_sample_weight,
 )
@@ -53,6 +54,8 @@ def merge_rows(
     Where rows repeat, or are `weighted`, they come in an order that depends on them alone, so that
     a weight of 2 is a row twice to the bit. Otherwise they are all rows, as they stand.
     """
+    if issparse(inputs):
+        return _merge_sparse(inputs, labels, weighted=weighted)
     parts = [labels[:, None], inputs, *([] if gates is None else [gates])]
     table = np.hstack(parts, dtype=np.float64) + 0.0  # minus zero is zero
     if not weighted and len({hash(row.tobytes()) for row in table}) == len(table):
@@ -60,3 +63,23 @@ def merge_rows(
         return every, every
     _, first, same = np.unique(table, axis=0, return_index=True, return_inverse=True)
     return first, same.ravel()
+
+
+def _merge_sparse(
+    inputs: Any, labels: NDArray[np.int64], *, weighted: bool
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """`merge_rows` of CSR inputs without gates, of which no row is made dense."""
+    inputs = inputs.copy()
+    inputs.eliminate_zeros()
+    ends = inputs.indptr
+    keys = [
+        (int(label), inputs.indices[a:b].tobytes(), inputs.data[a:b].tobytes())
+        for label, a, b in zip(labels, ends[:-1], ends[1:], strict=True)
+    ]
+    known = {key: place for place, key in enumerate(sorted(set(keys)))}
+    if not weighted and len(known) == len(keys):
+        every = np.arange(len(keys))
+        return every, every
+    same = np.array([known[key] for key in keys])
+    _, first = np.unique(same, return_index=True)
+    return first, same

@@ -15,7 +15,7 @@ from .._solve import (
     require_scale,
     to_numpy,
 )
-from ..data.arrays import Floats
+from ..data.arrays import Floats, as_csr
 
 __all__ = [
     "check_kernel",
@@ -105,8 +105,8 @@ def row_blocks(n_rows: int, n_columns: int, copies: int = 1) -> list[slice]:
     return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
 
 
-def check_kernel(K: Any) -> Floats:
-    """Return `K` as a float64 matrix (n, n) that is symmetric up to rounding.
+def check_kernel(K: Any, *, sparse: bool = False) -> Any:
+    """Return `K` as a float64 matrix (n, n) that is symmetric up to rounding; CSR if `sparse`.
 
     Raises
     ------
@@ -116,15 +116,17 @@ def check_kernel(K: Any) -> Floats:
         If it is not finite, square or symmetric, or has a negative diagonal, or its largest entry
         is beyond 1e304 or, if not zero, below 1e-304.
     """
-    kernel = matrix("K", K)
+    csr = as_csr("K", K) if sparse else None
+    kernel: Any = matrix("K", K) if csr is None else csr
+    require_finite("K", kernel)
     require_scale("K", kernel, power=2)
     if kernel.shape[0] != kernel.shape[1]:
         raise ValueError(
             f"`K` must be square, one row and column a training sample, got {kernel.shape}: "
             "kernels with other samples are for the predictor"
         )
-    size = float(np.abs(kernel).max())
-    if np.any(np.abs(kernel - kernel.T) > _ASYMMETRY * size) or np.any(kernel.diagonal() < 0):
+    size = float(abs(kernel).max())
+    if abs(kernel - kernel.T).max() > _ASYMMETRY * size or np.any(kernel.diagonal() < 0):
         raise ValueError("`K` must be symmetric with a diagonal that is not negative: no kernel")
     return kernel
 

@@ -8,8 +8,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from .._doors import door, result
-from .._solve import Array, Certificate, KernelProgram, Progress, Settings, Status, solve_kernel
-from ..data.arrays import Floats
+from .._solve import (
+    Array,
+    Certificate,
+    KernelProgram,
+    Progress,
+    Settings,
+    Status,
+    require_columns,
+    require_finite,
+    solve_kernel,
+)
+from ..data.arrays import Floats, as_csr
 from ..limits.literal import LiteralProgram, constant, cvxpy_module, max_margin
 from ..limits.predictors import DecisionFunction
 from ..limits.result import MaxMarginResult
@@ -35,7 +45,12 @@ class KernelPredictor(DecisionFunction):
         TypeError, ValueError
             If `X` is no finite real matrix with a column for every training sample.
         """
-        return np.asarray(cross_matrix(X, len(self.zeta)) @ self.zeta)
+        cross = as_csr("k_cross", X)
+        if cross is None:
+            return np.asarray(cross_matrix(X, len(self.zeta)) @ self.zeta)
+        require_columns("k_cross", cross, len(self.zeta))
+        require_finite("k_cross", cross)
+        return np.asarray(cross @ self.zeta)
 
 
 @result()
@@ -119,8 +134,8 @@ class KernelSVM(LiteralProgram):
         TypeError, ValueError
             If `K` is no kernel, a label is neither -1 nor +1, or memory cannot hold it.
         """
-        kernel = check_kernel(K)
-        return KernelProgram(kernel, targets("y", y, len(kernel)))
+        kernel = check_kernel(K, sparse=True)
+        return KernelProgram(kernel, targets("y", y, kernel.shape[0]))
 
     def literal(self, K: Any, y: Any) -> cvxpy.Problem:
         """State the program; its one variable is a (n,).
@@ -144,7 +159,8 @@ class KernelSVM(LiteralProgram):
         """
         cp = cvxpy_module()
         program = self.program(K, y)
-        a, kernel = cp.Variable(len(program.y), name="a"), constant(program.kernel, "K")
+        matrix = program.kernel.toarray() if hasattr(program.kernel, "toarray") else program.kernel
+        a, kernel = cp.Variable(len(program.y), name="a"), constant(matrix, "K")
         # Wrapped: a kernel is positive semidefinite up to rounding, which `program` has seen.
         norm = cp.quad_form(a, cp.psd_wrap(kernel)) / 2
         return max_margin(norm, program.y, kernel @ a)
@@ -171,7 +187,8 @@ def solve_kernel_svm(
     Parameters
     ----------
     K : (n, n) array
-        Kernel of the training samples, symmetric and positive semidefinite.
+        Kernel of the training samples, symmetric and positive semidefinite; or a sparse matrix of
+        SciPy, such as ``X @ X.T`` of sparse inputs.
     y : (n,) array
         Labels in {-1, +1}.
     tol : float

@@ -22,7 +22,9 @@ from .._solve import (
     require_real,
     require_scale,
     solve,
+    to_numpy,
 )
+from ..data.arrays import as_csr
 from .limit import Limit
 from .literal import LiteralProgram, cvxpy_module
 
@@ -156,10 +158,10 @@ class Formulation(LiteralProgram, Generic[LimitT]):
         """State a checked `program`, made with these `gates`, in the module cvxpy."""
 
 
-def real_data(X: Array, y: Array, name: str = "X") -> tuple[Array, Array]:
+def real_data(X: Array, y: Array, name: str = "X", *, sparse: bool = False) -> tuple[Array, Array]:
     """Return inputs and labels in float64, the labels of the inputs' kind and device.
 
-    Messages call the inputs `name`.
+    Messages call the inputs `name`. With `sparse`, sparse inputs stay so, as CSR.
 
     Raises
     ------
@@ -168,10 +170,14 @@ def real_data(X: Array, y: Array, name: str = "X") -> tuple[Array, Array]:
     ValueError
         If the largest input is beyond 1e152 or, if not zero, below 1e-152.
     """
-    require_real(name, X)
+    csr = as_csr(name, X) if sparse else None
+    if csr is None:
+        require_real(name, X)
+        X = as_float64(X)
     require_real("y", y)
-    X = as_float64(X)
-    require_scale(name, X)
+    require_scale(name, X if csr is None else csr)
+    if csr is not None:
+        return csr, as_float64(to_numpy(y))
     return X, as_float64(y, like=X)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import TYPE_CHECKING, ClassVar, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 from .._doors import door, result
 from .._solve import (
@@ -16,8 +16,13 @@ from .._solve import (
     MaxMarginProgram,
     Solution,
     array_namespace,
+    as_float64,
+    require_columns,
+    require_finite,
     require_inputs,
+    to_numpy,
 )
+from ..data.arrays import as_csr
 from .formulation import Formulation, Solving, real_data, solve_limit
 from .limit import Limit
 from .literal import constant, max_margin
@@ -45,6 +50,34 @@ class Ungated:
         return gates
 
 
+class LinearPredictor(Predictor):
+    """Scores ``<zeta, x>`` of inputs (n, D), which may be sparse.
+
+    Parameters
+    ----------
+    zeta : (D,) float64 array
+    """
+
+    def __init__(self, zeta: DenseArray) -> None:
+        super().__init__(zeta, Ungated())
+
+    def __call__(self, X: Any, gates: Any = None) -> DenseArray:
+        """Return the scores (n,), in float64, of `X` (n, D), an array or a sparse one.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `X` does not hold real, finite numbers, or has another width.
+        """
+        csr = as_csr("X", X)
+        if csr is None:
+            return super().__call__(X, gates)
+        require_columns("X", csr, int(self.zeta.shape[-1]))
+        require_finite("X", csr)
+        scores: DenseArray = as_float64(csr @ to_numpy(self.zeta), like=self.zeta)
+        return scores
+
+
 @result()
 @dataclass(frozen=True, eq=False, repr=False)
 class LinearLimit(Limit):
@@ -65,7 +98,7 @@ class LinearLimit(Limit):
     @property
     def predictor(self) -> Predictor:
         """The limit as a function of new inputs, at smallest margin 1."""
-        return Predictor(self.zeta, Ungated())
+        return LinearPredictor(self.zeta)
 
     @door()
     def balanced_weights(self, hidden_widths: Sequence[int] = ()) -> tuple[DenseArray, ...]:
@@ -126,18 +159,18 @@ class HardMarginSVM(Formulation[LinearLimit]):
 
     @door()
     def program(self, X: Array, y: Array, gates: Array | None = None) -> MaxMarginProgram:
-        """Build the program of one gate column of ones and one group.
+        """Build the program of one gate column of ones and one group, on dense or sparse inputs.
 
         Raises
         ------
         ValueError
             If shapes disagree, values are not finite, or labels are not -1 and +1.
         """
-        X, y = real_data(X, y)
+        X, y = real_data(X, y, sparse=True)
         require_inputs(X)
-        xp = array_namespace(X)
-        Z = xp.ones_like(X[:, :1])
-        group = xp.zeros((1,), dtype=xp.int64, device=X.device)
+        xp = array_namespace(y)
+        Z = xp.ones((int(X.shape[0]), 1), dtype=xp.float64, device=y.device)
+        group = xp.zeros((1,), dtype=xp.int64, device=y.device)
         return MaxMarginProgram(design=GatedDesign(X=X, Z=Z, group=group), y=y)
 
     @door()
@@ -150,7 +183,8 @@ class HardMarginSVM(Formulation[LinearLimit]):
     def _literal(
         self, cp: ModuleType, program: MaxMarginProgram, gates: Array | None
     ) -> cvxpy.Problem:
-        X = constant(program.design.X, "X")
+        inputs = program.design.X
+        X = constant(inputs.toarray() if hasattr(inputs, "toarray") else inputs, "X")
         b = cp.Variable(X.shape[1], name="b")
         return max_margin(cp.norm(b, 2), program.y, X @ b)
 
@@ -164,7 +198,8 @@ def solve_linear_svm(X: ArrayLike, y: ArrayLike, **solving: Unpack[Solving]) -> 
     Parameters
     ----------
     X : (n, D) real array
-        NumPy array or torch tensor; a bias is a constant column.
+        NumPy array or torch tensor; a bias is a constant column. Or a sparse matrix of SciPy, of
+        which no dense copy is made; `solver` must then be "interior-point".
     y : (n,) array
         Labels in {-1, +1}.
     **solving

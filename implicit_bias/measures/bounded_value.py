@@ -59,7 +59,7 @@ class BoundedValue(Measured):
     )
     local: LocalLimit | None = part("The KKT point next to the network.", recorded=False)
 
-    @derived("bound / network", ".4f", at_most=1.0, recorded=True)
+    @derived(recorded=True)
     def bound_ratio(self) -> float:
         """`bound / value`: 1 only if no network with these gates is better."""
         return self.bound / self.value

@@ -172,11 +172,11 @@ class Comparison(Measured, eq=True):
             )
         if self.small_units:
             units = _numbered(self.small_units)
-            return f"slow units: {units}, with dual norms above 1, still to grow"
+            return f"units {units} still grow: their dual norms exceed 1"
         if self.kkt_residual < 1 - NEAR and self.largest_dual_norm > 1 + DUAL_SLACK:
             return "a saddle: stationary, but with a dual norm above 1"
         if self.kkt_residual < 1 - NEAR:
-            return "the loss: stationary, but multipliers reach beyond the margin"
+            return "stationary, but multipliers reach beyond the margin: the loss has to fall"
         return "time: the weights are not stationary yet"
 
     @door()

@@ -95,6 +95,8 @@ class MarginFlow(Shown):
 
         Between two entries it is interpolated in log log(1 / loss), the time of the flow.
         """
+        if name not in self.observed:
+            raise ValueError(f"`name` must be one of {sorted(self.observed)}, got {name!r}")
         values, time = self.observed[name], np.log(self.log_inverse_loss)
         below = np.flatnonzero(~(values >= level))
         if len(below) == 0:

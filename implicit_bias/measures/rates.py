@@ -65,7 +65,7 @@ class KnownRate:
 
 
 MARGIN = TABLE["margin_ratio"].distance_label
-ANGLE, WEIGHTS = "angle of zeta", "norm of the weights"
+ANGLE, WEIGHTS = "angle of direction", "norm of the weights"
 _CONSTANT = KnownRate(-1.0, "linear predictors, constant steps", SOUDRY)
 _NORMALISED = KnownRate(-1.0, "linear predictors, steps over the loss", JI_T)
 

@@ -206,7 +206,14 @@ def agreement(a: Array, b: Array) -> float:
     return float(np.mean(np.sign(a) == np.sign(b)))
 
 
-@door(p=between(0, 1), q=between(0, 1))
+def known_share(name: str, value: float) -> None:
+    """Refuse a share outside [0, 1]; NaN, where it is not known, passes."""
+    if value != value and isinstance(value, float):
+        return
+    between(0, 1)(name, value)
+
+
+@door(p=known_share, q=known_share)
 def agreement_independent(p: float, q: float) -> float:
     """Return the agreement of two classifiers whose errors are independent.
 
@@ -218,7 +225,7 @@ def agreement_independent(p: float, q: float) -> float:
     Returns
     -------
     float
-        The chance that both err or neither does.
+        The chance that both err or neither does; NaN where one of them is not known.
 
     Examples
     --------

@@ -7,7 +7,15 @@ import inspect
 import torch
 from torch import Tensor
 
-__all__ = ["OPTIONAL", "GateFree", "plain", "takes_gates", "with_gates"]
+__all__ = [
+    "OPTIONAL",
+    "GateFree",
+    "compiled_with_gates",
+    "plain",
+    "takes_gates",
+    "uncompiled",
+    "with_gates",
+]
 
 # Attributes that a network may have beside `forward`: see the protocols.
 OPTIONAL = (
@@ -35,9 +43,30 @@ class GateFree(torch.nn.Module):
         return scores.flatten() if scores.numel() == len(X) else scores
 
 
+def uncompiled(network: torch.nn.Module) -> torch.nn.Module:
+    """Return the module that `torch.compile` made this one of, or the network itself.
+
+    They share their weights. Compiled modules hide the parameters of `forward`, and protocols do
+    not see their attributes.
+    """
+    inner = getattr(network, "_orig_mod", None)
+    return inner if isinstance(inner, torch.nn.Module) else network
+
+
 def with_gates(network: torch.nn.Module) -> torch.nn.Module:
-    """Return the network itself if it takes gates, a `GateFree` of it if it takes inputs alone."""
+    """Return the network itself if it takes gates, a `GateFree` of it if it takes inputs alone.
+
+    Of a compiled network the module that it was made of.
+    """
+    network = uncompiled(network)
     return network if takes_gates(network) or isinstance(network, GateFree) else GateFree(network)
+
+
+def compiled_with_gates(network: torch.nn.Module) -> torch.nn.Module:
+    """Return the same, but a compiled network as it is compiled."""
+    if uncompiled(network) is network:
+        return with_gates(network)
+    return network if takes_gates(uncompiled(network)) else GateFree(network)
 
 
 def plain(network: torch.nn.Module) -> torch.nn.Module:

@@ -134,7 +134,8 @@ class BalancedReLU(torch.nn.Module):
         norms: Tensor = self.W.norm(dim=1)
         return self.a.abs() * norms
 
-    def dual_norms(self, coefficients: Tensor, X: Tensor, gates: None = None) -> Tensor:
+    @door()
+    def dual_norms(self, coefficients: Tensor, X: Tensor, gates: object = None) -> Tensor:
         """Return ``||sum_n coefficients_n [<w_j, x_n> > 0] x_n||`` (p,)."""
         open_gates = (X @ self.W.T > 0).to(X.dtype)
         norms: Tensor = ((open_gates * coefficients[:, None]).T @ X).norm(dim=1)
@@ -143,14 +144,17 @@ class BalancedReLU(torch.nn.Module):
     @door()
     def gates(self, X: ArrayLike | Tensor) -> Tensor:
         """Return which neurons are active, boolean (n, p): ``<w_j, x_n> > 0``."""
+        inputs = torch.as_tensor(X).to(self.W)
+        check_inputs(inputs, self.W, self.W.shape[1])
         with torch.no_grad():
-            return torch.as_tensor(X).to(self.W) @ self.W.T > 0
+            return inputs @ self.W.T > 0
 
     def imbalance(self) -> Tensor:
         """Return ``||w_j||^2 - a_j^2`` (p,), which gradient flow conserves; 0 at the start."""
         return self.W.square().sum(1) - self.a.square()
 
-    def gradient_factors(self, X: Tensor, gates: None = None) -> list[tuple[Tensor, Tensor]]:
+    @door()
+    def gradient_factors(self, X: Tensor, gates: object = None) -> list[tuple[Tensor, Tensor]]:
         """Return each layer's factors (n, a) and (n, b) of the gradients of single scores."""
         hidden = X @ self.W.T
         return [((hidden > 0) * self.a, X), (X.new_ones(len(X), 1), torch.relu(hidden))]

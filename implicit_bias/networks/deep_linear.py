@@ -90,9 +90,9 @@ class DeepLinear(torch.nn.Module):
             If the shapes do not chain to one score.
         """
         shapes = [tuple(as_tensor(layer).shape) for layer in layers]
-        if not shapes or len(shapes[0]) != 2:
+        if not shapes or len(shapes[0]) != 2 or 0 in shapes[0]:
             raise ValueError(
-                "the layers must have shapes (width_1, D), (width_2, width_1), ..., (1, width), "
+                "`layers` must have shapes (width_1, D), (width_2, width_1), ..., (1, width), "
                 f"got {shapes}"
             )
         first = as_tensor(layers[0])
@@ -116,6 +116,8 @@ class DeepLinear(torch.nn.Module):
         Its squared weight norm :math:`L \|\zeta\|^{2/L}` is the least of all.
         """
         target = as_tensor(zeta)
+        if target.ndim != 1 or not len(target):
+            raise ValueError(f"`zeta` must have shape (D,), D >= 1, got {tuple(target.shape)}")
         norm = target.norm()
         size = norm ** (1 / (1 + len(hidden_widths)))
         first = target * (size / norm) if norm > 0 else target
@@ -140,6 +142,7 @@ class DeepLinear(torch.nn.Module):
         norm: Tensor = torch.linalg.vector_norm(self.zeta())
         return norm.view(1)
 
+    @door()
     def dual_norms(self, coefficients: Tensor, X: Tensor, gates: object = None) -> Tensor:
         """Return ``||sum_n coefficients_n x_n||`` (1,)."""
         norm: Tensor = torch.linalg.vector_norm(coefficients @ X)
@@ -149,6 +152,7 @@ class DeepLinear(torch.nn.Module):
         """Return ``||incoming||^2 - ||outgoing||^2`` of every hidden unit, (sum of widths,)."""
         return layer_imbalance(list(self.layers))
 
+    @door()
     def gradient_factors(
         self, X: Tensor, gates: Tensor | None = None
     ) -> list[tuple[Tensor, Tensor]]:

@@ -128,6 +128,7 @@ class GatedStack(torch.nn.Module):
         """Return ``||incoming||^2 - ||outgoing||^2`` of every hidden unit, (sum of widths,)."""
         return layer_imbalance(list(self.layers))
 
+    @door()
     def gradient_factors(self, X: Tensor, gates: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Return each layer's factors (n, a) and (n, b) of the gradients of single scores."""
         parts = self._parts(gates)
@@ -315,13 +316,13 @@ def chained(layers: Sequence[ArrayLike | Tensor], ndim: int) -> list[Tensor]:
     """
     given = [as_tensor(layer) for layer in layers]
     shapes = [tuple(layer.shape) for layer in given]
-    fits = bool(shapes) and all(len(shape) == ndim for shape in shapes[:-1])
+    fits = bool(shapes) and all(0 not in shape and len(shape) == ndim for shape in shapes[:-1])
     fits = fits and len(shapes[-1]) == 2 and shapes[-1][0] == 1
     if not fits or any(low[0] != high[-1] for low, high in pairwise(shapes)):
         axes = "D" if ndim == 2 else "C, D"
         below = "width_1" if ndim == 2 else "C, width_1"
         raise ValueError(
-            f"the layers must have shapes (width_1, {axes}), (width_2, {below}), ..., "
+            f"`layers` must have shapes (width_1, {axes}), (width_2, {below}), ..., "
             f"(1, width), got {shapes}"
         )
     dtype = given[0].dtype if given[0].is_floating_point() else torch.float64

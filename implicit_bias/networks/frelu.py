@@ -96,12 +96,14 @@ class FReLU(GatedLayers):
         # Weights first: networks trained side by side then share one product with the inputs.
         return self.head() @ (gates.T * (self.w1 @ X.T))
 
+    @door()
     def dual_norms(self, coefficients: Tensor, X: Tensor, gates: Tensor) -> Tensor:
         """Return ``||v_h||`` (H,), ``v_h = sum_n coefficients_n g_h(x_n) x_n``."""
         v = (gates.to(X.dtype) * coefficients[:, None]).T @ X
         norms: Tensor = torch.linalg.vector_norm(v, dim=1)
         return norms
 
+    @door()
     def gradient_factors(self, X: Tensor, gates: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Return each layer's factors (n, a) and (n, b) of the gradients of single scores."""
         hidden = gates * linear(X, self.w1)

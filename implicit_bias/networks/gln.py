@@ -95,6 +95,7 @@ class GLN(GatedLayers):
         self._check_contexts(contexts, X.shape[0])
         return self.head() @ self._hidden(X, contexts)
 
+    @door()
     def dual_norms(self, coefficients: Tensor, X: Tensor, contexts: Tensor) -> Tensor:
         """Return ``||v_h||_F`` (H,), ``v_h[c] = sum of coefficients_n x_n over c[n, h] = c``."""
         weighted = coefficients[:, None] * X
@@ -104,6 +105,7 @@ class GLN(GatedLayers):
             norms.append(v.index_add(0, unit_contexts, weighted).norm())
         return torch.stack(norms)
 
+    @door()
     def gradient_factors(self, X: Tensor, contexts: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Return each layer's factors (n, a) and (n, b) of the gradients of single scores."""
         one_hot = torch.nn.functional.one_hot(contexts.to(torch.int64), self.n_contexts).to(X)

@@ -260,10 +260,10 @@ def check_contexts(contexts: Tensor, n_contexts: int) -> None:
         )
 
 
-def check_integers(contexts: Tensor) -> None:
+def check_integers(contexts: Tensor, name: str = "contexts") -> None:
     """Check that contexts are integers; raises TypeError if not."""
     if contexts.is_floating_point() or contexts.dtype == torch.bool:
-        raise TypeError(f"`contexts` must be integers, got {contexts.dtype}")
+        raise TypeError(f"`{name}` must be integers, got {contexts.dtype}")
 
 
 def check_tensor(name: str, value: object) -> None:

@@ -128,6 +128,7 @@ class DeepReLU(torch.nn.Module):
         """Return ``||incoming||^2 - ||outgoing||^2`` of every hidden unit, (sum of widths,)."""
         return layer_imbalance(list(self.layers))
 
+    @door()
     def gradient_factors(
         self, X: Tensor, gates: Tensor | None = None
     ) -> list[tuple[Tensor, Tensor]]:
@@ -144,6 +145,8 @@ class DeepReLU(torch.nn.Module):
         inputs = X if isinstance(X, Tensor) else torch.tensor(np.asarray(X))
         dtype = torch.promote_types(inputs.dtype, self.w1.dtype)
         hidden = inputs.to(device=self.w1.device, dtype=dtype)
+        if hidden.ndim != 2 or hidden.shape[1] != self.n_inputs:
+            raise ValueError(f"`X` must have shape (n, {self.n_inputs}), got {tuple(hidden.shape)}")
         found: list[Tensor] = []
         with torch.no_grad():
             for index in range(len(self.layers) - 1):
@@ -224,7 +227,8 @@ class ReLU(DeepReLU):
         first: Tensor = torch.linalg.vector_norm(self.w1, dim=1)
         return self.head().abs() * first
 
-    def dual_norms(self, coefficients: Tensor, X: Tensor, gates: None = None) -> Tensor:
+    @door()
+    def dual_norms(self, coefficients: Tensor, X: Tensor, gates: object = None) -> Tensor:
         """Return ``||v_h||`` (H,), ``v_h = sum_n coefficients_n g_h(x_n) x_n``, present gates."""
         v = (self.gates(X).to(X.dtype) * coefficients[:, None]).T @ X
         norms: Tensor = torch.linalg.vector_norm(v, dim=1)

@@ -152,6 +152,7 @@ class GDLN(_UnitMean):
         scores: Tensor = (self._projections(X) * gates).mean(dim=1)
         return scores
 
+    @door()
     def dual_norms(self, coefficients: Tensor, X: Tensor, gates: Tensor) -> Tensor:
         """Return ``||v_k||`` (K,), ``v_k = sum_n coefficients_n g_k(x_n) x_n``."""
         v = (gates * coefficients[:, None]).T @ X

@@ -94,7 +94,7 @@ class ShallowGLN(torch.nn.Module):
         ValueError
             If `global_contexts` has equal rows, or another number of rows than zeta.
         """
-        target, rows = as_tensor(zeta), _integers(global_contexts)
+        target, rows = as_tensor(zeta), _integers(global_contexts, "global_contexts")
         if target.ndim != 2 or len(rows) != len(target):
             raise ValueError(
                 f"`zeta` must have shape ({len(rows)}, D), got {tuple(target.shape)}: one "
@@ -169,6 +169,7 @@ class ShallowGLN(torch.nn.Module):
         norm: Tensor = torch.linalg.vector_norm(self.weight)
         return norm.view(1)
 
+    @door()
     def dual_norms(self, coefficients: Tensor, X: Tensor, contexts: Tensor) -> Tensor:
         """Return ``||v||_F`` (1,), ``v[g] = sum of coefficients_n x_n over g(n) = g``."""
         v = X.new_zeros(len(self.weight) + 1, self.n_inputs)
@@ -180,15 +181,16 @@ class ShallowGLN(torch.nn.Module):
         """Return an empty tensor (0,): the network has no hidden units."""
         return layer_imbalance([self.weight])
 
+    @door()
     def gradient_factors(self, X: Tensor, contexts: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Return each layer's factors (n, a) and (n, b) of the gradients of single scores."""
         rows = torch.nn.functional.one_hot(self.prepare(contexts), len(self.weight) + 1)
         return [(rows[:, :-1].to(X), X)]
 
 
-def _integers(contexts: ArrayLike | Tensor) -> Tensor:
+def _integers(contexts: ArrayLike | Tensor, name: str = "contexts") -> Tensor:
     c = as_tensor(contexts)
-    check_integers(c)
+    check_integers(c, name)
     if c.ndim != 2:
-        raise ValueError(f"`contexts` must have shape (n, H), got {tuple(c.shape)}")
+        raise ValueError(f"`{name}` must have shape (n, H), got {tuple(c.shape)}")
     return c.to(torch.int64)

@@ -7,13 +7,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
     from ..data.dataset import Dataset
     from ..data.labelled import ClassDataset
 
-__all__ = ["Choices", "ModelName", "RunOptions"]
+__all__ = [
+    "Choices",
+    "ClassesT",
+    "ModelName",
+    "ModelT",
+    "NetworkT",
+    "RegimeT",
+    "RunOptions",
+    "TellingOptions",
+    "UserData",
+]
 
 ModelName = Literal[
     "deep-linear",
@@ -32,12 +44,11 @@ ModelName = Literal[
 ]
 
 
-class Choices(TypedDict, total=False):
-    """Every option of every model, beside `data` and `gating`."""
+class _PlainChoices(TypedDict, total=False):
+    """The options that do not change what a report holds, beside `data` and `gating`."""
 
     batch_size: int | None
     beta: float
-    classes: Literal["two", "all"]
     constant: bool | None
     contexts: int | None
     cutoffs: Literal["median", "random", "axes"]
@@ -62,6 +73,7 @@ class Choices(TypedDict, total=False):
     experts: Literal["linear", "constant"]
     final_beta: float | None
     freeze_at: int | None
+    frozen_trainer: Literal["annealed", "momentum", "normalised", "same"]
     gate_rate: float | None
     gate_steps: int
     hidden_units: int
@@ -76,10 +88,8 @@ class Choices(TypedDict, total=False):
     n_labelled: int | None
     n_train: int | None
     n_val: int | None
-    network: Literal["two-layer", "residual"]
     output_scales: float | Sequence[float] | None
     positive: int | str | Sequence[int | str] | None
-    regime: Literal["rich", "lazy"]
     seed: int
     share: float
     solver: Literal[
@@ -103,16 +113,24 @@ class Choices(TypedDict, total=False):
     temperature: float | None
     tol: float
     trainer: (
-        Literal["annealed", "constant", "dual", "momentum", "normalised"]
-        | Sequence[Literal["annealed", "constant", "dual", "momentum", "normalised"]]
+        Literal["annealed", "constant", "dual", "momentum", "normalised", "smoothed"]
+        | Sequence[Literal["annealed", "constant", "dual", "momentum", "normalised", "smoothed"]]
     )
     trunk: Literal["trained", "random"]
     trunk_steps: int
     upper_units: int | None
 
 
-class RunOptions(Choices, total=False):
-    """The options, and data and gates of the user in place of bundled and drawn ones."""
+class Choices(_PlainChoices, total=False):
+    """Every option of every model, beside `data` and `gating`."""
+
+    classes: Literal["two", "all"]
+    network: Literal["two-layer", "residual"]
+    regime: Literal["rich", "lazy"]
+
+
+class UserData(TypedDict, total=False):
+    """Data and gates of the user, in place of bundled and drawn ones."""
 
     X: Any
     y: Any
@@ -138,3 +156,32 @@ class RunOptions(Choices, total=False):
         | ClassDataset
     )
     gating: Literal["random", "relu", "learned", "dlgn", "contexts"] | Any
+
+
+class RunOptions(Choices, UserData, total=False):
+    """Everything that a model may be told."""
+
+
+# The model, and the values of the options of which the classes in a report depend.
+if TYPE_CHECKING:
+    ModelT = TypeVar("ModelT", bound=ModelName)
+    ClassesT = TypeVar("ClassesT", bound=Literal["two", "all"], default=Literal["two"])
+    NetworkT = TypeVar(
+        "NetworkT", bound=Literal["two-layer", "residual"], default=Literal["two-layer"]
+    )
+    RegimeT = TypeVar("RegimeT", bound=Literal["rich", "lazy"], default=Literal["rich"])
+else:  # Python 3.13 is the first whose type variables have defaults
+    from typing import TypeVar
+
+    ModelT = TypeVar("ModelT")
+    ClassesT = TypeVar("ClassesT")
+    NetworkT = TypeVar("NetworkT")
+    RegimeT = TypeVar("RegimeT")
+
+
+class TellingOptions(_PlainChoices, UserData, Generic[ClassesT, NetworkT, RegimeT], total=False):
+    """The same, by whose values type checkers know what the report holds."""
+
+    classes: ClassesT
+    network: NetworkT
+    regime: RegimeT

@@ -86,6 +86,11 @@ class Quantity:
         title = self.title.strip()
         return self.doc or f"{title[:1].upper()}{title[1:]}."
 
+    @property
+    def ideal_text(self) -> str:
+        """The ideal value in as few characters as it takes; a dash without one."""
+        return DASH if self.ideal is None else self._shortest(self.ideal)
+
     def text(self, value: Any) -> str:
         """Format a value as tables show it; a dash for None, NaN and infinity."""
         if value is None:
@@ -108,9 +113,12 @@ class Quantity:
         value = self.ideal if self.at_most is None else self.at_most
         if value is None:
             return ""
-        percent = isinstance(self.format, str) and self.format.endswith("%")
-        words = f"{100 * value:g}%" if percent else f"{value:g}"
+        words = self._shortest(value)
         return f" ({words})" if self.at_most is None else f" (at most {words})"
+
+    def _shortest(self, value: float) -> str:
+        percent = isinstance(self.format, str) and self.format.endswith("%")
+        return f"{100 * value:g}%" if percent else f"{value:g}"
 
 
 def distance_from_ideal(quantity: Quantity, value: Any) -> float:

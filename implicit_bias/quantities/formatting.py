@@ -79,9 +79,9 @@ def rounded(value: float) -> str:
 
 
 def power_of_ten(value: float) -> str:
-    """Format 10 to the power of `value`, which may itself be large: 3e9, 1e(4e8)."""
+    """Format 10 to the power of `value`, which may itself be large: 3e9, 10^(4e8)."""
     if not math.isfinite(value):
         return DASH if math.isnan(value) else "no number of steps"
     if value < 300:
         return rounded(10**value)
-    return f"1e{value:.0f}" if value < 1e4 else f"1e({rounded(value)})"
+    return f"1e{value:.0f}" if value < 1e4 else f"10^({rounded(value)})"

@@ -62,6 +62,7 @@ _SCORE_COSINE = _column(
     ".4f",
     ideal=1.0,
     over_classes="least",
+    head="cosine of scores",
 )
 _AGREEMENT = _column(
     "agreement",
@@ -165,12 +166,12 @@ MEASURED: tuple[Quantity, ...] = (
     _MARGIN_RATIO,
     _column(
         "zeta_cosine",
-        "cosine of zeta",
+        "cosine of direction",
         "Cosine between the coefficients of limit and network; NaN where the network has none.",
         ".4f",
         ideal=1.0,
         over_classes="least",
-        head="zeta cosine",
+        head="cosine",
     ),
     _SCORE_COSINE,
     _AGREEMENT,
@@ -248,6 +249,7 @@ MEASURED: tuple[Quantity, ...] = (
         "gates changed since the start",
         "Share of gates that changed in training.",
         ".2%",
+        head="gates changed",
     ),
     _column(
         "path_error",
@@ -255,6 +257,7 @@ MEASURED: tuple[Quantity, ...] = (
         "Largest distance of training from the closed form, or the flow, relative to that.",
         ".2e",
         ideal=0.0,
+        head="off its path",
         phrase="on its predicted path to {:.1e}",
     ),
     _column(
@@ -263,6 +266,7 @@ MEASURED: tuple[Quantity, ...] = (
         "Distance of a student's weights from their limit, relative to that.",
         ".4f",
         ideal=0.0,
+        head="off the limit",
         phrase="weights {:.2%} off the limit",
     ),
     _like("null_norm_limit", _NULL_NORM, "Length of the limit off the span of the samples."),
@@ -393,7 +397,7 @@ SHARED: tuple[Quantity, ...] = (
     Quantity("solver", "solver", doc="Name of the solver."),
     Quantity(
         "separation_bound",
-        "smallest margin over the sum of its absolute terms, at most",
+        "relative margin of any coefficients, at most (proved)",
         ".3e",
         doc="No coefficients have a larger smallest margin, relative to the sum of the absolute "
         "values of its terms.",
@@ -420,10 +424,18 @@ SHARED: tuple[Quantity, ...] = (
         "certificate",
         "gap | residual (certified)",
         ".1e",
+        head="gap or residual",
         doc="Relative duality gap of a convex program; residual of the first-order conditions of a "
         "local limit.",
     ),
     replace(_ERROR, type=None),
+    Quantity(
+        "bound_ratio",
+        "proved bound over value",
+        ".4f",
+        at_most=1.0,
+        doc="Lower bound of all networks over the value of this one: 1 only if none is better.",
+    ),
     Quantity(
         "gates_that_changed_later",
         "gates that the other network changed since",
@@ -432,7 +444,7 @@ SHARED: tuple[Quantity, ...] = (
     ),
     Quantity(
         "kkt_margin_bound",
-        "  own margin ratio that these imply, at least",
+        "  margin ratio that multipliers prove, at least",
         ".4f",
         doc="Margin ratio, beside the limit of this network, that its KKT distance and dual norms "
         "imply at least: see `KKTDistance.margin_bound`.",

@@ -22,6 +22,7 @@ from .encoding import Encoder as Encoder
 from .encoding import NotSavable as NotSavable
 from .finding import Assumption as Assumption
 from .finding import Finding as Finding
+from .finding import Side as Side
 from .finding import Table as Table
 from .formulas import mathml as mathml
 from .heading import Heading as Heading
@@ -33,6 +34,10 @@ from .row import OPTIONS as OPTIONS
 from .row import READ as READ
 from .row import make_row as make_row
 from .saving import KIND as KIND
+from .screen import LINES as LINES
+from .screen import WIDTH as WIDTH
+from .screen import render_screen as render_screen
+from .screen import screen_table as screen_table
 from .text import render_text as render_text
 from .verdict import WITHIN as WITHIN
 from .verdict import WORDS as WORDS

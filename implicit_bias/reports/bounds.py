@@ -10,10 +10,10 @@ from .._solve import Status
 from ..limits.path_limit import PathLimit
 from ..local_limits.limit import LocalLimit
 from ..measures.bounded_value import BoundedComparison, BoundedValue
-from ..measures.classifiers import classifier_rows
+from ..measures.classifiers import ClassifierComparison, classifier_rows
 from ..quantities.formatting import DASH, number
 from ..quantities.table import lines
-from .finding import Assumption, Finding, Table
+from .finding import Assumption, Finding, Side, Table
 from .findings import solved
 from .verdict import Evidence, decide
 
@@ -25,6 +25,7 @@ __all__ = [
     "bound_evidence",
     "bound_finding",
     "bound_table",
+    "bounded_sides",
     "local_columns",
     "local_evidence",
     "strict_local_optimum",
@@ -46,7 +47,37 @@ def bound_finding(bound: PathLimit) -> Finding:
         alone,
         tables=(bound_table(bound, title, *alone.tables[0].rows[4:]),),
         verdicts=(decide(bound_evidence(bound)),),
+        sides=(_bound_side(bound),),
     )
+
+
+def _bound_side(bound: PathLimit, found: ClassifierComparison | None = None) -> Side:
+    values = {"value": bound.dual_objective, "gap": bound.gap}
+    return Side(BOUND, values | ({} if found is None else _labels(found)))
+
+
+def _labels(found: ClassifierComparison) -> dict[str, Any]:
+    return {name: getattr(found, name) for name in ("agreement", "error", "score_cosine")}
+
+
+def bounded_sides(bound: PathLimit, found: BoundedComparison) -> tuple[Side, ...]:
+    """Return the bound, the local limit and the network as columns of the first screen.
+
+    Parameters
+    ----------
+    bound : PathLimit
+    found : BoundedComparison
+        Of a network with these gates.
+    """
+    known, local = found.classifiers, found.limit
+    network = {"value": found.value, "error": found.error_network, "local_ratio": found.local_ratio,
+               "bound_ratio": found.bound_ratio}  # fmt: skip
+    sides = [_bound_side(bound, known.get(LASSO)), Side("network", network)]
+    if local is not None:
+        values = {"value": local.value, "local_residual": local.residual, "local_ratio": 1.0,
+                  "bound_ratio": found.local_bound_ratio}  # fmt: skip
+        sides.insert(1, Side(LOCAL, values | (_labels(known[LOCAL]) if LOCAL in known else {})))
+    return tuple(sides)
 
 
 def bound_evidence(bound: PathLimit, value: BoundedValue | None = None) -> Evidence:
@@ -214,4 +245,6 @@ def strict_local_optimum(local: LocalLimit | None) -> Assumption:
         "the point next to the network is a strict local optimum, up to rotations of units "
         f"(certified in floating point){why}",
         None if local is None else known.get(local.status),
+        "strict local optimum",
+        "proved in floating point" if local is not None and local.status in known else "",
     )

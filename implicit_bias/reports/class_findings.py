@@ -15,8 +15,8 @@ from ..quantities.formatting import number
 from ..quantities.table import stacked
 from ..training.trajectory import Trajectory
 from .columns import limit_columns, over_classes, training_columns
-from .finding import Assumption, Finding, Table
-from .findings import evidence, network_record, shortfall
+from .finding import Assumption, Finding, Side, Table
+from .findings import dual_condition, evidence, network_record, shortfall
 from .verdict import Verdict, decide, nearest_first
 from .writers import write_frame, write_weights
 
@@ -89,6 +89,7 @@ def class_finding(classes: Sequence[int], done: Progressed) -> Finding:
         finished=done.finished,
         shortfall=_shortfall(done),
         verdicts=_verdicts(done),
+        sides=_sides(done),
     )
 
 
@@ -143,6 +144,16 @@ def _record(one: Trained | None) -> dict[str, Any]:
     }
 
 
+def _sides(done: Progressed) -> tuple[Side, ...]:
+    """Return the worst over all classes, of limits and of networks."""
+    limits = over_classes([limit_columns(limit, "") for limit in done.limits.values()])
+    cells = [one.comparison.cells() | training_columns(one.trajectory)
+             for one in done.trained.values()]  # fmt: skip
+    networks = over_classes(cells) | ({} if done.labels is None else done.labels.cells())
+    found = Side(f"{len(done.limits)} limits, the worst", limits, predicted=True)
+    return (found, Side("their networks", networks)) if cells else (found,)
+
+
 def _verdicts(done: Progressed) -> tuple[Verdict, ...]:
     """Return the verdict on the networks of all classes: that on the one farthest away."""
     if done.labels is None:
@@ -178,6 +189,8 @@ def _assumptions(done: Progressed) -> tuple[Assumption, ...]:
         if inseparable
         else "every class can be separated from the rest in these gates (certified)",
         False if inseparable else separable or None,
+        "separable",
+        "proved",
     )
     return (found, *_of_training(done)) if done.trained else (found,)
 
@@ -188,11 +201,19 @@ def _of_training(done: Progressed) -> tuple[Assumption, ...]:
     holds = {one.comparison.dual_condition for one in done.trained.values()}
     return (
         Assumption(
-            "the networks are homogeneous, their loss exponential-like (by construction)", True
+            "the networks are homogeneous, their loss exponential-like (by construction)",
+            True,
+            "homogeneous, exponential-like loss",
+            "by construction",
         ),
-        Assumption(f"the losses tend to 0: log(1/loss) is at least {least:.3g} at the end", None),
         Assumption(
-            "every unit of a network has a dual norm of at most 1, to a hundredth",
+            f"the losses tend to 0: log(1/loss) is at least {least:.3g} at the end",
+            None,
+            "loss to 0",
+            "cannot be checked",
+        ),
+        dual_condition(
             False if False in holds else None if None in holds else True,
+            max(one.comparison.largest_dual_norm for one in done.trained.values()),
         ),
     )

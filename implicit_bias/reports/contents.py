@@ -126,36 +126,11 @@ class Contents:
         return {name: thing for one in self.findings for name, thing in one.objects.items()}
 
     @property
-    def limit(self) -> Any:
-        """The predicted limit: a mapping of them where there are several.
-
-        By class with `classes="all"`; for `relu` the four machines by their names in results, the
-        limit of the copy that froze its gates being `objects["frozen_limit"]`. This and the three
-        properties below are None where there is nothing of the kind.
-        """
-        return self.objects.get("limit")
-
-    @property
-    def network(self) -> Any:
-        """The network as it ended: by class with `classes="all"`, "relu" and "gated" for `gdln`."""
-        return self.objects.get("network")
-
-    @property
-    def trajectory(self) -> Any:
-        """The trajectory of training, by the keys of `network` where there are several."""
-        return self.objects.get("trajectory")
-
-    @property
-    def comparison(self) -> Any:
-        """The measured differences of limit and network, by class with `classes="all"`."""
-        return self.objects.get("comparison")
-
-    @property
     def by_trainer(self) -> dict[str, Self]:
         """The report of each of several trainers, as of a run that had named it alone.
 
-        With one trainer this report; empty for a model that has no choice of them. The properties
-        above are those of the trainer named last.
+        With one trainer this report; empty for a model that has no choice of them. A report of
+        several holds the network, trajectory and comparison of the trainer named last.
         """
         names = dict.fromkeys(name for one in self.findings for name in one.parts)
         if not names:

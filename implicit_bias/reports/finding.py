@@ -13,7 +13,7 @@ from ..drawing.figures import Panel, Row
 from ..quantities.measured import Measured
 from .verdict import Evidence, Verdict, decide
 
-__all__ = ["DIVERGED", "Assumption", "Finding", "Table", "Writer"]
+__all__ = ["DIVERGED", "Assumption", "Finding", "Side", "Table", "Writer"]
 
 Writer = Callable[[Path], None]
 
@@ -40,15 +40,39 @@ class Table:
 
 
 @dataclass(frozen=True)
+class Side:
+    """One column of the first screen: a prediction, or a network beside it.
+
+    `values` are by the names of their quantities in `quantities.TABLE`, the important ones first;
+    texts stand for themselves. A prediction has the ideal value of what it has none of.
+    """
+
+    name: str
+    values: Mapping[str, Any]
+    predicted: bool = False
+
+
+@dataclass(frozen=True)
 class Assumption:
-    """One assumption of a theorem and whether it holds in this run; None where unknown."""
+    """One assumption of a theorem and whether it holds in this run; None where unknown.
+
+    `name` is what the first screen calls it, and `how` says how it is known, or for None why not.
+    """
 
     text: str
     holds: bool | None
+    name: str = ""
+    how: str = ""
+
+    @property
+    def mark(self) -> str:
+        """Whether it holds, in words."""
+        if self.holds is None:
+            return self.how or "not checked"
+        return "holds" if self.holds else "DOES NOT HOLD"
 
     def __str__(self) -> str:
-        mark = {True: "holds", False: "DOES NOT HOLD", None: "not checked"}[self.holds]
-        return f"{self.text}: {mark}"
+        return f"{self.text}: {self.mark}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -82,6 +106,8 @@ class Finding(Shown):
         What training did not reach, and the way out; empty where there is nothing to say.
     verdicts : tuple of Verdict
         On its networks, one each; of a bound, what is proved of all networks.
+    sides : tuple of Side
+        Columns of the first screen.
     parts : mapping of trainer to Finding
         What it is put together from, where several trainers trained a network each.
     """
@@ -99,6 +125,7 @@ class Finding(Shown):
     finished: bool = True
     shortfall: str = ""
     verdicts: tuple[Verdict, ...] = ()
+    sides: tuple[Side, ...] = ()
     parts: Mapping[str, Finding] = field(default_factory=dict)
 
     @classmethod

@@ -17,7 +17,7 @@ from ..quantities.formatting import loss_in_words
 from ..quantities.table import columns, lines
 from ..training.trajectory import Trajectory
 from .columns import limit_columns, training_columns
-from .finding import Assumption, Finding, Table, Writer
+from .finding import Assumption, Finding, Side, Table, Writer
 from .verdict import Evidence
 from .writers import write_frame, write_weights
 
@@ -30,6 +30,7 @@ __all__ = [
     "TOGETHER",
     "compared",
     "divergence",
+    "dual_condition",
     "evidence",
     "full_batches",
     "gating_file",
@@ -47,6 +48,12 @@ TOGETHER = "prediction and training"
 """Title of the table with a limit and a network side by side."""
 # By how much log(loss) rises in a run that diverged.
 RISE = math.log(10.0)
+# Lines of the first screen, as far as columns differ in them and there is room.
+SCREEN = (
+    "status", "objective", "lower_bound", "gap", "margin_ratio", "zeta_cosine", "agreement",
+    "val_accuracy", "largest_dual_norm", "log_inverse_loss", "limit_seconds", "n_live",
+    "n_support", "kkt_residual",
+)  # fmt: skip
 BOUNDS = ("objective", "lower_bound", "gap")
 
 
@@ -74,9 +81,12 @@ def solved(limit: Limit, name: str) -> Finding:
             Assumption(
                 "the data are separable in these gates (certified)",
                 False if limit.status is Status.NOT_SEPARABLE else separable,
+                "separable",
+                "proved",
             ),
         ),
         row=cells,
+        sides=(Side(name, {"status": limit.status.name, **cells}, predicted=True),),
         objects={"limit": limit},
         **_of_limit(limit, name, record),
     )
@@ -137,6 +147,7 @@ def compared(
     # That of the function, whose accuracy stands beside it: programs may have margins of their own.
     margin = float((samples[0].y * scores[0]).min())
     record = limit.to_dict()
+    sides = _both(limit, margin, (at_train, at_val), state, trajectory, comparison)
     return Finding(
         "limit",
         record={
@@ -148,12 +159,16 @@ def compared(
             Table(
                 TOGETHER,
                 ("", name, "trained network"),
-                _both(limit, margin, (at_train, at_val), state, trajectory, comparison),
+                _rows(sides, limit, trajectory),
                 of_network=True,
             ),
             Table("comparison", ("", "value"), _measures(comparison), of_network=True),
         ),
         assumptions=assumptions,
+        sides=(
+            Side(name, _of_screen(sides[0]), predicted=True),
+            Side("network", _of_screen(comparison.cells() | sides[1])),
+        ),
         objects={"limit": limit, "comparison": comparison},
         row=limit_columns(limit, name)
         | state.cells()
@@ -176,7 +191,8 @@ def evidence(
     further
         As of `Evidence`; a `reason` takes the place of what keeps the network away.
     """
-    reason = unseparated(trajectory) or further.pop("reason", "") or comparison.held_back_by
+    given, remark = further.pop("reason", ""), further.pop("remark", "")
+    reason = unseparated(trajectory) or given or comparison.held_back_by
     return Evidence(
         status=limit.status,
         near={"margin_ratio": comparison.margin_ratio},
@@ -184,7 +200,7 @@ def evidence(
         smallest_margin=float(trajectory.smallest_margin[-1]),
         diverged=divergence(trajectory),
         reason=reason,
-        remark=_interrupted(trajectory) or further.pop("remark", ""),
+        remark=_interrupted(trajectory) or remark,
         **further,
     )
 
@@ -192,25 +208,51 @@ def evidence(
 def loss_vanishes(trajectory: Trajectory) -> Assumption:
     """Return the assumption that the loss tends to 0, with how far it came."""
     reached = -float(trajectory.log_loss[-1])
-    return Assumption(f"the loss tends to 0: log(1/loss) is {reached:.3g} at the end", None)
+    return Assumption(
+        f"the loss tends to 0: log(1/loss) is {reached:.3g} at the end",
+        None,
+        "loss to 0",
+        "cannot be checked",
+    )
 
 
 def full_batches(options: Any) -> Assumption:
     """Return the assumption that steps are on all samples at once."""
-    return Assumption("full batches, as gradient flow has", options.batch_size == 0)
+    return Assumption("full batches, as gradient flow has", options.batch_size == 0, "full batches")
 
 
 def separable_assumptions(comparison: Comparison, trajectory: Trajectory) -> tuple[Assumption, ...]:
     """Return the assumptions of theorems about homogeneous networks on separable data."""
     return (
-        Assumption("the data are separable by such a network (certified)", True),
-        Assumption("the network is homogeneous, its loss exponential-like (by construction)", True),
-        loss_vanishes(trajectory),
         Assumption(
-            "every unit of the network has a dual norm of at most 1, to a hundredth",
-            comparison.dual_condition,
+            "the data are separable by such a network (certified)", True, "separable", "proved"
         ),
+        Assumption(
+            "the network is homogeneous, its loss exponential-like (by construction)",
+            True,
+            "homogeneous, exponential-like loss",
+            "by construction",
+        ),
+        loss_vanishes(trajectory),
+        dual_condition(comparison.dual_condition, comparison.largest_dual_norm),
     )
+
+
+def dual_condition(holds: bool | None, largest: float) -> Assumption:
+    """Return the assumption that every unit satisfies the dual condition.
+
+    Parameters
+    ----------
+    holds : bool or None
+    largest : float
+        Largest dual norm of a unit; NaN where it is not known.
+    """
+    text = "every unit of the network has a dual norm of at most 1, to a hundredth"
+    how = "not known" if holds is None else "measured"
+    if not math.isnan(largest):
+        text += f" (the largest is {largest:.4g})"
+        how = "undecided" if holds is None else f"measured: {largest:.4g}"
+    return Assumption(text, holds, "dual norms at most 1", how)
 
 
 def gating_file(gating: Any) -> Finding:
@@ -291,7 +333,8 @@ def _both(
     state: NetworkState,
     trajectory: Trajectory,
     comparison: Comparison,
-) -> tuple[tuple[str, ...], ...]:
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what is known of the limit and of the network, by the names of quantities."""
     n_samples, n_units = len(limit.dual), len(limit.unit_norms)
     log_loss = float(trajectory.log_loss[-1])
     norm_per_margin: float | str = "not separating yet"
@@ -320,7 +363,13 @@ def _both(
         "log_inverse_loss": -log_loss,
         "limit_seconds": float(trajectory.seconds[-1]),
     }
-    both = partial(columns, [predicted, trained])
+    return predicted, trained
+
+
+def _rows(
+    sides: Sequence[Mapping[str, Any]], limit: Limit, trajectory: Trajectory
+) -> tuple[tuple[str, ...], ...]:
+    both, n_units = partial(columns, sides), len(limit.unit_norms)
     return (
         *both("status", *BOUNDS, "smallest_margin", "network_norm"),
         *both(*(["n_live"] if n_units > 1 else [])),
@@ -328,6 +377,15 @@ def _both(
         ("iterations | steps", str(limit.iterations), str(int(trajectory.step[-1]))),
         *both("final_loss", "log_inverse_loss", "limit_seconds"),
     )
+
+
+def _of_screen(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the first screen shows, in its order; a status only where it is no good news."""
+    shown = SCREEN if values.get("status") != Status.SOLVED.name else SCREEN[1:]
+    known = {name: values[name] for name in shown if values.get(name) is not None}
+    if known.get("status") == "finished":
+        del known["status"]
+    return known
 
 
 def _measures(comparison: Comparison) -> tuple[tuple[str, ...], ...]:

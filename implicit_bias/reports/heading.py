@@ -19,6 +19,11 @@ class Heading(Shown):
     ----------
     model, theorem, program : str
         The model, the theorem of which paper predicts its limit, and the program that it is of.
+    source : str
+        The paper and the number of the theorem, in a few words.
+    more : str
+        Where to look for more, in the last line of the first screen; the options of the command if
+        it is left out.
     setup : str
         The data and the choices that matter, in a line.
     title : str
@@ -33,3 +38,5 @@ class Heading(Shown):
     setup: str
     title: str
     record: Mapping[str, Any]
+    source: str = ""
+    more: str = ""

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from types import NoneType
-from typing import Any
+from typing import Any, TypeVar, get_args, get_origin, overload
 
 from .._doors import door
 from .._extras import naming_extras
 from .._files import from_json, write_atomically
+from .._kinds import anything
 from .._names import PROMISED, Unreadable, found
 from .._saved import filled, kind_of, read_saved
 from .encoding import Decoder, entry
@@ -24,10 +25,16 @@ from .verdict import WORDS, Verdict
 
 __all__ = ["is_run", "load"]
 
+T = TypeVar("T")
 
+
+@overload
+def load(path: str | os.PathLike[str]) -> Report: ...
+@overload
+def load(path: str | os.PathLike[str], kind: type[T]) -> T: ...
 @naming_extras()
-@door()
-def load(path: str | os.PathLike[str]) -> Any:
+@door(kind=anything)
+def load(path: str | os.PathLike[str], kind: type[Any] | None = None) -> Any:
     """Load what was saved: the report of a run's folder, or a single result from its file.
 
     Nothing in a file is run, and nothing in it is proved: certificates are as they were written.
@@ -38,6 +45,11 @@ def load(path: str | os.PathLike[str]) -> Any:
     path : path
         The folder that `run(..., save=path)`, ``compare --save`` or `Report.save` wrote, or the
         file of a limit, a gating or a trajectory, which its `save` wrote.
+    kind : type, optional
+        The class of what is there. By default whatever it is; type checkers take that for a report
+        of a model with the limit of the SVM's kind, so that files, and reports of other models,
+        are loaded typed as `load("limit.safetensors", ib.limits.GLNLimit)` and
+        `load("runs/x", ib.Report[Literal["gdln"]])`.
 
     Returns
     -------
@@ -49,6 +61,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     ------
     FileNotFoundError
         If there is no such folder or file.
+    TypeError
+        If it is of another class than `kind`, or the report of another model.
     ValueError
         If it is something else, of another version, damaged, or a run that is not finished.
 
@@ -58,7 +72,29 @@ def load(path: str | os.PathLike[str]) -> Any:
     >>> ib.load("runs/x").limit.objective == report.limit.objective
     True
     """
-    path = Path(path)
+    loaded = _loaded(Path(path))
+    if kind is not None:
+        _check_kind(loaded, kind, path)
+    return loaded
+
+
+def _check_kind(loaded: object, kind: type[Any], path: str | os.PathLike[str]) -> None:
+    """Refuse what is of another class, or a report of another model than `Report[...]` names."""
+    wanted = get_origin(kind) or kind
+    if not isinstance(wanted, type):
+        raise TypeError(f"`kind` must be a class, such as Report or GLNLimit, got {kind!r}")
+    if not isinstance(loaded, wanted):
+        got = type(loaded).__name__
+        raise TypeError(f"`kind`: {str(path)!r} holds {got}, not {wanted.__name__}: name that")
+    models = get_args(get_args(kind)[0]) if get_args(kind) else ()
+    if isinstance(loaded, Report) and models and loaded.heading.model not in models:
+        raise TypeError(
+            f"`kind`: {str(path)!r} is a run of the model {loaded.heading.model!r}, not of "
+            f"{' or '.join(map(repr, models))}: name that"
+        )
+
+
+def _loaded(path: Path) -> Any:
     if path.is_dir():
         return _read_report(path)
     if not path.exists():

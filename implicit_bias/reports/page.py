@@ -37,7 +37,7 @@ CERTIFICATE = (
 HEADLINE = ("gap", "margin_ratio", "agreement")
 # Of the data: no names, which may be those of folders that the user did not type.
 DATA = ("n_train", "n_val", "n_inputs", "sha256")
-MARKS = {True: ("holds", "good"), False: ("does not hold", "bad"), None: ("not checked", "open")}
+STYLES = {True: "good", False: "bad", None: "open"}
 
 
 @dataclass(frozen=True)
@@ -78,12 +78,13 @@ def render_html(report: Contents, *, command: str | None = None) -> str:
     picture = _picture(report.figure())
     return pages.get_template("page.html.j2").render(
         heading=report.heading,
-        headline=_headline(report),
+        headline=[str(one) for one in report.verdicts],
+        figures=_figures(report),
         formulas=mathml(report.heading.program),
         verdict=_verdict(report),
         notices=_notices(report),
         assumptions=report.assumptions,
-        marks=MARKS,
+        styles=STYLES,
         tables=report.tables,
         picture=picture,
         certificate=_certificate(report.certificates),
@@ -97,11 +98,12 @@ def render_cell(report: Contents) -> str:
     texts = [*_notices(report), report.heading.setup, *map(str, report.assumptions)]
     tables = (html_table(table.title, table.columns, table.rows) for table in report.tables)
     text = "".join(f"<div>{escape(line)}</div>" for line in texts)
-    return f"<b>{escape(report.heading.model)}: {_verdict(report)}</b>{text}{''.join(tables)}"
+    head = "<br>".join(escape(str(one)) for one in report.verdicts)
+    return f"<b>{head}</b><div>{escape(report.heading.title)}</div>{text}{''.join(tables)}"
 
 
-def _headline(report: Contents) -> str:
-    """Return the verdict in numbers: the gap of the proof, and the distance of the network."""
+def _figures(report: Contents) -> str:
+    """Return the gap of the proof and the distance of the network in numbers."""
     row = {name: value for one in report.findings for name, value in one.row.items()}
     words = [] if report.status is None else [report.status.name]
     words += [" ".join(line).strip() for line in lines(row, *HEADLINE)]

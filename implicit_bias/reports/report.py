@@ -5,14 +5,26 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import GenericAlias
+from typing import TYPE_CHECKING, Generic
 
 from .._doors import door, result
 from .._files import write_atomically
 from .contents import Contents
 from .files import REPORT, RESULTS
+from .held import (
+    ClassesT,
+    HeldComparison,
+    HeldLimit,
+    HeldNetwork,
+    HeldTrajectory,
+    ModelT,
+    NetworkT,
+    RegimeT,
+)
 from .page import render_cell
 from .saving import write_report
+from .screen import render_screen
 from .text import render_text
 
 if TYPE_CHECKING:
@@ -23,10 +35,27 @@ __all__ = ["Report"]
 
 @result()
 @dataclass(frozen=True, eq=False, repr=False)
-class Report(Contents):
+class Report(Contents, Generic[ModelT, ClassesT, NetworkT, RegimeT]):
     """The outcome of one run, which prints, draws and saves itself.
 
-    Its attributes and its methods `row`, `to_json` and `figure` are those of `Contents`.
+    Its attributes and its methods `row`, `to_json` and `figure` are those of `Contents`. Type
+    checkers know what it holds from the model and from the options `classes`, `network` and
+    `regime` that `run` was called with: `Report[Literal["gln"]]` is a report of the model `gln`,
+    and `Report` one of any model with the limit of the SVM's kind.
+
+    Attributes
+    ----------
+    limit
+        The predicted limit: a mapping of them where there are several, by class with
+        `classes="all"`; for `relu` the four machines by their names in results, the limit of the
+        copy that froze its gates being `objects["frozen_limit"]`.
+    network
+        The network as it ended: by class with `classes="all"`, "relu" and "gated" for `gdln`.
+    trajectory
+        The trajectory of training, by the keys of `network` where there are several.
+    comparison
+        The measured differences of limit and network, by class with `classes="all"`. This and the
+        three above raise AttributeError where there is nothing of the kind, and say why.
 
     Examples
     --------
@@ -35,14 +64,42 @@ class Report(Contents):
     ('SOLVED', True, 40)
     """
 
+    limit = HeldLimit("limit")
+    network = HeldNetwork("network")
+    trajectory = HeldTrajectory("trajectory")
+    comparison = HeldComparison("comparison")
+
+    if not TYPE_CHECKING:
+        # `Report[Literal["gln"]]` alone: type variables have no defaults before Python 3.13.
+        __class_getitem__ = classmethod(GenericAlias)
+
     def __str__(self) -> str:
-        return render_text(self)
+        return self.first_screen()
+
+    def first_screen(self, width: int = 80) -> str:
+        """Render the verdicts, what they rest on and the theory, in 24 lines.
+
+        Parameters
+        ----------
+        width : int
+            Columns of a line; at most 80 are used.
+        """
+        return render_screen(self, width)
+
+    def details(self, width: int = 100) -> str:
+        """Render verdicts, theorem, data, assumptions and all tables as text.
+
+        Parameters
+        ----------
+        width : int
+            Columns of a line.
+        """
+        return render_text(self, width)
 
     def __repr__(self) -> str:
-        status = "no limit" if self.status is None else self.status.name
-        ending = "finished" if self.finished else "interrupted"
+        ending = "" if self.finished else ", interrupted"
         return (
-            f"Report({self.heading.model}: {status}, {ending}{', ' * bool(self.failure)}"
+            f"Report({self.heading.model}: {self.verdict}{ending}{', ' * bool(self.failure)}"
             f"{self.failure or ''}\n  {self.heading.setup}\n  {', '.join(self.objects)})"
         )
 

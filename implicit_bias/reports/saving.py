@@ -22,7 +22,7 @@ PLAIN: Mapping[str, type] = MappingProxyType(
     {
         "key": str, "record": Mapping, "tables": tuple, "assumptions": tuple, "statuses": Mapping,
         "certificates": Mapping, "row": Mapping, "finished": bool, "shortfall": str,
-        "verdicts": tuple,
+        "verdicts": tuple, "sides": tuple,
     }
 )  # fmt: skip
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from .finding import Assumption, Finding, Table
+from .finding import Assumption, Finding, Side, Table
 
-__all__ = ["joined", "side_by_side"]
+__all__ = ["in_order", "joined", "side_by_side"]
 
 NONE = "-"
 # What a run was asked for is in its heading; each part says what of it went to its own trainer.
@@ -40,7 +40,22 @@ def side_by_side(parts: Mapping[str, Finding]) -> Finding:
             (f"{name}: {one.shortfall}" for name, one in parts.items() if one.shortfall), ""
         ),
         verdicts=tuple(verdict for one in findings for verdict in one.verdicts),
+        sides=_sides(parts),
         parts=dict(parts),
+    )
+
+
+def _sides(parts: Mapping[str, Finding]) -> tuple[Side, ...]:
+    """Return the prediction's column once, and that of each trainer's network by its name."""
+    first = next(iter(parts.values()))
+    return (
+        *(side for side in first.sides if side.predicted),
+        *(
+            replace(side, name=trainer)
+            for trainer, one in parts.items()
+            for side in one.sides
+            if not side.predicted
+        ),
     )
 
 
@@ -69,12 +84,12 @@ def _one_table(parts: Mapping[str, Table]) -> Table:
     shared = {row[0]: row[:-1] for table in reversed(list(parts.values())) for row in table.rows}
     rows = tuple(
         (*shared[label], *(cells.get(label, NONE) for cells in last.values()))
-        for label in _in_order([list(cells) for cells in last.values()])
+        for label in in_order([list(cells) for cells in last.values()])
     )
     return Table(first.title, (*first.columns[:-1], *parts), rows, of_network=True)
 
 
-def _in_order(lists: Sequence[Sequence[str]]) -> list[str]:
+def in_order(lists: Sequence[Sequence[str]]) -> list[str]:
     """Return every label once; a label new to a list follows the label before it in that list."""
     found: list[str] = []
     for labels in lists:
@@ -94,11 +109,16 @@ def _assumptions(parts: Mapping[str, tuple[Assumption, ...]]) -> tuple[Assumptio
     for one in zip(*parts.values(), strict=True):
         if len(set(one)) == 1:
             found.append(one[0])
-        else:
-            found += [
-                Assumption(f"{trainer}: {assumption.text}", assumption.holds)
-                for trainer, assumption in zip(parts, one, strict=True)
-            ]
+            continue
+        alike = len({(assumption.holds, assumption.how) for assumption in one}) == 1
+        found += [
+            replace(
+                assumption,
+                text=f"{trainer}: {assumption.text}",
+                how=assumption.how if alike else f"{trainer}, {assumption.how}".rstrip(", "),
+            )
+            for trainer, assumption in zip(parts, one, strict=True)
+        ]
     return tuple(found)
 
 

@@ -18,18 +18,26 @@ SHORT = 16
 
 
 def render_text(report: Contents, width: int = WIDTH) -> str:
-    """Render theorem, data, assumptions and tables in lines of at most `width` characters.
+    """Render everything that a report says, in lines of at most `width` characters.
 
     Long text is wrapped, in paragraphs and in the cells of tables.
     """
     heading = report.heading
+    verdicts = [line for one in report.verdicts for line in _wrapped(str(one), width)]
     head = [
         *_wrapped(f"model {heading.model}: {heading.theorem}", width),
         *_wrapped(f"data: {heading.setup}", width),
         *(line for one in report.assumptions for line in _wrapped(f"  - {one}", width, "    ")),
     ]
-    text = "\n\n".join(["\n".join(head), *(render_table(table, width) for table in report.tables)])
-    return harmless(text)
+    return harmless(
+        "\n\n".join(
+            [
+                "\n".join(verdicts),
+                "\n".join(head),
+                *(render_table(table, width) for table in report.tables),
+            ]
+        )
+    )
 
 
 def _wrapped(text: str, width: int, indent: str = "  ") -> list[str]:

@@ -125,6 +125,8 @@ class Evidence:
         What is predicted of the network if it trains on.
     remark : str
         What is said of the network wherever it stands.
+    proof : str
+        What is proved of the local limit; that it is strict if this is left out.
     numbers : str
         The numbers in words of their own, where a list of quantities does not say it.
     trainer, network : str
@@ -141,11 +143,14 @@ class Evidence:
     reason: str = ""
     predicted: str = ""
     remark: str = ""
+    proof: str = ""
     numbers: str = ""
     trainer: str = ""
     network: str = ""
 
 
+# Statuses of points that are proved to be local optima, of all networks nearby or of live units.
+OPTIMA = (Status.LOCAL_OPTIMUM, Status.GLOBAL_OPTIMUM, Status.LIVE_OPTIMUM)
 # Words of networks whose numbers say nothing yet.
 SILENT = ("DIVERGED", "NOT SEPARABLE", "NOT SEPARATED", "NOT SOLVED")
 
@@ -218,7 +223,7 @@ def _explained(word: Word, found: Evidence) -> tuple[str, ...]:
     if word == "AT ITS LIMIT":
         return ()
     if word == "AT A LOCAL LIMIT":
-        return ("proved strict",)
+        return (found.proof or "proved strict",)
     if word == "NOT THIS LIMIT" and found.theory != "control":
         return ("no network of this limit exceeds 1: it has other gates, data or units",)
     return (found.reason or _usual_reason(word, found),)
@@ -254,9 +259,9 @@ def _place(found: Evidence) -> Word:
     if found.theory == "limit":
         return "AT ITS LIMIT" if near else "NOT THERE YET"
     local = found.status if found.theory == "local limit" else None
-    if local is Status.LOCAL_OPTIMUM and near:
+    if local in OPTIMA and near:
         return "AT A LOCAL LIMIT"
-    return "NOT THERE YET" if local in (Status.LOCAL_OPTIMUM, Status.SADDLE) else "NO THEOREM"
+    return "NOT THERE YET" if local in (*OPTIMA, Status.SADDLE) else "NO THEOREM"
 
 
 def _is_near(name: str, value: float) -> bool:

@@ -2,6 +2,7 @@
 
 from .gathering import gather as gather
 from .label_agreement import agreement_ahead as agreement_ahead
+from .model import Holds as Holds
 from .progress import Lines as Lines
 from .progress import Progress as Progress
 from .seeds import Seeds as Seeds

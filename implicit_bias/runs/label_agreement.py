@@ -6,11 +6,14 @@ import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..data.sample import Sample
 from ..limits.limit import Limit
 from ..measures.distances import Distances
 from ..measures.margin_flow import margin_flow
 from ..quantities.formatting import rounded
+from ..training.trajectory import Trajectory
 
 if TYPE_CHECKING:
     import torch
@@ -38,12 +41,16 @@ class AgreementAhead:
     until : float
         The largest log(1/loss) that was looked at.
     reason : str
+    measured : bool
+        True if the run itself came to it: labels agree at each of its checkpoints from there on,
+        so that they do so there at the latest, and the flow predicts that they stay.
     """
 
     level: float
     log_inverse_loss: float
     until: float
     reason: str = ""
+    measured: bool = False
 
     def row(self) -> tuple[str, str]:
         """Return a line of a table of text."""
@@ -59,16 +66,19 @@ class AgreementAhead:
         if math.isinf(self.log_inverse_loss):
             return f"not up to log(1/loss) {self.until:.0e}, by the flow of the smallest margin"
         found = rounded(self.log_inverse_loss)
+        if self.measured:
+            return f"from log(1/loss) {found} on at the latest, measured along the run"
         return f"from log(1/loss) about {found} on, by the flow of the smallest margin"
 
 
 def agreement_ahead(
-    network: torch.nn.Module, train: Sample, held_out: Sample, limit: Limit
+    network: torch.nn.Module, train: Sample, held_out: Sample, limit: Limit, trajectory: Trajectory
 ) -> AgreementAhead:
     """Follow descent from a trained network until its held-out labels stay those of the limit.
 
-    There is a reason instead of a number where there are too many samples for a run to wait, or
-    where the flow cannot begin: the network does not separate yet.
+    A network whose labels agree already has come to that on its way, with `agreement` observed
+    along `trajectory`. There is a reason instead of a number where there are too many samples for a
+    run to wait, or where the flow cannot begin: the network does not separate yet.
     """
     if len(train.y) > MOST_SAMPLES:
         reason = f"with more than {MOST_SAMPLES} samples call `margin_flow` on the network"
@@ -78,5 +88,16 @@ def agreement_ahead(
         flow = margin_flow(network, *train, until=UNTIL, step=STEP, observer=observer)
     except (ValueError, FloatingPointError) as error:
         return AgreementAhead(LEVEL, math.nan, UNTIL, str(error))
-    until = float(flow.log_inverse_loss[-1])
-    return AgreementAhead(LEVEL, flow.first("agreement", LEVEL), until)
+    until, begins = float(flow.log_inverse_loss[-1]), float(flow.log_inverse_loss[0])
+    ahead = flow.first("agreement", LEVEL)
+    if ahead > begins:
+        return AgreementAhead(LEVEL, ahead, until)
+    reached = -float(trajectory.log_loss[_since(trajectory)])
+    return AgreementAhead(LEVEL, min(reached, begins), until, measured=True)
+
+
+def _since(trajectory: Trajectory) -> int:
+    """Return the checkpoint from which labels agree at every one; the last if it is of another."""
+    apart = np.flatnonzero(~(trajectory.observed["agreement"] >= LEVEL))
+    first = int(apart[-1]) + 1 if len(apart) else 0
+    return min(first, len(trajectory.step) - 1)

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
 from ..options.resolve import OptionTable
 
-__all__ = ["Model", "imported"]
+__all__ = ["Holds", "Model", "imported"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Holds:
+    """The classes of what a report holds: "module:class", the module without this package's name.
+
+    Where it holds several of a class, "kind module:class": "Mapping[str]" by names, "Mapping[int]"
+    by numbers, "tuple". Type checkers learn them from the stub `reports/held.pyi`.
+    """
+
+    limit: str
+    network: str
+    trajectory: str = "training.trajectory:Trajectory"
+    comparison: str = "measures.comparison:Comparison"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +34,8 @@ class Model(OptionTable):
     ----------
     theorem : str
         The statement in a sentence, and where it stands.
+    source : str
+        Where it stands, in a few words.
     program : str
         The convex program in one line.
     parts : str
@@ -28,13 +45,21 @@ class Model(OptionTable):
     programs : str
         "module:function" where `function(setup)` states the programs of the run and returns
         `RunPrograms`, nothing being solved or trained; empty where the limit is a closed form.
+    holds : Holds
+        What its report holds.
+    holds_with : mapping of (str, str) to Holds
+        The same with another value of an option, by option and value. Models with one limit a class
+        need no entry for that.
     """
 
     theorem: str
+    source: str
     program: str
     parts: str = ""
     run: str = f"{__package__}.separable:run_separable"
     programs: str = f"{__package__}.separable:separable_programs"
+    holds: Holds
+    holds_with: Mapping[tuple[str, str], Holds] = field(default_factory=dict)
 
     def refusal(self, kind: str) -> str:
         """Return why "data" or a "gating" of a user's own is not taken; empty where it is.

@@ -14,6 +14,7 @@ from ..measures.extrapolation import (
     inverse_log_loss,
 )
 from ..measures.rates import ANGLE, MARGIN, Rate, measure_rates, proved_method
+from ..quantities.formatting import DASH
 from ..quantities.table import lines
 from ..reports.finding import Finding, Table
 from ..training.settings import TrainingSettings
@@ -28,6 +29,7 @@ FARTHER = 10
 # Trainers whose units grow as the law of dual norms says. Under "annealed", whose log(1/loss) is
 # that of its schedule, small units grow sooner, and 8 of 30 later ratios lay above their bars.
 FOLLOWS = frozenset({"constant", "normalised", "momentum", "dual"})
+EXPONENTS = "exponents over the last half of the checkpoints"
 EXTRAPOLATED = "extrapolated to zero loss"
 PROVED = ("proved of the limit, by the certificate", "at most 1")
 
@@ -172,11 +174,14 @@ def _slow(trajectory: Trajectory, unit: int) -> str:
 
 def _exponents(rates: Sequence[Rate], settings: TrainingSettings) -> tuple[Table, ...]:
     """Return measured exponents beside the known ones; no table without any."""
-    rows = tuple(
+    rows: tuple[tuple[str, ...], ...] = tuple(
         rate.row()
         for rate in rates
         if rate.status is Status.ESTIMATED
         and (rate.variable != "log t" or settings.trainer == "constant")
     )
-    title = "exponents over the last half of the checkpoints"
-    return (Table(title, ("", "measured", "known", "of what"), rows),) if rows else ()
+    title = EXPONENTS
+    columns: tuple[str, ...] = ("", "measured", "known", "of what")
+    if all(row[2] == DASH for row in rows):
+        columns, rows = columns[:2], tuple(row[:2] for row in rows)
+    return (Table(title, columns, rows),) if rows else ()

@@ -81,7 +81,13 @@ class Setup:
         return bool(self.options.steps != (0,))
 
     def heading(
-        self, data: Mapping[str, Any], *, title: str, choices: str = "", theorem: str = ""
+        self,
+        data: Mapping[str, Any],
+        *,
+        title: str,
+        choices: str = "",
+        theorem: str = "",
+        source: str = "",
     ) -> Heading:
         """Return the heading of this run's report.
 
@@ -93,9 +99,10 @@ class Setup:
             Of the picture.
         choices : str
             Further ones to name in the line about the data.
-        theorem : str
-            The theorem, where it is not the model's usual one.
+        theorem, source : str
+            The theorem and its source, where they are not the model's usual ones.
         """
+        source = source if theorem else self.model.source
         theorem = theorem or self.model.theorem
         line = [data["description"], *([choices] if choices else []), f"seed {self.options.seed}"]
         return Heading(
@@ -104,6 +111,7 @@ class Setup:
             program=self.model.program,
             setup="; ".join(line),
             title=title,
+            source=source,
             record={"model": self.model.name, "theorem": theorem}
             | _provenance(self.options)
             | {"data": dict(data)}

@@ -143,7 +143,7 @@ def _train_and_compare(one: TrainerRun, parts: Parts, limit: Limit) -> Iterator[
         degree=int(network.degree),  # type: ignore[arg-type]
         settings=setup.settings,
         control=parts.control,
-        ahead=_ahead(one, own_limit),
+        ahead=_ahead(one, own_limit, trajectory),
     )
     yield ahead
     yield Finding.judged(replace(known, predicted=farther_in_words(ahead)))
@@ -206,10 +206,10 @@ def _slow_units(one: TrainerRun, limit: Limit | None, trajectory: Trajectory, kk
     return replace(found, panels=tuple(panels))
 
 
-def _ahead(one: TrainerRun, limit: Limit | None) -> AgreementAhead | None:
+def _ahead(one: TrainerRun, limit: Limit | None, trajectory: Trajectory) -> AgreementAhead | None:
     if limit is None or not one.descends:
         return None
-    return agreement_ahead(one.network, *one.setup.samples, limit)
+    return agreement_ahead(one.network, *one.setup.samples, limit, trajectory)
 
 
 def _maps(one: TrainerRun, limit: Limit, name: str, snapshots: NetworkSnapshots) -> Finding:

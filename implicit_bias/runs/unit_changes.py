@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["growth_finding", "slow_units_finding"]
 
 TITLE = "units whose share of the norm descent has yet to change"
-COLUMNS = ("unit", "predicted to first order", "steps to that")
+COLUMNS = ("unit", "predicted to first order", "steps that takes, by trainer")
 # Lines of the table; what is left is in the record.
 MOST = 8
 # Samples times weights up to which 300 steps of another trainer are a matter of a second or two.
@@ -143,7 +143,8 @@ def _row(change: UnitChange) -> tuple[str, str, str]:
         text += "; it is dead in the limit"
     if abs(change.growth_now - change.exponent) > ALIGNED:
         text += (
-            f"; grows like power {change.growth_now:+.2g} now, {change.exponent:+.2g} once aligned"
+            f"; its share goes like log(1/loss)^{change.growth_now:.2g} now, "
+            f"log(1/loss)^{change.exponent:.2g} once its direction has settled"
         )
     return (
         unit,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .._words import EngineName, words
 from ..exits import (
     INTERRUPTED,
     failures_reported,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["named_values", "sweep"]
 
 FAILED_CELLS = 6
-ENGINES = ("joblib", "dask", "slurm")
+ENGINES = words(EngineName)
 EPILOG = (
     "Exit codes: 0 done; 2 usage or bad input, or a full disk; 6 some cells failed, and their rows "
     "say why, or were lost with their processes or jobs; 130 interrupted. What was finished is in "

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any
 
 from .._doors import door, parameters
 from .._extras import naming_extras, require
 from .._kinds import anything, count
+from .._words import EngineName
 from ..options.values import not_one_of
 from .cells import Cell
 from .on_dask import check_dask, run_on_dask
@@ -56,7 +57,7 @@ class Engine:
     True
     """
 
-    name: Literal["joblib", "dask", "slurm"] = "joblib"
+    name: EngineName = "joblib"
     scheduler: str | None = None
     threads: int = 1
     options: Mapping[str, Any] = field(default_factory=dict)

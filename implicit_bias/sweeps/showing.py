@@ -11,7 +11,7 @@ import click
 from .._extras import require
 from .._files import check_writable
 from .._pictures import write_figure
-from ..exits import PICTURES, ending, failures_reported, print_notices, say, width
+from ..exits import PICTURES, ending, failures_reported, print_notices, rendered, say, width
 from ..options.fields import flag
 from .commands import named_values
 
@@ -35,6 +35,7 @@ def _names(
 )
 @click.option("--by", callback=_names, help="Options to group by.  [default: those that differ]")
 @click.option("--columns", callback=_names, help="What to show.  [default: what there usually is]")
+@click.option("--details", is_flag=True, help="All tables of a run, not its first screen alone.")
 @click.option("--each", is_flag=True, help="A line a row, not mean and spread over the seeds.")
 @click.option(
     "--plot",
@@ -47,6 +48,7 @@ def show(
     where: dict[str, str],
     by: tuple[str, ...] | None,
     columns: tuple[str, ...] | None,
+    details: bool,
     each: bool,
     plot: Path | None,
 ) -> None:
@@ -59,14 +61,15 @@ def show(
 
         choices = {"where": where, "by": by, "columns": columns, "each": each}
         if is_run(folder):
-            _show_run(folder, choices, plot)
+            _show_run(folder, choices, plot, details=details)
         else:
             _show_sweep(folder, where, by, columns, each=each, plot=plot)
 
 
-def _show_run(folder: Path, choices: Mapping[str, Any], plot: Path | None) -> None:
+def _show_run(
+    folder: Path, choices: Mapping[str, Any], plot: Path | None, *, details: bool
+) -> None:
     from ..reports.loading import load
-    from ..reports.text import render_text
 
     for name, value in choices.items():
         if value:
@@ -75,7 +78,7 @@ def _show_run(folder: Path, choices: Mapping[str, Any], plot: Path | None) -> No
                 "leave it out"
             )
     report = load(folder)
-    say(render_text(report, width()))
+    say(rendered(report, details=details))
     print_notices(report)
     if plot is not None:
         figure = report.figure()

@@ -17,6 +17,7 @@ from .._doors import door, parameters, result
 from .._extras import naming_extras, require
 from .._kinds import anything, count
 from .._shown import Shown
+from .._words import EngineName
 from ..options.choices import ModelName, RunOptions
 from ..runs.progress import Progress, ProgressCallback, progress_of
 from .cells import Cell, plan
@@ -220,7 +221,7 @@ def sweep(
     *,
     out: str | os.PathLike[str],
     jobs: int = 1,
-    engine: str | Engine = "joblib",
+    engine: EngineName | Engine = "joblib",
     retry: bool = False,
     time_limit: float | None = None,
     callback: StepCallback | None = None,

@@ -124,12 +124,12 @@ class Work:
         store.write(record, sync=self.how.sync)
         return record.outcome
 
-    def _run(self, cell: Cell, ends: Ends) -> Report:
+    def _run(self, cell: Cell, ends: Ends) -> Report[Any, Any, Any, Any]:
         """Run the cell, as far as it may."""
         options: Any = {**opened(self.fixed), **cell.choices}
         try:
             with ends.watching() as progress:
-                report = run(self.model, **options, progress=progress)  # type: ignore[arg-type]
+                report = run(self.model, **options, progress=progress)  # type: ignore[type-var]
         except KeyboardInterrupt:
             if ends.reason is None:
                 raise
@@ -138,7 +138,7 @@ class Work:
             raise KeyboardInterrupt
         return report
 
-    def _keep(self, report: Report, folder: Path) -> None:
+    def _keep(self, report: Report[Any, Any, Any, Any], folder: Path) -> None:
         try:
             keep(report, self.how.save, folder)
         except OSError as error:

@@ -9,7 +9,7 @@ import torch
 
 from .._doors import door
 from .._words import LossName
-from ..networks.adapted import with_gates
+from ..networks.adapted import compiled_with_gates, with_gates
 from .data import Inputs, place_data
 from .interrupts import deferred_interrupts
 from .network_stack import SingleNetwork, StackedNetworks, stacked_schedule
@@ -58,6 +58,7 @@ def train(
         Held-out inputs, and the gates on them, whose scores enter the trajectory.
     callback : callable, optional
         ``callback(step, n_steps, log_loss)`` at every checkpoint and about 100 times in between.
+        ``raise StopIteration`` in it ends the run after this step and keeps what it has come to.
     observer : callable, optional
         ``observer(network)`` returns numbers and arrays by name, measured at every checkpoint;
         they become ``trajectory.observed``. One that depends on earlier measurements has
@@ -76,8 +77,8 @@ def train(
     Returns
     -------
     Trajectory
-        After Ctrl-C or SIGTERM up to the last step done, the row of the start at least, with
-        ``finished=False``.
+        After Ctrl-C, SIGTERM or a StopIteration of the callback up to the last step done, the row
+        of the start at least, with ``finished=False``; `state` has the run up to there.
 
     Raises
     ------
@@ -99,15 +100,25 @@ def train(
     >>> w = network.zeta().detach().numpy()
     >>> (w / np.linalg.norm(w)).round(3).tolist()  # the limit is (1/2, -1)
     [0.447, -0.894]
+
+    Until log(loss) is -5:
+
+    >>> def enough(step, n_steps, log_loss):
+    ...     if log_loss < -5:
+    ...         raise StopIteration
+    >>> settings = ib.TrainingSettings(trainer="annealed")
+    >>> trajectory = ib.train(ib.DeepLinear(2), X, y, settings=settings, callback=enough)
+    >>> trajectory.finished, bool(trajectory.log_loss[-1] < -5)
+    (False, True)
     """
     settings = _checked(settings)
     if resume and state is None:
         raise ValueError("`resume` needs `state`, the file that the run was saved in")
-    network = with_gates(network)
+    compiled, network = compiled_with_gates(network), with_gates(network)
     with deferred_interrupts() as check:
         samples = _place(network, X, y, gates, (X_val, gates_val), settings.loss)
         run = TrainingRun(
-            SingleNetwork(network), samples, settings, [observer], save_every=save_every
+            SingleNetwork(network, compiled), samples, settings, [observer], save_every=save_every
         )
         file = None if state is None else run.file(state)
         if resume and file is not None:
@@ -149,7 +160,7 @@ def train_many(
         Held-out inputs, and the gates on them, whose scores enter the trajectories.
     callback : callable, optional
         ``callback(step, n_steps, log_loss)`` at every checkpoint and about 100 times in between,
-        with the largest log(loss).
+        with the largest log(loss). ``raise StopIteration`` in it ends all runs after this step.
     observers : sequence of callables, optional
         One a network: ``observer(network)`` returns numbers and arrays by name at every checkpoint.
 

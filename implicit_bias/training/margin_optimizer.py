@@ -113,8 +113,12 @@ class MarginOptimizer(torch.optim.Optimizer):
                 "group would maximise them in another norm. Give all weights in one list"
             )
         super().add_param_group(param_group)
+        self._know_rates()
 
-    @door()
+    def _know_rates(self) -> None:
+        """Let the group say what it means where a scheduler asks for a rate that it has not."""
+        self.param_groups[:] = [_Group(group, type(self).__name__) for group in self.param_groups]
+
     def step(self, closure: Callable[[], Tensor]) -> Tensor:  # type: ignore[override]
         """Take one step, and return the margins (n_samples,) that the closure returned last.
 
@@ -138,7 +142,7 @@ class MarginOptimizer(torch.optim.Optimizer):
         """
         if not callable(closure):
             raise TypeError(
-                f"{type(self).__name__}.step needs a closure that returns the margins y f(x) of "
+                f"{type(self).__name__}.step needs a `closure` that returns the margins y f(x) of "
                 f"all samples, got {closure!r}: call step(lambda: y * network(X))"
             )
         if self._network is None or self._stepper is None:
@@ -162,7 +166,7 @@ class MarginOptimizer(torch.optim.Optimizer):
         """Return a copy of the state, from which a new optimiser goes on to the bit."""
         packed = super().state_dict()
         state = self._states.get("trainer")
-        if state:
+        if state is not None:  # begun, though a given rate leaves nothing to remember
             digest = self._expected or digest_of(self._left)
             copied = {name: value.detach().clone() for name, value in state.items()}
             copied[WEIGHTS] = torch.frombuffer(bytearray.fromhex(digest), dtype=torch.uint8)
@@ -187,6 +191,7 @@ class MarginOptimizer(torch.optim.Optimizer):
                 "what state_dict() of the same optimiser gave"
             )
         super().load_state_dict(state_dict)
+        self._know_rates()
         self._network = self._stepper = None
         self._left = []
         self._expected = "" if digest is None else bytes(digest.cpu().tolist()).hex()
@@ -248,6 +253,25 @@ class MarginOptimizer(torch.optim.Optimizer):
                 "something else changed, froze or moved them, or that step was cut short. Load a "
                 "state_dict with the weights saved with it, or make a new optimiser for these"
             )
+
+
+class _Group(dict[str, Any]):
+    """The one group of parameters, which may have no learning rate."""
+
+    def __init__(self, group: dict[str, Any], optimiser: str) -> None:
+        super().__init__(group)
+        self._optimiser = optimiser
+
+    def __missing__(self, name: str) -> Any:
+        if name in ("lr", "initial_lr"):
+            raise ValueError(
+                f"{self._optimiser} finds its steps by itself and has no learning rate for a "
+                "scheduler: leave the scheduler out, or take Normalised with `lr`"
+            )
+        raise KeyError(name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (dict(self), self._optimiser)
 
 
 def _check_weights(weights: list[torch.nn.Parameter]) -> None:

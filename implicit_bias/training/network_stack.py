@@ -28,8 +28,11 @@ class NetworkStack:
     networks : list of Module
     weights : list of tensors (B, ...)
         The trained weights, detached; changing them in place changes the scores.
+    repeatable : bool
+        Whether scores of an earlier batch may be asked for again.
     """
 
+    repeatable = True
     networks: list[torch.nn.Module]
     weights: list[Tensor]
     _leaves: Sequence[Tensor]  # of autograd: the weights, with or without their first axis
@@ -41,7 +44,7 @@ class NetworkStack:
     def vjp(self, scores: Tensor, coefficients: Tensor, *, keep: bool = False) -> list[Tensor]:
         """Return the gradients of ``sum_n coefficients[b, n] scores[b, n]`` in all weights.
 
-        With `keep` the graph stays, for another call.
+        With `keep` another call follows, with the scores that `rescored` returns.
 
         Raises
         ------
@@ -49,7 +52,11 @@ class NetworkStack:
             If the scores do not depend on one of the weights.
         """
         gradients = torch.autograd.grad(
-            scores, self._leaves, coefficients, retain_graph=keep, allow_unused=True
+            scores,
+            self._leaves,
+            coefficients,
+            retain_graph=keep and not _is_compiled(scores),
+            allow_unused=True,
         )
         for i, gradient in enumerate(gradients):
             if gradient is None:
@@ -59,6 +66,24 @@ class NetworkStack:
                     "set requires_grad=False of all others"
                 )
         return [g.view_as(w) for g, w in zip(gradients, self.weights, strict=True)]
+
+    def rescored(self, scores: Tensor, batch: GatedData) -> Tensor:
+        """Return scores at the same weights for another call of `vjp`, after one with `keep`.
+
+        The graph of compiled code can be gone through once alone: it is computed again.
+        """
+        return self.scores(batch) if _is_compiled(scores) else scores
+
+    def uncompiled_scores(self, batch: GatedData) -> Tensor:
+        """Return the scores (B, n) with a graph for `sample_gradients`, without compiled code.
+
+        The derivatives of several samples at once do not go through it.
+        """
+        scores = self.scores(batch)
+        if _is_compiled(scores):
+            with torch.compiler.set_stance("force_eager"):
+                scores = self.scores(batch)
+        return scores
 
     def sample_gradients(self, scores: Tensor, samples: Tensor) -> list[Tensor]:
         """Return the gradients (k, ...) of ``scores[0, n]`` in the first network's weights.
@@ -77,18 +102,41 @@ class NetworkStack:
         """Copy the weights into the networks, where these do not share them."""
 
 
-class SingleNetwork(NetworkStack):
-    """A single network, trained in place."""
+def _is_compiled(scores: Tensor) -> bool:
+    """Return True for scores whose graph has a part that `torch.compile` has made."""
+    seen: set[Any] = set()
+    left = [scores.grad_fn]
+    while left:
+        node = left.pop()
+        if node is not None and node not in seen:
+            if type(node).__name__.startswith("CompiledFunction"):
+                return True
+            seen.add(node)
+            left += [below for below, _ in node.next_functions]
+    return False
 
-    def __init__(self, network: torch.nn.Module) -> None:
+
+class SingleNetwork(NetworkStack):
+    """A single network, trained in place.
+
+    Parameters
+    ----------
+    network : Module
+        ``network(X, gates)`` gives scores (n,).
+    compiled : Module, optional
+        What computes the scores in its place, of the same weights.
+    """
+
+    def __init__(self, network: torch.nn.Module, compiled: torch.nn.Module | None = None) -> None:
         self.networks = [network]
+        self._scores = network if compiled is None else compiled
         self._leaves = trained_weights(network)
         # Detached tensors share memory with the parameters and may be changed without autograd.
         self.weights = [p.detach()[None] for p in self._leaves]
 
     def scores(self, batch: GatedData) -> Tensor:
         """Return the network's scores (1, n), with their graph."""
-        scores: Tensor = self.networks[0](batch.X, batch.gates)
+        scores: Tensor = self._scores(batch.X, batch.gates)
         return scores[None]
 
 

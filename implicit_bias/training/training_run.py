@@ -119,7 +119,8 @@ class TrainingRun:
         ----------
         schedule : sequence of (steps, rate)
         callback : callable or None
-            ``callback(step, n_steps, log_loss)`` at reports, with the largest log(loss).
+            ``callback(step, n_steps, log_loss)`` at reports, with the largest log(loss);
+            StopIteration ends the run, as an interrupt does.
         check : callable
             Called between steps; raises KeyboardInterrupt where training is to end.
         file : RunFile, optional
@@ -129,6 +130,7 @@ class TrainingRun:
         self._start = self._saved_at = time.perf_counter()
         with limited_threads(self._stack, self._batches.size):
             self._descend(schedule)
+            self._stepper.settle()
         self._stack.write_back()
         finished = self._done == self._settings.n_steps
         return [
@@ -161,6 +163,8 @@ class TrainingRun:
         Weights, rows and batches are those of one and the same step here, so that an interrupt
         leaves a run that can be saved and shown.
         """
+        if report:
+            self._stepper.settle()
         losses = self._report(rate) if report else []
         if all(failure is not None for failure in self.failures):
             return False
@@ -168,13 +172,14 @@ class TrainingRun:
             if losses and self._callback is not None:
                 self._callback(self._done, self._settings.n_steps, max(losses))
             self._check()
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, StopIteration):
             self._stop()
             return False
         return True
 
     def _stop(self) -> None:
         """Save the run as it is, and add a last row."""
+        self._stepper.settle()
         self._stack.write_back()
         diverged = self._recorders[0].diverged
         if self._file is not None and not diverged(self._measure(0, keep=False)):

@@ -122,7 +122,10 @@ class Trajectory:
         known |= self.observed
         found = {one: array for one, array in known.items() if array.ndim <= 2}
         if name not in found:
-            raise ValueError(f"a trajectory has no quantity {name!r}; it has {', '.join(found)}")
+            raise ValueError(
+                f"`name` {name!r} is no quantity of this trajectory (`quantity`): it has "
+                f"{', '.join(found)}"
+            )
         return found[name]
 
     @door()

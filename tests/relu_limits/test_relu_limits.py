@@ -29,7 +29,7 @@ from implicit_bias.limits import (
 )
 from implicit_bias.networks import DeepReLU
 from implicit_bias.programs import ReLUMargin
-from implicit_bias.relu_limits import ReLUProblem, split_units
+from implicit_bias.relu_limits import ReLUProblem, best_directions, split_units
 from tests.commands import home
 
 
@@ -178,8 +178,19 @@ def test_no_network_in_the_cones_is_below_the_bound(local) -> None:
 def test_a_neuron_beyond_a_support_sample_of_its_label_is_not_covered(local) -> None:
     h = int(np.argmin(local.turn))
     own = local.support_inputs[local.support_labels == local.signs[h]]
-    cosines = own @ local.units[h] / np.linalg.norm(own, axis=1)
+    cosines = own @ local.units[h] / np.linalg.norm(own, axis=1) / np.linalg.norm(local.units[h])
     n = int(np.argmin(np.abs(cosines)))
+    # The turn is the angle to that sample's plane.
+    assert local.turn[h] == pytest.approx(np.degrees(np.arcsin(np.abs(cosines[n]))), rel=1e-6)
+    across = -np.sign(cosines[n]) * own[n] / np.linalg.norm(own[n])
+    along = local.units[h] / np.linalg.norm(local.units[h])
+    across -= (across @ along) * along
+    across /= np.linalg.norm(across)
+    for share, inside in ((0.999, True), (1.001, False)):
+        angle = np.radians(share * local.turn[h])
+        turned = local.units.copy()
+        turned[h] = np.cos(angle) * along + np.sin(angle) * across
+        assert local.covers(ReLU.from_weights(turned, local.signs)) is inside
     reflected = local.units.copy()
     reflected[h] -= 2 * (own[n] @ local.units[h]) / (own[n] @ own[n]) * own[n]
     assert local.covers(ReLU.from_weights(local.units, local.signs))
@@ -399,3 +410,15 @@ def test_problems_have_the_margins_of_networks() -> None:
     margins = problem.margins(np.abs(w2.T) * w1, np.sign(w2[0]))
     with torch.no_grad():
         assert margins == pytest.approx(y * network(torch.tensor(X)).numpy(), rel=1e-12)
+
+
+def test_the_bound_does_not_rest_on_what_the_search_finds(monkeypatch) -> None:
+    rng = np.random.default_rng(4)
+    X, y, lam = rng.normal(size=(14, 5)), np.sign(rng.normal(size=14)), rng.random(14)
+    known = relu_lower_bound(lam, X, y)
+    monkeypatch.setattr(home(best_directions), "_STARTS", 1)
+    monkeypatch.setattr(home(best_directions), "_ROUNDS", 0)
+    problem = ReLUProblem.checked(X, y)
+    found = best_directions(problem, lam, np.zeros((0, 5)))
+    assert max(direction.dual for direction in found) < 0.9 * lam.sum() / known
+    assert relu_lower_bound(lam, X, y) == pytest.approx(known, rel=1e-9)

@@ -10,6 +10,7 @@ import pytest
 import implicit_bias as ib
 from implicit_bias.models import MODELS
 from implicit_bias.options import ClassOptions
+from implicit_bias.reports import LINES, WIDTH, WORDS
 from tests.commands import DONE, small_runs, typed
 from tests.commands import run as run_command
 
@@ -44,12 +45,27 @@ def test_every_model_predicts_trains_compares_and_draws(model, tmp_path) -> None
     )  # fmt: skip
     assert code in DONE, text
     assert record["model"] == model and record["theorem"] == MODELS[model].theorem
-    assert " ".join(MODELS[model].theorem.split()) in " ".join(text.split())
+    saved = ib.load(tmp_path / "saved")
+    assert " ".join(MODELS[model].theorem.split()) in " ".join(saved.details().split())
+    assert str(saved) in text
+    assert_a_first_screen(saved)
     assert record["assumptions"], "the assumptions of the theorem are part of the answer"
     assert picture.stat().st_size > 10_000
     assert json.loads((tmp_path / "saved" / "results.json").read_text()) == record
     if model in SEPARABLE:
         assert_certified_and_of_a_margin_ratio_of_at_most_one(record)
+
+
+def assert_a_first_screen(report: ib.Report) -> None:
+    lines = str(report).splitlines()
+    assert len(lines) <= LINES and max(map(len, lines)) <= WIDTH
+    # Every verdict stands at the beginning of a line, the run's first of all, below model and data.
+    found = [next(word for word in WORDS if line.startswith(f"{word}  ")) for line in lines
+             if line.startswith(tuple(f"{word}  " for word in WORDS))]  # fmt: skip
+    assert found == [one.word for one in report.verdicts]
+    assert lines.index(next(one for one in lines if one.startswith(found[0]))) <= 5
+    assert report.heading.source.split(",")[0] in str(report)
+    assert report.row()["verdict"] == found[0] == report.results["verdicts"][0]["word"]
 
 
 def assert_certified_and_of_a_margin_ratio_of_at_most_one(record: dict[str, Any]) -> None:
@@ -81,7 +97,7 @@ def test_without_steps_the_limit_stands_alone(model) -> None:
         **{"n_train": 40, **ALONE.get(model, {})},
     )  # fmt: skip
     assert report.finished and report.status is not None and report.status.name == "SOLVED"
-    assert report.comparison is None and report.row()["n_steps"] is None
+    assert not hasattr(report, "comparison") and report.row()["n_steps"] is None
     assert not [stage for stage in said if stage.startswith(("training a", "going on"))]
 
 

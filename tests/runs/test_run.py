@@ -16,7 +16,7 @@ from implicit_bias.reports import render_html
 from implicit_bias.run_model import USER_DATA
 from implicit_bias.runs import Seeds, training_settings
 from implicit_bias.training import TRAINERS
-from tests import choices
+from tests import choices, held
 from tests.commands import full_disk, results, without_times
 from tests.commands import run as run_command
 
@@ -55,7 +55,9 @@ def test_a_report_hands_out_limit_network_trajectory_and_comparison(report) -> N
     assert report.comparison.margin_ratio == found["comparison"]["margin_ratio"]
     inseparable = ib.run("gln", **SMALL | {"n_train": 700, "hidden_units": 1, "contexts": 1})
     assert inseparable.limit.status.name == "NOT_SEPARABLE"
-    assert (inseparable.network, inseparable.trajectory, inseparable.comparison) == (None,) * 3
+    for name in ("network", "trajectory", "comparison"):
+        with pytest.raises(AttributeError, match=f"this report has no `{name}`: "):
+            getattr(inseparable, name)
 
 
 def test_with_several_classes_a_report_has_everything_by_class() -> None:
@@ -130,6 +132,9 @@ def test_an_unknown_model_names_the_nearest_from_python_and_from_the_command() -
 def test_editors_know_every_model_and_every_option_from_their_dataclasses() -> None:
     assert choices.PATH.read_text(encoding="utf-8") == choices.source(), (
         "an option has changed: `python -m tests.choices`"
+    )
+    assert held.HELD.read_text(encoding="utf-8") == held.held_types(), (
+        "what reports hold has changed: `python -m tests.choices`"
     )
     assert sorted(get_args(ModelName)) == sorted(MODELS)
     options = {field.name for model in MODELS.values() for field in fields(model.options)}

@@ -243,6 +243,40 @@ def test_runs_are_saved_between_checkpoints_when_these_are_far_apart(
 # Interrupts
 
 
+def stop() -> None:
+    raise StopIteration
+
+
+@pytest.mark.parametrize("name", sorted(SETTINGS))
+def test_a_callback_ends_a_run_that_keeps_what_it_has_and_can_go_on(name, tmp_path) -> None:
+    whole, network = network_for(name), network_for(name)
+    expected = run(whole, name)
+    trajectory = run(network, name, state=tmp_path / "run", callback=interrupting(24, stop))
+    assert not trajectory.finished and trajectory.step[-1] == 24 == saved_step(tmp_path / "run")
+    kept = trajectory.step < 24
+    np.testing.assert_array_equal(trajectory.loss[kept], expected.loss[: kept.sum()])
+    fresh = network_for(name)
+    assert_equal_trajectories(run(fresh, name, state=tmp_path / "run", resume=True), expected)
+    assert_equal_weights(fresh, whole)
+
+
+def test_a_callback_ends_networks_that_train_side_by_side() -> None:
+    networks = [network_for("constant", random_state=seed) for seed in (1, 2)]
+    settings = settings_for("constant")
+    found = train_many(networks, X, Y, CONTEXTS, settings=settings, callback=interrupting(30, stop))
+    assert [one.finished for one in found] == [False, False]
+    assert [int(one.step[-1]) for one in found] == [30, 30]
+
+
+@pytest.mark.parametrize("error", [ValueError, RuntimeError, StopAsyncIteration])
+def test_another_error_of_a_callback_is_its_caller_s(error) -> None:
+    def fail() -> None:
+        raise error
+
+    with pytest.raises(error):
+        run(network_for("constant"), "constant", callback=interrupting(30, fail))
+
+
 def test_ctrl_c_waits_for_the_step_to_end_and_the_handler_comes_back() -> None:
     handlers = [signal.getsignal(signal.SIGINT)]
     network, reference = network_for("momentum"), network_for("momentum")

@@ -16,7 +16,7 @@ from ...kernels.margin import KernelLimit, KernelSVM, solve_kernel_svm
 from ...kernels.regression import KernelLeastSquares, KernelRegression, kernel_regression
 from ...kernels.tangent import empirical_ntk
 from ...networks.linearised import ScaledNetwork
-from ...reports.finding import Assumption, Finding
+from ...reports.finding import Assumption, Finding, Side
 from ...reports.findings import network_record, shortfall, trained
 from ...reports.verdict import Evidence, decide
 from ...reports.writers import write_arrays, write_frame, write_weights
@@ -123,8 +123,15 @@ def _predictions(regression: KernelRegression, svm: KernelLimit) -> Finding:
         tables=(regression_table(regression, proof),),
         files={"limit.safetensors": write_arrays(arrays)},
         assumptions=(
-            Assumption("the tangent kernel has full rank", regression.rank == n),
-            Assumption("alpha tends to infinity: see the exponents of the scales", None),
+            Assumption(
+                "the tangent kernel has full rank", regression.rank == n, "kernel of full rank"
+            ),
+            Assumption(
+                "alpha tends to infinity: see the exponents of the scales",
+                None,
+                "alpha to infinity",
+                "cannot be checked",
+            ),
         ),
         statuses={"hard-margin SVM of the tangent kernel": svm.status},
         certificates={"kernel SVM": proof},
@@ -199,6 +206,7 @@ def _scales(found: Sequence[ScaleComparison]) -> Finding:
         objects={"comparison": tuple(found)},
         row=found[-1].cells(),
         verdicts=(decide(_evidence(found[-1])),),
+        sides=tuple(Side(f"alpha {one.scale:g}", one.cells()) for one in found),
     )
 
 

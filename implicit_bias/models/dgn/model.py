@@ -13,7 +13,7 @@ from ...options.fields import (
     UnitOptions,
     option,
 )
-from ...runs.model import Model
+from ...runs.model import Holds, Model
 
 __all__ = ["MODELS", "DGNOptions"]
 
@@ -61,6 +61,7 @@ MODELS = (
         "margin, at any depth. Certified: the bound, and the KKT point next to the trained "
         "network. Measured: that training goes there (Lyu and Li, Gradient descent maximizes the "
         "margin of homogeneous neural networks, theorem 4.4: to some KKT point)",
+        source="none names the limit; Lyu and Li 2020, theorem 4.4: to some KKT point",
         program="min sum_p ||zeta_p||  s.t.  y_n sum_p A_p(n) <zeta_p, x_n> >= 1, p the paths; "
         "min ||w||^2 / 2  s.t.  y_n f_w(x_n) >= 1, locally",
         options=DGNOptions,
@@ -76,5 +77,18 @@ MODELS = (
             ("gating", "learned"): {"hidden_units": 14},
         },
         refuses={"trainers": "its networks differ in their starts"},
+        holds=Holds(
+            limit="limits.path_limit:PathLimit",
+            network="networks.dgn:GatedStack",
+            comparison="measures.bounded_value:BoundedComparison",
+        ),
+        holds_with={
+            ("regime", "lazy"): Holds(
+                limit="kernels.regression:KernelRegression",
+                network="Mapping[str] networks.dgn:GatedStack",
+                trajectory="Mapping[str] training.trajectory:Trajectory",
+                comparison="tuple models.dgn.lazy_comparison:ScaleComparison",
+            )
+        },
     ),
 )

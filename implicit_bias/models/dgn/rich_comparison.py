@@ -21,6 +21,7 @@ from ...measures.bounded_value import BoundedValue, flat_weights, value_of
 from ...measures.classifiers import ClassifierComparison, compare_classifier
 from ...measures.kkt import kkt_distance
 from ...quantities.formatting import DASH, number
+from ...quantities.table import TABLE
 from ...reports.bounds import LASSO, LOCAL
 from ...reports.finding import Table
 from ...runs.setup import SampleSetup
@@ -144,5 +145,6 @@ def starts_table(values: Sequence[BoundedValue], reached: Sequence[int | None]) 
     title = f"which limit is reached: {n_limits} from {len(values)} starts"
     if any(one.local is not None and one.local.n_zero_modes for one in values):
         title += ", up to rotations of units"
-    columns = ("start", "status", "limit", "value", "/ network", "bound /", "curvature")
+    ratios = (TABLE[name].label for name in ("local_ratio", "local_bound_ratio"))
+    columns = ("start", "status", "limit", "value", *ratios, "curvature")
     return Table(title, columns, tuple(rows))

@@ -23,6 +23,7 @@ from ...reports.bounds import (
     LASSO,
     bound_evidence,
     bound_finding,
+    bounded_sides,
     comparison_finding,
     local_evidence,
     strict_local_optimum,
@@ -144,6 +145,8 @@ def _compared(
                 "a network attains the bound, so that it is the least value of all (the bound is "
                 "the limit only there)",
                 True if bound.is_tight() else None,
+                "bound attained",
+                "proved" if bound.is_tight() else "not known",
             ),
             strict_local_optimum(value.local),
             loss_vanishes(first.trajectory),
@@ -152,6 +155,7 @@ def _compared(
             decide(local_evidence(comparison)),
             decide(bound_evidence(bound, comparison)),
         ),
+        sides=bounded_sides(bound, comparison),
     )
 
 

@@ -45,6 +45,7 @@ def run_dgn(setup: Setup) -> Report:
         data_record(samples.dataset),
         title=f"{network_name(options)}, beside {beside}",
         theorem=LAZY if lazy else "",
+        source="Jacot, Gabriel and Hongler 2018; Chizat, Oyallon and Bach 2019",
     )
     return gather(heading, _find(samples), setup.folder)
 
@@ -81,7 +82,7 @@ def _find(setup: SampleSetup) -> Iterator[Finding]:
         X, y = setup.train.X, setup.train.y
         separates = bool((y * scores(relu, Sample(X, y, None))).min() > 0)
         learned = "the network that learned the gates separates the training data"
-        assumptions = (Assumption(learned, separates),)
+        assumptions = (Assumption(learned, separates, "gates' network separates"),)
     yield Finding(
         "gating", files=gating_file(setup.gating).files, assumptions=assumptions, finished=ready
     )

@@ -93,11 +93,18 @@ def assumptions(
     way = ", the direction drawn being turned around" if turned else ""
     return (
         *found,
-        Assumption("the layers begin balanced (by construction)", True),
+        Assumption(
+            "the layers begin balanced (by construction)",
+            True,
+            "balanced start",
+            "by construction",
+        ),
         Assumption(
             f"the start has a smaller loss than weights of 0: {begins:.6g} below {at_zero:.6g}"
             f"{way}",
             begins < at_zero,
+            "a start below the loss of 0",
+            "measured",
         ),
     )
 
@@ -116,6 +123,8 @@ def _check_resolution(task: TransferTask, dtype: str) -> Assumption:
         f"soft labels tell the teacher's scores apart: {what} {by} {largest:.3g}, and {ends} from "
         f"{cut} on",
         largest < cut,
+        "soft labels resolved",
+        "measured",
     )
 
 

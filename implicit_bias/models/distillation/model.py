@@ -8,7 +8,7 @@ from typing import Literal
 
 from ..._words import ClassesName
 from ...options.fields import ScheduleOptions, SplitOptions, option
-from ...runs.model import Model
+from ...runs.model import Holds, Model
 
 __all__ = ["MODELS"]
 
@@ -48,6 +48,7 @@ MODELS = (
         theorem="a linear student of soft labels ends at its teacher's weights, projected on the "
         "span of the samples, and, if deep, a multiple of what they do not see of its start "
         "(Phuong, Underspecification in Deep Learning, theorems 5.1 and 5.2, the limit exact)",
+        source="Phuong 2021, theorems 5.1 and 5.2",
         program="w(inf) = P w_* + c q / ||q||,  q = (I - P) w(0),  c^2 = ||q||^2 "
         "((||P w_*||^2 + c^2) / ||w(0)||^2)^((L-1)/L)",
         options=DistillationOptions,
@@ -64,6 +65,18 @@ MODELS = (
                 "temperature": 4.0,
                 "steps": (100, 10_000),
             }
+        },
+        holds=Holds(
+            limit="models.distillation.limit:DistillationLimit",
+            network="networks.deep_linear:DeepLinear",
+            comparison="models.distillation.comparison:DistillationComparison",
+        ),
+        holds_with={
+            ("classes", "all"): Holds(
+                limit="models.distillation.limit:DistillationLimit",
+                network="networks.student:LinearStudent",
+                comparison="models.distillation.comparison:DistillationComparison",
+            )
         },
     ),
 )

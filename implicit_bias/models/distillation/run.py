@@ -17,7 +17,7 @@ from ...data.labelled import ClassDataset
 from ...data.pairs import load_pair
 from ...networks.deep_linear import DeepLinear
 from ...networks.student import LinearStudent
-from ...reports.finding import Finding, Table
+from ...reports.finding import Finding, Side, Table
 from ...reports.findings import TOGETHER, trained
 from ...reports.report import Report
 from ...reports.verdict import Evidence, decide
@@ -41,6 +41,8 @@ __all__ = ["run_distillation"]
 ANGLES, INPUTS, HELD_OUT, IMAGES = 20, 100, 2000, {"digits": 30, "mnist": 100}
 # Layers between are as wide as one likes: of a balanced start all have rank one.
 WIDTH = 10
+# Of student and limit together, on the first screen.
+SCREEN = ("path_error", "zeta_cosine", "agreement")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -212,6 +214,20 @@ def _comparison(setup: DistillationSetup, found: DistillationComparison) -> Find
             partial(plot_null_part, curves=found.curves, limit=setup.limit),
         ),
         verdicts=(decide(_evidence(setup.limit, found)),),
+        sides=_sides(found),
+    )
+
+
+def _sides(found: DistillationComparison) -> tuple[Side, ...]:
+    """Return limit, flow and student as columns of the first screen."""
+    own = {name: value for name, value in found.cells().items() if name in SCREEN}
+    states = {"limit": found.limit, "flow, same time": found.flow}
+    return (
+        *(
+            Side(name, {"final_loss": one.loss, **one.cells()}, predicted=name == "limit")
+            for name, one in states.items()
+        ),
+        Side("student", {"final_loss": found.network.loss, **found.network.cells(), **own}),
     )
 
 

@@ -173,11 +173,17 @@ def compare_dlgn(
 def assumptions_of(comparison: DLGNComparison) -> tuple[Assumption, ...]:
     """Return the assumptions of the one-layer theorem, as far as they are known to hold."""
     found = (
-        Assumption("gates do not depend on the weights that go on (by construction)", True),
+        Assumption(
+            "gates do not depend on the weights that go on (by construction)",
+            True,
+            "frozen gates",
+            "by construction",
+        ),
         Assumption(
             "there is one hidden layer, whose limit a theorem names; with more the program is a "
             "bound",
             comparison.exact,
+            "one hidden layer",
         ),
         strict_local_optimum(comparison.local),
     )
@@ -187,6 +193,8 @@ def assumptions_of(comparison: DLGNComparison) -> tuple[Assumption, ...]:
         "the network is heading to the limit, not to a point with units that are wrongly dead "
         f"(limit / local limit is {comparison.local_bound_ratio:.6f}, certified)",
         comparison.local_bound_ratio >= 1 - GLOBAL,
+        "heading to the limit",
+        "proved",
     )
     return (*found, best)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ..._words import Experts, InitName
 from ...options.fields import ImageOptions, SolverOptions, TrainerOptions, option
-from ...runs.model import Model
+from ...runs.model import Holds, Model
 
 __all__ = ["MODELS"]
 
@@ -45,6 +45,7 @@ MODELS = (
         "generalized gated linear networks, equation 22), for constant ones the L1 margin of "
         "gates (Gunasekar et al., Implicit bias of gradient descent on linear convolutional "
         "networks, theorem 2)",
+        source="Lippl, Abbott and Chung 2022, equation 22; constant experts: Gunasekar et al. 2018",
         program="min sum_h ||zeta_h||  s.t.  y_n sum_h g_h(x_n) <zeta_h, x_n> >= 1;  or  "
         "min sum_h |v_h| / sqrt(D)  s.t.  y_n sum_h g_h(x_n) v_h >= 1",
         options=DLGNOptions,
@@ -57,5 +58,10 @@ MODELS = (
         defaults={"trainer": "annealed", "steps": (2000,)},
         # Twelve arcs: ten half-spaces through the origin cut the circle into twenty.
         variants={("data", "circle"): {"hidden_units": 32}},
+        holds=Holds(
+            limit="limits.limit:Limit",
+            network="networks.dgn:DGN",
+            comparison="models.dlgn.comparison:DLGNComparison",
+        ),
     ),
 )

@@ -32,10 +32,11 @@ from ...reports.bounds import (
     BOUND,
     bound_evidence,
     bound_finding,
+    bounded_sides,
     comparison_finding,
     local_evidence,
 )
-from ...reports.finding import Finding, Table
+from ...reports.finding import Finding, Side, Table
 from ...reports.findings import (
     divergence,
     gating_file,
@@ -127,6 +128,7 @@ def run_dlgn(setup: Setup) -> Report:
         data_record(samples.dataset),
         title=f"DLGN of {options.experts} experts, its half-spaces frozen",
         theorem="" if options.depth == 2 else DEEP,
+        source="none names the limit of a DLGN of several hidden layers",
     )
     return gather(heading, _find(samples, network, parts), setup.folder)
 
@@ -221,9 +223,33 @@ def _compared(
         assumptions=(*found.assumptions, *assumptions_of(comparison)),
         row={**found.row, **kkt_distance(twin, *samples[0]).cells()},
         verdicts=_verdicts(limit, comparison, frozen.name),
+        sides=_sides(frozen.name, limit, comparison),
     )
     if is_planar(setup.train.X):
         yield Finding("maps", panels=(_maps(frozen, limit, comparison, twin),))
+
+
+def _sides(name: str, limit: Limit, comparison: DLGNComparison) -> tuple[Side, ...]:
+    """Return limit or bound, local limit and network as columns of the first screen."""
+    if isinstance(limit, PathLimit):
+        return bounded_sides(limit, comparison)
+    beside = comparison.classifiers[name]
+    predicted = {
+        "objective": limit.objective, "lower_bound": limit.dual_objective, "gap": limit.gap,
+    }  # fmt: skip
+    return (
+        Side(name, predicted | {"error": beside.error}, predicted=True),
+        Side(
+            "network",
+            {
+                "objective": comparison.value,
+                "margin_ratio": comparison.bound_ratio,
+                "agreement": beside.agreement,
+                "score_cosine": beside.score_cosine,
+                "error": comparison.error_network,
+            },
+        ),
+    )
 
 
 def _verdicts(limit: Limit, comparison: DLGNComparison, name: str) -> tuple[Verdict, ...]:

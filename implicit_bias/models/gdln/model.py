@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ...options.fields import ScheduleOptions, UnitOptions, option
-from ...runs.model import Model
+from ...runs.model import Holds, Model
 
 __all__ = ["MODELS"]
 
@@ -38,6 +38,7 @@ MODELS = (
         theorem="gradient flow of a gated linear network with fixed gates, at every time, and its "
         "limit, gated least squares (notes on gated deep linear networks and least squares, "
         "corrected)",
+        source="gated least squares and its flow, in closed form",
         program="min <(y - yhat)^2>, least norm;  w(t) = e^(-At/K^2) w(0) + K A^+ (I - "
         "e^(-At/K^2)) b",
         options=GDLNOptions,
@@ -50,5 +51,11 @@ MODELS = (
             "steps": (4000,),
             "learning_rate": (2.0,),
         },
+        holds=Holds(
+            limit="models.gdln.limit:GatedOLS",
+            network="Mapping[str] torch.nn:Module",
+            trajectory="Mapping[str] training.trajectory:Trajectory",
+            comparison="models.gdln.comparison:GDLNComparison",
+        ),
     ),
 )

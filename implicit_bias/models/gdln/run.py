@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -17,7 +17,7 @@ from ...networks.relu_mean import ReLUMean
 from ...networks.weights import as_tensor
 from ...quantities.table import lines
 from ...reports.columns import training_columns
-from ...reports.finding import Assumption, Finding, Table
+from ...reports.finding import Assumption, Finding, Side, Table
 from ...reports.report import Report
 from ...reports.verdict import Evidence, decide
 from ...reports.writers import write_path
@@ -165,7 +165,10 @@ def _find(setup: GDLNSetup, relu: ReLUMean) -> Iterator[Finding]:
     flow = gated_flow(data.X, data.y, setup.gates, setup.start)
     off_path = _off_path(flow, setup.settings, of_twin)
     yield _limit(limit, off_path)
-    yield Finding.judged(_of_twin(limit, flow, of_twin, off_path), key="twin")
+    known = _of_twin(limit, flow, of_twin, off_path)
+    values = {**known.near, **known.beside, "final_loss": float(of_twin.loss[-1])}
+    side = Side(NETWORKS["gated"], values)
+    yield replace(Finding.judged(known, key="twin"), sides=(side,))
 
 
 def _train(setup: GDLNSetup, network: torch.nn.Module, gates: Any, **which: Any) -> Trajectory:
@@ -216,12 +219,24 @@ def _limit(limit: GatedOLS, off_path: float | None = None) -> Finding:
         tables=(table,),
         files={"limit.safetensors": limit.save},
         assumptions=(
-            Assumption("the gates of the gated linear network are frozen (by construction)", True),
+            Assumption(
+                "the gates of the gated linear network are frozen (by construction)",
+                True,
+                "frozen gates",
+                "by construction",
+            ),
         ),
         statuses={NAME: limit.status},
         certificates={NAME: record},
         objects={"limit": limit},
         row=cells,
+        sides=(
+            Side(
+                NAME,
+                {"final_loss": limit.loss, "stationarity": limit.certificate.stationarity},
+                predicted=True,
+            ),
+        ),
     )
 
 
@@ -266,6 +281,18 @@ def _comparison(setup: GDLNSetup, relu: Trajectory) -> Finding:
             Assumption(
                 f"the gates of the ReLU network stay as they began: {flips:.1%} of them changed",
                 flips == 0,
+                "gates of the ReLU network stay",
+                f"{flips:.1%} changed",
+            ),
+        ),
+        sides=(
+            Side(
+                NETWORKS["relu"],
+                {
+                    "limit_error": found.prediction("initial", limit=True).relative_error,
+                    "final_loss": found.loss,
+                    "gate_changes": flips,
+                },
             ),
         ),
         verdicts=(decide(_of_relu(found)),),

@@ -17,7 +17,7 @@ from ...options.fields import (
     TrainerOptions,
     option,
 )
-from ...runs.model import Model
+from ...runs.model import Holds, Model
 
 __all__ = ["MODELS"]
 
@@ -43,30 +43,38 @@ MODELS = (
     Model(
         "gln",
         theorem=f"directional limit of a two-layer GLN is SVM-GLN ({LIPPL}, proposition B.8)",
+        source="Lippl, Abbott and Chung 2022, proposition B.8",
         program="min sum_h ||zeta_h||_F  s.t.  y_n sum_h <zeta_h,c_h(n), x_n> >= 1",
         options=GLNOptions,
         parts=f"{__package__}.parts:gln",
         defaults=TWO_TRAINERS,
         variants={**ONE_TRAINER, **PLANE},
+        holds=Holds(limit="models.gln.formulation:GLNLimit", network="networks.gln:GLN"),
     ),
     Model(
         "gln-l2",
         theorem="control experiment, the limit of no network here: SVM-L2 has the GLN's predictors "
         f"but the plain norm ({LIPPL}, equations 23-25, corrected)",
+        source="none for this network: Lippl, Abbott and Chung 2022, equations 23-25, is a control",
         program="min ||beta||_2  s.t.  y_n <beta_c(n), x_n> >= 1,  beta_c = sum_h zeta_h,c_h",
         options=GLNOptions,
         parts=f"{__package__}.parts:gln_l2",
         defaults={"trainer": "annealed"},
         variants={**EVERY_CLASS, **PLANE},
+        holds=Holds(limit="models.gln.l2:GLNL2Limit", network="networks.gln:GLN"),
     ),
     Model(
         "shallow-gln",
         theorem="directional limit of a shallow GLN is one hard-margin SVM per global context, "
         f"weighed by their norms ({LIPPL}, theorem 3.1)",
+        source="Lippl, Abbott and Chung 2022, theorem 3.1",
         program="min sum_g ||beta_g||^2  s.t.  y_n <beta_g(n), x_n> >= 1",
         options=ShallowGLNOptions,
         parts=f"{__package__}.parts:shallow_gln",
         defaults={"hidden_units": 2, "n_train": 300, "trainer": "dual"},
         variants={**EVERY_CLASS, **PLANE},
+        holds=Holds(
+            limit="models.gln.shallow:ShallowGLNLimit", network="networks.shallow_gln:ShallowGLN"
+        ),
     ),
 )

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import softmax
 
 from ...quantities.formatting import share
-from ...reports.finding import Assumption, Finding, Table
+from ...reports.finding import Assumption, Finding, Side, Table
 from ...reports.findings import full_batches
 from .exits import anytime_average
 from .exits_run import Exits
@@ -51,6 +51,10 @@ def limits_finding(
         statuses={f"head of {name}": one.status for name, one in named.items()},
         certificates={f"head of {name}": record for name, record in records.items()},
         objects={"limit": dict(zip(exits.layers, limits, strict=False)), "exits": exits},
+        sides=tuple(
+            Side(name, {"limit": one.kind, "gap": one.certificate.gap})
+            for name, one in named.items()
+        ),
         row={
             "limit": "exit heads",
             "gap": max(one.certificate.gap for one in limits),
@@ -82,13 +86,18 @@ def teacher_finding(exits: Exits) -> Finding:
 def assumptions(exits: Exits, limits: Sequence[HeadLimit], options: Any) -> tuple[Assumption, ...]:
     """Check the assumptions behind the limits."""
     found = [
-        Assumption("the trunk is frozen, and heads begin at 0 (by construction)", True),
+        Assumption(
+            "the trunk is frozen, and heads begin at 0 (by construction)",
+            True,
+            "frozen trunk",
+            "by construction",
+        ),
         full_batches(options),
     ]
     if exits.is_hard:
         apart = all(limit.kind == "direction" for limit in limits)
         text = "hard labels are separable by the features of every exit (certified)"
-        return (*found, Assumption(text, apart))
+        return (*found, Assumption(text, apart, "separable", "proved"))
     spread = float(np.ptp(exits.teacher, axis=1).max()) / exits.temperature
     cut = _SATURATED[options.dtype]
     lowest = min(limit.certificate.curvature for limit in limits)
@@ -98,8 +107,14 @@ def assumptions(exits: Exits, limits: Sequence[HeadLimit], options: Any) -> tupl
             f"soft labels lie inside the simplex: tempered logits of a sample part by {spread:.3g} "
             f"at most, and round to 0 and 1 from {cut} on",
             spread < cut,
+            "soft labels inside the simplex",
         ),
-        Assumption(f"minimisers are unique on the span: lowest curvature {lowest:.2e}", lowest > 0),
+        Assumption(
+            f"minimisers are unique on the span: lowest curvature {lowest:.2e}",
+            lowest > 0,
+            "unique minimisers",
+            "proved",
+        ),
     )
 
 

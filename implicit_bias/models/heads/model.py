@@ -7,7 +7,7 @@ from typing import Literal
 
 from ..._words import ClassesName
 from ...options.fields import ImageOptions, ScheduleOptions, UnitOptions, option
-from ...runs.model import Model
+from ...runs.model import Holds, Model
 
 __all__ = ["MODELS"]
 
@@ -66,6 +66,7 @@ MODELS = (
         "joint hard margin on separable hard labels alone (Phuong, Underspecification in Deep "
         "Learning, the exits of chapter 6 on a trunk that is frozen; theorem 5.1; Soudry et al., "
         "The implicit bias of gradient descent on separable data)",
+        source="Phuong 2021, theorem 5.1; on separable hard labels Soudry et al. 2018",
         program="min a CE(y, W phi) + (1 - a) tau^2 CE(softmax(t / tau), softmax(W phi / tau));  "
         "a = 1:  min ||W||  s.t.  <w_y - w_k, phi> >= 1",
         options=HeadsOptions,
@@ -83,5 +84,11 @@ MODELS = (
         },
         # Hard labels alone: 2000 constant steps come to margin ratios of 0.5 to 0.7, these to 0.97.
         variants={("share", 1.0): {"trainer": "momentum", "steps": (2000,), "momentum": 0.0}},
+        holds=Holds(
+            limit="Mapping[int] models.heads.limit:HeadLimit",
+            network="networks.exits:ExitNetwork",
+            trajectory="Mapping[int] training.trajectory:Trajectory",
+            comparison="models.heads.comparison:HeadsComparison",
+        ),
     ),
 )

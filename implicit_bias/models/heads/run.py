@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +16,7 @@ from ...data.arrays import Floats
 from ...data.dataset import Dataset
 from ...data.labelled import ClassDataset
 from ...networks.exits import ExitNetwork
-from ...reports.finding import Finding, Table
+from ...reports.finding import Finding, Side, Table
 from ...reports.findings import TOGETHER, divergence, network_record
 from ...reports.report import Report
 from ...reports.verdict import Evidence, decide
@@ -26,7 +27,7 @@ from ...runs.programs import RunPrograms, stated
 from ...runs.setup import Setup, data_record
 from ...runs.user_data import load_chosen
 from ...training.trajectory import Trajectory
-from .comparison import HeadsComparison, compare_heads, head_angle
+from .comparison import ExitComparison, HeadsComparison, compare_heads, head_angle
 from .descent_run import (
     Head,
     head_samples,
@@ -236,6 +237,24 @@ def _comparison(limits: Sequence[HeadLimit], exits: Exits, paths: Sequence[Traje
         ),
         shortfall=_shortfall(found, paths),
         verdicts=(decide(_evidence(found, limits, paths)),),
+        sides=tuple(map(_side, found.exits)),
+    )
+
+
+def _side(one: ExitComparison) -> Side:
+    """Return an exit as a column of the first screen."""
+    return Side(
+        f"exit {one.exit}",
+        {
+            "limit": one.kind,
+            "limit_error": one.error,
+            "margin_ratio": one.margin_ratio,
+            "zeta_cosine": math.cos(one.angle),
+            "agreement": one.agreement,
+            "score_cosine": one.score_cosine,
+            "error_limit": 1 - one.limit.accuracy,
+            "error_network": 1 - one.network.accuracy,
+        },
     )
 
 

@@ -13,7 +13,7 @@ from ...options.fields import (
     UnitOptions,
     option,
 )
-from ...runs.model import Model
+from ...runs.model import Holds, Model
 
 __all__ = ["MODELS"]
 
@@ -36,22 +36,26 @@ MODELS = (
         "deep-linear",
         theorem="directional limit of a deep linear network, end to end, is the hard-margin SVM "
         "(Ji and Telgarsky, Gradient descent aligns the layers of deep linear networks)",
+        source="Ji and Telgarsky 2019, gradient descent aligns the layers",
         program="min ||b||  s.t.  y_n <b, x_n> >= 1",
         options=DeepLinearOptions,
         parts=f"{__package__}.parts:deep_linear",
         refuses=UNGATED,
         defaults={"n_train": 60, "trainer": "annealed"},
         variants=EVERY_CLASS,
+        holds=Holds(limit="limits.linear:LinearLimit", network="networks.deep_linear:DeepLinear"),
     ),
     Model(
         "linear",
         theorem="directional limit of a linear predictor is the hard-margin SVM (Soudry et al., "
         "The implicit bias of gradient descent on separable data, theorem 3)",
+        source="Soudry et al. 2018, theorem 3",
         program="min ||b||  s.t.  y_n <b, x_n> >= 1",
         options=LinearOptions,
         parts=f"{__package__}.parts:linear",
         refuses=UNGATED,
         defaults={"n_train": 60, "trainer": "dual"},
         variants=EVERY_CLASS,
+        holds=Holds(limit="limits.linear:LinearLimit", network="networks.deep_linear:DeepLinear"),
     ),
 )

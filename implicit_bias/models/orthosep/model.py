@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ...options.fields import ImageOptions, SolverOptions, TrainerOptions, UnitOptions, option
-from ...runs.model import Model
+from ...runs.model import Holds, Model
 
 __all__ = ["MODELS"]
 
@@ -30,6 +30,7 @@ MODELS = (
         theorem="every surviving neuron of a small ReLU network turns to one of two max-margin "
         "vectors (Phuong, Underspecification in Deep Learning, theorem 3.1 and corollary 3.1 with "
         "its constants)",
+        source="Phuong 2021, theorem 3.1 and corollary 3.1",
         program="w+- = argmin ||w||  s.t.  <w, x_n> >= 1 for the samples of one class",
         options=OrthosepOptions,
         run=f"{__package__}.run:run_orthosep",
@@ -55,6 +56,16 @@ MODELS = (
                 "learning_rate": (0.1,),
                 "init_scale": 0.05,
             }
+        },
+        holds=Holds(
+            limit="models.orthosep.limit:OrthosepLimit",
+            network="networks.balanced_relu:BalancedReLU",
+        ),
+        holds_with={
+            ("network", "residual"): Holds(
+                limit="models.orthosep.limit:OrthosepLimit",
+                network="networks.balanced_relu:ResidualReLU",
+            )
         },
     ),
 )

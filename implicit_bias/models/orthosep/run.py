@@ -74,7 +74,8 @@ def run_orthosep(setup: Setup) -> Report:
     check_trainer(options.trainer, network)
     title = f"{options.network} ReLU network beside its two max-margin directions"
     theorem = RESIDUAL if options.network == "residual" else ""
-    heading = whole.heading(data_record(whole.dataset), title=title, theorem=theorem)
+    source = "none with skip connections: conjectured from experiments" if theorem else ""
+    heading = whole.heading(data_record(whole.dataset), title=title, theorem=theorem, source=source)
     return gather(heading, _find(whole, network), setup.folder)
 
 
@@ -174,12 +175,16 @@ def _of_the_data(train: Sample, limit: OrthosepLimit) -> tuple[Assumption, ...]:
     separability = is_orthogonally_separable(train.X, train.y)
     return (
         Assumption(
-            f"the data are orthogonally separable ({separability.message})", bool(separability)
+            f"the data are orthogonally separable ({separability.message})",
+            bool(separability),
+            "orthogonally separable",
+            "proved",
         ),
         Assumption(
             "the support examples span the inputs (theorem 3.1 assumes it; the corollary's "
             "constants hold without)",
             bool(limit.supports_span),
+            "support examples span the inputs",
         ),
     )
 
@@ -187,10 +192,17 @@ def _of_the_data(train: Sample, limit: OrthosepLimit) -> tuple[Assumption, ...]:
 def _of_the_network(homogeneous: bool) -> tuple[Assumption, ...]:
     if homogeneous:
         text = "small balanced initialisation, exponential-like loss (by construction)"
-        return (Assumption(text, True),)
+        return (Assumption(text, True, "small balanced start", "by construction"),)
     return (
-        Assumption("the network has two layers and is homogeneous in its weights", False),
-        Assumption("small initialisation, exponential-like loss (by construction)", True),
+        Assumption(
+            "the network has two layers and is homogeneous in its weights", False, "homogeneous"
+        ),
+        Assumption(
+            "small initialisation, exponential-like loss (by construction)",
+            True,
+            "small start",
+            "by construction",
+        ),
     )
 
 

@@ -24,6 +24,7 @@ from ...reports.bounds import (
     LOCAL,
     bound_evidence,
     bound_table,
+    bounded_sides,
     comparison_finding,
     local_columns,
     local_evidence,
@@ -157,4 +158,5 @@ def _with_comparison(
             decide(local_evidence(comparison, network=COPY)),
             decide(bound_evidence(bound, comparison)),
         ),
+        sides=bounded_sides(bound, comparison),
     )

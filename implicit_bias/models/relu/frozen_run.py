@@ -19,13 +19,13 @@ from ...networks.frelu import FReLU
 from ...networks.relu import DeepReLU, ReLU
 from ...quantities.formatting import DASH, loss_in_words, number
 from ...quantities.table import TABLE, lines
-from ...reports.finding import Assumption, Finding, Table, Writer
+from ...reports.finding import Assumption, Finding, Side, Table, Writer
 from ...reports.findings import divergence, shortfall, unseparated, usable
 from ...reports.verdict import Evidence, decide
 from ...reports.writers import write_frame, write_weights
 from ...runs.setup import SampleSetup
 from ...training.settings import TrainingSettings
-from .comparison import FrozenComparison, compare_frozen
+from .comparison import FrozenComparison, MachineComparison, compare_frozen
 from .figure import copy_panel
 from .freezing import PartlyTrained, train_then_freeze
 from .neurons_comparison import NeuronComparison, compare_with_limit
@@ -45,6 +45,7 @@ __all__ = [
     "train_frozen",
 ]
 
+SAME = "same"
 COPY = "copy that froze its gates"
 # Where the two parts of an unfinished run are kept: before and after the freeze.
 RUNS = ("frozen-run-before.safetensors", "frozen-run-after.safetensors")
@@ -127,7 +128,15 @@ def find_frozen(
         objects={**known.objects, "frozen_comparison": comparison},
         row=_columns(comparison),
         verdicts=(decide(_evidence(parts, limit, comparison)),),
+        sides=(_side(comparison.machine),),
     )
+
+
+def _side(machine: MachineComparison) -> Side:
+    """Return the limit beside the copy as a column of the first screen."""
+    names = ("certificate", "margin_ratio", "score_cosine", "agreement", "error")
+    values = {"objective": machine.optimum} | {name: getattr(machine, name) for name in names}
+    return Side("frozen copy", values)
 
 
 def _evidence(parts: PartlyTrained, limit: FReLULimit, comparison: FrozenComparison) -> Evidence:
@@ -171,6 +180,7 @@ def train_frozen(
         setup.train.y,
         freeze_at=freeze_at,
         settings=setup.settings,
+        after=_after(setup, freeze_at),
         X_val=setup.held_out.X,
         callback=setup.progress.training(),
         states=None if before is None or after is None else (before, after),
@@ -180,6 +190,16 @@ def train_frozen(
     if parts.frozen:
         found = replace(found, files=_files(parts), objects={"frozen": parts})
     return parts, found
+
+
+def _after(setup: SampleSetup, freeze_at: int) -> TrainingSettings | None:
+    """Return how the copy goes on once its gates are frozen; None as it began."""
+    left, trainer = setup.settings.n_steps - freeze_at, setup.options.frozen_trainer
+    if trainer == SAME or left == 0:
+        return None
+    return TrainingSettings(
+        trainer=trainer, loss=setup.settings.loss, batch_size=0, schedule=((left, None),)
+    )
 
 
 def frozen_samples(setup: SampleSetup, twin: DeepReLU) -> tuple[Sample, Sample]:
@@ -212,6 +232,8 @@ def copy_finding(
             Assumption(
                 f"the data are separable in {gates} (certified)",
                 False if limit.status is Status.NOT_SEPARABLE else separable,
+                "separable in frozen gates",
+                "proved",
             ),
         ),
         statuses={f"{program} on {gates}": limit.status},
@@ -265,7 +287,12 @@ def _training_rows(parts: PartlyTrained, changed: float) -> tuple[tuple[str, ...
 def _loss_vanishes(parts: PartlyTrained) -> Assumption:
     log_loss = _log_loss(parts)
     end = "" if math.isnan(log_loss) else f": log(1/loss) is {-log_loss:.3g} at the end"
-    return Assumption(f"the loss of the copy that froze them tends to 0{end}", None)
+    return Assumption(
+        f"the loss of the copy that froze them tends to 0{end}",
+        None,
+        "loss to 0",
+        "cannot be checked",
+    )
 
 
 def _log_loss(parts: PartlyTrained) -> float:

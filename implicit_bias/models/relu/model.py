@@ -15,7 +15,7 @@ from ...options.fields import (
     TrainerOptions,
     option,
 )
-from ...runs.model import Model
+from ...runs.model import Holds, Model
 
 __all__ = ["MODELS"]
 
@@ -41,6 +41,11 @@ class ReLUOptions(TrainerOptions, StartOptions, SolverOptions, GateOptions, Imag
         least=0,
         unset="half of the steps; none with several hidden layers",
     )
+    frozen_trainer: str = option(
+        "annealed",
+        "Gradient method of that copy once its gates are frozen; same: it goes on as it began.",
+        choices=("annealed", "momentum", "normalised", "same"),
+    )
     starts: int = option(
         1, "Networks, each from weights of its own: which came to the same one.", least=1
     )
@@ -51,17 +56,20 @@ MODELS = (
         "frelu",
         theorem="directional limit of a two-layer frozen-gate ReLU network is the group lasso over "
         f"its units ({LIPPL}, equation 22)",
+        source="Lippl, Abbott and Chung 2022, equation 22",
         program="min sum_h ||zeta_h||  s.t.  y_n sum_h g_h(x_n) <zeta_h, x_n> >= 1",
         options=FReLUOptions,
         parts=f"{__package__}.parts:frelu",
         defaults={"init": "kaiming", **TWO_TRAINERS},
         variants={**ONE_TRAINER, ("data", "quadrants"): {"hidden_units": 2, "cutoffs": "axes"}},
+        holds=Holds(limit="limits.frelu:FReLULimit", network="networks.frelu:FReLU"),
     ),
     Model(
         "relu",
         theorem="no theorem names the limit of a ReLU network on general data; four machines that "
         f"freeze part of it stand in ({LIPPL}, section 5.2). Once its gates are frozen at a step, "
         "its limit is the group lasso on them (equation 22)",
+        source="none for a ReLU network; frozen gates: Lippl, Abbott and Chung 2022, equation 22",
         program="SVM-FReLU on random (RC) or learned gates (LC), hard-margin SVM on hidden "
         "activations (HL) or on gates alone",
         options=ReLUOptions,
@@ -72,5 +80,10 @@ MODELS = (
             "trainers": "its machines freeze what one network has learned",
         },
         defaults={"hidden_units": 50, "init": "kaiming", "momentum": 0.9},
+        holds=Holds(
+            limit="Mapping[str] limits.limit:Limit",
+            network="networks.relu:DeepReLU",
+            comparison="models.relu.comparison:ReLUComparison",
+        ),
     ),
 )

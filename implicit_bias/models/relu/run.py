@@ -10,10 +10,11 @@ import math
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..._solve import Status
 from ...drawing.map_rows import plane_snapshots
 from ...gates.changes import GateChanges
 from ...gates.hyperplanes import HyperplaneGates
@@ -26,7 +27,7 @@ from ...networks.relu import DeepReLU, ReLU
 from ...quantities.formatting import loss_in_words
 from ...quantities.table import lines
 from ...reports.columns import limit_columns
-from ...reports.finding import Assumption, Finding, Table
+from ...reports.finding import Assumption, Finding, Side, Table
 from ...reports.findings import divergence, gating_file, network_record, trained, unseparated
 from ...reports.report import Report
 from ...reports.verdict import Evidence, decide
@@ -36,7 +37,7 @@ from ...runs.programs import RunPrograms, stated
 from ...runs.setup import SampleSetup, Setup, data_record, prepare, start
 from ...training.trainers import check_trainer
 from ...training.trajectory import Trajectory
-from .comparison import ReLUComparison, compare_relu, view_relu
+from .comparison import MachineComparison, ReLUComparison, compare_relu, view_relu
 from .deep_frozen_run import find_deep_frozen
 from .figure import network_panels, relu_map_row
 from .frozen_run import find_frozen, freezing_step, frozen_samples
@@ -80,6 +81,7 @@ def run_relu(setup: Setup) -> Report:
         data_record(samples.dataset),
         title=f"{_name(options)} beside four machines on what it has learned",
         theorem="" if options.depth == 2 else DEEP,
+        source="none names the limit of a ReLU network of several hidden layers",
     )
     return gather(heading, _find(samples, network, freeze_at), setup.folder)
 
@@ -237,8 +239,10 @@ def _assumptions(flips: float, separates: bool, n_hidden: int) -> tuple[Assumpti
             f"the gates no longer change: {flips:.1%} of them changed since the start, and "
             "nothing says that the rest will stay",
             None,
+            "gates stay",
+            "cannot be checked",
         ),
-        Assumption("the network separates the training data", separates),
+        Assumption("the network separates the training data", separates, "separates", "measured"),
     )
     if n_hidden == 1:
         return found
@@ -278,7 +282,16 @@ def _compared(machines: Finding, comparison: ReLUComparison) -> Finding:
         tables=(table,),
         objects={**machines.objects, "comparison": comparison},
         row={**machines.row, **own, "error_network": comparison.error_network},
+        sides=tuple(Side(name, _of_screen(one)) for name, one in comparison.machines.items()),
     )
+
+
+def _of_screen(one: MachineComparison) -> dict[str, Any]:
+    """Return what the first screen says of a machine beside the network."""
+    failed = one.status != Status.SOLVED.name
+    names = ("certificate", "margin_ratio", "score_cosine", "agreement", "error")
+    optimum = one.status.replace("_", " ").lower() if failed else one.optimum
+    return {"objective": optimum} | {name: getattr(one, name) for name in names}
 
 
 def _random_gates(setup: SampleSetup) -> HyperplaneGates:

@@ -1,0 +1,80 @@
+"""Ctrl-C at any time of a command: one word or the results, exit code 130, never a traceback."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+import implicit_bias as ib
+from tests.commands import environment
+
+COMMAND = ("-m", "implicit_bias")
+LONG = ("compare", "--model", "linear", "--trainer", "constant", "--n-train", "40", "--steps",
+        "100000000")  # fmt: skip
+
+
+def started(*words: str, flags: tuple[str, ...] = ()) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, *flags, *COMMAND, *words], text=True, env=environment(),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+
+
+def wait_for(process: subprocess.Popen[str], word: str) -> Iterator[str]:
+    """The lines of stderr up to one with this word."""
+    assert process.stderr is not None
+    for line in process.stderr:
+        yield line
+        if word in line:
+            return
+    raise AssertionError(f"{word!r} never came")
+
+
+def ended(process: subprocess.Popen[str], said: str) -> tuple[str, str]:
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 130, said + err
+    for word in ("Traceback", "Exception ignored", "KeyboardInterrupt", "Aborted"):
+        assert word not in said + err
+    return out, err
+
+
+@pytest.mark.parametrize(
+    ("module", "times"),
+    [("implicit_bias._interrupts", 1), ("click", 2), ("numpy", 1), ("torch.nn", 2)],
+)
+def test_ctrl_c_while_a_command_starts_ends_it_in_a_word(module, times) -> None:
+    process = started(*LONG, flags=("-X", "importtime"))
+    said = "".join(wait_for(process, f" {module}\n"))
+    if module.endswith("_interrupts"):  # which the command enters right after
+        said += "".join(wait_for(process, " implicit_bias.options.fields\n"))
+    for _ in range(times):
+        process.send_signal(signal.SIGINT)
+    _, err = ended(process, said)
+    assert err.rstrip().endswith("interrupted")
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_ctrl_c_in_training_reports_what_was_finished_however_often(times, tmp_path) -> None:
+    process = started(*LONG, "--json", "--save", str(tmp_path))
+    said = "".join(wait_for(process, "training"))
+    for _ in range(times):
+        process.send_signal(signal.SIGINT)
+    out, err = ended(process, said)
+    if times == 1 or out:
+        assert json.loads(out)["limit"]["status"] == "SOLVED"
+        assert "interrupted: what was finished is reported" in err
+    if times == 1:
+        assert not ib.load(tmp_path).finished
+
+
+def test_ctrl_c_while_a_sweep_starts_ends_it_in_a_word(tmp_path) -> None:
+    words = ("sweep", "--model", "linear", "--seed", "0:40", "--out", str(tmp_path / "x"))
+    process = started(*words, flags=("-X", "importtime"))
+    said = "".join(wait_for(process, " numpy\n"))
+    process.send_signal(signal.SIGINT)
+    ended(process, said)

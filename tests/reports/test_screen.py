@@ -1,0 +1,129 @@
+"""The first screen of a run: 24 lines of 80 columns, whatever the run was."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import implicit_bias as ib
+from implicit_bias.reports import (
+    LINES,
+    WIDTH,
+    Assumption,
+    Finding,
+    Heading,
+    Report,
+    Side,
+    Verdict,
+    render_screen,
+    screen_table,
+)
+from implicit_bias.training import TRAINERS
+from tests.commands import run
+
+SMALL: dict[str, Any] = {"n_train": 40, "n_val": 60, "steps": 60, "hidden_units": 3}
+RUNS: dict[str, tuple[str, dict[str, Any]]] = {
+    "every trainer": ("linear", {"n_train": 40, "steps": 60, "trainer": tuple(TRAINERS)}),
+    "all classes": ("gln", SMALL | {"n_train": 100, "classes": "all", "trainer": "annealed"}),
+    "prediction": ("gln", SMALL | {"steps": 0}),
+    "deep dlgn": ("dlgn", {"depth": 3, "n_train": 40, "steps": 200, "gate_steps": 50}),
+    "deep relu": ("relu", SMALL | {"depth": 3, "steps": 200, "freeze_at": 100}),
+    "lazy": ("dgn", {"regime": "lazy", "n_train": 20, "steps": 50, "hidden_units": 3}),
+    "directions": ("heads", SMALL | {"share": 1.0, "hidden_units": 16, "trunk_steps": 30}),
+    "skips": ("orthosep", SMALL | {"network": "residual", "n_train": 60}),
+}
+
+
+@pytest.fixture(scope="module")
+def reports() -> dict[str, ib.Report]:
+    return {}
+
+
+@pytest.fixture(params=sorted(RUNS))
+def report(request, reports) -> ib.Report:
+    name, options = RUNS[request.param]
+    if request.param not in reports:
+        reports[request.param] = ib.run(name, **options)
+    return reports[request.param]
+
+
+def test_it_has_24_lines_of_80_columns(report) -> None:
+    lines = str(report).splitlines()
+    assert len(lines) <= LINES == 24 and max(map(len, lines)) <= WIDTH == 80
+    assert sum(line.startswith(one.word) for one in report.verdicts for line in lines)
+    assert render_screen(report, 200) == str(report)
+    assert max(map(len, render_screen(report, 50).splitlines())) <= 50
+
+
+def a_report(*sides: Side, verdicts: tuple[Verdict, ...] = (), **further: Any) -> Report:
+    heading = Heading("m", "a theorem", "min 0", "data", "a title", {}, "the source")
+    return Report(heading, (Finding("limit", sides=sides, verdicts=verdicts, **further),))
+
+
+def test_rows_are_those_that_differ_or_prove_and_a_prediction_has_ideal_values() -> None:
+    near = {"objective": 2.5, "margin_ratio": 0.9, "agreement": 0.5, "n_live": "2 of 2"}
+    report = a_report(
+        Side("far", near | {"margin_ratio": 0.5}),
+        Side("near", near),
+        Side("program", {"objective": 2.0, "lower_bound": 2.0, "gap": 0.0, "n_live": "2 of 2"},
+             predicted=True),
+        verdicts=(
+            Verdict("NOT THERE YET", "", {"margin_ratio": 0.5}, "far"),
+            Verdict("NOT THERE YET", "", {"margin_ratio": 0.9}, "near"),
+        ),
+    )  # fmt: skip
+    heads, rows = screen_table(report)
+    assert heads == ("", "program", "near", "far")
+    assert [(row[0].strip(), row[1:]) for row in rows] == [
+        ("norm per unit margin", ("2", "2.5", "2.5")),
+        ("certified lower bound", ("2", "-", "-")),
+        ("duality gap", ("0.00e+00", "-", "-")),
+        ("margin ratio", ("1", "0.9000", "0.5000")),
+        ("agreement on held-out labels", ("100%", "50.00%", "50.00%")),
+    ]
+
+
+def test_columns_for_which_there_is_no_room_are_named() -> None:
+    sides = [Side(f"trainer number {k}", {"margin_ratio": k / 10}) for k in range(8)]
+    lines = str(a_report(*sides)).splitlines()
+    (more,) = (line for line in lines if "more in --details" in line)
+    shown = sum(side.name in "".join(lines[:-5]) for side in sides)
+    assert more.startswith(f"{8 - shown} more") and 1 < shown < 8
+
+
+def test_a_sentence_gives_up_its_last_parts_and_never_its_first() -> None:
+    verdicts = tuple(
+        Verdict("NOT THERE YET", f"ratio {k}; {'a reason ' * 20}; {'a prediction ' * 20}")
+        for k in range(8)
+    )
+    text = str(a_report(verdicts=verdicts))
+    assert all(f"ratio {k}" in text for k in range(8)) and len(text.splitlines()) <= LINES
+    assert "a reason" not in text
+    assert "a reason" in str(a_report(verdicts=verdicts[:1]))
+
+
+def test_assumptions_that_fail_stand_before_those_that_hold() -> None:
+    assumptions = (
+        Assumption("text", True, "first", "proved"),
+        Assumption("text", None, "second", "cannot be checked"),
+        Assumption("text", False, "third"),
+        Assumption("not on the first screen", True),
+    )
+    text = " ".join(str(a_report(assumptions=assumptions)).split())
+    assert (
+        "Theory: the source. Does not hold: third. Open: second (cannot be checked). "
+        "Holds: first (proved)."
+    ) in text
+    assert "not on the first screen" not in text
+
+
+def test_the_command_prints_it_and_all_tables_if_asked(tmp_path) -> None:
+    typed = ("--model", "linear", "--n-train", "40", "--steps", "300", "--seed", "1")
+    plain, whole = run(*typed, "--save", str(tmp_path / "a")), run(*typed, "--details")
+    assert plain.stdout == f"{ib.load(tmp_path / 'a')}\n"
+    assert len(whole.stdout.splitlines()) > LINES
+    (sentence,) = (line for line in whole.stdout.splitlines() if line.startswith("AT ITS LIMIT: "))
+    assert whole.stdout.splitlines()[0] == sentence
+    assert sentence.removeprefix("AT ITS LIMIT: ") in plain.stdout
+    assert "KKT stationarity" in whole.stdout and "KKT stationarity" not in plain.stdout
