@@ -16,32 +16,26 @@ def deferred_interrupts() -> Iterator[Callable[[], None]]:
     """Defer Ctrl-C and SIGTERM until the function that this context yields is called.
 
     It raises KeyboardInterrupt for either. A second signal is not deferred, nor is any outside
-    of the main thread, where Python handles none, or one that the process ignores. One that comes
-    after the last call is sent again when the context ends.
+    of the main thread, where Python handles none, or one that the process ignores.
     """
-    received: int | None = None
-    told = False
+    received = False
 
     def defer(number: int, frame: FrameType | None) -> None:
         """Note the first signal; raise for the second."""
         nonlocal received
-        if received is not None:
+        if received:
             raise KeyboardInterrupt
-        received = number
+        received = True
 
     def check() -> None:
         """Raise KeyboardInterrupt if a signal has come."""
-        nonlocal told
-        if received is not None:
-            told = True
+        if received:
             raise KeyboardInterrupt
 
     with contextlib.ExitStack() as handlers:
         for number in (signal.SIGINT, signal.SIGTERM):
             handlers.enter_context(_handler(number, defer))
         yield check
-    if received is not None and not told:
-        signal.raise_signal(received)
 
 
 @contextlib.contextmanager

@@ -29,7 +29,7 @@ from implicit_bias import (
     train_many,
 )
 from implicit_bias.reports import RUN, read_saved, write_saved
-from tests.commands import full_disk, home
+from tests.commands import full_disk
 
 Array = NDArray[np.float64]
 
@@ -634,13 +634,3 @@ def test_what_cannot_be_kept_or_resumed_is_refused_at_once(tmp_path) -> None:
         )  # fmt: skip
     assert_equal_weights(network, network_for("constant"))
     assert os.listdir(tmp_path) == []
-
-
-def test_an_interrupt_after_the_last_step_is_not_lost() -> None:
-    deferred = home(train).deferred_interrupts
-    with pytest.raises(KeyboardInterrupt), deferred():
-        signal.raise_signal(signal.SIGINT)
-    with deferred() as check:
-        signal.raise_signal(signal.SIGINT)
-        with pytest.raises(KeyboardInterrupt):
-            check()
