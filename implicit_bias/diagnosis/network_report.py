@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from .._doors import door
 from .._version import __version__
 from .._words import MarginLoss, check_word
 from ..data.dataset import digest
@@ -18,6 +19,7 @@ from ..recognition.subject import Subject, take_subject
 from ..reports.finding import Finding
 from ..reports.heading import Heading
 from ..reports.report import Report
+from ..training.trajectory import Trajectory
 from .findings import (
     course_finding,
     form_finding,
@@ -33,7 +35,6 @@ from .theory import THEORIES, form_in_words
 
 if TYPE_CHECKING:
     from ..training.data import Inputs
-    from ..training.trajectory import Trajectory
 
 __all__ = ["diagnose"]
 
@@ -41,6 +42,7 @@ __all__ = ["diagnose"]
 CLOSE = 1e-2
 
 
+@door()
 def diagnose(
     network: torch.nn.Module,
     X: Inputs,
