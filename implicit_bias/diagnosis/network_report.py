@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from .._doors import door
 from .._version import __version__
 from .._words import MarginLoss, check_word
 from ..data.dataset import digest
@@ -41,6 +42,7 @@ __all__ = ["diagnose"]
 CLOSE = 1e-2
 
 
+@door()
 def diagnose(
     network: torch.nn.Module,
     X: Inputs,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, ClassVar, Self
 
+from .._doors import door, result
 from .._solve import (
     Array,
     GatedDesign,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["FeatureLimit", "UnitFeatures"]
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class FeatureLimit(UnitsLimit):
     """The group lasso over units; `zeta` (H, P) weighs the features of each.
@@ -47,6 +49,7 @@ class FeatureLimit(UnitsLimit):
         return Predictor(self.zeta.reshape((1, -1)), Ungated())
 
 
+@result()
 @dataclass(frozen=True)
 class UnitFeatures(Formulation[FeatureLimit]):
     r"""The group lasso over units whose features are given.
@@ -81,10 +84,12 @@ class UnitFeatures(Formulation[FeatureLimit]):
     n_units: int
 
     @classmethod
+    @door()
     def of(cls, limit: Limit) -> Self:
         """Return the formulation of as many units."""
         return cls(len(limit.unit_norms))
 
+    @door()
     def program(self, X: Array, y: Array, gates: Array | None = None) -> MaxMarginProgram:
         """Build the program with one column a feature and one group a unit.
 
@@ -108,6 +113,7 @@ class UnitFeatures(Formulation[FeatureLimit]):
         group = xp.arange(n_columns, device=X.device) // (n_columns // self.n_units)
         return MaxMarginProgram(design=GatedDesign(X=xp.ones_like(X[:, :1]), Z=X, group=group), y=y)
 
+    @door()
     def limit(
         self, program: MaxMarginProgram, solution: Solution, gates: Array | None = None
     ) -> FeatureLimit:

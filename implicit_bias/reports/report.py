@@ -76,6 +76,7 @@ class Report(Contents, Generic[ModelT, ClassesT, NetworkT, RegimeT]):
     def __str__(self) -> str:
         return render_screen(self)
 
+    @door()
     def details(self, width: int = 100) -> str:
         """Render verdicts, theorem, data, assumptions and all tables as text.
 
