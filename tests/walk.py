@@ -560,6 +560,7 @@ def wrong_values(argument: Argument, *, mild: bool = False, prepared: bool = Fal
     elif "float" in kind:
         values += [*TEXTS, 1j]
         values += [] if kind & {"Sequence"} else [[0.1, 0.2]]
+        values += [-1.0] if name in ("tol", "rtol", "rcond") and not mild else []
         unbounded = name in UNBOUNDED or argument.endless
         values += [] if mild else [NAN] if unbounded else [NAN, INF]
     elif "bool" in kind:
