@@ -192,7 +192,7 @@ MAY_IMPORT: tuple[tuple[str, tuple[str, ...]], ...] = (
                    "measures.*", "equivalence.*", "networks.protocols", "drawing.*", "options.*",
                    "reports.*")),
     ("run_model.py", (*BELOW_MODELS, "models")),  # the one that looks a model up
-    ("exits.py", ("_interrupts",)),
+    ("exits.py", ("_interrupts", "reports.screen", "reports.text")),
     ("models/__init__.py", ("models.*.model", "runs.model")),
     ("models/*/__init__.py", ()),
     ("models/*/model.py", (".", *BELOW_MODELS)),

@@ -174,13 +174,14 @@ def _slow(trajectory: Trajectory, unit: int) -> str:
 
 def _exponents(rates: Sequence[Rate], settings: TrainingSettings) -> tuple[Table, ...]:
     """Return measured exponents beside the known ones; no table without any."""
-    rows = tuple(
+    rows: tuple[tuple[str, ...], ...] = tuple(
         rate.row()
         for rate in rates
         if rate.status is Status.ESTIMATED
         and (rate.variable != "log t" or settings.trainer == "constant")
     )
-    title, columns = EXPONENTS, ("", "measured", "known", "of what")
+    title = EXPONENTS
+    columns: tuple[str, ...] = ("", "measured", "known", "of what")
     if all(row[2] == DASH for row in rows):
         columns, rows = columns[:2], tuple(row[:2] for row in rows)
     return (Table(title, columns, rows),) if rows else ()

@@ -124,7 +124,7 @@ class Work:
         store.write(record, sync=self.how.sync)
         return record.outcome
 
-    def _run(self, cell: Cell, ends: Ends) -> Report:
+    def _run(self, cell: Cell, ends: Ends) -> Report[Any, Any, Any, Any]:
         """Run the cell, as far as it may."""
         options: Any = {**opened(self.fixed), **cell.choices}
         try:
@@ -138,7 +138,7 @@ class Work:
             raise KeyboardInterrupt
         return report
 
-    def _keep(self, report: Report, folder: Path) -> None:
+    def _keep(self, report: Report[Any, Any, Any, Any], folder: Path) -> None:
         try:
             keep(report, self.how.save, folder)
         except OSError as error:

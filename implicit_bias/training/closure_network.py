@@ -43,6 +43,7 @@ class ClosureNetwork(NetworkStack):
         All samples, with no inputs and the target 1: margins are scores with these targets.
     """
 
+    repeatable = False  # there is no saying what the next closure will do
     closure: Callable[[], Tensor]
     margins: Tensor
 
