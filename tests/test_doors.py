@@ -172,5 +172,5 @@ def test_a_network_that_is_homogeneous_at_powers_of_two_alone_is_refused() -> No
             length = torch.linalg.vector_norm(self.w)
             return X @ self.w * (2 + torch.sin(2 * torch.pi * torch.log2(length)))
 
-    with pytest.raises(ValueError, match="homogeneous of degree 1.* but tripling them"):
-        ib.kkt_distance(Periodic(), X, Y)
+    with pytest.raises(ValueError, match=r"homogeneous of degree 1.* but tripling them"):
+        ib.kkt_distance(Periodic(), X, Y, None)

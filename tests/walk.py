@@ -341,7 +341,8 @@ limit = {solve}
 limit.certify(X, y, gates)
 """
         for name, gates, solve in (
-            ("ConstantExperts", "np.eye(2)", "ib.limits.solve_dlgn_svm(X, y, gates, experts='constant')"),
+            ("ConstantExperts", "np.eye(2)",
+             "ib.limits.solve_dlgn_svm(X, y, gates, experts='constant')"),
             ("Formulation", "None", "ib.solve_linear_svm(X, y)"),
             ("OrthogonallySeparable", "None", "ib.solve_orthosep(X, y)"),
             ("PathLasso", "np.ones((2, 2))", "ib.solve_path_lasso(X, y, gates)"),

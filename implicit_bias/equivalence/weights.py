@@ -75,8 +75,8 @@ class ReLUWeights:
             )
         if any(above.shape[1] != len(below) for below, above in pairwise(Ws)):
             raise ValueError(
-                "each of `matrices` must have as many columns as the one before has rows, got shapes "
-                f"{[W.shape for W in Ws]}"
+                "each of `matrices` must have as many columns as the one before has rows, got "
+                f"shapes {[W.shape for W in Ws]}"
             )
         shapes = [(len(W),) for W in Ws]
         if [b.shape for b in bs] != shapes:

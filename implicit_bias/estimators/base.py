@@ -153,8 +153,8 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
         self.classes_, labels = np.unique(targets[rows], return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(
-                f"`y` must hold at least two classes, got one class, {shown(self.classes_[0])}, only, "
-                "among samples of positive weight: a classifier needs two"
+                f"`y` must hold at least two classes, got one class, {shown(self.classes_[0])}, "
+                "only, among samples of positive weight: a classifier needs two"
             )
         return self._with_constant(inputs[rows]), labels, weights[rows], costs[rows]
 
