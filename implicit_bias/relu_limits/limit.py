@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from .._doors import result
 from .._solve import (
     HingeProgram,
     Status,
@@ -102,6 +103,7 @@ class ReLUPredictor(DecisionFunction):
         return np.asarray((self.slope * z + (1 - self.slope) * np.maximum(z, 0.0)) @ self.signs)
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class ReLULocalLimit(Result):
     r"""A local optimum of the margin problem of two-layer ReLU networks, with its proof.

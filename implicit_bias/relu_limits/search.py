@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .._doors import door
 from .._solve import (
     HingeProgram,
     HingeSolution,
@@ -40,6 +41,7 @@ _TRIALS = 20
 _AT_ONCE = 4
 
 
+@door()
 def relu_local_limit(
     network: Any,
     X: Any,
