@@ -113,7 +113,7 @@ class _PlainChoices(TypedDict, total=False):
     temperature: float | None
     tol: float
     trainer: (
-        Literal["annealed", "constant", "dual", "momentum", "normalised"]
+        Literal["annealed", "constant", "dual", "momentum", "normalised", "newton"]
         | Sequence[Literal["annealed", "constant", "dual", "momentum", "normalised"]]
     )
     trunk: Literal["trained", "random"]

@@ -15,6 +15,7 @@ from .dual_acceleration import DualAcceleration
 from .gradient_descent import GradientDescent
 from .line_search import LineSearchDescent
 from .network_stack import NetworkStack
+from .newton import Newton
 from .settings import TrainingSettings
 from .stepper import Stepper
 
@@ -40,6 +41,7 @@ STEPPERS: Mapping[str, Callable[[NetworkStack, TrainingSettings, int], Stepper]]
         "annealed": lambda stack, settings, n_samples: AnnealedLBFGS(
             stack, settings.loss, n_samples
         ),
+        "newton": lambda stack, settings, n: Newton(stack, settings.loss),
     }
 )
 
