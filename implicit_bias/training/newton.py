@@ -19,10 +19,9 @@ __all__ = ["Newton"]
 # A step must bring this share of the fall that the slope promises (Armijo), and is halved until.
 ARMIJO = 1e-4
 MAX_HALVINGS = 40
-# Curvature below this share of the largest is rounding: of directions in which nothing changes.
-FLAT = 1e-13
-# And below minus this share the loss is not convex.
-CONCAVE = 1e-8
+# Curvature below so many roundings of the largest, for each weight, is of directions in which
+# nothing changes; below minus ten times that the loss is not convex.
+FLAT, CONCAVE = 4, 40
 
 Function = Callable[[Tensor], Tensor]
 
@@ -83,13 +82,13 @@ def _descended(loss: Function, start: Tensor) -> Tensor:
     """Return the point after a Newton step; the same where rounding leaves no way down."""
     slope = grad(loss)(start)
     curvature, basis = torch.linalg.eigh(hessian(loss)(start).double())
-    largest = float(curvature[-1])
-    if float(curvature[0]) < -CONCAVE * largest:
+    rounding = torch.finfo(start.dtype).eps * len(start) * float(curvature[-1])
+    if float(curvature[0]) < -CONCAVE * rounding:
         raise ValueError(
             "the trainer 'newton' is for losses that are convex in the weights, and this one is "
             f"not: its curvature falls to {float(curvature[0]):.3g}: take 'constant'"
         )
-    curved = curvature > FLAT * largest * len(start)
+    curved = curvature > FLAT * rounding
     coordinates = basis[:, curved].T @ slope.double()
     step = (basis[:, curved] @ (coordinates / curvature[curved])).to(start.dtype)
     before, promised = float(loss(start)), float((coordinates**2 / curvature[curved]).sum())

@@ -26,7 +26,6 @@ SMALL = {
             "dlgn": {"hidden_units": 8, "gate_steps": 30},
             "gdln": {"n_train": 300},
             "heads": {
-                "trainer": None,
                 "n_train": 60,
                 "hidden_units": 6,
                 "depth": 2,
@@ -55,6 +54,7 @@ OTHER = {
     "exits": "2",
     "final_beta": "20",
     "freeze_at": "3",
+    "frozen_trainer": "same",
     "gate_rate": "0.8",
     "gate_steps": "20",
     "gating": "dlgn",

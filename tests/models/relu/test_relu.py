@@ -528,5 +528,5 @@ def test_a_copy_with_frozen_gates_may_go_on_by_another_trainer() -> None:
     gates, frozen = by_hand.gates(X), by_hand.freeze_gates()
     train(frozen, X, y, gates, settings=left)
     torch.testing.assert_close(result.network.w1, frozen.w1)
-    with pytest.raises(ValueError, match="`after` must have the 6 steps .* got 12"):
+    with pytest.raises(ValueError, match=r"`after` must have the 6 steps .* got 12"):
         train_then_freeze(ReLU(5, 6), X, y, freeze_at=10, settings=STAGES, after=left)
