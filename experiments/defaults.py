@@ -60,7 +60,7 @@ def row_of(model: str, verdict: Verdict, seconds: float) -> dict[str, Any]:
 def rows_of(model: str) -> Iterator[dict[str, Any]]:
     """Run a model by its defaults, and yield a row for each of its networks."""
     began = time.process_time()
-    report = ib.run(model)
+    report: Any = ib.run(model)  # type: ignore[type-var]
     seconds = time.process_time() - began
     for verdict in report.verdicts:
         if verdict.word != "BOUND":

@@ -68,13 +68,17 @@ class Newton:
             """Return the mean loss at these weights."""
             weights = dict(zip(self._names, _pieces(flat, pieces), strict=True))
             scores = functional_call(plain(network), weights, (batch.X, batch.gates))
-            return self._value(scores, batch.y).sum() / len(batch.y)
+            mean: Tensor = self._value(scores, batch.y).sum() / len(batch.y)
+            return mean
 
         return loss
 
+    def settle(self) -> None:
+        """Do nothing: every step is taken when it returns."""
+
 
 def _pieces(flat: Tensor, like: list[Tensor]) -> list[Tensor]:
-    parts = flat.split([piece.numel() for piece in like])
+    parts = torch.split(flat, [piece.numel() for piece in like])
     return [part.view(piece.shape) for part, piece in zip(parts, like, strict=True)]
 
 
