@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 from implicit_bias import GLN, HyperplaneContexts
+from implicit_bias._words import TrainerName
 from implicit_bias.training.annealed_lbfgs import AnnealedLBFGS
 from implicit_bias.training.data import GatedData, place_data
 from implicit_bias.training.network_stack import SingleNetwork
@@ -32,6 +33,8 @@ from implicit_bias.training.trainers import STEPPERS
 UNITS, CONTEXTS = 10, 2
 # Steps before anything is timed: the memory is full, and the temperature falls.
 WARM = 300
+# The methods that take such a network.
+TRAINERS: tuple[TrainerName, ...] = ("constant", "normalised", "momentum", "annealed")
 ROUNDS, AT_ONCE = 40, 8
 
 
@@ -97,8 +100,12 @@ def problem(n: int, n_inputs: int, device: str) -> tuple[GLN, GatedData]:
 def by_trainers(n: int, n_inputs: int, device: str) -> str:
     """Microseconds a step of every trainer, in a line."""
     parts = []
+<<<<<<< HEAD
     name: Any
     for name in sorted(set(STEPPERS) - {"dual", "smoothed"}):  # which are for other networks
+=======
+    for name in TRAINERS:
+>>>>>>> files-and-trainers
         network, data = problem(n, n_inputs, device)
         rate = 0.01 if name == "constant" else None
         settings = TrainingSettings(trainer=name, batch_size=0, schedule=((1, rate),))

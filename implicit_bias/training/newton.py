@@ -98,7 +98,7 @@ def _descended(loss: Function, start: Tensor) -> Tensor:
     before, promised = float(loss(start)), float((coordinates**2 / curvature[curved]).sum())
     share = 1.0
     for _ in range(MAX_HALVINGS):
-        moved = start - share * step
+        moved: Tensor = start - share * step
         after = float(loss(moved))
         if math.isfinite(after) and after <= before - ARMIJO * share * promised:
             return moved
