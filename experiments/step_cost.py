@@ -100,12 +100,8 @@ def problem(n: int, n_inputs: int, device: str) -> tuple[GLN, GatedData]:
 def by_trainers(n: int, n_inputs: int, device: str) -> str:
     """Microseconds a step of every trainer, in a line."""
     parts = []
-<<<<<<< HEAD
     name: Any
-    for name in sorted(set(STEPPERS) - {"dual", "smoothed"}):  # which are for other networks
-=======
     for name in TRAINERS:
->>>>>>> files-and-trainers
         network, data = problem(n, n_inputs, device)
         rate = 0.01 if name == "constant" else None
         settings = TrainingSettings(trainer=name, batch_size=0, schedule=((1, rate),))
