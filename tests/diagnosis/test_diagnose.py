@@ -403,6 +403,9 @@ def test_a_trajectory_says_where_the_margin_ratio_is_heading() -> None:
     heading = report.objects["extrapolation"]
     assert heading.reached == pytest.approx(report.comparison.weight_ratio, rel=1e-6)
     assert heading.limit.high <= 1 + 1e-9
+    said = "predicted at 10 times its log(1/loss)" in report.verdict.sentence
+    bar = report.results["farther"]
+    assert said == bool(bar and bar["informative"] and report.verdict.word == "NOT THERE YET")
     assert report.trajectory is trajectory
     with pytest.raises(ValueError, match="`trajectory` ends at a smallest margin of"):
         ib.diagnose(linear(D, 1), X, Y, trajectory=trajectory)
