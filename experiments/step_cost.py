@@ -15,7 +15,6 @@ import platform
 import statistics
 import time
 from collections.abc import Callable
-from typing import Any
 
 import click
 import numpy as np
@@ -100,7 +99,6 @@ def problem(n: int, n_inputs: int, device: str) -> tuple[GLN, GatedData]:
 def by_trainers(n: int, n_inputs: int, device: str) -> str:
     """Microseconds a step of every trainer, in a line."""
     parts = []
-    name: Any
     for name in TRAINERS:
         network, data = problem(n, n_inputs, device)
         rate = 0.01 if name == "constant" else None
