@@ -111,9 +111,9 @@ def _plan(
             plan.names[name] = given  # they have checks of their own
         elif parameter.kind is parameter.VAR_KEYWORD:
             keywords = _keywords(hint, function)
-            own_words = vars(sys.modules[keywords.__module__]) if keywords else {}
+            of_keywords = vars(sys.modules[keywords.__module__]) if keywords else {}
             for own, kind in getattr(keywords, "__annotations__", {}).items():
-                plan.names[own] = _check(check_of(kind, named, own_words), checks.get(own))
+                plan.names[own] = _check(check_of(kind, named, of_keywords), checks.get(own))
         else:
             optional = parameter.default is None
             plan.names[name] = _check(check_of(hint, named, words), given, optional)

@@ -30,7 +30,7 @@ __all__ = [
 
 # Gradient methods, and those whose steps follow gradient flow at a pace of their own.
 PacedTrainer = Literal["normalised", "momentum"]
-TrainerName = Literal["constant", PacedTrainer, "dual", "annealed"]
+TrainerName = Literal["constant", PacedTrainer, "dual", "annealed", "smoothed"]
 
 # Losses that fall exponentially in the margin y f, y in {-1, +1}, without ever being 0: they have a
 # logarithm, which trainers that go far along work with.

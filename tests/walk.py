@@ -27,6 +27,7 @@ import typing
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from enum import Enum
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -65,6 +66,8 @@ def doors_of(path: str) -> list[Door]:
         return [Door(path, _inner(thing), None)]
     if not inspect.isclass(thing) or getattr(thing, "_is_protocol", False):
         return []
+    if issubclass(thing, Enum):  # nobody makes a further member
+        return []
     found = []
     for name in sorted({name for home in _homes(thing) for name in vars(home)}):
         if name.startswith("_") and name not in ("__init__", "__call__"):
@@ -86,7 +89,7 @@ def _takes(function: types.FunctionType) -> bool:
         parameter.kind is not parameter.VAR_POSITIONAL and parameter.annotation != "Any"
         for name, parameter in inspect.signature(function).parameters.items()
         if name not in ("self", "cls")
-    )
+    ) and not getattr(function, "__isabstractmethod__", False)
 
 
 @functools.cache
@@ -379,8 +382,8 @@ def _call(door: Door, frame: types.FrameType) -> Call | None:
     # What a dataclass fills in itself is no argument.
     given = {name: one for name, one in frame.f_locals.items() if one is not FACTORY}
     names = list(inspect.signature(door.function).parameters)
-    bound = given.get(names[0]) if door.owner is not None and names else None
-    if door.owner is not None:
+    bound = given.get(names[0]) if names and names[0] in ("self", "cls") else None
+    if door.owner is not None and bound is not None:
         kind = bound if isinstance(bound, type) else type(bound)
         if not issubclass(kind, door.owner):
             return None
@@ -705,9 +708,19 @@ LEFT_OUT = {
 ANY_SHAPE = {
     "TrainingSettings.flow_times": ("step",),
     "check_network": ("X",),
+    **{
+        f"gates.{gating}.{method}": ("q",)
+        for gating in ("LinearGates", "NetworkGates")
+        for method in ("activate", "slopes")
+    },
     "measures.inverse_log_loss": ("log_loss",),
     "measures.layer_features": ("X",),
+    # Reading a solution needs no gates.
+    "programs.ConstantExperts.limit": ("gates",),
+    "programs.ContextSVMs.limit": ("gates",),
     "programs.SVMFReLU.limit": ("gates",),
+    "programs.SVMGLN.limit": ("gates",),
+    "programs.SVML2.limit": ("gates",),
 }
 
 

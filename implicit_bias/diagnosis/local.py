@@ -21,7 +21,7 @@ from ..recognition.structure import Form, Structure
 from ..relu_limits.limit import ReLULocalLimit
 from ..relu_limits.search import relu_local_limit
 from ..reports.bounds import bound_evidence, local_evidence
-from ..reports.finding import Assumption, Finding, Table
+from ..reports.finding import Assumption, Finding, Side, Table
 from ..reports.verdict import OPTIMA, WITHIN, Evidence
 from .optimum import Optimum, quadratic_bound
 from .state import MeasuredNetwork, recognised_network
@@ -113,6 +113,10 @@ def _of_relu(structure: Structure) -> LocalFound:
         tables=(Table("the network beside its local limit", ("", "value", "what it is"), rows),),
         certificates={LOCAL: limit.to_dict()},
         objects={"local_limit": limit},
+        sides=(
+            Side(LOCAL, {"objective": limit.value, "gap": limit.gap}),
+            Side("network", {"local_ratio": limit.value / limit.start_value}),
+        ),
         row={
             "local_value": limit.value,
             "local_ratio": limit.value / limit.start_value,
@@ -149,7 +153,7 @@ def _relu_evidence(limit: ReLULocalLimit, *, reached: bool) -> Iterator[Evidence
         beside={"local_value": limit.value} if reached else {},
         numbers=numbers,
         proof=proofs.get(limit.status, ""),
-        reason=limit.reason,
+        reason=limit.reason or "no theorem says that training ends there",
     )
     bound = limit.certificate.lower_bound
     if bound > 0:
@@ -195,9 +199,20 @@ def _of_polynomial(
                 tuple(value.rows()),
             ),
         ),
-        assumptions=(Assumption(least, True if _is_global(value) else None),),
+        assumptions=(
+            Assumption(
+                least,
+                True if _is_global(value) else None,
+                "least value of all",
+                "proved" if _is_global(value) else "not known",
+            ),
+        ),
         certificates={LOCAL: certified},
         objects={"local_limit": local, "bounded_value": value},
+        sides=(
+            Side(LOCAL, {"objective": local.value, "local_residual": local.residual}),
+            Side("network", {"local_ratio": value.local_ratio}),
+        ),
         row={name: one for name, one in value.cells().items() if name.startswith("local_")},
     )
     return LocalFound(finding, tuple(_evidence(optimum, value)))

@@ -198,7 +198,9 @@ def _heading(structure: Structure, held_out: Subject | None, loss: str) -> Headi
         theorem=f"{form_in_words(structure)}. {theory.theorem[:1].upper()}{theory.theorem[1:]}",
         program=theory.program,
         setup=f"{description}; {subject.n_weights:,} trained weights; {loss} loss",
-        title=f"{name}: {structure.form.value}",
+        title=form_in_words(structure),
+        source=theory.source,
+        more="report.details(): all measures   report.plot()   report.save(DIR)",
         record={
             "model": "own network",
             "theorem": theory.theorem,

@@ -134,7 +134,7 @@ def _of_layers(structure: Structure, y: Floats) -> Optimum:
     if layers.relu:
         # A bound of networks that keep these gates, never a proof about all.
         bound = float(limit.dual_objective) if limit.certificate.proves_separability() else math.nan
-        return Optimum("path lasso on its present gates", limit, bound, present_gates=True)
+        return Optimum("its gates frozen", limit, bound, present_gates=True)
     return Optimum("path lasso", limit, _bound_of(limit))
 
 

@@ -76,7 +76,7 @@ class UnitFeatures(Formulation[FeatureLimit]):
     ('SOLVED', (2,))
     """
 
-    name: ClassVar[str] = "group lasso over units"
+    name: ClassVar[str] = "group lasso"
 
     n_units: int
 

@@ -21,6 +21,9 @@ class Heading(Shown):
         The model, the theorem of which paper predicts its limit, and the program that it is of.
     source : str
         The paper and the number of the theorem, in a few words.
+    more : str
+        Where to look for more, in the last line of the first screen; the options of the command if
+        it is left out.
     setup : str
         The data and the choices that matter, in a line.
     title : str
@@ -36,3 +39,4 @@ class Heading(Shown):
     title: str
     record: Mapping[str, Any]
     source: str = ""
+    more: str = ""

@@ -56,7 +56,7 @@ def render_screen(report: Contents, width: int = WIDTH) -> str:
         ],
         _verdict_lines(report.verdicts, width),
         [],
-        [*_theory(report, width), *_wrapped(FOOT, width, 2)],
+        [*_theory(report, width), *_wrapped(heading.more or FOOT, width, 2)],
     ]
     used = sum(len(block) + 1 for block in blocks)
     blocks[2] = _table_lines(report, width, LINES - used)

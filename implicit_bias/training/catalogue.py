@@ -41,6 +41,8 @@ class Trainer:
         Degree of homogeneity that a network must have; None: any, or 0: none at all.
     logarithmic : bool
         Whether it works with log(loss), which only a loss of margins has.
+    kinks : bool
+        Whether it needs a network of ReLUs, whose kinks it rounds.
     batch_size : int
         Default number of samples a step; 0 is the full batch.
     steps : tuple of int
@@ -54,6 +56,7 @@ class Trainer:
     takes_momentum: bool = False
     degree: int | None = 0
     logarithmic: bool = True
+    kinks: bool = False
     batch_size: int = 0
     steps: tuple[int, ...] = (3000,)
     learning_rates: tuple[float, ...] = ()
@@ -82,6 +85,7 @@ TRAINERS: Mapping[str, Trainer] = MappingProxyType(
         "momentum": Trainer(),
         "dual": Trainer(degree=1),
         "annealed": Trainer(degree=None, steps=(2000,)),
+        "smoothed": Trainer(degree=None, kinks=True, steps=(12000,)),
     }
 )
 

@@ -67,6 +67,8 @@ class GLNL2Limit(Limit):
     @door()
     def norm_of(self, zeta: Array) -> float:
         """The program's norm of coefficients (H, C, D): root mean square of `||beta[gamma]||`."""
+        if np.ndim(zeta) != 3:
+            raise ValueError(f"`zeta` must have shape (H, C, D), got {np.shape(zeta)}")
         return MainEffects.of_coefficients(zeta).rms_norm()
 
     def _norm(self) -> float:
