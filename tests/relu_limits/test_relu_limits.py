@@ -67,6 +67,13 @@ def value(network: DeepReLU, X: np.ndarray, y: np.ndarray) -> float:
     return float(norms.sum()) / smallest
 
 
+def diverged() -> ReLU:
+    network = ReLU(8, 2)
+    with torch.no_grad():
+        network.w1.fill_(np.nan)
+    return network
+
+
 @pytest.fixture(scope="module")
 def local() -> ReLULocalLimit:
     """The limit next to a network of 24 units that has not been trained, without births."""
@@ -223,9 +230,9 @@ def test_the_bound_is_two_lines_of_numpy_and_is_proved_anew_on_the_data(local) -
 
 def test_it_says_whether_units_to_spare_help(local) -> None:
     X, y = random_data()
-    assert local.status is Status.SADDLE and local.n_spare == 24 - len(local.units)
-    assert local.escape_dual > 1
-    with pytest.raises(NotCertified, match="saddle"):
+    assert local.status is Status.LIVE_OPTIMUM and local.n_spare == 24 - len(local.units)
+    assert local.escape_dual > 1 and "lowers the value" in local.reason
+    with pytest.raises(NotCertified, match="live optimum"):
         local.require()
     # Along the direction, a short unit lowers the value.
     more = ReLU.from_weights(
