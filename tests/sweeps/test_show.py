@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import time
@@ -18,7 +19,7 @@ from scipy import stats
 import implicit_bias as ib
 from implicit_bias import cli
 from implicit_bias.runs import Lines
-from tests.commands import environment
+from tests.commands import ROOT, environment
 
 SMALL = ["--n-train", "12", "--steps", "0"]
 
@@ -227,3 +228,27 @@ def test_lines_tell_the_time_that_is_left() -> None:
         lines.advance(done, 10)
     # Two cells in 20 seconds: eight take 80.
     assert said == ["2 of 10 cells, about 80 s left", "10 of 10 cells, about 0 s left"]
+
+
+def test_the_python_blocks_of_the_page_run_as_they_stand(tmp_path, monkeypatch) -> None:
+    """With fewer and shorter runs, in this process."""
+    blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs" / "sweeps.md").read_text(),
+                        flags=re.DOTALL | re.MULTILINE)  # fmt: skip
+    assert len(blocks) == 4
+    few = {"hidden_units": [1, 2], "n_train": [20, 40], "seed": range(2)}
+    sweep = ib.sweep
+
+    def short(model, grid, **arguments):
+        if isinstance(grid, dict):
+            grid = {name: few.get(name, values) for name, values in grid.items()}
+        shorter = {"steps": min(arguments["steps"], 30), "jobs": 1, "progress": False}
+        return sweep(model, grid, **arguments | shorter)
+
+    monkeypatch.setattr(ib, "sweep", short)
+    monkeypatch.chdir(tmp_path)
+    for block in blocks:
+        exec(compile(block, "docs/sweeps.md", "exec"), {"__name__": "__main__"})
+    assert (tmp_path / "margins.png").stat().st_size > 10_000
+    assert len(ib.sweeps.read_rows("runs/")) == 8 and len(ib.sweeps.read_rows("draws/")) == 16
+    pairs = ib.sweeps.read_rows("pairs/")
+    assert set(zip(pairs["n_train"], pairs["hidden_units"], strict=True)) == {(20, 5), (40, 10)}
