@@ -37,6 +37,8 @@ def as_rules(save: str | Iterable[str] | Mapping[str, Rule | None]) -> dict[str,
         If it is none of `KEPT`, or a rule is no function.
     """
     names = (save,) if isinstance(save, str) else save
+    if isinstance(names, type) or not isinstance(names, Iterable):
+        raise TypeError(f"`save` must be names of what is kept, got {save!r}: {', '.join(KEPT)}")
     rules = dict(names) if isinstance(names, Mapping) else dict.fromkeys(names)
     for name, rule in rules.items():
         if name not in KEPT:

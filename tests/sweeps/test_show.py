@@ -230,25 +230,30 @@ def test_lines_tell_the_time_that_is_left() -> None:
     assert said == ["2 of 10 cells, about 80 s left", "10 of 10 cells, about 0 s left"]
 
 
-def test_the_python_blocks_of_the_page_run_as_they_stand(tmp_path, monkeypatch) -> None:
-    """With fewer and shorter runs, in this process."""
-    blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs" / "sweeps.md").read_text(),
-                        flags=re.DOTALL | re.MULTILINE)  # fmt: skip
-    assert len(blocks) == 4
-    few = {"hidden_units": [1, 2], "n_train": [20, 40], "seed": range(2)}
-    sweep = ib.sweep
+FEWER = {"[1, 2, 5, 10, 20]": "[1, 2]", "[20, 40, 80, 160]": "[20, 40]", "range(10)": "range(2)",
+         "1,2,5,10,20": "1,2", "20,40,80,160": "20,40", "0:10": "0:2", "steps=100": "steps=9",
+         "--steps 100": "--steps 9", "[100]": "[9]", "jobs=2": "jobs=1", "--jobs 2": "",
+         "progress=True": "progress=False", "\\\n": ""}  # fmt: skip
 
-    def short(model, grid, **arguments):
-        if isinstance(grid, dict):
-            grid = {name: few.get(name, values) for name, values in grid.items()}
-        shorter = {"steps": min(arguments["steps"], 30), "jobs": 1, "progress": False}
-        return sweep(model, grid, **arguments | shorter)
 
-    monkeypatch.setattr(ib, "sweep", short)
+def test_the_example_of_the_page_is_one_sweep_in_python_as_a_command_and_from_a_file(
+    tmp_path, monkeypatch
+) -> None:
+    page = (ROOT / "docs" / "sweeps.md").read_text()
+    for text, fewer in FEWER.items():
+        page = page.replace(text, fewer)
+    block, file = (
+        re.search(rf"^```{language}\n(.*?)^```", page, flags=re.DOTALL | re.MULTILINE)[1]
+        for language in ("python", "toml")
+    )
     monkeypatch.chdir(tmp_path)
-    for block in blocks:
-        exec(compile(block, "docs/sweeps.md", "exec"), {"__name__": "__main__"})
+    exec(compile(block, "docs/sweeps.md", "exec"), {"__name__": "__main__"})
     assert (tmp_path / "margins.png").stat().st_size > 10_000
-    assert len(ib.sweeps.read_rows("runs/")) == 8 and len(ib.sweeps.read_rows("draws/")) == 16
-    pairs = ib.sweeps.read_rows("pairs/")
-    assert set(zip(pairs["n_train"], pairs["hidden_units"], strict=True)) == {(20, 5), (40, 10)}
+    (tmp_path / "sweep.toml").write_text(file)
+    words, shown = re.findall(r"^    implicit-bias (sweep --model.*|show .*)$", page, re.MULTILINE)[
+        :2
+    ]
+    for again in (words.split(), ["sweep", "sweep.toml", "--out", "runs/"]):
+        assert "8 of 8 cells are in" in (said := command(*again).stderr)
+        assert "8 were there before" in said
+    assert "margin_ratio" in command(*shown.split()).stdout
