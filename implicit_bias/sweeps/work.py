@@ -140,20 +140,19 @@ class Work:
             raise KeyboardInterrupt
         return report
 
-    def _keep(
-        self, report: Report[Any, Any, Any, Any], wanted: Collection[str], folder: Path
-    ) -> None:
-        try:
-            keep(report, wanted, folder)
-        except OSError as error:
-            raise NotWritten(error.errno, error.strerror, error.filename) from error
-
     def _failed(self, cell: Cell) -> dict[str, Any]:
         """Return the row of a cell without a result: its options, as far as they can be read."""
         plain = parted(self.fixed)[1]
         options = vars(resolve(self.model, {**plain, **cell.choices}).options)
         known = {name: value for name, value in options.items() if name in NAMES}
         return make_row(known | {"model": self.model, "version": __version__})
+
+
+def _keep(report: Report[Any, Any, Any, Any], wanted: Collection[str], folder: Path) -> None:
+    try:
+        keep(report, wanted, folder)
+    except OSError as error:
+        raise NotWritten(error.errno, error.strerror, error.filename) from error
 
 
 @cache
