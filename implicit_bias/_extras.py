@@ -1,7 +1,7 @@
 """Optional packages: the extras that bring them, and the error where they are missing.
 
-The prediction side needs NumPy, SciPy, scikit-learn, safetensors and array-api-compat. All else is
-imported where it is used, and one error names the command that installs a missing package.
+The prediction side needs NumPy, SciPy, scikit-learn, safetensors, array-api-compat and DAQP. All
+else is imported where it is used, and one error names the command that installs a missing package.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ __all__ = ["EXTRAS", "MissingExtra", "naming_extras", "require"]
 # Module that is imported: extra of pyproject.toml that installs it.
 EXTRAS = MappingProxyType(
     {
-        "clarabel": "cvxpy",
         "click": "cli",
         "cvxpy": "cvxpy",
         "distributed": "dask",

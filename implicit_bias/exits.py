@@ -139,10 +139,7 @@ def terminated_like_interrupted() -> Iterator[None]:
 
 def rendered(report: Report, *, details: bool) -> str:
     """Render a report as wide as the terminal: its first screen, or all that it has."""
-    from .reports.screen import render_screen
-    from .reports.text import render_text
-
-    return (render_text if details else render_screen)(report, width())
+    return (report.details if details else report.first_screen)(width())
 
 
 def width() -> int:

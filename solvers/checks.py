@@ -556,7 +556,8 @@ def require_scale(name: str, array: Array, *, power: int = 1) -> None:
     """
     array = entries_of(array)
     xp = array_namespace(array)
-    size = float_of(xp.max(xp.abs(array))) if math.prod(array.shape) > 0 else 0.0
+    some = math.prod(array.shape) > 0
+    size = max(float_of(xp.max(array)), -float_of(xp.min(array))) if some else 0.0
     least, most = SMALLEST**power, LARGEST**power
     if 0 < size < least or most < size < math.inf:
         raise ValueError(

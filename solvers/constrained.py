@@ -12,7 +12,7 @@ from scipy.sparse import csc_array, issparse
 
 from .arrays import array_namespace, as_float64, float_of, to_numpy
 from .certificate import gap_between, norm_above, upper_bound
-from .checks import require_number
+from .checks import require_instance, require_number, shown
 from .html import FloatRecord
 from .programs import MaxMarginProgram
 from .summation import TINY, rounding
@@ -144,6 +144,9 @@ def certify_constrained(
     >>> round(found.dual_objective, 6), found.proves_optimality(1e-6, violation=1e-6)
     (0.25, True)
     """
+    require_instance("program", program, MaxMarginProgram)
+    if isinstance(problem, type) or not hasattr(problem, "var_dict"):
+        raise TypeError(f"`problem` must be a cvxpy.Problem, got {shown(problem)}")
     zeta = _variable(program, problem)
     point = np.asarray(zeta.value, dtype=np.float64)
     margins, others = _split(program, problem, zeta)

@@ -11,6 +11,7 @@ import numpy as np
 from .active_set import active_set_multipliers
 from .arrays import Array, array_namespace, as_float64, is_sparse, is_torch_array, mirror_lower
 from .certificate import Certificate, certify, gap_between
+from .few_dimensions import solve_few_dimensions
 from .game import Game, play
 from .group_kernels import GroupKernels, group_kernels
 from .group_working_set import solve_on_group_set
@@ -85,10 +86,10 @@ def _solve_groups(
     guess: PrimalDual | None = None,
 ) -> Attempt:
     """Solve with every group of `program`, on all samples or on a working set of them."""
-    if is_sparse(program.design.X):
-        found = solve_sparse(program, settings)
-        if found is not None:
-            return found
+    sparse = is_sparse(program.design.X)
+    found = (solve_sparse if sparse else solve_few_dimensions)(program, settings)
+    if found is not None:
+        return found
     if program.n_samples < settings.working_set_from:
         return _solve_all(program, settings, None, None, kernels)
     return solve_on_working_set(program, settings, _solve_all, guess)

@@ -69,8 +69,7 @@ class MaxMarginProgram:
         require_finite("X", X)
         require_finite("Z", Z)
         require_labels(y)
-        present = xp.unique_values(group)
-        if int(present[0]) != 0 or int(present[-1]) != present.shape[0] - 1:
+        if not _numbered(group):
             raise ValueError("`group` must number the groups 0 .. G-1 with no number left out")
 
     @property
@@ -107,3 +106,14 @@ class MaxMarginProgram:
     def of_groups(self, groups: Array) -> MaxMarginProgram:
         """Restrict the program to `groups` (indices in rising order), all others being zero."""
         return MaxMarginProgram(design=self.design.of_groups(groups), y=self.y)
+
+
+def _numbered(group: Array) -> bool:
+    """True if the groups are numbered from 0 on and none is left out."""
+    xp = array_namespace(group)
+    n_groups = int(xp.max(group)) + 1
+    if int(xp.min(group)) < 0 or n_groups > group.shape[0]:
+        return False
+    present = xp.zeros((n_groups,), dtype=xp.bool, device=group.device)
+    present[group] = True
+    return bool(xp.all(present))

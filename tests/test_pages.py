@@ -1,7 +1,7 @@
 """Every page of the documentation does what it says: its code runs as a reader would paste it.
 
 Blocks of a page run in its order, in one folder: Python in one namespace, commands through the
-functions that the installed ones call. A comment of the page, above a block, says what differs:
+functions that the installed ones call. A comment in the page above a block says what differs:
 
 - `<!-- not run: REASON -->`, for what needs files, packages or time that tests do not have;
 - `<!-- tested with: OPTIONS -->`, options that are added to each of its commands, to be fast;

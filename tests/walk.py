@@ -27,6 +27,7 @@ import typing
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from enum import Enum
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -65,6 +66,8 @@ def doors_of(path: str) -> list[Door]:
         return [Door(path, _inner(thing), None)]
     if not inspect.isclass(thing) or getattr(thing, "_is_protocol", False):
         return []
+    if issubclass(thing, Enum):  # nobody makes a further member
+        return []
     found = []
     for name in sorted({name for home in _homes(thing) for name in vars(home)}):
         if name.startswith("_") and name not in ("__init__", "__call__"):
@@ -86,7 +89,7 @@ def _takes(function: types.FunctionType) -> bool:
         parameter.kind is not parameter.VAR_POSITIONAL and parameter.annotation != "Any"
         for name, parameter in inspect.signature(function).parameters.items()
         if name not in ("self", "cls")
-    )
+    ) and not getattr(function, "__isabstractmethod__", False)
 
 
 @functools.cache
@@ -184,7 +187,14 @@ if hasattr(network, "gradient_factors"):
         "import torch; ib.networks.ReLUMean(3, 2).open_gates(torch.eye(3).double())",
     "NotCertified": "ib.NotCertified(ib.solve_linear_svm(np.eye(2), [1.0, -1.0]))",
     "NotSaved": "ib.NotSaved('no', ib.run('linear', steps=0, n_train=20, n_val=10))",
-    "Report.save": "ib.run('linear', steps=0, n_train=20, n_val=10).save('report')",
+    **dict.fromkeys(
+        ("Report.details", "Report.save"),
+        """
+report = ib.run("linear", steps=0, n_train=20, n_val=10)
+report.save("report")
+report.details(80)
+""",
+    ),
     **dict.fromkeys(
         ("Result.save", "Result.load", "limits.Limit.plot", "limits.Certificate",
          "limits.Certificate.proves_optimality"),
@@ -324,6 +334,25 @@ formulation.limit(program, solve(program))
 """,
     "programs.OrthogonallySeparable.one_sided":
         "ib.programs.OrthogonallySeparable().one_sided(np.eye(2), np.array([1.0, -1.0]), label=-1)",
+    **{
+        f"programs.{name}.{method}": f"""
+X, y, gates = np.diag([1.0, -1.0]), np.array([1.0, -1.0]), {gates}
+limit = {solve}
+limit.certify(X, y, gates)
+"""
+        for name, gates, solve in (
+            ("ConstantExperts", "np.eye(2)",
+             "ib.limits.solve_dlgn_svm(X, y, gates, experts='constant')"),
+            ("Formulation", "None", "ib.solve_linear_svm(X, y)"),
+            ("OrthogonallySeparable", "None", "ib.solve_orthosep(X, y)"),
+            ("PathLasso", "np.ones((2, 2))", "ib.solve_path_lasso(X, y, gates)"),
+            ("SVMGLN", "np.array([[0], [1]])", "ib.solve_gln_svm(X, y, gates, n_contexts=2)"),
+            ("SVML2", "np.array([[0], [1]])", "ib.solve_gln_l2_svm(X, y, gates, n_contexts=2)"),
+            ("UnitFeatures", "None",
+             "ib.limits.solve_limit(ib.programs.UnitFeatures(1), X, y)"),
+        )
+        for method in ("of", "certify", "coefficients")
+    },
     "programs.PathLasso.literal":
         "ib.programs.PathLasso().literal(np.eye(2), np.array([1.0, -1.0]), np.ones((2, 2)))",
     "programs.GatedLeastSquares.program_of_moments":
@@ -355,6 +384,8 @@ def calls_in_examples(path: str, doors: list[Door]) -> dict[str, Call]:
             for door in codes[frame.f_code]:
                 if door.name not in seen and (call := _call(door, frame)) is not None:
                     seen[door.name] = call
+            if len(seen) == len(doors):
+                sys.setprofile(None)  # which makes Python slow
 
     tests = doctest.DocTestFinder().find(
         attrgetter(path)(ib), f"ib.{path}", module=False, globs=dict(GIVEN)
@@ -379,8 +410,8 @@ def _call(door: Door, frame: types.FrameType) -> Call | None:
     # What a dataclass fills in itself is no argument.
     given = {name: one for name, one in frame.f_locals.items() if one is not FACTORY}
     names = list(inspect.signature(door.function).parameters)
-    bound = given.get(names[0]) if door.owner is not None and names else None
-    if door.owner is not None:
+    bound = given.get(names[0]) if names and names[0] in ("self", "cls") else None
+    if door.owner is not None and bound is not None:
         kind = bound if isinstance(bound, type) else type(bound)
         if not issubclass(kind, door.owner):
             return None
@@ -397,6 +428,7 @@ class Argument(NamedTuple):
     words: frozenset[str]
     value: Any
     optional: bool = False  # None is its default
+    endless: bool = False  # infinity is
     spread: bool = False  # one of **keywords
 
 
@@ -419,7 +451,8 @@ def arguments_of(door: Door, call: Call) -> list[Argument]:
                 if parameter.annotation == "Any" or not value:
                     continue
                 value = value[0]
-            found.append(Argument(name, words(parameter.annotation), value, optional))
+            endless = isinstance(parameter.default, float) and parameter.default == INF
+            found.append(Argument(name, words(parameter.annotation), value, optional, endless))
     return found
 
 
@@ -487,6 +520,7 @@ NAN, INF = float("nan"), float("inf")
 ARRAYS = {
     "Array",
     "ArrayLike",
+    "DenseArray",
     "Floats",
     "Inputs",
     "Gates",
@@ -527,7 +561,9 @@ def wrong_values(argument: Argument, *, mild: bool = False, prepared: bool = Fal
     elif "float" in kind:
         values += [*TEXTS, 1j]
         values += [] if kind & {"Sequence"} else [[0.1, 0.2]]
-        values += [] if mild else [NAN] if name in UNBOUNDED else [NAN, INF]
+        values += [-1.0] if name in ("tol", "rtol", "rcond") and not mild else []
+        unbounded = name in UNBOUNDED or argument.endless
+        values += [] if mild else [NAN] if unbounded else [NAN, INF]
     elif "bool" in kind:
         values += [*TEXTS, 2, 0.5]
     elif "Sequence of int" in kind:
@@ -705,9 +741,19 @@ LEFT_OUT = {
 ANY_SHAPE = {
     "TrainingSettings.flow_times": ("step",),
     "check_network": ("X",),
+    **{
+        f"gates.{gating}.{method}": ("q",)
+        for gating in ("LinearGates", "NetworkGates")
+        for method in ("activate", "slopes")
+    },
     "measures.inverse_log_loss": ("log_loss",),
     "measures.layer_features": ("X",),
+    # Reading a solution needs no gates.
+    "programs.ConstantExperts.limit": ("gates",),
+    "programs.ContextSVMs.limit": ("gates",),
     "programs.SVMFReLU.limit": ("gates",),
+    "programs.SVMGLN.limit": ("gates",),
+    "programs.SVML2.limit": ("gates",),
 }
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from .._solve import Status
 from .._words import MarginLoss
 from ..limits.limit import Limit
 from ..measures.extrapolation import extrapolate, inverse_log_loss
@@ -19,15 +20,15 @@ from ..measures.unit_growth import unit_growth
 from ..quantities.formatting import DASH
 from ..quantities.table import lines
 from ..recognition.structure import Form, Structure
-from ..reports.finding import Assumption, Finding, Table
-from ..reports.findings import solved
-from ..runs.prospects import heading_table
+from ..reports.finding import Assumption, Finding, Side, Table
+from ..reports.findings import dual_condition, solved
+from ..runs.prospects import heading_finding
 from ..runs.unit_changes import growth_finding
 from ..training.objectives import log_mean_loss
 from ..training.trajectory import Trajectory
 from .figure import plot_margins_beside, plot_ratio, plot_unit_shares
 from .optimum import Optimum
-from .state import MeasuredNetwork, recognised_network, unseparated
+from .state import MeasuredNetwork, OwnNetwork, recognised_network, unseparated
 from .theory import THEORIES, form_in_words
 
 __all__ = [
@@ -57,13 +58,15 @@ def form_finding(structure: Structure) -> Finding:
         "the network is homogeneous in its trained weights (measured: "
         f"{form_in_words(structure)}, to {scaling.error:.1g})",
         scaling.whole_degree is not None,
+        "homogeneous",
+        f"measured to {scaling.error:.0e}" if scaling.degree is not None else "measured",
     )
     assumptions = [homogeneous]
     if scaling.whole_degree is not None:
         moved = ", ".join((*shape.piecewise, *shape.others))
         how = f"measured: {moved} does" if moved else "measured"
         text = f"no trained weight moves a gate ({how})"
-        assumptions.append(Assumption(text, shape.gates_are_fixed))
+        assumptions.append(Assumption(text, shape.gates_are_fixed, "fixed gates", "measured"))
     if scaling.exponents:
         powers = ", ".join(f"{name}: {power:g}" for name, power in scaling.exponents.items())
         text = f"quasi-homogeneous, parameters scaled by a to these powers, {powers} (measured)"
@@ -118,7 +121,14 @@ def limit_finding(structure: Structure, optimum: Optimum) -> Finding:
         tables = (Table("prediction", ("", "none"), rows),) if rows else ()
         return Finding("limit", record={"limit": None}, tables=tables)
     found = solved(limit, optimum.name)
-    if THEORIES[structure.form].says == "limit":
+    values: dict[str, Any] = {
+        "objective": limit.objective, "lower_bound": limit.dual_objective, "gap": limit.gap,
+    }  # fmt: skip
+    if limit.status is not Status.SOLVED:
+        values = {"status": limit.status.name, **values}
+    named = THEORIES[structure.form].says == "limit"
+    found = replace(found, sides=(Side(optimum.name, values, predicted=named),))
+    if named:
         return found
     whose = "every network with its present gates" if optimum.present_gates else "every network"
     table = replace(found.tables[0], title=f"a bound of {whose}")
@@ -134,16 +144,32 @@ def network_finding(
     log_loss = float(log_mean_loss(torch.tensor(found.margins), loss))
     separates = state.smallest_margin > 0
     assumptions = [
-        Assumption("the network separates its training data (measured)", separates),
-        Assumption(f"the loss is exponential-like: {loss}, as it was said to be", True),
-        Assumption(f"the loss tends to 0: log(1/loss) is {-log_loss:.3g} now", None),
-        Assumption("full batches, small steps, weights that converge in direction", None),
+        Assumption(
+            "the network separates its training data (measured)", separates, "separates", "measured"
+        ),
+        Assumption(
+            f"the loss is exponential-like: {loss}, as it was said to be",
+            True,
+            "exponential-like loss",
+            "as was said",
+        ),
+        Assumption(
+            f"the loss tends to 0: log(1/loss) is {-log_loss:.3g} now",
+            None,
+            "loss to 0",
+            "cannot be checked",
+        ),
+        Assumption(
+            "full batches, small steps, weights that converge in direction",
+            None,
+            "how it was trained",
+            "not known here",
+        ),
     ]
     if state.n_units > 1 and not math.isnan(state.largest_dual_norm):
         at_most_one = state.largest_dual_norm <= 1 + DUAL_SLACK
         holds = True if at_most_one else (False if state.small_units else None)
-        text = "every unit of the network has a dual norm of at most 1, to a hundredth"
-        assumptions.append(Assumption(text, holds))
+        assumptions.append(dual_condition(holds, state.largest_dual_norm))
     limit = optimum.limit if optimum.features is not None else None
     panels: list[Any] = []
     if separates:
@@ -168,8 +194,32 @@ def network_finding(
         panels=tuple(panels),
         assumptions=tuple(assumptions),
         row=said,
+        sides=(*_held_out_side(state, optimum), Side("network", _of_screen(state, -log_loss))),
         shortfall="" if separates else unseparated(found),
     )
+
+
+def _of_screen(state: OwnNetwork, log_inverse_loss: float) -> dict[str, Any]:
+    """Return what the first screen says of the network, the important first."""
+    error = state.error_network
+    values = {
+        "objective": state.value if math.isnan(state.function_value) else state.function_value,
+        "margin_ratio": state.margin_ratio,
+        "kkt_residual": state.kkt_residual,
+        "agreement": state.agreement,
+        "error": error,
+        "largest_dual_norm": state.largest_dual_norm if state.n_units > 1 else math.nan,
+        "smallest_margin": state.smallest_margin,
+        "log_inverse_loss": log_inverse_loss,
+        "train_error_network": state.train_error_network,
+    }
+    return {name: one for name, one in values.items() if not math.isnan(one)}
+
+
+def _held_out_side(state: OwnNetwork, optimum: Optimum) -> tuple[Side, ...]:
+    """Return what the limit's column says of held-out data, where there are some."""
+    error = state.error_limit
+    return () if math.isnan(error) else (Side(optimum.name, {"error": error}, predicted=True),)
 
 
 def _record(kkt: Any) -> dict[str, Any]:
@@ -212,10 +262,10 @@ def course_finding(
         assert degree is not None
         values = (trajectory.weight_norm**2 / degree) ** (degree / 2)
         ratio = optimum.bound * trajectory.smallest_margin / values
-    objects = {"trajectory": trajectory}
+    objects: dict[str, Any] = {"trajectory": trajectory}
     separates = found.state.smallest_margin > 0
     if ratio is None or degree is None or not separates or not known:
-        return Finding("course", objects=objects)
+        return Finding("prospects", record={"farther": None}, objects=objects)
     units: Mapping[str, Any] = {}
     if structure.form is Form.UNITS and found.kkt is not None:
         assert structure.units is not None
@@ -223,11 +273,8 @@ def course_finding(
         units = {"dual_norms": found.kkt.dual_norms, "unit_norms": norms}
     u = inverse_log_loss(trajectory.log_loss)
     heading = extrapolate(u, ratio, upper=1.0, degree=degree, **units)
-    table = heading_table(heading, float(ratio[-1]), float(u[-1]))
-    return Finding(
-        "course",
-        record={"extrapolation": heading.to_dict()},
-        tables=(table,),
+    return replace(
+        heading_finding(heading, float(ratio[-1]), float(u[-1])),
         panels=(partial(plot_ratio, -trajectory.log_loss, np.asarray(ratio)),),
         objects=objects | {"extrapolation": heading},
     )

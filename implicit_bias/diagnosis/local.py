@@ -21,7 +21,7 @@ from ..recognition.structure import Form, Structure
 from ..relu_limits.limit import ReLULocalLimit
 from ..relu_limits.search import relu_local_limit
 from ..reports.bounds import bound_evidence, local_evidence
-from ..reports.finding import Assumption, Finding, Table
+from ..reports.finding import Assumption, Finding, Side, Table
 from ..reports.verdict import OPTIMA, WITHIN, Evidence
 from .optimum import Optimum, quadratic_bound
 from .state import MeasuredNetwork, recognised_network
@@ -62,15 +62,17 @@ def find_local(
     optimum : Optimum
     found : MeasuredNetwork
     max_weights : int
-        Of networks with fixed gates; those of more weights are given none.
+        Networks of more weights are given none.
     """
     if not found.state.smallest_margin > 0:
         return LocalFound(Finding(LOCAL))
-    if structure.form is Form.TWO_LAYER_RELU:
-        return _of_relu(structure)
-    if structure.form in (Form.LAYERS, Form.QUADRATIC, Form.POLYNOMIAL):
-        return _of_polynomial(structure, optimum, found, max_weights)
-    return LocalFound(Finding(LOCAL))
+    polynomial = structure.form in (Form.LAYERS, Form.QUADRATIC, Form.POLYNOMIAL)
+    if not (polynomial or structure.form is Form.TWO_LAYER_RELU):
+        return LocalFound(Finding(LOCAL))
+    size = structure.subject.n_weights
+    if size > max_weights:
+        return _not_looked_for(f"{size:,} weights are more than `max_weights` = {max_weights:,}")
+    return _of_polynomial(structure, optimum, found) if polynomial else _of_relu(structure)
 
 
 def _not_looked_for(why: str) -> LocalFound:
@@ -113,6 +115,10 @@ def _of_relu(structure: Structure) -> LocalFound:
         tables=(Table("the network beside its local limit", ("", "value", "what it is"), rows),),
         certificates={LOCAL: limit.to_dict()},
         objects={"local_limit": limit},
+        sides=(
+            Side(LOCAL, {"objective": limit.value, "gap": limit.gap}),
+            Side("network", {"local_ratio": limit.value / limit.start_value}),
+        ),
         row={
             "local_value": limit.value,
             "local_ratio": limit.value / limit.start_value,
@@ -149,7 +155,7 @@ def _relu_evidence(limit: ReLULocalLimit, *, reached: bool) -> Iterator[Evidence
         beside={"local_value": limit.value} if reached else {},
         numbers=numbers,
         proof=proofs.get(limit.status, ""),
-        reason=limit.reason,
+        reason=limit.reason or "no theorem says that training ends there",
     )
     bound = limit.certificate.lower_bound
     if bound > 0:
@@ -162,13 +168,9 @@ def _relu_evidence(limit: ReLULocalLimit, *, reached: bool) -> Iterator[Evidence
 # Polynomials in the weights, behind fixed gates
 
 
-def _of_polynomial(
-    structure: Structure, optimum: Optimum, found: MeasuredNetwork, max_weights: int
-) -> LocalFound:
-    size, network = structure.subject.n_weights, recognised_network(structure)
+def _of_polynomial(structure: Structure, optimum: Optimum, found: MeasuredNetwork) -> LocalFound:
+    network = recognised_network(structure)
     assert network is not None
-    if size > max_weights:
-        return _not_looked_for(f"{size:,} weights are more than `max_weights` = {max_weights:,}")
     local = local_limit(network, *structure.subject.data)
     bound = optimum.bound
     if structure.form is Form.QUADRATIC:
@@ -195,9 +197,20 @@ def _of_polynomial(
                 tuple(value.rows()),
             ),
         ),
-        assumptions=(Assumption(least, True if _is_global(value) else None),),
+        assumptions=(
+            Assumption(
+                least,
+                True if _is_global(value) else None,
+                "least value of all",
+                "proved" if _is_global(value) else "not known",
+            ),
+        ),
         certificates={LOCAL: certified},
         objects={"local_limit": local, "bounded_value": value},
+        sides=(
+            Side(LOCAL, {"objective": local.value, "local_residual": local.residual}),
+            Side("network", {"local_ratio": value.local_ratio}),
+        ),
         row={name: one for name, one in value.cells().items() if name.startswith("local_")},
     )
     return LocalFound(finding, tuple(_evidence(optimum, value)))

@@ -19,6 +19,7 @@ LIPPL = (
 )
 LYU = "Lyu and Li, Gradient descent maximizes the margin of homogeneous neural networks"
 KKT = f"training goes to some KKT point of the margin problem ({LYU}, theorem 4.4)"
+NO_LIMIT = "none names the limit; Lyu and Li 2020, theorem 4.4: to some KKT point"
 KKT_PROGRAM = "min ||w||^2 / 2  s.t.  y_n f_w(x_n) >= 1, locally"
 
 
@@ -32,11 +33,14 @@ class Theory:
         Whether a theorem names the limit; if none does, whether the KKT point next to the network
         can be computed.
     theorem, program : str
+    source : str
+        The paper and the number of the theorem, in a few words.
     """
 
     says: Says
     theorem: str
     program: str
+    source: str
 
 
 THEORIES: Mapping[Form, Theory] = MappingProxyType(
@@ -47,18 +51,21 @@ THEORIES: Mapping[Form, Theory] = MappingProxyType(
             "of the features (Soudry et al., The implicit bias of gradient descent on separable "
             "data, theorem 3)",
             "min ||w||  s.t.  y_n <w, phi(x_n)> >= 1",
+            "Soudry et al. 2018, theorem 3",
         ),
         Form.LINEAR: Theory(
             "limit",
             "directional limit of a product of linear layers, end to end, is the hard-margin SVM "
             "(Ji and Telgarsky, Gradient descent aligns the layers of deep linear networks)",
             "min ||b||  s.t.  y_n <b, phi(x_n)> >= 1",
+            "Ji and Telgarsky 2019, gradient descent aligns the layers",
         ),
         Form.UNITS: Theory(
             "limit",
             "directional limit of units with fixed gates below linear layers is the group lasso "
             f"over units ({LIPPL}, proposition B.8; its proof asks no more of features)",
             "min sum_h ||zeta_h||  s.t.  y_n sum_h <zeta_h, phi_h(x_n)> >= 1",
+            "Lippl, Abbott and Chung 2022, proposition B.8",
         ),
         Form.LAYERS: Theory(
             "local limit",
@@ -66,42 +73,50 @@ THEORIES: Mapping[Form, Theory] = MappingProxyType(
             f"group lasso is a lower bound of its value. Theorem: {KKT}",
             "min sum_p ||zeta_p||  s.t.  y_n sum_p A_p(n) <zeta_p, x_n> >= 1, p the paths; "
             + KKT_PROGRAM,
+            NO_LIMIT,
         ),
         Form.QUADRATIC: Theory(
             "local limit",
             f"no theorem names the limit of a quadratic form in the weights. Theorem: {KKT}; "
             "multipliers bound the value of every other network from below",
             KKT_PROGRAM,
+            NO_LIMIT,
         ),
         Form.POLYNOMIAL: Theory(
             "local limit",
             f"no theorem names the limit of a polynomial in the weights. Theorem: {KKT}",
             KKT_PROGRAM,
+            NO_LIMIT,
         ),
         Form.TWO_LAYER_RELU: Theory(
             "none",
             f"no theorem names the limit of a ReLU network on general data. Theorem: {KKT}",
             KKT_PROGRAM,
+            NO_LIMIT,
         ),
         Form.DEEP_RELU: Theory(
             "none",
             f"no theorem names the limit of a deep ReLU network. Theorem: {KKT}",
             KKT_PROGRAM,
+            NO_LIMIT,
         ),
         Form.PIECEWISE: Theory(
             "none",
             "no theorem names the limit of a network whose weights move its gates. Theorem: " + KKT,
             KKT_PROGRAM,
+            NO_LIMIT,
         ),
         Form.HOMOGENEOUS: Theory(
             "none",
             "no theorem names the limit. If its scores are locally Lipschitz and definable, " + KKT,
             KKT_PROGRAM,
+            NO_LIMIT,
         ),
         Form.NOT_HOMOGENEOUS: Theory(
             "none",
             "no theorem here: they are of networks that are homogeneous in their weights",
             "none",
+            "none here: they are of homogeneous networks",
         ),
     }
 )
@@ -112,22 +127,17 @@ def form_in_words(structure: Structure) -> str:
     found = structure.homogeneity
     if found.degree is not None:
         return f"{structure.form.value}, homogeneous of degree {found.degree:g}"
-    terms = _listed([str(power) for power in found.powers]) if found.powers else ""
-    if found.mixed and not (terms and _matrices(structure, found.mixed)):
+    if found.mixed:
         return (
             f"not homogeneous because of {_listed(found.mixed)}, without which it is of degree "
             f"{found.degree_without:g}"
         )
-    if terms:
+    if found.powers:
+        terms = _listed([str(power) for power in found.powers])
         return f"not homogeneous: a sum of terms of degrees {terms}"
     if found.error <= 1e-7:
         return "gradients do not belong to the scores: Euler's identity fails, f(a w) = a^L f(w)"
-    return "not homogeneous, and of no few parameters that could be left out"
-
-
-def _matrices(structure: Structure, names: tuple[str, ...]) -> bool:
-    """Return whether one of these parameters is no vector, so that it is no bias."""
-    return any(one.name in names and len(one.shape) > 1 for one in structure.homogeneity.groups)
+    return "not homogeneous, and not because of a few biases"
 
 
 def _listed(words: tuple[str, ...] | list[str]) -> str:

@@ -249,7 +249,12 @@ def _transport(cost: Array, p: Array, q: Array) -> tuple[Array, float]:
     marginals = vstack(
         [kron(eye_array(rows), np.ones((1, columns))), kron(np.ones((1, rows)), eye_array(columns))]
     )
-    found = linprog(cost.ravel(), A_eq=csr_array(marginals), b_eq=np.concatenate([p, q]))
+    # One marginal follows from the others: with it, sums that differ by rounding, or shares below
+    # the solver's tolerance, are told to be infeasible.
+    kept = np.delete(np.arange(rows + columns), rows + int(np.argmax(q)))
+    found = linprog(
+        cost.ravel(), A_eq=csr_array(marginals)[kept], b_eq=np.concatenate([p, q])[kept]
+    )
     if found.status != 0:
         raise RuntimeError(f"optimal transport of neurons was not solved: {found.message}")
     u = found.eqlin.marginals[:rows]

@@ -13,6 +13,7 @@ from typing import Protocol, get_args
 import torch
 
 from .._doors import door, parameters, result
+from .._kinds import extended
 from .._solve import Status
 from .._words import PacedTrainer, TrainerName
 from ..training.catalogue import TRAINERS
@@ -106,7 +107,7 @@ class ConstantClock:
         """True."""
         return True
 
-    @door()
+    @door(log_inverse_loss=extended)
     def log10_steps(self, log_inverse_loss: float, state: State) -> float:
         """Predict the steps up to log(1/loss); NaN where the mean margin would not be positive."""
         margin = log_inverse_loss - state.offset
@@ -156,7 +157,7 @@ class PowerClock:
         """True where steps follow gradient flow, so that laws of the flow hold at its times."""
         return self.trainer in FLOWS
 
-    @door()
+    @door(log_inverse_loss=extended)
     def log10_steps(self, log_inverse_loss: float, state: State) -> float:
         """Predict the steps up to log(1/loss) from the end of the run, which is the state."""
         further = math.log10(log_inverse_loss / self.log_inverse_loss)

@@ -144,8 +144,10 @@ class BalancedReLU(torch.nn.Module):
     @door()
     def gates(self, X: ArrayLike | Tensor) -> Tensor:
         """Return which neurons are active, boolean (n, p): ``<w_j, x_n> > 0``."""
+        inputs = torch.as_tensor(X).to(self.W)
+        check_inputs(inputs, self.W, self.W.shape[1])
         with torch.no_grad():
-            return torch.as_tensor(X).to(self.W) @ self.W.T > 0
+            return inputs @ self.W.T > 0
 
     def imbalance(self) -> Tensor:
         """Return ``||w_j||^2 - a_j^2`` (p,), which gradient flow conserves; 0 at the start."""

@@ -145,6 +145,8 @@ class DeepReLU(torch.nn.Module):
         inputs = X if isinstance(X, Tensor) else torch.tensor(np.asarray(X))
         dtype = torch.promote_types(inputs.dtype, self.w1.dtype)
         hidden = inputs.to(device=self.w1.device, dtype=dtype)
+        if hidden.ndim != 2 or hidden.shape[1] != self.n_inputs:
+            raise ValueError(f"`X` must have shape (n, {self.n_inputs}), got {tuple(hidden.shape)}")
         found: list[Tensor] = []
         with torch.no_grad():
             for index in range(len(self.layers) - 1):

@@ -73,6 +73,7 @@ class _PlainChoices(TypedDict, total=False):
     experts: Literal["linear", "constant"]
     final_beta: float | None
     freeze_at: int | None
+    frozen_trainer: Literal["annealed", "momentum", "normalised", "same"]
     gate_rate: float | None
     gate_steps: int
     hidden_units: int
@@ -112,8 +113,8 @@ class _PlainChoices(TypedDict, total=False):
     temperature: float | None
     tol: float
     trainer: (
-        Literal["annealed", "constant", "dual", "momentum", "normalised"]
-        | Sequence[Literal["annealed", "constant", "dual", "momentum", "normalised"]]
+        Literal["annealed", "constant", "dual", "momentum", "normalised", "smoothed", "newton"]
+        | Sequence[Literal["annealed", "constant", "dual", "momentum", "normalised", "smoothed"]]
     )
     trunk: Literal["trained", "random"]
     trunk_steps: int

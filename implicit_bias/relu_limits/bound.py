@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import lsq_linear
 
+from .._doors import door
 from .._solve import require_positive, require_real, require_shape, to_numpy
 from ..data.arrays import Floats
 from .arrangement import arrangement_directions
@@ -31,6 +32,7 @@ class TooManyPatterns(ValueError):
     """Raised where a bound would have to look at more gate patterns than are allowed."""
 
 
+@door()
 def relu_lower_bound(
     multipliers: Any, X: Any, y: Any, *, slope: float = 0.0, max_patterns: int = MAX_PATTERNS
 ) -> float:

@@ -33,7 +33,7 @@ class Budget:
     ends : float
         Moment of `time.perf_counter` at which it ends.
     solves : int
-        Conic solves so far.
+        Group lassos so far.
     """
 
     programs: int

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from .._doors import result
 from .._solve import require_fraction, require_real, require_shape, to_numpy
 from ..data.arrays import Floats
 from ..limits.literal import LiteralProgram, constant, cvxpy_module, labelled
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["ReLUMargin"]
 
 
+@result()
 @dataclass(frozen=True, eq=False)
 class ReLUMargin(LiteralProgram):
     """The margin program of a two-layer ReLU network whose helping pairs have fixed gates.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from .._doors import result
 from .._solve import (
     HingeProgram,
     Status,
@@ -102,6 +103,7 @@ class ReLUPredictor(DecisionFunction):
         return np.asarray((self.slope * z + (1 - self.slope) * np.maximum(z, 0.0)) @ self.signs)
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class ReLULocalLimit(Result):
     r"""A local optimum of the margin problem of two-layer ReLU networks, with its proof.
@@ -159,7 +161,7 @@ class ReLULocalLimit(Result):
     births : int
         Units that were added on the way.
     programs, solves : int
-        Convex programs, and conic solves: a program takes one to four.
+        Convex programs, and the group lassos that they took.
     tol : float
         The relative gap that was required.
     seconds : float
@@ -391,7 +393,7 @@ class ReLULocalLimit(Result):
             f"  {len(self.units)} units, {self.n_spare} to spare, {int(self.support.sum())} of "
             f"{len(self.support)} samples support, kinks {self.kinks_helping} helping and "
             f"{self.kinks_opposing} opposing\n"
-            f"  {self.programs} programs, {self.solves} conic solves, {self.seconds:.3g} s)"
+            f"  {self.programs} programs, {self.solves} group lassos, {self.seconds:.3g} s)"
         )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .._doors import door
 from .._solve import Status, require_count, require_fraction, require_positive, require_tolerance
 from ..data.arrays import Floats
 from .bound import MAX_PATTERNS
@@ -25,6 +26,7 @@ _FIRST, _DOUBLINGS = 8, 8
 _RAY = 1 - 1e-14
 
 
+@door()
 def solve_relu_minnorm(
     X: Any,
     y: Any,
@@ -78,8 +80,6 @@ def solve_relu_minnorm(
     ------
     TypeError, ValueError
         If an array is malformed, a number out of range, or `start` no such network.
-    MissingExtra
-        Without Clarabel, the conic solver.
 
     Notes
     -----

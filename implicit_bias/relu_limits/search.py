@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .._doors import door
 from .._solve import (
     HingeProgram,
     HingeSolution,
@@ -40,6 +41,7 @@ _TRIALS = 20
 _AT_ONCE = 4
 
 
+@door()
 def relu_local_limit(
     network: Any,
     X: Any,
@@ -104,8 +106,6 @@ def relu_local_limit(
     ValueError
         If it has several hidden layers, weights are not finite, or shapes or numbers are out of
         range.
-    MissingExtra
-        Without Clarabel, the conic solver.
 
     Notes
     -----
@@ -483,7 +483,7 @@ def _why_not(solution: HingeSolution, budget: Budget) -> str:
     return (
         "`max_seconds` ended before the first program"
         if budget.spent
-        else ("the conic solver found nothing")
+        else ("the solver found nothing")
     )
 
 

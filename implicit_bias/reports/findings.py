@@ -193,7 +193,8 @@ def evidence(
     further
         As of `Evidence`; a `reason` takes the place of what keeps the network away.
     """
-    reason = unseparated(trajectory) or further.pop("reason", "") or comparison.held_back_by
+    given, remark = further.pop("reason", ""), further.pop("remark", "")
+    reason = unseparated(trajectory) or given or comparison.held_back_by
     return Evidence(
         status=limit.status,
         near={"margin_ratio": comparison.margin_ratio},
@@ -201,7 +202,7 @@ def evidence(
         smallest_margin=float(trajectory.smallest_margin[-1]),
         diverged=divergence(trajectory),
         reason=reason,
-        remark=_interrupted(trajectory) or further.pop("remark", ""),
+        remark=_interrupted(trajectory) or remark,
         **further,
     )
 

@@ -22,6 +22,9 @@ class Heading(Shown):
         The model, the theorem of which paper predicts its limit, and the program that it is of.
     source : str
         The paper and the number of the theorem, in a few words.
+    more : str
+        Where to look for more, in the last line of the first screen; the options of the command if
+        it is left out.
     setup : str
         The data and the choices that matter, in a line.
     title : str
@@ -39,4 +42,5 @@ class Heading(Shown):
     title: str
     record: Mapping[str, Any]
     source: str = ""
+    more: str = ""
     assumptions: tuple[Assumption, ...] = ()

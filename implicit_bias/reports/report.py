@@ -74,8 +74,19 @@ class Report(Contents, Generic[ModelT, ClassesT, NetworkT, RegimeT]):
         __class_getitem__ = classmethod(GenericAlias)
 
     def __str__(self) -> str:
-        return render_screen(self)
+        return self.first_screen()
 
+    def first_screen(self, width: int = 80) -> str:
+        """Render the verdicts, what they rest on and the theory, in 24 lines.
+
+        Parameters
+        ----------
+        width : int
+            Columns of a line; at most 80 are used.
+        """
+        return render_screen(self, width)
+
+    @door()
     def details(self, width: int = 100) -> str:
         """Render verdicts, theorem, data, assumptions and all tables as text.
 

@@ -18,11 +18,20 @@ SET = {"address": "give `scheduler`", "asynchronous": "it is set here", "loop": 
 
 
 def check_dask(scheduler: str | None, options: Mapping[str, Any]) -> None:
-    """Raise ValueError for options that distributed.Client does not take."""
-    if options:
-        from distributed import Client
+    """Check that there is a scheduler, and that distributed.Client takes the options.
 
-        check_names("distributed.Client", Client.__init__, options, SET)
+    Raises
+    ------
+    ValueError
+        If it does not take one of them.
+    OSError
+        If there is no scheduler at that address.
+    """
+    from distributed import Client
+
+    check_names("distributed.Client", Client.__init__, options, SET)
+    with Client(scheduler, **{"set_as_default": False, **options}):
+        pass
 
 
 def run_on_dask(

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from types import FrameType
 from typing import Any
 
 from .cells import Cell
@@ -116,7 +119,38 @@ def _share(work: Work, cells: Sequence[Cell]) -> None:
     """Run a share, without what another job has done: of a sweep before that was killed."""
     follower = Store(work.folder).follower()
     done: set[str] = set()
-    for cell in cells:
-        done |= {one.cell for one in follower.look().values() if one.error is None}
-        if cell.digest not in done:
-            work(cell)
+    with _time_outs_of_jobs():
+        for cell in cells:
+            done |= {one.cell for one in follower.look().values() if one.error is None}
+            if cell.digest not in done:
+                work(cell)
+
+
+class _JobEnds(BaseException):
+    """The error by which submitit ends a job, as nothing that a cell could have failed of."""
+
+
+@contextmanager
+def _time_outs_of_jobs() -> Iterator[None]:
+    """Let what submitit raises at the signal of a time-out end the job, and no cell."""
+    number = getattr(signal, "SIGUSR2", None)
+    ends = None if number is None else signal.getsignal(number)
+    if number is None or not callable(ends):
+        yield
+        return
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        """Do what submitit does."""
+        try:
+            ends(number, frame)
+        except Exception as error:
+            raise _JobEnds from error
+
+    signal.signal(number, handle)
+    try:
+        yield
+    except _JobEnds as end:
+        assert end.__cause__ is not None
+        raise end.__cause__ from None
+    finally:
+        signal.signal(number, ends)

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .batched import inner, lengths, per_network, to_numpy
+from .batched import inner, lengths, numbers, per_network, to_numpy
 from .cooling_schedule import CHECK_EVERY, CONVERGED, RESET_BELOW, Convergence, growth_factors
 from .data import GatedData
 from .lbfgs import empty_lbfgs_memory, lbfgs_direction, reset_lbfgs, update_lbfgs
@@ -135,7 +135,7 @@ class AnnealedLBFGS(SmoothedMargin):
         state |= {"point": now.point, "last_step": moved, "gradient": gradient}
         self._set(log_loss=now.log_loss)
         self._adapt_step_sizes(proposal, now)
-        separated = ~self._get("separated") & (to_numpy(now.loss.smallest_margin) > 0)
+        separated = ~self._get("separated") & (now.smallest_margin > 0)
         if separated.any():
             now = self._move_to_sphere(now, separated)
         if cooling:
@@ -145,6 +145,9 @@ class AnnealedLBFGS(SmoothedMargin):
             self._restart_stalled(batch, stalled(state, searching, self._converged))
             self._show_best(batch, searching & above_best(state))
 
+    def settle(self) -> None:
+        """Leave the weights as they are; see `Stepper`."""
+
     def _initialise(self, batch: GatedData) -> None:
         """Start at the temperature at which the largest margin is 1."""
         n_networks = len(self.state["point"])
@@ -153,9 +156,10 @@ class AnnealedLBFGS(SmoothedMargin):
         largest = to_numpy(now.scores.detach().abs().amax(dim=1).double())
         # Margins that all vanish say nothing of their scale, but their gradients do.
         gradient = self._weight_gradient(now, now.loss.score_gradient)
-        scale = np.where(largest > 0, largest, np.sqrt(inner(gradient, gradient)))
+        (squared,) = numbers(inner(gradient, gradient))
+        scale = np.where(largest > 0, largest, np.sqrt(squared))
         scale = np.where(scale > 0, scale, 1.0)
-        separated = to_numpy(now.loss.smallest_margin) > 0
+        separated = now.smallest_margin > 0
         self._set(inverse_temperature=1 / scale, separated=separated)
         now = self._evaluate(batch, self.state["point"])
         self._set(log_loss=now.log_loss)
@@ -167,14 +171,13 @@ class AnnealedLBFGS(SmoothedMargin):
         state = self.state
         gradient = state["gradient"]
         step = lbfgs_direction(state, gradient)
-        slope = inner(gradient, step)
+        slope, length, norm = numbers(inner(gradient, step), lengths(step), lengths(state["point"]))
         saddle = ~self._get("separated") & (-slope / 2 <= self._converged)
         if saddle.any():
             step = torch.where(
                 per_network(saddle, step), self._momentum_step(gradient, saddle), step
             )
-            slope = inner(gradient, step)
-        length, norm = lengths(step), lengths(state["point"])
+            slope, length = numbers(inner(gradient, step), lengths(step))
         longest = np.where(norm > 0, MAX_STEP * norm, math.inf)
         if (length > longest).any():
             share = np.minimum(1.0, longest / np.maximum(length, TINY))
@@ -184,12 +187,12 @@ class AnnealedLBFGS(SmoothedMargin):
     def _momentum_step(self, gradient: Tensor, saddle: Mask) -> Tensor:
         """A gradient step with momentum, which is dropped where it leads uphill."""
         last, count = self.state["last_step"], self._get("momentum_steps")
-        squared = inner(gradient, gradient)
+        squared, along = numbers(inner(gradient, gradient), inner(last, gradient))
         first = np.divide(1.0, squared, out=np.ones_like(squared), where=squared > 0)
         # Only in networks at a saddle: others are to go on as they would by themselves.
         size = self._get("step_size")
         size = np.where(saddle & (size == 0), first, size)
-        downhill = inner(last, gradient) <= 0
+        downhill = along <= 0
         self._set(step_size=size, momentum_steps=np.where(saddle, downhill * (count + 1), count))
         share = np.where(downhill, count / (count + 3), 0.0)
         return per_network(share, gradient) * last - per_network(size, gradient) * gradient
@@ -284,12 +287,13 @@ class AnnealedLBFGS(SmoothedMargin):
         """Move the temperatures of networks on the sphere as their convergence allows."""
         gradient, level = self.state["gradient"], -self._get("log_loss")
         converged_level = self._get("converged_level")
+        (tangent,) = numbers(lengths(gradient))
         progress = Convergence(
             level=level,
             converged_level=converged_level,
             # At weights of length 1, where the radial part is the degree times log(loss).
             radial=self._degree * level,
-            tangent=lengths(gradient) * now.length,
+            tangent=tangent * now.length,
             separated=self._get("separated"),
             converged=promised <= self._converged,
         )

@@ -14,7 +14,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-__all__ = ["assign", "dot", "inner", "lengths", "per_network", "to_numpy"]
+__all__ = [
+    "assign",
+    "dot",
+    "inner",
+    "lengths",
+    "numbers",
+    "on_device",
+    "per_network",
+    "to_numpy",
+]
 
 Array = NDArray[np.float64]
 
@@ -31,14 +40,27 @@ def per_network(values: Tensor | NDArray[Any], like: Tensor) -> Tensor:
     return placed.view(-1, *[1] * (like.ndim - 1))
 
 
-def inner(a: Tensor, b: Tensor) -> Array:
+def on_device(values: NDArray[Any], like: Tensor) -> Tensor:
+    """Return values (B,) as a tensor beside `like`, which shares their memory on the CPU."""
+    return torch.from_numpy(values).to(like.device)
+
+
+def numbers(*values: Tensor) -> tuple[Array, ...]:
+    """Return several tensors (B,) of float64 as arrays, for which a device is asked once."""
+    if values[0].device.type == "cpu":
+        return tuple(value.numpy() for value in values)
+    return tuple(torch.stack(values).cpu().numpy())
+
+
+def inner(a: Tensor, b: Tensor) -> Tensor:
     """Return the inner products (B,) of rows (B, P), summed in float64."""
-    return to_numpy((a * b).sum(dim=1, dtype=torch.float64))
+    return (a * b).sum(dim=1, dtype=torch.float64)
 
 
-def lengths(vectors: Tensor) -> Array:
+def lengths(vectors: Tensor) -> Tensor:
     """Return the Euclidean lengths (B,) of rows (B, P), summed in float64."""
-    return to_numpy(torch.linalg.vector_norm(vectors, dim=1, dtype=torch.float64))
+    found: Tensor = torch.linalg.vector_norm(vectors, dim=1, dtype=torch.float64)
+    return found
 
 
 def dot(a: list[Tensor], b: list[Tensor]) -> Tensor:

@@ -43,6 +43,7 @@ class ClosureNetwork(NetworkStack):
         All samples, with no inputs and the target 1: margins are scores with these targets.
     """
 
+    repeatable = False  # there is no saying what the next closure will do
     closure: Callable[[], Tensor]
     margins: Tensor
 
@@ -69,7 +70,7 @@ class ClosureNetwork(NetworkStack):
         n_samples = len(batch.y)
         if not isinstance(margins, Tensor):
             raise TypeError(
-                f"the closure must return the margins y f(x) of all {n_samples} samples as a "
+                f"the `closure` must return the margins y f(x) of all {n_samples} samples as a "
                 f"tensor, got {type(margins).__name__}: compute no loss and end with return y * f"
             )
         if tuple(margins.shape) != (n_samples,):

@@ -41,12 +41,10 @@ class DualAcceleration:
 
     def __init__(self, stack: NetworkStack, kind: str, *, max_entries: int = 2**24) -> None:
         self._stack, self._kind, self._max_entries = stack, kind, max_entries
-        device = stack.weights[0].device
-        self.state = {
-            "step": torch.zeros((), dtype=torch.float64, device=device),
-            # 0 until the samples are known
-            "size": torch.zeros((), dtype=torch.float64, device=device),
-        }
+        zero = torch.zeros((), dtype=torch.float64)
+        # Numbers are on the CPU wherever the weights are, so that no step has to wait for them;
+        # the size is 0 until the samples are known.
+        self.state = {"step": zero, "size": zero.clone()}
         for i, w in enumerate(stack.weights):
             self.state[f"momentum.{i}"] = torch.zeros_like(w)
 
@@ -55,7 +53,7 @@ class DualAcceleration:
         state, weights = self.state, self._stack.weights
         if float(state["size"]) == 0:
             largest = _largest_gradient(self._stack, batch, self._max_entries)
-            state["size"] = torch.where(largest > 0, 1 / largest, 1.0)
+            state["size"] = torch.where(largest > 0, 1 / largest, 1.0).cpu()
             self._shorten()
         t, size = float(state["step"]), float(state["size"])
         _, gradient = log_loss_gradient(self._stack, batch, self._kind)
@@ -63,6 +61,9 @@ class DualAcceleration:
             momentum = state[f"momentum.{i}"].add_(g).mul_(t / (t + 1))
             w.sub_(momentum + g, alpha=size)
         state["step"] = state["step"] + 1
+
+    def settle(self) -> None:
+        """Leave the weights as they are; see `Stepper`."""
 
     def _shorten(self) -> None:
         weights = self._stack.weights

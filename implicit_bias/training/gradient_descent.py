@@ -35,3 +35,6 @@ class GradientDescent:
                 w.sub_(g * per_network(rate, w))
             else:
                 w.sub_(g, alpha=rate)
+
+    def settle(self) -> None:
+        """Leave the weights as they are; see `Stepper`."""

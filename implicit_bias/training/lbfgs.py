@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .batched import inner, per_network, to_numpy
+from .batched import inner, numbers, per_network, to_numpy
 
 __all__ = ["MEMORY", "empty_lbfgs_memory", "lbfgs_direction", "reset_lbfgs", "update_lbfgs"]
 
@@ -58,7 +58,7 @@ def lbfgs_direction(memory: Memory, gradient: Tensor) -> Tensor:
     """
     scale = to_numpy(memory["initial_scale"])
     if not scale.all():
-        squared = inner(gradient, gradient)
+        (squared,) = numbers(inner(gradient, gradient))
         plain = np.divide(1.0, squared, out=np.zeros_like(squared), where=squared > 0)
         scale = np.where(scale > 0, scale, plain)
     pairs = memory["pairs"].flatten(1, 2)

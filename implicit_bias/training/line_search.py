@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -22,11 +23,42 @@ ARMIJO = 0.5
 SHORTEN = 0.5
 LENGTHEN = 1.02
 MAX_HALVINGS = 60
+# On another device no step waits for its outcome: after so many of them one question tells whether
+# all were good at once, and if not they are taken again one by one. Near the longest rate that is
+# accepted, one of log(2) / log(1.02) = 35 steps is not good at once.
+BLOCK = 8
 
 
 def rounding_of(log_losses: Tensor, weights: list[Tensor]) -> Tensor:
     """Return how well logarithms of losses (B,) are known in the arithmetic of the weights."""
     return 8 * torch.finfo(weights[0].dtype).eps * (1 + log_losses.abs())
+
+
+@dataclass(frozen=True)
+class _Begun:
+    """Before a step: weights, log(loss), its gradient and that squared, norms, the direction."""
+
+    weights: list[Tensor]
+    loss: Tensor
+    gradient: list[Tensor]
+    squared: Tensor
+    norms: Tensor
+    direction: list[Tensor]
+
+
+@dataclass
+class _Block:
+    """Steps whose outcome is not known yet: their batches, and where they began."""
+
+    weights: list[Tensor] = field(default_factory=list)
+    state: dict[str, Tensor] = field(default_factory=dict)
+    batches: list[GatedData] = field(default_factory=list)
+    good: Tensor | None = None  # whether all of them were good at once, on the device
+
+    def add(self, batch: GatedData, good: Tensor) -> None:
+        """Add a step."""
+        self.batches.append(batch)
+        self.good = good.all() if self.good is None else self.good & good.all()
 
 
 class LineSearchDescent:
@@ -41,7 +73,9 @@ class LineSearchDescent:
     logistic loss (Lyu and Li), so every step must do that too.
     """
 
-    def __init__(self, stack: NetworkStack, kind: str, momentum: float) -> None:
+    def __init__(
+        self, stack: NetworkStack, kind: str, momentum: float, *, ahead: bool | None = None
+    ) -> None:
         self._stack, self._kind, self._momentum = stack, kind, momentum
         self._degree: int | None = getattr(stack.networks[0], "degree", None)
         self._scores: Tensor | None = None  # at the weights, as the last step left them
@@ -50,11 +84,62 @@ class LineSearchDescent:
         self.state = {"rate": rate}  # 0 until the first gradient is known
         for i, w in enumerate(stack.weights if momentum else []):
             self.state[f"velocity.{i}"] = torch.zeros_like(w)
+        waits = first.device.type == "cpu" or not stack.repeatable
+        self._ahead = not waits if ahead is None else ahead
+        self._block = _Block()
 
     def step(self, batch: GatedData, rate: Rate) -> None:
         """Take one step of the longest size that is accepted; `rate` is not used."""
+        if not self._ahead:
+            self._search(batch)
+            return
+        if not self._block.batches:
+            self._block = _Block(
+                [w.clone() for w in self._stack.weights],
+                {name: value.clone() for name, value in self.state.items()},
+            )
+        self._block.add(batch, self._go(batch))
+        if len(self._block.batches) == BLOCK:
+            self.settle()
+
+    def settle(self) -> None:
+        """Ask whether all steps since the last call were good at once; else take them again."""
+        block, self._block = self._block, _Block()
+        if block.good is None or bool(block.good):
+            return
+        assign(self._stack.weights, block.weights)
+        self.state, self._scores = block.state, None
+        for batch in block.batches:
+            self._search(batch)
+
+    def _go(self, batch: GatedData) -> Tensor:
+        """Take one step of the present rate, and return whether it was good (B,)."""
+        begun = self._begin(batch)
+        good = self._try(batch, begun, begun.direction)
+        self._end(begun.direction, torch.ones_like(good))
+        return good
+
+    def _search(self, batch: GatedData) -> None:
+        """Take one step, shortened until it is good."""
+        begun = self._begin(batch)
+        state, weights, direction = self.state, self._stack.weights, begun.direction
+        at_once = torch.ones_like(begun.loss, dtype=torch.bool)
+        for _ in range(MAX_HALVINGS):
+            good = self._try(batch, begun, direction)
+            if bool(good.all()):
+                break
+            at_once &= good
+            state["rate"] = torch.where(good, state["rate"], SHORTEN * state["rate"])
+            direction = _where(good, direction, begun.gradient)
+        else:  # far too long: stay, and go on from the rate that this has led to
+            assign(weights, _where(good, weights, begun.weights))
+            self._scores = None
+        self._end(direction, at_once)
+
+    def _begin(self, batch: GatedData) -> _Begun:
+        """Return what is known before a step, its direction with it."""
         state, weights = self.state, self._stack.weights
-        before_loss, gradient = log_loss_gradient(self._stack, batch, self._kind, self._scores)
+        loss, gradient = log_loss_gradient(self._stack, batch, self._kind, self._scores)
         squared = dot(gradient, gradient)
         norms = torch.sqrt(dot(weights, weights))
         state["rate"] = torch.where(
@@ -65,26 +150,25 @@ class LineSearchDescent:
             direction = [
                 self._momentum * state[f"velocity.{i}"] + g for i, g in enumerate(gradient)
             ]
-        before = [w.clone() for w in weights]
-        at_once = torch.ones_like(before_loss, dtype=torch.bool)
-        for _ in range(MAX_HALVINGS):
-            size = state["rate"]
-            moved = [w - v * per_network(size, v) for w, v in zip(before, direction, strict=True)]
-            assign(weights, moved)
-            self._scores = self._stack.scores(batch)
-            after = log_loss(batch.y * self._scores.detach(), self._kind)
-            promised = 0.0 if self._momentum else ARMIJO * size * squared
-            # A comparison with NaN is false: steps out of the representable are too long as well.
-            good = after <= before_loss - promised + rounding_of(before_loss, weights)
-            good &= self._keeps_margin(before_loss, norms, after, len(batch.y))
-            if bool(good.all()):
-                break
-            at_once &= good
-            state["rate"] = torch.where(good, size, SHORTEN * size)
-            direction = _where(good, direction, gradient)
-        else:  # far too long: stay, and go on from the rate that this has led to
-            assign(weights, _where(good, weights, before))
-            self._scores = None
+        return _Begun([w.clone() for w in weights], loss, gradient, squared, norms, direction)
+
+    def _try(self, batch: GatedData, begun: _Begun, direction: list[Tensor]) -> Tensor:
+        """Go along a direction at the present rate, and return whether that was good (B,)."""
+        size, weights = self.state["rate"], self._stack.weights
+        moved = [
+            w - v * per_network(size, v) for w, v in zip(begun.weights, direction, strict=True)
+        ]
+        assign(weights, moved)
+        self._scores = self._stack.scores(batch)
+        after = log_loss(batch.y * self._scores.detach(), self._kind)
+        promised = 0.0 if self._momentum else ARMIJO * size * begun.squared
+        # A comparison with NaN is false: steps out of the representable are too long as well.
+        good = after <= begun.loss - promised + rounding_of(begun.loss, weights)
+        good &= self._keeps_margin(begun.loss, begun.norms, after, len(batch.y))
+        return good
+
+    def _end(self, direction: list[Tensor], at_once: Tensor) -> None:
+        state = self.state
         state["rate"] = torch.where(at_once, LENGTHEN * state["rate"], state["rate"])
         for i, v in enumerate(direction if self._momentum else []):
             state[f"velocity.{i}"].copy_(v)

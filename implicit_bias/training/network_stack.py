@@ -28,8 +28,11 @@ class NetworkStack:
     networks : list of Module
     weights : list of tensors (B, ...)
         The trained weights, detached; changing them in place changes the scores.
+    repeatable : bool
+        Whether scores of an earlier batch may be asked for again.
     """
 
+    repeatable = True
     networks: list[torch.nn.Module]
     weights: list[Tensor]
     _leaves: Sequence[Tensor]  # of autograd: the weights, with or without their first axis

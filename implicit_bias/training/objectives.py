@@ -254,11 +254,12 @@ def smoothed_loss(scores: Tensor, targets: Tensor, kind: str) -> SmoothedLoss:
     """Return `log_mean_loss` and its gradient for scores (B, n), in one pass over them.
 
     Where the smallest of all margins is in the loss's tail, which far along it is, that costs one
-    exponential a sample.
+    exponential a sample. Only on the CPU, which is asked for nothing here.
     """
     logarithm, margins = get_logarithm(kind), (targets * scores).double()
     smallest = margins.amin(-1)
-    if float(smallest.min()) >= logarithm.tail:
+    on_cpu = margins.device.type == "cpu"
+    if on_cpu and float(smallest.min()) >= logarithm.tail:
         peak, shares = -smallest, torch.exp(smallest[:, None] - margins)
     else:
         log_values = logarithm.value(margins)

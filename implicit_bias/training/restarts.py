@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .batched import lengths, per_network, to_numpy
+from .batched import lengths, numbers, per_network, to_numpy
 
 __all__ = [
     "MAX_RESTARTS",
@@ -100,7 +100,7 @@ def perturbed_best(state: State, returning: Mask, perturbed: Mask) -> Tensor:
     for b in np.flatnonzero(perturbed):
         drawn = np.random.default_rng(int(count[b])).standard_normal(best.shape[1])
         noise[b] = torch.from_numpy(drawn / np.linalg.norm(drawn)).to(noise)
-    norms = lengths(best)
+    (norms,) = numbers(lengths(best))
     state["n_restarts"] = torch.from_numpy(count + perturbed)
     length = np.where(perturbed, PERTURBATION * np.where(norms > 0, norms, 1.0), 0.0)
     return best + per_network(length, best) * noise

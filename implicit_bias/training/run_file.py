@@ -128,13 +128,14 @@ class RunFile:
                 f"the run in {str(self._path)!r} is of other data or other settings: resume with "
                 "the options that it began with, or begin anew in another place"
             )
-        device = weights[0].device
+        wanted = _tensors(weights, stepper)
         tensors = {
-            name: torch.from_numpy(array).to(device)
+            # Some numbers of a method stay on the CPU wherever the weights are.
+            name: torch.from_numpy(array).to(wanted[name].device)
             for name, array in arrays.items()
-            if name.startswith(("weight.", "stepper."))
+            if name in wanted
         }
-        self._check_network(tensors, _tensors(weights, stepper))
+        self._check_network(tensors, wanted)
         saved = [tensors[f"weight.{i}"] for i in range(len(weights))]
         # Not by their bits: another processor may round them otherwise.
         begun = _alike(_sizes_of(weights), record["initial_weights"], weights)

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .batched import assign, inner, lengths, per_network, to_numpy
+from .batched import assign, inner, lengths, numbers, on_device, per_network, to_numpy
 from .data import GatedData
 from .network_stack import NetworkStack
 from .objectives import SmoothedLoss, smoothed_loss
@@ -34,7 +34,7 @@ class Evaluation:
     scores : (B, n) tensor
         With their graph.
     loss : SmoothedLoss
-    log_loss : (B,) array
+    log_loss, smallest_margin : (B,) arrays
     share : (B,) array
         Share that was taken of the step that leads there.
     """
@@ -45,6 +45,7 @@ class Evaluation:
     scores: Tensor
     loss: SmoothedLoss
     log_loss: Array
+    smallest_margin: Array
     share: Array = field(default_factory=lambda: np.empty(0))
 
 
@@ -77,13 +78,22 @@ class SmoothedMargin:
 
     def _evaluate(self, batch: GatedData, point: Tensor) -> Evaluation:
         """Put the networks at points (B, P), at their temperatures, and compute their losses."""
-        length = lengths(point)
-        norms = np.where(self._get("separated"), length, 1.0)
-        scale = self._get("inverse_temperature") ** (1 / self._degree) / norms
-        assign(self._stack.weights, self._unflatten(point * per_network(scale, point)))
+        root, separated = self._get("inverse_temperature") ** (1 / self._degree), self._separated
+        size = lengths(point)
+        norms = torch.where(on_device(separated, point), size, 1.0)
+        placed = point * per_network(on_device(root, point) / norms, point)
+        assign(self._stack.weights, self._unflatten(placed))
         scores = self._stack.scores(batch)
         loss = smoothed_loss(scores.detach(), batch.y, self._kind)
-        return Evaluation(point, length, scale, scores, loss, to_numpy(loss.log_loss))
+        # All that the host has to know of a point, in one question to the device.
+        length, log_loss, smallest = numbers(size, loss.log_loss, loss.smallest_margin)
+        scale = root / np.where(separated, length, 1.0)
+        return Evaluation(point, length, scale, scores, loss, log_loss, smallest)
+
+    @property
+    def _separated(self) -> NDArray[np.bool_]:
+        """Return which networks (B,) have separated the data."""
+        return self._get("separated")
 
     def _unflatten(self, flat: Tensor) -> list[Tensor]:
         """Rows (B, P) in the shapes of the weights."""
@@ -110,8 +120,11 @@ class SmoothedMargin:
 
     def _tangent(self, gradient: Tensor, at: Evaluation) -> Tensor:
         """Gradients without their radial part, where only the direction of the point counts."""
-        separated = self._get("separated")
+        separated = self._separated
         if not separated.any():
             return gradient
-        share = inner(gradient, at.point) / np.where(separated, at.length, 1.0) ** 2
-        return gradient - per_network(np.where(separated, share, 0.0), gradient) * at.point
+        squared = on_device(np.where(separated, at.length, 1.0) ** 2, gradient)
+        share = torch.where(
+            on_device(separated, gradient), inner(gradient, at.point) / squared, 0.0
+        )
+        return gradient - per_network(share, gradient) * at.point

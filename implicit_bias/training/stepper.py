@@ -26,7 +26,14 @@ class Stepper(Protocol):
     state: dict[str, Tensor]
 
     def step(self, batch: GatedData, rate: Rate) -> None:
-        """Change the weights by one step; `rate` is a number, one a network (B,), or None."""
+        """Change the weights by one step; `rate` is a number, one a network (B,), or None.
+
+        Where the weights are on another device it may go ahead on the assumption that the step is
+        one of those that need not be changed, and not wait for the answer.
+        """
+
+    def settle(self) -> None:
+        """Make sure that the weights are those of the steps taken, before anything reads them."""
 
 
 def log_loss(margins: Tensor, kind: str) -> Tensor:

@@ -9,13 +9,16 @@ import torch
 
 from ..networks.adapted import plain
 from ..networks.protocols import Homogeneous
+from ..networks.relu import DeepReLU
 from .annealed_lbfgs import AnnealedLBFGS
 from .catalogue import get_trainer
 from .dual_acceleration import DualAcceleration
 from .gradient_descent import GradientDescent
 from .line_search import LineSearchDescent
 from .network_stack import NetworkStack
+from .newton import Newton
 from .settings import TrainingSettings
+from .smoothed_relu import SmoothedReLU
 from .stepper import Stepper
 
 __all__ = ["STEPPERS", "check_trainer", "make_stepper"]
@@ -40,6 +43,10 @@ STEPPERS: Mapping[str, Callable[[NetworkStack, TrainingSettings, int], Stepper]]
         "annealed": lambda stack, settings, n_samples: AnnealedLBFGS(
             stack, settings.loss, n_samples
         ),
+        "smoothed": lambda stack, settings, n_samples: SmoothedReLU(
+            stack, settings.loss, n_samples, settings.n_steps
+        ),
+        "newton": lambda stack, settings, n: Newton(stack, settings.loss),
     }
 )
 
@@ -58,6 +65,11 @@ def make_stepper(stack: NetworkStack, settings: TrainingSettings, n_samples: int
 
 def check_trainer(name: str, network: torch.nn.Module) -> None:
     """Check that a trainer can train a network; raises ValueError if it cannot."""
+    if get_trainer(name).kinks and not isinstance(plain(network), DeepReLU):
+        raise ValueError(
+            f"the trainer {name!r} rounds the kinks of ReLU networks, networks.ReLU and "
+            f"networks.DeepReLU, and got {type(plain(network)).__name__}: use 'annealed'"
+        )
     wanted = get_trainer(name).degree
     degree = network.degree if isinstance(network, Homogeneous) else None
     if wanted == 0 or (isinstance(degree, int) and degree >= 1 and wanted in (None, degree)):

@@ -130,6 +130,7 @@ class TrainingRun:
         self._start = self._saved_at = time.perf_counter()
         with limited_threads(self._stack, self._batches.size):
             self._descend(schedule)
+            self._stepper.settle()
         self._stack.write_back()
         finished = self._done == self._settings.n_steps
         return [
@@ -162,6 +163,8 @@ class TrainingRun:
         Weights, rows and batches are those of one and the same step here, so that an interrupt
         leaves a run that can be saved and shown.
         """
+        if report:
+            self._stepper.settle()
         losses = self._report(rate) if report else []
         if all(failure is not None for failure in self.failures):
             return False
@@ -176,6 +179,7 @@ class TrainingRun:
 
     def _stop(self) -> None:
         """Save the run as it is, and add a last row."""
+        self._stepper.settle()
         self._stack.write_back()
         diverged = self._recorders[0].diverged
         if self._file is not None and not diverged(self._measure(0, keep=False)):

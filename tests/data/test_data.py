@@ -205,7 +205,13 @@ def test_description_is_one_line_with_classes_scaling_and_sample_numbers(tmp_pat
     write_pair(tmp_path)
     for data in (load_digits(n_train=100, n_val=9), load_idx(tmp_path, n_train=10, n_val=9)):
         assert "\n" not in data.description
-        for part in ("0-4 (+1)", "5-9 (-1)", "[-1, 1]", f"{len(data.X_train)} training", "9 val"):
+        for part in (
+            "0-4 (+1)",
+            "5-9 (-1)",
+            "[-1, 1]",
+            f"{len(data.X_train)} training",
+            "9 held-out",
+        ):
             assert part in data.description
 
 

@@ -139,7 +139,7 @@ def test_held_out_data_show_what_differs_and_leave_out_what_does_not(ax, kind) -
     np.testing.assert_allclose(
         drawn["1 - cosine of scores"][1], 1 - SCORES @ LIMIT_SCORES / lengths
     )
-    np.testing.assert_array_equal(drawn["1 - cosine of zeta"], [STEPS[:4], 1 - zeta[:4]])
+    np.testing.assert_array_equal(drawn["1 - cosine of direction"], [STEPS[:4], 1 - zeta[:4]])
     np.testing.assert_allclose(drawn["labels that differ"], [STEPS[:4], [0.75, 0.5, 0.5, 0.25]])
     assert ax.get_yscale() == "log"
 

@@ -329,9 +329,9 @@ def test_to_dict_to_frame_and_str_say_the_same(limit) -> None:
     [
         (0.995, 0.5, 1.3, (1,), ""),
         (-3.0, math.nan, math.nan, (), ""),
-        (0.97, 0.001, 1.3, (1,), "slow units"),
+        (0.97, 0.001, 1.3, (1,), "units 1 still grow"),
         (0.97, 0.001, 1.3, (), "a saddle"),
-        (0.97, 0.001, 1.0, (), "the loss"),
+        (0.97, 0.001, 1.0, (), "stationary, but"),
         (0.97, 0.2, 1.3, (), "time"),
     ],
 )

@@ -6,6 +6,8 @@ The values 6.7985126 (30 x 8), 57.0293218 (a diamond in the plane), 29 (the same
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -361,13 +363,20 @@ def test_no_time_and_no_programs_fail_in_words() -> None:
     assert one.programs == 1 and one.status is not Status.GLOBAL_OPTIMUM
 
 
+def diverged() -> ReLU:
+    network = ReLU(8, 2)
+    with torch.no_grad():
+        network.w1.fill_(math.nan)
+    return network
+
+
 @pytest.mark.parametrize(
     ("network", "error", "message"),
     [
         (DeepReLU(8, (4, 3)), ValueError, "one hidden layer, got 2"),
         (GLN(8, 2, 2), TypeError, "must be a networks.ReLU"),
         (ReLU(5, 3), ValueError, "must have 5 columns"),
-        (ReLU.from_weights(np.full((2, 8), np.nan), np.ones(2)), ValueError, "NaN or infinite"),
+        (diverged(), ValueError, "NaN or infinite"),
         (ReLU.from_weights(np.zeros((2, 8)), np.ones(2)), ValueError, "0 on every input"),
     ],
 )

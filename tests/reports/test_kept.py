@@ -47,7 +47,7 @@ def test_this_format_has_its_reports_and_others_are_refused_in_words(tmp_path) -
 
 
 def test_a_kept_report_prints_and_draws_itself(report, tmp_path) -> None:
-    text = str(report)
+    text = report.details()
     assert report.heading.theorem.split()[0] in text
     assert all(table.title in text for table in report.tables)
     assert report.finished and report.status is ib.Status.SOLVED

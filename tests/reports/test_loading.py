@@ -64,8 +64,9 @@ def test_a_loaded_run_has_its_limit_network_trajectory_and_comparison(folder) ->
 
 
 def test_show_prints_the_table_of_a_run_and_draws_it(folder, tmp_path) -> None:
-    code, text, _ = show(folder, "--plot", tmp_path / "a.png")
+    code, text, _ = show(folder, "--details", "--plot", tmp_path / "a.png")
     assert code == 0 and "prediction and training" in text and "margin ratio" in text
+    assert show(folder)[1] == f"{ib.load(folder)}\n"
     assert (tmp_path / "a.png").stat().st_size > 10_000
     code, _, text = show(folder, "--by", "seed")
     assert code == 2 and "`--by` picks rows of a sweep" in text

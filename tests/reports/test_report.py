@@ -75,7 +75,7 @@ def test_the_text_of_a_report_goes_from_the_theorem_to_the_tables() -> None:
         assumptions=(Assumption("the data are there", True),),
         tables=(Table("first", ("x",), ()),),
     )
-    text = str(report(holds, Finding("two", tables=(Table("second", ("x",), ()),))))
+    text = report(holds, Finding("two", tables=(Table("second", ("x",), ()),))).details()
     parts = ["model toy: everything tends to 1", "ten points, seed 3",
              "  - the data are there: holds", "first", "second"]  # fmt: skip
     places = [text.index(part) for part in parts]

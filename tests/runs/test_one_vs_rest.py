@@ -52,7 +52,7 @@ def test_every_class_has_the_optimum_and_labels_of_its_own_quadratic_program(tmp
 @pytest.mark.parametrize("model", EVERY_CLASS)
 def test_every_family_compares_all_classes(model, tmp_path) -> None:
     result = run("--model", model, *ALL, "--n-train", "100", "--steps", "30",
-                 "--plot", tmp_path / "x.png", "--json")  # fmt: skip
+                 "--plot", tmp_path / "x.png", "--json", "--details")  # fmt: skip
     assert result.exit_code in DONE, result.stderr
     record = json.loads(result.stdout)
     assert record["theorem"] == MODELS[model].theorem
@@ -93,7 +93,9 @@ def test_saved_limits_networks_and_gates_give_the_reported_agreement(tmp_path) -
 
 
 def test_classes_that_are_not_separable_end_with_3_and_are_named_with_their_proof(tmp_path) -> None:
-    result = run(*INSEPARABLE, "--json", "--save", tmp_path, "--plot", tmp_path / "x.png")
+    result = run(
+        *INSEPARABLE, "--json", "--details", "--save", tmp_path, "--plot", tmp_path / "x.png"
+    )
     assert result.exit_code == 3
     record = json.loads(result.stdout)
     statuses = {entry["class"]: entry["limit"]["status"] for entry in record["one_vs_rest"]}

@@ -43,7 +43,7 @@ def test_a_unit_that_descent_has_yet_to_raise_has_a_line_of_its_own() -> None:
     assert words.startswith(f"predicted to reach 10.00% at about log(1/loss) = {reached} (")
     assert "; its limiting share, 41.0" in words
     # At 1e11 and beyond a constant step is no way.
-    assert re.match(r"constant \(0\.01\): 1e\(\de\d+\)", steps)
+    assert re.match(r"constant \(0\.01\): 10\^\(\de\d+\)", steps)
     assert "normalised: " in steps
     assert finding.record["unit_growth"]["changes"][0]["unit"] == 1
 
@@ -85,7 +85,7 @@ def test_the_picture_goes_on_with_the_predicted_power() -> None:
         (4.0, "1e4"),
         (3.4, "2512"),
         (1234.5, "1e1234"),
-        (4e8, "1e(4e8)"),
+        (4e8, "10^(4e8)"),
         (math.nan, "-"),
     ],
 )

@@ -161,7 +161,8 @@ def test_labels_ahead_are_those_of_finer_steps_of_the_flow_or_say_why_not(report
         for X, y in ((data.X_train, data.y_train), (data.X_val, data.y_val))
     )
     network = one.network
-    found = agreement_ahead(network, train, held_out, report.limit)
+    path = one.trajectory
+    found = agreement_ahead(network, train, held_out, report.limit, path)
     fine = ib.dynamics.margin_flow(
         network, *train, until=1e6, step=0.05,
         observer=ib.measures.Distances(report.limit, train, held_out, kkt=False),
@@ -170,7 +171,17 @@ def test_labels_ahead_are_those_of_finer_steps_of_the_flow_or_say_why_not(report
     assert one.row()["agreement_from"] == found.log_inverse_loss
     assert report.by_trainer["annealed"].row()["agreement_from"] is None
     many = Sample(*(np.repeat(part, 20, axis=0) for part in train))
-    assert "margin_flow" in agreement_ahead(network, many, held_out, report.limit).reason
+    assert "margin_flow" in agreement_ahead(network, many, held_out, report.limit, path).reason
     begun = ib.GLN(train.X.shape[1], 3, 2, random_state=0)
-    reason = agreement_ahead(begun, train, held_out, report.limit).reason
+    reason = agreement_ahead(begun, train, held_out, report.limit, path).reason
     assert "the flow begins where every sample has a positive margin" in reason
+
+
+def test_labels_that_agree_already_did_so_from_where_the_run_came_to_it() -> None:
+    report = ib.run("linear", n_train=60, steps=3000)
+    path, ahead = report.trajectory, report.results["agreement_ahead"]
+    agrees = path.observed["agreement"] >= 0.99
+    since = next(row for row in range(len(agrees)) if agrees[row:].all())
+    assert 0 < since < len(agrees) - 1  # well before the end, which had been given for it
+    assert ahead["measured"] and ahead["log_inverse_loss"] == -path.log_loss[since]
+    assert "on at the latest, measured along the run" in " ".join(report.details().split())

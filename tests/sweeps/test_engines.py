@@ -54,22 +54,47 @@ def test_two_processes_do_what_one_does(tmp_path, expected) -> None:
     assert [told[1:] for told in calls] == [(0, 0), *((k, 4) for k in range(5))]
 
 
-@pytest.mark.usefixtures("found")
-def test_a_dask_cluster_does_what_one_process_does(tmp_path, expected) -> None:
+@pytest.fixture(scope="module")
+def scheduler(tmp_path_factory):
+    """The address of a Dask scheduler with two workers, which are given up at their first death."""
     distributed = pytest.importorskip("distributed", reason="distributed is not installed")
+    import dask
+
+    settings = {"distributed.scheduler.allowed-failures": 0}
     how = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
-    with distributed.LocalCluster(**how) as cluster:
-        engine = ib.sweeps.Engine("dask", scheduler=cluster.scheduler_address)
-        check(ib.sweep("gln", GRID, out=tmp_path, jobs=2, engine=engine, **SMALL), expected)
+    found = pytest.MonkeyPatch()
+    found.setenv("PYTHONPATH", str(ROOT))  # the checkout, for processes of its own
+    with found.context(), dask.config.set(settings), distributed.LocalCluster(**how) as cluster:
+        yield cluster.scheduler_address
+    found.undo()
+
+
+def test_a_dask_cluster_does_what_one_process_does(tmp_path, expected, scheduler) -> None:
+    engine = ib.sweeps.Engine("dask", scheduler=scheduler)
+    check(ib.sweep("gln", GRID, out=tmp_path, jobs=2, engine=engine, **SMALL), expected)
+    with pytest.raises(ValueError, match="Client has no option `nam`: did you mean 'name'"):
+        ib.sweeps.Engine("dask", scheduler=scheduler, options={"nam": "a"})
+
+
+def test_a_worker_of_dask_that_dies_loses_its_cell_and_not_the_sweep(tmp_path, scheduler) -> None:
+    trap = Trap(13, end_process)
+    sizes = {"n_train": [12, 13, 14]}
+    engine = ib.sweeps.Engine("dask", scheduler=scheduler)
+    done = ib.sweep("gln", sizes, out=tmp_path, gating=trap, progress=trap.spring, engine=engine,
+                    n_val=5, steps=0)  # fmt: skip
+    assert list(done.lost) == [done.cells[1]] and not done.failures and not done.finished
+    assert done.lost[done.cells[1]].startswith("its workers were ended from outside")
+    assert done.frame()["n_train"].tolist() == [12, 14]
 
 
 @pytest.mark.usefixtures("found")
-def test_jobs_of_submitit_do_what_one_process_does(tmp_path, expected) -> None:
+def test_jobs_of_submitit_do_what_one_process_does(tmp_path, expected, capfd) -> None:
     pytest.importorskip("submitit", reason="submitit is not installed")
     engine = ib.sweeps.Engine("slurm", scheduler="local", options={"timeout_min": 5})
     out = tmp_path / "runs"
     check(ib.sweep("gln", GRID, out=out, jobs=2, engine=engine, **SMALL), expected)
     assert [path.suffix for path in out.iterdir() if path.is_file()] == [".parquet"]
+    assert "Traceback" not in capfd.readouterr().err
 
 
 def end_process() -> None:
@@ -90,6 +115,29 @@ def test_a_cell_that_kills_its_process_is_lost_alone_and_runs_another_time(tmp_p
     assert again.frame()["n_train"].tolist() == list(grid["n_train"])
 
 
+def tell_time_out() -> None:
+    os.kill(os.getpid(), signal.SIGUSR2)
+
+
+def out_of_time(number: int, frame: object) -> None:
+    raise RuntimeError("the job is out of time")
+
+
+def test_a_job_that_runs_out_of_time_fails_no_cell(tmp_path, cluster) -> None:
+    """At the signal of a time-out, submitit raises in whatever runs."""
+    trap = Trap(13, tell_time_out)
+    before = signal.signal(signal.SIGUSR2, out_of_time)
+    try:
+        done = ib.sweep("gln", {"n_train": [12, 13, 14]}, out=tmp_path, gating=trap, n_val=5,
+                        progress=trap.spring, engine=cluster(3, None), steps=0)  # fmt: skip
+        assert signal.getsignal(signal.SIGUSR2) is out_of_time
+    finally:
+        signal.signal(signal.SIGUSR2, before)
+    assert done.frame()["n_train"].tolist() == [12] and not done.failures
+    ended = "its job has ended (RuntimeError: the job is out of time)"
+    assert done.lost == dict.fromkeys(done.cells[1:], ended)
+
+
 class Job:
     """A job of a cluster that ends after one cell, or none, of its share."""
 
@@ -97,8 +145,11 @@ class Job:
 
     def __init__(self, written: int, error: Exception | None, function, share) -> None:
         self.sent.append(len(pickle.dumps((function, share))))
-        function(share[:written])
         self.error = error
+        try:
+            function(share[:written])
+        except RuntimeError as own:
+            self.error = own
 
     def done(self) -> bool:
         return True
@@ -168,7 +219,7 @@ def test_jobs_are_sent_where_the_data_are_and_not_the_data(tmp_path, cluster) ->
         ({"name": "dask"}, "give its address"),
         ({"scheduler": "tcp://here:1"}, "is for the engine dask or slurm"),
         ({"threads": 0}, "from 1 on, got 0"),
-        ({"threads": 1.5}, "from 1 on, got 1.5"),
+        ({"threads": 1.5}, "`threads` must be an integer, got 1.5"),
         ({"options": {"n_jobs": 4}}, "`n_jobs` is the sweep's own: give `jobs`"),
         (
             {"options": {"verbos": 4}},
@@ -178,7 +229,7 @@ def test_jobs_are_sent_where_the_data_are_and_not_the_data(tmp_path, cluster) ->
     ],
 )
 def test_an_engine_that_cannot_be_is_refused(arguments, message) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         ib.sweeps.Engine(**arguments)
 
 
@@ -207,22 +258,32 @@ def lines(out: Path) -> list[bytes]:
     return [line for path in out.glob("_new/*") for line in path.read_bytes().split(b"\n") if line]
 
 
-KILLED = {
-    "joblib": [],
-    "slurm": ["--engine", "slurm", "--scheduler", "local", "--engine-option", "timeout_min=5"],
-}
-
-
-@pytest.mark.parametrize("engine", KILLED)
-def test_a_sweep_that_is_killed_leaves_no_process_and_goes_on_to_the_same_table(
-    tmp_path, engine
-) -> None:
-    if engine == "slurm":
+def engine_of(name: str, request: pytest.FixtureRequest) -> ib.sweeps.Engine:
+    """An engine on this machine, where it is installed."""
+    if name == "dask":
+        return ib.sweeps.Engine("dask", scheduler=request.getfixturevalue("scheduler"))
+    if name == "slurm":
         pytest.importorskip("submitit", reason="submitit is not installed")
-    out = tmp_path / "runs"
+        return ib.sweeps.Engine("slurm", scheduler="local", options={"timeout_min": 5})
+    return ib.sweeps.Engine()
+
+
+def typed(engine: ib.sweeps.Engine) -> list[str]:
+    """An engine as it is typed."""
+    words = ["--engine", engine.name, *(["--scheduler", engine.scheduler] * bool(engine.scheduler))]
+    return words + [f"--engine-option={name}={value}" for name, value in engine.options.items()]
+
+
+@pytest.mark.usefixtures("found")
+@pytest.mark.parametrize("name", ["joblib", "slurm", "dask"])
+def test_a_sweep_that_is_killed_leaves_no_process_and_goes_on_to_the_same_table(
+    tmp_path, name, request
+) -> None:
+    out, engine = tmp_path / "runs", engine_of(name, request)
+    jobs = "2" if name == "joblib" else "1"  # one of joblib's is the process of the sweep
     words = ["--model", "linear", "--seed", "0:400", "--n-train", "12", "--steps", "40"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "implicit_bias", "sweep", *words, "--jobs", "2", *KILLED[engine],
+        [sys.executable, "-m", "implicit_bias", "sweep", *words, "--jobs", jobs, *typed(engine),
          "--out", str(out)],
         env=environment(), stderr=subprocess.DEVNULL,
     )  # fmt: skip
@@ -232,10 +293,11 @@ def test_a_sweep_that_is_killed_leaves_no_process_and_goes_on_to_the_same_table(
     workers = psutil.Process(process.pid).children(recursive=True)
     process.kill()
     process.wait(timeout=60)
-    assert workers and ended(workers)
+    assert (workers or name == "dask") and ended(workers)
     before = len(lines(out))
     assert 3 <= before < 400
-    seeds = {"seed": range(before + 2)}
-    done = ib.sweep("linear", seeds, out=out, n_train=12, steps=40)
-    assert 0 < done.n_skipped <= before
-    check(done, ib.sweep("linear", seeds, out=tmp_path / "alone", n_train=12, steps=40).frame())
+    how = {"n_train": 12, "steps": 40}
+    grid = {"seed": range(before + 2)}
+    done = ib.sweep("linear", grid, out=out, engine=engine, **how)
+    assert 0 < done.n_skipped <= before + 2
+    check(done, ib.sweep("linear", grid, out=tmp_path / "alone", **how).frame())

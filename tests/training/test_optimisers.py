@@ -280,20 +280,6 @@ def test_weights_without_margins_states_of_others_and_strange_hands_are_refused(
         optimiser.step(closure_of(network))
 
 
-@pytest.mark.parametrize("name", ["Annealed", "Momentum", "Normalised", "Dual"])
-def test_a_scheduler_of_a_rate_that_there_is_not_is_told_so(name) -> None:
-    weight = torch.nn.Parameter(torch.ones(2, dtype=torch.float64))
-    further = {} if name == "Dual" else {"degree": 1}
-    optimiser = getattr(ib.optim, name)([weight], n_samples=2, **further)
-    loaded = getattr(ib.optim, name)([weight], n_samples=2, **further)
-    loaded.load_state_dict(optimiser.state_dict())
-    for one in (optimiser, loaded, copy.deepcopy(optimiser), pickle.loads(pickle.dumps(optimiser))):
-        with pytest.raises(ValueError, match=f"{name} finds its steps by itself and has no learn"):
-            torch.optim.lr_scheduler.StepLR(one, 10)
-        with pytest.raises(KeyError, match="weight_decay"):
-            one.param_groups[0]["weight_decay"]
-
-
 def test_a_method_without_a_memory_goes_on_from_its_state_too() -> None:
     def steps(weights: torch.Tensor, optimizer: torch.optim.Optimizer, n: int) -> None:
         for _ in range(n):
@@ -312,3 +298,17 @@ def test_a_method_without_a_memory_goes_on_from_its_state_too() -> None:
     again.load_state_dict(optimizer.state_dict())
     steps(second, again, 2)
     assert torch.equal(second, whole)
+
+
+@pytest.mark.parametrize("name", ["Annealed", "Momentum", "Normalised", "Dual"])
+def test_a_scheduler_of_a_rate_that_there_is_not_is_told_so(name) -> None:
+    weight = torch.nn.Parameter(torch.ones(2, dtype=torch.float64))
+    further = {} if name == "Dual" else {"degree": 1}
+    optimiser = getattr(ib.optim, name)([weight], n_samples=2, **further)
+    loaded = getattr(ib.optim, name)([weight], n_samples=2, **further)
+    loaded.load_state_dict(optimiser.state_dict())
+    for one in (optimiser, loaded, copy.deepcopy(optimiser), pickle.loads(pickle.dumps(optimiser))):
+        with pytest.raises(ValueError, match=f"{name} finds its steps by itself and has no learn"):
+            torch.optim.lr_scheduler.StepLR(one, 10)
+        with pytest.raises(KeyError, match="weight_decay"):
+            one.param_groups[0]["weight_decay"]

@@ -67,6 +67,8 @@ class GLNL2Limit(Limit):
     @door()
     def norm_of(self, zeta: Array) -> float:
         """The program's norm of coefficients (H, C, D): root mean square of `||beta[gamma]||`."""
+        if np.ndim(zeta) != 3:
+            raise ValueError(f"`zeta` must have shape (H, C, D), got {np.shape(zeta)}")
         return MainEffects.of_coefficients(zeta).rms_norm()
 
     def _norm(self) -> float:
@@ -133,6 +135,7 @@ class SVML2(Formulation[GLNL2Limit]):
     n_contexts: int | None = None
 
     @classmethod
+    @door()
     def of(cls, limit: Limit) -> Self:
         """Return the formulation of as many contexts as a limit has."""
         return cls(int(limit.zeta.shape[1]))
@@ -175,6 +178,7 @@ class SVML2(Formulation[GLNL2Limit]):
         family = MainEffects(mean=limit.zeta[0, :], effects=math.sqrt(n_contexts) * (U @ V))
         return replace(limit, zeta=family.coefficients())
 
+    @door()
     def coefficients(self, limit: Limit, program: MaxMarginProgram) -> Array:
         """Return the mean and the coordinates of the effects of coefficients (H, C, D).
 

@@ -56,6 +56,7 @@ def train_then_freeze(
     *,
     freeze_at: int,
     settings: TrainingSettings | None = None,
+    after: TrainingSettings | None = None,
     X_val: Inputs | None = None,
     callback: Callback | None = None,
     states: tuple[Path, Path] | None = None,
@@ -78,6 +79,9 @@ def train_then_freeze(
         0: gates as initialised, to `settings.n_steps`: all of the training as a ReLU network.
     settings : TrainingSettings, optional
         Of both parts together. `n_checkpoints` is what each part gets.
+    after : TrainingSettings, optional
+        Of the copy once its gates are frozen, for as many steps as `settings` have left; its seed
+        is a child of theirs. By default the rest of `settings`.
     X_val : (m, D), optional
         Held-out inputs whose scores enter both trajectories.
     callback : callable, optional
@@ -108,11 +112,18 @@ def train_then_freeze(
     settings = TrainingSettings() if settings is None else settings
     total = settings.n_steps
     first, second = _split(settings, freeze_at)
+    if after is not None and second is not None:
+        if after.n_steps != second.n_steps:
+            raise ValueError(
+                f"`after` must have the {second.n_steps} steps that `settings` have left, got "
+                f"{after.n_steps}"
+            )
+        second = replace(after, random_state=second.random_state)
     if resume and states is None:
         raise ValueError("`resume` needs `states`, the files of the states of both parts")
     files = states or (None, None)
     begun = [resume and path is not None and path.exists() for path in files]
-    before = after = None
+    before = since = None
     if first is not None:
         before = train(
             network, X, y, None, settings=first, X_val=X_val,
@@ -121,12 +132,12 @@ def train_then_freeze(
     frozen, gating = _freeze(network, X)
     if second is not None and (before is None or before.finished):
         # The network's own gates, in its own arithmetic: the function is the same at the freeze.
-        after = train(
+        since = train(
             frozen, X, y, network.gates(X), settings=second, X_val=X_val,
             gates_val=None if X_val is None else network.gates(X_val),
             callback=_shifted(callback, freeze_at, total), state=files[1], resume=begun[1],
         )  # fmt: skip
-    return PartlyTrained(network=frozen, gating=gating, before=before, after=after)
+    return PartlyTrained(network=frozen, gating=gating, before=before, after=since)
 
 
 def _freeze(network: DeepReLU, X: Inputs) -> tuple[FReLU | DGN, ReLUGates | NetworkGates]:

@@ -45,6 +45,7 @@ __all__ = [
     "train_frozen",
 ]
 
+SAME = "same"
 COPY = "copy that froze its gates"
 # Where the two parts of an unfinished run are kept: before and after the freeze.
 RUNS = ("frozen-run-before.safetensors", "frozen-run-after.safetensors")
@@ -179,6 +180,7 @@ def train_frozen(
         setup.train.y,
         freeze_at=freeze_at,
         settings=setup.settings,
+        after=_after(setup, freeze_at),
         X_val=setup.held_out.X,
         callback=setup.progress.training(),
         states=None if before is None or after is None else (before, after),
@@ -188,6 +190,16 @@ def train_frozen(
     if parts.frozen:
         found = replace(found, files=_files(parts), objects={"frozen": parts})
     return parts, found
+
+
+def _after(setup: SampleSetup, freeze_at: int) -> TrainingSettings | None:
+    """Return how the copy goes on once its gates are frozen; None as it began."""
+    left, trainer = setup.settings.n_steps - freeze_at, setup.options.frozen_trainer
+    if trainer == SAME or left == 0:
+        return None
+    return TrainingSettings(
+        trainer=trainer, loss=setup.settings.loss, batch_size=0, schedule=((left, None),)
+    )
 
 
 def frozen_samples(setup: SampleSetup, twin: DeepReLU) -> tuple[Sample, Sample]:

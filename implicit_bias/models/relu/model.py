@@ -46,6 +46,11 @@ class ReLUOptions(TrainerOptions, StartOptions, SolverOptions, GateOptions, Imag
         least=0,
         unset="half of the steps; none with several hidden layers",
     )
+    frozen_trainer: str = option(
+        "annealed",
+        "Gradient method of that copy once its gates are frozen; same: it goes on as it began.",
+        choices=("annealed", "momentum", "normalised", "same"),
+    )
     starts: int = option(
         1, "Networks, each from weights of its own: which came to the same one.", least=1
     )

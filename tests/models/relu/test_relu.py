@@ -517,3 +517,16 @@ def test_the_published_set_up_runs_on_digits_without_biases(momentum) -> None:
     for machine in (found.rc, found.lc):
         assert machine.agreement > machine.agreement_independent
         assert machine.error < 0.25
+
+
+def test_a_copy_with_frozen_gates_may_go_on_by_another_trainer() -> None:
+    X, y = random_problem()
+    left = TrainingSettings(trainer="annealed", schedule=((12, None),))
+    result = train_then_freeze(ReLU(5, 6), X, y, freeze_at=4, settings=STAGES, after=left)
+    by_hand = ReLU(5, 6)
+    train(by_hand, X, y, None, settings=replace(STAGES, schedule=STAGES.split_phases(4)[0]))
+    gates, frozen = by_hand.gates(X), by_hand.freeze_gates()
+    train(frozen, X, y, gates, settings=left)
+    torch.testing.assert_close(result.network.w1, frozen.w1)
+    with pytest.raises(ValueError, match=r"`after` must have the 6 steps .* got 12"):
+        train_then_freeze(ReLU(5, 6), X, y, freeze_at=10, settings=STAGES, after=left)

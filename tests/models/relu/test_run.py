@@ -43,7 +43,7 @@ def report(**given: Any) -> Report:
 def test_the_frozen_network_is_the_librarys_and_its_limit_has_its_gates(
     arguments, step, tmp_path
 ) -> None:
-    record = results(*SMALL, *arguments, "--save", tmp_path)
+    record = results(*SMALL, *arguments, "--frozen-trainer", "same", "--save", tmp_path)
     frozen, data, seeds = record["frozen"], dataset_of(record), record["seeds"]
     assert (frozen["freeze_at"], frozen["network"]["steps_since"]) == (step, 100 - step)
     network = ReLU(data.X_train.shape[1], H, init="kaiming", random_state=seeds["weights"])

@@ -1,0 +1,95 @@
+"""Programs of few dimensions, which DAQP solves, under the certificate of all others."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import implicit_bias as ib
+from solvers import GatedDesign, MaxMarginProgram, Settings, Status, few_dimensions, solve
+from solvers.few_dimensions import has_few_dimensions, solve_few_dimensions
+from tests.certificate_checker import assert_honest
+from tests.oracles import hard_margin
+from tests.problems import as_torch, linear_program
+
+
+def drawn(n: int, D: int, seed: int = 0) -> MaxMarginProgram:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, D))
+    return linear_program(X, np.where(X @ rng.normal(size=D) < 0, -1.0, 1.0))
+
+
+def gated(n: int = 900) -> MaxMarginProgram:
+    """Two interleaved gate columns of one group, their gates 0, 1 and 2."""
+    rng = np.random.default_rng(3)
+    X, Z = rng.normal(size=(n, 6)), rng.integers(0, 3, size=(n, 2)).astype(float)
+    Z[~Z.any(axis=1), 0] = 1.0
+    design = GatedDesign(X, Z, np.zeros(2, dtype=np.int64))
+    scores = design.scores(rng.normal(size=(2, 6)))
+    return MaxMarginProgram(design, np.where(scores < 0, -1.0, 1.0))
+
+
+PROGRAMS = {"3000 x 20": drawn(3000, 20), "600 x 3": drawn(600, 3), "gates": gated()}
+EACH = pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
+
+
+@EACH
+def test_the_answer_is_certified_and_that_of_the_other_methods(program, monkeypatch) -> None:
+    found = solve_few_dimensions(program, Settings())
+    assert found is not None
+    solution = solve(program)
+    assert solution.status is Status.SOLVED and solution.iterations == found[2]
+    assert_honest(program, solution)
+    np.testing.assert_allclose(
+        solution.primal.ravel(), hard_margin(few_dimensions._signed_rows(program)) / _unit(program),
+        atol=1e-6 * np.abs(solution.primal).max(),
+    )  # fmt: skip
+    monkeypatch.setattr(few_dimensions, "_daqp", lambda: None)  # as where it is not installed
+    other = solve(program)
+    assert other.status is Status.SOLVED and other.iterations != solution.iterations
+    objectives = [one.certificate.objective for one in (solution, other)]
+    assert objectives[0] == pytest.approx(objectives[1], rel=2e-8)
+
+
+def _unit(program: MaxMarginProgram) -> float:
+    """What the rows were divided by."""
+    rows = few_dimensions._signed_rows(program)
+    return float(program.y[0] * program.design.Z[0, 0] * program.design.X[0, 0] / rows[0, 0])
+
+
+def test_it_is_for_one_group_of_many_samples_on_dense_numpy_arrays() -> None:
+    assert has_few_dimensions(drawn(500, 25))
+    assert not has_few_dimensions(drawn(499, 3))
+    assert not has_few_dimensions(drawn(519, 26))
+    assert not has_few_dimensions(as_torch(drawn(600, 3)))
+    two = gated()
+    design = GatedDesign(two.design.X, two.design.Z, np.array([0, 1]))
+    assert not has_few_dimensions(MaxMarginProgram(design, two.y))
+
+
+def test_contradictions_and_a_limit_of_iterations_are_left_to_the_other_methods() -> None:
+    program = drawn(700, 4)
+    rows = np.append(np.arange(700), 0)
+    labels = program.y[rows]
+    labels[-1] *= -1
+    opposed = MaxMarginProgram(program.design.subset(rows), labels)
+    assert solve_few_dimensions(opposed, Settings()) is None
+    assert solve(opposed).status is Status.NOT_SEPARABLE
+    assert solve_few_dimensions(program, Settings(max_iterations=1)) is None
+
+
+@pytest.mark.parametrize("exponent", [-480, 480])
+def test_it_has_no_scale(exponent: int) -> None:
+    program = drawn(600, 3)
+    scaled = solve(linear_program(2.0**exponent * program.design.X, program.y))
+    assert scaled.certificate.objective * 2.0**exponent == solve(program).certificate.objective
+
+
+def test_progress_is_told_once_and_classes_are_solved_alike() -> None:
+    seen: list[tuple[int, float]] = []
+    program = drawn(600, 3)
+    solve(program, settings=Settings(progress=lambda done, gap: seen.append((done, gap))))
+    assert len(seen) == 1 and seen[0][0] > 0 and seen[0][1] <= 1e-8
+    X = program.design.X
+    limit = ib.solve_linear_svm(X, program.y, tol=1e-6)
+    assert limit.gap <= 1e-6 and limit.iterations == seen[0][0]
