@@ -79,7 +79,8 @@ class Premise:
         found = []
         for option, values in self.needs.items():
             given = getattr(options, option, None)
-            each = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
+            several = given.split(",") if isinstance(given, str) else given
+            each = several if isinstance(several, Sequence) else [several]
             # None: the model takes no such option, or every trainer has its own default of it.
             wrong = [str(one) for one in each if one is not None and one not in values]
             found += [f"{option} {', '.join(wrong)}"] if wrong else []
