@@ -28,6 +28,7 @@ from .checks import (
     require_scale,
     require_shape,
     require_tolerance,
+    shown,
 )
 from .constrained import ConstrainedCertificate, certify_constrained
 from .cvxpy_backend import to_cvxpy
@@ -108,6 +109,7 @@ __all__ = [
     "require_scale",
     "require_shape",
     "require_tolerance",
+    "shown",
     "solve",
     "solve_hinge",
     "solve_kernel",

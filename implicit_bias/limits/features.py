@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, ClassVar, Self
 
+from .._doors import door, parameters, result
+from .._kinds import count
 from .._solve import (
     Array,
     GatedDesign,
     MaxMarginProgram,
     Solution,
     array_namespace,
-    require_count,
     require_inputs,
 )
 from .formulation import Formulation, real_data
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["FeatureLimit", "UnitFeatures"]
 
 
+@result()
 @dataclass(frozen=True, eq=False, repr=False)
 class FeatureLimit(UnitsLimit):
     """The group lasso over units; `zeta` (H, P) weighs the features of each.
@@ -47,6 +49,7 @@ class FeatureLimit(UnitsLimit):
         return Predictor(self.zeta.reshape((1, -1)), Ungated())
 
 
+@parameters(n_units=count(1))
 @dataclass(frozen=True)
 class UnitFeatures(Formulation[FeatureLimit]):
     r"""The group lasso over units whose features are given.
@@ -72,8 +75,8 @@ class UnitFeatures(Formulation[FeatureLimit]):
     --------
     >>> features, y = np.array([[3.0, 4.0, 1.0, 0.0], [0.0, 1.0, 0.0, 0.0]]), np.array([1.0, -1.0])
     >>> limit = ib.limits.solve_limit(ib.programs.UnitFeatures(2), features, y)
-    >>> limit.status.name, limit.unit_norms.shape
-    ('SOLVED', (2,))
+    >>> limit.status.name, limit.unit_norms.shape, limit.certify(features, y).status.name
+    ('SOLVED', (2,), 'SOLVED')
     """
 
     name: ClassVar[str] = "group lasso"
@@ -81,10 +84,12 @@ class UnitFeatures(Formulation[FeatureLimit]):
     n_units: int
 
     @classmethod
+    @door()
     def of(cls, limit: Limit) -> Self:
         """Return the formulation of as many units."""
         return cls(len(limit.unit_norms))
 
+    @door()
     def program(self, X: Array, y: Array, gates: Array | None = None) -> MaxMarginProgram:
         """Build the program with one column a feature and one group a unit.
 
@@ -96,7 +101,6 @@ class UnitFeatures(Formulation[FeatureLimit]):
         """
         X, y = real_data(X, y)
         require_inputs(X)
-        require_count("n_units", self.n_units)
         n_columns = int(X.shape[1])
         if n_columns % self.n_units:
             raise ValueError(
@@ -108,6 +112,7 @@ class UnitFeatures(Formulation[FeatureLimit]):
         group = xp.arange(n_columns, device=X.device) // (n_columns // self.n_units)
         return MaxMarginProgram(design=GatedDesign(X=xp.ones_like(X[:, :1]), Z=X, group=group), y=y)
 
+    @door()
     def limit(
         self, program: MaxMarginProgram, solution: Solution, gates: Array | None = None
     ) -> FeatureLimit:

@@ -23,6 +23,8 @@ PROOFS = (
     "objective", "lower_bound", "gap", "certificate", "local_residual", "stationarity", "value",
     "status",
 )  # fmt: skip
+# Those that decide a verdict stand, too.
+DECIDE = ("margin_ratio", "limit_error", "local_ratio", "lazy_law_error")
 # Lines of all verdicts together; a sentence gives up its last parts first.
 OF_VERDICTS = 9
 OF_DATA, OF_THEORY = 2, 3
@@ -82,7 +84,7 @@ def screen_table(
     rows = [_row(TABLE[name], sides, short=short) for name in names]
     kept = [
         row for name, row in zip(names, rows, strict=True)
-        if name in PROOFS or len(sides) == 1 or len(set(row[1:])) > 1
+        if name in PROOFS + DECIDE or len(sides) == 1 or len(set(row[1:])) > 1
     ]  # fmt: skip
     return ("", *(side.name for side in sides)), [row for row in kept if set(row[1:]) != {DASH}]
 

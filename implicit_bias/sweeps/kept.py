@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from .._files import from_json, write_atomically
 from ..options.values import not_one_of
 from ..reports.files import REPORT
 from ..reports.loading import load
 from ..reports.report import Report
 
-__all__ = ["KEPT", "Rule", "as_rules", "keep", "load_report"]
+__all__ = ["KEPT", "Rule", "as_rules", "keep", "lacks", "load_report"]
 
 KEPT = ("report", "limit", "network", "trajectory")
+# Which of them were kept of a cell, with or without a file.
+KEPT_INDEX = "kept.json"
 Rule = Callable[[Mapping[str, Any]], bool]
 
 
@@ -30,6 +34,8 @@ def as_rules(save: str | Iterable[str] | Mapping[str, Rule | None]) -> dict[str,
         If it is none of `KEPT`, or a rule is no function.
     """
     names = (save,) if isinstance(save, str) else save
+    if isinstance(names, type) or not isinstance(names, Iterable):
+        raise TypeError(f"`save` must be names of what is kept, got {save!r}: {', '.join(KEPT)}")
     rules = dict(names) if isinstance(names, Mapping) else dict.fromkeys(names)
     for name, rule in rules.items():
         if name not in KEPT:
@@ -50,7 +56,7 @@ def keep(report: Report, rules: Mapping[str, Rule | None], folder: Path) -> None
     OSError
         If it cannot be written.
     """
-    wanted = {name for name, rule in rules.items() if rule is None or any(map(rule, report.rows()))}
+    wanted = _wanted(rules, report.rows())
     if not wanted:
         return
     new = folder.with_name(f".{folder.name}-{uuid.uuid4().hex[:12]}.new")
@@ -62,6 +68,7 @@ def keep(report: Report, rules: Mapping[str, Rule | None], folder: Path) -> None
             for name, write in report.files.items():
                 if wanted & _words(name):
                     write(new / name)
+        write_atomically(new / KEPT_INDEX, json.dumps(sorted(wanted)).encode())
         shutil.rmtree(folder, ignore_errors=True)
         os.replace(new, folder)
     except OSError:
@@ -69,6 +76,18 @@ def keep(report: Report, rules: Mapping[str, Rule | None], folder: Path) -> None
             raise
     finally:
         shutil.rmtree(new, ignore_errors=True)
+
+
+def lacks(
+    rules: Mapping[str, Rule | None], rows: Sequence[Mapping[str, Any]], folder: Path
+) -> bool:
+    """Return True where the rules name a cell, by its rows, of which something is not kept."""
+    wanted = _wanted(rules, rows)
+    try:
+        there = set(from_json((folder / KEPT_INDEX).read_bytes())) if wanted else set()
+    except (FileNotFoundError, ValueError, TypeError):
+        return True
+    return not ("report" in there or wanted <= there)
 
 
 def load_report(folder: Path) -> Report:
@@ -82,13 +101,18 @@ def load_report(folder: Path) -> Report:
     if not folder.is_dir():
         raise ValueError('the report of this cell was not kept: sweep with save=("report",)')
     if not (folder / REPORT).is_file():
-        names = ", ".join(sorted(path.name for path in folder.iterdir()))
+        names = ", ".join(sorted({path.name for path in folder.iterdir()} - {KEPT_INDEX}))
         raise ValueError(
             f"of this cell {names} were kept in {str(folder)!r}, and no report: sweep with "
             'save=("report",)'
         )
     report: Report = load(folder)
     return report
+
+
+def _wanted(rules: Mapping[str, Rule | None], rows: Sequence[Mapping[str, Any]]) -> set[str]:
+    """Return what the rules keep of the cell with these rows."""
+    return {name for name, rule in rules.items() if rule is None or any(map(rule, rows))}
 
 
 def _words(name: str) -> set[str]:

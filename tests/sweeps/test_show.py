@@ -179,7 +179,7 @@ def test_an_option_of_several_numbers_is_given_once_a_value(tmp_path) -> None:
         ('model = "gln"\nengine = {nam = "dask"}', "there is no `engine.nam`"),
         ('model = "gln"\ndraw = {seed = [1]}', "`draw` needs `count`"),
         ('model = "gln"\ndraw = {count = 2, tol = {unifrm = [1]}}', "did you mean 'uniform'"),
-        ('model = "gln"\ndraw = {count = 0, seed = [1]}', "`count` must be a whole number from 1"),
+        ('model = "gln"\ndraw = {count = 0, seed = [1]}', "`count` must be at least 1, got 0"),
         ('model = "gnl"', "did you mean 'gln'"),
         ('model = "gln"\ngrid = {sed = [1]}', "did you mean `seed`"),
     ],

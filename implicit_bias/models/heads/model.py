@@ -47,9 +47,10 @@ class HeadsOptions(ScheduleOptions, UnitOptions, ImageOptions):
         None, "Temperature of teacher and student where there are soft labels.", unset="3"
     )
     trainer: str = option(
-        "constant",
-        "Gradient method; the two that work with log(loss) are for hard labels alone.",
-        choices=("constant", "momentum", "normalised"),
+        "newton",
+        "Method; momentum and normalised work with log(loss), for hard labels alone, and newton "
+        "goes to the minimiser of soft ones.",
+        choices=("constant", "momentum", "newton", "normalised"),
     )
     momentum: float = option(0.0, "Heavy-ball momentum of the trainers constant and normalised.")
     tol: float = option(
@@ -75,15 +76,17 @@ MODELS = (
         refuses={
             "gating": "heads have no gates of their own, their trunk is trained or drawn here"
         },
-        # Rates follow from the features: 1 over a bound of every head's curvature.
+        # Rates of constant steps: 1 over a bound of every head's curvature.
         defaults={
             "batch_size": 0,
-            "steps": (2000,),
+            "steps": (30,),
             "learning_rate": (),
-            "momentum": 0.98,
         },
         # Hard labels alone: 2000 constant steps come to margin ratios of 0.5 to 0.7, these to 0.97.
-        variants={("share", 1.0): {"trainer": "momentum", "steps": (2000,), "momentum": 0.0}},
+        variants={
+            ("trainer", "constant"): {"steps": (2000,), "momentum": 0.98},
+            ("share", 1.0): {"trainer": "momentum", "steps": (2000,), "momentum": 0.0},
+        },
         holds=Holds(
             limit="Mapping[int] models.heads.limit:HeadLimit",
             network="networks.exits:ExitNetwork",
