@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import re
 import sys
 import typing
@@ -18,9 +19,12 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import chain, repeat
 from typing import Any, NamedTuple, TypeVar
 
-from ._kinds import RESULTS, Check, check_of, or_none
+from ._kinds import RESULTS, Check, check_of, extended, or_none, tolerance
 
 __all__ = ["check_parameters", "door", "parameters", "result"]
+
+# What may be no number below 0, whatever the function.
+_TOLERANCES = ("tol", "rtol", "rcond")
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 Made = TypeVar("Made", bound=type)
@@ -116,6 +120,11 @@ def _plan(
                 plan.names[own] = _check(check_of(kind, named, of_keywords), checks.get(own))
         else:
             optional = parameter.default is None
+            endless = isinstance(parameter.default, float) and math.isinf(parameter.default)
+            if given is None and named is None and endless:
+                given = extended
+            if given is None and name in _TOLERANCES:
+                given = tolerance
             plan.names[name] = _check(check_of(hint, named, words), given, optional)
             if parameter.kind is not parameter.KEYWORD_ONLY:
                 plan.places.append((name, plan.names[name]))

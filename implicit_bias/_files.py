@@ -110,7 +110,7 @@ def check_writable(path: str | os.PathLike[str], *, folder: bool) -> None:
     """
     path = Path(path)
     if folder and path.exists() and not path.is_dir():
-        raise ValueError(f"cannot save into {str(path)!r}: it is a file, name a folder")
+        raise ValueError(f"{str(path)!r} is a file: name a folder")
     if not folder:
         try:
             _check_plain(path)

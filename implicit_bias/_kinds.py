@@ -32,6 +32,7 @@ __all__ = [
     "sequence",
     "series",
     "signed",
+    "tolerance",
     "whole_number",
 ]
 
@@ -79,6 +80,13 @@ def signed(name: str, value: Any) -> None:
 
 number = _named("require_number")
 positive = _named("require_positive")
+
+
+def tolerance(name: str, value: Any) -> None:
+    """Refuse all but finite numbers from 0 on; the function itself says whether 0 will do."""
+    number(name, value)
+    if value < 0:
+        raise ValueError(f"`{name}` must be at least 0, got {value}")
 
 
 def extended(name: str, value: Any) -> None:

@@ -28,13 +28,14 @@ from .checks import (
     require_scale,
     require_shape,
     require_tolerance,
+    shown,
 )
 from .constrained import ConstrainedCertificate, certify_constrained
 from .cvxpy_backend import to_cvxpy
 from .design import GatedDesign
 from .dispatch import SOLVERS, solve
-from .hinge_conic import HingeSolution, solve_hinge
 from .hinge_program import HingeCertificate, HingeProgram, certify_hinge
+from .hinge_rows import HingeSolution, solve_hinge
 from .kernel_path import solve_kernel
 from .kernel_program import KernelProgram, KernelSolution, certify_kernel
 from .least_squares import (
@@ -108,6 +109,7 @@ __all__ = [
     "require_scale",
     "require_shape",
     "require_tolerance",
+    "shown",
     "solve",
     "solve_hinge",
     "solve_kernel",

@@ -167,7 +167,7 @@ def test_relative_paths_are_checked_in_the_working_folder(tmp_path, monkeypatch,
 @pytest.mark.parametrize(
     ("path", "folder", "message"),
     [
-        ("file", True, "cannot save into .*file'.* it is a file, name a folder"),
+        ("file", True, "file' is a file: name a folder"),
         ("file/below", True, "cannot write .*below'.*file' is a file, not a folder"),
         ("file/below/deep", True, "cannot write .*deep'.*file' is a file, not a folder"),
         ("file/x.png", False, "cannot write .*x.png'.*file' is a file, not a folder"),

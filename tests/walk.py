@@ -187,7 +187,14 @@ if hasattr(network, "gradient_factors"):
         "import torch; ib.networks.ReLUMean(3, 2).open_gates(torch.eye(3).double())",
     "NotCertified": "ib.NotCertified(ib.solve_linear_svm(np.eye(2), [1.0, -1.0]))",
     "NotSaved": "ib.NotSaved('no', ib.run('linear', steps=0, n_train=20, n_val=10))",
-    "Report.save": "ib.run('linear', steps=0, n_train=20, n_val=10).save('report')",
+    **dict.fromkeys(
+        ("Report.details", "Report.save"),
+        """
+report = ib.run("linear", steps=0, n_train=20, n_val=10)
+report.save("report")
+report.details(80)
+""",
+    ),
     **dict.fromkeys(
         ("Result.save", "Result.load", "limits.Limit.plot", "limits.Certificate",
          "limits.Certificate.proves_optimality"),
@@ -327,6 +334,25 @@ formulation.limit(program, solve(program))
 """,
     "programs.OrthogonallySeparable.one_sided":
         "ib.programs.OrthogonallySeparable().one_sided(np.eye(2), np.array([1.0, -1.0]), label=-1)",
+    **{
+        f"programs.{name}.{method}": f"""
+X, y, gates = np.diag([1.0, -1.0]), np.array([1.0, -1.0]), {gates}
+limit = {solve}
+limit.certify(X, y, gates)
+"""
+        for name, gates, solve in (
+            ("ConstantExperts", "np.eye(2)",
+             "ib.limits.solve_dlgn_svm(X, y, gates, experts='constant')"),
+            ("Formulation", "None", "ib.solve_linear_svm(X, y)"),
+            ("OrthogonallySeparable", "None", "ib.solve_orthosep(X, y)"),
+            ("PathLasso", "np.ones((2, 2))", "ib.solve_path_lasso(X, y, gates)"),
+            ("SVMGLN", "np.array([[0], [1]])", "ib.solve_gln_svm(X, y, gates, n_contexts=2)"),
+            ("SVML2", "np.array([[0], [1]])", "ib.solve_gln_l2_svm(X, y, gates, n_contexts=2)"),
+            ("UnitFeatures", "None",
+             "ib.limits.solve_limit(ib.programs.UnitFeatures(1), X, y)"),
+        )
+        for method in ("of", "certify", "coefficients")
+    },
     "programs.PathLasso.literal":
         "ib.programs.PathLasso().literal(np.eye(2), np.array([1.0, -1.0]), np.ones((2, 2)))",
     "programs.GatedLeastSquares.program_of_moments":
@@ -358,6 +384,8 @@ def calls_in_examples(path: str, doors: list[Door]) -> dict[str, Call]:
             for door in codes[frame.f_code]:
                 if door.name not in seen and (call := _call(door, frame)) is not None:
                     seen[door.name] = call
+            if len(seen) == len(doors):
+                sys.setprofile(None)  # which makes Python slow
 
     tests = doctest.DocTestFinder().find(
         attrgetter(path)(ib), f"ib.{path}", module=False, globs=dict(GIVEN)
@@ -400,6 +428,7 @@ class Argument(NamedTuple):
     words: frozenset[str]
     value: Any
     optional: bool = False  # None is its default
+    endless: bool = False  # infinity is
     spread: bool = False  # one of **keywords
 
 
@@ -422,7 +451,8 @@ def arguments_of(door: Door, call: Call) -> list[Argument]:
                 if parameter.annotation == "Any" or not value:
                     continue
                 value = value[0]
-            found.append(Argument(name, words(parameter.annotation), value, optional))
+            endless = isinstance(parameter.default, float) and parameter.default == INF
+            found.append(Argument(name, words(parameter.annotation), value, optional, endless))
     return found
 
 
@@ -490,6 +520,7 @@ NAN, INF = float("nan"), float("inf")
 ARRAYS = {
     "Array",
     "ArrayLike",
+    "DenseArray",
     "Floats",
     "Inputs",
     "Gates",
@@ -530,7 +561,9 @@ def wrong_values(argument: Argument, *, mild: bool = False, prepared: bool = Fal
     elif "float" in kind:
         values += [*TEXTS, 1j]
         values += [] if kind & {"Sequence"} else [[0.1, 0.2]]
-        values += [] if mild else [NAN] if name in UNBOUNDED else [NAN, INF]
+        values += [-1.0] if name in ("tol", "rtol", "rcond") and not mild else []
+        unbounded = name in UNBOUNDED or argument.endless
+        values += [] if mild else [NAN] if unbounded else [NAN, INF]
     elif "bool" in kind:
         values += [*TEXTS, 2, 0.5]
     elif "Sequence of int" in kind:

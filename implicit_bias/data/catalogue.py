@@ -55,8 +55,8 @@ class Loading(TypedDict, total=False):
         Whether the mean of every column is subtracted and its standard deviation divided by, both
         of the training part. True by default for tables that scikit-learn bundles.
     constant : bool
-        Whether a constant 1 is appended as the last column. True by default for bundled data, False
-        for files.
+        Whether a constant 1 is appended as the last column. True by default for bundled data and
+        IDX files, False for other files; drawn data have one of their own.
     n_train, n_val : int
         Sizes of the parts: by default 500 images, 100 points of the plane, three quarters of a
         table or file but at most 1000, and all the rest for validation.

@@ -23,8 +23,8 @@ def find_idx(folder: Path, stem: str) -> Path:
         if path.is_file():
             return path
     raise FileNotFoundError(
-        f"`data_dir` must hold {stem} or {stem}.gz, got {str(folder)!r} without either: fetch "
-        "the file, or name another folder"
+        f"the folder of `data_dir`, or `data`, must hold {stem} or {stem}.gz, got "
+        f"{str(folder)!r} without either: fetch the file, or name another folder"
     )
 
 

@@ -214,8 +214,8 @@ def load_idx_classes(
     folder = Path(data_dir)
     if not folder.is_dir():
         raise FileNotFoundError(
-            f"`data_dir` must be a folder with IDX files, got {str(folder)!r}, which is not a "
-            "folder: give the one that holds train-images-idx3-ubyte.gz and its labels"
+            f"`data_dir` (or `data`) must be a folder with IDX files, got {str(folder)!r}, which "
+            "is not a folder: give the one that holds train-images-idx3-ubyte.gz and its labels"
         )
     pair = "train" if any(folder.glob("train-*-idx[13]-ubyte*")) else "t10k"
     images = read_idx(find_idx(folder, f"{pair}-images-idx3-ubyte"), n_axes=3)

@@ -44,6 +44,7 @@ class ReLUWeights:
         for name in ("matrices", "biases"):
             if not all(isinstance(array, np.ndarray) for array in getattr(self, name)):
                 raise TypeError(f"`{name}` must hold arrays: see `ReLUWeights.from_arrays`")
+        self._require_chain()
         for array in (*self.matrices, *self.biases):
             array.flags.writeable = False
 
@@ -60,6 +61,13 @@ class ReLUWeights:
             If there is no hidden layer, shapes do not fit each other, or an entry is not finite.
         """
         Ws = tuple(np.array(W, dtype=np.float64) for W in matrices)
+        zeros = [np.zeros(len(W)) for W in Ws if W.ndim]
+        return cls(
+            Ws, tuple(np.array(b, dtype=np.float64) for b in (zeros if biases is None else biases))
+        )
+
+    def _require_chain(self) -> None:
+        Ws, bs = self.matrices, self.biases
         if len(Ws) < 2 or any(W.ndim != 2 for W in Ws):
             raise ValueError(
                 "`matrices` must be two matrices or more, W_1 (H, D) to W_L (K, H), got shapes "
@@ -67,19 +75,17 @@ class ReLUWeights:
             )
         if any(above.shape[1] != len(below) for below, above in pairwise(Ws)):
             raise ValueError(
-                "each matrix must have as many columns as the one before has rows, got shapes "
-                f"{[W.shape for W in Ws]}"
+                "each of `matrices` must have as many columns as the one before has rows, got "
+                f"shapes {[W.shape for W in Ws]}"
             )
-        zeros = [np.zeros(len(W)) for W in Ws]
-        bs = tuple(np.array(b, dtype=np.float64) for b in (zeros if biases is None else biases))
-        if [b.shape for b in bs] != [b.shape for b in zeros]:
+        shapes = [(len(W),) for W in Ws]
+        if [b.shape for b in bs] != shapes:
             raise ValueError(
-                f"`biases` must have shapes {[b.shape for b in zeros]}, one entry a row of "
+                f"`biases` must have shapes {shapes}, one entry a row of "
                 f"`matrices`, got {[b.shape for b in bs]}"
             )
         if not all(np.isfinite(array).all() for array in (*Ws, *bs)):
-            raise ValueError("weights must be finite, got NaN or infinite ones")
-        return cls(Ws, bs)
+            raise ValueError("`matrices` and `biases` must be finite, got NaN or infinite ones")
 
     @property
     def n_inputs(self) -> int:

@@ -37,6 +37,7 @@ from .._solve import (
     refuse_disguised,
     refuse_masked,
     require_scale,
+    shown,
     solve,
     solve_one_vs_rest,
     to_numpy,
@@ -152,8 +153,8 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
         self.classes_, labels = np.unique(targets[rows], return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(
-                f"`y` must hold at least two classes, got one class, {self.classes_[0]!r}, only, "
-                "among samples of positive weight: a classifier needs two"
+                f"`y` must hold at least two classes, got one class, {shown(self.classes_[0])}, "
+                "only, among samples of positive weight: a classifier needs two"
             )
         return self._with_constant(inputs[rows]), labels, weights[rows], costs[rows]
 
@@ -301,9 +302,9 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
             first = next(iter(failed.values()))
             if self.on_inseparable == "raise":
                 raise NotCertified(first)
-            verdicts = (f"class {name}: {limit.status.name}" for name, limit in failed.items())
+            verdicts = (self._said(name, limit.status.name) for name, limit in failed.items())
             warnings.warn(
-                f"against the rest, {', '.join(verdicts)}. Predictions fall back on a ridge "
+                f"{', '.join(verdicts)}. Predictions fall back on a ridge "
                 f"regression there; on_inseparable='raise' makes this an error. "
                 f"({first.advice})",
                 InseparableWarning,
@@ -312,10 +313,14 @@ class LimitClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
         for name, limit in zip(names, limits, strict=True):
             if limit.status is Status.INACCURATE:
                 warnings.warn(
-                    f"against the rest, class {name}: gap {limit.gap:.2g}, {limit.advice}",
+                    self._said(str(name), f"gap {limit.gap:.2g}, {limit.advice}"),
                     ConvergenceWarning,
                     stacklevel=3,
                 )
+
+    def _said(self, name: str, verdict: str) -> str:
+        """Return a verdict on one limit; of two classes there is one limit alone."""
+        return f"class {name} against the rest: {verdict}" if self._several else verdict
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "zeta_")

@@ -198,6 +198,7 @@ def spectrum_ideal(n: int, rate: float, depth: int) -> Floats:
     return np.append(np.full(n - 1, 1 - shared), 1 + (n - 1) * shared)
 
 
+@door()
 def nu(K: Any, y: Any) -> float:
     r"""Return the misfit :math:`\nu = y^T (K / \operatorname{tr} K)^{-1} y` of kernel and targets.
 

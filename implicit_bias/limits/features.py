@@ -84,6 +84,7 @@ class UnitFeatures(Formulation[FeatureLimit]):
     n_units: int
 
     @classmethod
+    @door()
     def of(cls, limit: Limit) -> Self:
         """Return the formulation of as many units."""
         return cls(len(limit.unit_norms))

@@ -69,10 +69,12 @@ class Formulation(LiteralProgram, Generic[LimitT]):
         """Read a solution of a `program` made with these `gates`."""
 
     @classmethod
+    @door()
     def of(cls, limit: Limit) -> Self:
         """Return the formulation that a limit solves, with its parameters."""
         return cls()
 
+    @door()
     def coefficients(self, limit: Limit, program: MaxMarginProgram) -> Array:
         """Return the coefficients (J, D) of a `program` that its limit has: the inverse of `limit`.
 
@@ -90,6 +92,7 @@ class Formulation(LiteralProgram, Generic[LimitT]):
             )
         return limit.zeta.reshape(shape)
 
+    @door()
     def certify(self, limit: Limit, X: Array, y: Array, gates: Array | None = None) -> LimitT:
         """Return a limit with all but its coefficients and multipliers computed from the data.
 

@@ -82,6 +82,7 @@ class PathLasso(Formulation[PathLimit]):
     contexts: bool = False
 
     @classmethod
+    @door()
     def of(cls, limit: Limit) -> Self:
         """Return the formulation of the widths, and of the contexts or gates, of a `PathLimit`."""
         assert isinstance(limit, PathLimit)

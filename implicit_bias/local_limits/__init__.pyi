@@ -6,7 +6,6 @@ from .newton import Point as Point
 from .newton import polish as polish
 from .orbits import limits_reached as limits_reached
 from .orbits import lowest_curvature as lowest_curvature
-from .orbits import same_orbit as same_orbit
 from .problem import pose_problem as pose_problem
 from .search import local_limit as local_limit
 from .second_order import second_order_steps as second_order_steps

@@ -218,16 +218,19 @@ class LocalLimit(Result):
 
 @door()
 def same_limit(a: LocalLimit, b: LocalLimit, tol: float = 1e-6) -> bool:
-    """Return whether two local limits agree in value and in scores on the training data.
+    """Return whether two local limits agree, up to permutations and rotations of their units.
 
-    Weights need not agree: units can be permuted or rotated. A limit that FAILED equals none.
+    Limits that agree in value and in scores are one, whatever their weights. So are those that
+    agree in value and multipliers where both have zero modes: along a rotation of units that no
+    active sample tells apart these stay, while the scores of other samples change. A limit that
+    FAILED equals none.
 
     Parameters
     ----------
     a, b : LocalLimit
         On the same data.
     tol : float
-        Relative, of the values and of the largest score.
+        Relative, of the values, of the largest score and of the largest multiplier.
 
     Raises
     ------
@@ -244,13 +247,16 @@ def same_limit(a: LocalLimit, b: LocalLimit, tol: float = 1e-6) -> bool:
     """
     if len(a.scores) != len(b.scores):
         raise ValueError(
-            f"both limits must be of the same data, got {len(a.scores)} and {len(b.scores)} samples"
+            f"`a` and `b` must be of the same data, got {len(a.scores)} and {len(b.scores)} samples"
         )
     require_tolerance(tol)
-    if Status.FAILED in (a.status, b.status):
+    if Status.FAILED in (a.status, b.status) or not abs(a.value - b.value) <= tol * a.value:
         return False
-    largest = float(np.abs(a.scores).max())
-    return (
-        abs(a.value - b.value) <= tol * a.value
-        and float(np.abs(a.scores - b.scores).max()) <= tol * largest
+    on_an_orbit = min(a.n_zero_modes, b.n_zero_modes) > 0
+    return _close(a.scores, b.scores, tol) or (
+        on_an_orbit and _close(a.multipliers, b.multipliers, tol)
     )
+
+
+def _close(a: Array, b: Array, tol: float) -> bool:
+    return float(np.abs(a - b).max()) <= tol * float(np.abs(a).max())

@@ -11,43 +11,7 @@ from .._solve import Status
 from .limit import LocalLimit, same_limit
 from .reduced import ZERO_MODE
 
-__all__ = ["limits_reached", "lowest_curvature", "same_orbit"]
-
-# Relative: multipliers and values of limits that are one, as `same_limit` has it of scores.
-_SAME = 1e-6
-
-
-def same_orbit(a: LocalLimit, b: LocalLimit) -> bool:
-    """Return whether two local limits agree up to rotations of units that no active sample sees.
-
-    Along those rotations value, active samples and multipliers stay the same; scores of other
-    samples, whose gates distinguish these units, do not. `same_limit` compares all scores.
-
-    Parameters
-    ----------
-    a, b : LocalLimit
-        On the same data. A limit that FAILED is on no orbit.
-
-    Raises
-    ------
-    ValueError
-        If they have different numbers of samples.
-
-    Examples
-    --------
-    >>> X, y, gates = np.array([[3.0, 4.0], [0.0, -2.0]]), np.array([1.0, -1.0]), np.eye(2)
-    >>> network = ib.FReLU.from_zeta(np.array([[1.0, 0.0], [0.0, 1.0]]))
-    >>> limit = ib.local_limit(network, X, y, gates)
-    >>> same_orbit(limit, limit)
-    True
-    """
-    if same_limit(a, b):
-        return True
-    if Status.FAILED in (a.status, b.status) or not min(a.n_zero_modes, b.n_zero_modes):
-        return False
-    largest = float(a.multipliers.max())
-    close = float(np.abs(a.multipliers - b.multipliers).max()) <= _SAME * largest
-    return close and abs(a.value - b.value) <= _SAME * a.value
+__all__ = ["limits_reached", "lowest_curvature"]
 
 
 def lowest_curvature(limit: LocalLimit) -> float:
@@ -78,7 +42,7 @@ def limits_reached(limits: Sequence[LocalLimit | None]) -> list[int | None]:
         if limit is None or limit.status is Status.FAILED:
             found.append(None)
             continue
-        same = [i for i, other in enumerate(known) if same_orbit(limit, other)]
+        same = [i for i, other in enumerate(known) if same_limit(limit, other)]
         if not same:
             known.append(limit)
         found.append(same[0] + 1 if same else len(known))

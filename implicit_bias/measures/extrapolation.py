@@ -123,6 +123,7 @@ class Extrapolation(Shown):
         """True if the bar says more than that the limit lies between `reached` and `upper`."""
         return self.says(self.limit)
 
+    @door()
     def says(self, bar: Bar) -> bool:
         """Return whether a bar says more than that it lies between `reached` and `upper`."""
         return not bar.high - bar.low >= (1 - LITTLE) * (self.upper - self.reached)

@@ -298,7 +298,10 @@ def check_scores(scores: Tensor, shape: tuple[int, ...], network: torch.nn.Modul
 def check_homogeneous(network: torch.nn.Module, X: Tensor, gates: Tensor | None) -> int:
     """Check that scores are homogeneous in the trained weights, and return their degree.
 
-        f(2 w) = 2 ** degree f(w)     for every sample
+        f(a w) = a ** degree f(w)     for every sample, a = 2 and a = 3
+
+    Of scores that are continuous along the ray this says it for every a > 0, since the numbers
+    2^i 3^j lie dense; factor 2 alone lets scores pass that are periodic in log2 of the length.
 
     The margin problem of mixed degrees is another: its samples of the lower degree alone decide
     where training goes, while those of the higher one bind after rescaling.
@@ -322,18 +325,21 @@ def check_homogeneous(network: torch.nn.Module, X: Tensor, gates: Tensor | None)
             f"`network.degree` must be a positive int, got {degree!r}: the degree of homogeneity "
             "of the scores in the trained weights"
         )
-    twice = {k: 2 * p.detach() for k, p in network.named_parameters() if p.requires_grad}
+    trained = {k: p.detach() for k, p in network.named_parameters() if p.requires_grad}
     with torch.no_grad():
-        expected = 2**degree * network(X, gates)
-        got: Tensor = functional_call(network, twice, (X, gates))
-    n = sample_of_other_degree(expected, got)
-    if n is not None:
-        raise ValueError(
-            f"{type(plain(network)).__name__} must be homogeneous of degree {degree} in its "
-            f"trained weights, but doubling them takes the score of sample {n} from "
-            f"{float(expected[n]) / 2**degree:g} to {float(got[n]):g}, not {float(expected[n]):g}: "
-            "train no biases, let all contexts have one degree, and let `degree` name it"
-        )
+        scores = network(X, gates)
+        for factor, word in ((2, "doubling"), (3, "tripling")):
+            longer = {k: factor * w for k, w in trained.items()}
+            expected = factor**degree * scores
+            got: Tensor = functional_call(network, longer, (X, gates))
+            n = sample_of_other_degree(expected, got)
+            if n is not None:
+                raise ValueError(
+                    f"{type(plain(network)).__name__} must be homogeneous of degree {degree} in "
+                    f"its trained weights, but {word} them takes the score of sample {n} from "
+                    f"{float(scores[n]):g} to {float(got[n]):g}, not {float(expected[n]):g}: train "
+                    "no biases, let all contexts have one degree, and let `degree` name it"
+                )
     return degree
 
 

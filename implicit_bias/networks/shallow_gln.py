@@ -191,6 +191,6 @@ class ShallowGLN(torch.nn.Module):
 def _integers(contexts: ArrayLike | Tensor, name: str = "contexts") -> Tensor:
     c = as_tensor(contexts)
     check_integers(c, name)
-    if c.ndim != 2:
-        raise ValueError(f"`{name}` must have shape (n, H), got {tuple(c.shape)}")
+    if c.ndim != 2 or c.shape[1] == 0:
+        raise ValueError(f"`{name}` must have shape (n, H) with H >= 1, got {tuple(c.shape)}")
     return c.to(torch.int64)

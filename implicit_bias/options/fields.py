@@ -16,7 +16,7 @@ from .._words import (
     Cutoffs,
     DtypeName,
     MarginLoss,
-    TrainerName,
+    MarginTrainer,
     UnitInit,
     words,
 )
@@ -56,6 +56,7 @@ class About:
         The smallest value of a number, or of each of several.
     above : float or None
         What a number, or each of several, must be greater than.
+    power_of_two : bool
     choices : tuple of str
         The values of a string, where its type does not name them.
     example : str
@@ -75,6 +76,7 @@ class About:
     help: str
     least: int | None = None
     above: float | None = None
+    power_of_two: bool = False
     choices: tuple[str, ...] = ()
     example: str = ""
     words: Mapping[str, Any] = field(default_factory=dict)
@@ -193,7 +195,7 @@ class GateOptions(UnitOptions):
 class ContextOptions(GateOptions):
     """Units with several contexts each."""
 
-    contexts: int = option(2, "Contexts C of a unit, a power of two.", least=1)
+    contexts: int = option(2, "Contexts C of a unit, a power of two.", least=1, power_of_two=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -246,7 +248,7 @@ class TrainerOptions(ScheduleOptions):
         "constant",
         "Gradient method: constant steps, or one that goes far along; several, each from the same "
         "weights, side by side.",
-        choices=tuple(sorted(words(TrainerName))),
+        choices=tuple(sorted(words(MarginTrainer))),
         joined=True,
     )
     loss: MarginLoss = option("logistic", "Loss of a margin.")

@@ -107,6 +107,9 @@ class Kind:
             raise ValueError(f"{value} is not above {self.about.above:g}")
         if self.about.least is not None and value < self.about.least:
             raise ValueError(f"{value} is below {self.about.least}")
+        if self.about.power_of_two and value & (value - 1):
+            below = 1 << (value.bit_length() - 1)
+            raise ValueError(f"{value} is no power of two: take {below} or {2 * below}")
         return value if self.base is bool else self.base(value)
 
     def _wanted(self) -> str:
@@ -138,6 +141,8 @@ def check_choices(options: type[Options], given: Mapping[str, Any]) -> dict[str,
     """
     known, read = kinds(options), {}
     for name, value in given.items():
+        if value is None:  # as if it had not been given
+            continue
         try:
             read[name] = known[name].read(value)
         except (TypeError, ValueError) as error:

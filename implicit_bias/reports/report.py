@@ -86,6 +86,7 @@ class Report(Contents, Generic[ModelT, ClassesT, NetworkT, RegimeT]):
         """
         return render_screen(self, width)
 
+    @door()
     def details(self, width: int = 100) -> str:
         """Render verdicts, theorem, data, assumptions and all tables as text.
 

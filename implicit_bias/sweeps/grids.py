@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from .._doors import door
+from .._doors import door, result
 from .._kinds import count
 from ..options.values import Kind
 
@@ -72,6 +72,7 @@ class Axis:
         return tuple(entries[place] for place in random.integers(len(entries), size=self.count))
 
 
+@result()
 @dataclass(frozen=True)
 class Grid:
     """The choices of the cells of a sweep: every combination of those of its axes.

@@ -143,7 +143,10 @@ def check_columns(names: Iterable[str], frame: pd.DataFrame, known: Sequence[str
         if name not in (known or frame.columns):
             choices = known or tuple(frame.columns)
             kind = "column of numbers" if known else "column"
-            raise ValueError(f"there is no {kind} {name!r}{nearest(name, choices)}")
+            raise ValueError(
+                f"there is no {kind} {name!r}{nearest(name, choices)}; `columns`, `by` and "
+                "`where` name columns"
+            )
 
 
 def varying(frame: pd.DataFrame) -> list[str]:
@@ -164,7 +167,9 @@ def choices_beside(frame: pd.DataFrame, over: Sequence[str]) -> list[str]:
     """
     for name in over:
         if name not in CHOICES:
-            raise ValueError(f"there is no option {name!r}{nearest(name, CHOICES)}")
+            raise ValueError(
+                f"there is no option {name!r}{nearest(name, CHOICES)}; `over` names options"
+            )
     return [name for name in varying(frame) if name not in over] or ["model"]
 
 

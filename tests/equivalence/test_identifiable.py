@@ -8,6 +8,7 @@ import pytest
 from implicit_bias import equivalence
 from implicit_bias.drawing import plot_surface
 from implicit_bias.equivalence import affine_pieces, check_general
+from tests.commands import home
 from tests.equivalence.test_alignment import act, draw
 
 TURNS = 2 * np.pi * np.arange(40) / 40
@@ -92,6 +93,27 @@ def moved(network: equivalence.ReLUWeights, by: float) -> equivalence.ReLUWeight
     arrays = [[a * (1 + by * rng.normal(size=a.shape)) for a in part]
               for part in (network.matrices, network.biases)]  # fmt: skip
     return equivalence.ReLUWeights.from_arrays(*arrays)
+
+
+@pytest.mark.parametrize("sizes", [(2, 2, 2), (3, 3, 3), (4, 4, 4)])
+def test_the_construction_closes_each_unit_where_all_others_are_open(sizes, monkeypatch) -> None:
+    construction, corners = home(equivalence.identifiable_network), []
+
+    def watched(region, below, width, rng):
+        before = region.A.copy(), region.c.copy()
+        W, b, found = layer(region, below, width, rng)
+        corners.extend((i, x, W @ (before[0] @ x + before[1]) + b) for i, x in enumerate(found))
+        return W, b, found
+
+    layer = construction._layer
+    monkeypatch.setattr(construction, "_layer", watched)
+    for seed in range(10):
+        equivalence.identifiable_network(sizes, random_state=seed)
+    assert len(corners) == 10 * sum(sizes[1:])
+    for i, x, pre_activations in corners:
+        assert np.linalg.norm(x) <= 1 + 1e-9
+        assert abs(pre_activations[i]) < 1e-9
+        assert (np.delete(pre_activations, i) > -1e-12).all()
 
 
 # A whole open set of networks is of this kind.

@@ -34,6 +34,7 @@ from implicit_bias.local_limits import (
     pose_problem,
     second_order_steps,
 )
+from tests.commands import home
 from tests.oracles import A, B, gln_problem, hard_margin, quadrants, quadrants_zeta
 
 N, D = 16, 5
@@ -90,6 +91,26 @@ def test_curvature_of_a_dead_unit_is_one_less_its_dual_norm(unit, norm, status) 
     assert found.status is status
     assert found.curvature[0] == pytest.approx(1 - norm, abs=1e-12)
     assert (found.escape is not None) == (norm > 1)
+
+
+def test_a_way_down_from_a_saddle_does_not_depend_on_the_length_of_its_direction(
+    monkeypatch,
+) -> None:
+    ways = []
+
+    def watched(problem, point, direction):
+        found = original(problem, point, direction)
+        assert found is not None
+        for length in (1e-6, 1e6):
+            again = original(problem, point, length * direction)
+            assert torch.allclose(again, found, rtol=1e-9)
+        ways.append(found)
+        return found
+
+    original = home(local_limit).escaped
+    monkeypatch.setattr(home(local_limit), "escaped", watched)
+    assert local_limit(GLN.from_zeta(quadrants_zeta(0)), *quadrants()).status is Status.SADDLE
+    assert ways
 
 
 def test_a_kkt_point_of_two_layers_may_be_no_local_optimum_and_one_of_three_not_global() -> None:

@@ -32,4 +32,8 @@ def test_exported_functions_say_what_they_take_and_return(name: str) -> None:
         parameters = inspect.signature(exported).parameters
         missing = [parameter for parameter in parameters if parameter not in said]
         assert missing == []
-        assert "Returns\n---" in said or "Yields\n---" in said or name.startswith("require")
+        assert (
+            "Returns\n---" in said
+            or "Yields\n---" in said
+            or name.startswith(("require", "refuse"))
+        )

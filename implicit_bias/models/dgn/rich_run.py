@@ -14,7 +14,8 @@ from ...data.sample import Sample
 from ...limits.formulation import solve_limit
 from ...limits.path_lasso import PathLasso
 from ...limits.path_limit import PathLimit
-from ...local_limits.orbits import limits_reached, same_orbit
+from ...local_limits.limit import same_limit
+from ...local_limits.orbits import limits_reached
 from ...local_limits.search import local_limit
 from ...measures.bounded_value import BoundedComparison, BoundedValue, measure_bounded_value
 from ...measures.scalars import error_rate, scores
@@ -173,7 +174,7 @@ def _with_earlier(value: BoundedValue, first: Start, sample: Sample) -> BoundedV
         value,
         earlier_step=int(trajectory.step[row]),
         earlier_distance=float(distances_along(trajectory, local)[row]),
-        earlier_same=same_orbit(local_limit(then, *sample), local),
+        earlier_same=same_limit(local_limit(then, *sample), local),
     )
 
 

@@ -133,6 +133,7 @@ class ConstantExperts(Formulation[ConstantExpertsLimit]):
         along = array_namespace(ones).tile(ones, (1, n_inputs)) / math.sqrt(n_inputs)
         return replace(found, zeta=found.zeta * along)
 
+    @door()
     def coefficients(self, limit: Limit, program: MaxMarginProgram) -> Array:
         """Return the constants (H, 1) in units of the design's column.
 

@@ -62,6 +62,7 @@ def active_paths(gates: Array, *, widths: Sequence[int]) -> Floats:
     return np.asarray(np.sum(logs, axis=0))
 
 
+@door()
 def count_patterns(gates: Any) -> int:
     """Count the activation patterns that the samples realise: distinct rows of the gates.
 

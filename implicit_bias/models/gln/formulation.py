@@ -89,6 +89,7 @@ class SVMGLN(Formulation[GLNLimit]):
     n_contexts: int | None = None
 
     @classmethod
+    @door()
     def of(cls, limit: Limit) -> Self:
         """Return the formulation of as many contexts as a limit has."""
         return cls(int(limit.zeta.shape[1]))

@@ -135,6 +135,7 @@ class SVML2(Formulation[GLNL2Limit]):
     n_contexts: int | None = None
 
     @classmethod
+    @door()
     def of(cls, limit: Limit) -> Self:
         """Return the formulation of as many contexts as a limit has."""
         return cls(int(limit.zeta.shape[1]))
@@ -177,6 +178,7 @@ class SVML2(Formulation[GLNL2Limit]):
         family = MainEffects(mean=limit.zeta[0, :], effects=math.sqrt(n_contexts) * (U @ V))
         return replace(limit, zeta=family.coefficients())
 
+    @door()
     def coefficients(self, limit: Limit, program: MaxMarginProgram) -> Array:
         """Return the mean and the coordinates of the effects of coefficients (H, C, D).
 

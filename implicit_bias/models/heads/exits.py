@@ -32,9 +32,11 @@ def solve_exit_heads(
 
     The loss of one head W on the features phi of its exit is
 
-        share CE(labels, W phi) + (1 - share) tau^2 CE(softmax(t / tau), softmax(W phi / tau))
+        share mean_l CE(label, W phi)
+            + (1 - share) tau^2 mean_n CE(softmax(t / tau), softmax(W phi / tau))
 
-    with labels and teacher's logits t, tau the temperature. Heads share no weights, so that each
+    with the teacher's logits t and tau the temperature; mean_l is over the labelled samples, mean_n
+    over all of them. Heads share no weights, so that each
     is a convex problem of its own:
 
     * soft labels alone, features of rank n: the minimum-norm interpolant of the teacher's centred

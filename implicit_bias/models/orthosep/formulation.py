@@ -149,6 +149,7 @@ class OrthogonallySeparable(Formulation[OrthosepLimit]):
         shape = (len(LABELS), int(program.design.X.shape[1]))
         return OrthosepLimit.from_solution(program, solution, shape)
 
+    @door()
     def certify(
         self, limit: Limit, X: Array, y: Array, gates: Array | None = None
     ) -> OrthosepLimit:

@@ -225,6 +225,25 @@ def test_gates_learn_and_both_losses_are_told() -> None:
     assert found.log_loss < found.trajectories[0].log_loss[0]
 
 
+def test_gates_steepen_by_equal_factors_from_any_steepness() -> None:
+    parts = steepening(2.0, 32.0, 800)
+    betas = np.array([beta for beta, _ in parts])
+    assert betas[0] == 2.0 and betas[-1] == pytest.approx(32.0, rel=1e-12)
+    np.testing.assert_allclose(np.diff(np.log(betas)), np.log(16.0) / (len(betas) - 1))
+    assert sum(steps for _, steps in parts) == 800 and parts[0][1] >= 400
+
+
+def test_the_parts_of_a_training_follow_each_other_in_steps() -> None:
+    settings, parts = TrainingSettings(trainer="momentum"), steepening(1.0, 64.0, 80)
+    network = DLGN(4, widths=(6,), beta=1.0, random_state=1)
+    found = train_gates(network, Sample(X, Y, None), parts, settings=settings)
+    steps, losses = found.along("log_loss")
+    assert steps[0] == 0 and steps[-1] == 80 and len(losses) == len(steps)
+    assert (np.diff(steps) >= 0).all()
+    ends = np.cumsum([n for _, n in parts])
+    assert set(ends) <= set(steps.tolist())
+
+
 # Two hidden layers of constant experts
 
 
