@@ -13,31 +13,32 @@ from pathlib import Path
 
 import implicit_bias as ib
 from implicit_bias.models import MODELS
-from implicit_bias.runs.premises import KNOWN, Premise
+from implicit_bias.runs import KNOWN, Premise
 from tests.test_package import NAMESPACES
 
 DOCS = Path(__file__).parents[1] / "docs"
+ASSUMPTIONS = """\
+# What each theorem assumes, and how it is known
+
+Written from the table of models (`python -m tests.generated`). A run prints the same with what it
+has found of each: in short on the first screen, in full with `--details`, in the page (`--report`)
+and under `assumptions` in the record (`report.assumptions`).
+"""
+METHODS = """\
+Trainers other than those named are not the theorem's method: that `momentum`, `annealed`,
+mini-batches or large steps come to the same limit is measured, with the certificate of the limit
+beside the network, and not proved ([trainers](trainers.md))."""
+API = """\
+# Every public name
+
+Written from the docstrings (`python -m tests.generated`), which `help(ib.NAME)` shows whole:
+arguments with shapes and units, what is returned and raised, the theorem behind it, and an example
+that runs."""
 
 
 def assumptions_page() -> str:
     """Every model with all that its theorem assumes, and how a run knows it."""
-    lines = [
-        "# What each theorem assumes, and how it is known",
-        "",
-        "Written from the table of models (`python -m tests.generated`). A run prints the same with "
-        "what it has",
-        "found of each: in short on the first screen, in full with `--details`, in the page "
-        "(`--report`) and under",
-        "`assumptions` in the record (`report.assumptions`).",
-        "",
-        *(f"- *{known}*: {said}" for known, said in KNOWN.items()),
-        "",
-        "Trainers other than those named are not the theorem's method: that `momentum`, `annealed`, "
-        "mini-batches or",
-        "large steps come to the same limit is measured, with the certificate of the limit beside "
-        "the network, and not",
-        "proved ([trainers](trainers.md)).",
-    ]
+    lines = [ASSUMPTIONS, *(f"- *{known}*: {said}" for known, said in KNOWN.items()), "", METHODS]
     for name, model in MODELS.items():
         lines += [
             "", f"## {name}", "", f"{escaped(sentence(model.theorem))}", "",
@@ -64,14 +65,7 @@ def words(values: tuple[object, ...]) -> str:
 
 def api_page() -> str:
     """Every public name with its signature and the first line of its docstring."""
-    lines = [
-        "# Every public name",
-        "",
-        "Written from the docstrings (`python -m tests.generated`), which `help(ib.NAME)` shows "
-        "whole: arguments with",
-        "shapes and units, what is returned and raised, the theorem behind it, and an example that "
-        "runs.",
-    ]
+    lines = [API]
     for space, names in spaces():
         lines += ["", f"## {space}", "", "| name | what it is |", "| --- | --- |"]
         lines += [f"| {signed(f'{space}.{name}', attrgetter(name)(within(space)))} |"
