@@ -198,9 +198,9 @@ def train_many(
     """
     if len(networks) == 0:
         raise ValueError("`networks` is empty: there is nothing to train")
-    several = settings if isinstance(settings, Sequence) else [settings or TrainingSettings()]
-    if None in several:
-        raise TypeError("`settings` must be a TrainingSettings each, got None among them")
+    if isinstance(settings, Sequence) and (isinstance(settings, str) or None in list(settings)):
+        raise TypeError(f"`settings` must be a TrainingSettings each, got {settings!r}")
+    several = settings if isinstance(settings, Sequence) else [settings]
     each = [_checked(one) for one in several] * (len(networks) if len(several) == 1 else 1)
     if len(each) != len(networks):
         raise ValueError(
