@@ -1,11 +1,12 @@
 """What a step of the default trainer costs beside the passes over the data that it needs.
 
-    python -m experiments.step_cost
+    python -m experiments.step_cost [--device cuda]
 
 A GLN of ten units and two contexts on Gaussian samples with random labels, in float64 and on one
 thread. Steps of "annealed" alternate, in one process, with a forward and backward pass of the
 same network by autograd, and with one written by hand, without a graph; medians of both and their
-ratio. Forward and backward passes a step are counted.
+ratio. Forward and backward passes a step are counted. Below stand the steps of every trainer that
+takes such a network.
 """
 
 from __future__ import annotations
@@ -21,14 +22,19 @@ import torch
 from torch import Tensor
 
 from implicit_bias import GLN, HyperplaneContexts
+from implicit_bias._words import TrainerName
 from implicit_bias.training.annealed_lbfgs import AnnealedLBFGS
 from implicit_bias.training.data import GatedData, place_data
 from implicit_bias.training.network_stack import SingleNetwork
+from implicit_bias.training.settings import TrainingSettings
+from implicit_bias.training.trainers import STEPPERS
 
 UNITS, CONTEXTS = 10, 2
 # Steps before anything is timed: the memory is full, and the temperature falls.
 WARM = 300
-ROUNDS, AT_ONCE = 40, 5
+# The methods that take such a network.
+TRAINERS: tuple[TrainerName, ...] = ("constant", "normalised", "momentum", "annealed")
+ROUNDS, AT_ONCE = 40, 8
 
 
 class Counted(SingleNetwork):
@@ -75,13 +81,46 @@ def by_hand(network: GLN, data: GatedData) -> Callable[[], object]:
     return passes
 
 
-def measure(n: int, n_inputs: int) -> str:
-    """One size, in a line."""
+def wait(device: str) -> None:
+    """Wait until a device has done all that it was told to."""
+    if device != "cpu":
+        torch.accelerator.synchronize(device)
+
+
+def problem(n: int, n_inputs: int, device: str) -> tuple[GLN, GatedData]:
+    """A network and its samples."""
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(n, n_inputs)), np.sign(rng.normal(size=n))
     contexts = HyperplaneContexts(UNITS, CONTEXTS, random_state=1).fit_transform(X)
-    network = GLN(n_inputs, UNITS, CONTEXTS, random_state=1)
-    data = place_data(network, X, y, contexts)
+    network = GLN(n_inputs, UNITS, CONTEXTS, random_state=1, device=device)
+    return network, place_data(network, X, y, contexts)
+
+
+def by_trainers(n: int, n_inputs: int, device: str) -> str:
+    """Microseconds a step of every trainer, in a line."""
+    parts = []
+    for name in TRAINERS:
+        network, data = problem(n, n_inputs, device)
+        rate = 0.01 if name == "constant" else None
+        settings = TrainingSettings(trainer=name, batch_size=0, schedule=((1, rate),))
+        stepper = STEPPERS[name](SingleNetwork(network), settings, n)
+        seconds = []
+        for done in range(ROUNDS + 5):
+            wait(device)
+            start = time.perf_counter()
+            for _ in range(AT_ONCE):
+                stepper.step(data, rate)
+            stepper.settle()
+            wait(device)
+            if done >= 5:
+                seconds.append((time.perf_counter() - start) / AT_ONCE)
+        parts.append(f"{name} {1e6 * statistics.median(seconds):.0f} us")
+    return f"n = {n}, {n_inputs} inputs, a step: {', '.join(parts)}"
+
+
+def measure(n: int, n_inputs: int, device: str) -> str:
+    """One size, in a line."""
+    network, data = problem(n, n_inputs, device)
     runs = Counted(network)
     stepper = AnnealedLBFGS(runs, "logistic", n)
     timed = {
@@ -95,9 +134,11 @@ def measure(n: int, n_inputs: int) -> str:
     seconds: dict[str, list[float]] = {name: [] for name in timed}
     for _ in range(ROUNDS):
         for name, run in timed.items():
+            wait(device)
             start = time.perf_counter()
             for _ in range(AT_ONCE):
                 run()
+            wait(device)
             seconds[name].append((time.perf_counter() - start) / AT_ONCE)
     step, autograd, hand = (statistics.median(seconds[name]) for name in timed)
     steps = ROUNDS * AT_ONCE
@@ -111,16 +152,18 @@ def measure(n: int, n_inputs: int) -> str:
 @click.command()
 @click.option("--inputs", type=int, multiple=True, default=(65, 785), show_default=True)
 @click.option("--samples", type=int, multiple=True, default=(500, 2000), show_default=True)
-def main(inputs: tuple[int, ...], samples: tuple[int, ...]) -> None:
+@click.option("--device", default="cpu", show_default=True)
+def main(inputs: tuple[int, ...], samples: tuple[int, ...], device: str) -> None:
     """Time steps beside the passes in them."""
     torch.set_num_threads(1)
     click.echo(
         f"{platform.machine()}, {platform.processor() or 'processor unnamed'}, "
-        f"Python {platform.python_version()}, torch {torch.__version__}, one thread"
+        f"Python {platform.python_version()}, torch {torch.__version__}, one thread, {device}"
     )
     for n_inputs in inputs:
         for n in samples:
-            click.echo(measure(n, n_inputs))
+            click.echo(measure(n, n_inputs, device))
+            click.echo(by_trainers(n, n_inputs, device))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ __all__ = ["EXTRAS", "MissingExtra", "naming_extras", "require"]
 # Module that is imported: extra of pyproject.toml that installs it.
 EXTRAS = MappingProxyType(
     {
-        "clarabel": "cvxpy",
         "click": "cli",
         "cvxpy": "cvxpy",
         "distributed": "dask",

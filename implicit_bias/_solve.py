@@ -80,7 +80,6 @@ except ImportError as error:
 
 # Solvers of cvxpy are an extra.
 solve = naming_extras()(solve)
-solve_hinge = naming_extras()(solve_hinge)
 solve_nested = naming_extras()(solve_nested)
 solve_one_vs_rest = naming_extras()(solve_one_vs_rest)
 to_cvxpy = naming_extras()(to_cvxpy)

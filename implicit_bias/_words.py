@@ -18,6 +18,7 @@ __all__ = [
     "InitName",
     "LossName",
     "MarginLoss",
+    "MarginTrainer",
     "OnInseparable",
     "PacedTrainer",
     "PlainInit",
@@ -30,7 +31,9 @@ __all__ = [
 
 # Gradient methods, and those whose steps follow gradient flow at a pace of their own.
 PacedTrainer = Literal["normalised", "momentum"]
-TrainerName = Literal["constant", PacedTrainer, "dual", "annealed", "smoothed"]
+MarginTrainer = Literal["constant", PacedTrainer, "dual", "annealed", "smoothed"]
+# And one for losses that have a least value.
+TrainerName = Literal[MarginTrainer, "newton"]
 
 # Losses that fall exponentially in the margin y f, y in {-1, +1}, without ever being 0: they have a
 # logarithm, which trainers that go far along work with.

@@ -34,8 +34,8 @@ from .constrained import ConstrainedCertificate, certify_constrained
 from .cvxpy_backend import to_cvxpy
 from .design import GatedDesign
 from .dispatch import SOLVERS, solve
-from .hinge_conic import HingeSolution, solve_hinge
 from .hinge_program import HingeCertificate, HingeProgram, certify_hinge
+from .hinge_rows import HingeSolution, solve_hinge
 from .kernel_path import solve_kernel
 from .kernel_program import KernelProgram, KernelSolution, certify_kernel
 from .least_squares import (

@@ -24,7 +24,7 @@ from implicit_bias import Dataset, cli, load_digits
 from implicit_bias.data import load_digit_classes
 from implicit_bias.datasets import ClassDataset, load_idx
 from implicit_bias.models import MODELS
-from implicit_bias.options import flag
+from implicit_bias.options import flag, kinds
 from implicit_bias.runs import Progress
 
 ROOT = Path(__file__).parents[1]
@@ -62,6 +62,11 @@ def small_runs(
         changed = taken | dict(own.get(name, {}))
         runs[name] = {key: value for key, value in changed.items() if value is not None}
     return runs
+
+
+def option_kinds(model: str) -> Mapping[str, Any]:
+    """The kinds of the options of a model, with their choices."""
+    return kinds(MODELS[model].options)
 
 
 def typed(options: Mapping[str, Any]) -> list[str]:

@@ -22,7 +22,7 @@ from ..quantities.table import lines
 from ..recognition.structure import Form, Structure
 from ..reports.finding import Assumption, Finding, Side, Table
 from ..reports.findings import dual_condition, solved
-from ..runs.prospects import heading_table
+from ..runs.prospects import heading_finding
 from ..runs.unit_changes import growth_finding
 from ..training.objectives import log_mean_loss
 from ..training.trajectory import Trajectory
@@ -262,10 +262,10 @@ def course_finding(
         assert degree is not None
         values = (trajectory.weight_norm**2 / degree) ** (degree / 2)
         ratio = optimum.bound * trajectory.smallest_margin / values
-    objects = {"trajectory": trajectory}
+    objects: dict[str, Any] = {"trajectory": trajectory}
     separates = found.state.smallest_margin > 0
     if ratio is None or degree is None or not separates or not known:
-        return Finding("course", objects=objects)
+        return Finding("prospects", record={"farther": None}, objects=objects)
     units: Mapping[str, Any] = {}
     if structure.form is Form.UNITS and found.kkt is not None:
         assert structure.units is not None
@@ -273,11 +273,8 @@ def course_finding(
         units = {"dual_norms": found.kkt.dual_norms, "unit_norms": norms}
     u = inverse_log_loss(trajectory.log_loss)
     heading = extrapolate(u, ratio, upper=1.0, degree=degree, **units)
-    table = heading_table(heading, float(ratio[-1]), float(u[-1]))
-    return Finding(
-        "course",
-        record={"extrapolation": heading.to_dict()},
-        tables=(table,),
+    return replace(
+        heading_finding(heading, float(ratio[-1]), float(u[-1])),
         panels=(partial(plot_ratio, -trajectory.log_loss, np.asarray(ratio)),),
         objects=objects | {"extrapolation": heading},
     )

@@ -25,6 +25,7 @@ def verdict_finding(
     found: MeasuredNetwork,
     local: Sequence[Evidence],
     twins: tuple[int, int] | None,
+    predicted: str = "",
 ) -> Finding:
     """Decide on the verdict, and on what is proved of all networks of the form.
 
@@ -37,8 +38,10 @@ def verdict_finding(
         What is known of the local limit; empty where none was found.
     twins : (int, int) or None
         Equal samples with different labels.
+    predicted : str
+        Where its trajectory is heading.
     """
-    return Finding.judged(*_evidence(structure, optimum, found, local, twins))
+    return Finding.judged(*_evidence(structure, optimum, found, local, twins, predicted))
 
 
 def _evidence(
@@ -47,6 +50,7 @@ def _evidence(
     found: MeasuredNetwork,
     local: Sequence[Evidence],
     twins: tuple[int, int] | None,
+    predicted: str,
 ) -> Iterator[Evidence]:
     state, limit = found.state, optimum.limit
     if twins is not None:
@@ -72,6 +76,7 @@ def _evidence(
             near={"margin_ratio": state.margin_ratio},
             beside={"agreement": state.agreement},
             reason=held_back_by(state),
+            predicted=predicted,
             smallest_margin=state.smallest_margin,
         )
     else:

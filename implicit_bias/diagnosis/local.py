@@ -17,6 +17,7 @@ from ..local_limits.search import local_limit
 from ..measures.bounded_value import BoundedValue
 from ..networks.relu import ReLU
 from ..quantities.formatting import number
+from ..quantities.table import TABLE
 from ..recognition.structure import Form, Structure
 from ..relu_limits.limit import ReLULocalLimit
 from ..relu_limits.search import relu_local_limit
@@ -62,15 +63,17 @@ def find_local(
     optimum : Optimum
     found : MeasuredNetwork
     max_weights : int
-        Of networks with fixed gates; those of more weights are given none.
+        Networks of more weights are given none.
     """
     if not found.state.smallest_margin > 0:
         return LocalFound(Finding(LOCAL))
-    if structure.form is Form.TWO_LAYER_RELU:
-        return _of_relu(structure)
-    if structure.form in (Form.LAYERS, Form.QUADRATIC, Form.POLYNOMIAL):
-        return _of_polynomial(structure, optimum, found, max_weights)
-    return LocalFound(Finding(LOCAL))
+    polynomial = structure.form in (Form.LAYERS, Form.QUADRATIC, Form.POLYNOMIAL)
+    if not (polynomial or structure.form is Form.TWO_LAYER_RELU):
+        return LocalFound(Finding(LOCAL))
+    size = structure.subject.n_weights
+    if size > max_weights:
+        return _not_looked_for(f"{size:,} weights are more than `max_weights` = {max_weights:,}")
+    return _of_polynomial(structure, optimum, found) if polynomial else _of_relu(structure)
 
 
 def _not_looked_for(why: str) -> LocalFound:
@@ -98,7 +101,7 @@ def _of_relu(structure: Structure) -> LocalFound:
     rows = (
         ("status", limit.status.name, "certified"),
         ("value of the network's function", number(limit.start_value, ".8g"), "measured"),
-        ("value of its local limit", number(limit.value, ".8g"), "certified"),
+        (TABLE["local_value"].title, number(limit.value, ".8g"), "certified"),
         ("  no network in its cones is below", number(limit.bound, ".8g"), "certified"),
         ("  no network of any width is below", _bound_text(proof.lower_bound), "certified"),
         ("  smallest turn out of the cones, degrees", number(proof.smallest_turn, ".3g"),
@@ -166,13 +169,9 @@ def _relu_evidence(limit: ReLULocalLimit, *, reached: bool) -> Iterator[Evidence
 # Polynomials in the weights, behind fixed gates
 
 
-def _of_polynomial(
-    structure: Structure, optimum: Optimum, found: MeasuredNetwork, max_weights: int
-) -> LocalFound:
-    size, network = structure.subject.n_weights, recognised_network(structure)
+def _of_polynomial(structure: Structure, optimum: Optimum, found: MeasuredNetwork) -> LocalFound:
+    network = recognised_network(structure)
     assert network is not None
-    if size > max_weights:
-        return _not_looked_for(f"{size:,} weights are more than `max_weights` = {max_weights:,}")
     local = local_limit(network, *structure.subject.data)
     bound = optimum.bound
     if structure.form is Form.QUADRATIC:

@@ -19,6 +19,8 @@ from ..recognition.subject import Subject, take_subject
 from ..reports.finding import Finding
 from ..reports.heading import Heading
 from ..reports.report import Report
+from ..runs.prospects import farther_in_words
+from ..training.trajectory import Trajectory
 from .findings import (
     course_finding,
     form_finding,
@@ -34,7 +36,6 @@ from .theory import THEORIES, form_in_words
 
 if TYPE_CHECKING:
     from ..training.data import Inputs
-    from ..training.trajectory import Trajectory
 
 __all__ = ["diagnose"]
 
@@ -80,7 +81,8 @@ def diagnose(
     loss : {"logistic", "exponential"}
         The loss that it was trained with.
     trajectory : Trajectory, optional
-        Its training by `train`, up to these weights: says where the margin ratio is heading.
+        Its training by `train`, up to these weights, by descent ("constant", "normalised",
+        "momentum", "dual"): says where the margin ratio is heading.
     max_weights : int
         Networks of more weights are given no local limit: with 200 the search takes a second or
         two, with 2000 some ten.
@@ -151,14 +153,16 @@ def _find(
     if trajectory is not None:
         _require_own(trajectory, found)
     local = find_local(structure, optimum, found, max_weights=max_weights)
-    yield verdict_finding(structure, optimum, found, local.evidence, twins)
+    course = None if trajectory is None else course_finding(trajectory, structure, optimum, found)
+    predicted = "" if course is None else farther_in_words(course)
+    yield verdict_finding(structure, optimum, found, local.evidence, twins, predicted)
     yield form_finding(structure)
     yield limit_finding(structure, optimum)
     yield network_finding(found, structure, optimum, loss)
     yield local.finding
     yield units_finding(structure, optimum, found)
-    if trajectory is not None:
-        yield course_finding(trajectory, structure, optimum, found)
+    if course is not None:
+        yield course
 
 
 def _gates_of(gates: Any, X: Any) -> Any:

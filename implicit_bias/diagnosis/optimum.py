@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.func import functional_call, hessian
 
-from .._solve import Status, require_memory, to_numpy
+from .._solve import GatedDesign, MaxMarginProgram, Status, require_memory, to_numpy
 from ..data.arrays import Floats
-from ..limits.features import UnitFeatures
-from ..limits.formulation import solve_limit
+from ..limits.features import FeatureLimit, UnitFeatures
+from ..limits.formulation import solve_limit, solve_program
 from ..limits.limit import Limit
 from ..limits.linear import HardMarginSVM
 from ..limits.path_lasso import PathLasso
@@ -28,6 +28,8 @@ __all__ = ["Optimum", "find_optimum", "quadratic_bound", "unseparated_twins"]
 # Paths of a layered network that are listed at most.
 MOST_PATHS = 20_000
 _UNIT = 2.0**-53
+# Part of the largest feature that is rounding.
+_PRODUCT = 1e-12
 
 Features = Callable[[Subject], Floats]
 
@@ -113,8 +115,34 @@ def _of_units(structure: Structure, y: Floats) -> Optimum:
         return (phi[:, 0] if shared else phi.flatten(1)).numpy()
 
     _require_features(structure)
-    formulation = HardMarginSVM() if shared else UnitFeatures(units.n_units)
-    return _solved(formulation, features, structure, y)
+    if shared:
+        return _solved(HardMarginSVM(), features, structure, y)
+    phi = features(structure.subject)
+    gates = _gates_of_inputs(phi, structure.subject.inputs.numpy(), units.n_units)
+    if gates is None:
+        return _solved(UnitFeatures(units.n_units), features, structure, y)
+    # The same program, with features that are never multiplied out.
+    group = np.arange(gates.shape[1]) // (gates.shape[1] // units.n_units)
+    design = GatedDesign(X=structure.subject.inputs.numpy(), Z=gates, group=group)
+    program = MaxMarginProgram(design=design, y=y)
+    shape = (units.n_units, phi.shape[1] // units.n_units)
+    limit = FeatureLimit.from_solution(program, solve_program(program), shape)
+    return Optimum(UnitFeatures.name, limit, _bound_of(limit), features)
+
+
+def _gates_of_inputs(features: Floats, X: Floats, n_units: int) -> Floats | None:
+    """Return gates (n, H C) with features ``gates[n, h, c] x_n``; None for other features.
+
+    C is the number of contexts of a unit; gates of those that a sample has not are 0.
+    """
+    n, n_inputs = X.shape
+    squares = np.sum(X**2, axis=1)
+    if features.shape[1] % (n_units * n_inputs) or not np.all(squares > 0):
+        return None
+    blocks = features.reshape(n, -1, n_inputs)
+    gates: Floats = np.einsum("njd,nd->nj", blocks, X) / squares[:, None]
+    rest = np.abs(blocks - gates[:, :, None] * X[:, None]).max()
+    return gates if rest <= _PRODUCT * np.abs(features).max() else None
 
 
 def _solved(formulation: Any, features: Features, structure: Structure, y: Floats) -> Optimum:

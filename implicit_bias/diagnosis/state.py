@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from .._doors import result
 from ..data.arrays import Floats
 from ..limits.aligned import network_value
 from ..measures.kkt import KKTDistance, kkt_distance
@@ -37,6 +38,7 @@ __all__ = [
 ]
 
 
+@result()
 class OwnNetwork(Measured):
     """A network of the user's own, measured at its own scale and beside its limit.
 

@@ -127,22 +127,17 @@ def form_in_words(structure: Structure) -> str:
     found = structure.homogeneity
     if found.degree is not None:
         return f"{structure.form.value}, homogeneous of degree {found.degree:g}"
-    terms = _listed([str(power) for power in found.powers]) if found.powers else ""
-    if found.mixed and not (terms and _matrices(structure, found.mixed)):
+    if found.mixed:
         return (
             f"not homogeneous because of {_listed(found.mixed)}, without which it is of degree "
             f"{found.degree_without:g}"
         )
-    if terms:
+    if found.powers:
+        terms = _listed([str(power) for power in found.powers])
         return f"not homogeneous: a sum of terms of degrees {terms}"
     if found.error <= 1e-7:
         return "gradients do not belong to the scores: Euler's identity fails, f(a w) = a^L f(w)"
-    return "not homogeneous, and of no few parameters that could be left out"
-
-
-def _matrices(structure: Structure, names: tuple[str, ...]) -> bool:
-    """Return whether one of these parameters is no vector, so that it is no bias."""
-    return any(one.name in names and len(one.shape) > 1 for one in structure.homogeneity.groups)
+    return "not homogeneous, and not because of a few biases"
 
 
 def _listed(words: tuple[str, ...] | list[str]) -> str:

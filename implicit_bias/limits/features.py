@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from .._doors import door, result
+from .._doors import door, parameters, result
+from .._kinds import count
 from .._solve import (
     Array,
     GatedDesign,
     MaxMarginProgram,
     Solution,
     array_namespace,
-    require_count,
     require_inputs,
 )
 from .formulation import Formulation, real_data
@@ -49,7 +49,7 @@ class FeatureLimit(UnitsLimit):
         return Predictor(self.zeta.reshape((1, -1)), Ungated())
 
 
-@result()
+@parameters(n_units=count(1))
 @dataclass(frozen=True)
 class UnitFeatures(Formulation[FeatureLimit]):
     r"""The group lasso over units whose features are given.
@@ -75,8 +75,8 @@ class UnitFeatures(Formulation[FeatureLimit]):
     --------
     >>> features, y = np.array([[3.0, 4.0, 1.0, 0.0], [0.0, 1.0, 0.0, 0.0]]), np.array([1.0, -1.0])
     >>> limit = ib.limits.solve_limit(ib.programs.UnitFeatures(2), features, y)
-    >>> limit.status.name, limit.unit_norms.shape
-    ('SOLVED', (2,))
+    >>> limit.status.name, limit.unit_norms.shape, limit.certify(features, y).status.name
+    ('SOLVED', (2,), 'SOLVED')
     """
 
     name: ClassVar[str] = "group lasso"
@@ -101,7 +101,6 @@ class UnitFeatures(Formulation[FeatureLimit]):
         """
         X, y = real_data(X, y)
         require_inputs(X)
-        require_count("n_units", self.n_units)
         n_columns = int(X.shape[1])
         if n_columns % self.n_units:
             raise ValueError(

@@ -113,7 +113,7 @@ class _PlainChoices(TypedDict, total=False):
     temperature: float | None
     tol: float
     trainer: (
-        Literal["annealed", "constant", "dual", "momentum", "normalised", "smoothed"]
+        Literal["annealed", "constant", "dual", "momentum", "normalised", "smoothed", "newton"]
         | Sequence[Literal["annealed", "constant", "dual", "momentum", "normalised", "smoothed"]]
     )
     trunk: Literal["trained", "random"]

@@ -16,7 +16,7 @@ from .._words import (
     Cutoffs,
     DtypeName,
     MarginLoss,
-    TrainerName,
+    MarginTrainer,
     UnitInit,
     words,
 )
@@ -248,7 +248,7 @@ class TrainerOptions(ScheduleOptions):
         "constant",
         "Gradient method: constant steps, or one that goes far along; several, each from the same "
         "weights, side by side.",
-        choices=tuple(sorted(words(TrainerName))),
+        choices=tuple(sorted(words(MarginTrainer))),
         joined=True,
     )
     loss: MarginLoss = option("logistic", "Loss of a margin.")

@@ -80,7 +80,7 @@ def measure_dependence(subject: Subject, homogeneity: Homogeneity) -> Dependence
         From lines in random directions at random weights: measured, not proved.
     """
     few = subject.few(SAMPLES)
-    points = [few.drawn(seed) for seed in range(DRAWS)]
+    points = [*(few.drawn(seed) for seed in range(DRAWS)), few.weights]
     names = tuple(few.weights)
     degrees = {name: _polynomial(few, points, (name,)) for name in names}
     moved = [name for name in names if degrees[name] is None]

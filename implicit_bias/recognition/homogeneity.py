@@ -70,8 +70,9 @@ class Homogeneity:
         Largest relative misfit of Euler's identity; of gradients that do not belong to the scores
         it says so where `error` is 0.
     mixed : tuple of str
-        Parameters that break it: with these at 0 the scores are homogeneous of degree
-        `degree_without`. Empty where the scores are homogeneous, or no such set was found.
+        Vectors of parameters, such as biases, that break it: with these at 0 the scores are
+        homogeneous of degree `degree_without`. Empty where the scores are homogeneous, or no such
+        set was found.
     degree_without : float or None
     exponents : mapping of str to float
         Of a quasi-homogeneous module: with parameter p multiplied by :math:`a^{e_p}` the scores
@@ -215,22 +216,25 @@ def _breakers(subject: Subject, points: Sequence[Weights]) -> tuple[tuple[str, .
 
 
 def _candidates(subject: Subject) -> Iterator[tuple[str, ...]]:
-    # Vectors first, which biases are; then every small set.
-    names = tuple(subject.weights)
-    vectors = tuple(name for name in names if subject.weights[name].ndim <= 1)
-    if 0 < len(vectors) < len(names):
+    # Of vectors, which biases are: all of them, then every small set.
+    vectors = tuple(name for name, p in subject.weights.items() if p.ndim <= 1)
+    if len(vectors) > 0:
         yield vectors
-    for size in range(1, min(4, len(names))):
-        yield from combinations(reversed(names), size)
+    for size in range(1, min(4, len(vectors))):
+        yield from combinations(reversed(vectors), size)
 
 
 def _without(
     subject: Subject, points: Sequence[Weights], left_out: Collection[str]
 ) -> float | None:
-    """Return the degree in all other parameters with those at zero; None if there is none."""
+    """Return the degree in all other parameters with those at zero; None if there is none.
+
+    Where nothing that depends on the inputs is left there is none.
+    """
     others = [name for name in subject.weights if name not in left_out]
     zeros = [{**w, **{p: torch.zeros_like(w[p]) for p in left_out}} for w in points]
-    if not any(bool(subject.scores(w).any()) for w in zeros):
+    scores = [subject.scores(w) for w in zeros]
+    if not any(misfit(one[:1].expand_as(one), one) > SAME for one in scores):
         return None
     return _scaled(subject, zeros, others).degree
 

@@ -21,7 +21,7 @@ from ..training.settings import TrainingSettings
 from ..training.trajectory import Trajectory
 from .label_agreement import AgreementAhead
 
-__all__ = ["FOLLOWS", "farther_in_words", "heading_table", "prospects"]
+__all__ = ["FOLLOWS", "farther_in_words", "heading_finding", "prospects"]
 
 # A run is extrapolated to so many times its log(1/loss): runs that were taken 10 and 20 times as
 # many steps came to between twice (constant steps) and forty times theirs.
@@ -100,8 +100,8 @@ def prospects(
     )
 
 
-def heading_table(limit: Extrapolation, reached: float, u: float) -> Table:
-    """Return the table of where a margin ratio is going, of a network whose units are not known.
+def heading_finding(limit: Extrapolation, reached: float, u: float) -> Finding:
+    """Return where a margin ratio is going, of a run of which its loss and margins alone are known.
 
     Parameters
     ----------
@@ -117,7 +117,8 @@ def heading_table(limit: Extrapolation, reached: float, u: float) -> Table:
         (EXTRAPOLATED, str(limit)),
         PROVED,
     )
-    return _table(rows)
+    record = {"extrapolation": limit.to_dict(), "farther": _bar(limit, u)}
+    return Finding("prospects", record=record, tables=(_table(rows),))
 
 
 def farther_in_words(found: Finding) -> str:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import FrameType
 
 from ..runs.progress import Progress
 from .records import TIME_LIMIT
@@ -53,7 +54,7 @@ class Ends:
         watched = _Watched(
             stage=lambda text: self.check(), advance=lambda done, of: self.check(), ends=self
         )
-        with _alarm(self._limit, self._interrupt):
+        with self._alarmed(self._limit):
             yield watched
 
     def step(self, step: int, n_steps: int, log_loss: float) -> None:
@@ -72,11 +73,40 @@ class Ends:
             self._over()
             raise KeyboardInterrupt
 
-    def _interrupt(self) -> None:
-        # Where the signal is ignored, as in the background of a shell, `check` ends the run.
-        if callable(signal.getsignal(signal.SIGINT)) and self.reason is None:
-            self._over()
-            signal.raise_signal(signal.SIGINT)  # at which training ends between two steps
+    @contextmanager
+    def _alarmed(self, seconds: float) -> Iterator[None]:
+        """Interrupt the run after so many seconds, where a timer can interrupt Python.
+
+        By the signal of Ctrl-C, at which training ends between two steps, and which here is none
+        of the user's. Where it is ignored, as in the background of a shell, `check` ends the run.
+        """
+        usual = signal.getsignal(signal.SIGINT)
+        main = threading.current_thread() is threading.main_thread()
+        if not (main and callable(usual) and hasattr(signal, "setitimer")):
+            yield
+            return
+        own = False
+
+        def interrupt(number: int, frame: FrameType | None) -> None:
+            """Pass on an interrupt of the user's."""
+            if own:
+                raise KeyboardInterrupt
+            usual(number, frame)
+
+        def alarm(number: int, frame: FrameType | None) -> None:
+            """Interrupt the run."""
+            nonlocal own
+            if self.reason is None:
+                self._over()
+                own = True
+                signal.raise_signal(signal.SIGINT)
+
+        with _handled(signal.SIGINT, interrupt), _handled(signal.SIGALRM, alarm):
+            try:
+                signal.setitimer(signal.ITIMER_REAL, seconds)
+                yield
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
 
     def _over(self) -> None:
         self.reason = f"{TIME_LIMIT} {self._limit:g} s"
@@ -97,16 +127,12 @@ class _Watched(Progress):
 
 
 @contextmanager
-def _alarm(seconds: float, act: Callable[[], None]) -> Iterator[None]:
-    """Act after so many seconds, where a timer can interrupt Python."""
-    main = threading.current_thread() is threading.main_thread()
-    if not (main and hasattr(signal, "setitimer")):
-        yield
-        return
-    before = signal.signal(signal.SIGALRM, lambda number, frame: act())
+def _handled(
+    number: signal.Signals, handle: Callable[[int, FrameType | None], None]
+) -> Iterator[None]:
+    """Handle a signal so for a while."""
+    usual = signal.signal(number, handle)
     try:
-        signal.setitimer(signal.ITIMER_REAL, seconds)
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.signal(number, usual)

@@ -36,8 +36,8 @@ def sweep_schema() -> pa.Schema:
     Returns
     -------
     pyarrow.Schema
-        The columns of a cell, ``cell``, ``cell_error``, ``cell_seconds`` and ``cell_written``,
-        before those of `row_schema`.
+        The columns of a cell, ``cell``, ``cell_error``, ``cell_ended``, ``cell_seconds`` and
+        ``cell_written``, before those of `row_schema`.
 
     Raises
     ------
@@ -47,7 +47,7 @@ def sweep_schema() -> pa.Schema:
     Examples
     --------
     >>> ib.sweeps.sweep_schema().names[:3]
-    ['cell', 'cell_error', 'cell_seconds']
+    ['cell', 'cell_error', 'cell_ended']
     """
     import pyarrow as pa
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import AbstractContextManager
+import signal
+import socket
+import threading
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -21,7 +24,7 @@ from .cells import Cell, plan
 from .ends import StepCallback
 from .engines import Engine, as_engine
 from .grids import Grid
-from .kept import Rule, as_rules, load_report
+from .kept import Rule, as_rules, lacks, load_report
 from .records import Outcome
 from .store import Store
 from .stored_data import stored
@@ -254,7 +257,8 @@ def sweep(
     save : sequence of str, or mapping of str to function
         What is kept of every cell beside its row: "report", which `Sweep.load` gives back, or
         single files of "limit", "network" and "trajectory", in `Sweep.kept`. A mapping has a rule
-        for each, a function of the row that returns True for the cells in question.
+        for each, a function of the row that returns True for the cells in question. Cells that are
+        done and lack something are run again.
     sync : bool
         True to wait for the disk after every cell, so that a power cut takes none.
     progress : bool or callable
@@ -334,7 +338,8 @@ def sweeping(
     cells = plan(model, grid, given, known)
     store.open()
     names = tuple(cell.digest for cell in cells)
-    left = [cell for cell in cells if not how.done(known.get(cell.digest))]
+    unkept = _unkept(store, names, known, how)
+    left = [cell for cell in cells if cell.digest in unkept or not how.done(known.get(cell.digest))]
     log.info("%d of %d cells are to be done in %s", len(left), len(cells), store.folder)
     work = Work(model, stored(given, store.arrays()), store.folder, how.cells)
     lost: dict[str, str] = {}
@@ -356,19 +361,70 @@ def sweeping(
     )
 
 
+def _unkept(
+    store: Store, cells: Sequence[str], known: Mapping[str, Outcome], how: Settings
+) -> set[str]:
+    """Return the cells that are done, but of which something is to be kept and was not."""
+    rules = how.cells.save
+    done = [cell for cell in cells if cell in known and known[cell].error is None]
+    if not (rules and done):
+        return set()
+    rows: dict[str, list[Mapping[str, Any]]] = {}
+    for row in store.rows(done):
+        rows.setdefault(row["cell"], []).append(row)
+    return {cell for cell in done if lacks(rules, rows[cell], store.kept(cell))}
+
+
 def _run(
     outcomes: Generator[Outcome], progress: Progress, left: Sequence[Cell], lost: dict[str, str]
 ) -> bool:
     """Run all cells, noting those that are lost; False if an interrupt came before the last."""
     progress.advance(0, len(left))
     try:
-        for done, outcome in enumerate(outcomes, start=1):
-            if outcome.lost is not None:
-                lost[outcome.cell] = outcome.lost
-            progress.advance(done, len(left))
+        with _interrupts_noted() as interrupted:
+            for done, outcome in enumerate(outcomes, start=1):
+                if outcome.lost is not None:
+                    lost[outcome.cell] = outcome.lost
+                progress.advance(done, len(left))
+                if interrupted():
+                    return False
     except KeyboardInterrupt:
         return False
     finally:
         # The engine ends its processes now, and not when this is collected.
         outcomes.close()
     return True
+
+
+@contextmanager
+def _interrupts_noted() -> Iterator[Callable[[], bool]]:
+    """Yield a function that says whether Ctrl-C or SIGTERM has come.
+
+    Their exception does not always arrive here: training that ends at that step is finished, and
+    where it falls into a function that C calls, of ctypes for instance, it is lost. One run would
+    only go on to its end, a sweep through all its cells. So the numbers of signals are read, which
+    Python writes as they come.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    told, telling = socket.socketpair()
+    with told, telling:
+        told.setblocking(False)
+        telling.setblocking(False)
+        usual = signal.set_wakeup_fd(telling.fileno(), warn_on_full_buffer=False)
+        try:
+            yield lambda: _interrupted(told)
+        finally:
+            signal.set_wakeup_fd(usual)
+
+
+def _interrupted(told: socket.socket) -> bool:
+    """Return True if signals have come of which one is an interrupt."""
+    try:
+        numbers = told.recv(4096)
+    except BlockingIOError:
+        return False
+    # The time limit of a cell sends one to itself.
+    own = bytes((getattr(signal, "SIGALRM", 0), signal.SIGINT))
+    return bool({signal.SIGINT, signal.SIGTERM} & set(numbers.replace(own, b"")))

@@ -43,6 +43,8 @@ class Trainer:
         Whether it works with log(loss), which only a loss of margins has.
     kinks : bool
         Whether it needs a network of ReLUs, whose kinks it rounds.
+    minimises : bool
+        Whether it needs a loss that has a least value, which one of margins has not.
     batch_size : int
         Default number of samples a step; 0 is the full batch.
     steps : tuple of int
@@ -57,6 +59,7 @@ class Trainer:
     degree: int | None = 0
     logarithmic: bool = True
     kinks: bool = False
+    minimises: bool = False
     batch_size: int = 0
     steps: tuple[int, ...] = (3000,)
     learning_rates: tuple[float, ...] = ()
@@ -86,6 +89,7 @@ TRAINERS: Mapping[str, Trainer] = MappingProxyType(
         "dual": Trainer(degree=1),
         "annealed": Trainer(degree=None, steps=(2000,)),
         "smoothed": Trainer(degree=None, kinks=True, steps=(12000,)),
+        "newton": Trainer(logarithmic=False, minimises=True, steps=(30,)),
     }
 )
 
@@ -99,7 +103,10 @@ def get_trainer(name: str) -> Trainer:
 
 def losses_of(trainer: str) -> tuple[str, ...]:
     """Return the losses that a trainer can descend."""
-    return MARGIN_LOSSES if get_trainer(trainer).logarithmic else LOSSES
+    row = get_trainer(trainer)
+    if row.minimises:
+        return tuple(loss for loss in LOSSES if loss not in MARGIN_LOSSES)
+    return MARGIN_LOSSES if row.logarithmic else LOSSES
 
 
 def check_loss(loss: str, trainer: str) -> None:
@@ -107,6 +114,11 @@ def check_loss(loss: str, trainer: str) -> None:
     if not isinstance(loss, str) or loss not in LOSSES:
         raise ValueError(f"`loss` must be one of {sorted(LOSSES)}, got {loss!r}")
     taken = losses_of(trainer)
+    if loss not in taken and get_trainer(trainer).minimises:
+        raise ValueError(
+            f"trainer {trainer!r} goes to the least value of the loss, which {loss!r} has not: "
+            f"take one of {sorted(taken)}, or the trainer 'annealed'"
+        )
     if loss not in taken:
         raise ValueError(
             f"trainer {trainer!r} works with the logarithm of the loss, which {loss!r} has not: "

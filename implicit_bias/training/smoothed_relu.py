@@ -10,7 +10,7 @@ from torch import Tensor
 from ..networks.adapted import plain
 from ..networks.relu import DeepReLU
 from .annealed_lbfgs import AnnealedLBFGS
-from .batched import assign, inner, lengths, per_network, to_numpy
+from .batched import assign, inner, lengths, numbers, per_network, to_numpy
 from .data import GatedData
 from .lbfgs import empty_lbfgs_memory, lbfgs_direction, reset_lbfgs, update_lbfgs
 from .network_stack import NetworkStack, Rate
@@ -105,15 +105,18 @@ class SmoothedReLU:
             self._descend(batch, going & ~waiting)
             self._show(going)
 
+    def settle(self) -> None:
+        """Leave the weights as they are; see `Stepper`."""
+
     def _descend(self, batch: GatedData, networks: Mask) -> None:
         """Take a quasi-Newton step in these networks, and end stages that have converged."""
         own = self._own
         gradient = own["gradient"]
         step = lbfgs_direction(own, gradient)
-        longest = MAX_STEP * lengths(own["point"])
-        share = np.minimum(1.0, longest / np.maximum(lengths(step), TINY)) * networks
+        norm, length = numbers(lengths(own["point"]), lengths(step))
+        share = np.minimum(1.0, MAX_STEP * norm / np.maximum(length, TINY)) * networks
         step = step * per_network(share, step)
-        slope = inner(gradient, step)
+        (slope,) = numbers(inner(gradient, step))
         last = self._get("stage") >= LAST_STAGE
         ended = networks & ((-slope / 2 <= CONVERGED) | (self._get("stage_steps") >= self._share))
         ended |= networks & (self._get("stalls") >= MAX_STALLS)
@@ -205,7 +208,8 @@ class SmoothedReLU:
         point = self._own["point"]
         sharpness = BEGIN * GROWTH ** np.maximum(self._get("stage"), 0.0)
         beta = (sharpness / self._get("margin")) ** (1 / self._degree)
-        theta = point * per_network(beta / lengths(point), point)
+        (norm,) = numbers(lengths(point))
+        theta = point * per_network(beta / norm, point)
         weights = self._stack.weights
         pairs = zip(weights, self._layers(theta), strict=True)
         assign(

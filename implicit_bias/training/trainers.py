@@ -16,6 +16,7 @@ from .dual_acceleration import DualAcceleration
 from .gradient_descent import GradientDescent
 from .line_search import LineSearchDescent
 from .network_stack import NetworkStack
+from .newton import Newton
 from .settings import TrainingSettings
 from .smoothed_relu import SmoothedReLU
 from .stepper import Stepper
@@ -45,6 +46,7 @@ STEPPERS: Mapping[str, Callable[[NetworkStack, TrainingSettings, int], Stepper]]
         "smoothed": lambda stack, settings, n_samples: SmoothedReLU(
             stack, settings.loss, n_samples, settings.n_steps
         ),
+        "newton": lambda stack, settings, n: Newton(stack, settings.loss),
     }
 )
 

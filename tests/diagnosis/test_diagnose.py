@@ -403,6 +403,9 @@ def test_a_trajectory_says_where_the_margin_ratio_is_heading() -> None:
     heading = report.objects["extrapolation"]
     assert heading.reached == pytest.approx(report.comparison.weight_ratio, rel=1e-6)
     assert heading.limit.high <= 1 + 1e-9
+    said = "predicted at 10 times its log(1/loss)" in report.verdict.sentence
+    bar = report.results["farther"]
+    assert said == bool(bar and bar["informative"] and report.verdict.word == "NOT THERE YET")
     assert report.trajectory is trajectory
     with pytest.raises(ValueError, match="`trajectory` ends at a smallest margin of"):
         ib.diagnose(linear(D, 1), X, Y, trajectory=trajectory)
@@ -471,7 +474,7 @@ def spoiled() -> nn.Module:
         (perceptron(D, 5), {"X": X[:, :4]}, r"cannot be called on `X` of shape \(40, 4\)"),
         (perceptron(D, 5), {"y": np.where(Y > 0, 1, 0)}, "`y` must have shape"),
         (perceptron(D, 5), {"y": Y[:-1]}, "`y` must have shape"),
-        (perceptron(D, 5), {"X": np.where(X > 2, np.nan, X)}, "`X` must be finite"),
+        (perceptron(D, 5), {"X": np.where(X > 2, np.nan, X)}, "`X`.* finite|`X`.*NaN"),
         (perceptron(D, 5), {"gates": GATES}, "`gates` were given"),
         (ib.GLN(D, 4, 4), {}, "`gates` is None"),
         (perceptron(D, 5), {"X_val": X_VAL}, "`X_val` was given without `y_val`"),
@@ -493,7 +496,7 @@ def test_wrong_input_gets_one_message_that_names_the_argument(network, data, mes
 @pytest.mark.parametrize(
     ("network", "data", "message"),
     [
-        ([1, 2], {}, "`network` must be a torch.nn.Module, got list"),
+        ([1, 2], {}, "`network` must be a torch.nn.Module, got \\[1, 2\\]"),
         (perceptron(D, 5), {"X": X * 1j}, "`X` must hold real numbers"),
         (perceptron(D, 5), {"y": np.array(["a"] * N)}, "`y` must hold numbers"),
     ],

@@ -334,7 +334,8 @@ def test_bad_parameters_are_refused_when_fitting(estimator, error, match) -> Non
 @pytest.mark.parametrize("classifier", CLASSIFIERS)
 def test_sparse_inputs_and_single_classes_are_refused_clearly(classifier) -> None:
     X, labels = blobs(2)
-    with pytest.raises(TypeError, match=r"[Ss]parse"):
-        classifier().fit(csr_array(X), labels)
+    if classifier is not LinearLimitClassifier:  # which takes them
+        with pytest.raises(TypeError, match=r"[Ss]parse"):
+            classifier().fit(csr_array(X), labels)
     with pytest.raises(ValueError, match="at least two classes"):
         classifier().fit(X, np.ones(60))

@@ -12,7 +12,7 @@ from click import Choice
 from implicit_bias.data import DRAWN, IMAGE_SETS, NAMES, TABLES, TableName
 from implicit_bias.models import MODELS
 from implicit_bias.options import ClassOptions, flag, model_parameters
-from implicit_bias.training import MARGIN_LOSSES, TRAINERS
+from implicit_bias.training import MARGIN_LOSSES, TRAINERS, losses_of
 from tests.commands import results, run, small_runs, typed, without_times, write_mnist
 
 # Runs of a second, by trainers that take what is varied below.
@@ -26,7 +26,6 @@ SMALL = {
             "dlgn": {"hidden_units": 8, "gate_steps": 30},
             "gdln": {"n_train": 300},
             "heads": {
-                "trainer": None,
                 "n_train": 60,
                 "hidden_units": 6,
                 "depth": 2,
@@ -55,6 +54,7 @@ OTHER = {
     "exits": "2",
     "final_beta": "20",
     "freeze_at": "3",
+    "frozen_trainer": "same",
     "gate_rate": "0.8",
     "gate_steps": "20",
     "gating": "dlgn",
@@ -113,6 +113,9 @@ NEEDS = {
     ("dgn", "output_scales"): "--regime lazy",
     ("heads", "trainer"): "--share 1",
 }
+
+# Those of losses of margins.
+MARGIN_TRAINERS = [name for name in TRAINERS if "logistic" in losses_of(name)]
 
 
 # Options of data, which all models load by one function: tried on one of them, on a file.
@@ -198,7 +201,7 @@ def test_the_values_of_an_option_are_those_that_there_are() -> None:
     assert get_args(get_type_hints(ClassOptions)["classes"]) == ("two", "all")
     (trainer,) = [p for p in model_parameters(MODELS["gln"]) if p.name == "trainer"]
     (loss,) = [p for p in model_parameters(MODELS["gln"]) if p.name == "loss"]
-    assert trainer.metavar == f"[{'|'.join(sorted(TRAINERS))}],..."
+    assert trainer.metavar == f"[{'|'.join(sorted(MARGIN_TRAINERS))}],..."
     assert isinstance(loss.type, Choice)
     assert set(loss.type.choices) == set(MARGIN_LOSSES)
 

@@ -121,3 +121,34 @@ def test_gradients_that_do_not_belong_to_the_scores_show_in_eulers_identity() ->
     found = measured(Detached())
     assert found.error < 1e-9 and found.euler_error > 0.1
     assert found.degree is None
+
+
+def test_no_weights_are_blamed_whose_absence_leaves_nothing_but_a_constant() -> None:
+    normalised = nn.Sequential(
+        linear(6, 5), nn.BatchNorm1d(5).double(), nn.ReLU(), linear(5, 1, seed=5)
+    )
+    normalised(torch.tensor(X))  # one batch, so that the running mean is not zero
+    found = measured(normalised.eval())
+    # Without the scales of the normalisation relu(bias) is left, which no input changes.
+    assert found.degree is None and found.mixed == ()
+
+
+def test_a_trained_slope_of_the_activation_is_blamed_by_its_terms() -> None:
+    network = nn.Sequential(linear(6, 5), nn.PReLU().double(), linear(5, 1, seed=5))
+    found = measured(network)
+    assert found.mixed == ("1.weight",) and found.degree_without == 2
+    assert found.powers == (2, 3)
+
+
+def test_what_saturates_far_from_the_given_weights_alone_is_found_out_by_far_factors() -> None:
+    class Far(nn.Hardtanh):
+        def __init__(self) -> None:
+            super().__init__(-300.0, 300.0)
+
+    network = perceptron(6, 5, act=Far)
+    plain = perceptron(6, 5, act=nn.Identity)
+    with torch.no_grad():
+        torch.testing.assert_close(network(torch.tensor(X)), plain(torch.tensor(X)))
+    found = measured(network)
+    assert found.euler_error < 1e-9  # nothing shows near by
+    assert found.degree is None and found.error > 0.1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import cvxpy
 import numpy as np
@@ -11,8 +12,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.optimize import linprog
+from scipy.sparse import csr_array
 
-from solvers import GatedDesign, MaxMarginProgram, Status, solve
+from solvers import GatedDesign, MaxMarginProgram, Status, few_dimensions, solve
 from solvers.cvxpy_backend import inseparability_program, primal_program
 from tests.certificate_checker import assert_honest
 from tests.problems import gln_program
@@ -112,6 +114,32 @@ def test_ties_of_one_group_end_with_the_status_of_a_linear_program(
     program: MaxMarginProgram,
 ) -> None:
     assert_oracles_agree_on_integers(program)
+
+
+@settings(MILD, max_examples=100)
+@given(tied_programs(groups=1))
+def test_ties_on_sparse_inputs_end_with_the_status_of_a_linear_program(
+    program: MaxMarginProgram,
+) -> None:
+    design = replace(program.design, X=csr_array(program.design.X))
+    solution = solve(MaxMarginProgram(design, program.y))
+    expected = Status.SOLVED if separable_by_highs(program) else Status.NOT_SEPARABLE
+    assert solution.status is expected
+    assert_honest(program, solution)
+
+
+@settings(MILD, max_examples=100)
+@given(tied_programs(groups=1))
+def test_ties_in_few_dimensions_end_with_the_status_of_a_linear_program(
+    program: MaxMarginProgram,
+) -> None:
+    expected = Status.SOLVED if separable_by_highs(program) else Status.NOT_SEPARABLE
+    with pytest.MonkeyPatch.context() as patch:  # of any number of samples
+        patch.setattr(few_dimensions, "SAMPLES", 1)
+        patch.setattr(few_dimensions, "EACH", 0)
+        solution = solve(program)
+    assert solution.status is expected
+    assert_honest(program, solution)
 
 
 @settings(MILD, max_examples=80)

@@ -40,12 +40,12 @@ def test_a_callback_ends_training_and_the_row_is_of_what_there_is(tmp_path, jobs
 
 def test_a_time_limit_ends_training_and_a_retry_may_have_longer(tmp_path) -> None:
     ib.run("linear", steps=2, **SMALL)  # what loads once is loaded
-    done = ib.sweep("linear", {"seed": [0]}, out=tmp_path, time_limit=0.3, **SMALL, **LONG)
-    assert done.finished and list(done.ended.values()) == ["the time limit of 0.3 s"]
+    done = ib.sweep("linear", {"seed": [0, 1]}, out=tmp_path, time_limit=0.3, **SMALL, **LONG)
+    assert done.finished and list(done.ended.values()) == 2 * ["the time limit of 0.3 s"]
     before = done.frame()
     assert before["margin_ratio"].notna().all()  # compared after its training was ended
     kept = ib.sweep("linear", {"seed": [0]}, out=tmp_path, **SMALL, **LONG)
-    assert kept.n_skipped == 1 and kept.ended == done.ended
+    assert kept.n_skipped == 1 and kept.ended.items() < done.ended.items()
     longer = ib.sweep("linear", {"seed": [0]}, out=tmp_path, retry=True, time_limit=0.6,
                       **SMALL, **LONG)  # fmt: skip
     assert longer.n_skipped == 0 and list(longer.ended.values()) == ["the time limit of 0.6 s"]
@@ -109,7 +109,7 @@ def test_rules_name_the_cells_of_which_something_is_kept(tmp_path) -> None:
     save = {"report": lambda row: row["seed"] == 1, "limit": lambda row: row["status"] == "SOLVED"}
     done = ib.sweep("linear", {"seed": [0, 1, 2]}, out=tmp_path, save=save, steps=20, **SMALL)
     files = [{path.name for path in done.kept(cell).iterdir()} for cell in done.cells]
-    assert files[0] == files[2] == {"limit.safetensors"} < files[1]
+    assert files[0] == files[2] == {"kept.json", "limit.safetensors"} < files[1]
     limit = ib.load(done.kept(done.cells[2]) / "limit.safetensors")
     assert limit.objective == done.frame()["objective"][2]
     with pytest.raises(ValueError, match=r"limit.safetensors were kept in .* and no report"):
@@ -119,6 +119,30 @@ def test_rules_name_the_cells_of_which_something_is_kept(tmp_path) -> None:
     bare = ib.sweep("linear", {"seed": [3]}, out=tmp_path, steps=0, **SMALL)
     with pytest.raises(ValueError, match="the report of this cell was not kept"):
         bare.load(bare.cells[0])
+
+
+def test_a_rule_sees_nan_for_numbers_that_there_are_not_and_one_that_fails_is_a_row(
+    tmp_path,
+) -> None:
+    low = {"report": lambda row: row["margin_ratio"] < 2}  # nothing is trained
+    done = ib.sweep("linear", {"seed": [0]}, out=tmp_path, save=low, steps=0, **SMALL)
+    assert not done.failures and not done.kept(done.cells[0]).exists()
+    wrong = {"report": lambda row: row["margin"] < 2}
+    done = ib.sweep("linear", {"seed": [1]}, out=tmp_path, save=wrong, steps=0, **SMALL)
+    assert list(done.failures.values()) == ["KeyError: 'margin'"]
+
+
+def test_cells_that_are_done_run_again_where_something_of_them_is_to_be_kept(tmp_path) -> None:
+    def swept(**further):
+        done = ib.sweep("linear", {"seed": [0, 1]}, out=tmp_path, steps=0, **SMALL, **further)
+        return done.n_skipped
+
+    first = {"limit": lambda row: row["seed"] == 0}
+    assert [swept(), swept(save=first), swept(save=first)] == [0, 1, 2]
+    assert [swept(save="limit"), swept(save=("limit", "network"))] == [1, 0]
+    # There is no network, and that is known now.
+    assert [swept(save=what) for what in ("network", "report", ("report", "limit"))] == [2, 0, 2]
+    assert len(ib.sweeps.read_rows(tmp_path)) == 2
 
 
 def test_several_trainers_end_one_by_one(tmp_path) -> None:

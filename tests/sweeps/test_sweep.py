@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import signal
@@ -85,6 +86,26 @@ def test_an_interrupt_keeps_the_cells_before_it(tmp_path) -> None:
     done = caught(tmp_path, sizes, Trap(14, interrupt))
     assert not done.finished and done.frame()["n_train"].tolist() == [12, 13]
     assert caught(tmp_path, sizes, Trap(0, interrupt)).n_skipped == 2
+
+
+def test_an_interrupt_that_falls_where_exceptions_are_lost_ends_the_sweep(tmp_path) -> None:
+    def swallow() -> None:
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+
+    done = caught(tmp_path, [12, 13, 14], Trap(13, swallow))
+    assert not done.finished and done.frame()["n_train"].tolist() == [12, 13]
+    assert signal.set_wakeup_fd(-1) == -1
+
+
+def test_an_interrupt_at_the_last_step_of_a_training_ends_the_sweep(tmp_path) -> None:
+    def press(step: int, n_steps: int, log_loss: float) -> None:
+        if step == n_steps:
+            signal.raise_signal(signal.SIGINT)
+
+    done = ib.sweep("linear", {"seed": [0, 1]}, out=tmp_path, n_train=12, steps=5, callback=press)
+    assert not done.finished and done.frame()["seed"].tolist() == [0]
+    assert done.frame()["finished"].tolist() == [True]
 
 
 def test_a_run_that_was_cut_short_is_no_result(tmp_path) -> None:

@@ -20,7 +20,8 @@ def test_the_catalogue_has_a_stepper_for_every_trainer_and_an_objective_for_ever
     # Those that work with the logarithm of a loss take the losses that have one, others all.
     with_logarithm = {name for name, objective in OBJECTIVES.items() if objective.logarithm}
     for name, trainer in TRAINERS.items():
-        assert set(losses_of(name)) == (with_logarithm if trainer.logarithmic else set(LOSSES))
+        others = set(LOSSES) - with_logarithm if trainer.minimises else set(LOSSES)
+        assert set(losses_of(name)) == (with_logarithm if trainer.logarithmic else others)
 
 
 def test_settings_and_catalogue_load_neither_torch_nor_numpy() -> None:
@@ -39,7 +40,7 @@ def test_defaults_are_those_of_the_published_experiment() -> None:
 
 @pytest.mark.parametrize("trainer", TRAINERS)
 def test_a_trainer_alone_begins_from_its_own_row_of_the_catalogue(trainer) -> None:
-    settings, row = TrainingSettings(trainer=trainer), TRAINERS[trainer]
+    settings, row = TrainingSettings(trainer=trainer, loss=losses_of(trainer)[0]), TRAINERS[trainer]
     assert settings.batch_size == row.batch_size
     assert [steps for steps, _ in settings.phases] == list(row.steps)
     assert settings.automatic == (not row.learning_rates)
@@ -64,6 +65,7 @@ def test_a_trainer_alone_begins_from_its_own_row_of_the_catalogue(trainer) -> No
         ({"momentum": math.nan}, "`momentum`"),
         ({"n_checkpoints": 1}, "`n_checkpoints` must be at least 2"),
         ({"trainer": "normalised", "batch_size": 128}, "batch_size=0"),
+        ({"trainer": "newton"}, "least value of the loss, which 'logistic' has not"),
         ({"trainer": "annealed", "schedule": PUBLISHED}, "'annealed' must be None"),
         ({"trainer": "dual", "schedule": PUBLISHED}, "'dual' must be None"),
         ({"trainer": "momentum", "schedule": PUBLISHED}, "'momentum' must be None"),

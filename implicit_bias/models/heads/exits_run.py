@@ -151,10 +151,15 @@ def check_exits(options: Any) -> tuple[int, ...]:
         raise ValueError(
             f"`--temperature` must be positive and finite, got {options.temperature:g}"
         )
-    if options.share < 1 and options.trainer != "constant":
+    if options.share < 1 and options.trainer not in ("constant", "newton"):
         raise ValueError(
             f"`--trainer {options.trainer}` works with the logarithm of a loss that tends to 0, "
-            "which that of soft labels does not: give `--share 1`, or take the trainer constant"
+            "which that of soft labels does not: give `--share 1`, or take the trainer newton"
+        )
+    if options.share == 1 and options.trainer == "newton":
+        raise ValueError(
+            "`--trainer newton` goes to the least value of the loss, which that of hard labels "
+            "alone does not have: give a smaller `--share`, or take the trainer momentum"
         )
     return layers
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ..._words import ClassesName
 from ...options.fields import ImageOptions, ScheduleOptions, UnitOptions, option
 from ...runs.model import Holds, Model
+from ...runs.premises import FULL_BATCHES, METHOD, SEPARABLE, Premise
 
 __all__ = ["MODELS"]
 
@@ -47,9 +48,10 @@ class HeadsOptions(ScheduleOptions, UnitOptions, ImageOptions):
         None, "Temperature of teacher and student where there are soft labels.", unset="3"
     )
     trainer: str = option(
-        "constant",
-        "Gradient method; the two that work with log(loss) are for hard labels alone.",
-        choices=("constant", "momentum", "normalised"),
+        "newton",
+        "Method; momentum and normalised work with log(loss), for hard labels alone, and newton "
+        "goes to the minimiser of soft ones.",
+        choices=("constant", "momentum", "newton", "normalised"),
     )
     momentum: float = option(0.0, "Heavy-ball momentum of the trainers constant and normalised.")
     tol: float = option(
@@ -57,6 +59,29 @@ class HeadsOptions(ScheduleOptions, UnitOptions, ImageOptions):
     )
 
 
+HARD = {"share": (1, 1.0)}
+ASSUMED = (
+    Premise(
+        name="frozen trunk",
+        text="the trunk is frozen, and heads begin at 0",
+        known="by construction",
+    ),
+    FULL_BATCHES,
+    replace(SEPARABLE, text="hard labels are separable by the features of every exit", where=HARD),
+    replace(METHOD, where=HARD),
+    Premise(
+        name="soft labels inside the simplex",
+        text="soft labels lie inside the simplex in this precision",
+        known="measured",
+        unless=HARD,
+    ),
+    Premise(
+        name="unique minimisers",
+        text="minimisers are unique on the span of the features",
+        known="proved",
+        unless=HARD,
+    ),
+)
 MODELS = (
     Model(
         "heads",
@@ -69,21 +94,24 @@ MODELS = (
         source="Phuong 2021, theorem 5.1; on separable hard labels Soudry et al. 2018",
         program="min a CE(y, W phi) + (1 - a) tau^2 CE(softmax(t / tau), softmax(W phi / tau));  "
         "a = 1:  min ||W||  s.t.  <w_y - w_k, phi> >= 1",
+        assumes=ASSUMED,
         options=HeadsOptions,
         run=f"{__package__}.run:run_heads",
         programs=f"{__package__}.run:heads_programs",
         refuses={
             "gating": "heads have no gates of their own, their trunk is trained or drawn here"
         },
-        # Rates follow from the features: 1 over a bound of every head's curvature.
+        # Rates of constant steps: 1 over a bound of every head's curvature.
         defaults={
             "batch_size": 0,
-            "steps": (2000,),
+            "steps": (30,),
             "learning_rate": (),
-            "momentum": 0.98,
         },
         # Hard labels alone: 2000 constant steps come to margin ratios of 0.5 to 0.7, these to 0.97.
-        variants={("share", 1.0): {"trainer": "momentum", "steps": (2000,), "momentum": 0.0}},
+        variants={
+            ("trainer", "constant"): {"steps": (2000,), "momentum": 0.98},
+            ("share", 1.0): {"trainer": "momentum", "steps": (2000,), "momentum": 0.0},
+        },
         holds=Holds(
             limit="Mapping[int] models.heads.limit:HeadLimit",
             network="networks.exits:ExitNetwork",

@@ -47,11 +47,14 @@ def test_a_taught_head_returns_the_mixed_loss_and_excess_is_what_the_loop_descen
     assert head.weight.detach().numpy() == pytest.approx(moved, rel=1e-12)
 
 
-def test_few_samples_are_interpolated_and_training_comes_to_every_limit() -> None:
+@pytest.mark.parametrize(
+    ("trainer", "how"), [("newton", {}), ("constant", {"steps": 1500, "momentum": 0.95})]
+)
+def test_few_samples_are_interpolated_and_training_comes_to_every_limit(trainer, how) -> None:
     for share, temperature in ((0.0, 4.0), (0.4, 2.0)):
         report = ib.run(
             "heads", data="iris", n_train=90, n_val=50, share=share, temperature=temperature,
-            trunk="random", depth=1, hidden_units=3, trunk_steps=60, steps=1500, momentum=0.95,
+            trunk="random", depth=1, hidden_units=3, trunk_steps=60, trainer=trainer, **how,
         )  # fmt: skip
         (one,) = report.comparison.exits
         assert report.status.name == "SOLVED" and report.limit[1].kind == "minimiser"
@@ -123,13 +126,14 @@ def test_a_run_that_is_resumed_ends_like_one_that_never_stopped(monkeypatch, tmp
         ("--share 1 --temperature 2", "is of soft labels"),
         ("--temperature 0", "`--temperature` must be positive"),
         ("--trainer momentum", "give `--share 1`"),
-        ("--share 1 --trainer annealed", "is not one of 'constant', 'momentum', 'normalised'"),
+        ("--share 1 --trainer annealed", "is not one of 'constant', 'momentum', 'newton'"),
+        ("--share 1 --trainer newton", "which that of hard labels alone does not have"),
         ("--share 1 --momentum 0.5", "has a momentum of its own"),
         ("--n-labelled 61", "more than the 60 training samples"),
         ("--n-labelled 9", "no labelled sample is of class"),
         ("--tol 0", "`--tol` must lie"),
         ("--data quadrants", "needs data of several classes"),
-        ("--learning-rate 9999 --steps 30", "diverged"),
+        ("--trainer constant --learning-rate 9999 --steps 30", "diverged"),
     ],
 )
 def test_what_cannot_be_run_is_one_message(arguments, message) -> None:

@@ -1,0 +1,106 @@
+"""Newton steps for losses that are convex in the weights and have a least value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.func import functional_call, grad, hessian
+
+from ..networks.adapted import plain
+from .data import GatedData
+from .network_stack import NetworkStack, Rate
+from .objectives import get_loss
+
+__all__ = ["Newton"]
+
+# A step must bring this share of the fall that the slope promises (Armijo), and is halved until.
+ARMIJO = 1e-4
+MAX_HALVINGS = 40
+# Curvature below so many roundings of the largest, for each weight, is of directions in which
+# nothing changes; below minus ten times that the loss is not convex.
+FLAT, CONCAVE = 4, 40
+
+Function = Callable[[Tensor], Tensor]
+
+
+class Newton:
+    r"""Newton's method on the mean loss, along the range of its Hessian alone.
+
+    A step leaves directions in which the loss is constant as they are, as gradients do: from 0 it
+    comes to the minimiser of least norm, as gradient flow does from there. It takes the
+    eigenvectors of a matrix as large as the number of weights squared.
+
+    References
+    ----------
+    S. Boyd, L. Vandenberghe, "Convex optimization", algorithm 9.5.
+    """
+
+    def __init__(self, stack: NetworkStack, kind: str) -> None:
+        self._stack, self._value = stack, get_loss(kind).value
+        names = dict(plain(stack.networks[0]).named_parameters())
+        self._names = [name for name, weight in names.items() if weight.requires_grad]
+        self.state: dict[str, Tensor] = {}
+
+    def step(self, batch: GatedData, rate: Rate) -> None:
+        """Take one step of each network, shortened until the loss falls; `rate` is not used.
+
+        Raises
+        ------
+        ValueError
+            If the loss is not convex in the weights.
+        """
+        for b, network in enumerate(self._stack.networks):
+            pieces = [weight[b] for weight in self._stack.weights]
+            start = torch.cat([piece.flatten() for piece in pieces])
+            ends = _descended(self._loss_of(network, pieces, batch), start)
+            for piece, new in zip(pieces, _pieces(ends, pieces), strict=True):
+                piece.copy_(new)
+
+    def _loss_of(
+        self, network: torch.nn.Module, pieces: list[Tensor], batch: GatedData
+    ) -> Function:
+        """Return the mean loss as a function of all weights in a row."""
+
+        def loss(flat: Tensor) -> Tensor:
+            """Return the mean loss at these weights."""
+            weights = dict(zip(self._names, _pieces(flat, pieces), strict=True))
+            scores = functional_call(plain(network), weights, (batch.X, batch.gates))
+            mean: Tensor = self._value(scores, batch.y).sum() / len(batch.y)
+            return mean
+
+        return loss
+
+    def settle(self) -> None:
+        """Do nothing: every step is taken when it returns."""
+
+
+def _pieces(flat: Tensor, like: list[Tensor]) -> list[Tensor]:
+    parts = torch.split(flat, [piece.numel() for piece in like])
+    return [part.view(piece.shape) for part, piece in zip(parts, like, strict=True)]
+
+
+def _descended(loss: Function, start: Tensor) -> Tensor:
+    """Return the point after a Newton step; the same where rounding leaves no way down."""
+    slope = grad(loss)(start)
+    curvature, basis = torch.linalg.eigh(hessian(loss)(start).double())
+    rounding = torch.finfo(start.dtype).eps * len(start) * float(curvature[-1])
+    if float(curvature[0]) < -CONCAVE * rounding:
+        raise ValueError(
+            "the trainer 'newton' is for losses that are convex in the weights, and this one is "
+            f"not: its curvature falls to {float(curvature[0]):.3g}: take 'constant'"
+        )
+    curved = curvature > FLAT * rounding
+    coordinates = basis[:, curved].T @ slope.double()
+    step = (basis[:, curved] @ (coordinates / curvature[curved])).to(start.dtype)
+    before, promised = float(loss(start)), float((coordinates**2 / curvature[curved]).sum())
+    share = 1.0
+    for _ in range(MAX_HALVINGS):
+        moved: Tensor = start - share * step
+        after = float(loss(moved))
+        if math.isfinite(after) and after <= before - ARMIJO * share * promised:
+            return moved
+        share /= 2
+    return start

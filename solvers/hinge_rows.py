@@ -1,0 +1,213 @@
+"""Programs of margins that are linear less hinges, by group lassos of as many rows as they need."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .answer import Answer
+from .checks import require_positive, require_shape, require_tolerance
+from .design import GatedDesign
+from .dispatch import solve
+from .hinge_program import Floats, HingeCertificate, HingeProgram, certify_hinge
+from .programs import MaxMarginProgram
+from .settings import Settings
+from .status import Status
+
+__all__ = ["HingeSolution", "solve_hinge"]
+
+Flags = NDArray[np.bool_]
+
+# Asked of each group lasso: the bounds of the program are as near to each other as those of the
+# last one.
+_TIGHT = 1e-10
+# Group lassos; 4 to 12 were needed.
+_MAX_ROUNDS = 200
+
+
+@dataclass(frozen=True, eq=False)
+class HingeSolution(Answer):
+    """A solved `HingeProgram`.
+
+    Attributes
+    ----------
+    u : (H, D) array
+        At smallest margin 1 if there is a solution.
+    multipliers : (n,) array
+        lam >= 0, adding up to the optimum.
+    shares : (n, H) array
+        Slopes in [0, 1] that stand for the hinges: 0 or 1 off the kinks, dual variables on them.
+    certificate : HingeCertificate
+    status : Status
+        SOLVED, INACCURATE where the gap is above `tol`, NOT_SEPARABLE where it is proved that no
+        margins are positive, FAILED where nothing was found.
+    solves : int
+        Group lassos.
+    rows : int
+        Of the last one.
+    seconds : float
+    """
+
+    u: Floats
+    multipliers: Floats
+    shares: Floats
+    certificate: HingeCertificate
+    status: Status
+    solves: int
+    rows: int
+    seconds: float
+
+
+class _Rows:
+    """Linear margins, each that of a sample on one pattern of open hinges."""
+
+    def __init__(self, program: HingeProgram) -> None:
+        self._program = program
+        self._known: set[tuple[int, bytes]] = set()
+        self._samples: list[int] = []
+        self._patterns: list[Flags] = []
+
+    def __len__(self) -> int:
+        return len(self._samples)
+
+    def add(self, products: Floats, samples: NDArray[np.int64]) -> int:
+        """Add the patterns of some samples at products (n, H); return how many are new."""
+        opened = (products > 0) & (self._program.hinges > 0)
+        return sum(self._add(int(sample), opened[sample]) for sample in samples)
+
+    def _add(self, sample: int, pattern: Flags) -> bool:
+        key = sample, pattern.tobytes()
+        if key in self._known:
+            return False
+        self._known.add(key)
+        self._samples.append(sample)
+        self._patterns.append(pattern)
+        return True
+
+    def lasso(self) -> MaxMarginProgram:
+        """State the program of these rows."""
+        program, rows = self._program, np.array(self._samples)
+        Z = program.linear[rows] - np.array(self._patterns) * program.hinges[rows]
+        group = np.arange(program.n_groups)
+        return MaxMarginProgram(GatedDesign(program.X[rows], Z, group), np.ones(len(rows)))
+
+    def gathered(self, lam: Floats, products: Floats) -> tuple[Floats, Floats]:
+        """Return multipliers (n,) and shares (n, H) of multipliers of the rows."""
+        rows, patterns = np.array(self._samples), np.array(self._patterns)
+        totals, shares = np.zeros(len(products)), np.zeros(products.shape)
+        np.add.at(totals, rows, lam)
+        np.add.at(shares, rows, lam[:, None] * patterns)
+        held = totals > 0
+        shares[held] /= totals[held, None]
+        shares[~held] = products[~held] > 0
+        return totals, shares
+
+
+def solve_hinge(
+    program: HingeProgram,
+    start: Floats | None = None,
+    *,
+    tol: float = 1e-8,
+    max_seconds: float = math.inf,
+) -> HingeSolution:
+    """Solve a program of margins that are linear less hinges.
+
+    Such a margin is the smallest of linear ones, a row for each pattern of open hinges. The group
+    lasso of the rows that count at the start is solved, then those that its solution violates are
+    added, until none is: the answer is exact. Multipliers of a sample's rows add up to its own, and
+    weigh its patterns.
+
+    Parameters
+    ----------
+    program : HingeProgram
+    start : (H, D) array, optional
+        Groups near the solution.
+    tol : float
+        Relative duality gap that counts as solved, in (0, 1).
+    max_seconds : float
+        Seconds after which no further group lasso is begun.
+
+    Returns
+    -------
+    HingeSolution
+
+    Raises
+    ------
+    ValueError
+        If `start` has another shape, a number is out of range, or memory cannot hold the program.
+
+    Examples
+    --------
+    Two units, of which the second must not open on the first sample:
+
+    >>> import numpy as np
+    >>> from solvers import HingeProgram, solve_hinge
+    >>> X = np.array([[1.0, 0.0], [1.0, 1.0]])
+    >>> program = HingeProgram(X, np.eye(2), 1 - np.eye(2))
+    >>> solution = solve_hinge(program)
+    >>> solution.status.name, round(solution.certificate.objective, 6)
+    ('SOLVED', 2.414214)
+    """
+    require_tolerance(tol)
+    if max_seconds != math.inf:
+        require_positive("max_seconds", max_seconds)
+    began = time.perf_counter()
+    shape = (program.n_groups, program.X.shape[1])
+    u = np.zeros(shape) if start is None else start
+    require_shape("start", u, shape, "one row a group")
+    rows, found, solves, status = _Rows(program), None, 0, Status.FAILED
+    products, samples = program.X @ u.T, np.arange(len(program.X))
+    while solves < _MAX_ROUNDS and rows.add(products, samples):
+        if time.perf_counter() - began > max_seconds:
+            break
+        solution = solve(rows.lasso(), settings=Settings(tol=min(_TIGHT, tol)))
+        solves += 1
+        if solution.status not in (Status.SOLVED, Status.INACCURATE):
+            # Fewer rows ask for less: what these prove inseparable is.
+            separable = solution.status is not Status.NOT_SEPARABLE
+            found, status = None, Status.FAILED if separable else Status.NOT_SEPARABLE
+            break
+        u = np.asarray(solution.primal)
+        products = program.X @ u.T
+        lam, shares = rows.gathered(np.asarray(solution.dual), products)
+        found = u, lam, shares
+        if certify_hinge(program, u, lam, shares).gap <= min(_TIGHT, tol):
+            break
+        samples = np.flatnonzero(program.margins(u) < 1)
+    return _concluded(program, found, status, tol, (solves, len(rows)), began)
+
+
+def _concluded(
+    program: HingeProgram,
+    found: tuple[Floats, Floats, Floats] | None,
+    status: Status,
+    tol: float,
+    counts: tuple[int, int],
+    began: float,
+) -> HingeSolution:
+    """Judge the last points, at smallest margin 1 and multipliers that add up to the optimum."""
+    u, lam, shares = _nothing(program) if found is None else found
+    certificate = certify_hinge(program, u, lam, shares)
+    if certificate.smallest_margin > 0:
+        peak = float(np.max(np.linalg.norm(program.blocks(lam, shares), axis=1)))
+        u, lam = u / certificate.smallest_margin, lam / peak if peak > 0 else lam
+        certificate = certify_hinge(program, u, lam, shares)
+        status = Status.SOLVED if certificate.gap <= tol else Status.INACCURATE
+    else:
+        u, lam, shares = _nothing(program)
+    solves, rows = counts
+    seconds = time.perf_counter() - began
+    return HingeSolution(u, lam, shares, certificate, status, solves, rows, seconds)
+
+
+def _nothing(program: HingeProgram) -> tuple[Floats, Floats, Floats]:
+    (n_samples, n_inputs), n_groups = program.X.shape, program.n_groups
+    return (
+        np.full((n_groups, n_inputs), math.nan),
+        np.full(n_samples, math.nan),
+        np.full((n_samples, n_groups), math.nan),
+    )
