@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from .answer import Answer
 from .checks import require_positive, require_shape, require_tolerance
 from .design import GatedDesign
 from .dispatch import solve
@@ -24,12 +25,12 @@ Flags = NDArray[np.bool_]
 # Asked of each group lasso: the bounds of the program are as near to each other as those of the
 # last one.
 _TIGHT = 1e-10
-# Group lassos; 5 to 12 were needed.
+# Group lassos; 4 to 12 were needed.
 _MAX_ROUNDS = 200
 
 
 @dataclass(frozen=True, eq=False)
-class HingeSolution:
+class HingeSolution(Answer):
     """A solved `HingeProgram`.
 
     Attributes
@@ -73,17 +74,19 @@ class _Rows:
     def __len__(self) -> int:
         return len(self._samples)
 
-    def add(self, products: Floats) -> int:
-        """Add the pattern of each sample at these products (n, H); return how many are new."""
+    def add(self, products: Floats, samples: NDArray[np.int64]) -> int:
+        """Add the patterns of some samples at products (n, H); return how many are new."""
         opened = (products > 0) & (self._program.hinges > 0)
-        before = len(self)
-        for sample, pattern in enumerate(opened):
-            key = sample, pattern.tobytes()
-            if key not in self._known:
-                self._known.add(key)
-                self._samples.append(sample)
-                self._patterns.append(pattern)
-        return len(self) - before
+        return sum(self._add(int(sample), opened[sample]) for sample in samples)
+
+    def _add(self, sample: int, pattern: Flags) -> bool:
+        key = sample, pattern.tobytes()
+        if key in self._known:
+            return False
+        self._known.add(key)
+        self._samples.append(sample)
+        self._patterns.append(pattern)
+        return True
 
     def lasso(self) -> MaxMarginProgram:
         """State the program of these rows."""
@@ -157,8 +160,8 @@ def solve_hinge(
     u = np.zeros(shape) if start is None else start
     require_shape("start", u, shape, "one row a group")
     rows, found, solves, status = _Rows(program), None, 0, Status.FAILED
-    products = program.X @ u.T
-    while solves < _MAX_ROUNDS and rows.add(products):
+    products, samples = program.X @ u.T, np.arange(len(program.X))
+    while solves < _MAX_ROUNDS and rows.add(products, samples):
         if time.perf_counter() - began > max_seconds:
             break
         solution = solve(rows.lasso(), settings=Settings(tol=min(_TIGHT, tol)))
@@ -174,6 +177,7 @@ def solve_hinge(
         found = u, lam, shares
         if certify_hinge(program, u, lam, shares).gap <= min(_TIGHT, tol):
             break
+        samples = np.flatnonzero(program.margins(u) < 1)
     return _concluded(program, found, status, tol, (solves, len(rows)), began)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import lsq_linear
 
 from .._doors import door
-from .._solve import require_positive, require_real, require_shape, to_numpy
+from .._kinds import count
+from .._solve import require_fraction, require_real, require_shape, to_numpy
 from ..data.arrays import Floats
 from .arrangement import arrangement_directions
 from .directions import Side, best_directions, dual_function, shortest, sides
@@ -32,9 +33,14 @@ class TooManyPatterns(ValueError):
     """Raised where a bound would have to look at more gate patterns than are allowed."""
 
 
-@door()
+@door(max_patterns=count())
 def relu_lower_bound(
-    multipliers: Any, X: Any, y: Any, *, slope: float = 0.0, max_patterns: int = MAX_PATTERNS
+    multipliers: ArrayLike,
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    slope: float = 0.0,
+    max_patterns: int = MAX_PATTERNS,
 ) -> float:
     r"""Return a lower bound of the value of every two-layer ReLU network, of any width.
 
@@ -81,7 +87,7 @@ def relu_lower_bound(
     >>> round(ib.limits.relu_lower_bound(np.array([1.0, 0.5]), X, y), 9)
     1.5
     """
-    require_positive("max_patterns", max_patterns)
+    require_fraction("slope", slope)
     problem = ReLUProblem.checked(X, y, slope)
     require_real("multipliers", multipliers)
     lam = np.asarray(to_numpy(multipliers), dtype=np.float64)

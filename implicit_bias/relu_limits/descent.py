@@ -40,6 +40,11 @@ class Budget:
     ends: float = math.inf
     solves: int = 0
 
+    @classmethod
+    def within(cls, programs: int, seconds: float | None) -> Budget:
+        """Begin with so many programs, and seconds from now on; None is no limit."""
+        return cls(programs, math.inf if seconds is None else time.perf_counter() + seconds)
+
     @property
     def spent(self) -> bool:
         """True if no further program may begin."""
@@ -48,7 +53,7 @@ class Budget:
     def solve(self, problem: ReLUProblem, units: Units, tol: float) -> HingeSolution:
         """Solve the program on the units' gates."""
         self.programs -= 1
-        seconds = self.ends - time.perf_counter()
+        seconds = max(self.ends - time.perf_counter(), 1e-9)
         solution = solve_hinge(problem.program(units), units.u, tol=tol, max_seconds=seconds)
         self.solves += solution.solves
         return solution

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from .._doors import result
+from .._doors import door, parameters
 from .._solve import require_fraction, require_real, require_shape, to_numpy
 from ..data.arrays import Floats
 from ..limits.literal import LiteralProgram, constant, cvxpy_module, labelled
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["ReLUMargin"]
 
 
-@result()
+@parameters()
 @dataclass(frozen=True, eq=False)
 class ReLUMargin(LiteralProgram):
     """The margin program of a two-layer ReLU network whose helping pairs have fixed gates.
@@ -65,7 +66,8 @@ class ReLUMargin(LiteralProgram):
         signs.flags.writeable = False
         object.__setattr__(self, "signs", signs)
 
-    def literal(self, X: Any, y: Any, gates: Any) -> cvxpy.Problem:
+    @door()
+    def literal(self, X: ArrayLike, y: ArrayLike, gates: ArrayLike) -> cvxpy.Problem:
         """State the program in cvxpy.
 
         Parameters

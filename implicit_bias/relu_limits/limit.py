@@ -9,9 +9,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from .._doors import result
+from .._doors import door, result
 from .._solve import (
     HingeProgram,
     Status,
@@ -29,6 +29,8 @@ from .bound import largest_dual
 from .problem import ReLUProblem
 
 if TYPE_CHECKING:
+    import torch
+
     from ..networks.relu import ReLU
 
 __all__ = [
@@ -41,6 +43,7 @@ __all__ = [
 ]
 
 
+@result()
 @dataclass(frozen=True)
 class ReLUCertificate:
     """Bounds of the value of two-layer ReLU networks, in floating point with its errors bounded.
@@ -150,7 +153,8 @@ class ReLULocalLimit(Result):
         Dual function there, over its largest value at the limit's own units: above 1, and with
         unique multipliers, a unit that is born there lowers the value.
     status : Status
-        GLOBAL_OPTIMUM, LOCAL_OPTIMUM, LIVE_OPTIMUM, SADDLE, STATIONARY or FAILED.
+        GLOBAL_OPTIMUM, LOCAL_OPTIMUM, LIVE_OPTIMUM, STATIONARY or
+        FAILED.
     certificate : ReLUCertificate
     reason : str
         Why no more is said.
@@ -181,11 +185,6 @@ class ReLULocalLimit(Result):
                 "local optimum: no network has a lower value whose neurons all lie in the cones of "
                 "the certificate, and no unit of this width is left for another one. Networks "
                 "further away may have lower values"
-            ),
-            Status.SADDLE: (
-                "saddle: an optimum among networks of the live units alone. A unit that is to "
-                "spare, dead or one of two parallel ones, lowers the value along `escape`. Train "
-                "on, or allow `births`"
             ),
             Status.STATIONARY: (
                 "stationary: optimal in the convex program of its own gates, but with more kinks "
@@ -275,7 +274,8 @@ class ReLULocalLimit(Result):
         """The limit as a function of new inputs, at smallest margin 1."""
         return ReLUPredictor(self.units, self.signs, self.slope)
 
-    def covers(self, network: Any) -> bool:
+    @door()
+    def covers(self, network: torch.nn.Module) -> bool:
         """Return whether every neuron of a network lies in a cone of the certificate.
 
         Then its value is at least `bound`, whatever its width and the norms of its neurons.
@@ -304,6 +304,11 @@ class ReLULocalLimit(Result):
         require_columns("units", u, self.support_inputs.shape[1], "those of the limit")
         return self._in_cones(u, signs, self.support_inputs, self.support_labels)
 
+    @property
+    def in_own_cones(self) -> bool:
+        """True if the limit is itself a network that its certificate covers."""
+        return self._in_cones(self.units, self.signs, self.support_inputs, self.support_labels)
+
     def _in_cones(self, u: Floats, signs: Floats, X: Floats, y: Floats) -> bool:
         """Whether each unit that is not 0 is in a cone, of support samples X (p, D) and labels."""
         live = np.any(u != 0, axis=1)
@@ -315,7 +320,8 @@ class ReLULocalLimit(Result):
                 return False
         return True
 
-    def certify(self, X: Any, y: Any) -> Self:
+    @door()
+    def certify(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Prove units, cones and multipliers anew on the data, whoever found or stored them.
 
         Parameters

@@ -5,18 +5,23 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._doors import door
-from .._solve import Status, require_count, require_fraction, require_positive, require_tolerance
+from .._kinds import count, positive
+from .._solve import Status, require_fraction, require_tolerance
 from ..data.arrays import Floats
 from .bound import MAX_PATTERNS
 from .descent import Budget
 from .limit import ReLULocalLimit, network_units
 from .problem import ReLUProblem, Units
 from .search import Found, as_limit, failed, seek
+
+if TYPE_CHECKING:
+    import torch
 
 __all__ = ["solve_relu_minnorm"]
 
@@ -26,16 +31,16 @@ _FIRST, _DOUBLINGS = 8, 8
 _RAY = 1 - 1e-14
 
 
-@door()
+@door(max_programs=count(), max_patterns=count(), max_seconds=positive)
 def solve_relu_minnorm(
-    X: Any,
-    y: Any,
+    X: ArrayLike,
+    y: ArrayLike,
     *,
-    start: Any = None,
+    start: torch.nn.Module | None = None,
     slope: float = 0.0,
     tol: float = 1e-6,
     max_programs: int = 200,
-    max_seconds: float = math.inf,
+    max_seconds: float | None = None,
     max_patterns: int = MAX_PATTERNS,
     random_state: int = 0,
 ) -> ReLULocalLimit:
@@ -63,9 +68,10 @@ def solve_relu_minnorm(
         Relative gap to reach, in (0, 1).
     max_programs : int
         Convex programs in all.
-    max_seconds : float
+    max_seconds : float, optional
         Seconds after which no further program begins.
     max_patterns : int
+        Gate patterns that the bound of all widths may look at.
     random_state : int
         Seed of the first gates.
 
@@ -95,13 +101,9 @@ def solve_relu_minnorm(
     """
     require_tolerance(tol)
     require_fraction("slope", slope)
-    require_count("max_programs", max_programs)
-    require_count("max_patterns", max_patterns)
-    if max_seconds != math.inf:
-        require_positive("max_seconds", max_seconds)
     started = time.perf_counter()
     problem = ReLUProblem.checked(X, y, slope)
-    budget = Budget(max_programs, started + max_seconds)
+    budget = Budget.within(max_programs, max_seconds)
     start_value = math.inf
     clash = _on_one_ray(problem)
     if clash:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._doors import door
+from .._kinds import count, positive
 from .._solve import (
     HingeProgram,
     HingeSolution,
     Status,
     certify_hinge,
-    require_count,
-    require_positive,
     require_tolerance,
 )
 from ..data.arrays import Floats
@@ -26,6 +26,9 @@ from .directions import Direction, best_directions
 from .kinks import split_units, too_many_kinks
 from .limit import ReLUCertificate, ReLULocalLimit, degrees, network_units, no_certificate
 from .problem import Flags, ReLUProblem, Units
+
+if TYPE_CHECKING:
+    import torch
 
 __all__ = ["Found", "as_limit", "failed", "relu_local_limit", "seek"]
 
@@ -41,16 +44,16 @@ _TRIALS = 20
 _AT_ONCE = 4
 
 
-@door()
+@door(births=count(0), max_programs=count(), max_patterns=count(), max_seconds=positive)
 def relu_local_limit(
-    network: Any,
-    X: Any,
-    y: Any,
+    network: torch.nn.Module,
+    X: ArrayLike,
+    y: ArrayLike,
     *,
     births: int = 0,
     tol: float = 1e-8,
     max_programs: int = 100,
-    max_seconds: float = math.inf,
+    max_seconds: float | None = None,
     max_patterns: int = _PATTERNS,
 ) -> ReLULocalLimit:
     r"""Find the local optimum next to a trained two-layer ReLU network, and certify it.
@@ -80,7 +83,7 @@ def relu_local_limit(
         Relative gap to reach, in (0, 1).
     max_programs : int
         Convex programs in all.
-    max_seconds : float
+    max_seconds : float, optional
         Seconds after which no further program begins.
     max_patterns : int
         Gate patterns that the bound of all widths may look at: with more support samples of a
@@ -93,9 +96,8 @@ def relu_local_limit(
 
         - GLOBAL_OPTIMUM: no two-layer ReLU network of any width has a lower value;
         - LOCAL_OPTIMUM: none in the cones has, and all units of this width are in use;
-        - LIVE_OPTIMUM: none in the cones has, of live units; units are to spare, and nothing is
-          proved of what they could do;
-        - SADDLE: the same, and a unit to spare lowers the value;
+        - LIVE_OPTIMUM: none in the cones has, of live units; units are to spare, and `reason`
+          tells what is known of them: that one lowers the value, or that none was found to;
         - STATIONARY: too many kinks at samples with a multiplier to look at all sides of;
         - FAILED: the gap is above `tol`, or no network with these gates separates the data.
 
@@ -132,11 +134,6 @@ def relu_local_limit(
     ('GLOBAL_OPTIMUM', 2.530989, 1.5)
     """
     require_tolerance(tol)
-    require_count("births", births, least=0)
-    require_count("max_programs", max_programs)
-    require_count("max_patterns", max_patterns)
-    if max_seconds != math.inf:
-        require_positive("max_seconds", max_seconds)
     started = time.perf_counter()
     u, signs = network_units(network)
     problem = ReLUProblem.checked(X, y)
@@ -147,7 +144,7 @@ def relu_local_limit(
         )
     u = u @ problem.basis.T
     units = Units(u, signs, problem.X @ u.T > 0)
-    budget = Budget(max_programs, started + max_seconds)
+    budget = Budget.within(max_programs, max_seconds)
     live = np.any(u != 0, axis=1)
     start_value = problem.value(u, signs)
     if not live.any():
@@ -249,26 +246,44 @@ def _settled(
         if not reached.found:
             return failed(problem, values, _why_not(reached.solution, budget))
         found = _without_dead(problem, reached, values, budget, tol)
-        helping, _ = kinks_of(problem, found.units, found.lam)
-        if not helping.any():
-            return found
-        if too_many_kinks(helping):
-            most = int(helping.sum(axis=0).max())
+        split, copies = _split(problem, found, budget, tol)
+        if copies is None:
+            return split
+        units = copies
+
+
+def _split(
+    problem: ReLUProblem, found: Found, budget: Budget, tol: float
+) -> tuple[Found, Units | None]:
+    """Decide over all sides of the helping kinks at samples with a multiplier.
+
+    Returns the units with the proof of all sides, or copies of them with a lower value. The
+    multipliers of more cones may have further samples, and so further kinks.
+    """
+    kinks, _ = kinks_of(problem, found.units, found.lam)
+    if not kinks.any():
+        return found, None
+    open_ = replace(found, status=Status.STATIONARY)
+    while True:
+        if too_many_kinks(kinks):
+            most = int(kinks.sum(axis=0).max())
             why = f"a unit has its kink at {most} samples of its own label that have a multiplier"
-            return replace(found, status=Status.STATIONARY, reason=why, split=~helping & helping)
+            return replace(open_, reason=why), None
         if budget.spent:
-            return replace(found, status=Status.STATIONARY, reason="no program was left for kinks")
-        copies, _ = split_units(problem, found.units, found.lam)
+            return replace(open_, reason="no program was left for kinks"), None
+        copies = split_units(found.units, kinks)
         solution = budget.solve(problem, copies, tol)
         if solution.status not in (Status.SOLVED, Status.INACCURATE):
             why = "the program over all sides of the kinks was not solved"
-            return replace(found, status=Status.STATIONARY, reason=why)
+            return replace(open_, reason=why), None
         value = problem.value(solution.u, copies.signs)
         if value < found.certificate.objective * (1 - tol):
-            units = replace(copies, u=solution.u)
-            continue
-        split = _bounded(problem, found, copies, solution, tol)
-        return replace(split, split=helping)
+            return found, replace(copies, u=solution.u)
+        proved = replace(_bounded(problem, found, copies, solution, tol), split=kinks)
+        further, _ = kinks_of(problem, proved.units, proved.lam)
+        if not np.any(further & ~kinks):
+            return proved, None
+        kinks = kinks | further
 
 
 def _without_dead(
@@ -438,29 +453,40 @@ def _tried(
     Multipliers need not be unique. The program with a cone more either has a lower value, or
     multipliers that do not ask for that unit.
     """
+    assert found.escape is not None
+    more, kinks = [found.escape], found.split
     for _ in range(_TRIALS):
         if budget.spent:
             return replace(found, reason=f"{spare}, and no program was left to try one")
-        assert found.escape is not None
-        more = _with_births(problem, found.cones, [found.escape])
-        solution = budget.solve(problem, more, tol)
+        if too_many_kinks(kinks):
+            break
+        cones = _with_births(problem, split_units(found.units, kinks), more)
+        solution = budget.solve(problem, cones, tol)
         lower = solution.certificate.objective
         if lower < found.certificate.objective * (1 - tol):
-            why = f"{spare}, and with one along `escape` the value falls to {lower:.8g} at once"
-            return replace(found, status=Status.SADDLE, reason=why)
+            why = (
+                f"{spare}: one that is dead and points along `escape` lowers the value, to "
+                f"{lower:.8g} at once, so that the whole network is at a saddle"
+            )
+            return replace(found, reason=why)
         if solution.status not in (Status.SOLVED, Status.INACCURATE):
             break
-        following = _bounded(problem, found, more, solution, tol)
+        following = _bounded(problem, found, cones, solution, tol)
         if following.status is Status.FAILED:
             break
+        further, _ = kinks_of(problem, following.units, following.lam)
+        if np.any(further & ~kinks):
+            kinks = kinks | further
+            continue
         directions, ratio = _directions(problem, following)
-        found = replace(following, escape=directions[0], escape_ratio=ratio)
+        found = replace(following, split=kinks, escape=directions[0], escape_ratio=ratio)
         if ratio <= 1 + tol:
             found = _with_global_bound(problem, found, max_patterns)
             if found.certificate.global_gap <= tol:
                 return replace(found, status=Status.GLOBAL_OPTIMUM, reason="")
             why = f"{spare}, and no direction was found in which one helps; that is not proved"
             return replace(found, reason=f"{why}{': ' * bool(found.reason)}{found.reason}")
+        more = [*more, directions[0]]
     why = f"{spare}, and one along `escape` does not lower the value, as multipliers are not unique"
     return replace(found, reason=why)
 
@@ -517,7 +543,7 @@ def as_limit(
     turn = degrees(np.min(sines, axis=0, initial=1.0))
     own = problem.helping(found.cones.signs)
     escape = found.escape
-    return ReLULocalLimit(
+    limit = ReLULocalLimit(
         units=u,
         signs=units.signs,
         multipliers=found.lam,
@@ -549,3 +575,7 @@ def as_limit(
         tol=tol,
         seconds=seconds,
     )
+    if limit.status in (Status.LOCAL_OPTIMUM, Status.LIVE_OPTIMUM) and not limit.in_own_cones:
+        why = "a unit is outside its cones, by rounding at a kink"
+        return replace(limit, status=Status.FAILED, reason=why)
+    return limit
