@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 
 from .._doors import door
+from .._kinds import anything
 from .._words import LossName
 from ..networks.adapted import compiled_with_gates, with_gates
 from .data import Inputs, place_data
@@ -21,7 +22,7 @@ from .trajectory_recorder import Observer
 __all__ = ["Callback", "Observer", "train", "train_many"]
 
 
-@door()
+@door(settings=anything)
 def train(
     network: torch.nn.Module,
     X: Inputs,
@@ -129,7 +130,7 @@ def train(
     return trajectory
 
 
-@door()
+@door(settings=anything)
 def train_many(
     networks: Sequence[torch.nn.Module],
     X: Inputs,

@@ -317,7 +317,7 @@ def test_a_missed_tolerance_is_a_convergence_warning_and_no_fallback() -> None:
     [
         (LinearLimitClassifier(on_inseparable="ignore"), ValueError, "on_inseparable"),
         (LinearLimitClassifier(tol=2), ValueError, "tol"),
-        (LinearLimitClassifier(solver="simplex"), ValueError, "unknown solver"),
+        (LinearLimitClassifier(solver="simplex"), ValueError, "`solver` must be one of"),
         (GLNLimitClassifier(gating="median"), TypeError, "transformer"),
         (
             GLNLimitClassifier(HyperplaneContexts().fit(np.eye(5))),
