@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["render_cell", "render_html", "write_html"]
 
+LONGEST = 24  # letters of a cell that is never broken; longer ones are prose, or hashes
 RESOLUTION = 130  # dots per inch of the pictures, sharp at the width of the page and in print
 
 # Entries of a limit's record in the order of a reader; what a limit does not have is left out.
@@ -85,6 +86,7 @@ def render_html(report: Contents, *, command: str | None = None) -> str:
         notices=_notices(report),
         assumptions=report.assumptions,
         styles=STYLES,
+        longest=LONGEST,
         tables=report.tables,
         picture=picture,
         certificate=_certificate(report.certificates),
