@@ -106,9 +106,16 @@ def render_cell(report: Contents) -> str:
 
 def _figures(report: Contents) -> str:
     """Return the gap of the proof and the distance of the network in numbers."""
-    row = {name: value for one in report.findings for name, value in one.row.items()}
+    # Of several trainers each has its sentence; what they do not share would be the last one's.
+    shared = {
+        name: one.row[name]
+        for one in report.findings
+        for name in HEADLINE
+        if name in one.row
+        and all(other.row.get(name, one.row[name]) == one.row[name] for other in report.findings)
+    }
     words = [] if report.status is None else [report.status.name]
-    words += [" ".join(line).strip() for line in lines(row, *HEADLINE)]
+    words += [" ".join(line).strip() for line in lines(shared, *HEADLINE)]
     return "; ".join(words)
 
 

@@ -185,7 +185,7 @@ def test_numbers_are_never_broken_and_prose_has_room() -> None:
     table = Table("numbers", ("", *"abcdef"), (("row", *numbers, reason),))
     page = Page(render_html(report(tables=(table,)), command="x"))
     assert reason in page.texts["td"]
-    cells = {text: kinds for text, kinds in zip(page.texts["td"], page.kinds["td"], strict=True)}
+    cells = dict(zip(page.texts["td"], page.kinds["td"], strict=True))
     assert {cells[number] for number in numbers} == {""}
     assert cells[reason] == cells["ab" * 32] == "prose"
     rules = declarations(page.texts["style"][0])
@@ -203,6 +203,24 @@ def test_the_picture_keeps_its_size_on_a_narrow_screen_and_is_dark_in_the_dark()
     assert "background" not in rules["img"]
     dark = style.partition("@media screen and (prefers-color-scheme: dark)")[2].split("@media")[0]
     assert declarations(dark.strip().removeprefix("{"))["img"]["filter"].startswith("invert(")
+
+
+def test_the_headline_speaks_of_no_trainer_alone() -> None:
+    ratios = {"momentum": 0.5, "annealed": 0.875}
+    limit = Finding("limit", statuses={"SVM": Status.SOLVED}, row={"gap": 0.0625})
+    trained = [Finding(name, row={"margin_ratio": one}) for name, one in ratios.items()]
+    heading = report().heading
+    (both,) = figures(Report(heading, (limit, *trained)))
+    assert "6.25e-02" in both
+    assert "margin ratio" not in both
+    (alone,) = figures(Report(heading, (limit, trained[0])))
+    assert "6.25e-02" in alone
+    assert "margin ratio (1) 0.5000" in alone
+
+
+def figures(report: Report) -> list[str]:
+    page = Page(render_html(report, command="x"))
+    return [text for text in page.texts["p"] if text.startswith("SOLVED; ")]
 
 
 def test_the_picture_is_inside_and_says_what_it_shows() -> None:
