@@ -39,6 +39,7 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
+FAR = 100.0  # Margins beyond this are drawn on a logarithmic axis.
 TICK = 0  # matplotlib's marker "a tick to the left"
 PREDICTED = "predicted limit"
 DIFFERENCE = "difference on held-out data"
@@ -54,6 +55,9 @@ def plot_margins(trajectory: Trajectory, ax: Axes) -> Axes:
     """Draw the smallest margin over training, at the network's own scale."""
     ax.plot(trajectory.step, trajectory.smallest_margin, color=BLUE, marker=".")
     ax.axhline(0, color="0.6", linewidth=0.8)
+    if np.nanmax(np.abs(trajectory.smallest_margin), initial=0) > FAR:
+        # As a margin grows by powers, a linear axis would show its last steps alone.
+        ax.set_yscale("symlog", linthresh=1)
     ax.set_ylabel(TABLE["smallest_margin"].label)
     return _steps(ax, trajectory)
 

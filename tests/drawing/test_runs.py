@@ -216,6 +216,15 @@ def test_growth_is_that_of_weights_and_of_the_logarithm_of_the_loss(ax) -> None:
     assert ax.get_yscale() == "log"
 
 
+@pytest.mark.parametrize(("last", "scale"), [(5, "linear"), (1e6, "symlog")])
+def test_a_margin_that_grows_by_powers_is_on_an_axis_of_powers(ax, last, scale) -> None:
+    plot_margins(trajectory(smallest_margin=np.array([-2.0, -0.5, 0.5, 2, last])), ax)
+    assert ax.get_yscale() == scale
+    # Margins of 1 are visibly above 0.
+    bottom, one, top = ax.transData.transform([[1, 0], [1, 2], [1, last]])[:, 1]
+    assert one - bottom > 0.04 * (top - bottom)
+
+
 def test_gate_changes_are_drawn_at_steps_of_their_own(ax) -> None:
     assert plot_gate_changes([0, 3, 7], [0.0, 0.1, 0.2], ax) is ax
     np.testing.assert_array_equal(ax.lines[0].get_xydata(), [[0, 0], [3, 0.1], [7, 0.2]])
