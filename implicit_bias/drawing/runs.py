@@ -274,16 +274,18 @@ def _log_curves(
     ax: Axes, trajectory: Trajectory, curves: dict[str, tuple[Array, str]], ylabel: str
 ) -> Axes:
     """Draw curves on a log axis where they are positive; leave out those that never are."""
+    first = float(trajectory.step[-1])
     for label, (values, color) in curves.items():
         shown = values > 0
         if not shown.any():
             continue
+        first = min(first, float(trajectory.step[shown][0]))
         ax.plot(trajectory.step[shown], values[shown], color=color, marker=".", label=label)
     ax.set_yscale("log")
     plain_ticks(ax)
     ax.set_ylabel(ylabel)
     legend_above(ax)
-    return _steps(ax, trajectory)
+    return step_axis(ax, float(trajectory.step[-1]), first=first)
 
 
 def plain_ticks(ax: Axes) -> None:
@@ -301,9 +303,12 @@ def _steps(ax: Axes, trajectory: Trajectory) -> Axes:
     return step_axis(ax, float(trajectory.step[-1]))
 
 
-def step_axis(ax: Axes, last: float) -> Axes:
-    """Set the x axis of a panel to steps up to the last."""
+def step_axis(ax: Axes, last: float, *, first: float = 0.0) -> Axes:
+    """Set the x axis of a panel to steps up to the last, from 0 or the first that has a point.
+
+    What is known only once data are separated would else leave half of its panel empty.
+    """
     ax.set_xscale("symlog", linthresh=1)
-    ax.set_xlim(-0.15, 1.5 * max(last, 1.0))
+    ax.set_xlim(first / 1.5 if first > 1 else -0.15, 1.5 * max(last, 1.0))
     ax.set_xlabel(STEPS)
     return ax
