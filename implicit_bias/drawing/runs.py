@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "margin_ratios",
-    "plain_ticks",
     "plot_agreement",
     "plot_gate_changes",
     "plot_growth",
@@ -33,6 +32,7 @@ __all__ = [
     "plot_margin_ratio",
     "plot_margins",
     "plot_unit_norms",
+    "power_ticks",
     "run_panels",
     "step_axis",
 ]
@@ -282,20 +282,21 @@ def _log_curves(
         first = min(first, float(trajectory.step[shown][0]))
         ax.plot(trajectory.step[shown], values[shown], color=color, marker=".", label=label)
     ax.set_yscale("log")
-    plain_ticks(ax)
+    power_ticks(ax)
     ax.set_ylabel(ylabel)
     legend_above(ax)
     return step_axis(ax, float(trajectory.step[-1]), first=first)
 
 
-def plain_ticks(ax: Axes) -> None:
-    """Label a short logarithmic y axis by decimal numbers, at 1, 2 and 5 if very short."""
-    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+def power_ticks(ax: Axes) -> None:
+    """Label a logarithmic y axis by powers of ten as every other, at 1, 2 and 5 if it is short."""
+    from matplotlib.ticker import LogFormatterSciNotation, LogLocator, NullFormatter
 
     low, high = ax.get_ylim()
-    if high < 1e5 * low:
-        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 1e3 * low else (1,)))
-        ax.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    if high < 1e3 * low:
+        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        # Thresholds of infinity: 2 and 5 have labels however many decades there are.
+        ax.yaxis.set_major_formatter(LogFormatterSciNotation(minor_thresholds=(np.inf, np.inf)))
         ax.yaxis.set_minor_formatter(NullFormatter())
 
 

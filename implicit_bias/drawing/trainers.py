@@ -20,8 +20,8 @@ from .runs import (
     KKT_DISTANCE,
     PREDICTED,
     margin_ratios,
-    plain_ticks,
     plot_unit_norms,
+    power_ticks,
     step_axis,
 )
 
@@ -110,7 +110,7 @@ def plot_trainer_curves(
                 ax.plot(steps, values[shown], style, color=color, marker=".", markersize=4)
                 styles[name] = style
     ax.set_yscale("log")
-    plain_ticks(ax)
+    power_ticks(ax)
     ax.set_ylabel(ylabel)
     _legend(ax, list(curves), styles)
     return step_axis(ax, last, first=first)

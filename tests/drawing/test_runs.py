@@ -225,6 +225,20 @@ def test_a_margin_that_grows_by_powers_is_on_an_axis_of_powers(ax, last, scale) 
     assert one - bottom > 0.04 * (top - bottom)
 
 
+@pytest.mark.parametrize("least", [0.3, 0.05, 2e-4, 1e-7])
+def test_powers_of_ten_are_written_in_one_way(ax, least) -> None:
+    observed = {"kkt_residual": np.geomspace(least, 0.9, 5)}
+    plot_kkt(trajectory(observed=observed), ax)
+    ax.figure.canvas.draw()
+    for axis in (ax.xaxis, ax.yaxis):
+        low, high = axis.get_view_interval()
+        ticks = zip(axis.get_ticklocs(), axis.get_ticklabels(), strict=True)
+        names = [tick.get_text() for place, tick in ticks if low <= place <= high and place > 0]
+        written = [name for name in names if name]
+        assert len(written) >= 2
+        assert all("10^{" in name for name in written)
+
+
 def test_gate_changes_are_drawn_at_steps_of_their_own(ax) -> None:
     assert plot_gate_changes([0, 3, 7], [0.0, 0.1, 0.2], ax) is ax
     np.testing.assert_array_equal(ax.lines[0].get_xydata(), [[0, 0], [3, 0.1], [7, 0.2]])
