@@ -53,11 +53,11 @@ KKT = {
 
 def plot_margins(trajectory: Trajectory, ax: Axes) -> Axes:
     """Draw the smallest margin over training, at the network's own scale."""
-    ax.plot(trajectory.step, trajectory.smallest_margin, color=BLUE, marker=".")
-    ax.axhline(0, color="0.6", linewidth=0.8)
     if np.nanmax(np.abs(trajectory.smallest_margin), initial=0) > FAR:
         # As a margin grows by powers, a linear axis would show its last steps alone.
         ax.set_yscale("symlog", linthresh=1)
+    ax.plot(trajectory.step, trajectory.smallest_margin, color=BLUE, marker=".")
+    ax.axhline(0, color="0.6", linewidth=0.8)
     ax.set_ylabel(TABLE["smallest_margin"].label)
     return _steps(ax, trajectory)
 

@@ -220,6 +220,8 @@ def test_growth_is_that_of_weights_and_of_the_logarithm_of_the_loss(ax) -> None:
 def test_a_margin_that_grows_by_powers_is_on_an_axis_of_powers(ax, last, scale) -> None:
     plot_margins(trajectory(smallest_margin=np.array([-2.0, -0.5, 0.5, 2, last])), ax)
     assert ax.get_yscale() == scale
+    # Less than a decade below the least margin.
+    assert -10 < ax.get_ylim()[0] < -2
     # Margins of 1 are visibly above 0.
     bottom, one, top = ax.transData.transform([[1, 0], [1, 2], [1, last]])[:, 1]
     assert one - bottom > 0.04 * (top - bottom)
