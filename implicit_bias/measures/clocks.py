@@ -255,7 +255,7 @@ def pace_of(
     >>> clock.exponent > 1
     True
     """
-    if trainer not in PACED:
+    if not isinstance(trainer, str) or trainer not in PACED:
         raise ValueError(
             f"`trainer` must be one of {list(PACED)}, got {trainer!r}: constant steps have a law, "
             "`ConstantClock`, and the others do not follow the flow"

@@ -185,8 +185,12 @@ def _theory(report: Contents, width: int) -> list[str]:
 def _group(assumptions: Sequence[Assumption], holds: bool | None, way: str) -> str:
     """Return which assumptions hold, do not, or are open: how known, by name, or how many."""
     known = [one for one in assumptions if one.holds is holds and one.name]
-    full = way == "how"
-    names = dict.fromkeys(one.name + f" ({one.how})" * bool(full and one.how) for one in known)
+    # Where it is not so of every network, how it is known says of which.
+    elsewhere = {one.name for one in assumptions if one.holds is not holds}
+    names = dict.fromkeys(
+        one.name + f" ({one.how})" * bool(one.how and (way == "how" or one.name in elsewhere))
+        for one in known
+    )
     if not names:
         return ""
     listed = str(len(names)) if way == "number" else ", ".join(names)

@@ -198,6 +198,8 @@ def train_many(
     """
     if len(networks) == 0:
         raise ValueError("`networks` is empty: there is nothing to train")
+    if isinstance(settings, Sequence) and (isinstance(settings, str) or None in list(settings)):
+        raise TypeError(f"`settings` must be a TrainingSettings each, got {settings!r}")
     several = settings if isinstance(settings, Sequence) else [settings]
     each = [_checked(one) for one in several] * (len(networks) if len(several) == 1 else 1)
     if len(each) != len(networks):
