@@ -6,8 +6,6 @@ The values 6.7985126 (30 x 8), 57.0293218 (a diamond in the plane), 29 (the same
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 import torch
@@ -368,13 +366,6 @@ def test_no_time_and_no_programs_fail_in_words() -> None:
     assert limit.status is Status.FAILED and "max_seconds" in limit.reason
     one = relu_local_limit(start(X, 24, 0), X, y, max_programs=1)
     assert one.programs == 1 and one.status is not Status.GLOBAL_OPTIMUM
-
-
-def diverged() -> ReLU:
-    network = ReLU(8, 2)
-    with torch.no_grad():
-        network.w1.fill_(math.nan)
-    return network
 
 
 @pytest.mark.parametrize(
