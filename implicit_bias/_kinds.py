@@ -60,6 +60,8 @@ def named_error(name: str, wanted: str, value: object) -> TypeError:
 
 def whole_number(name: str, value: object, *, least: int = 1) -> int:
     """Return a whole number from `least` on as an int, and refuse all else."""
+    if type(value) is int and value >= least:  # nothing to load for what is right
+        return value
     return int(_checks().require_count(name, value, least=least))
 
 

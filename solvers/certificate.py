@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from .arrays import Array, array_namespace, as_float64, float_of, matmul
-from .checks import require_instance, require_number, require_real, require_shape
+from .checks import require_instance, require_number, require_positive, require_real, require_shape
 from .design import GatedDesign
 from .html import FloatRecord
 from .programs import MaxMarginProgram
@@ -88,7 +88,7 @@ class Certificate(FloatRecord):
 
     def proves_optimality(self, tol: float) -> bool:
         """True if both bounds agree to the relative tolerance `tol`; NaN proves nothing."""
-        require_number("tol", tol)
+        require_positive("tol", tol)
         return self.gap <= tol
 
     def proves_separability(self) -> bool:

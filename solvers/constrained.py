@@ -12,7 +12,7 @@ from scipy.sparse import csc_array, issparse
 
 from .arrays import array_namespace, as_float64, float_of, to_numpy
 from .certificate import gap_between, norm_above, upper_bound
-from .checks import require_instance, require_number, shown
+from .checks import require_instance, require_number, require_positive, shown
 from .html import FloatRecord
 from .programs import MaxMarginProgram
 from .summation import TINY, rounding
@@ -60,7 +60,7 @@ class ConstrainedCertificate(FloatRecord):
 
     def proves_optimality(self, tol: float, violation: float = 0.0) -> bool:
         """True if the bounds agree to `tol`, for a point that violates at most by `violation`."""
-        require_number("tol", tol)
+        require_positive("tol", tol)
         require_number("violation", violation)
         return self.gap <= tol and self.violation <= violation
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from .answer import Answer
 from .checks import require_positive, require_shape, require_tolerance
 from .design import GatedDesign
 from .dispatch import solve
@@ -33,7 +34,7 @@ _MAX_ROUNDS = 200
 
 
 @dataclass(frozen=True, eq=False)
-class HingeSolution:
+class HingeSolution(Answer):
     """A solved `HingeProgram`.
 
     Attributes

@@ -81,6 +81,9 @@ for ask in (
     lambda: ib.Trajectory.to_frame(None),
     lambda: ib.solve_linear_svm(X, y).plot(),
     lambda: ib.load_data("table.csv"),
+    lambda: ib.sweeps.row_schema(),
+    lambda: ib.sweeps.sweep_schema(),
+    lambda: ib.sweep("linear", {"seed": [0]}, out="runs"),
 ):
     try:
         ask()
@@ -137,6 +140,9 @@ def test_whatever_is_asked_for_names_the_command_that_brings_it() -> None:
         "this needs pandas, which is not installed: pip install 'implicit-bias[sweep]'",
         "this needs matplotlib, which is not installed: pip install 'implicit-bias[plot]'",
         "this needs pandas, which is not installed: pip install 'implicit-bias[sweep]'",
+        *["this needs pyarrow, which is not installed: pip install 'implicit-bias[sweep]'"] * 2,
+        "this needs pandas and pyarrow, which are not installed: "
+        "pip install 'implicit-bias[sweep]'",
     ]
 
 

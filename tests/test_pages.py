@@ -23,6 +23,8 @@ import pytest
 from click.testing import CliRunner
 
 from implicit_bias import cli
+from implicit_bias.models import MODELS
+from tests.generated import PAGES as GENERATED
 
 ROOT = Path(__file__).parents[1]
 PAGES = {
@@ -176,3 +178,17 @@ def test_every_page_is_in_the_index() -> None:
     named = {(ROOT / "docs" / link.partition("#")[0]).resolve() for link in LINK.findall(index)}
     pages = set(ROOT.glob("docs/**/*.md")) - {ROOT / "docs" / "index.md"}
     assert not pages - named, sorted(path.name for path in pages - named)
+
+
+@pytest.mark.parametrize("page", GENERATED)
+def test_pages_of_declarations_are_as_they_are_declared(page) -> None:
+    assert PAGES[f"docs/{page}"] == GENERATED[page](), "run `python -m tests.generated`"
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_source_of_every_theorem_is_in_the_bibliography(model) -> None:
+    named = re.findall(r"(\w+(?:(?:, \w+)* and \w+)?(?: et al\.)?) (20\d\d)", MODELS[model].source)
+    entries = PAGES["docs/bibliography.md"].splitlines()
+    for authors, year in named:
+        all_of = re.findall(r"[A-Z]\w+", authors)
+        assert any(all(one in line for one in (*all_of, year)) for line in entries), authors

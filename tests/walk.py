@@ -188,11 +188,12 @@ if hasattr(network, "gradient_factors"):
     "NotCertified": "ib.NotCertified(ib.solve_linear_svm(np.eye(2), [1.0, -1.0]))",
     "NotSaved": "ib.NotSaved('no', ib.run('linear', steps=0, n_train=20, n_val=10))",
     **dict.fromkeys(
-        ("Report.details", "Report.save"),
+        ("Report.details", "Report.first_screen", "Report.save"),
         """
 report = ib.run("linear", steps=0, n_train=20, n_val=10)
 report.save("report")
 report.details(80)
+report.first_screen(80)
 """,
     ),
     **dict.fromkeys(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -22,6 +22,7 @@ from ..quantities.table import lines
 from ..recognition.structure import Form, Structure
 from ..reports.finding import Assumption, Finding, Side, Table
 from ..reports.findings import dual_condition, solved
+from ..runs.premises import Premise
 from ..runs.prospects import heading_finding
 from ..runs.unit_changes import growth_finding
 from ..training.objectives import log_mean_loss
@@ -159,12 +160,7 @@ def network_finding(
             "loss to 0",
             "cannot be checked",
         ),
-        Assumption(
-            "full batches, small steps, weights that converge in direction",
-            None,
-            "how it was trained",
-            "not known here",
-        ),
+        *_open_premises(THEORIES[structure.form].assumes),
     ]
     if state.n_units > 1 and not math.isnan(state.largest_dual_norm):
         at_most_one = state.largest_dual_norm <= 1 + DUAL_SLACK
@@ -197,6 +193,24 @@ def network_finding(
         sides=(*_held_out_side(state, optimum), Side("network", _of_screen(state, -log_loss))),
         shortfall="" if separates else unseparated(found),
     )
+
+
+# Premises that have an assumption of their own, in the words of what was found.
+STATED = ("separable", "homogeneous", "fixed gates", "exponential-like loss", "loss to 0",
+          "dual norms at most 1")  # fmt: skip
+# Those about steps; the others are about what they converge to.
+OF_STEPS = ("gradient flow", "the theorem's steps", "full batches")
+
+
+def _open_premises(premises: Sequence[Premise]) -> list[Assumption]:
+    """Return what a theorem assumes of training, which weights alone do not tell."""
+    found = []
+    for one in premises:
+        if one.name in OF_STEPS:
+            found.append(Assumption(one.text, None, "how it was trained", "not known here"))
+        elif one.name not in STATED:
+            found.append(Assumption(one.text, None, "convergence", "cannot be checked"))
+    return found
 
 
 def _of_screen(state: OwnNetwork, log_inverse_loss: float) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from ..local_limits.search import local_limit
 from ..measures.bounded_value import BoundedValue
 from ..networks.relu import ReLU
 from ..quantities.formatting import number
+from ..quantities.table import TABLE
 from ..recognition.structure import Form, Structure
 from ..relu_limits.limit import ReLULocalLimit
 from ..relu_limits.search import relu_local_limit
@@ -100,7 +101,7 @@ def _of_relu(structure: Structure) -> LocalFound:
     rows = (
         ("status", limit.status.name, "certified"),
         ("value of the network's function", number(limit.start_value, ".8g"), "measured"),
-        ("value of its local limit", number(limit.value, ".8g"), "certified"),
+        (TABLE["local_value"].title, number(limit.value, ".8g"), "certified"),
         ("  no network in its cones is below", number(limit.bound, ".8g"), "certified"),
         ("  no network of any width is below", _bound_text(proof.lower_bound), "certified"),
         ("  smallest turn out of the cones, degrees", number(proof.smallest_turn, ".3g"),

@@ -8,6 +8,15 @@ from types import MappingProxyType
 from typing import Literal
 
 from ..recognition.structure import Form, Structure
+from ..runs.premises import (
+    FULL_BATCHES,
+    LINEAR_METHODS,
+    LOSS,
+    LOSS_TO_0,
+    METHOD,
+    PROPOSITION_B8,
+    Premise,
+)
 
 __all__ = ["THEORIES", "Says", "Theory", "form_in_words"]
 
@@ -35,12 +44,15 @@ class Theory:
     theorem, program : str
     source : str
         The paper and the number of the theorem, in a few words.
+    assumes : tuple of Premise
+        All that the theorem assumes of training and of the network.
     """
 
     says: Says
     theorem: str
     program: str
     source: str
+    assumes: tuple[Premise, ...] = (LOSS, METHOD, FULL_BATCHES, LOSS_TO_0)
 
 
 THEORIES: Mapping[Form, Theory] = MappingProxyType(
@@ -52,6 +64,7 @@ THEORIES: Mapping[Form, Theory] = MappingProxyType(
             "data, theorem 3)",
             "min ||w||  s.t.  y_n <w, phi(x_n)> >= 1",
             "Soudry et al. 2018, theorem 3",
+            (LOSS, LINEAR_METHODS, FULL_BATCHES),
         ),
         Form.LINEAR: Theory(
             "limit",
@@ -66,6 +79,7 @@ THEORIES: Mapping[Form, Theory] = MappingProxyType(
             f"over units ({LIPPL}, proposition B.8; its proof asks no more of features)",
             "min sum_h ||zeta_h||  s.t.  y_n sum_h <zeta_h, phi_h(x_n)> >= 1",
             "Lippl, Abbott and Chung 2022, proposition B.8",
+            PROPOSITION_B8,
         ),
         Form.LAYERS: Theory(
             "local limit",
@@ -117,6 +131,7 @@ THEORIES: Mapping[Form, Theory] = MappingProxyType(
             "no theorem here: they are of networks that are homogeneous in their weights",
             "none",
             "none here: they are of homogeneous networks",
+            (),
         ),
     }
 )

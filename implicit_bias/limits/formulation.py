@@ -92,7 +92,7 @@ class Formulation(LiteralProgram, Generic[LimitT]):
             )
         return limit.zeta.reshape(shape)
 
-    @door()
+    @door(gates=arrays)
     def certify(self, limit: Limit, X: Array, y: Array, gates: Array | None = None) -> LimitT:
         """Return a limit with all but its coefficients and multipliers computed from the data.
 

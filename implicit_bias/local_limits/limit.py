@@ -89,9 +89,9 @@ class LocalLimit(Result):
         Lowest eigenvalues, ascending, of ``I - sum_n lam_n y_n hess f_n`` on the null space of the
         active gradients; empty where they were not looked at, or the null space is {0}.
     n_zero_modes, n_symmetry_modes : int
-        Eigenvalues within 1e-7 of zero, and how many of them are rotations of units that no
-        active sample sees (units of linear layers, units with the same gates): along those the
-        point is one of an orbit of equal value, strictly optimal but for it.
+        Eigenvalues within 1e-7 of zero, and rotations of units that no active sample sees (units
+        of linear layers, units with the same gates), of which some may leave the point as it is:
+        along those the point is one of an orbit of equal value, strictly optimal but for it.
     escape : mapping of str to array, or None
         Unit direction, shaped as `weights`, in which margins grow; for saddles alone.
     status : Status
@@ -167,6 +167,11 @@ class LocalLimit(Result):
         self.__post_init__()
 
     @property
+    def n_explained(self) -> int:
+        """Number of zero modes that rotations explain: no more than there are of either."""
+        return min(self.n_zero_modes, self.n_symmetry_modes)
+
+    @property
     def residual(self) -> float:
         """Residual of the first-order conditions, of the certificate."""
         return self.certificate.residual
@@ -203,7 +208,7 @@ class LocalLimit(Result):
     def __repr__(self) -> str:
         proof = self.certificate
         lowest = f"{self.curvature[0]:.4g}" if len(self.curvature) else "not looked at"
-        modes = f", {self.n_zero_modes} zero modes, {self.n_symmetry_modes} of them symmetries"
+        modes = f", {self.n_zero_modes} zero modes, {self.n_explained} of them symmetries"
         return (
             f"LocalLimit({self.status.name}{': ' * bool(self.reason)}{self.reason}\n"
             f"  value {self.value:.10g}, that of the network {self.start_value:.6g}, "

@@ -138,7 +138,7 @@ class BoundedValue(Measured):
         local = self.local
         if local is None:
             return []
-        modes = f"{local.n_zero_modes}, {local.n_symmetry_modes} of them rotations of units"
+        modes = f"{local.n_zero_modes}, {local.n_explained} of them rotations of units"
         return [
             ("  smallest multiplier (> 0)", number(local.certificate.smallest_multiplier)),
             ("  zero modes", modes),

@@ -13,7 +13,7 @@ from typing import Protocol, get_args
 import torch
 
 from .._doors import door, parameters, result
-from .._kinds import extended
+from .._kinds import anything, extended
 from .._solve import Status
 from .._words import PacedTrainer, TrainerName
 from ..training.catalogue import TRAINERS
@@ -204,7 +204,7 @@ def clock_of(trajectory: Trajectory, settings: TrainingSettings) -> PowerClock |
     )
 
 
-@door()
+@door(trainer=anything)
 def pace_of(
     network: torch.nn.Module,
     X: Inputs,
@@ -255,7 +255,7 @@ def pace_of(
     >>> clock.exponent > 1
     True
     """
-    if trainer not in PACED:
+    if not isinstance(trainer, str) or trainer not in PACED:
         raise ValueError(
             f"`trainer` must be one of {list(PACED)}, got {trainer!r}: constant steps have a law, "
             "`ConstantClock`, and the others do not follow the flow"

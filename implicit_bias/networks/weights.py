@@ -235,9 +235,9 @@ def upper_layers(layers: Sequence[ArrayLike | Tensor], first: Tensor) -> list[Te
     wanted = [(high, low) for low, high in pairwise(widths)]
     if not chain or chain != wanted or widths[-1] != 1:
         raise ValueError(
-            f"the upper matrices (`upper`, or `w2`) must have shapes (width_1, {widths[0]}), ..., "
-            f"(1, width) on top of a layer {tuple(first.shape)}, got {chain}: one column a unit "
-            "below"
+            f"the upper matrices must have shapes (width_1, {widths[0]}), ..., "
+            f"(1, width) on top of a layer {tuple(first.shape)}, got {chain}: `upper`, or `w2`, "
+            "has one column a unit below"
         )
     return matrices
 

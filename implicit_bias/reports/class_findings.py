@@ -16,7 +16,7 @@ from ..quantities.table import stacked
 from ..training.trajectory import Trajectory
 from .columns import limit_columns, over_classes, training_columns
 from .finding import Assumption, Finding, Side, Table
-from .findings import dual_condition, evidence, network_record, shortfall
+from .findings import dual_condition, evidence, network_record, positive_margins, shortfall
 from .verdict import Verdict, decide, nearest_first
 from .writers import write_frame, write_weights
 
@@ -197,21 +197,17 @@ def _assumptions(done: Progressed) -> tuple[Assumption, ...]:
 
 def _of_training(done: Progressed) -> tuple[Assumption, ...]:
     """Return the assumptions about the networks, of which there is one at least."""
-    least = min(-float(one.trajectory.log_loss[-1]) for one in done.trained.values())
+    ends = [one.trajectory for one in done.trained.values()]
+    least = min(-float(one.log_loss[-1]) for one in ends)
     holds = {one.comparison.dual_condition for one in done.trained.values()}
     return (
-        Assumption(
-            "the networks are homogeneous, their loss exponential-like (by construction)",
-            True,
-            "homogeneous, exponential-like loss",
-            "by construction",
-        ),
         Assumption(
             f"the losses tend to 0: log(1/loss) is at least {least:.3g} at the end",
             None,
             "loss to 0",
             "cannot be checked",
         ),
+        positive_margins(min(float(one.smallest_margin[-1]) for one in ends)),
         dual_condition(
             False if False in holds else None if None in holds else True,
             max(one.comparison.largest_dual_norm for one in done.trained.values()),

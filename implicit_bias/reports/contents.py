@@ -102,8 +102,18 @@ class Contents:
 
     @property
     def assumptions(self) -> tuple[Assumption, ...]:
-        """The assumptions of the theorem, each with True, False or None for unknown."""
-        return tuple(one for finding in self.findings for one in finding.assumptions)
+        """The assumptions of the theorem, each with True, False or None for unknown.
+
+        What findings say of one, by its name, stands in place of what the heading says.
+        """
+        found = [one for finding in self.findings for one in finding.assumptions]
+        declared = {one.name for one in self.heading.assumptions}
+        told = [
+            [one for one in found if one.name == known.name] or [known]
+            for known in self.heading.assumptions
+        ]
+        others = (one for one in found if not one.name or one.name not in declared)
+        return (*(one for ones in told for one in ones), *others)
 
     @property
     def tables(self) -> tuple[Table, ...]:

@@ -69,7 +69,9 @@ class Assumption:
         """Whether it holds, in words."""
         if self.holds is None:
             return self.how or "not checked"
-        return "holds" if self.holds else "DOES NOT HOLD"
+        if not self.holds:
+            return "DOES NOT HOLD"
+        return f"holds ({self.how})" if self.how else "holds"
 
     def __str__(self) -> str:
         return f"{self.text}: {self.mark}"

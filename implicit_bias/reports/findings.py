@@ -32,10 +32,10 @@ __all__ = [
     "divergence",
     "dual_condition",
     "evidence",
-    "full_batches",
     "gating_file",
     "loss_vanishes",
     "network_record",
+    "positive_margins",
     "separable_assumptions",
     "shortfall",
     "solved",
@@ -54,6 +54,8 @@ SCREEN = (
     "val_accuracy", "largest_dual_norm", "log_inverse_loss", "limit_seconds", "n_live",
     "n_support", "kkt_residual",
 )  # fmt: skip
+# Of weights of 0, whose margins are 0.
+LOG_LOSS_AT_0 = {"logistic": math.log(math.log(2.0)), "exponential": 0.0}
 BOUNDS = ("objective", "lower_bound", "gap")
 
 
@@ -216,25 +218,57 @@ def loss_vanishes(trajectory: Trajectory) -> Assumption:
     )
 
 
-def full_batches(options: Any) -> Assumption:
-    """Return the assumption that steps are on all samples at once."""
-    return Assumption("full batches, as gradient flow has", options.batch_size == 0, "full batches")
+def positive_margins(smallest: float) -> Assumption:
+    """Return the assumption that limits have positive margins, by that of the last weights."""
+    return Assumption(
+        "the limit direction has a positive margin on every sample: the last weights have "
+        f"{smallest:.3g} at least",
+        smallest > 0,
+        "positive limit margins",
+        "measured",
+    )
 
 
-def separable_assumptions(comparison: Comparison, trajectory: Trajectory) -> tuple[Assumption, ...]:
-    """Return the assumptions of theorems about homogeneous networks on separable data."""
+def start_below_zero_weights(trajectory: Trajectory, loss: str) -> Assumption:
+    """Return the assumption that training began below the loss of weights of 0."""
+    begins, at_zero = float(trajectory.log_loss[0]), LOG_LOSS_AT_0[loss]
+    return Assumption(
+        "the start has no larger loss than weights of 0: "
+        f"{math.exp(begins):.6g} beside {math.exp(at_zero):.6g}",
+        begins <= at_zero,
+        "a start below the loss of 0",
+        "measured",
+    )
+
+
+def support_spans(limit: Limit, X: Any) -> Assumption:
+    """Return the assumption that the support vectors span what the samples span."""
+    X = to_numpy(X)
+    rank, of = (int(np.linalg.matrix_rank(part)) for part in (X[limit.support], X))
+    return Assumption(
+        f"support vectors span the samples: {rank} of {of} dimensions",
+        rank == of,
+        "support vectors span",
+        "measured",
+    )
+
+
+def separable_assumptions(
+    limit: Limit, comparison: Comparison, trajectory: Trajectory, train: Sample, loss: str
+) -> tuple[Assumption, ...]:
+    """Return what a run finds of the assumptions of theorems on separable data.
+
+    Theorems have some of them each, as their models declare.
+    """
     return (
         Assumption(
             "the data are separable by such a network (certified)", True, "separable", "proved"
         ),
-        Assumption(
-            "the network is homogeneous, its loss exponential-like (by construction)",
-            True,
-            "homogeneous, exponential-like loss",
-            "by construction",
-        ),
         loss_vanishes(trajectory),
+        positive_margins(float(trajectory.smallest_margin[-1])),
         dual_condition(comparison.dual_condition, comparison.largest_dual_norm),
+        start_below_zero_weights(trajectory, loss),
+        support_spans(limit, train.X),
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._shown import Shown
+from .finding import Assumption
 
 __all__ = ["Heading"]
 
@@ -30,6 +31,8 @@ class Heading(Shown):
         Of the picture.
     record : mapping
         All that it takes to repeat the run: versions, choices, seeds, data.
+    assumptions : tuple of Assumption
+        All that the theorem assumes, as far as options alone tell whether it holds.
     """
 
     model: str
@@ -40,3 +43,4 @@ class Heading(Shown):
     record: Mapping[str, Any]
     source: str = ""
     more: str = ""
+    assumptions: tuple[Assumption, ...] = ()

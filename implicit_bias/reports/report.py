@@ -76,6 +76,7 @@ class Report(Contents, Generic[ModelT, ClassesT, NetworkT, RegimeT]):
     def __str__(self) -> str:
         return self.first_screen()
 
+    @door()
     def first_screen(self, width: int = 80) -> str:
         """Render the verdicts, what they rest on and the theory, in 24 lines.
 

@@ -33,6 +33,11 @@ INDENT = 16
 CUT = " ..."
 FOOT = "--details: all measures   --plot FILE   --save DIR   --program: what was solved"
 GROUPS: Mapping[bool | None, str] = {False: "Does not hold", None: "Open", True: "Holds"}
+# How assumptions of each group are told, from most to least, until all are: `--details` has them.
+WAYS = (
+    ("how", "how", "how"), ("how", "how", "name"), ("how", "name", "name"),
+    ("how", "name", "number"), ("name", "number", "number"),
+)  # fmt: skip
 
 
 def render_screen(report: Contents, width: int = WIDTH) -> str:
@@ -167,22 +172,29 @@ def _sentence(verdict: Verdict, width: int, most: int) -> list[str]:
 def _theory(report: Contents, width: int) -> list[str]:
     """Return the theorem's source, and which of its assumptions hold."""
     source = f"Theory: {report.heading.source}." if report.heading.source else ""
-    for full in (True, False):
-        groups = [
-            f"{said}: {', '.join(names)}."
-            for holds, said in GROUPS.items()
-            if (names := _named(report.assumptions, holds, full=full or not holds))
-        ]
+    for ways in WAYS:
+        groups = (
+            _group(report.assumptions, holds, way) for holds, way in zip(GROUPS, ways, strict=True)
+        )
         lines = _wrapped(" ".join(filter(None, (source, *groups))), width, OF_THEORY)
         if not lines or not lines[-1].endswith(CUT):
             break
     return lines
 
 
-def _named(assumptions: Sequence[Assumption], holds: bool | None, *, full: bool) -> list[str]:
-    """Return the names of assumptions that hold, or do not, and how that is known if `full`."""
+def _group(assumptions: Sequence[Assumption], holds: bool | None, way: str) -> str:
+    """Return which assumptions hold, do not, or are open: how known, by name, or how many."""
     known = [one for one in assumptions if one.holds is holds and one.name]
-    return list(dict.fromkeys(one.name + f" ({one.how})" * bool(full and one.how) for one in known))
+    # Where it is not so of every network, how it is known says of which.
+    elsewhere = {one.name for one in assumptions if one.holds is not holds}
+    names = dict.fromkeys(
+        one.name + f" ({one.how})" * bool(one.how and (way == "how" or one.name in elsewhere))
+        for one in known
+    )
+    if not names:
+        return ""
+    listed = str(len(names)) if way == "number" else ", ".join(names)
+    return f"{GROUPS[holds]}: {listed}."
 
 
 def _wrapped(text: str, width: int, most: int) -> list[str]:

@@ -3,6 +3,8 @@
 from .gathering import gather as gather
 from .label_agreement import agreement_ahead as agreement_ahead
 from .model import Holds as Holds
+from .premises import KNOWN as KNOWN
+from .premises import Premise as Premise
 from .progress import Lines as Lines
 from .progress import Progress as Progress
 from .seeds import Seeds as Seeds

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from ..options.resolve import OptionTable
+from .premises import Premise
 
 __all__ = ["Holds", "Model", "imported"]
 
@@ -38,6 +39,8 @@ class Model(OptionTable):
         Where it stands, in a few words.
     program : str
         The convex program in one line.
+    assumes : tuple of Premise
+        All that the theorem assumes, or what stands in its place, and how a run knows it.
     parts : str
         For a theory of separable data "module:function" with `function(options)` its `Parts`.
     run : str
@@ -55,11 +58,16 @@ class Model(OptionTable):
     theorem: str
     source: str
     program: str
+    assumes: tuple[Premise, ...]
     parts: str = ""
     run: str = f"{__package__}.separable:run_separable"
     programs: str = f"{__package__}.separable:separable_programs"
     holds: Holds
     holds_with: Mapping[tuple[str, str], Holds] = field(default_factory=dict)
+
+    def premises(self, options: Any) -> tuple[Premise, ...]:
+        """Return what the theorem assumes of a run with these options."""
+        return tuple(one for one in self.assumes if one.applies(options))
 
     def refusal(self, kind: str) -> str:
         """Return why "data" or a "gating" of a user's own is not taken; empty where it is.

@@ -56,7 +56,7 @@ def run_one_vs_rest(setup: SampleSetup, parts: Parts) -> Report:
     check_trainer(setup.options.trainer, next(iter(networks.values())))
     title = f"one-vs-rest: {parts.network_name} beside {parts.formulation.name}"
     found = (
-        class_finding(_data(setup).classes, done)
+        setup.declared(class_finding(_data(setup).classes, done))
         for done in _progress(setup, parts, design, samples, networks)
     )
     heading = setup.heading(data_record(setup.dataset), title=title)

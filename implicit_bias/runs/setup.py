@@ -17,10 +17,12 @@ from ..data.labelled import ClassDataset
 from ..data.sample import Sample
 from ..options.fields import Options
 from ..options.resolve import each_trainer
+from ..reports.finding import Assumption, Finding
 from ..reports.heading import Heading
 from ..training.settings import Phases, TrainingSettings
 from .folder import RunFolder
 from .model import Model
+from .premises import Premise
 from .progress import Progress
 from .seeds import Seeds
 from .user_data import UserData, gates_of, load_chosen
@@ -80,6 +82,13 @@ class Setup:
         """False with `steps` 0, a prediction alone."""
         return bool(self.options.steps != (0,))
 
+    def declared(self, found: Finding) -> Finding:
+        """Return a finding about what several theories share, with what this theorem assumes."""
+        names = {one.name for one in self.model.premises(self.options)}
+        return replace(
+            found, assumptions=tuple(one for one in found.assumptions if one.name in names)
+        )
+
     def heading(
         self,
         data: Mapping[str, Any],
@@ -112,6 +121,9 @@ class Setup:
             setup="; ".join(line),
             title=title,
             source=source,
+            assumptions=tuple(
+                _assumption(one, self.options) for one in self.model.premises(self.options)
+            ),
             record={"model": self.model.name, "theorem": theorem}
             | _provenance(self.options)
             | {"data": dict(data)}
@@ -282,3 +294,14 @@ def _version(package: str) -> str | None:
         return version(package)
     except PackageNotFoundError:
         return None
+
+
+def _assumption(premise: Premise, options: Any) -> Assumption:
+    """Return what options alone tell of an assumption."""
+    broken = premise.broken_by(options)
+    if broken:
+        return Assumption(f"{premise.text} (here {broken})", False, premise.name, broken)
+    if premise.known == "by construction":
+        return Assumption(premise.text, True, premise.name, premise.known)
+    how = premise.known if premise.known == "cannot be checked" else f"not {premise.known} yet"
+    return Assumption(premise.text, None, premise.name, how)

@@ -128,9 +128,12 @@ def _train_and_compare(one: TrainerRun, parts: Parts, limit: Limit) -> Iterator[
     kkt = kkt_distance(network, *setup.train) if separates else None
     comparison = compare(limit, network, *samples, kkt=kkt)
     state = measure_network(network, *samples, kkt)
-    assumptions = separable_assumptions(comparison, trajectory)
+    assumptions = separable_assumptions(
+        limit, comparison, trajectory, setup.train, setup.options.loss
+    )
     name = parts.formulation.name
-    yield compared(limit, name, samples, state, trajectory, comparison, assumptions)
+    found = compared(limit, name, samples, state, trajectory, comparison, assumptions)
+    yield setup.declared(found)
     known = evidence(limit, comparison, trajectory, **_theory(one, parts))
     yield Finding.judged(known)
     own_limit = None if parts.control else limit

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import shutil
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,14 @@ from ..options.values import not_one_of
 from ..reports.files import REPORT
 from ..reports.loading import load
 from ..reports.report import Report
+from ..reports.row import COLUMNS
 
-__all__ = ["KEPT", "Rule", "as_rules", "keep", "lacks", "load_report"]
+__all__ = ["KEPT", "Rule", "as_rules", "keep", "lacks", "named", "load_report"]
 
 KEPT = ("report", "limit", "network", "trajectory")
 # Which of them were kept of a cell, with or without a file.
 KEPT_INDEX = "kept.json"
+NUMBERS = frozenset(one.name for one in COLUMNS if one.type in ("float64", "int64"))
 Rule = Callable[[Mapping[str, Any]], bool]
 
 
@@ -48,15 +51,21 @@ def as_rules(save: str | Iterable[str] | Mapping[str, Rule | None]) -> dict[str,
     return rules
 
 
-def keep(report: Report, rules: Mapping[str, Rule | None], folder: Path) -> None:
-    """Write what the rules name into a folder, whole or not at all, in place of an earlier one.
+def named(rules: Mapping[str, Rule | None], rows: Sequence[Mapping[str, Any]]) -> set[str]:
+    """Return what the rules keep of the cell with these rows, whose missing numbers are NaN."""
+    known = [{name: math.nan if value is None and name in NUMBERS else value
+              for name, value in row.items()} for row in rows]  # fmt: skip
+    return {name for name, rule in rules.items() if rule is None or any(map(rule, known))}
+
+
+def keep(report: Report, wanted: Collection[str], folder: Path) -> None:
+    """Write what is wanted into a folder, whole or not at all, in place of an earlier one.
 
     Raises
     ------
     OSError
         If it cannot be written.
     """
-    wanted = _wanted(rules, report.rows())
     if not wanted:
         return
     new = folder.with_name(f".{folder.name}-{uuid.uuid4().hex[:12]}.new")
@@ -66,14 +75,11 @@ def keep(report: Report, rules: Mapping[str, Rule | None], folder: Path) -> None
             report.save(new)
         else:
             for name, write in report.files.items():
-                if wanted & _words(name):
+                if not _words(name).isdisjoint(wanted):
                     write(new / name)
         write_atomically(new / KEPT_INDEX, json.dumps(sorted(wanted)).encode())
         shutil.rmtree(folder, ignore_errors=True)
-        os.replace(new, folder)
-    except OSError:
-        if not folder.is_dir():  # else another process has kept the same meanwhile
-            raise
+        _move(new, folder)
     finally:
         shutil.rmtree(new, ignore_errors=True)
 
@@ -82,7 +88,7 @@ def lacks(
     rules: Mapping[str, Rule | None], rows: Sequence[Mapping[str, Any]], folder: Path
 ) -> bool:
     """Return True where the rules name a cell, by its rows, of which something is not kept."""
-    wanted = _wanted(rules, rows)
+    wanted = named(rules, rows)
     try:
         there = set(from_json((folder / KEPT_INDEX).read_bytes())) if wanted else set()
     except (FileNotFoundError, ValueError, TypeError):
@@ -110,9 +116,12 @@ def load_report(folder: Path) -> Report:
     return report
 
 
-def _wanted(rules: Mapping[str, Rule | None], rows: Sequence[Mapping[str, Any]]) -> set[str]:
-    """Return what the rules keep of the cell with these rows."""
-    return {name for name, rule in rules.items() if rule is None or any(map(rule, rows))}
+def _move(new: Path, folder: Path) -> None:
+    try:
+        os.replace(new, folder)
+    except OSError:
+        if not folder.is_dir():  # else another process has kept the same meanwhile
+            raise
 
 
 def _words(name: str) -> set[str]:

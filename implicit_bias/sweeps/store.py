@@ -119,6 +119,15 @@ class Store:
         for batch in in_order(self._read(columns().names), cells).to_batches(max_chunksize=1000):
             yield from batch.to_pylist()
 
+    def tidy(self) -> None:
+        """Bring all rows into one table, or leave them as they are where that cannot be written."""
+        try:
+            self.compact()
+        except OSError as error:
+            # Of two at the same time, one may find that the other has been faster.
+            if not isinstance(error, FileNotFoundError):
+                log.warning("the rows in %s stay apart: %s", self.folder, error)
+
     def compact(self) -> None:
         """Bring all rows into one table.
 

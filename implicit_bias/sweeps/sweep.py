@@ -346,7 +346,7 @@ def sweeping(
     with progress as shown:
         shown.stage(f"{model}: {len(left)} of {len(cells)} cells to do")
         finished = not left or _run(how.engine.outcomes(work, left, how.jobs), shown, left, lost)
-        store.compact()
+        store.tidy()
     done = store.outcomes()
     own = [done[cell] for cell in names if cell in done]
     return Sweep(

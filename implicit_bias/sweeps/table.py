@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,8 +34,6 @@ __all__ = [
     "varying",
     "with_trainers",
 ]
-
-log = logging.getLogger(__name__)
 
 CHOICES = ("model", "data", *(column.name for column in OPTIONS), "data_digest", "gating_digest")
 # Shown where no columns are asked for, if there is something in them.
@@ -112,10 +109,7 @@ def read_rows(folder: str | os.PathLike[str]) -> pd.DataFrame:
             f"{os.fspath(folder)!r} holds no rows of a sweep: name the folder of `sweep --out`"
         )
     if store.quiet():
-        try:
-            store.compact()
-        except OSError as error:
-            log.info("the rows stay as they are: %s", error)
+        store.tidy()
     return store.frame()
 
 

@@ -6,7 +6,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -21,7 +21,7 @@ from ..reports.row import NAMES, make_row
 from ..run_model import parted, resolve, run
 from .cells import Cell
 from .ends import Ends, StepCallback
-from .kept import Rule, keep
+from .kept import Rule, keep, named
 from .records import NotWritten, Outcome, Record
 from .store import Store
 from .stored_data import opened
@@ -106,10 +106,13 @@ class Work:
         begun = time.perf_counter()
         try:
             report = self._run(cell, ends)
+            rows = report.rows()
+            wanted = named(self.how.save, rows)
             error, ended = None, None if report.finished else ends.reason
         except Exception as failure:
             log.debug("cell %s failed", cell.digest, exc_info=True)
-            report, error, ended = None, f"{type(failure).__name__}: {failure}", ends.reason
+            report, rows, wanted = None, [self._failed(cell)], set()
+            error, ended = f"{type(failure).__name__}: {failure}", ends.reason
         own = {
             "cell": cell.digest,
             "cell_error": error,
@@ -118,8 +121,7 @@ class Work:
             "cell_written": time.time(),
         }
         if report is not None:
-            self._keep(report, store.kept(cell.digest))
-        rows = [self._failed(cell)] if report is None else report.rows()
+            _keep(report, wanted, store.kept(cell.digest))
         record = Record(own, rows)
         store.write(record, sync=self.how.sync)
         return record.outcome
@@ -138,18 +140,19 @@ class Work:
             raise KeyboardInterrupt
         return report
 
-    def _keep(self, report: Report[Any, Any, Any, Any], folder: Path) -> None:
-        try:
-            keep(report, self.how.save, folder)
-        except OSError as error:
-            raise NotWritten(error.errno, error.strerror, error.filename) from error
-
     def _failed(self, cell: Cell) -> dict[str, Any]:
         """Return the row of a cell without a result: its options, as far as they can be read."""
         plain = parted(self.fixed)[1]
         options = vars(resolve(self.model, {**plain, **cell.choices}).options)
         known = {name: value for name, value in options.items() if name in NAMES}
         return make_row(known | {"model": self.model, "version": __version__})
+
+
+def _keep(report: Report[Any, Any, Any, Any], wanted: Collection[str], folder: Path) -> None:
+    try:
+        keep(report, wanted, folder)
+    except OSError as error:
+        raise NotWritten(error.errno, error.strerror, error.filename) from error
 
 
 @cache

@@ -96,7 +96,7 @@ TRAINERS: Mapping[str, Trainer] = MappingProxyType(
 
 def get_trainer(name: str) -> Trainer:
     """Look a trainer up in `TRAINERS`; raises ValueError for a name that is not there."""
-    if name not in TRAINERS:
+    if not isinstance(name, str) or name not in TRAINERS:
         raise ValueError(f"`trainer` must be one of {sorted(TRAINERS)}, got {name!r}")
     return TRAINERS[name]
 
@@ -111,7 +111,7 @@ def losses_of(trainer: str) -> tuple[str, ...]:
 
 def check_loss(loss: str, trainer: str) -> None:
     """Check that there is such a loss and that the trainer takes it; raises ValueError if not."""
-    if loss not in LOSSES:
+    if not isinstance(loss, str) or loss not in LOSSES:
         raise ValueError(f"`loss` must be one of {sorted(LOSSES)}, got {loss!r}")
     taken = losses_of(trainer)
     if loss not in taken and get_trainer(trainer).minimises:

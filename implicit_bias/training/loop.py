@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 
 from .._doors import door
+from .._kinds import anything
 from .._words import LossName
 from ..networks.adapted import compiled_with_gates, with_gates
 from .data import Inputs, place_data
@@ -21,7 +22,7 @@ from .trajectory_recorder import Observer
 __all__ = ["Callback", "Observer", "train", "train_many"]
 
 
-@door()
+@door(settings=anything)
 def train(
     network: torch.nn.Module,
     X: Inputs,
@@ -129,7 +130,7 @@ def train(
     return trajectory
 
 
-@door()
+@door(settings=anything)
 def train_many(
     networks: Sequence[torch.nn.Module],
     X: Inputs,
@@ -197,6 +198,8 @@ def train_many(
     """
     if len(networks) == 0:
         raise ValueError("`networks` is empty: there is nothing to train")
+    if isinstance(settings, Sequence) and (isinstance(settings, str) or None in list(settings)):
+        raise TypeError(f"`settings` must be a TrainingSettings each, got {settings!r}")
     several = settings if isinstance(settings, Sequence) else [settings]
     each = [_checked(one) for one in several] * (len(networks) if len(several) == 1 else 1)
     if len(each) != len(networks):

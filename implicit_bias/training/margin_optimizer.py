@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from .._doors import door
-from .._kinds import whole_number
+from .._kinds import anything, whole_number
 from .._words import MarginLoss, TrainerName
 from .closure_network import ClosureNetwork
 from .run_file import digest_of
@@ -67,7 +67,7 @@ class MarginOptimizer(torch.optim.Optimizer):
 
     trainer: ClassVar[TrainerName]
 
-    @door()
+    @door(loss=anything)
     def __init__(
         self,
         params: Iterable[Any],

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
-from .._doors import door, parameters
-from .._kinds import whole_number
+from .._doors import door
+from .._kinds import is_a, whole_number
 from .._words import LossName, TrainerName
 from .catalogue import Trainer, check_loss, get_trainer
 
@@ -24,7 +24,6 @@ Phases = tuple[tuple[int, float | None], ...]
 MOST_STEPS = 2**53
 
 
-@parameters()
 @dataclass(frozen=True)
 class TrainingSettings:
     r"""Settings of a training run; the defaults are those of the published GLN experiment.
@@ -120,6 +119,8 @@ class TrainingSettings:
         object.__setattr__(self, "schedule", phases)
         whole_number("`n_checkpoints`", self.n_checkpoints, least=2)
         check_momentum(self.momentum)
+        if not is_a(self.random_state, "Generator"):
+            whole_number("random_state", self.random_state, least=0)
         _check_fit(self, trainer)
 
     @property
@@ -239,5 +240,7 @@ def _check_fit(settings: TrainingSettings, trainer: Trainer) -> None:
 
 def check_momentum(momentum: float) -> None:
     """Refuse a momentum outside [0, 1), by a `ValueError`."""
+    if isinstance(momentum, bool) or not isinstance(momentum, Real):
+        raise TypeError(f"`momentum` must be a number, got {momentum!r}")
     if not 0 <= momentum < 1:
         raise ValueError(f"`momentum` must lie in [0, 1), got {momentum}")

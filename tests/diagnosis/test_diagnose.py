@@ -13,6 +13,8 @@ from torch import nn
 
 import implicit_bias as ib
 from implicit_bias import Status
+from implicit_bias.diagnosis import THEORIES
+from implicit_bias.recognition import Form
 from tests.own_modules import (
     Diagonal,
     HardGated,
@@ -121,6 +123,18 @@ def test_the_certified_optimum_is_that_of_the_program_that_theory_names(name) ->
     assert report.comparison.weight_ratio <= report.comparison.margin_ratio + 1e-9
     assert report.row()["margin_ratio"] == report.comparison.margin_ratio
     assert report.row()["verdict"] == "AT ITS LIMIT"
+
+
+def test_all_that_the_theorem_assumes_is_listed_and_what_weights_do_not_tell_stays_open() -> None:
+    network = OwnGLN(D, 4, 2)
+    trained(network, gates=CONTEXTS.transform(X), steps=200)
+    report = ib.diagnose(network, X, Y, gates=CONTEXTS.transform(X))
+    listed = {one.text: one.holds for one in report.assumptions}
+    premises = THEORIES[Form.UNITS].assumes
+    assert len(premises) == 11
+    for premise in premises:
+        known = premise.name in {one.name for one in report.assumptions}
+        assert known or listed[premise.text] is None
 
 
 def test_a_network_off_its_limit_is_not_there_yet_by_the_ratio_of_norms() -> None:

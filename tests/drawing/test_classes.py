@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from implicit_bias.drawing import class_row, compose, plot_class_ratios, plot_label_confusion
 from implicit_bias.measures import Comparison, MulticlassComparison
 
-UNITS = {"dead_units": (), "small_units": (), "dual_norms": ()}
+UNITS = {"n_units": 1, "dead_units": (), "small_units": (), "dual_norms": ()}
 
 
 def comparison(**values: float) -> Comparison:

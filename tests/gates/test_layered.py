@@ -111,7 +111,7 @@ def test_gates_before_a_fit_are_refused(name) -> None:
         (lambda: RandomGates(widths=(3, 0)).fit(X), "`widths` must be at least 1, got 0"),
         (lambda: RandomGates(widths=()).fit(X), "`widths` must name a layer"),
         (lambda: NetworkGates([np.ones((2, 3)), np.ones((2, 3))]).fit(X), "hidden layers"),
-        (lambda: NetworkGates([[[1.0, np.nan, 0.0]]]).fit(X), "must be finite"),
+        (lambda: NetworkGates([[[1.0, np.nan, 0.0]]]).fit(X), "entries that are NaN"),
         (lambda: NetworkGates([np.ones((2, 4))]).fit(X), r"`X` must have shape \(n, 4\)"),
         (lambda: LinearGates(3, widths=(4,), layers=LAYERS).fit(X),
          r"`layers` must have shapes \[\(4, 3"),

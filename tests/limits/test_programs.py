@@ -91,6 +91,15 @@ def cross_entropies(logits, labels, teacher, share: float) -> float:
     return float(total)
 
 
+def hinges() -> Case:
+    """Two ReLUs next to a linear predictor."""
+    w = ib.solve_linear_svm(X, Y).zeta
+    network = ib.ReLU.from_weights(np.stack([w, -w]), np.array([1.0, -1.0]))
+    found = ib.limits.relu_local_limit(network, X, Y).require()
+    data = (X, Y, X @ found.units.T > 0)
+    return Case(programs.ReLUMargin(found.signs), data, lambda: found.value, "u", CONES)
+
+
 LAYERS = [GATES[:, 2:], GATES[:, [0, 3]]]
 CASES: dict[str, Case] = {
     "linear": margins(programs.HardMarginSVM(), X, names="b"),
@@ -136,6 +145,8 @@ CASES: dict[str, Case] = {
     "hard labels": exits(1, LABELS, None),
     "soft labels": exits(0, None, TEACHER),
     "mixed labels": exits(0.3, SOME_LABELS, TEACHER),
+    "unit features": margins(programs.UnitFeatures(2), np.hstack([MIRRORED, X])),
+    "relu": hinges(),
     "norm": Case(
         programs.GLNNorm(), (FAMILY,),
         lambda: float(gln_norm(FAMILY)), "zeta", CONES,

@@ -39,6 +39,12 @@ def local_limit() -> Any:
     return ib.local_limit(network, ORTHOSEP, Y, None)
 
 
+def relu_local_limit() -> Any:
+    w = ib.solve_linear_svm(X, Y).zeta
+    network = ib.ReLU.from_weights(np.stack([w, -w]), np.array([1.0, -1.0]))
+    return ib.limits.relu_local_limit(network, X, Y)
+
+
 def alignment() -> Any:
     network = ib.ReLU(3, 4, random_state=0)
     return ib.equivalence.align(network, network)
@@ -70,6 +76,7 @@ ANSWERS: Mapping[str, Callable[[], Any]] = {
     "interpolant": lambda: ib.heads.solve_exit_heads([X[:3]], teacher=X[:3, :3], share=0)[0],
     "direction": lambda: ib.heads.solve_exit_heads([X], np.where(Y > 0, 1, 0), share=1)[0],
     "local limit": local_limit,
+    "local limit, ReLU": relu_local_limit,
     "alignment": alignment,
     "transport": transport,
     "interval": lambda: ib.limits.certify_depth3(Y, LAYERS, widths=(2, 2)),
@@ -84,6 +91,8 @@ NO_RESULTS = {
     "DirectionExtrapolation": "an estimate",
     "Rate": "an estimate",
     "_Found": "an intermediate of the search for a LocalLimit",
+    "Found": "an intermediate of the search for a ReLULocalLimit",
+    "Evidence": "names the status of another answer",
     "ClassifierComparison": "names the status of another answer",
     "MachineComparison": "names the status of another answer",
     "NeuronComparison": "names the status of another answer",
@@ -217,6 +226,7 @@ def test_whatever_has_a_status_is_an_answer() -> None:
         "Solution",
         "KernelSolution",
         "LeastSquaresSolution",
+        "HingeSolution",
     }
 
 

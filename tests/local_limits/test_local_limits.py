@@ -395,3 +395,13 @@ class Mixed(torch.nn.Module):
 
     def forward(self, X, gates):
         return torch.stack([self.w.sum() / math.sqrt(2), 0.1 * self.w[0] ** 2])[gates] * X[:, 0]
+
+
+@pytest.mark.parametrize(("zero", "rotations", "explained"), [(2, 7, 2), (7, 2, 2), (0, 3, 0)])
+def test_rotations_explain_no_more_zero_modes_than_there_are(
+    limit, zero, rotations, explained
+) -> None:
+    found = replace(limit, n_zero_modes=zero, n_symmetry_modes=rotations)
+    assert found.n_explained == explained
+    said = f"{zero} zero modes, {explained} of them symmetries"
+    assert (said in repr(found)) == (zero > 0)

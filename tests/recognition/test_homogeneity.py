@@ -138,3 +138,17 @@ def test_a_trained_slope_of_the_activation_is_blamed_by_its_terms() -> None:
     found = measured(network)
     assert found.mixed == ("1.weight",) and found.degree_without == 2
     assert found.powers == (2, 3)
+
+
+def test_what_saturates_far_from_the_given_weights_alone_is_found_out_by_far_factors() -> None:
+    class Far(nn.Hardtanh):
+        def __init__(self) -> None:
+            super().__init__(-300.0, 300.0)
+
+    network = perceptron(6, 5, act=Far)
+    plain = perceptron(6, 5, act=nn.Identity)
+    with torch.no_grad():
+        torch.testing.assert_close(network(torch.tensor(X)), plain(torch.tensor(X)))
+    found = measured(network)
+    assert found.euler_error < 1e-9  # nothing shows near by
+    assert found.degree is None and found.error > 0.1

@@ -131,6 +131,15 @@ def test_gates_of_layers_are_recovered_from_scores_alone() -> None:
     np.testing.assert_array_equal(second, closed[:, 5:] * reached)
 
 
+def test_products_of_real_gates_are_recovered_whatever_their_scale() -> None:
+    gates = RNG.uniform(0.1, 1, size=(N, 9))
+    found = recognised(DGN(D, widths=(5, 4)), gates=gates)
+    assert found.form is Form.LAYERS
+    first, second = (g.numpy() for g in found.layers.gates(found.subject, found.subject.weights))
+    paths = np.einsum("ni,nj->nij", first, second)
+    np.testing.assert_allclose(paths, gates[:, :5, None] * gates[:, None, 5:], atol=1e-9)
+
+
 def test_gates_of_a_relu_network_are_its_own() -> None:
     found = recognised(perceptron(D, 5, bias=True, last_bias=False))
     W, b = (p.numpy() for p in list(found.subject.weights.values())[:2])

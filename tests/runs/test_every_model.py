@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -49,11 +50,19 @@ def test_every_model_predicts_trains_compares_and_draws(model, tmp_path) -> None
     assert " ".join(MODELS[model].theorem.split()) in " ".join(saved.details().split())
     assert str(saved) in text
     assert_a_first_screen(saved)
-    assert record["assumptions"], "the assumptions of the theorem are part of the answer"
+    named = {one["name"] for one in record["assumptions"]}
+    assert named == {one["name"] for one in saved.results["assumptions"]}
+    assert named == assumed(model, record), "all that the theorem assumes, and nothing else"
     assert picture.stat().st_size > 10_000
     assert json.loads((tmp_path / "saved" / "results.json").read_text()) == record
     if model in SEPARABLE:
         assert_certified_and_of_a_margin_ratio_of_at_most_one(record)
+
+
+def assumed(model: str, record: dict[str, Any]) -> set[str]:
+    """The names of what the theorem of a run assumes, by the table of models."""
+    options = SimpleNamespace(**record["options"])
+    return {one.name for one in MODELS[model].premises(options)}
 
 
 def assert_a_first_screen(report: ib.Report) -> None:

@@ -16,6 +16,7 @@ from solvers import (
     Settings,
     Status,
     certify,
+    few_dimensions,
     newton,
     solve,
 )
@@ -43,6 +44,12 @@ from tests.problems import (
     unequal_construction,
     with_groups_again,
 )
+
+
+@pytest.fixture(autouse=True)
+def no_other_method(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave programs of few dimensions to the interior point and its working sets."""
+    monkeypatch.setattr(few_dimensions, "DIMENSIONS", 0)
 
 
 def few_samples() -> MaxMarginProgram:

@@ -26,6 +26,7 @@ from solvers import (
     Settings,
     Solution,
     Status,
+    few_dimensions,
     memory,
     solve,
 )
@@ -224,6 +225,7 @@ def test_what_a_backend_raises_reaches_its_caller(monkeypatch: pytest.MonkeyPatc
 
 def test_what_memory_cannot_hold_is_refused_with_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
     large = linear_program(np.ones((10**6, 1)), np.ones(10**6))
+    monkeypatch.setattr(few_dimensions, "DIMENSIONS", 0)  # which needs no kernels
     with pytest.raises(ValueError, match=r"1000000 samples at once would take 22,352 GiB.*lower"):
         solve(large, settings=Settings(working_set_from=10**7))
     monkeypatch.setattr(memory, "_memory", lambda: 0.01 * 2.0**30)

@@ -121,6 +121,17 @@ def test_rules_name_the_cells_of_which_something_is_kept(tmp_path) -> None:
         bare.load(bare.cells[0])
 
 
+def test_a_rule_sees_nan_for_numbers_that_there_are_not_and_one_that_fails_is_a_row(
+    tmp_path,
+) -> None:
+    low = {"report": lambda row: row["margin_ratio"] < 2}  # nothing is trained
+    done = ib.sweep("linear", {"seed": [0]}, out=tmp_path, save=low, steps=0, **SMALL)
+    assert not done.failures and not done.kept(done.cells[0]).exists()
+    wrong = {"report": lambda row: row["margin"] < 2}
+    done = ib.sweep("linear", {"seed": [1]}, out=tmp_path, save=wrong, steps=0, **SMALL)
+    assert list(done.failures.values()) == ["KeyError: 'margin'"]
+
+
 def test_cells_that_are_done_run_again_where_something_of_them_is_to_be_kept(tmp_path) -> None:
     def swept(**further):
         done = ib.sweep("linear", {"seed": [0, 1]}, out=tmp_path, steps=0, **SMALL, **further)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import time
@@ -18,7 +19,7 @@ from scipy import stats
 import implicit_bias as ib
 from implicit_bias import cli
 from implicit_bias.runs import Lines
-from tests.commands import environment
+from tests.commands import ROOT, environment
 
 SMALL = ["--n-train", "12", "--steps", "0"]
 
@@ -227,3 +228,32 @@ def test_lines_tell_the_time_that_is_left() -> None:
         lines.advance(done, 10)
     # Two cells in 20 seconds: eight take 80.
     assert said == ["2 of 10 cells, about 80 s left", "10 of 10 cells, about 0 s left"]
+
+
+FEWER = {"[1, 2, 5, 10, 20]": "[1, 2]", "[20, 40, 80, 160]": "[20, 40]", "range(10)": "range(2)",
+         "1,2,5,10,20": "1,2", "20,40,80,160": "20,40", "0:10": "0:2", "steps=100": "steps=9",
+         "--steps 100": "--steps 9", "[100]": "[9]", "jobs=2": "jobs=1", "--jobs 2": "",
+         "progress=True": "progress=False", "\\\n": ""}  # fmt: skip
+
+
+def test_the_example_of_the_page_is_one_sweep_in_python_as_a_command_and_from_a_file(
+    tmp_path, monkeypatch
+) -> None:
+    page = (ROOT / "docs" / "sweeps.md").read_text()
+    for text, fewer in FEWER.items():
+        page = page.replace(text, fewer)
+    block, file = (
+        re.search(rf"^```{language}\n(.*?)^```", page, flags=re.DOTALL | re.MULTILINE)[1]
+        for language in ("python", "toml")
+    )
+    monkeypatch.chdir(tmp_path)
+    exec(compile(block, "docs/sweeps.md", "exec"), {"__name__": "__main__"})
+    assert (tmp_path / "margins.png").stat().st_size > 10_000
+    (tmp_path / "sweep.toml").write_text(file)
+    words, shown = re.findall(r"^    implicit-bias (sweep --model.*|show .*)$", page, re.MULTILINE)[
+        :2
+    ]
+    for again in (words.split(), ["sweep", "sweep.toml", "--out", "runs/"]):
+        assert "8 of 8 cells are in" in (said := command(*again).stderr)
+        assert "8 were there before" in said
+    assert "margin_ratio" in command(*shown.split()).stdout

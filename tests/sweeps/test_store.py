@@ -120,6 +120,20 @@ def test_a_compaction_that_fails_takes_no_row_with_it(loose, expected, monkeypat
     assert swept(loose).n_skipped == 4
 
 
+def test_a_full_disk_at_the_end_leaves_the_rows_as_records(
+    tmp_path, expected, monkeypatch, caplog
+) -> None:
+    def full(where, content) -> None:
+        raise OSError(28, "No space left on device", str(where))
+
+    store = home(ib.sweeps.read_rows).Store
+    with monkeypatch.context() as patched:
+        patched.setitem(store.compact.__globals__, "write_atomically", full)
+        check_same(swept(tmp_path / "runs").frame(), expected)
+    assert "stay apart: [Errno 28] No space left" in caplog.text
+    assert len(records(tmp_path / "runs")) == 1
+
+
 def test_show_compacts_what_no_sweep_is_writing_to(loose) -> None:
     ib.sweeps.read_rows(loose)
     assert len(records(loose)) == 1  # young: its sweep may be at work

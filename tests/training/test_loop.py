@@ -396,7 +396,7 @@ def test_malformed_data_are_refused_before_training() -> None:
     bad = X.copy()
     bad[3, 2] = math.nan
     for arguments, message in [
-        ((bad, y, contexts), "`X` must be finite"),
+        ((bad, y, contexts), "`X` has entries that are NaN or infinite"),
         ((X[0], y, contexts), "`X` must be finite, of shape"),
         ((X[:0], y[:0], contexts[:0]), "`X` must be finite, of shape"),
         ((X, y[:-1], contexts), r"`y` must have shape \(23,\)"),

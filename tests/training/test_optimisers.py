@@ -221,7 +221,7 @@ V = torch.nn.Parameter(torch.ones(3).double())
         (bad(params=[torch.nn.Parameter(torch.ones(3), requires_grad=False)]), "nothing to train"),
         (bad(degree=0), "`degree` must be at least 1"),
         (bad(n_samples=0), "`n_samples` must be at least 1"),
-        (bad(loss="squared"), "logarithm of the loss"),
+        (bad(loss="squared"), "`loss` must be one of"),
         (lambda: optim.Normalised([W], n_samples=3, lr=-1.0), "positive and finite"),
         (lambda: optim.Normalised([W], n_samples=3, momentum=1.0), "momentum"),
     ],

@@ -532,7 +532,7 @@ def test_other_files_are_refused(kept, tmp_path) -> None:
         go_on(tmp_path / "nowhere")
     with pytest.raises(ValueError, match="it is a folder, name a file"):
         go_on(tmp_path)
-    with pytest.raises(ValueError, match="it is a file, name a folder"):
+    with pytest.raises(ValueError, match="is a file: name a folder"):
         go_on(kept / "below")
     save_file({"weight.0": torch.zeros(2)}, tmp_path / "weights")
     with pytest.raises(ValueError, match="holds no saved run"):

@@ -282,7 +282,7 @@ def refused() -> list[Any]:
         ([one, two], [base, replace(base, schedule=((30, 0.1),))], None, "learning rates alone"),
         ([one, two], [automatic, fixed], None, "all of them numbers or all None"),
         ([one, two], [fixed, automatic], None, "all of them numbers or all None"),
-        ([one, two], base, [None], "got 1 observers for 2 networks"),
+        ([one, two], base, [lambda _: {}], "got 1 observers for 2 networks"),
     ]
 
 

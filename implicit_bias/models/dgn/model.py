@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ..._words import InitName
@@ -14,6 +14,17 @@ from ...options.fields import (
     option,
 )
 from ...runs.model import Holds, Model
+from ...runs.premises import (
+    FULL_BATCHES,
+    GATES,
+    HOMOGENEOUS,
+    LOCAL_OPTIMUM,
+    LOSS,
+    LOSS_TO_0,
+    METHOD,
+    SEPARABLE,
+    Premise,
+)
 
 __all__ = ["MODELS", "DGNOptions"]
 
@@ -53,6 +64,39 @@ class DGNOptions(TrainerOptions, SolverOptions, UnitOptions, ImageOptions):
     init_scale: float = option(1.0, "Factor on the initial weights.")
 
 
+LAZY = {"regime": ("lazy",)}
+RICH = {"regime": ("rich",)}
+ASSUMED = (
+    *(replace(one, where=RICH) for one in (SEPARABLE, HOMOGENEOUS, LOSS, LOSS_TO_0)),
+    GATES,
+    METHOD,
+    FULL_BATCHES,
+    Premise(
+        name="bound attained",
+        text="a network attains the bound: only then is it the least value of all",
+        known="proved",
+        where=RICH,
+    ),
+    replace(LOCAL_OPTIMUM, where=RICH),
+    Premise(
+        name="kernel of full rank",
+        text="the tangent kernel of the start has full rank",
+        known="measured",
+        where=LAZY,
+    ),
+    Premise(
+        name="alpha to infinity",
+        text="the output scale alpha tends to infinity",
+        known="cannot be checked",
+        where=LAZY,
+    ),
+    Premise(
+        name="gates' network separates",
+        text="the network that learned the gates separates the training data",
+        known="measured",
+        where={"gating": ("learned",)},
+    ),
+)
 MODELS = (
     Model(
         "dgn",
@@ -64,6 +108,7 @@ MODELS = (
         source="none names the limit; Lyu and Li 2020, theorem 4.4: to some KKT point",
         program="min sum_p ||zeta_p||  s.t.  y_n sum_p A_p(n) <zeta_p, x_n> >= 1, p the paths; "
         "min ||w||^2 / 2  s.t.  y_n f_w(x_n) >= 1, locally",
+        assumes=ASSUMED,
         options=DGNOptions,
         run=f"{__package__}.run:run_dgn",
         programs=f"{__package__}.run:dgn_programs",

@@ -11,7 +11,6 @@ from ...data.arrays import Floats
 from ...quantities.formatting import number, share
 from ...quantities.table import lines
 from ...reports.finding import Assumption, Finding, Table
-from ...reports.findings import full_batches
 from .data import TransferTask
 from .figure import plot_bound, plot_learning, plot_tail
 from .limit import DistillationLimit
@@ -81,10 +80,7 @@ def assumptions(
     task: TransferTask, options: Any, start: Floats, *, turned: bool
 ) -> tuple[Assumption, ...]:
     """Check the assumptions of the theorem, in the form in which a run can measure them."""
-    found = [
-        _check_resolution(task, options.dtype),
-        full_batches(options),
-    ]
+    found = [_check_resolution(task, options.dtype)]
     if options.depth == 1:
         return tuple(found)
     begins, at_zero = (
@@ -94,7 +90,7 @@ def assumptions(
     return (
         *found,
         Assumption(
-            "the layers begin balanced (by construction)",
+            "the layers begin balanced",
             True,
             "balanced start",
             "by construction",

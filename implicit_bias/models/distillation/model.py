@@ -9,6 +9,7 @@ from typing import Literal
 from ..._words import ClassesName
 from ...options.fields import ScheduleOptions, SplitOptions, option
 from ...runs.model import Holds, Model
+from ...runs.premises import FULL_BATCHES, Premise
 
 __all__ = ["MODELS"]
 
@@ -42,6 +43,39 @@ class DistillationOptions(ScheduleOptions, SplitOptions):
     tol: float = option(1e-8, "Largest residual of the limit.")
 
 
+ONE_LAYER = {"depth": (1,)}
+ASSUMED = (
+    Premise(
+        name="linear teacher",
+        text="soft labels are those of a linear teacher, on inputs without noise",
+        known="by construction",
+    ),
+    Premise(
+        name="soft labels resolved",
+        text="soft labels tell the teacher's scores apart in this precision",
+        known="measured",
+    ),
+    FULL_BATCHES,
+    Premise(
+        name="gradient flow",
+        text="steps of gradient descent are small enough to follow gradient flow: the distance "
+        "from it at the same time is measured",
+        known="cannot be checked",
+        unless=ONE_LAYER,
+    ),
+    Premise(
+        name="balanced start",
+        text="the layers begin balanced",
+        known="by construction",
+        unless=ONE_LAYER,
+    ),
+    Premise(
+        name="a start below the loss of 0",
+        text="the start has a smaller loss than weights of 0",
+        known="measured",
+        unless=ONE_LAYER,
+    ),
+)
 MODELS = (
     Model(
         "distillation",
@@ -51,6 +85,7 @@ MODELS = (
         source="Phuong 2021, theorems 5.1 and 5.2",
         program="w(inf) = P w_* + c q / ||q||,  q = (I - P) w(0),  c^2 = ||q||^2 "
         "((||P w_*||^2 + c^2) / ||w(0)||^2)^((L-1)/L)",
+        assumes=ASSUMED,
         options=DistillationOptions,
         run=f"{__package__}.run:run_distillation",
         programs="",

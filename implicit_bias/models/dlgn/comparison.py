@@ -174,9 +174,9 @@ def assumptions_of(comparison: DLGNComparison) -> tuple[Assumption, ...]:
     """Return the assumptions of the one-layer theorem, as far as they are known to hold."""
     found = (
         Assumption(
-            "gates do not depend on the weights that go on (by construction)",
+            "gates do not depend on the weights that go on",
             True,
-            "frozen gates",
+            "fixed gates",
             "by construction",
         ),
         Assumption(

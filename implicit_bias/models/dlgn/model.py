@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ..._words import Experts, InitName
 from ...options.fields import ImageOptions, SolverOptions, TrainerOptions, option
 from ...runs.model import Holds, Model
+from ...runs.premises import LOCAL_OPTIMUM, ONE_LAYER, PROPOSITION_B8, Premise
 
 __all__ = ["MODELS"]
 
@@ -36,6 +37,17 @@ class DLGNOptions(TrainerOptions, SolverOptions, ImageOptions):
     init_scale: float = option(1.0, "Factor on the initial value weights.")
 
 
+# In place of the dual norms of units, whether the point next to the network is the optimum.
+ASSUMED = (
+    *(one for one in PROPOSITION_B8 if one.name != "dual norms at most 1"),
+    ONE_LAYER,
+    LOCAL_OPTIMUM,
+    Premise(
+        name="heading to the limit",
+        text="the network is heading to the limit, not to a point with units that are wrongly dead",
+        known="proved",
+    ),
+)
 MODELS = (
     Model(
         "dlgn",
@@ -48,6 +60,7 @@ MODELS = (
         source="Lippl, Abbott and Chung 2022, equation 22; constant experts: Gunasekar et al. 2018",
         program="min sum_h ||zeta_h||  s.t.  y_n sum_h g_h(x_n) <zeta_h, x_n> >= 1;  or  "
         "min sum_h |v_h| / sqrt(D)  s.t.  y_n sum_h g_h(x_n) v_h >= 1",
+        assumes=ASSUMED,
         options=DLGNOptions,
         run=f"{__package__}.run:run_dlgn",
         programs=f"{__package__}.run:dlgn_programs",

@@ -7,6 +7,7 @@ from typing import Literal
 
 from ...options.fields import ScheduleOptions, UnitOptions, option
 from ...runs.model import Holds, Model
+from ...runs.premises import FULL_BATCHES, GATES, Premise
 
 __all__ = ["MODELS"]
 
@@ -32,6 +33,18 @@ class GDLNOptions(ScheduleOptions, UnitOptions):
     tol: float = option(1e-8, "Largest residual of the least-squares limit.")
 
 
+SQUARED = Premise(name="squared loss", text="the loss is squared", known="by construction")
+FLOW = Premise(
+    name="gradient flow",
+    text="steps of gradient descent are small enough to follow gradient flow: the distance from "
+    "its path is measured",
+    known="cannot be checked",
+)
+STAY = Premise(
+    name="gates of the ReLU network stay",
+    text="of the ReLU network beside it: its gates stay as they began",
+    known="measured",
+)
 MODELS = (
     Model(
         "gdln",
@@ -41,6 +54,7 @@ MODELS = (
         source="gated least squares and its flow, in closed form",
         program="min <(y - yhat)^2>, least norm;  w(t) = e^(-At/K^2) w(0) + K A^+ (I - "
         "e^(-At/K^2)) b",
+        assumes=(GATES, SQUARED, FLOW, FULL_BATCHES, STAY),
         options=GDLNOptions,
         run=f"{__package__}.run:run_gdln",
         programs=f"{__package__}.run:gdln_programs",

@@ -220,9 +220,9 @@ def _limit(limit: GatedOLS, off_path: float | None = None) -> Finding:
         files={"limit.safetensors": limit.save},
         assumptions=(
             Assumption(
-                "the gates of the gated linear network are frozen (by construction)",
+                "the gates of the gated linear network are frozen",
                 True,
-                "frozen gates",
+                "fixed gates",
                 "by construction",
             ),
         ),

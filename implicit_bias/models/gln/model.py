@@ -18,6 +18,14 @@ from ...options.fields import (
     option,
 )
 from ...runs.model import Holds, Model
+from ...runs.premises import (
+    FULL_BATCHES,
+    GATES,
+    LINEAR_METHODS,
+    LOSS,
+    PROPOSITION_B8,
+    SEPARABLE,
+)
 
 __all__ = ["MODELS"]
 
@@ -45,6 +53,7 @@ MODELS = (
         theorem=f"directional limit of a two-layer GLN is SVM-GLN ({LIPPL}, proposition B.8)",
         source="Lippl, Abbott and Chung 2022, proposition B.8",
         program="min sum_h ||zeta_h||_F  s.t.  y_n sum_h <zeta_h,c_h(n), x_n> >= 1",
+        assumes=PROPOSITION_B8,
         options=GLNOptions,
         parts=f"{__package__}.parts:gln",
         defaults=TWO_TRAINERS,
@@ -57,6 +66,7 @@ MODELS = (
         f"but the plain norm ({LIPPL}, equations 23-25, corrected)",
         source="none for this network: Lippl, Abbott and Chung 2022, equations 23-25, is a control",
         program="min ||beta||_2  s.t.  y_n <beta_c(n), x_n> >= 1,  beta_c = sum_h zeta_h,c_h",
+        assumes=(SEPARABLE, GATES),
         options=GLNOptions,
         parts=f"{__package__}.parts:gln_l2",
         defaults={"trainer": "annealed"},
@@ -69,6 +79,7 @@ MODELS = (
         f"weighed by their norms ({LIPPL}, theorem 3.1)",
         source="Lippl, Abbott and Chung 2022, theorem 3.1",
         program="min sum_g ||beta_g||^2  s.t.  y_n <beta_g(n), x_n> >= 1",
+        assumes=(SEPARABLE, GATES, LOSS, LINEAR_METHODS, FULL_BATCHES),
         options=ShallowGLNOptions,
         parts=f"{__package__}.parts:shallow_gln",
         defaults={"hidden_units": 2, "n_train": 300, "trainer": "dual"},

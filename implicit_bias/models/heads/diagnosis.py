@@ -10,7 +10,6 @@ from scipy.special import softmax
 
 from ...quantities.formatting import share
 from ...reports.finding import Assumption, Finding, Side, Table
-from ...reports.findings import full_batches
 from .exits import anytime_average
 from .exits_run import Exits
 from .limit import HeadLimit
@@ -87,12 +86,11 @@ def assumptions(exits: Exits, limits: Sequence[HeadLimit], options: Any) -> tupl
     """Check the assumptions behind the limits."""
     found = [
         Assumption(
-            "the trunk is frozen, and heads begin at 0 (by construction)",
+            "the trunk is frozen, and heads begin at 0",
             True,
             "frozen trunk",
             "by construction",
         ),
-        full_batches(options),
     ]
     if exits.is_hard:
         apart = all(limit.kind == "direction" for limit in limits)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ..._words import ClassesName
 from ...options.fields import ImageOptions, ScheduleOptions, UnitOptions, option
 from ...runs.model import Holds, Model
+from ...runs.premises import FULL_BATCHES, METHOD, SEPARABLE, Premise
 
 __all__ = ["MODELS"]
 
@@ -58,6 +59,29 @@ class HeadsOptions(ScheduleOptions, UnitOptions, ImageOptions):
     )
 
 
+HARD = {"share": (1, 1.0)}
+ASSUMED = (
+    Premise(
+        name="frozen trunk",
+        text="the trunk is frozen, and heads begin at 0",
+        known="by construction",
+    ),
+    FULL_BATCHES,
+    replace(SEPARABLE, text="hard labels are separable by the features of every exit", where=HARD),
+    replace(METHOD, where=HARD),
+    Premise(
+        name="soft labels inside the simplex",
+        text="soft labels lie inside the simplex in this precision",
+        known="measured",
+        unless=HARD,
+    ),
+    Premise(
+        name="unique minimisers",
+        text="minimisers are unique on the span of the features",
+        known="proved",
+        unless=HARD,
+    ),
+)
 MODELS = (
     Model(
         "heads",
@@ -70,6 +94,7 @@ MODELS = (
         source="Phuong 2021, theorem 5.1; on separable hard labels Soudry et al. 2018",
         program="min a CE(y, W phi) + (1 - a) tau^2 CE(softmax(t / tau), softmax(W phi / tau));  "
         "a = 1:  min ||W||  s.t.  <w_y - w_k, phi> >= 1",
+        assumes=ASSUMED,
         options=HeadsOptions,
         run=f"{__package__}.run:run_heads",
         programs=f"{__package__}.run:heads_programs",

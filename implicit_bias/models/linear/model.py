@@ -14,6 +14,15 @@ from ...options.fields import (
     option,
 )
 from ...runs.model import Holds, Model
+from ...runs.premises import (
+    FULL_BATCHES,
+    HOMOGENEOUS,
+    LINEAR_METHODS,
+    LOSS,
+    METHOD,
+    SEPARABLE,
+    Premise,
+)
 
 __all__ = ["MODELS"]
 
@@ -30,6 +39,16 @@ class DeepLinearOptions(UnitOptions, LinearOptions):
     depth: int = option(3, "Linear layers.", least=1)
 
 
+START = Premise(
+    name="a start below the loss of 0",
+    text="the start has no larger loss than weights of 0, and is no saddle",
+    known="measured",
+)
+SPAN = Premise(
+    name="support vectors span",
+    text="the support vectors span the inputs, as far as the samples do",
+    known="measured",
+)
 UNGATED = {"gating": "a linear network has no gates; take gln or frelu for gates that are given"}
 MODELS = (
     Model(
@@ -38,6 +57,7 @@ MODELS = (
         "(Ji and Telgarsky, Gradient descent aligns the layers of deep linear networks)",
         source="Ji and Telgarsky 2019, gradient descent aligns the layers",
         program="min ||b||  s.t.  y_n <b, x_n> >= 1",
+        assumes=(SEPARABLE, HOMOGENEOUS, LOSS, METHOD, FULL_BATCHES, START, SPAN),
         options=DeepLinearOptions,
         parts=f"{__package__}.parts:deep_linear",
         refuses=UNGATED,
@@ -51,6 +71,7 @@ MODELS = (
         "The implicit bias of gradient descent on separable data, theorem 3)",
         source="Soudry et al. 2018, theorem 3",
         program="min ||b||  s.t.  y_n <b, x_n> >= 1",
+        assumes=(SEPARABLE, LOSS, LINEAR_METHODS, FULL_BATCHES),
         options=LinearOptions,
         parts=f"{__package__}.parts:linear",
         refuses=UNGATED,

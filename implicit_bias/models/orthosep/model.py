@@ -7,6 +7,7 @@ from typing import Literal
 
 from ...options.fields import ImageOptions, SolverOptions, TrainerOptions, UnitOptions, option
 from ...runs.model import Holds, Model
+from ...runs.premises import FULL_BATCHES, LOSS, METHOD, Premise
 
 __all__ = ["MODELS"]
 
@@ -24,6 +25,36 @@ class OrthosepOptions(TrainerOptions, SolverOptions, UnitOptions, ImageOptions):
     )
 
 
+ASSUMED = (
+    Premise(
+        name="orthogonally separable",
+        text="the data are orthogonally separable: inner products are positive within each class, "
+        "and at most 0 across",
+        known="proved",
+    ),
+    Premise(
+        name="support examples span the inputs",
+        text="the support examples of each class span the inputs (theorem 3.1; the corollary's "
+        "constants hold without)",
+        known="measured",
+    ),
+    Premise(
+        name="homogeneous",
+        text="the network has two layers and is homogeneous in its weights",
+        known="by construction",
+        needs={"network": ("two-layer",)},
+    ),
+    Premise(
+        name="small balanced start",
+        text="the start is balanced and small enough, and a neuron of each sign is active on its "
+        "class",
+        known="cannot be checked",
+        needs={"network": ("two-layer",)},
+    ),
+    LOSS,
+    METHOD,
+    FULL_BATCHES,
+)
 MODELS = (
     Model(
         "orthosep",
@@ -32,6 +63,7 @@ MODELS = (
         "its constants)",
         source="Phuong 2021, theorem 3.1 and corollary 3.1",
         program="w+- = argmin ||w||  s.t.  <w, x_n> >= 1 for the samples of one class",
+        assumes=ASSUMED,
         options=OrthosepOptions,
         run=f"{__package__}.run:run_orthosep",
         programs=f"{__package__}.run:orthosep_programs",

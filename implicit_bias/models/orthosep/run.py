@@ -162,7 +162,7 @@ def _compared(
     kkt = kkt_distance(network, *setup.train) if fitted else None
     comparison = compare(limit, network, *setup.samples, kkt=kkt)
     state = measure_network(network, *setup.samples, kkt)
-    assumptions = (*_of_the_data(setup.train, limit), *_of_the_network(homogeneous))
+    assumptions = _of_the_data(setup.train, limit)
     found = compared(limit, NAME, setup.samples, state, trajectory, comparison, assumptions)
     beyond = "" if homogeneous else "nothing is proved for a network with skip connections"
     if not is_orthogonally_separable(setup.train.X, setup.train.y):
@@ -185,23 +185,7 @@ def _of_the_data(train: Sample, limit: OrthosepLimit) -> tuple[Assumption, ...]:
             "constants hold without)",
             bool(limit.supports_span),
             "support examples span the inputs",
-        ),
-    )
-
-
-def _of_the_network(homogeneous: bool) -> tuple[Assumption, ...]:
-    if homogeneous:
-        text = "small balanced initialisation, exponential-like loss (by construction)"
-        return (Assumption(text, True, "small balanced start", "by construction"),)
-    return (
-        Assumption(
-            "the network has two layers and is homogeneous in its weights", False, "homogeneous"
-        ),
-        Assumption(
-            "small initialisation, exponential-like loss (by construction)",
-            True,
-            "small start",
-            "by construction",
+            "measured",
         ),
     )
 

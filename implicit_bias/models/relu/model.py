@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...options.fields import (
     ONE_TRAINER,
@@ -16,6 +16,11 @@ from ...options.fields import (
     option,
 )
 from ...runs.model import Holds, Model
+from ...runs.premises import (
+    LOSS_TO_0,
+    PROPOSITION_B8,
+    Premise,
+)
 
 __all__ = ["MODELS"]
 
@@ -51,6 +56,27 @@ class ReLUOptions(TrainerOptions, StartOptions, SolverOptions, GateOptions, Imag
     )
 
 
+LEARNED = (
+    Premise(
+        name="gates stay",
+        text="gates no longer change: no theorem says that they ever stay",
+        known="cannot be checked",
+    ),
+    Premise(name="separates", text="the network separates the training data", known="measured"),
+    Premise(
+        name="one hidden layer",
+        text="there is one hidden layer: no convex program predicts a deeper network, its gates "
+        "frozen or not",
+        known="measured",
+        unless={"depth": (2,)},
+    ),
+    Premise(
+        name="separable in frozen gates",
+        text="of the copy that froze its gates: the data are separable in these",
+        known="proved",
+    ),
+    replace(LOSS_TO_0, text="of the copy that froze its gates: its loss tends to 0"),
+)
 MODELS = (
     Model(
         "frelu",
@@ -58,6 +84,7 @@ MODELS = (
         f"its units ({LIPPL}, equation 22)",
         source="Lippl, Abbott and Chung 2022, equation 22",
         program="min sum_h ||zeta_h||  s.t.  y_n sum_h g_h(x_n) <zeta_h, x_n> >= 1",
+        assumes=PROPOSITION_B8,
         options=FReLUOptions,
         parts=f"{__package__}.parts:frelu",
         defaults={"init": "kaiming", **TWO_TRAINERS},
@@ -72,6 +99,7 @@ MODELS = (
         source="none for a ReLU network; frozen gates: Lippl, Abbott and Chung 2022, equation 22",
         program="SVM-FReLU on random (RC) or learned gates (LC), hard-margin SVM on hidden "
         "activations (HL) or on gates alone",
+        assumes=LEARNED,
         options=ReLUOptions,
         run=f"{__package__}.run:run_relu",
         programs=f"{__package__}.run:relu_programs",

@@ -256,6 +256,8 @@ def _assumptions(flips: float, separates: bool, n_hidden: int) -> tuple[Assumpti
         "gates of all of them. No convex program predicts a deeper network with frozen gates; "
         "`--freeze-at` sets a copy that freezes them beside a bound and its local limit",
         False,
+        "one hidden layer",
+        "measured",
     )
     return (*found, deep)
 

@@ -1,0 +1,82 @@
+"""Tables of the pages have the numbers of the rows that are committed beside the experiments."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DATA = ("mnist", "digits")
+
+
+def rows(name: str) -> pd.DataFrame:
+    return pd.read_csv(ROOT / "experiments" / "results" / f"{name}.csv")
+
+
+def lines(page: str) -> list[list[str]]:
+    """The cells of all tables of a page."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+            for line in text.splitlines() if line.startswith("|")]  # fmt: skip
+
+
+def assert_has(page: str, line: list[str]) -> None:
+    same = [found for found in lines(page) if found[0] == line[0]]
+    assert line in same, f"{page} has {same}, and the rows say {line}"
+
+
+@pytest.mark.parametrize("column", ["printed", "groups", "network", "loss", "units"])
+def test_the_chain_of_predictors(column) -> None:
+    seen = [rows(f"finite_time_{data}")[column] for data in DATA]
+    cells = [f"{x.mean():.1%} ({x.min():.1%} to {x.max():.1%})" for x in seen]
+    line = [column, *(re.sub(r"%(?= )", " %", re.sub(r"%(?!\s*\()", "", one)) for one in cells)]
+    assert_has("research/finite-time.md", line)
+
+
+@pytest.mark.parametrize("share", ["0.95", "0.96", "0.97", "0.98", "0.99"])
+def test_when_networks_and_their_limits_will_agree(share) -> None:
+    cells = []
+    for data in DATA:
+        frame = rows(f"finite_time_{data}")
+        found = frame.loc[frame.separates, f"predicted_{share}"].to_numpy()
+        assert not np.isnan(found).any()  # every seed that separates is counted
+        middle, least, most = map(_time, (np.median(found), found.min(), found.max()))
+        cells.append(f"{middle} ({least} to {most})")
+    assert_has("research/finite-time.md", [f"{float(share):.0%}".replace("%", " %"), *cells])
+
+
+def _time(value: float) -> str:
+    if math.isinf(value) or value > 1e7:
+        return "beyond 1e7"
+    return f"{value:.0f}" if value < 1e5 else f"{value:.2g}"
+
+
+def test_the_control_of_plain_norms() -> None:
+    norms = {data: rows(f"norms_{data}") for data in ("digits", "mnist")}
+    sizes = norms["mnist"][["hidden_units", "contexts"]].drop_duplicates()
+    for units, contexts in sizes.itertuples(index=False):
+        line = [f"{units}, {contexts}"]
+        for frame in norms.values():
+            here = frame[(frame.hidden_units == units) & (frame.contexts == contexts)]
+            apart = 100 * (here.l2_error - here.gln_error)
+            line += [f"{100 * here.gln_error.mean():.1f} %", f"{100 * here.l2_error.mean():.1f} %",
+                     f"{apart.min():+.1f} to {apart.max():+.1f}"]  # fmt: skip
+        assert_has("research/norms.md", line)
+
+
+def test_the_local_limits_of_deep_networks() -> None:
+    for (gating, depth), here in rows("deep_limits").groupby(["gating", "depth"]):
+        best, bound = here.value.min(), here.bound.iloc[0]
+        attained = " (attained: the bound is the limit)" * bool(here.tight.any())
+        (status, count), *others = here.status.value_counts().items()
+        assert not others and here.bound.nunique() == 1
+        line = [gating, str(depth), str(len(here)), f"{bound:.6f}{attained}", f"{best:.6f}",
+                f"{bound / best:.4f}", str(here.limit.nunique()), f"{count} {status}",
+                f"{here.ratio.min():.4f} to {here.ratio.max():.4f}"]  # fmt: skip
+        found = [one for one in lines("deep-networks.md") if one[3:4] == line[3:4]]
+        assert line[1:] in [one[1:] for one in found], (line, found)
