@@ -333,7 +333,7 @@ def test_what_has_no_meaning_ends_with_2_and_one_message_before_any_work(
 @pytest.mark.parametrize(
     ("option", "path", "message"),
     [
-        ("--save", "file", "it is a file, name a folder"),
+        ("--save", "file", "is a file: name a folder"),
         ("--save", "file/below", "is a file, not a folder"),
         ("--plot", "file/x.png", "is a file, not a folder"),
         ("--plot", "folder.png", "it is a folder, name a file"),

@@ -214,7 +214,7 @@ def test_a_trainer_begins_alike_in_its_settings_and_in_a_run(trainer) -> None:
 def test_a_folder_that_cannot_be_written_is_told_before_any_work(tmp_path) -> None:
     file = tmp_path / "file"
     file.touch()
-    with pytest.raises(ValueError, match="it is a file, name a folder"):
+    with pytest.raises(ValueError, match="is a file: name a folder"):
         ib.run("gln", save=Path(file))
     with pytest.raises(ValueError, match="`resume` needs `save`"):
         ib.run("gln", resume=True)
