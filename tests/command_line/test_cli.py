@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shlex
@@ -354,8 +355,11 @@ def test_paths_that_cannot_be_written_end_with_2_before_any_work(
     assert "solving" not in result.stderr
 
 
-def test_results_are_shown_even_if_they_cannot_be_saved_in_the_end(tmp_path) -> None:
-    (tmp_path / "limit.safetensors").mkdir()
+def test_results_are_shown_even_if_they_cannot_be_saved_in_the_end(tmp_path, monkeypatch) -> None:
+    def full(*anything, **further):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(ib.Report, "save", full)
     result = run(*SMALL, "--json", "--quiet", "--save", tmp_path)
     assert result.exit_code == 2
     assert "the results could not be written" in result.stderr
