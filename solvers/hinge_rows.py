@@ -25,6 +25,10 @@ Flags = NDArray[np.bool_]
 # Asked of each group lasso: the bounds of the program are as near to each other as those of the
 # last one.
 _TIGHT = 1e-10
+# Gap of a lasso beside that of the program before it, and the largest.
+_LOOSE, _FIRST = 1e-2, 1e-3
+# Margins and multipliers, beside the largest, of rows that are left out.
+_IDLE, _SMALL = 1.1, 1e-4
 # Group lassos; 4 to 12 were needed.
 _MAX_ROUNDS = 200
 
@@ -67,37 +71,46 @@ class _Rows:
 
     def __init__(self, program: HingeProgram) -> None:
         self._program = program
-        self._known: set[tuple[int, bytes]] = set()
-        self._samples: list[int] = []
-        self._patterns: list[Flags] = []
+        self._present: dict[tuple[int, bytes], Flags] = {}
+        self._left: set[tuple[int, bytes]] = set()
 
     def __len__(self) -> int:
-        return len(self._samples)
+        return len(self._present)
 
     def add(self, products: Floats, samples: NDArray[np.int64]) -> int:
         """Add the patterns of some samples at products (n, H); return how many are new."""
         opened = (products > 0) & (self._program.hinges > 0)
-        return sum(self._add(int(sample), opened[sample]) for sample in samples)
+        before = len(self)
+        for sample in samples:
+            self._present.setdefault((int(sample), opened[sample].tobytes()), opened[sample])
+        return len(self) - before
 
-    def _add(self, sample: int, pattern: Flags) -> bool:
-        key = sample, pattern.tobytes()
-        if key in self._known:
-            return False
-        self._known.add(key)
-        self._samples.append(sample)
-        self._patterns.append(pattern)
-        return True
+    def leave_out(self, margins: Floats, lam: Floats) -> None:
+        """Leave out rows that are far from active, each once: those that come back stay."""
+        idle = (margins > _IDLE) & (lam <= _SMALL * np.max(lam))
+        for key, is_idle in zip(list(self._present), idle, strict=True):
+            if is_idle and key not in self._left:
+                self._left.add(key)
+                del self._present[key]
+
+    @property
+    def _samples(self) -> NDArray[np.int64]:
+        return np.array([sample for sample, _ in self._present])
+
+    @property
+    def _patterns(self) -> Flags:
+        return np.array(list(self._present.values()))
 
     def lasso(self) -> MaxMarginProgram:
         """State the program of these rows."""
-        program, rows = self._program, np.array(self._samples)
-        Z = program.linear[rows] - np.array(self._patterns) * program.hinges[rows]
+        program, rows = self._program, self._samples
+        Z = program.linear[rows] - self._patterns * program.hinges[rows]
         group = np.arange(program.n_groups)
         return MaxMarginProgram(GatedDesign(program.X[rows], Z, group), np.ones(len(rows)))
 
     def gathered(self, lam: Floats, products: Floats) -> tuple[Floats, Floats]:
         """Return multipliers (n,) and shares (n, H) of multipliers of the rows."""
-        rows, patterns = np.array(self._samples), np.array(self._patterns)
+        rows, patterns = self._samples, self._patterns
         totals, shares = np.zeros(len(products)), np.zeros(products.shape)
         np.add.at(totals, rows, lam)
         np.add.at(shares, rows, lam[:, None] * patterns)
@@ -160,11 +173,15 @@ def solve_hinge(
     u = np.zeros(shape) if start is None else start
     require_shape("start", u, shape, "one row a group")
     rows, found, solves, status = _Rows(program), None, 0, Status.FAILED
+    asked, tight = _FIRST, min(_TIGHT, tol)
     products, samples = program.X @ u.T, np.arange(len(program.X))
-    while solves < _MAX_ROUNDS and rows.add(products, samples):
-        if time.perf_counter() - began > max_seconds:
-            break
-        solution = solve(rows.lasso(), settings=Settings(tol=min(_TIGHT, tol)))
+    while solves < _MAX_ROUNDS and time.perf_counter() - began <= max_seconds:
+        if not rows.add(products, samples):
+            if asked <= tight:
+                break
+            asked = max(_LOOSE * asked, tight)
+        lasso = rows.lasso()
+        solution = solve(lasso, settings=Settings(tol=asked))
         solves += 1
         if solution.status not in (Status.SOLVED, Status.INACCURATE):
             # Fewer rows ask for less: what these prove inseparable is.
@@ -175,9 +192,14 @@ def solve_hinge(
         products = program.X @ u.T
         lam, shares = rows.gathered(np.asarray(solution.dual), products)
         found = u, lam, shares
-        if certify_hinge(program, u, lam, shares).gap <= min(_TIGHT, tol):
+        gap = certify_hinge(program, u, lam, shares).gap
+        if gap <= tight:
             break
-        samples = np.flatnonzero(program.margins(u) < 1)
+        # Rows that are missing cost more than what is left to gain on those that are there.
+        asked = max(min(_LOOSE * gap, asked), tight)
+        held = lasso.margins(u)
+        samples = np.flatnonzero(program.margins(u) < np.min(held))
+        rows.leave_out(np.asarray(held), np.asarray(solution.dual))
     return _concluded(program, found, status, tol, (solves, len(rows)), began)
 
 

@@ -294,7 +294,7 @@ MEASURED: tuple[Quantity, ...] = (
     _column(
         "local_status",
         "  status",
-        "Certified kind of the KKT point next to a deep gated network.",
+        "Certified kind of the KKT point next to a network that no theorem names the limit of.",
         type="string",
     ),
     _column(
@@ -308,6 +308,19 @@ MEASURED: tuple[Quantity, ...] = (
         "  residual of first-order conditions",
         "Residual of its first-order conditions.",
         ideal=0.0,
+    ),
+    _column(
+        "local_gap",
+        "  gap among networks in its cones",
+        "Relative duality gap of the proof that no ReLU network in its cones has a lower value.",
+        ".1e",
+        ideal=0.0,
+    ),
+    _column(
+        "local_turn",
+        "  degrees that its units may turn",
+        "Angle in degrees by which all units may turn without leaving the cones of that proof.",
+        ".3g",
     ),
     _column(
         "local_curvature",

@@ -10,11 +10,10 @@ import math
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..._solve import Status
 from ...drawing.map_rows import plane_snapshots
 from ...gates.changes import GateChanges
 from ...gates.hyperplanes import HyperplaneGates
@@ -27,7 +26,7 @@ from ...networks.relu import DeepReLU, ReLU
 from ...quantities.formatting import loss_in_words
 from ...quantities.table import lines
 from ...reports.columns import limit_columns
-from ...reports.finding import Assumption, Finding, Side, Table
+from ...reports.finding import Assumption, Finding, Table
 from ...reports.findings import divergence, gating_file, network_record, trained, unseparated
 from ...reports.report import Report
 from ...reports.verdict import Evidence, decide
@@ -37,15 +36,16 @@ from ...runs.programs import RunPrograms, stated
 from ...runs.setup import SampleSetup, Setup, data_record, prepare, start
 from ...training.trainers import check_trainer
 from ...training.trajectory import Trajectory
-from .comparison import MachineComparison, ReLUComparison, compare_relu, view_relu
+from .comparison import ReLUComparison, compare_relu, view_relu
 from .deep_frozen_run import find_deep_frozen
 from .figure import network_panels, relu_map_row
 from .frozen_run import find_frozen, freezing_step, frozen_samples
+from .limit_run import HalfWay, find_relu_limit
 from .machines import RELU_SVMS, ReLULimits, solve_relu_svms
 from .neurons_run import find_neurons, find_starts
 
 if TYPE_CHECKING:
-    from ...training.network_snapshots import NetworkSnapshots
+    from ...training.loop import Callback
     from .model import ReLUOptions
 
 __all__ = ["relu_programs", "run_relu"]
@@ -133,10 +133,14 @@ def _find(setup: SampleSetup, network: DeepReLU, freeze_at: int | None) -> Itera
     twin = copy.deepcopy(network)
     snapshots = plane_snapshots(network, setup.train.X, n_steps)
     setup.progress.stage(f"training a {_name(options)} for {n_steps} steps")
-    trajectory = _train(setup, network, snapshots)
+    callback = HalfWay(network, snapshots) if isinstance(network, ReLU) else snapshots
+    trajectory = _train(setup, network, callback)
     found = trained(network, trajectory, panels=network_panels(trajectory, freeze_at))
     yield found
     yield _measured(setup, network, trajectory, found)
+    if isinstance(network, ReLU):
+        assert isinstance(callback, HalfWay)
+        yield find_relu_limit(setup, network, trajectory, callback, LEARNS)
     setup.progress.stage(f"solving four SVMs ({options.solver})")
     gating = _random_gates(setup)
     views = [view_relu(network, sample.X, sample.y, gating) for sample in setup.samples]
@@ -164,7 +168,7 @@ def _find(setup: SampleSetup, network: DeepReLU, freeze_at: int | None) -> Itera
         yield from find_starts(setup, make, _name(options), network, trajectory)
 
 
-def _train(setup: SampleSetup, network: DeepReLU, snapshots: NetworkSnapshots | None) -> Trajectory:
+def _train(setup: SampleSetup, network: DeepReLU, callback: Callback | None) -> Trajectory:
     try:
         return fit(
             setup,
@@ -173,7 +177,7 @@ def _train(setup: SampleSetup, network: DeepReLU, snapshots: NetworkSnapshots | 
             settings=setup.settings,
             X_val=setup.held_out.X,
             observer=Distances(None, *setup.samples, loss=setup.options.loss),
-            callback=snapshots,
+            callback=callback,
         )
     except FloatingPointError as error:  # there is no prediction without learned gates
         raise ValueError(str(error)) from error
@@ -216,7 +220,8 @@ def _measured(
         row=cells,
         tables=(Table("trained network", ("", "value"), rows),),
         assumptions=_assumptions(flips, separates, len(widths)),
-        verdicts=(decide(_evidence(trajectory, flips)),),
+        # Of one hidden layer there is more to say: see `find_relu_limit`.
+        verdicts=() if len(widths) == 1 else (decide(_evidence(trajectory, flips)),),
     )
 
 
@@ -284,16 +289,7 @@ def _compared(machines: Finding, comparison: ReLUComparison) -> Finding:
         tables=(table,),
         objects={**machines.objects, "comparison": comparison},
         row={**machines.row, **own, "error_network": comparison.error_network},
-        sides=tuple(Side(name, _of_screen(one)) for name, one in comparison.machines.items()),
     )
-
-
-def _of_screen(one: MachineComparison) -> dict[str, Any]:
-    """Return what the first screen says of a machine beside the network."""
-    failed = one.status != Status.SOLVED.name
-    names = ("certificate", "margin_ratio", "score_cosine", "agreement", "error")
-    optimum = one.status.replace("_", " ").lower() if failed else one.optimum
-    return {"objective": optimum} | {name: getattr(one, name) for name in names}
 
 
 def _random_gates(setup: SampleSetup) -> HyperplaneGates:

@@ -1,0 +1,174 @@
+"""The certified local optimum next to a trained two-layer ReLU network, in a run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..._solve import Status
+from ...networks.relu import ReLU
+from ...relu_limits.limit import ReLULocalLimit
+from ...relu_limits.search import relu_local_limit
+from ...reports.finding import Assumption, Finding, Side, Table
+from ...reports.findings import divergence, unseparated
+from ...reports.verdict import Evidence, decide
+from ...runs.setup import SampleSetup
+from ...training.network_snapshots import NetworkSnapshots
+from ...training.trajectory import Trajectory
+from .limit_comparison import NAME, ReLULimitComparison, compare_with_relu_limit
+
+__all__ = ["HalfWay", "find_relu_limit", "limit_of"]
+
+# Seconds that a local optimum may take before the search ends with what it has.
+MAX_SECONDS = 60.0
+# Gate patterns that the bound of all widths may look at in a run: a second or two.
+MAX_PATTERNS = 2**20
+
+
+class HalfWay:
+    """A callback for `train` that copies the network at half of the steps, beside another one.
+
+    Parameters
+    ----------
+    network : Module
+        The one that is trained.
+    other : NetworkSnapshots or None
+    """
+
+    def __init__(self, network: ReLU, other: NetworkSnapshots | None) -> None:
+        self._network, self._other = network, other
+        self.copies: NetworkSnapshots | None = None
+
+    def __call__(self, step: int, n_steps: int, log_loss: float) -> None:
+        """Copy the network if half of the steps are done."""
+        if self.copies is None:
+            self.copies = NetworkSnapshots(self._network, [n_steps // 2])
+        self.copies(step, n_steps, log_loss)
+        if self._other is not None:
+            self._other(step, n_steps, log_loss)
+
+    @property
+    def copy(self) -> tuple[int, Any] | None:
+        """The step and the copy; None where training did not come so far."""
+        return None if self.copies is None else next(iter(self.copies), None)
+
+
+def limit_of(setup: SampleSetup, network: ReLU) -> ReLULocalLimit:
+    """Return the local optimum next to a network, within the time that a run has for it."""
+    return relu_local_limit(
+        network,
+        *(setup.train.X, setup.train.y),
+        tol=max(setup.options.tol, 1e-8),
+        max_seconds=MAX_SECONDS,
+        max_patterns=MAX_PATTERNS,
+    )
+
+
+def find_relu_limit(
+    setup: SampleSetup, network: ReLU, trajectory: Trajectory, half: HalfWay, name: str
+) -> Finding:
+    """Find the local optimum next to the network, and that at half of its steps.
+
+    Parameters
+    ----------
+    setup : SampleSetup
+    network : ReLU
+        As it ended.
+    trajectory : Trajectory
+    half : HalfWay
+        As training called it.
+    name : str
+        What the network is called in verdicts.
+    """
+    setup.progress.stage("finding the local limit next to the network")
+    limit = limit_of(setup, network)
+    earlier = None
+    # A resumed run may have its first half behind it.
+    if half.copy is not None and trajectory.finished:
+        step, then = half.copy
+        earlier = step, limit_of(setup, then)
+    found = compare_with_relu_limit(limit, network, setup.held_out, earlier)
+    title = "the network beside the certified local optimum next to it"
+    return Finding(
+        "relu limit",
+        record={"local_limit": limit.to_dict() | {"comparison": found.to_dict()}},
+        tables=(Table(title, ("", "value"), tuple(found.rows())),),
+        files={"local-limit.safetensors": limit.save} if found.found else {},
+        assumptions=(_proved(limit),),
+        certificates={NAME: limit.to_dict()},
+        objects={"local_limit": limit, "limit_comparison": found},
+        row=_cells(found),
+        verdicts=(decide(_evidence(found, trajectory, name)),),
+        sides=_sides(found),
+    )
+
+
+def _cells(found: ReLULimitComparison) -> dict[str, Any]:
+    return {name: one for name, one in found.cells().items() if name.startswith("local_")}
+
+
+def _proved(limit: ReLULocalLimit) -> Assumption:
+    """Return what is proved of the local optimum, as the first screen says assumptions."""
+    known = limit.status not in (Status.FAILED, Status.STATIONARY)
+    why = f"; {limit.reason}" if limit.reason else ""
+    turn = limit.certificate.smallest_turn
+    return Assumption(
+        "no network whose units turn by less than "
+        f"{turn:.3g} degrees has a lower value than the local limit (gap {limit.gap:.1g}){why}",
+        True if known else None,
+        "optimal in its cones",
+        "proved" if known else "not proved",
+    )
+
+
+def _evidence(found: ReLULimitComparison, trajectory: Trajectory, name: str) -> Evidence:
+    limit = found.limit
+    proof = f"optimal among all whose units turn by less than {found.local_turn:.2g} degrees"
+    if limit.status is Status.GLOBAL_OPTIMUM:
+        proof = "the best of all widths"
+    same = {True: ", the same at half the steps", False: ", another at half the steps", None: ""}
+    proof = f"{proof} (proved, gap {found.local_gap:.0e}){same[found.half_same]}"
+    reason = unseparated(trajectory) or limit.reason
+    far = (
+        f"the optimum next to it is proved: {proof}" if found.found
+        else f"no local optimum was certified: {limit.reason}"
+    )  # fmt: skip
+    return Evidence(
+        theory="local limit",
+        status=limit.status,
+        near={"local_ratio": found.local_ratio},
+        beside={"value": found.value, "local_value": found.local_value},
+        numbers=f"value {found.value:.5g}, local optimum {found.local_value:.5g}, "
+        f"ratio {found.local_ratio:.4f}",
+        smallest_margin=float(trajectory.smallest_margin[-1]),
+        diverged=divergence(trajectory),
+        proof=proof,
+        reason=unseparated(trajectory) or far if found.found else reason,
+        predicted="" if found.found else far,
+        network=name,
+    )
+
+
+def _sides(found: ReLULimitComparison) -> tuple[Side, ...]:
+    """Return the local optimum and the network as columns of the first screen."""
+    network = {
+        "value": found.value,
+        "local_ratio": found.local_ratio,
+        "error": found.error_network,
+    }
+    limit = {
+        "value": found.local_value,
+        "gap": found.local_gap,
+        "local_turn": found.local_turn,
+        "local_ratio": 1.0,
+        "agreement": found.local_agreement,
+        "score_cosine": found.local_score_cosine,
+        "error": found.local_error,
+    }
+    if found.limit.certificate.lower_bound > 0:
+        limit["local_bound_ratio"] = found.local_bound_ratio
+        network["local_bound_ratio"] = found.local_bound_ratio * found.local_ratio
+    predicted = {NAME: limit} if found.found else {}
+    return (
+        *(Side(title, values, predicted=True) for title, values in predicted.items()),
+        Side("network", network),
+    )
