@@ -110,7 +110,7 @@ def _figures(report: Contents) -> str:
     shared = {
         name: one.row[name]
         for one in report.findings
-        for name in HEADLINE
+        for name in (HEADLINE if len(report.verdicts) == 1 else HEADLINE[:1])
         if name in one.row
         and all(other.row.get(name, one.row[name]) == one.row[name] for other in report.findings)
     }

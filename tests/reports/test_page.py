@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 import pytest
 
 from implicit_bias import Status, __version__
+from implicit_bias import run as run_model
 from implicit_bias.drawing import Row
 from implicit_bias.models import MODELS
 from implicit_bias.reports import (
@@ -216,6 +217,13 @@ def test_the_headline_speaks_of_no_trainer_alone() -> None:
     (alone,) = figures(Report(heading, (limit, trained[0])))
     assert "6.25e-02" in alone
     assert "margin ratio (1) 0.5000" in alone
+
+
+def test_nor_does_that_of_a_run_whose_trainers_share_a_table() -> None:
+    several = run_model("gln", n_train=40, n_val=10, hidden_units=3, steps=20)
+    assert len(several.verdicts) == 2
+    (line,) = figures(several)
+    assert "duality gap" in line and "margin ratio" not in line and "agreement" not in line
 
 
 def figures(report: Report) -> list[str]:
