@@ -79,7 +79,8 @@ def run_relu(setup: Setup) -> Report:
     check_trainer(options.trainer, network)
     heading = setup.heading(
         data_record(samples.dataset),
-        title=f"{_name(options)} beside four machines on what it has learned",
+        title=f"{_name(options)} beside "
+        + ("the local optimum next to it" if options.depth == 2 else "four machines"),
         theorem="" if options.depth == 2 else DEEP,
         source="none names the limit of a ReLU network of several hidden layers",
     )

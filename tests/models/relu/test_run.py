@@ -26,14 +26,15 @@ from tests.commands import cut, dataset_of, home, results, run
 
 H = 8
 SMALL = ("--model", "relu", "--n-train", 60, "--n-val", 200, "--hidden-units", H,
-         "--steps", "60,40", "--learning-rate", "0.05,0.01")  # fmt: skip
+         "--trainer", "constant", "--steps", "60,40", "--learning-rate", "0.05,0.01")  # fmt: skip
 SETTINGS: dict[str, Any] = {"schedule": ((60, 0.05), (40, 0.01)), "momentum": 0.9}
 DEEP = (*SMALL, "--depth", 3)
 
 
 def report(**given: Any) -> Report:
     sizes = {"n_train": 60, "n_val": 200, "hidden_units": H, "steps": (60, 40)}
-    return ib.run("relu", **{**sizes, "learning_rate": (0.05, 0.01), **given})
+    rates = {"trainer": "constant", "learning_rate": (0.05, 0.01)}
+    return ib.run("relu", **{**sizes, **rates, **given})
 
 
 # The copy that froze its gates
