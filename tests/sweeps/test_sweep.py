@@ -88,6 +88,15 @@ def test_an_interrupt_keeps_the_cells_before_it(tmp_path) -> None:
     assert caught(tmp_path, sizes, Trap(0, interrupt)).n_skipped == 2
 
 
+@pytest.fixture
+def heard():
+    """Ctrl-C raises, also where these tests run in the background of a shell, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heard")
 def test_an_interrupt_that_falls_where_exceptions_are_lost_ends_the_sweep(tmp_path) -> None:
     def swallow() -> None:
         with contextlib.suppress(KeyboardInterrupt):
@@ -98,6 +107,7 @@ def test_an_interrupt_that_falls_where_exceptions_are_lost_ends_the_sweep(tmp_pa
     assert signal.set_wakeup_fd(-1) == -1
 
 
+@pytest.mark.usefixtures("heard")
 def test_an_interrupt_at_the_last_step_of_a_training_ends_the_sweep(tmp_path) -> None:
     def press(step: int, n_steps: int, log_loss: float) -> None:
         if step == n_steps:
