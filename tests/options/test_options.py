@@ -32,7 +32,7 @@ SMALL = {
                 "trunk_steps": 30,
             },
             "orthosep": {"hidden_units": 6, "learning_rate": 0.05, "batch_size": 0},
-            "relu": {"trainer": None, "hidden_units": 4},
+            "relu": {"trainer": "constant", "hidden_units": 4},
             "shallow-gln": {"hidden_units": 2},
         },
     ).items()

@@ -57,7 +57,7 @@ class ReLUOptions(TrainerOptions, StartOptions, SolverOptions, GateOptions, Imag
 
 
 # The published schedule, which is far from the local optimum after as many steps.
-CONSTANT = {"trainer": "constant", "momentum": 0.9, "steps": None}
+CONSTANT = {"trainer": "constant", "momentum": 0.9, "steps": (1600, 1600)}
 LEARNED = (
     Premise(
         name="gates stay",
