@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 __all__ = [
     "RESULTS",
     "Check",
+    "any_number",
     "anything",
     "arrays",
     "between",
@@ -109,7 +110,8 @@ def between(low: float, high: float) -> Check:
     return check
 
 
-def _any_number(name: str, value: Any) -> None:
+def any_number(name: str, value: Any) -> None:
+    """Refuse all but numbers; NaN, for one that is not known, and infinities pass."""
     _checks().require_number(name, value, finite=False)
 
 
@@ -291,7 +293,7 @@ _NAMED: dict[str, Check] = {
 RESULTS: dict[str, Check] = {
     **_NAMED,
     "int": signed,
-    "float": _any_number,
+    "float": any_number,
     **dict.fromkeys(_ARRAYS, series),
 }
 """What results are made of: their numbers may be negative, infinite and NaN."""

@@ -89,6 +89,7 @@ PROMISED = MappingProxyType(
         "class:ReLUCertificate": ".relu_limits.limit:ReLUCertificate",
         "class:ReLULocalLimit": ".relu_limits.limit:ReLULocalLimit",
         "class:MachineComparison": ".models.relu.comparison:MachineComparison",
+        "class:ReLULimitComparison": ".models.relu.limit_comparison:ReLULimitComparison",
         "class:ReLUComparison": ".models.relu.comparison:ReLUComparison",
         "class:PartlyTrained": ".models.relu.freezing:PartlyTrained",
         "class:FrozenComparison": ".models.relu.comparison:FrozenComparison",

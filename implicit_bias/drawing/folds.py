@@ -11,7 +11,7 @@ import numpy as np
 from ..data.sample import Sample
 from ..equivalence.folds import FoldSet, Plane, fold_set, plane_of
 from .figures import Row, legend_above
-from .palette import GREY, NEGATIVE, POSITIVE, SERIES
+from .palette import GREEN, GREY, NEGATIVE, ORANGE, POSITIVE, PURPLE, SERIES, SKY
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,6 +23,8 @@ __all__ = ["fold_row", "plot_folds", "plot_surface"]
 
 # Of the square that the samples span, left free around them.
 _MARGIN = 1.1
+# Zero sets, by layer: none of the blues and reds of the samples.
+_LAYERS = (ORANGE, GREEN, PURPLE, SKY)
 _CLASSES = ((1.0, "o", POSITIVE), (-1.0, "^", NEGATIVE))
 
 
@@ -46,8 +48,9 @@ def _draw(
         for label, marker, color in _CLASSES:
             here = points[train.y == label]
             ax.scatter(
-                here[:, 0], here[:, 1], marker=marker, s=14, color=color, alpha=0.6, linewidths=0
-            )
+                here[:, 0], here[:, 1], marker=marker, s=20, color=color, edgecolors="white",
+                linewidths=0.5, zorder=3, label=f"y = {label:+.0f}",
+            )  # fmt: skip
         ax.set(title=f"{name}: where it bends", xlabel=plane.axes[0])
         ax.set(xlim=(-extent, extent), ylim=(-extent, extent))
         plot_folds(fold_set(weights, extent=extent, plane=(plane.origin, plane.basis)), ax)
@@ -55,14 +58,19 @@ def _draw(
 
 
 def plot_folds(folds: FoldSet, ax: Axes) -> Axes:
-    """Draw folds as dots in the layer's colour, and zero sets without a fold as grey rings."""
+    """Draw folds as dots in the layer's colour, and zero sets without a fold as grey rings.
+
+    They lie below what the axes hold already, samples for instance, whose labels come first in the
+    legend.
+    """
+    from matplotlib.artist import Artist
     from matplotlib.lines import Line2D
 
-    entries = []
+    entries: list[Artist] = list(ax.get_legend_handles_labels()[0])
     for layer in range(len(folds.widths)):
         here = (folds.layer == layer) & folds.bends
-        color = SERIES[layer % len(SERIES)]
-        ax.plot(*folds.coordinates[here].T, ".", color=color, markersize=4)
+        color = _LAYERS[layer % len(_LAYERS)]
+        ax.plot(*folds.coordinates[here].T, ".", color=color, markersize=3, zorder=2)
         label = f"zero set of layer {layer + 1}"
         entries.append(Line2D([], [], color=color, linestyle="none", marker=".", label=label))
     if not folds.bends.all():

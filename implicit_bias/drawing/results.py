@@ -21,6 +21,8 @@ __all__ = ["plot_dual_norms", "plot_ordered_margins", "plot_quantity"]
 
 # More curves than these are drawn thin.
 FEW = 8
+# What the axis of dual norms shows at least on both sides of 1: less is rounding.
+AROUND = 0.01
 
 
 def plot_quantity(trajectory: Trajectory, name: str | None, ax: Axes) -> Axes:
@@ -48,6 +50,11 @@ def plot_quantity(trajectory: Trajectory, name: str | None, ax: Axes) -> Axes:
     width = 1.5 if values.ndim == 1 or values.shape[1] <= FEW else 0.8
     ax.plot(trajectory.step, values, linewidth=width)
     ax.set_ylabel(label.replace("_", " "))
+    if label in TABLE and TABLE[label].ideal == 1:
+        ax.axhline(1, color="0.6", linewidth=0.8)
+        if np.nanmax(values, initial=0) > 0:
+            # Far below 0 before data are separated: nothing of interest beside the way to 1.
+            ax.set_ylim(0, 1.05 * max(1.0, float(np.nanmax(values))))
     return step_axis(ax, trajectory.step[-1])
 
 
@@ -82,10 +89,16 @@ def plot_dual_norms(comparison: Comparison, ax: Axes) -> Axes:
             "this comparison has no dual norms to draw: the network has no units, or does not "
             "separate its data yet"
         )
+    from matplotlib.ticker import MaxNLocator
+
     norms, small = np.array(comparison.dual_norms), list(comparison.small_units)
     ax.plot(norms, ".", color=BLUE)
     ax.plot(small, norms[small], "kx", label="wrongly small")
     ax.axhline(1, color="0.6", linewidth=0.8)
+    ax.set_ylim(min(ax.get_ylim()[0], 1 - AROUND), max(ax.get_ylim()[1], 1 + AROUND))
+    ax.ticklabel_format(axis="y", useOffset=False)
+    ax.set_xlim(-0.5, len(norms) - 0.5)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     ax.set_xlabel("unit")
     ax.set_ylabel("dual norm (at most 1 in the limit)")
     ax.set_title(f"{TABLE['margin_ratio'].label} {comparison.text('margin_ratio')}")

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "margin_ratios",
-    "plain_ticks",
     "plot_agreement",
     "plot_gate_changes",
     "plot_growth",
@@ -33,12 +32,14 @@ __all__ = [
     "plot_margin_ratio",
     "plot_margins",
     "plot_unit_norms",
+    "power_ticks",
     "run_panels",
     "step_axis",
 ]
 
 Array = NDArray[np.float64]
 
+FAR = 100.0  # Margins beyond this are drawn on a logarithmic axis.
 TICK = 0  # matplotlib's marker "a tick to the left"
 PREDICTED = "predicted limit"
 DIFFERENCE = "difference on held-out data"
@@ -52,6 +53,9 @@ KKT = {
 
 def plot_margins(trajectory: Trajectory, ax: Axes) -> Axes:
     """Draw the smallest margin over training, at the network's own scale."""
+    if np.nanmax(np.abs(trajectory.smallest_margin), initial=0) > FAR:
+        # As a margin grows by powers, a linear axis would show its last steps alone.
+        ax.set_yscale("symlog", linthresh=1)
     ax.plot(trajectory.step, trajectory.smallest_margin, color=BLUE, marker=".")
     ax.axhline(0, color="0.6", linewidth=0.8)
     ax.set_ylabel(TABLE["smallest_margin"].label)
@@ -270,26 +274,29 @@ def _log_curves(
     ax: Axes, trajectory: Trajectory, curves: dict[str, tuple[Array, str]], ylabel: str
 ) -> Axes:
     """Draw curves on a log axis where they are positive; leave out those that never are."""
+    first = float(trajectory.step[-1])
     for label, (values, color) in curves.items():
         shown = values > 0
         if not shown.any():
             continue
+        first = min(first, float(trajectory.step[shown][0]))
         ax.plot(trajectory.step[shown], values[shown], color=color, marker=".", label=label)
     ax.set_yscale("log")
-    plain_ticks(ax)
+    power_ticks(ax)
     ax.set_ylabel(ylabel)
     legend_above(ax)
-    return _steps(ax, trajectory)
+    return step_axis(ax, float(trajectory.step[-1]), first=first)
 
 
-def plain_ticks(ax: Axes) -> None:
-    """Label a short logarithmic y axis by decimal numbers, at 1, 2 and 5 if very short."""
-    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+def power_ticks(ax: Axes) -> None:
+    """Label a logarithmic y axis by powers of ten as every other, at 1, 2 and 5 if it is short."""
+    from matplotlib.ticker import LogFormatterSciNotation, LogLocator, NullFormatter
 
     low, high = ax.get_ylim()
-    if high < 1e5 * low:
-        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 1e3 * low else (1,)))
-        ax.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    if high < 1e3 * low:
+        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        # Thresholds of infinity: 2 and 5 have labels however many decades there are.
+        ax.yaxis.set_major_formatter(LogFormatterSciNotation(minor_thresholds=(np.inf, np.inf)))
         ax.yaxis.set_minor_formatter(NullFormatter())
 
 
@@ -297,9 +304,12 @@ def _steps(ax: Axes, trajectory: Trajectory) -> Axes:
     return step_axis(ax, float(trajectory.step[-1]))
 
 
-def step_axis(ax: Axes, last: float) -> Axes:
-    """Set the x axis of a panel to steps up to the last."""
+def step_axis(ax: Axes, last: float, *, first: float = 0.0) -> Axes:
+    """Set the x axis of a panel to steps up to the last, from 0 or the first that has a point.
+
+    What is known only once data are separated would else leave half of its panel empty.
+    """
     ax.set_xscale("symlog", linthresh=1)
-    ax.set_xlim(-0.15, 1.5 * max(last, 1.0))
+    ax.set_xlim(first / 1.5 if first > 1 else -0.15, 1.5 * max(last, 1.0))
     ax.set_xlabel(STEPS)
     return ax

@@ -20,8 +20,8 @@ from .runs import (
     KKT_DISTANCE,
     PREDICTED,
     margin_ratios,
-    plain_ticks,
     plot_unit_norms,
+    power_ticks,
     step_axis,
 )
 
@@ -99,18 +99,21 @@ def plot_trainer_curves(
     ax : Axes
     """
     styles: dict[str, str] = {}
+    last = max(float(run.step[-1]) for run in trajectories.values())
+    first = last
     for color, (trainer, of_run) in zip(_colors(len(curves)), curves.items(), strict=True):
         for style, (name, values) in zip(STYLES, of_run.items(), strict=False):
             shown = values > 0
             if shown.any():
                 steps = trajectories[trainer].step[shown]
+                first = min(first, float(steps[0]))
                 ax.plot(steps, values[shown], style, color=color, marker=".", markersize=4)
                 styles[name] = style
     ax.set_yscale("log")
-    plain_ticks(ax)
+    power_ticks(ax)
     ax.set_ylabel(ylabel)
     _legend(ax, list(curves), styles)
-    return step_axis(ax, max(float(run.step[-1]) for run in trajectories.values()))
+    return step_axis(ax, last, first=first)
 
 
 def _legend(ax: Axes, trainers: list[str], styles: Mapping[str, str]) -> None:

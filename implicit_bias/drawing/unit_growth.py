@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +26,8 @@ BELOW = 3.0
 START = 1.0
 TICK = 0  # matplotlib's marker "a tick to the left"
 POINTS = 100
+# Between names of units beside the panel, in shares of its height: a line of small letters.
+LINE = 0.075
 
 
 def plot_unit_growth(trajectory: Trajectory, growth: UnitGrowth, ax: Axes) -> Axes:
@@ -43,8 +46,7 @@ def plot_unit_growth(trajectory: Trajectory, growth: UnitGrowth, ax: Axes) -> Ax
         style: dict[str, Any] = {"color": colors.get(h, "0.8"), "linewidth": 1.5}
         ax.plot(x, shares[:, h], zorder=2 if h in changes else 1, **style)
     end = _end(growth)
-    for h, change in changes.items():
-        _continue(ax, growth, change, end, colors[h])
+    ends = {h: _continue(ax, growth, change, end, colors[h]) for h, change in changes.items()}
     moving = shares[:, list(changes)]
     ax.set_xscale("log")
     ax.set_yscale("log")
@@ -52,6 +54,7 @@ def plot_unit_growth(trajectory: Trajectory, growth: UnitGrowth, ax: Axes) -> Ax
     ax.set_ylim(float(moving[moving > 0].min()) / BELOW, 1.2)
     ax.set_xlabel(TABLE["log_inverse_loss"].label)
     ax.set_ylabel(UNIT_SHARE)
+    _name_units(ax, ends, colors)
     _legend(ax, growth)
     return ax
 
@@ -64,8 +67,11 @@ def _end(growth: UnitGrowth) -> float:
     return max([LEAST * now, *(2 * time for time in near)])
 
 
-def _continue(ax: Axes, growth: UnitGrowth, change: UnitChange, end: float, color: str) -> None:
-    """Draw the predicted power from the end of training to the limit's share, and its marks."""
+def _continue(ax: Axes, growth: UnitGrowth, change: UnitChange, end: float, color: str) -> float:
+    """Draw the predicted power from the end of training to the limit's share, and its marks.
+
+    Returns the share at its end.
+    """
     target = change.predicted_share
     # As arrivals are computed: its share over that of the others goes like the power.
     last = change.arrivals[-1].log_inverse_loss if change.arrivals else end
@@ -74,16 +80,37 @@ def _continue(ax: Axes, growth: UnitGrowth, change: UnitChange, end: float, colo
     odds = change.share / (1 - change.share) * further**change.exponent
     y = odds / (1 + odds)
     ax.plot(x, y, "--", color=color, linewidth=1.2, zorder=2)
-    ax.annotate(
-        f"unit {change.unit}", (x[POINTS // 2], y[POINTS // 2]), xytext=(0, 4), color=color,
-        textcoords="offset points", fontsize="small", ha="center", annotation_clip=True,
-    )  # fmt: skip
     for one in change.arrivals:
         ax.plot(one.log_inverse_loss, one.share, "o", color=color, markersize=4, zorder=3)
     if target > 0:
         ax.plot(
             1, target, marker=TICK, markersize=8, markeredgewidth=1.5, color=color,
             transform=ax.get_yaxis_transform(), clip_on=False,
+        )  # fmt: skip
+    return float(y[-1])
+
+
+def _name_units(ax: Axes, ends: Mapping[int, float], colors: Mapping[int, str]) -> None:
+    """Write the names of units to the right of the panel, as near to their ends as there is room.
+
+    Each has a line of its own, in the order of the ends.
+    """
+    low, high = np.log(ax.get_ylim())
+    order = sorted(ends, key=lambda h: ends[h])
+    line = min(LINE, 1 / max(len(order) - 1, 1))
+    place = -line
+    places: list[float] = []
+    for h in order:
+        place = max(place + line, (np.log(max(ends[h], np.exp(low))) - low) / (high - low))
+        places.append(place)
+    top = 1.0
+    for index in reversed(range(len(places))):
+        places[index] = min(places[index], top)
+        top = places[index] - line
+    for h, height in zip(order, places, strict=True):
+        ax.text(
+            1.015, height, f"unit {h}", color=colors[h], fontsize="small", ha="left", va="center",
+            transform=ax.transAxes,
         )  # fmt: skip
 
 

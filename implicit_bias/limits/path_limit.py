@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._doors import door, result
+from .._kinds import anything
 from .._solve import (
     Array,
     array_namespace,
@@ -134,7 +135,7 @@ class PathLimit(Limit):
         weights = aligned_weights(to_numpy(self.zeta), self.paths, self._widths)
         return tuple(as_float64(layer, like=self.zeta) for layer in weights)
 
-    @door()
+    @door(network=anything)
     def bound(self, network: Network, X: Array, gates: Gates) -> float:
         """`P* / value(network)`, in [0, 1]: no network with these gates has a smaller value.
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from .._doors import door
-from .._kinds import series
+from .._kinds import arrays, series
 from .._solve import (
     Array,
     ArrayLike,
@@ -63,12 +63,12 @@ class DecisionFunction(ABC):
     def __call__(self, X: ArrayLike, gates: ArrayLike | None = None) -> DenseArray:
         """Return the scores (n,) or (n, K) of inputs `X` (n, D) under their gates."""
 
-    @door()
+    @door(gates=arrays)
     def decision_function(self, X: ArrayLike, gates: ArrayLike | None = None) -> DenseArray:
         """Return the scores of a call, under the name that scikit-learn gives them."""
         return self(X, gates)
 
-    @door()
+    @door(gates=arrays)
     def predict(self, X: ArrayLike, gates: ArrayLike | None = None) -> DenseArray:
         """Return the predicted labels (n,): -1 or +1 for one score, else classes from 0.
 
@@ -143,7 +143,7 @@ class Predictor(DecisionFunction):
     zeta: DenseArray
     columns: Columns
 
-    @door()
+    @door(gates=arrays)
     def __call__(self, X: ArrayLike, gates: ArrayLike | None = None) -> DenseArray:
         """Return the scores (n,), in float64, of `X` (n, D) under `gates`.
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from .._doors import door, result
+from .._kinds import any_number
 from .._solve import Status, require_shape, to_numpy
 from ..data.arrays import Floats
 from ..local_limits.limit import LocalLimit
@@ -110,7 +111,7 @@ def compare_classifier(
     )
 
 
-@door()
+@door(error_network=any_number)
 def classifier_rows(
     classifiers: Mapping[str, ClassifierComparison], error_network: float, *names: str
 ) -> list[tuple[str, ...]]:

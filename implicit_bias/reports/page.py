@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["render_cell", "render_html", "write_html"]
 
+LONGEST = 24  # letters of a cell that is never broken; longer ones are prose, or hashes
 RESOLUTION = 130  # dots per inch of the pictures, sharp at the width of the page and in print
 
 # Entries of a limit's record in the order of a reader; what a limit does not have is left out.
@@ -85,6 +86,7 @@ def render_html(report: Contents, *, command: str | None = None) -> str:
         notices=_notices(report),
         assumptions=report.assumptions,
         styles=STYLES,
+        longest=LONGEST,
         tables=report.tables,
         picture=picture,
         certificate=_certificate(report.certificates),
@@ -104,9 +106,16 @@ def render_cell(report: Contents) -> str:
 
 def _figures(report: Contents) -> str:
     """Return the gap of the proof and the distance of the network in numbers."""
-    row = {name: value for one in report.findings for name, value in one.row.items()}
+    # Of several trainers each has its sentence; what they do not share would be the last one's.
+    shared = {
+        name: one.row[name]
+        for one in report.findings
+        for name in (HEADLINE if len(report.verdicts) == 1 else HEADLINE[:1])
+        if name in one.row
+        and all(other.row.get(name, one.row[name]) == one.row[name] for other in report.findings)
+    }
     words = [] if report.status is None else [report.status.name]
-    words += [" ".join(line).strip() for line in lines(row, *HEADLINE)]
+    words += [" ".join(line).strip() for line in lines(shared, *HEADLINE)]
     return "; ".join(words)
 
 

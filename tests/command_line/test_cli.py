@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shlex
@@ -333,7 +334,7 @@ def test_what_has_no_meaning_ends_with_2_and_one_message_before_any_work(
 @pytest.mark.parametrize(
     ("option", "path", "message"),
     [
-        ("--save", "file", "it is a file, name a folder"),
+        ("--save", "file", "is a file: name a folder"),
         ("--save", "file/below", "is a file, not a folder"),
         ("--plot", "file/x.png", "is a file, not a folder"),
         ("--plot", "folder.png", "it is a folder, name a file"),
@@ -354,8 +355,11 @@ def test_paths_that_cannot_be_written_end_with_2_before_any_work(
     assert "solving" not in result.stderr
 
 
-def test_results_are_shown_even_if_they_cannot_be_saved_in_the_end(tmp_path) -> None:
-    (tmp_path / "limit.safetensors").mkdir()
+def test_results_are_shown_even_if_they_cannot_be_saved_in_the_end(tmp_path, monkeypatch) -> None:
+    def full(*anything, **further):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(ib.Report, "save", full)
     result = run(*SMALL, "--json", "--quiet", "--save", tmp_path)
     assert result.exit_code == 2
     assert "the results could not be written" in result.stderr

@@ -55,7 +55,8 @@ def test_ctrl_c_while_a_command_starts_ends_it_in_a_word(module, times) -> None:
     for _ in range(times):
         process.send_signal(signal.SIGINT)
     _, err = ended(process, said)
-    assert err.rstrip().endswith("interrupted")
+    # Torch is loaded when there is something to train, by a run that says what it has.
+    assert err.rstrip().endswith(("interrupted", "interrupted before there was anything to report"))
 
 
 @pytest.mark.parametrize("times", [1, 2, 3])

@@ -11,7 +11,7 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from implicit_bias import Trajectory, solve_gln_svm
+from implicit_bias import Trajectory, run, solve_gln_svm
 from implicit_bias.drawing import (
     Row,
     compose,
@@ -216,14 +216,55 @@ def test_growth_is_that_of_weights_and_of_the_logarithm_of_the_loss(ax) -> None:
     assert ax.get_yscale() == "log"
 
 
+@pytest.mark.parametrize(("last", "scale"), [(5, "linear"), (1e6, "symlog")])
+def test_a_margin_that_grows_by_powers_is_on_an_axis_of_powers(ax, last, scale) -> None:
+    plot_margins(trajectory(smallest_margin=np.array([-2.0, -0.5, 0.5, 2, last])), ax)
+    assert ax.get_yscale() == scale
+    # Less than a decade below the least margin.
+    assert -10 < ax.get_ylim()[0] < -2
+    # Margins of 1 are visibly above 0.
+    bottom, one, top = ax.transData.transform([[1, 0], [1, 2], [1, last]])[:, 1]
+    assert one - bottom > 0.04 * (top - bottom)
+
+
+@pytest.mark.parametrize("least", [0.3, 0.05, 2e-4, 1e-7])
+def test_powers_of_ten_are_written_in_one_way(ax, least) -> None:
+    observed = {"kkt_residual": np.geomspace(least, 0.9, 5)}
+    plot_kkt(trajectory(observed=observed), ax)
+    ax.figure.canvas.draw()
+    for axis in (ax.xaxis, ax.yaxis):
+        low, high = axis.get_view_interval()
+        ticks = zip(axis.get_ticklocs(), axis.get_ticklabels(), strict=True)
+        names = [tick.get_text() for place, tick in ticks if low <= place <= high and place > 0]
+        written = [name for name in names if name]
+        assert len(written) >= 2
+        assert all("10^{" in name for name in written)
+
+
 def test_gate_changes_are_drawn_at_steps_of_their_own(ax) -> None:
     assert plot_gate_changes([0, 3, 7], [0.0, 0.1, 0.2], ax) is ax
     np.testing.assert_array_equal(ax.lines[0].get_xydata(), [[0, 0], [3, 0.1], [7, 0.2]])
     assert ax.get_ylim()[0] == 0
 
 
+def test_a_panel_begins_where_its_quantity_is_known(ax, limit) -> None:
+    # Separated from step 10 on.
+    plot_margin_ratio(trajectory(), limit, ax)
+    assert STEPS[1] < ax.get_xlim()[0] < STEPS[2]
+
+
+def test_so_does_a_panel_of_several_trainers() -> None:
+    figure = run("gln", n_train=40, n_val=10, hidden_units=6, steps=80).figure()
+    assert figure is not None
+    (ratios,) = (ax for ax in figure.axes if ax.get_ylabel() == RATIO)
+    first = min(line.get_xdata()[0] for line in ratios.lines)
+    assert first > 1
+    assert first / 2 < ratios.get_xlim()[0] < first
+
+
 def test_all_panels_show_the_steps_from_0_to_the_last_on_one_logarithmic_axis(limit) -> None:
-    figure = plot_run(trajectory(), limit, LIMIT_SCORES, title="t")
+    separated = trajectory(smallest_margin=MARGINS + 2.5)
+    figure = plot_run(separated, limit, LIMIT_SCORES, title="t")
     limits = {ax.get_xlim() for ax in figure.axes}
     assert len(limits) == 1
     low, high = limits.pop()

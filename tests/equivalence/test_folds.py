@@ -177,6 +177,8 @@ def test_the_plane_is_that_of_the_samples_or_of_their_principal_components() -> 
 
 
 def test_a_row_of_pictures_has_each_networks_bends_and_the_samples() -> None:
+    from matplotlib.colors import rgb_to_hsv, to_rgb
+
     from implicit_bias.drawing import compose
 
     X, y = np.array([[1.0, 0.2], [-0.5, 1.0], [0.3, -1.0]]), np.array([1.0, -1.0, -1.0])
@@ -187,4 +189,18 @@ def test_a_row_of_pictures_has_each_networks_bends_and_the_samples() -> None:
     drawn = np.concatenate([c.get_offsets() for c in axes[1].collections])
     np.testing.assert_array_equal(drawn, X)
     assert axes[0].get_xlim() == pytest.approx((-1.1, 1.1))
+    for ax in axes:
+        # Samples lie on top, in other colours than zero sets, and the legend explains both.
+        folds, samples = ax.lines, ax.collections
+        assert max(line.get_zorder() for line in folds) < min(c.get_zorder() for c in samples)
+        legend = ax.get_legend()
+        assert legend is not None
+        names = [text.get_text() for text in legend.get_texts()]
+        assert names[:3] == ["y = +1", "y = -1", "zero set of layer 1"]
+        hues = [rgb_to_hsv(to_rgb(line.get_color())) for line in folds if line.get_marker() == "."]
+        for drawn_samples in samples:
+            (face,) = drawn_samples.get_facecolor()
+            hue = rgb_to_hsv(face[:3])
+            # Far apart in hue, or much lighter.
+            assert all(abs(one[0] - hue[0]) > 0.08 or one[2] > hue[2] + 0.4 for one in hues)
     assert fold_row({"one": HIDDEN}, Sample(X * [1, 0], y, None)) is None

@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 import pytest
 
 from implicit_bias import Status, __version__
+from implicit_bias import run as run_model
 from implicit_bias.drawing import Row
 from implicit_bias.models import MODELS
 from implicit_bias.reports import (
@@ -44,6 +45,7 @@ class Page(HTMLParser):
         self.tags: list[str] = []
         self.attributes: list[tuple[str, str, str]] = []
         self.texts: dict[str, list[str]] = {}
+        self.kinds: dict[str, list[str]] = {}
         self.feed(text)
         self.close()
         assert self.open == []
@@ -54,6 +56,7 @@ class Page(HTMLParser):
         if tag not in VOID:
             self.open.append(tag)
             self.texts.setdefault(tag, []).append("")
+            self.kinds.setdefault(tag, []).append(dict(attrs).get("class") or "")
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag, f"{tag} closed out of turn"
@@ -64,6 +67,15 @@ class Page(HTMLParser):
 
     def values(self, name: str) -> list[str]:
         return [value for _, attribute, value in self.attributes if attribute == name]
+
+
+def declarations(style: str) -> dict[str, dict[str, str]]:
+    """The first rule of each selector outside of media queries, or of the text of one."""
+    rules: dict[str, dict[str, str]] = {}
+    for selector, body in re.findall(r"^ *([\w.-]+) \{([^{}]*)\}", style, re.MULTILINE):
+        pairs = (line.split(":", 1) for line in body.split(";") if ":" in line)
+        rules.setdefault(selector, {k.strip(): v.strip() for k, v in pairs})
+    return rules
 
 
 RECORD = {
@@ -166,6 +178,57 @@ def test_several_limits_are_columns_of_one_certificate_and_trouble_says_which() 
 def test_values_that_do_not_speak_for_themselves_are_in_words() -> None:
     cells = Page(render_html(report(), command="x")).texts["td"]
     assert {"0 (the full batch)", "found by the trainer"} <= set(cells)
+
+
+def test_numbers_are_never_broken_and_prose_has_room() -> None:
+    reason = "units 1, 3, 4 still grow: their dual norms exceed 1"
+    numbers = ("1.2470034", "5.59e-11", "1.02297e+06", "100.00%", "0 (in the limit)")
+    table = Table("numbers", ("", *"abcdef"), (("row", *numbers, reason),))
+    page = Page(render_html(report(tables=(table,)), command="x"))
+    assert reason in page.texts["td"]
+    cells = dict(zip(page.texts["td"], page.kinds["td"], strict=True))
+    assert {cells[number] for number in numbers} == {""}
+    assert cells[reason] == cells["ab" * 32] == "prose"
+    rules = declarations(page.texts["style"][0])
+    assert rules["td"]["white-space"] == "nowrap"
+    assert rules["td.prose"]["white-space"] == "normal"
+    assert float(rules["td.prose"]["min-width"].removesuffix("rem")) >= 16
+
+
+def test_the_picture_keeps_its_size_on_a_narrow_screen_and_is_dark_in_the_dark() -> None:
+    style = Page(render_html(report(panels=PANELS), command="x")).texts["style"][0]
+    rules = declarations(style)
+    # As wide as the text on a large screen; on a small one its frame scrolls.
+    assert float(rules["img"]["min-width"].removesuffix("rem")) >= 50
+    assert rules["figure"]["overflow-x"] == "auto"
+    assert "background" not in rules["img"]
+    dark = style.partition("@media screen and (prefers-color-scheme: dark)")[2].split("@media")[0]
+    assert declarations(dark.strip().removeprefix("{"))["img"]["filter"].startswith("invert(")
+
+
+def test_the_headline_speaks_of_no_trainer_alone() -> None:
+    ratios = {"momentum": 0.5, "annealed": 0.875}
+    limit = Finding("limit", statuses={"SVM": Status.SOLVED}, row={"gap": 0.0625})
+    trained = [Finding(name, row={"margin_ratio": one}) for name, one in ratios.items()]
+    heading = report().heading
+    (both,) = figures(Report(heading, (limit, *trained)))
+    assert "6.25e-02" in both
+    assert "margin ratio" not in both
+    (alone,) = figures(Report(heading, (limit, trained[0])))
+    assert "6.25e-02" in alone
+    assert "margin ratio (1) 0.5000" in alone
+
+
+def test_nor_does_that_of_a_run_whose_trainers_share_a_table() -> None:
+    several = run_model("gln", n_train=40, n_val=10, hidden_units=3, steps=20)
+    assert len(several.verdicts) == 2
+    (line,) = figures(several)
+    assert "duality gap" in line and "margin ratio" not in line and "agreement" not in line
+
+
+def figures(report: Report) -> list[str]:
+    page = Page(render_html(report, command="x"))
+    return [text for text in page.texts["p"] if text.startswith("SOLVED; ")]
 
 
 def test_the_picture_is_inside_and_says_what_it_shows() -> None:

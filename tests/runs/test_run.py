@@ -114,7 +114,6 @@ def test_a_wrong_option_has_one_message_from_python_and_from_the_command(
         ({"seed": 1.5}, "`seed`: 1.5 is not a whole number"),
         ({"steps": (3, "x")}, "`steps`: (3, 'x') is not a list such as 1600,1600"),
         ({"solver": 3}, "`solver`: 3 is not a string"),
-        ({"seed": None}, "`seed`: None is not a whole number"),
     ],
 )
 def test_a_value_of_another_type_is_a_type_error(given, message) -> None:
@@ -165,7 +164,7 @@ def test_progress_is_told_by_stages(report) -> None:
     stages = [stage for stage, done, of in told if (done, of) == (0, 0)]
     assert [stage.split()[0] for stage in stages] == ["solving", "training", "comparing"]
     assert ("training a GLN for 30 steps", 30, 30) in told
-    with pytest.raises(TypeError, match="must be True, False or a function"):
+    with pytest.raises(TypeError, match="must be True or False or a function"):
         ib.run("gln", **SMALL, progress=3)
 
 
@@ -214,7 +213,7 @@ def test_a_trainer_begins_alike_in_its_settings_and_in_a_run(trainer) -> None:
 def test_a_folder_that_cannot_be_written_is_told_before_any_work(tmp_path) -> None:
     file = tmp_path / "file"
     file.touch()
-    with pytest.raises(ValueError, match="it is a file, name a folder"):
+    with pytest.raises(ValueError, match="is a file: name a folder"):
         ib.run("gln", save=Path(file))
     with pytest.raises(ValueError, match="`resume` needs `save`"):
         ib.run("gln", resume=True)

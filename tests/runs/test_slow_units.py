@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from functools import partial
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ import torch
 from matplotlib.figure import Figure
 
 from implicit_bias import FReLU, Sample, TrainingSettings, kkt_distance, solve_frelu_svm, train
-from implicit_bias.drawing import plot_unit_growth
+from implicit_bias.drawing import Row, compose, plot_unit_growth
 from implicit_bias.quantities import power_of_ten, rounded
 from implicit_bias.reports import Finding
 from implicit_bias.runs import slow_units_finding
@@ -91,3 +93,32 @@ def test_the_picture_goes_on_with_the_predicted_power() -> None:
 )
 def test_powers_of_ten_are_read_at_a_glance(value, text) -> None:
     assert power_of_ten(value) == text
+
+
+@pytest.mark.parametrize("n_units", [2, 6])
+def test_names_of_units_lie_beside_the_panel_and_not_over_each_other(n_units) -> None:
+    finding = found()
+    (panel,) = finding.panels
+    trajectory, growth = panel.args
+    (change,) = growth.changes
+    changes = tuple(
+        replace(change, unit=h, share=0.01 + 1e-6 * h, predicted_share=0.4) for h in range(n_units)
+    )
+    norms = np.tile(trajectory.unit_norms[:, :1], (1, n_units))
+    figure = compose(
+        [Row(2, lambda axes: [
+            plot_unit_growth(
+                replace(trajectory, unit_norms=norms), replace(growth, changes=changes), ax
+            )
+            for ax in axes
+        ])], title="",
+    )  # fmt: skip
+    figure.canvas.draw()
+    panels = [ax.get_window_extent() for ax in figure.axes]
+    for ax in figure.axes:
+        boxes = {text.get_text(): text.get_window_extent() for text in ax.texts}
+        assert set(boxes) == {f"unit {h}" for h in range(n_units)}
+        assert not any(a.overlaps(b) for a, b in combinations(boxes.values(), 2))
+        # Neither are they over a curve, of this panel or the next, nor off the page.
+        assert not any(box.overlaps(panel) for box in boxes.values() for panel in panels)
+        assert all(box.x1 <= figure.bbox.x1 for box in boxes.values())

@@ -66,18 +66,26 @@ def plot_half_planes(gating: LinearGates, X: Floats, y: Floats, ax: Axes) -> Axe
 
 
 def plot_overlap_map(
-    gates: Floats, widths: Sequence[int], order: Floats, ax: Axes, *, title: str = ""
+    gates: Floats,
+    widths: Sequence[int],
+    order: Floats,
+    ax: Axes,
+    *,
+    title: str = "",
+    ordered: str = "samples",
 ) -> Axes:
     """Paths that are open on both of two samples, over the mean of those open on one.
 
-    Samples stand in the order of `order` (n,): by angle, by class.
+    Samples stand in the order of `order` (n,), which `ordered` says on both axes.
     """
     index = np.argsort(order, kind="stable")
     overlap = path_overlap(gates, widths=widths)[np.ix_(index, index)]
     mean = float(np.trace(overlap)) / len(overlap)
     image = ax.imshow(overlap / (mean or 1.0), cmap="viridis", interpolation="nearest", vmin=0)
-    ax.figure.colorbar(image, ax=ax, fraction=0.046, pad=0.02)
+    bar = ax.figure.colorbar(image, ax=ax, fraction=0.046, pad=0.02)
+    bar.set_label("paths open on both / mean open")
     ax.set_title(title or "overlap of open paths", fontsize="medium")
+    ax.set(xlabel=ordered, ylabel=ordered)
     return ax
 
 
@@ -121,12 +129,13 @@ def gates_row(
     """Losses in the gates' training, half-planes of the plane, open paths, overlaps."""
     gates, X, y = np.asarray(sample.gates, dtype=float), sample.X, sample.y
     order = np.arctan2(X[:, 1], X[:, 0]) % (2 * np.pi) if is_planar(X) else y
+    ordered = "samples, by angle" if is_planar(X) else "samples, by class"
     panels = [] if not training.trajectories else [partial(plot_gate_losses, training)]
     if is_planar(X):
         panels.append(partial(plot_half_planes, gating, X, y))
     panels += [
         partial(plot_path_density, X, y, gates, widths),
-        partial(plot_overlap_map, gates, widths, order),
+        partial(plot_overlap_map, gates, widths, order, ordered=ordered),
     ]
     return Row(len(panels), partial(_each, panels))
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..._doors import door
+from ..._kinds import any_number
 from ..._solve import (
     Array,
     DenseArray,
@@ -187,6 +188,7 @@ def gated_flow(
     return _flow(GatedLeastSquares().program(X, y, gates), w0, tau, rcond)
 
 
+@door(second_moment=any_number)
 def gated_flow_from_moments(
     A: Array,
     b: Array,

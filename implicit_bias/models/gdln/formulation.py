@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from ..._doors import door
+from ..._kinds import any_number
 from ..._solve import (
     Array,
     ArrayLike,
@@ -79,7 +80,7 @@ class GatedLeastSquares(LiteralProgram):
         columns = xp.arange(int(Z.shape[1]) if Z.ndim == 2 else 0, device=X.device)
         return SampledLeastSquares(design=GatedDesign(X=X, Z=Z, group=columns), y=y)
 
-    @door()
+    @door(second_moment=any_number)
     def program_of_moments(
         self, A: Array, b: Array, n_units: int, *, second_moment: float = math.nan
     ) -> MomentLeastSquares:
@@ -202,6 +203,7 @@ def solve_gated_ols(
     return _solve(GatedLeastSquares().program(X, y, gates), rcond, tol)
 
 
+@door(second_moment=any_number)
 def solve_gated_ols_from_moments(
     A: ArrayLike,
     b: ArrayLike,

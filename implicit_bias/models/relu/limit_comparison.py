@@ -78,7 +78,7 @@ class ReLULimitComparison(Measured):
         least = self.limit.certificate.lower_bound
         return least / self.local_value if least > 0 else math.nan
 
-    half_step: int | None = quantity("  earlier, at step", "d", doc="Step of an earlier network.")
+    half_step: int | None = quantity("  of an earlier network, at step", "d", doc="Its step.")
     half_value: float | None = quantity(
         "  value of the local limit then", ".8g", doc="Value of the local optimum next to it."
     )

@@ -206,7 +206,7 @@ T = torch.tensor
         (lambda: DGN(D, widths=(3, 2)).prepare(np.ones((4, 3))), ValueError,
          r"`gates` must have shape \(4, 5\), got \(4, 3\).*layer after layer"),
         (lambda: DGN(D, widths=(3,)).prepare([[1.0, np.nan, 0.0]]),
-         ValueError, "finite and not negative"),
+         ValueError, "NaN or infinite"),
         (lambda: DGN(D, widths=(3,)).prepare([[1.0, -0.1, 0.0]]),
          ValueError, "finite and not negative"),
         (lambda: DGN.from_weights(np.ones((3, 2)), np.ones((1, 4))), ValueError, "shapes"),

@@ -14,6 +14,7 @@ from implicit_bias import (
     Sample,
     Status,
     TrainingSettings,
+    run,
     solve_frelu_svm,
     solve_kernel_svm,
     solve_path_lasso,
@@ -297,3 +298,15 @@ def test_along_the_ones_a_network_of_constant_experts_has_one_input() -> None:
     np.testing.assert_allclose(found, scores_of(network, sample.X, torch.tensor(gates)), atol=1e-12)
     twice = Sample(np.tile(small.X, (2, 1)), np.tile(Y, 2), np.tile(gates, (2, 1)))
     assert len(distinct(twice).y) == len(distinct(small).y) <= 24
+
+
+@pytest.mark.parametrize(("data", "order"), [("quadrants", "angle"), ("digits", "class")])
+def test_the_map_of_overlaps_says_what_its_sides_and_its_colours_are(data, order) -> None:
+    report = run(
+        "dlgn", data=data, n_train=12, n_val=10, hidden_units=4, steps=5, gate_steps=5,
+        trainer="constant", learning_rate=0.1,
+    )  # fmt: skip
+    axes = report.figure().axes
+    (shown,) = (ax for ax in axes if ax.get_title() == "overlap of open paths")
+    assert shown.get_xlabel() == shown.get_ylabel() == f"samples, by {order}"
+    assert shown.images[0].colorbar.ax.get_ylabel() == "paths open on both / mean open"

@@ -133,7 +133,7 @@ def test_classes_are_balanced_shuffled_and_reproducible(make) -> None:
         (lambda: make_nlgp(10, n_inputs=0), "`n_inputs` must be at least 1"),
         (lambda: make_nlgp(10, xi_1=-1.0), "length scales must be positive"),
         (lambda: make_nlgp(10, xi_0=20.0), "too large for a ring of 40 points"),
-        (lambda: make_nlgp(10, gain=math.nan), "`gain` must be positive"),
+        (lambda: make_nlgp(10, gain=math.nan), "`gain` must be finite"),
         (lambda: make_single_pulse(10, xi_1=41), r"must lie in 1 \.\. 40"),
         (lambda: make_single_pulse(10, n_inputs=0), r"must lie in 1 \.\. 0"),
         (lambda: make_single_pulse(10, xi_0=0), r"must lie in 1 \.\. 40"),

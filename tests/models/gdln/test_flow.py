@@ -399,7 +399,7 @@ def test_status_speaks_for_itself() -> None:
         (lambda: solve_gated_ols(X, Y, COIN[:, 0]), r"`gates` must have shape \(60, K\)"),
         (lambda: solve_gated_ols(X, Y * np.nan, COIN), "`y` has entries"),
         (lambda: gated_flow(X, Y, COIN, W0.T), r"`w0` must be finite, of shape \(3, 4\)"),
-        (lambda: gated_flow(X, Y, COIN, W0 * np.nan), "`w0` must be finite"),
+        (lambda: gated_flow(X, Y, COIN, W0 * np.nan), "`w0` has entries that are NaN"),
         (lambda: gated_flow(X, Y, COIN, W0, 0.0), "`tau` must be positive"),
         (lambda: gated_flow(X, Y, COIN, W0)(-1.0), "`t` must be at least 0"),
         (lambda: gated_flow(X, Y, COIN, W0)([0.0, np.nan]), "`t` must be at least 0"),

@@ -306,7 +306,7 @@ NETWORK = GDLN(D, K)
     ("call", "message"),
     [
         (lambda: fit(NETWORK, LONG, y=Y[1:]), r"`y` must have shape \(50,\)"),
-        (lambda: fit(NETWORK, LONG, y=Y * np.nan), "`y` must .*finite values"),
+        (lambda: fit(NETWORK, LONG, y=Y * np.nan), "`y` has entries that are NaN"),
         (lambda: fit(NETWORK, plain_steps(9, 1.0, loss="logistic")), r"`y` must .*\{-1, \+1\}"),
         (lambda: fit(NETWORK, LONG, GATES[:9]), "`gates` must have 50 rows"),
         (lambda: compare_with_gdln(X, Y, None, TrainingSettings()), "plain steps on"),

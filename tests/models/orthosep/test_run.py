@@ -63,7 +63,7 @@ def test_batches_are_refused_where_they_would_change_the_limit() -> None:
 
 
 def test_on_other_data_margins_and_accuracies_are_of_one_function() -> None:
-    result = run(*TWO_LAYER, "--data", "digits", "--steps", "50")
+    result = run(*TWO_LAYER, "--data", "digits", "--steps", "50", "--details")
     assert "orthogonally separable: samples" in result.stdout and "DOES NOT HOLD" in result.stdout
     lines = {line[:24].strip(): line.split()[2:] for line in result.stdout.splitlines()}
     margins, accuracies = lines["smallest margin"], lines["training accuracy"]
