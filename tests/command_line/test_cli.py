@@ -235,8 +235,8 @@ def test_damaged_idx_files_end_with_2(tmp_path, damage, message) -> None:
 # Small runs to which the tables below add what has no meaning.
 BEGUN = {
     "gln": " ".join(SMALL),
-    "relu": "--model relu --n-train 60 --n-val 200 --hidden-units 8 --steps 60,40 "
-    "--learning-rate 0.05,0.01",
+    "relu": "--model relu --n-train 60 --n-val 200 --hidden-units 8 --trainer constant "
+    "--steps 60,40 --learning-rate 0.05,0.01",
     "gdln": "--model gdln",
     "all": "--model gln --classes all --trainer constant --n-train 120 --hidden-units 3 --steps 40 "
     "--learning-rate 0.1",

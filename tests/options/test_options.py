@@ -32,7 +32,7 @@ SMALL = {
                 "trunk_steps": 30,
             },
             "orthosep": {"hidden_units": 6, "learning_rate": 0.05, "batch_size": 0},
-            "relu": {"trainer": None, "hidden_units": 4},
+            "relu": {"trainer": "constant", "hidden_units": 4},
             "shallow-gln": {"hidden_units": 2},
         },
     ).items()
@@ -219,7 +219,9 @@ def test_defaults_are_the_model_s_and_the_trainer_s() -> None:
     assert (published.batch_size, published.momentum) == (128, 0.0)
     assert (published.hidden_units, published.contexts, published.cutoffs) == (10, 2, "median")
     own = MODELS["relu"].choose()
-    assert (own.trainer, own.momentum, own.hidden_units) == ("constant", 0.9, 50)
+    assert (own.trainer, own.steps, own.hidden_units) == ("smoothed", (3000,), 50)
+    steps = MODELS["relu"].choose(trainer="constant")
+    assert (steps.steps, steps.learning_rate, steps.momentum) == ((1600, 1600), (0.04, 0.01), 0.9)
     other = MODELS["relu"].choose(trainer="momentum", seed=3)
     assert (other.momentum, other.batch_size, other.learning_rate) == (0.0, 0, ())
     assert (other.init, other.seed) == ("kaiming", 3)

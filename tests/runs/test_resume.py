@@ -15,8 +15,8 @@ GDLN = (
     "--learning-rate", "2,1", "--batch-size", "100",
 )  # fmt: skip
 RELU = (
-    "--model", "relu", "--n-train", "60", "--n-val", "200", "--hidden-units", "8", "--steps",
-    "60,40", "--learning-rate", "0.05,0.01", "--batch-size", "16",
+    "--model", "relu", "--n-train", "60", "--n-val", "200", "--hidden-units", "8", "--trainer",
+    "constant", "--steps", "60,40", "--learning-rate", "0.05,0.01", "--batch-size", "16",
 )  # fmt: skip
 DGN = (
     "--model", "dgn", "--n-train", "30", "--n-val", "50", "--hidden-units", "7", "--steps", "40",

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from ..._solve import Status
+import numpy as np
+
+from ..._solve import Status, to_numpy
+from ...data.arrays import Floats
+from ...measures.distances import Distances
 from ...networks.relu import ReLU
 from ...relu_limits.limit import ReLULocalLimit
 from ...relu_limits.search import relu_local_limit
@@ -12,9 +17,11 @@ from ...reports.finding import Assumption, Finding, Side, Table
 from ...reports.findings import divergence, unseparated
 from ...reports.verdict import Evidence, decide
 from ...runs.setup import SampleSetup
-from ...training.network_snapshots import NetworkSnapshots
 from ...training.trajectory import Trajectory
 from .limit_comparison import NAME, ReLULimitComparison, compare_with_relu_limit
+
+if TYPE_CHECKING:
+    import torch
 
 __all__ = ["HalfWay", "find_relu_limit", "limit_of"]
 
@@ -25,31 +32,54 @@ MAX_PATTERNS = 2**20
 
 
 class HalfWay:
-    """A callback for `train` that copies the network at half of the steps, beside another one.
+    """An observer for `train` that keeps the weights of a checkpoint, beside another observer.
+
+    It is the first checkpoint at or after half of the steps. As part of the state of a run that is
+    saved, the weights are there in one that is resumed.
 
     Parameters
     ----------
-    network : Module
-        The one that is trained.
-    other : NetworkSnapshots or None
+    observer : Distances
+        Whose measurements are those of the run.
+    steps : sequence of int
+        Of the checkpoints.
     """
 
-    def __init__(self, network: ReLU, other: NetworkSnapshots | None) -> None:
-        self._network, self._other = network, other
-        self.copies: NetworkSnapshots | None = None
+    def __init__(self, observer: Distances, steps: Sequence[int]) -> None:
+        self._observer, self._steps = observer, list(steps)
+        self._index = next(i for i, step in enumerate(self._steps) if 2 * step >= self._steps[-1])
+        self._count = 0
+        self._weights: dict[str, Floats] = {}
 
-    def __call__(self, step: int, n_steps: int, log_loss: float) -> None:
-        """Copy the network if half of the steps are done."""
-        if self.copies is None:
-            self.copies = NetworkSnapshots(self._network, [n_steps // 2])
-        self.copies(step, n_steps, log_loss)
-        if self._other is not None:
-            self._other(step, n_steps, log_loss)
+    def __call__(self, network: torch.nn.Module) -> Mapping[str, Any]:
+        """Measure the network, and keep its weights where it is half way."""
+        if self._count == self._index:
+            named = network.named_parameters()
+            self._weights = {name: to_numpy(p).astype(float) for name, p in named}
+        self._count += 1
+        return self._observer(network)
+
+    def state_dict(self) -> dict[str, Floats]:
+        """Return the state of the other observer, and what was kept, for a resumed run."""
+        own = {f"half_way.{name}": array for name, array in self._weights.items()}
+        return {**self._observer.state_dict(), **own, "half_way_count": np.array(self._count)}
+
+    def load_state_dict(self, state: Mapping[str, Floats]) -> None:
+        """Take up what `state_dict` gave."""
+        own = {name for name in state if name.startswith("half_way")}
+        self._observer.load_state_dict({k: v for k, v in state.items() if k not in own})
+        self._count = int(state["half_way_count"])
+        self._weights = {
+            name.removeprefix("half_way."): np.asarray(state[name])
+            for name in sorted(own - {"half_way_count"})
+        }
 
     @property
-    def copy(self) -> tuple[int, Any] | None:
-        """The step and the copy; None where training did not come so far."""
-        return None if self.copies is None else next(iter(self.copies), None)
+    def copy(self) -> tuple[int, ReLU] | None:
+        """The step and the network there; None where training did not come so far."""
+        if not self._weights:
+            return None
+        return self._steps[self._index], ReLU.from_weights(*self._weights.values())
 
 
 def limit_of(setup: SampleSetup, network: ReLU) -> ReLULocalLimit:
@@ -82,15 +112,14 @@ def find_relu_limit(
     setup.progress.stage("finding the local limit next to the network")
     limit = limit_of(setup, network)
     earlier = None
-    # A resumed run may have its first half behind it.
-    if half.copy is not None and trajectory.finished:
-        step, then = half.copy
+    if (copy := half.copy) is not None and trajectory.finished:
+        step, then = copy
         earlier = step, limit_of(setup, then)
     found = compare_with_relu_limit(limit, network, setup.held_out, earlier)
     title = "the network beside the certified local optimum next to it"
     return Finding(
         "relu limit",
-        record={"local_limit": limit.to_dict() | {"comparison": found.to_dict()}},
+        record={"local_limit": _record(limit) | {"comparison": found.to_dict()}},
         tables=(Table(title, ("", "value"), tuple(found.rows())),),
         files={"local-limit.safetensors": limit.save} if found.found else {},
         assumptions=(_proved(limit),),
@@ -102,6 +131,11 @@ def find_relu_limit(
     )
 
 
+def _record(limit: ReLULocalLimit) -> dict[str, Any]:
+    """Return the record of a limit without how long it took, which differs from run to run."""
+    return {name: one for name, one in limit.to_dict().items() if name != "seconds"}
+
+
 def _cells(found: ReLULimitComparison) -> dict[str, Any]:
     return {name: one for name, one in found.cells().items() if name.startswith("local_")}
 
@@ -109,7 +143,7 @@ def _cells(found: ReLULimitComparison) -> dict[str, Any]:
 def _proved(limit: ReLULocalLimit) -> Assumption:
     """Return what is proved of the local optimum, as the first screen says assumptions."""
     known = limit.status not in (Status.FAILED, Status.STATIONARY)
-    why = f"; {limit.reason}" if limit.reason else ""
+    why = f"; {limit.reason}" if limit.reason and not known else ""
     turn = limit.certificate.smallest_turn
     return Assumption(
         "no network whose units turn by less than "

@@ -56,6 +56,8 @@ class ReLUOptions(TrainerOptions, StartOptions, SolverOptions, GateOptions, Imag
     )
 
 
+# The published schedule, which is far from the local optimum after as many steps.
+CONSTANT = {"trainer": "constant", "momentum": 0.9, "steps": (1600, 1600)}
 LEARNED = (
     Premise(
         name="gates stay",
@@ -63,6 +65,13 @@ LEARNED = (
         known="cannot be checked",
     ),
     Premise(name="separates", text="the network separates the training data", known="measured"),
+    Premise(
+        name="optimal in its cones",
+        text="no network whose units turn by less than a stated angle has a lower value than the "
+        "local limit",
+        known="proved",
+        where={"depth": (2,)},
+    ),
     Premise(
         name="one hidden layer",
         text="there is one hidden layer: no convex program predicts a deeper network, its gates "
@@ -93,12 +102,15 @@ MODELS = (
     ),
     Model(
         "relu",
-        theorem="no theorem names the limit of a ReLU network on general data; four machines that "
-        f"freeze part of it stand in ({LIPPL}, section 5.2). Once its gates are frozen at a step, "
-        "its limit is the group lasso on them (equation 22)",
-        source="none for a ReLU network; frozen gates: Lippl, Abbott and Chung 2022, equation 22",
-        program="SVM-FReLU on random (RC) or learned gates (LC), hard-margin SVM on hidden "
-        "activations (HL) or on gates alone",
+        theorem="no theorem names the limit of a ReLU network on general data. Of one hidden "
+        "layer the local optimum next to the trained network is found and certified, often as the "
+        f"best of all widths. Four machines freeze part of it ({LIPPL}, section 5.2); once its "
+        "gates are frozen at a step, its limit is the group lasso on them (equation 22)",
+        source="none for a ReLU network, its local optimum is certified; frozen gates: Lippl, "
+        "Abbott and Chung 2022, equation 22",
+        program="min sum_h ||u_h|| over networks near, certified; no theorem says that training "
+        "ends there. Machines: SVM-FReLU on random (RC) or learned gates (LC), hard-margin SVM on "
+        "hidden activations (HL) or on gates alone",
         assumes=LEARNED,
         options=ReLUOptions,
         run=f"{__package__}.run:run_relu",
@@ -107,7 +119,8 @@ MODELS = (
             "gating": "its gates are learned; take frelu for gates that are given",
             "trainers": "its machines freeze what one network has learned",
         },
-        defaults={"hidden_units": 50, "init": "kaiming", "momentum": 0.9},
+        defaults={"hidden_units": 50, "init": "kaiming", "trainer": "smoothed", "steps": (3000,)},
+        variants={("trainer", "constant"): CONSTANT},
         holds=Holds(
             limit="Mapping[str] limits.limit:Limit",
             network="networks.relu:DeepReLU",

@@ -12,13 +12,10 @@ from ...data.arrays import Floats
 from ...equivalence.measure import MeasureDistance, measure_distance
 from ...equivalence.weights import ReLUWeights
 from ...limits.limit import UnitsLimit
-from ...local_limits.limit import LocalLimit
 from ...quantities.measured import Measured, derived, part, quantity
+from ...relu_limits.limit import ReLULocalLimit
 
 __all__ = ["NeuronComparison", "compare_with_limit", "compare_with_local_limit"]
-
-# Neurons of a local limit, whose residual is 1e-10 and less, that are 0 to rounding.
-_NOTHING = 1e-9
 
 
 class NeuronComparison(Measured):
@@ -87,25 +84,24 @@ def compare_with_limit(
 
 
 def compare_with_local_limit(
-    limit: LocalLimit, trained: ReLUWeights, X: ArrayLike, gates: ArrayLike
+    limit: ReLULocalLimit, trained: ReLUWeights, X: ArrayLike
 ) -> NeuronComparison:
-    """Compare a network's neurons with those of the KKT point next to it, gates as they are.
+    """Compare a network's neurons with those of the certified local optimum next to it.
+
+    That is a ReLU network, so that its neurons set their gates themselves.
 
     Parameters
     ----------
-    limit : LocalLimit
-        Of an `FReLU` of two layers.
+    limit : ReLULocalLimit
+        That was found.
     trained : ReLUWeights
-        Of the network with these gates, unit by unit.
     X : (n, D) array
-    gates : (n, H) array
-        Of its units, in {0, 1}.
     """
-    W, a = (np.asarray(array) for array in limit.weights.values())
-    sizes = np.abs(a[0]) * np.linalg.norm(W, axis=1)
-    live = sizes > _NOTHING * sizes.max()
-    neurons = W[live], a[:, live]
-    return _compare(limit.status.name, limit.residual, neurons, trained, X, gates, live)
+    roots = np.sqrt(np.linalg.norm(limit.units, axis=1))
+    neurons = limit.units / roots[:, None], (limit.signs * roots)[None]
+    gates = np.asarray(X) @ limit.units.T >= 0
+    every = np.ones(len(roots), dtype=bool)
+    return _compare(limit.status.name, limit.gap, neurons, trained, X, gates, every)
 
 
 def _compare(

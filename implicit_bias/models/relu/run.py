@@ -45,7 +45,7 @@ from .machines import RELU_SVMS, ReLULimits, solve_relu_svms
 from .neurons_run import find_neurons, find_starts
 
 if TYPE_CHECKING:
-    from ...training.loop import Callback
+    from ...training.network_snapshots import NetworkSnapshots
     from .model import ReLUOptions
 
 __all__ = ["relu_programs", "run_relu"]
@@ -79,7 +79,8 @@ def run_relu(setup: Setup) -> Report:
     check_trainer(options.trainer, network)
     heading = setup.heading(
         data_record(samples.dataset),
-        title=f"{_name(options)} beside four machines on what it has learned",
+        title=f"{_name(options)} beside "
+        + ("the local optimum next to it" if options.depth == 2 else "four machines"),
         theorem="" if options.depth == 2 else DEEP,
         source="none names the limit of a ReLU network of several hidden layers",
     )
@@ -133,14 +134,17 @@ def _find(setup: SampleSetup, network: DeepReLU, freeze_at: int | None) -> Itera
     twin = copy.deepcopy(network)
     snapshots = plane_snapshots(network, setup.train.X, n_steps)
     setup.progress.stage(f"training a {_name(options)} for {n_steps} steps")
-    callback = HalfWay(network, snapshots) if isinstance(network, ReLU) else snapshots
-    trajectory = _train(setup, network, callback)
+    observer = Distances(None, *setup.samples, loss=options.loss)
+    half = HalfWay(observer, setup.settings.checkpoints())
+    trajectory = _train(setup, network, snapshots, half)
     found = trained(network, trajectory, panels=network_panels(trajectory, freeze_at))
     yield found
     yield _measured(setup, network, trajectory, found)
+    local = None
     if isinstance(network, ReLU):
-        assert isinstance(callback, HalfWay)
-        yield find_relu_limit(setup, network, trajectory, callback, LEARNS)
+        beside = find_relu_limit(setup, network, trajectory, half, LEARNS)
+        local = beside.objects["local_limit"]
+        yield beside
     setup.progress.stage(f"solving four SVMs ({options.solver})")
     gating = _random_gates(setup)
     views = [view_relu(network, sample.X, sample.y, gating) for sample in setup.samples]
@@ -151,7 +155,7 @@ def _find(setup: SampleSetup, network: DeepReLU, freeze_at: int | None) -> Itera
     setup.progress.stage("comparing")
     comparison = compare_relu(limits, network, *views)
     yield _compared(machines, comparison)
-    yield find_neurons(setup, network, limits.lc, RELU_SVMS["lc"])
+    yield find_neurons(setup, network, limits.lc, RELU_SVMS["lc"], local)
     # Its place is before the maps, whenever it is known.
     yield Finding("frozen", record={"frozen": None})
     if snapshots is not None and limits.lc.certificate.proves_separability():
@@ -165,10 +169,12 @@ def _find(setup: SampleSetup, network: DeepReLU, freeze_at: int | None) -> Itera
             yield from find_deep_frozen(setup, twin, network, freeze_at=freeze_at)
     if options.starts > 1 and trajectory.finished:
         make = partial(_network, setup)
-        yield from find_starts(setup, make, _name(options), network, trajectory)
+        yield from find_starts(setup, make, _name(options), network, trajectory, local)
 
 
-def _train(setup: SampleSetup, network: DeepReLU, callback: Callback | None) -> Trajectory:
+def _train(
+    setup: SampleSetup, network: DeepReLU, snapshots: NetworkSnapshots | None, half: HalfWay
+) -> Trajectory:
     try:
         return fit(
             setup,
@@ -176,8 +182,8 @@ def _train(setup: SampleSetup, network: DeepReLU, callback: Callback | None) -> 
             *setup.train,
             settings=setup.settings,
             X_val=setup.held_out.X,
-            observer=Distances(None, *setup.samples, loss=setup.options.loss),
-            callback=callback,
+            observer=half,
+            callback=snapshots,
         )
     except FloatingPointError as error:  # there is no prediction without learned gates
         raise ValueError(str(error)) from error

@@ -100,7 +100,8 @@ def test_theorem_3_1_every_start_of_orthosep_reaches_the_prediction() -> None:
 def test_a_run_cut_in_its_second_start_goes_on_there(monkeypatch, tmp_path) -> None:
     arguments = (
         "--model", "relu", "--data", "quadrants", "--n-train", "20", "--n-val", "20",
-        "--hidden-units", "5", "--steps", "60", "--learning-rate", "0.05", "--starts", "2",
+        "--hidden-units", "5", "--trainer", "constant", "--steps", "60",
+        "--learning-rate", "0.05", "--starts", "2",
     )  # fmt: skip
     whole = results(*arguments, "--save", tmp_path / "whole", code=(0, 3, 5))
     there = (*arguments, "--save", tmp_path / "cut")

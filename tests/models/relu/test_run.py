@@ -5,6 +5,7 @@ What the copy is compared with is checked against the library, the machines agai
 
 from __future__ import annotations
 
+import copy
 import json
 from typing import Any
 
@@ -18,7 +19,7 @@ from safetensors.torch import load_file
 import implicit_bias as ib
 from implicit_bias import ReLU, Report, TrainingSettings, solve_frelu_svm, train
 from implicit_bias.gates import ReLUGates
-from implicit_bias.limits import FReLULimit
+from implicit_bias.limits import FReLULimit, relu_local_limit
 from implicit_bias.models.relu import train_then_freeze
 from implicit_bias.networks import DeepReLU
 from implicit_bias.reports import render_text
@@ -26,14 +27,59 @@ from tests.commands import cut, dataset_of, home, results, run
 
 H = 8
 SMALL = ("--model", "relu", "--n-train", 60, "--n-val", 200, "--hidden-units", H,
-         "--steps", "60,40", "--learning-rate", "0.05,0.01")  # fmt: skip
+         "--trainer", "constant", "--steps", "60,40", "--learning-rate", "0.05,0.01")  # fmt: skip
 SETTINGS: dict[str, Any] = {"schedule": ((60, 0.05), (40, 0.01)), "momentum": 0.9}
 DEEP = (*SMALL, "--depth", 3)
 
 
 def report(**given: Any) -> Report:
     sizes = {"n_train": 60, "n_val": 200, "hidden_units": H, "steps": (60, 40)}
-    return ib.run("relu", **{**sizes, "learning_rate": (0.05, 0.01), **given})
+    rates = {"trainer": "constant", "learning_rate": (0.05, 0.01)}
+    return ib.run("relu", **{**sizes, **rates, **given})
+
+
+# The local optimum next to the network
+
+
+def plane() -> dict[str, np.ndarray]:
+    """Points of a square by whether they are in a diamond, with a constant column."""
+    points = np.random.default_rng(1).uniform(-1, 1, (80, 2))
+    y = np.where(np.abs(points).sum(axis=1) < 0.8, 1.0, -1.0)
+    X = np.column_stack([points, np.ones(80)])
+    return {"X": X[:40], "y": y[:40], "X_val": X[40:], "y_val": y[40:]}
+
+
+def digits() -> dict[str, np.ndarray]:
+    data = ib.load_digits(n_train=40, n_val=60, random_state=0)
+    return {"X": data.X_train, "y": data.y_train, "X_val": data.X_val, "y_val": data.y_val}
+
+
+@pytest.mark.parametrize("data", [plane, digits])
+def test_the_default_trainer_ends_at_a_certified_local_optimum(data) -> None:
+    given = data()
+    found = ib.run("relu", **given, hidden_units=12, steps=1200)
+    assert found.results["options"]["trainer"] == "smoothed"
+    network, limit = copy.deepcopy(found.network).double(), found.objects["local_limit"]
+    same = relu_local_limit(network, given["X"], given["y"])
+    assert limit.status is same.status and limit.gap < 1e-8
+    assert limit.status.name in ("GLOBAL_OPTIMUM", "LOCAL_OPTIMUM", "LIVE_OPTIMUM")
+    assert limit.value == pytest.approx(same.value, rel=1e-7)
+    # The ratio, by the network's own margins and weights.
+    with torch.no_grad():
+        margins = given["y"] * network(torch.tensor(given["X"])).numpy()
+        scores = network(torch.tensor(given["X_val"])).numpy()
+    norms = network.unit_norms().detach().numpy().sum()
+    row = found.row()
+    assert row["local_ratio"] == pytest.approx(limit.value * margins.min() / norms, rel=1e-9)
+    assert 0.8 < row["local_ratio"] <= 1 and row["local_status"] == limit.status.name
+    assert row["local_agreement"] == np.mean(
+        limit.predictor.predict(given["X_val"]) == np.sign(scores)
+    )
+    (verdict,) = (one for one in found.verdicts if one.network == "ReLU network")
+    near = row["local_ratio"] >= 0.99
+    assert verdict.word == ("AT A LOCAL LIMIT" if near else "NOT THERE YET")
+    text = render_text(found, 100)
+    assert "local limit / network" in text and "half the steps" in text
 
 
 # The copy that froze its gates
@@ -105,7 +151,8 @@ def test_gates_in_which_the_data_are_not_separable_are_reported_with_3() -> None
     assert frozen["limit"]["status"] == "NOT_SEPARABLE"
     assert frozen["comparison"]["machine"]["agreement"] is None
     assert "NOT_SEPARABLE (SVM-LC, SVM-FReLU on the gates of step 5)" in result.stderr
-    assert "in the gates of step 5 (certified): DOES NOT HOLD" in " ".join(result.stderr.split())
+    found = {one["name"]: one["holds"] for one in json.loads(result.stdout)["assumptions"]}
+    assert found["separable in frozen gates"] is False
 
 
 # What is told
@@ -113,40 +160,47 @@ def test_gates_in_which_the_data_are_not_separable_are_reported_with_3() -> None
 
 def test_every_table_names_what_it_is_about_within_the_width() -> None:
     found = report()
-    network, machines, neurons, copy = found.tables
-    assert neurons.columns == ("", "SVM-LC") and neurons.title.startswith("neurons of the network")
+    network, local, machines, neurons, frozen = found.tables
+    assert local.columns == ("", "value") and "certified local optimum" in local.title
+    assert neurons.columns == ("", "SVM-LC", "local limit") and neurons.title.startswith(
+        "neurons of the network"
+    )
     assert dict(network.rows)["hidden units"] == str(H) and f"of {H} units" in found.heading.title
     assert machines.columns == ("", "SVM-RC", "SVM-LC", "SVM-HL", "gates-only")
     rows = {label: cells for label, *cells in machines.rows}
     assert rows["sees"][:3] == ["random gates", "learned gates", "activations"]
     error = found.results["comparison"]["error_network"]
     assert rows["held-out error, network"] == [f"{error:.2%}"] * 4
-    rows = {label: cells for label, *cells in copy.rows}
+    rows = {label: cells for label, *cells in frozen.rows}
     assert rows["sees"] == ["gates of step 50"]
     error = found.results["frozen"]["comparison"]["error_network"]
     assert rows["held-out error, network"] == [f"{error:.2%}"]
     for width in (80, 100):
         assert max(map(len, render_text(found, width).splitlines())) <= width
-    assert list(found.certificates) == ["SVM-RC", "SVM-LC", "SVM-HL", "gates-only", "frozen gates"]
+    assert list(found.certificates) == [
+        "local limit", "SVM-RC", "SVM-LC", "SVM-HL", "gates-only", "frozen gates"
+    ]  # fmt: skip
     # Controls that do not separate decide nothing.
     assert found.certificates["gates-only"]["status"] == "NOT_SEPARABLE"
     assert found.status is not None and found.status.name == "SOLVED"
 
 
 def test_one_phase_of_steps_has_the_first_of_the_models_rates() -> None:
-    result = run("--model", "relu", "--n-train", 50, "--steps", "60", "--json")
+    result = run("--model", "relu", "--trainer", "constant", "--n-train", 50, "--steps", "60",
+                 "--json")  # fmt: skip
     assert result.exit_code == 0, result.stderr
     assert "training a ReLU network of 50 units for 60 steps" in result.stderr
     assert json.loads(result.stdout)["options"]["learning_rate"] == [0.04]
 
 
 def test_a_network_that_does_not_separate_its_data_ends_with_5() -> None:
-    result = run(*SMALL, "--momentum", "0", "--n-train", "100")
+    result = run(*SMALL, "--momentum", "0", "--n-train", "100", "--details")
     assert result.exit_code == 5
     assert "NOT SEPARATED: the network does not separate its training data" in result.stderr
     assert "the network separates the training data: DOES NOT HOLD" in result.stdout
-    (copy,) = (one for one in report(momentum=0.0, n_train=100).findings if one.key == "frozen")
-    assert "the copy with frozen gates does not separate" in copy.shortfall
+    same = report(momentum=0.0, n_train=100, frozen_trainer="same")
+    (frozen,) = (one for one in same.findings if one.key == "frozen")
+    assert "the copy with frozen gates does not separate" in frozen.shortfall
 
 
 def test_the_picture_has_the_maps_of_the_plane_and_the_freeze() -> None:
@@ -157,9 +211,9 @@ def test_the_picture_has_the_maps_of_the_plane_and_the_freeze() -> None:
 
     gates = "gates changed since the start"
     shallow, plane = axes(), axes(data="quadrants", depth=3)
-    assert list(shallow)[-4:] == [
+    assert list(shallow)[-5:] == [
         gates,
-        *(f"{name}: where it bends" for name in ("network", "SVM-LC")),
+        *(f"{name}: where it bends" for name in ("network", "SVM-LC", "local limit")),
         "frozen copy: 1 - margin ratio",
     ]
     legend = shallow[gates].get_legend().get_texts()
@@ -295,8 +349,10 @@ def test_what_a_deep_network_does_not_have_is_left_out_and_said(deep) -> None:
     record, folder, text = deep
     assert record["frozen"] is None and record["theorem"].startswith("no theorem")
     assert f"training a ReLU network of 2 hidden layers of {H} units" in text
-    assert "it has 2, and SVM-LC and gates-only see the gates of all of them" in text
-    assert "a bound and its local limit: DOES NOT HOLD" in text
+    (layers,) = (one for one in record["assumptions"] if one["name"] == "one hidden layer")
+    assert "it has 2, and SVM-LC and gates-only see the gates of all of them" in layers["text"]
+    assert layers["holds"] is False
+    assert "local_limit" not in record
     assert "sum of unit norms" not in text and "SVM-FReLU" not in text
     assert record["comparison"]["lc"]["margin_ratio"] is None
     assert 0 < record["comparison"]["hl"]["margin_ratio"] <= 1
