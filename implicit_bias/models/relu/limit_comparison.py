@@ -132,14 +132,13 @@ def compare_with_relu_limit(
     predicted = (
         limit.predictor(held_out.X) if limit.status is not Status.FAILED and len(y) else None
     )
-    nothing = predicted is None
     return ReLULimitComparison(
         limit=limit,
         value=limit.start_value,
         half_step=None if earlier is None else earlier[0],
         half_value=None if earlier is None else earlier[1].value,
-        local_score_cosine=math.nan if nothing else cosine(predicted, trained),
-        local_agreement=math.nan if nothing else agreement(predicted, trained),
-        local_error=math.nan if nothing else error_rate(y, predicted),
+        local_score_cosine=math.nan if predicted is None else cosine(predicted, trained),
+        local_agreement=math.nan if predicted is None else agreement(predicted, trained),
+        local_error=math.nan if predicted is None else error_rate(y, predicted),
         error_network=error_rate(y, trained) if len(y) else math.nan,
     )
