@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from ..._doors import result
 from ..._solve import Status
 from ...data.sample import Sample
@@ -131,15 +129,16 @@ def compare_with_relu_limit(
         Step of an earlier checkpoint, and the local optimum next to it.
     """
     trained, y = scores(network, held_out), held_out.y
-    found = limit.status is not Status.FAILED and len(y) > 0
-    predicted = limit.predictor(held_out.X) if found else np.full(len(y), math.nan)
+    predicted = (
+        limit.predictor(held_out.X) if limit.status is not Status.FAILED and len(y) else None
+    )
     return ReLULimitComparison(
         limit=limit,
         value=limit.start_value,
         half_step=None if earlier is None else earlier[0],
         half_value=None if earlier is None else earlier[1].value,
-        local_score_cosine=cosine(predicted, trained) if found else math.nan,
-        local_agreement=agreement(predicted, trained) if found else math.nan,
-        local_error=error_rate(y, predicted) if found else math.nan,
+        local_score_cosine=math.nan if predicted is None else cosine(predicted, trained),
+        local_agreement=math.nan if predicted is None else agreement(predicted, trained),
+        local_error=math.nan if predicted is None else error_rate(y, predicted),
         error_network=error_rate(y, trained) if len(y) else math.nan,
     )

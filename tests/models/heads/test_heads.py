@@ -272,8 +272,11 @@ def test_the_slope_of_distillation_is_the_temperature_times_the_gap_of_soft_labe
 
 def test_a_budget_is_spent_on_its_most_accurate_exit_and_of_equals_on_the_first() -> None:
     assert budget_exits([0.5, 0.7, 0.6, 0.7, 0.8]) == (0, 1, 1, 1, 4)
-    for wrong in ([], [0.5, math.nan]):
-        with pytest.raises(ValueError, match="finite, one an exit"):
+    for wrong, message in (
+        ([], "finite, one an exit"),
+        ([0.5, math.nan], "must be finite, got nan"),
+    ):
+        with pytest.raises(ValueError, match=message):
             budget_exits(wrong)
 
 
